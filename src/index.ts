@@ -1,0 +1,2 @@
+// The hosts' door: imported by nothing inside.
+export * from './define.ts'

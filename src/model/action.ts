@@ -1,0 +1,93 @@
+// What a delivery becomes. One schema for requests, mappings and transforms.
+import { z } from 'zod'
+
+export const wakeModes = ['now', 'next-heartbeat'] as const
+export const thinkingLevels = ['off', 'minimal', 'low', 'medium', 'high', 'xhigh'] as const
+export const channelNames = [
+  'last',
+  'whatsapp',
+  'telegram',
+  'discord',
+  'slack',
+  'mattermost',
+  'signal',
+  'imessage',
+  'msteams',
+  'webhook',
+  'console',
+] as const
+
+/** Other names by which senders know two of the channels. */
+const channelAliases: Record<string, string> = { imsg: 'imessage', teams: 'msteams' }
+
+const words = z.string().refine((text) => text.trim() !== '', 'must not be blank')
+
+export const WakeMode = z.enum(wakeModes)
+export type WakeMode = z.infer<typeof WakeMode>
+export const Thinking = z.enum(thinkingLevels)
+export const ChannelName = z.preprocess(
+  (name) => (typeof name === 'string' && Object.hasOwn(channelAliases, name) ? channelAliases[name] : name),
+  z.enum(channelNames),
+)
+export type ChannelName = z.infer<typeof ChannelName>
+/** Seconds; a day at the most. */
+export const TimeoutSeconds = z.number().positive().max(86_400)
+
+/** The payload of `wake`. Unknown fields are ignored. */
+export const WakePayload = z.object({ text: words, mode: WakeMode.default('now') })
+
+/** The payload of `agent`. Unknown fields are ignored. */
+export const AgentPayload = z.object({
+  message: words,
+  name: words.optional(),
+  agentId: words.optional(),
+  sessionKey: words.optional(),
+  wakeMode: WakeMode.default('now'),
+  deliver: z.boolean().default(true),
+  channel: ChannelName.default('last'),
+  to: words.optional(),
+  model: words.optional(),
+  thinking: Thinking.optional(),
+  timeoutSeconds: TimeoutSeconds.optional(),
+})
+
+/** A system event for the main session of the default agent. */
+export const WakeAction = WakePayload.extend({
+  kind: z.literal('wake'),
+  /** True: the text reaches the agent outside the boundary. Settable in config only. */
+  allowUnsafeExternalContent: z.boolean().default(false),
+})
+export type WakeAction = z.infer<typeof WakeAction>
+
+/** One isolated agent turn. */
+export const AgentAction = AgentPayload.extend({
+  kind: z.literal('agent'),
+  allowUnsafeExternalContent: z.boolean().default(false),
+})
+export type AgentAction = z.infer<typeof AgentAction>
+
+export const Action = z.discriminatedUnion('kind', [WakeAction, AgentAction])
+export type Action = z.infer<typeof Action>
+
+export const sessionModes = ['isolated', 'persistent'] as const
+export type SessionMode = (typeof sessionModes)[number]
+
+/** Who sent the text of an action, for the lines above it in a prompt. Outside text, all of it. */
+export type Origin = { hook: string; source?: string; from?: string; subject?: string }
+
+/**
+ * An action that policy has let through: who runs it and under which key is settled.
+ * `sharesSession`: the key is only the fallback `hooks.defaultSessionKey`, so runs under it need not wait for one another.
+ */
+export type PlannedAction =
+  | { kind: 'wake'; action: WakeAction; agentId: string; sessionKey: string; origin: Origin }
+  | {
+      kind: 'agent'
+      action: AgentAction
+      agentId: string
+      sessionKey: string
+      sharesSession: boolean
+      sessionMode: SessionMode
+      instructions?: string
+      origin: Origin
+    }

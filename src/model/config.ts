@@ -1,0 +1,121 @@
+// The configuration file, key by key. Unknown keys are errors; every key has its meaning beside it, and the JSON Schema for editors comes from here.
+import { z } from 'zod'
+import { ChannelName, Thinking } from './action.ts'
+import { Mapping } from './mapping.ts'
+
+const filled = z.string().refine((text) => text.trim() !== '', 'must not be blank')
+const port = z.int().min(0).max(65_535)
+const milliseconds = z.int().positive()
+
+/** The prefix in one form: a leading slash, none behind. */
+export function toHooksPath(path: string): string {
+  return `/${path.trim().replace(/^\/+|\/+$/g, '')}`
+}
+
+function isHooksPath(path: string): boolean {
+  const normal = toHooksPath(path)
+  return (
+    normal !== '/' && /^(\/[A-Za-z0-9._~-]+)+$/.test(normal) && !normal.split('/').some((part) => /^\.+$/.test(part))
+  )
+}
+
+const PresetEntry = z.union([filled, z.looseObject({ name: filled })])
+
+/** What `hooks.gmail` holds; the gmail preset reads it. */
+export const GmailConfig = z.strictObject({
+  maxBytes: z.int().positive().default(20_000).describe('Bytes of a mail’s text that are kept.'),
+  allowUnsafeExternalContent: z
+    .boolean()
+    .default(false)
+    .describe('Dangerous: mails reach the agent outside the boundary.'),
+  model: filled.optional().describe('Model of the runs.'),
+  thinking: Thinking.optional().describe('Thinking level of the runs.'),
+})
+
+export const HooksConfig = z.strictObject({
+  enabled: z.boolean().default(false).describe('Turns the hook endpoints on. `hooks.token` is then required.'),
+  token: filled.optional().describe('Shared secret of the callers. Dedicated: never the gateway token.'),
+  path: z
+    .string()
+    .default('/hooks')
+    .refine(isHooksPath, 'must be a path such as /hooks, and not /')
+    .transform(toHooksPath)
+    .describe('Path prefix of the endpoints.'),
+  allowedAgentIds: z.array(filled).optional().describe('Agents that may be named. Omitted or with "*": any; []: none.'),
+  defaultSessionKey: filled.optional().describe('Session key of hook runs that name none.'),
+  allowRequestSessionKey: z.boolean().default(false).describe('Whether a request may set `sessionKey`.'),
+  allowedSessionKeyPrefixes: z.array(filled).optional().describe('Prefixes that explicit session keys must have.'),
+  presets: z.array(PresetEntry).default([]).describe('Mapping packs by name, or {name, …options}.'),
+  mappings: z.array(Mapping).default([]).describe('Custom hook names. Order is priority.'),
+  transformsDir: filled.optional().describe('Where modules are looked up: inside hooks/transforms, relative to it.'),
+  gmail: GmailConfig.optional().describe('Options of the gmail preset.'),
+  onTransformError: z
+    .enum(['park', 'reject'])
+    .default('park')
+    .describe('park: 200 and kept; reject: 500 and not kept.'),
+  answerWithinMs: milliseconds.default(800).describe('A transform slower than this is answered 200 pending.'),
+  transforms: z
+    .strictObject({ timeoutMs: milliseconds.default(10_000).describe('A transform that runs longer has failed.') })
+    .prefault({})
+    .describe('Limits of transforms.'),
+})
+export type HooksConfig = z.infer<typeof HooksConfig>
+
+export const AgentConfig = z.strictObject({
+  id: filled.describe('Agent id.'),
+  default: z.boolean().default(false).describe('The agent of runs that name none. Without one, the first.'),
+})
+
+export const Config = z.strictObject({
+  $schema: z.string().optional().describe('JSON Schema of this file, for editors.'),
+  server: z
+    .strictObject({
+      host: filled.default('127.0.0.1').describe('Address to listen on.'),
+      port: port.default(8790).describe('Port of the hook endpoints; 0 takes any.'),
+      adminPort: port.default(8791).describe('Port of health pages and /api, on loopback only.'),
+      trustedProxies: z.array(filled).default([]).describe('IPs or CIDRs whose X-Forwarded-For counts.'),
+      maxBodyBytes: z.int().positive().default(262_144).describe('Largest body, also after inflating.'),
+      bodyTimeoutMs: milliseconds.default(15_000).describe('Time for a body to arrive.'),
+    })
+    .prefault({})
+    .describe('The HTTP edge.'),
+  gateway: z.strictObject({ token: filled.optional().describe('Token of the admin port.') }).prefault({}),
+  hooks: HooksConfig.prefault({}),
+  agents: z
+    .strictObject({
+      defaults: z
+        .strictObject({
+          models: z.array(filled).optional().describe('When set, a model override must be one of these.'),
+          maxConcurrent: z.int().positive().max(256).default(4).describe('Runs at the same time.'),
+        })
+        .prefault({}),
+      list: z.array(AgentConfig).default([]).describe('Known agents. None: one, called main.'),
+    })
+    .prefault({}),
+  models: z
+    .strictObject({
+      aliases: z.record(z.string(), filled).default({}).describe('Short name → <provider>/<model>.'),
+    })
+    .prefault({}),
+  channels: z
+    .strictObject({
+      default: z
+        .strictObject({ channel: ChannelName, to: filled.optional() })
+        .optional()
+        .describe('Where `last` goes while no reply went anywhere.'),
+    })
+    .prefault({}),
+  store: z
+    .strictObject({
+      file: filled.default('state/hookloom.db').describe('SQLite file, relative to the config directory.'),
+      retainDays: z.number().positive().default(30).describe('Days until a finished or parked delivery is deleted.'),
+    })
+    .prefault({}),
+})
+export type Config = z.infer<typeof Config>
+
+/** The agent of runs that name none: the one marked, else the first, else `main`. */
+export function toDefaultAgentId(config: Config): string {
+  const { list } = config.agents
+  return (list.find((agent) => agent.default) ?? list[0])?.id ?? 'main'
+}

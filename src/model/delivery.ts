@@ -1,0 +1,45 @@
+import type { JsonValue } from './json.ts'
+
+/**
+ * Where an admitted request stands.
+ * ```
+ *            ┌──────────▶ accepted     its actions are jobs
+ * request ─▶ pending ───▶ skipped      no condition held, or the transform returned null
+ *            │  ▲
+ *            ▼  │ retry · a mended transform
+ *           parked ─────▶ dropped      `hookloom drop`, or retention
+ * ```
+ */
+export const deliveryStates = ['pending', 'parked', 'accepted', 'skipped', 'dropped'] as const
+export type DeliveryState = (typeof deliveryStates)[number]
+
+/** One admitted request. Headers have lower-case names and no credential; both maps have no prototype. */
+export type Delivery = {
+  readonly id: string
+  /** Milliseconds since the epoch. */
+  readonly receivedAt: number
+  readonly method: string
+  /** Path and query as they came. */
+  readonly url: string
+  /** The hook's name: the path behind `hooks.path`, slashes trimmed, undecoded. */
+  readonly path: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly query: Readonly<Record<string, string>>
+  readonly payload: JsonValue
+  readonly rawBody: Uint8Array
+  /** The verified scheme, else `payload.source`, else the sender that the headers show. */
+  readonly source: string | undefined
+  readonly event: string | undefined
+  readonly verifiedBy: string | undefined
+}
+
+/** What is kept of a delivery while it may have to run again; the body stands beside it as bytes. */
+export type DeliveryHead = Pick<Delivery, 'method' | 'url' | 'path' | 'headers' | 'query' | 'verifiedBy'>
+
+export function toDeliveryHead(delivery: Delivery): DeliveryHead {
+  const { method, url, path, headers, query, verifiedBy } = delivery
+  return { method, url, path, headers, query, verifiedBy }
+}
+
+/** Why a mapping did or did not take a delivery. */
+export type TraceEntry = { mappingId: string; matched: boolean; why: string }

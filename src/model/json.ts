@@ -1,0 +1,17 @@
+/** What JSON can say. */
+export type JsonValue = string | number | boolean | null | JsonValue[] | { [key: string]: JsonValue }
+export type JsonObject = { [key: string]: JsonValue }
+
+export function isJsonObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** The kind of a value, for messages that may not show the value itself. */
+export function toKindOf(value: unknown): string {
+  if (value === undefined) return 'nothing'
+  if (value === null) return 'null'
+  if (Array.isArray(value)) return 'an array'
+  if (typeof value === 'string') return value.trim() === '' ? 'a blank string' : 'a string'
+  if (typeof value === 'object') return 'an object'
+  return `a ${typeof value}`
+}

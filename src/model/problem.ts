@@ -1,0 +1,110 @@
+// One table of failures: a code gives the HTTP status, the exit code of a command and the title. README's table is made from it.
+
+/** Exit codes after sysexits.h; `usage` is a wrong command line. */
+export const exitCodes = {
+  ok: 0,
+  usage: 64,
+  invalid: 65,
+  unavailable: 69,
+  broken: 70,
+  limited: 75,
+  denied: 77,
+  config: 78,
+} as const
+
+export type ProblemKind = Exclude<keyof typeof exitCodes, 'ok'>
+
+type Row = { status: number; kind: ProblemKind; title: string }
+
+export const problems = {
+  'hook-unknown': { status: 404, kind: 'invalid', title: 'No hook has this name' },
+  'token-in-query': { status: 400, kind: 'invalid', title: 'A token in the query string' },
+  'method-not-allowed': { status: 405, kind: 'invalid', title: 'Hooks take POST' },
+  unauthorized: { status: 401, kind: 'denied', title: 'No valid hook token' },
+  'rate-limited': { status: 429, kind: 'limited', title: 'Too many failed authentications from this client' },
+  'request-malformed': { status: 400, kind: 'invalid', title: 'The request is not well-formed HTTP' },
+  'body-too-large': { status: 413, kind: 'invalid', title: 'The body is over the limit' },
+  'body-timeout': { status: 408, kind: 'invalid', title: 'The body did not arrive in time' },
+  'body-incomplete': { status: 400, kind: 'invalid', title: 'The body ended early' },
+  'body-invalid': { status: 400, kind: 'invalid', title: 'The body does not parse' },
+  'media-type-unsupported': { status: 415, kind: 'invalid', title: 'A media type that this hook does not take' },
+  'encoding-unsupported': { status: 415, kind: 'invalid', title: 'A content encoding that is not inflated' },
+  'payload-invalid': { status: 400, kind: 'invalid', title: 'A field is missing or of the wrong type' },
+  'idempotency-key-invalid': { status: 400, kind: 'invalid', title: 'Idempotency-Key is blank or too long' },
+  'session-key-denied': { status: 400, kind: 'denied', title: 'This session key is not allowed' },
+  'agent-denied': { status: 400, kind: 'denied', title: 'This agent is not allowed' },
+  'model-denied': { status: 400, kind: 'denied', title: 'This model is not allowed' },
+  'too-many-items': { status: 400, kind: 'invalid', title: 'forEach over too many items' },
+  'transform-missing': { status: 500, kind: 'broken', title: 'The transform module is not there' },
+  'transform-build-failed': { status: 500, kind: 'broken', title: 'The transform module does not build' },
+  'transform-load-failed': { status: 500, kind: 'broken', title: 'The transform module does not load' },
+  'transform-failed': { status: 500, kind: 'broken', title: 'The transform threw' },
+  'transform-timeout': { status: 500, kind: 'broken', title: 'The transform did not end in time' },
+  'transform-result-invalid': {
+    status: 500,
+    kind: 'broken',
+    title: 'The transform returned something that is no action',
+  },
+  'store-unavailable': { status: 503, kind: 'unavailable', title: 'The delivery could not be made durable' },
+  'store-locked': { status: 503, kind: 'unavailable', title: 'Another gateway holds this store' },
+  'gateway-unreachable': { status: 503, kind: 'unavailable', title: 'No gateway answers on the admin port' },
+  'gateway-stopping': { status: 503, kind: 'unavailable', title: 'The gateway is shutting down' },
+  'internal-error': { status: 500, kind: 'broken', title: 'An error in the gateway itself' },
+  'not-found': { status: 404, kind: 'invalid', title: 'Nothing has this id' },
+  conflict: { status: 409, kind: 'invalid', title: 'This cannot be done in the state it is in' },
+  'origin-denied': { status: 403, kind: 'denied', title: 'The admin port does not answer this host or origin' },
+  'config-invalid': { status: 500, kind: 'config', title: 'The configuration does not hold' },
+  'config-missing': { status: 500, kind: 'config', title: 'There is no configuration here' },
+  'usage-invalid': { status: 400, kind: 'usage', title: 'The command line is wrong' },
+} as const satisfies Record<string, Row>
+
+export type ProblemCode = keyof typeof problems
+
+export type ProblemExtras = {
+  /** For the operator's log only. */
+  cause?: unknown
+  /** Seconds for a `Retry-After` header. */
+  retryAfterSeconds?: number
+  /** A code frame or a list, for the console and `show`; never sent to a sender. */
+  frame?: string
+}
+
+/** A failure with a code. `detail` is one sentence that the sender may read: no secret, no payload. */
+export class Problem extends Error {
+  override readonly name = 'Problem'
+  readonly code: ProblemCode
+  readonly retryAfterSeconds: number | undefined
+  readonly frame: string | undefined
+
+  constructor(code: ProblemCode, detail: string, extras: ProblemExtras = {}) {
+    super(detail, extras.cause === undefined ? undefined : { cause: extras.cause })
+    this.code = code
+    this.retryAfterSeconds = extras.retryAfterSeconds
+    this.frame = extras.frame
+  }
+
+  get status(): number {
+    return problems[this.code].status
+  }
+
+  get kind(): ProblemKind {
+    return problems[this.code].kind
+  }
+}
+
+/** Anything thrown, as a Problem: what is not one is an error of the gateway, whose text stays with the operator. */
+export function toProblem(thrown: unknown): Problem {
+  if (thrown instanceof Problem) return thrown
+  return new Problem('internal-error', 'The gateway failed on this request. Its log has the reason.', { cause: thrown })
+}
+
+/** What is stored of a problem and shown to the operator. */
+export type ProblemRecord = { code: ProblemCode; detail: string; frame?: string }
+
+export function toProblemRecord(problem: Problem): ProblemRecord {
+  return {
+    code: problem.code,
+    detail: problem.message,
+    ...(problem.frame === undefined ? {} : { frame: problem.frame }),
+  }
+}
