@@ -19,11 +19,15 @@ function isHooksPath(path: string): boolean {
   )
 }
 
-const PresetEntry = z.union([filled, z.looseObject({ name: filled })])
+const PresetEntry = z.union([filled, z.looseObject({ name: filled.describe('Name of the preset.') })])
 
 /** What `hooks.gmail` holds; the gmail preset reads it. */
 export const GmailConfig = z.strictObject({
-  maxBytes: z.int().positive().default(20_000).describe('Bytes of a mail’s text that are kept.'),
+  maxBytes: z
+    .int()
+    .positive()
+    .default(20_000)
+    .describe('Bytes of text that one mail may have. The body limit of the gmail hook follows from it.'),
   allowUnsafeExternalContent: z
     .boolean()
     .default(false)
@@ -79,8 +83,11 @@ export const Config = z.strictObject({
     })
     .prefault({})
     .describe('The HTTP edge.'),
-  gateway: z.strictObject({ token: filled.optional().describe('Token of the admin port.') }).prefault({}),
-  hooks: HooksConfig.prefault({}),
+  gateway: z
+    .strictObject({ token: filled.optional().describe('Token of the admin port.') })
+    .prefault({})
+    .describe('The gateway itself.'),
+  hooks: HooksConfig.prefault({}).describe('The hook endpoints.'),
   agents: z
     .strictObject({
       defaults: z
@@ -88,29 +95,37 @@ export const Config = z.strictObject({
           models: z.array(filled).optional().describe('When set, a model override must be one of these.'),
           maxConcurrent: z.int().positive().max(256).default(4).describe('Runs at the same time.'),
         })
-        .prefault({}),
+        .prefault({})
+        .describe('What holds for every agent.'),
       list: z.array(AgentConfig).default([]).describe('Known agents. None: one, called main.'),
     })
-    .prefault({}),
+    .prefault({})
+    .describe('Who runs the turns.'),
   models: z
     .strictObject({
       aliases: z.record(z.string(), filled).default({}).describe('Short name → <provider>/<model>.'),
     })
-    .prefault({}),
+    .prefault({})
+    .describe('The models that agents may use.'),
   channels: z
     .strictObject({
       default: z
-        .strictObject({ channel: ChannelName, to: filled.optional() })
+        .strictObject({
+          channel: ChannelName.describe('Channel of the reply.'),
+          to: filled.optional().describe('Recipient on the channel.'),
+        })
         .optional()
         .describe('Where `last` goes while no reply went anywhere.'),
     })
-    .prefault({}),
+    .prefault({})
+    .describe('Where replies go.'),
   store: z
     .strictObject({
       file: filled.default('state/hookloom.db').describe('SQLite file, relative to the config directory.'),
       retainDays: z.number().positive().default(30).describe('Days until a finished or parked delivery is deleted.'),
     })
-    .prefault({}),
+    .prefault({})
+    .describe('What is kept, and how long.'),
 })
 export type Config = z.infer<typeof Config>
 

@@ -8,7 +8,8 @@ export type Preset<Options = unknown> = {
   readonly title: string
   /** The options of `hooks.presets[]` beside `name`, laid over `hooks.<name>` where that section exists. */
   readonly options: z.ZodType<Options>
-  readonly build: (options: Options) => PresetParts
+  /** Gets what its own schema parsed. */
+  build(options: Options): PresetParts
 }
 
 export type PresetParts = {

@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { AgentPayload, WakePayload } from './action.ts'
 import type { JsonValue } from './json.ts'
+import type { TransformRef } from './mapping.ts'
 import type { ProblemRecord } from './problem.ts'
 
 /** What a transform sees of a delivery. Header names are lower-case; no credential is among them. */
@@ -64,4 +65,9 @@ export type Transform = {
   readonly hash: string | undefined
   readonly problem: ProblemRecord | undefined
   run(input: TransformInput): Promise<TransformOutcome>
+}
+
+/** Two mappings with the same key share one loaded transform. */
+export function toTransformKey(ref: TransformRef): string {
+  return `${ref.module}#${ref.export ?? ''}`
 }

@@ -1,0 +1,52 @@
+// New mails, posted in batches as {"messages": [{id, from, subject, snippet, body}, …]}, become one agent turn a mail.
+import { z } from 'zod'
+import { definePreset } from '../../src/define.ts'
+
+const kib = 1024
+const mib = 1024 * kib
+
+/** The keys of `hooks.gmail`, which the configuration's own schema knows as well; a test holds the two together. */
+const GmailOptions = z.strictObject({
+  maxBytes: z.int().positive().default(20_000),
+  allowUnsafeExternalContent: z.boolean().default(false),
+  model: z
+    .string()
+    .refine((text) => text.trim() !== '', 'must not be blank')
+    .optional(),
+  thinking: z.enum(['off', 'minimal', 'low', 'medium', 'high', 'xhigh']).optional(),
+})
+type GmailOptions = z.infer<typeof GmailOptions>
+
+export default definePreset<GmailOptions>({
+  name: 'gmail',
+  title: 'Every new mail of a batch becomes an agent turn in a session of its own.',
+  options: GmailOptions,
+  build: ({ maxBytes, allowUnsafeExternalContent, model, thinking }) => ({
+    mappings: [
+      {
+        id: 'gmail',
+        match: { path: 'gmail' },
+        action: 'agent',
+        wakeMode: 'now',
+        name: 'Gmail',
+        forEach: 'messages',
+        sessionKey: 'hook:gmail:{{messages[0].id}}',
+        messageTemplate: [
+          'New email from {{messages[0].from}}',
+          'Subject: {{messages[0].subject}}',
+          '{{messages[0].snippet}}',
+          '{{messages[0].body}}',
+        ].join('\n'),
+        allowUnsafeExternalContent,
+        model,
+        thinking,
+      },
+    ],
+    maxBodyBytes: toMaxBodyBytes(maxBytes),
+  }),
+})
+
+/** Room for a batch of 100 mails: JSON may triple the bytes of a text, and 8 KiB a mail hold its headers. */
+function toMaxBodyBytes(maxBytes: number): number {
+  return Math.max(256 * kib, Math.min(32 * mib, 100 * (3 * maxBytes + 8 * kib)))
+}

@@ -1,0 +1,97 @@
+// One module and everything that it imports, as one piece of code that runs anywhere and imports nothing.
+import { createHash } from 'node:crypto'
+import { access } from 'node:fs/promises'
+import { join, relative, sep } from 'node:path'
+import type { BuildFailure, BuildOptions, Message } from 'esbuild'
+import { Problem } from '../model/problem.ts'
+import { createGraph } from './graph.ts'
+import type { Input } from './read.ts'
+import { toModuleLabel } from './root.ts'
+
+/**
+ * A module that is built. `code` is the body of an async function over `module` and `__filename`, which leaves the exports
+ * in `module.exports.loaded`; `map` is its source map as JSON, with sources relative to the root.
+ */
+export type Bundle = {
+  readonly root: string
+  readonly file: string
+  readonly code: string
+  readonly map: string
+  /** SHA-256 of the code, hex. */
+  readonly hash: string
+  readonly inputs: readonly Input[]
+}
+
+/** Names that the bundle uses for what a function body has not: an `export`, `import.meta`. One line: lines stay countable. */
+const banner = [
+  `'use strict'; var require;`,
+  'const hookloom$export = (loaded) => { module.exports = { loaded } };',
+  `const hookloom$meta = { url: process.getBuiltinModule('url').pathToFileURL(__filename).href,`,
+  'filename: __filename, dirname: __dirname };',
+].join(' ')
+
+/**
+ * Builds the module at `file`, a real path inside `root`. Throws `transform-build-failed` with file, line and a code frame,
+ * paths relative to the root, or `transform-missing`.
+ */
+export async function buildModule({ root, file }: { root: string; file: string }): Promise<Bundle> {
+  const esbuild = await import('esbuild')
+  const name = toName(root, file)
+  const entry = `import * as loaded from ${JSON.stringify(`./${name}`)}\nhookloom$export(loaded)`
+  const { plugin, inputs } = createGraph(root, entry)
+  try {
+    const { outputFiles } = await esbuild.build({ ...toOptions(root), plugins: [plugin] })
+    const text = (suffix: string) => outputFiles.find(({ path }) => path.endsWith(suffix))?.text ?? ''
+    const code = text('.js')
+    return { root, file, code, map: text('.js.map'), hash: createHash('sha256').update(code).digest('hex'), inputs }
+  } catch (error) {
+    if (!isBuildFailure(error)) throw error
+    await access(file).catch((cause: unknown) => {
+      throw new Problem('transform-missing', `${toModuleLabel(name)} is not there.`, { cause })
+    })
+    const frames = await esbuild.formatMessages(error.errors.slice(0, 5), { kind: 'error', terminalWidth: 120 })
+    throw new Problem('transform-build-failed', toDetail(name, error.errors[0]), {
+      frame: frames
+        .map((frame) => frame.trimEnd())
+        .join('\n\n')
+        .replaceAll(root + sep, ''),
+      cause: error,
+    })
+  }
+}
+
+function toOptions(root: string) {
+  return {
+    absWorkingDir: root,
+    entryPoints: ['entry'],
+    outfile: join(root, 'bundle.js'),
+    bundle: true,
+    write: false,
+    format: 'esm',
+    platform: 'node',
+    target: 'node20.19',
+    metafile: true,
+    sourcemap: 'external',
+    banner: { js: banner },
+    define: { 'import.meta': 'hookloom$meta' },
+    charset: 'utf8',
+    legalComments: 'none',
+    logLevel: 'silent',
+    // a tsconfig above the root must not change what the code means; paths and plugins are not ours to follow
+    tsconfigRaw: {},
+  } satisfies BuildOptions
+}
+
+/** The file as its author knows it: relative to the root, with slashes. */
+function toName(root: string, file: string): string {
+  return relative(root, file).split(sep).join('/')
+}
+
+function isBuildFailure(error: unknown): error is BuildFailure {
+  return error instanceof Error && 'errors' in error && Array.isArray(error.errors)
+}
+
+function toDetail(name: string, first: Message | undefined): string {
+  const place = first?.location ? ` at ${first.location.file}:${first.location.line}` : ''
+  return `${toModuleLabel(name)} does not build${place}: ${(first?.text ?? 'no reason given').slice(0, 300)}.`
+}

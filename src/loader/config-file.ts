@@ -1,0 +1,131 @@
+// Writes hookloom.jsonc and .env: whole or not at all, for the owner alone, with every comment of an edited file kept.
+import { randomUUID } from 'node:crypto'
+import { open, realpath, rename, rm } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import { applyEdits, type JSONPath, modify } from 'jsonc-parser'
+import { Problem } from '../model/problem.ts'
+import { configFile } from './config.ts'
+import { toEnvLine } from './env.ts'
+import { parseJsonc } from './jsonc.ts'
+
+/** Mode of files that may hold a secret. */
+export const privateMode = 0o600
+
+/**
+ * The text of a new hookloom.jsonc: the recommended configuration, with its tokens in `.env`. `schema` is the path of the
+ * JSON Schema, for editors, where one is written beside it.
+ */
+export function renderNewConfig({ schema }: { schema?: string } = {}): string {
+  return `// Configuration of Hookloom. Comments and trailing commas are welcome; an unknown key is an error.
+// \${NAME} reads the environment, or .env beside this file. "hookloom check" tells whether all of it holds.
+{${schema === undefined ? '' : `\n  "$schema": ${JSON.stringify(schema)},\n`}
+  "server": {
+    // Loopback: put a reverse proxy or a tunnel in front, and name it in "trustedProxies".
+    "host": "127.0.0.1",
+    "port": 8790,
+  },
+
+  // Opens the admin port to commands. Never the hook token.
+  "gateway": { "token": "\${HOOKLOOM_GATEWAY_TOKEN}" },
+
+  "hooks": {
+    "enabled": true,
+    // What callers send: Authorization: Bearer <token>
+    "token": "\${HOOKLOOM_TOKEN}",
+
+    // The session of runs that name none. Requests may not choose their own,
+    // and no mapping or transform gets outside these prefixes.
+    "defaultSessionKey": "hook:inbox",
+    "allowRequestSessionKey": false,
+    "allowedSessionKeyPrefixes": ["hook:"],
+
+    // Bundled mapping packs by name, such as "gmail".
+    "presets": [],
+
+    // POST /hooks/<path>. The first mapping whose every condition holds takes the delivery.
+    "mappings": [
+      {
+        "id": "github",
+        "match": { "path": "github" },
+        "name": "GitHub",
+        // hooks/transforms/github-pull-request.ts
+        "transform": { "module": "github-pull-request.ts" },
+      },
+    ],
+  },
+
+  "channels": {
+    // Where replies go while no reply went anywhere else: "console" prints them here.
+    "default": { "channel": "console" },
+  },
+}
+`
+}
+
+export function renderEnv({ token, gatewayToken }: { token: string; gatewayToken: string }): string {
+  return [
+    '# Secrets of hookloom.jsonc. The environment wins over this file.\n',
+    toEnvLine('HOOKLOOM_TOKEN', token),
+    toEnvLine('HOOKLOOM_GATEWAY_TOKEN', gatewayToken),
+  ].join('')
+}
+
+/**
+ * The text with the value at the path set, or removed where it is undefined; index -1 appends to an array. All the rest
+ * stays as it was, comments and trailing commas too. Throws `config-invalid` for a text that does not parse.
+ */
+export function editConfig(text: string, path: JSONPath, value: unknown): string {
+  const { problems } = parseJsonc(text, configFile)
+  if (problems.length > 0) {
+    throw new Problem('config-invalid', `${configFile} does not parse, so it was not changed`, {
+      frame: problems.join('\n'),
+    })
+  }
+  const mark = text.startsWith('\uFEFF') ? '\uFEFF' : ''
+  const source = text.slice(mark.length)
+  const eol = source.includes('\r\n') ? '\r\n' : '\n'
+  const indent = /^([ \t]+)\S/m.exec(source)?.[1] ?? '  '
+  const formattingOptions = { insertSpaces: !indent.startsWith('\t'), tabSize: indent.length, eol }
+  const edited = applyEdits(source, modify(source, path, value, { formattingOptions }))
+  if (parseJsonc(edited, configFile).problems.length > 0) {
+    throw new Problem('config-invalid', `${configFile} would not parse after this change, so it was not changed`)
+  }
+  return mark + edited
+}
+
+/**
+ * Replaces a file in one step: a reader sees the old text or the new one, also after a power cut. The mode is exact,
+ * whatever the umask; a symlink stays and its target is replaced. The folder must be there.
+ */
+export async function writeFileAtomic(file: string, text: string, mode: number): Promise<void> {
+  const target = await realpath(file).catch(() => file)
+  const folder = dirname(target)
+  const draft = join(folder, `.${basename(target)}.${randomUUID()}.tmp`)
+  try {
+    // born closed: nobody can open it before its mode is set
+    const handle = await open(draft, 'wx', privateMode)
+    try {
+      await handle.writeFile(text)
+      await handle.chmod(mode)
+      await handle.sync()
+    } finally {
+      await handle.close()
+    }
+    await rename(draft, target)
+  } catch (error) {
+    await rm(draft, { force: true })
+    throw error
+  }
+  await syncFolder(folder)
+}
+
+/** Makes the new name durable. Windows cannot open a folder, and needs no such step. */
+async function syncFolder(folder: string): Promise<void> {
+  if (process.platform === 'win32') return
+  const handle = await open(folder, 'r')
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}

@@ -1,0 +1,123 @@
+// Reads hookloom.jsonc and .env. Everything that is wrong is told at once, one line each, and no line shows a value.
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Config } from '../model/config.ts'
+import { type ConfigIssue, type ConfigPath, toConfigIssues } from '../model/config-rules.ts'
+import { toDottedPath } from '../model/issue.ts'
+import { toKindOf } from '../model/json.ts'
+import { Problem } from '../model/problem.ts'
+import { type Env, parseEnv, substituteEnv } from './env.ts'
+import { toKeyedIssues } from './issues.ts'
+import { parseJsonc } from './jsonc.ts'
+
+export const configFile = 'hookloom.jsonc'
+export const envFile = '.env'
+
+export type LoadedConfig = {
+  readonly config: Config
+  /** hookloom.jsonc as it stands on disk. */
+  readonly text: string
+  /** The files that decide the configuration, there or not: what a watcher watches. */
+  readonly files: readonly string[]
+}
+
+/** Throws `config-missing`, or `config-invalid` whose frame has one line for each problem. `env` wins over `.env`. */
+export function loadConfig({ dir, env }: { dir: string; env: Env }): LoadedConfig {
+  const files = [join(dir, configFile), join(dir, envFile)]
+  const [text, envText] = [readText(dir, configFile), readText(dir, envFile)]
+  if (text === undefined) {
+    throw new Problem('config-missing', `There is no ${configFile} in ${dir}. "hookloom init" makes one.`)
+  }
+  const fromFile = parseEnv(envText ?? '')
+  const { config, problems } = parseConfig(text, { ...fromFile.values, ...toSet(env) })
+  const all = [...fromFile.problems, ...problems]
+  if (config === undefined || all.length > 0) throw toConfigProblem(all)
+  return { config, text, files }
+}
+
+/** The configuration that a text holds, or every reason why it holds none. Exactly one of the two is there. */
+export function parseConfig(
+  text: string,
+  env: Env,
+): { config: Config; problems: readonly [] } | { config: undefined; problems: readonly string[] } {
+  const parsed = parseJsonc(text, configFile)
+  if (parsed.problems.length > 0) return { config: undefined, problems: parsed.problems }
+  const root = parsed.value
+  if (typeof root !== 'object' || root === null || Array.isArray(root)) {
+    return { config: undefined, problems: [`${configFile} must hold one object, found ${toKindOf(root)}.`] }
+  }
+  const substituted = substituteEnv(root, env)
+  const unset = substituted.issues
+  const data = unset.reduce((rest, issue) => without(rest, issue.path), substituted.value)
+  const result = Config.safeParse(data)
+  if (result.success && unset.length === 0) {
+    const issues = toConfigIssues(result.data)
+    return issues.length === 0
+      ? { config: result.data, problems: [] }
+      : { config: undefined, problems: toLines(issues) }
+  }
+  const wrong = result.success ? [] : result.error.issues.flatMap((issue) => toKeyedIssues(issue, data))
+  // where a variable is missing, the key is not: one line is enough
+  const first = [...unset, ...wrong.filter((issue) => !unset.some((other) => isSame(other.path, issue.path)))]
+  return { config: undefined, problems: toLines([...first, ...toFurtherIssues(data, first)]) }
+}
+
+/** What the rules say of the rest, once the keys that are wrong by themselves are taken away. */
+function toFurtherIssues(data: unknown, issues: readonly ConfigIssue[]): ConfigIssue[] {
+  let rest = data
+  let paths = issues.map((issue) => issue.path)
+  // what a removal leaves incomplete goes as well: a mapping's transform without its module, and then no further
+  for (let round = 0; round < 3; round++) {
+    rest = paths.reduce(without, rest)
+    const result = Config.safeParse(rest)
+    if (result.success) {
+      return toConfigIssues(result.data).filter((found) => !issues.some((issue) => isSame(issue.path, found.path)))
+    }
+    const left = rest
+    paths = result.error.issues.flatMap((issue) => toKeyedIssues(issue, left)).map((issue) => issue.path.slice(0, -1))
+  }
+  return []
+}
+
+/** A copy without the key at the path; of an entry of an array, without the array, so that no other entry moves. */
+function without(value: unknown, path: ConfigPath): unknown {
+  const keys = path.slice(0, path.findLastIndex((key) => typeof key === 'string') + 1)
+  const copy = structuredClone(value)
+  let parent: unknown = copy
+  for (const key of keys.slice(0, -1)) {
+    parent = typeof parent === 'object' && parent !== null ? Reflect.get(parent, key) : undefined
+  }
+  const last = keys.at(-1)
+  if (last !== undefined && typeof parent === 'object' && parent !== null) Reflect.deleteProperty(parent, last)
+  return copy
+}
+
+function toConfigProblem(lines: readonly string[]): Problem {
+  const count = lines.length === 1 ? '1 problem' : `${lines.length} problems`
+  return new Problem('config-invalid', `${configFile} has ${count}`, { frame: lines.join('\n') })
+}
+
+function toLines(issues: readonly ConfigIssue[]): string[] {
+  return [...new Set(issues.map((issue) => issue.text))]
+}
+
+function isSame(one: ConfigPath, other: ConfigPath): boolean {
+  return toDottedPath(one) === toDottedPath(other)
+}
+
+/** A variable that is there but undefined is one that is not set. */
+function toSet(env: Env): Env {
+  return Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined))
+}
+
+/** Undefined when the file is not there. */
+function readText(dir: string, name: string): string | undefined {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(readFileSync(join(dir, name)))
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
+    const why = code === 'ERR_ENCODING_INVALID_ENCODED_DATA' ? 'it is not UTF-8' : code
+    throw new Problem('config-invalid', `${name} in ${dir} cannot be read: ${why}.`, { cause: error })
+  }
+}

@@ -1,0 +1,93 @@
+// The import graph of a module: what an import may reach. Files inside the transforms directory, packages installed there,
+// `hookloom` itself and the builtins of Node; nothing else.
+import { readFile } from 'node:fs/promises'
+import { createRequire, isBuiltin } from 'node:module'
+import { dirname, extname } from 'node:path'
+import type { OnLoadResult, OnResolveResult, PartialMessage, Plugin } from 'esbuild'
+import { readInside } from './read.ts'
+import type { Input } from './read.ts'
+import { isInside } from './root.ts'
+
+const loadable = new Set(['.ts', '.mts', '.cts', '.tsx', '.js', '.mjs', '.cjs', '.jsx', '.json', '.txt'])
+/** Marks our own question to the resolver, so that it is not asked again. */
+const asked = Symbol('asked')
+
+/**
+ * The plugin that holds the graph together, and the files that it has read.
+ * `entry` is the source of the first module, which is no file.
+ */
+export function createGraph(root: string, entry: string): { plugin: Plugin; inputs: Input[] } {
+  const inputs: Input[] = []
+  const plugin: Plugin = {
+    name: 'hookloom',
+    setup(build) {
+      build.onResolve(
+        { filter: /.*/ },
+        async ({ path, kind, namespace, importer, resolveDir, pluginData, ...rest }) => {
+          if (pluginData === asked) return undefined
+          if (kind === 'entry-point') return { path, namespace: 'entry' }
+          if (path === 'hookloom' || path === 'hookloom/define') return { path: toDefineFile(), namespace: 'hookloom' }
+          if (isBuiltin(path)) return { path: path.replace(/^node:/, ''), namespace: 'builtin' }
+          if (namespace === 'hookloom') return { path: createRequire(importer).resolve(path), namespace }
+          const found = await build.resolve(path, {
+            kind,
+            namespace,
+            importer,
+            resolveDir,
+            ...(rest.with === undefined ? {} : { with: rest.with }),
+            pluginData: asked,
+          })
+          // a miss is esbuild's to report: it knows the imports that are allowed to fail
+          if (found.errors.length > 0) return undefined
+          if (found.external || found.namespace !== 'file')
+            return refuse(path, 'is no file of the transforms directory')
+          if (!isInside(root, found.path)) return refuse(path, outsideReason(path))
+          if (extname(found.path) === '.node') return refuse(path, 'is a native addon, which a transform cannot load')
+          return undefined
+        },
+      )
+      build.onLoad({ filter: /.*/, namespace: 'entry' }, () => ({ contents: entry, loader: 'js', resolveDir: root }))
+      build.onLoad({ filter: /.*/, namespace: 'builtin' }, ({ path }) => ({
+        contents: `module.exports = process.getBuiltinModule(${JSON.stringify(path)})`,
+        loader: 'js',
+      }))
+      build.onLoad({ filter: /.*/, namespace: 'hookloom' }, async ({ path }) => ({
+        contents: await readFile(path),
+        loader: 'default',
+        resolveDir: dirname(path),
+      }))
+      build.onLoad({ filter: /.*/, namespace: 'file' }, async ({ path }): Promise<OnLoadResult> => {
+        if (!loadable.has(extname(path))) return failure(`Files of the type "${extname(path)}" cannot be imported`)
+        try {
+          const { contents, input } = await readInside(root, path)
+          inputs.push(input)
+          return { contents, loader: 'default', resolveDir: dirname(path) }
+        } catch (error) {
+          return failure(`A file of this module ${error instanceof Error ? error.message : 'cannot be read'}`)
+        }
+      })
+    },
+  }
+  return { plugin, inputs }
+}
+
+/** The authors' door of this very package: modules need no install to import it, and get no other version of it. */
+function toDefineFile(): string {
+  return createRequire(import.meta.url).resolve('#define')
+}
+
+function outsideReason(path: string): string {
+  const isPackage = !/^[./]/.test(path)
+  return isPackage
+    ? 'is not installed beside the transforms: only packages in their own node_modules are bundled'
+    : 'lies outside the transforms directory'
+}
+
+function refuse(path: string, why: string): OnResolveResult {
+  return failure(`"${path.slice(0, 200)}" ${why}`)
+}
+
+/** No plugin name: it would stand in front of every message. */
+function failure(text: string): { errors: PartialMessage[]; pluginName: string } {
+  return { errors: [{ text, pluginName: '' }], pluginName: '' }
+}

@@ -1,0 +1,64 @@
+// Schema issues of the configuration as sentences that begin with the key's path: what was expected, what kind of value came, never the value.
+import type { z } from 'zod'
+import type { ConfigIssue } from '../model/config-rules.ts'
+import { toDottedPath, toIssueSentence } from '../model/issue.ts'
+import { toKindOf } from '../model/json.ts'
+import { nearestOf } from './nearest.ts'
+import { toKeysAt } from './schema.ts'
+
+type SchemaIssue = z.core.$ZodIssue
+type UnionIssue = z.core.$ZodIssueInvalidUnion
+
+/** One issue or more, since an object may hold several unknown keys. `input` is what was parsed. */
+export function toKeyedIssues(issue: SchemaIssue, input: unknown): ConfigIssue[] {
+  const path = toPath(issue.path)
+  if (issue.code === 'unrecognized_keys') return issue.keys.map((key) => toUnknownKey(path, key))
+  if (issue.code === 'invalid_union') return toUnionIssues(issue, input)
+  // the schema's own sentences begin with "must" and say more than a type
+  const isOwn = (issue.code === 'custom' || issue.code === 'invalid_format') && issue.message.startsWith('must ')
+  return [{ path, text: isOwn ? `${toDottedPath(path)} ${issue.message}` : toIssueSentence(issue, input) }]
+}
+
+function toUnknownKey(parent: readonly (string | number)[], key: string): ConfigIssue {
+  const path = [...parent, key]
+  const known = toKeysAt(parent)
+  const meant = nearestOf(key, known)
+  const hint = meant === undefined ? `Keys here: ${known.join(', ')}.` : `Did you mean ${meant}?`
+  return { path, text: `${toDottedPath(path)} is not a key here. ${hint}` }
+}
+
+/** The alternative that came furthest is the one that was meant; where none began, all of them are named. */
+function toUnionIssues(issue: UnionIssue, input: unknown): ConfigIssue[] {
+  const begun = issue.errors.find((branch) => !branch.every(isWrongKind))
+  if (begun !== undefined) {
+    return begun.flatMap((inner) => toKeyedIssues({ ...inner, path: [...issue.path, ...inner.path] }, input))
+  }
+  const path = toPath(issue.path)
+  const kinds = [...new Set(issue.errors.flatMap((branch) => branch.flatMap(toKinds)))]
+  const expected = kinds.length > 1 ? `${kinds.slice(0, -1).join(', ')} or ${kinds.at(-1)}` : kinds.join('')
+  const found = path.reduce<unknown>(toChild, input)
+  return [{ path, text: `${toDottedPath(path)}: expected ${expected}, found ${toKindOf(found)}` }]
+}
+
+function isWrongKind(issue: SchemaIssue): boolean {
+  if (issue.path.length > 0) return false
+  return issue.code === 'invalid_union'
+    ? issue.errors.every((branch) => branch.every(isWrongKind))
+    : issue.code === 'invalid_type'
+}
+
+function toKinds(issue: SchemaIssue): string[] {
+  if (issue.code === 'invalid_union') return issue.errors.flatMap((branch) => branch.flatMap(toKinds))
+  if (issue.code !== 'invalid_type') return []
+  if (issue.expected === 'null') return ['null']
+  return [`${/^[aeio]/.test(issue.expected) ? 'an' : 'a'} ${issue.expected}`]
+}
+
+function toChild(value: unknown, key: string | number): unknown {
+  if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined
+  return Reflect.get(value, key)
+}
+
+function toPath(path: readonly PropertyKey[]): (string | number)[] {
+  return path.map((key) => (typeof key === 'symbol' ? String(key) : key))
+}

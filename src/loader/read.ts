@@ -1,0 +1,43 @@
+// Reads files of the transforms directory so that the file that was checked is the file whose bytes are used: a symlink
+// that is swapped between check and read never gets in. A hard link to an outside file cannot be told from a file, and passes.
+import { constants } from 'node:fs'
+import { open, readlink, realpath, stat } from 'node:fs/promises'
+import type { FileHandle } from 'node:fs/promises'
+import { isInside } from './root.ts'
+
+/** One file of a module's import graph, as it was when it was read. */
+export type Input = { readonly file: string; readonly mtimeNs: bigint; readonly size: bigint }
+
+/** Throws a plain Error whose message an integrator can act on. `root` is a real path. */
+export async function readInside(root: string, path: string): Promise<{ contents: Uint8Array; input: Input }> {
+  const file = await realpath(path)
+  if (!isInside(root, file)) throw outside()
+  // O_NONBLOCK: opening a FIFO would wait for its writer
+  const handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+  try {
+    const { mtimeNs, size, dev, ino, ...facts } = await handle.stat({ bigint: true })
+    if ((Number(facts.mode) & constants.S_IFMT) !== constants.S_IFREG) throw new Error('is not a regular file')
+    if (!isInside(root, await toOpenPath(handle, file, { dev, ino }))) throw outside()
+    const contents = withoutBom(await handle.readFile())
+    return { contents, input: { file, mtimeNs, size } }
+  } finally {
+    await handle.close()
+  }
+}
+
+function outside(): Error {
+  return new Error('lies outside the transforms directory')
+}
+
+/** The path behind an open file. Linux knows it; elsewhere the path is asked again, and must still be the same file. */
+async function toOpenPath(handle: FileHandle, file: string, opened: { dev: bigint; ino: bigint }): Promise<string> {
+  if (process.platform === 'linux') return readlink(`/proc/self/fd/${handle.fd}`)
+  const again = await realpath(file)
+  const { dev, ino } = await stat(again, { bigint: true })
+  if (dev !== opened.dev || ino !== opened.ino) throw new Error('changed while it was read')
+  return again
+}
+
+function withoutBom(bytes: Uint8Array): Uint8Array {
+  return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes
+}

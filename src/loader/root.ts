@@ -1,0 +1,98 @@
+// Where integrators' code may lie: the real path of every module is inside the real path of the transforms directory, and
+// that one inside <config dir>/hooks/transforms.
+import { realpath, stat } from 'node:fs/promises'
+import { basename, dirname, extname, isAbsolute, join, resolve, sep } from 'node:path'
+import { Problem } from '../model/problem.ts'
+
+/** What a module may be written in. */
+export const moduleExtensions = ['.ts', '.mts', '.js', '.mjs', '.cjs'] as const
+
+/** True for paths below the directory; both are real paths. `hooks/transforms-evil` is not inside `hooks/transforms`. */
+export function isInside(directory: string, path: string): boolean {
+  return path.startsWith(directory.endsWith(sep) ? directory : directory + sep)
+}
+
+/** How messages call a module: by the name that its author knows, never by an absolute path. */
+export function toModuleLabel(module: string): string {
+  return `transforms/${module.replace(/^(\.\/)+/, '')}`
+}
+
+/**
+ * The real path of `hooks.transformsDir`; without one, of the transforms root. A relative one starts at the transforms root.
+ * A directory that is not there yet is no error: its modules are missing, each for itself.
+ * Throws `config-invalid` for a directory outside the transforms root, also when a symlink leads there.
+ */
+export async function resolveTransformsRoot(config: {
+  configDir: string
+  transformsDir: string | undefined
+}): Promise<string> {
+  const { configDir, transformsDir } = config
+  const base = join(await toRealPath(resolve(configDir)), 'hooks', 'transforms')
+  if (transformsDir !== undefined && (/[\0\\]/.test(transformsDir) || transformsDir.startsWith('~'))) {
+    throw notInside('must be a plain path, without "~", "\\" or NUL')
+  }
+  const root = await toRealPath(resolve(base, transformsDir ?? '.'))
+  if (root !== base && !isInside(base, root)) throw notInside('leads out of it')
+  return root
+}
+
+function notInside(why: string): Problem {
+  return new Problem(
+    'config-invalid',
+    `hooks.transformsDir must stay inside hooks/transforms of the config directory: ${why}.`,
+  )
+}
+
+/** The real path, also of what does not exist: then of the nearest directory above that does. */
+async function toRealPath(path: string): Promise<string> {
+  try {
+    return await realpath(path)
+  } catch (error) {
+    const parent = dirname(path)
+    if (!isMissing(error) || parent === path) throw error
+    return join(await toRealPath(parent), basename(path))
+  }
+}
+
+/**
+ * The real path of a module's file. Throws `config-invalid` for a path that could leave the root, is a symlink out of it or
+ * is no module file, and `transform-missing` when nothing is there. `root` is a real path.
+ */
+export async function resolveModule(root: string, module: string): Promise<string> {
+  const label = `hooks.mappings[].transform.module ${JSON.stringify(module.slice(0, 200))}`
+  if (!isPlainModulePath(module)) {
+    throw new Problem(
+      'config-invalid',
+      `${label} must be a relative path below the transforms directory, without "..", "~", ":", "\\" or "%".`,
+    )
+  }
+  if (!moduleExtensions.some((extension) => extension === extname(module))) {
+    throw new Problem('config-invalid', `${label} must end in one of ${moduleExtensions.join(' ')}.`)
+  }
+  const path = join(root, module)
+  const file = await realpath(path).catch((error: unknown) => {
+    if (!isMissing(error)) throw error
+    throw new Problem('transform-missing', `${toModuleLabel(module)} is not there.`, {
+      frame: `looked for ${path}`,
+      cause: error,
+    })
+  })
+  if (!isInside(root, file)) {
+    throw new Problem('config-invalid', `${label} leads out of the transforms directory.`)
+  }
+  if (!(await stat(file)).isFile()) throw new Problem('config-invalid', `${label} is not a file.`)
+  return file
+}
+
+/** The rules of the config's schema again, and stricter: presets and hosts hand refs in without that schema. */
+function isPlainModulePath(module: string): boolean {
+  if (module.trim() === '' || isAbsolute(module)) return false
+  // a backslash is a separator on some systems, %2e and %2f are a dot and a slash to whoever decodes once too often
+  if (/[\\:\0%]/.test(module) || module.startsWith('~')) return false
+  return !module.split('/').includes('..')
+}
+
+function isMissing(error: unknown): boolean {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  return code === 'ENOENT' || code === 'ENOTDIR'
+}

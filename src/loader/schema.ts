@@ -1,0 +1,39 @@
+import { z } from 'zod'
+import { Config } from '../model/config.ts'
+
+type Schema = z.core.JSONSchema.BaseSchema
+
+/** JSON Schema (draft-7) of `hookloom.jsonc` as it is written, for editors. */
+export function toConfigSchema(): Schema {
+  return z.toJSONSchema(Config, {
+    io: 'input',
+    target: 'draft-7',
+    override: ({ jsonSchema }) => {
+      // zod writes out how far an integer goes in JavaScript, which is no limit of a key
+      if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
+      if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum
+    },
+  })
+}
+
+/** The keys that the configuration knows at a path; none where any key goes. */
+export function toKeysAt(path: readonly PropertyKey[]): string[] {
+  let found = toAlternatives(toConfigSchema())
+  for (const key of path) found = found.flatMap((schema) => toChildren(schema, key)).flatMap(toAlternatives)
+  return [...new Set(found.flatMap((schema) => Object.keys(schema.properties ?? {})))]
+}
+
+function toAlternatives(schema: Schema): Schema[] {
+  return [schema, ...(schema.anyOf ?? []).filter(isSchema).flatMap(toAlternatives)]
+}
+
+function toChildren(schema: Schema, key: PropertyKey): Schema[] {
+  const { items, properties = {}, additionalProperties } = schema
+  if (typeof key === 'number') return [items].flat().filter(isSchema)
+  const own = Object.hasOwn(properties, key) ? properties[String(key)] : additionalProperties
+  return [own].filter(isSchema)
+}
+
+function isSchema(schema: unknown): schema is Schema {
+  return typeof schema === 'object' && schema !== null
+}

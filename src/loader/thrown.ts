@@ -1,0 +1,45 @@
+// What integrators' code threw, told safely: nothing that was thrown can throw again, and no text of it is unbounded.
+import { types } from 'node:util'
+import { toKindOf } from '../model/json.ts'
+import type { Locate } from './locate.ts'
+
+/** `what` and `at` are free of payload text and may be told to a sender; `frame` has the message and is the operator's. */
+export type ThrownReport = { readonly what: string; readonly at: string; readonly frame: string }
+
+const messageLength = 500
+
+/** `what`: "a TypeError"; `at`: " at pr.ts:12" or nothing. */
+export function toThrownReport(thrown: unknown, locate: Locate): ThrownReport {
+  const what = toWhat(thrown)
+  const place = types.isNativeError(thrown) ? locate(readText(thrown, 'stack')) : undefined
+  const message = toMessage(thrown).slice(0, messageLength)
+  const headline = message === '' ? `threw ${what}` : `${what.replace(/^an? /, '')}: ${message}`
+  if (place === undefined) return { what, at: '', frame: headline }
+  const { file, line, column, excerpt } = place
+  return { what, at: ` at ${file}:${line}`, frame: `${headline}\n  at ${file}:${line}:${column}\n${excerpt}` }
+}
+
+function toWhat(thrown: unknown): string {
+  if (types.isProxy(thrown)) return 'a proxy'
+  if (thrown === undefined) return 'undefined'
+  if (!types.isNativeError(thrown)) return toKindOf(thrown)
+  const name = readText(thrown, 'name')
+  // the name is the module's to choose, so it could be payload: only what reads like a class name is told
+  const word = /^[A-Za-z_$][\w$]{0,39}$/.test(name) ? name : 'Error'
+  return `${/^[AEIOU]/i.test(word) ? 'an' : 'a'} ${word}`
+}
+
+function toMessage(thrown: unknown): string {
+  if (typeof thrown === 'string') return thrown
+  if (typeof thrown === 'object' && thrown !== null && !types.isProxy(thrown)) return readText(thrown, 'message')
+  return typeof thrown === 'number' || typeof thrown === 'boolean' ? String(thrown) : ''
+}
+
+function readText(source: object, key: string): string {
+  try {
+    const value: unknown = Reflect.get(source, key)
+    return typeof value === 'string' ? value : ''
+  } catch {
+    return ''
+  }
+}

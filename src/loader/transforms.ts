@@ -1,0 +1,80 @@
+// The loaded transforms of one generation. Nothing outside this folder knows how a module is loaded or where it runs.
+import type { TransformRef } from '../model/mapping.ts'
+import { Problem, toProblemRecord } from '../model/problem.ts'
+import type { Transform } from '../model/transform.ts'
+import { buildModule } from './build.ts'
+import type { Bundle } from './build.ts'
+import { callTransform } from './call.ts'
+import { evaluateBundle, pickExport } from './evaluate.ts'
+import type { Evaluated } from './evaluate.ts'
+import { resolveModule, toModuleLabel } from './root.ts'
+
+/** Under which a mapping finds its transform among the loaded ones. */
+export function toTransformKey({ module, export: name }: TransformRef): string {
+  return `${module}#${name ?? ''}`
+}
+
+/**
+ * Loads what the refs name, each module once. A module that is missing, does not build or does not load becomes a stand-in
+ * that fails every delivery with the reason. Rejects with `config-invalid` only, for a ref that leads out of the root.
+ * @param root a real path, as `resolveTransformsRoot` gives it
+ * @param timeoutMs limit of one call, and of a module's top level
+ */
+export async function loadTransforms({
+  root,
+  refs,
+  timeoutMs,
+}: {
+  root: string
+  refs: readonly TransformRef[]
+  timeoutMs: number
+}): Promise<ReadonlyMap<string, Transform>> {
+  const modules = new Map<string, Promise<LoadedModule | Problem>>()
+  const transforms = new Map<string, Transform>()
+  for (const { module } of refs) {
+    if (!modules.has(module)) modules.set(module, loadModule(root, module, timeoutMs))
+  }
+  await Promise.all(modules.values())
+  for (const ref of refs) {
+    const loaded = await modules.get(ref.module)
+    if (loaded !== undefined) transforms.set(toTransformKey(ref), toTransform(ref, loaded, timeoutMs))
+  }
+  return transforms
+}
+
+type LoadedModule = { bundle: Bundle; evaluated: Evaluated }
+
+async function loadModule(root: string, module: string, timeoutMs: number): Promise<LoadedModule | Problem> {
+  try {
+    const bundle = await buildModule({ root, file: await resolveModule(root, module) })
+    return { bundle, evaluated: await evaluateBundle(bundle, timeoutMs) }
+  } catch (error) {
+    if (!(error instanceof Problem)) {
+      return new Problem('transform-load-failed', `${toModuleLabel(module)} could not be loaded.`, { cause: error })
+    }
+    if (error.code === 'config-invalid') throw error
+    return error
+  }
+}
+
+function toTransform(ref: TransformRef, loaded: LoadedModule | Problem, timeoutMs: number): Transform {
+  try {
+    if (loaded instanceof Problem) throw loaded
+    const call = pickExport(loaded.evaluated, ref.export)
+    const { label, locate } = loaded.evaluated
+    return {
+      module: ref.module,
+      hash: loaded.bundle.hash,
+      problem: undefined,
+      run: (input) => callTransform({ label, call, locate, timeoutMs }, input),
+    }
+  } catch (error) {
+    if (error instanceof Problem) return toStandIn(ref.module, error)
+    throw error
+  }
+}
+
+function toStandIn(module: string, cause: Problem): Transform {
+  const problem = toProblemRecord(cause)
+  return { module, hash: undefined, problem, run: () => Promise.resolve({ kind: 'failed', problem, log: [] }) }
+}

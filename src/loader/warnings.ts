@@ -1,0 +1,120 @@
+// What a configuration that holds still leaves open. Nothing here stops a gateway: `hookloom doctor` prints it.
+import { statSync } from 'node:fs'
+import { basename } from 'node:path'
+import type { Config } from '../model/config.ts'
+import { toDottedPath } from '../model/issue.ts'
+
+export type Finding = { readonly name: string; readonly ok: boolean; readonly detail: string }
+/** `mode`: the permission bits, e.g. 0o600. */
+export type FileFact = { readonly file: string; readonly mode: number }
+
+const shortestToken = 24
+
+/** The permission bits of those files that are there. None on Windows, where the bits say nothing. */
+export function toFileFacts(files: readonly string[], platform: NodeJS.Platform = process.platform): FileFact[] {
+  if (platform === 'win32') return []
+  return files.flatMap((file) => {
+    const stats = statSync(file, { throwIfNoEntry: false })
+    return stats === undefined ? [] : [{ file, mode: stats.mode & 0o777 }]
+  })
+}
+
+/** Every check, also those that hold, in a fixed order. No detail shows a token. */
+export function toWarnings(config: Config, { files }: { files: readonly FileFact[] }): Finding[] {
+  const { hooks, server } = config
+  return [
+    toTokenLength(config),
+    toTokenReuse(config),
+    toFinding(
+      'trusted-proxies',
+      isLoopback(server.host) || server.trustedProxies.length > 0,
+      'clients are told apart by their own address',
+      `server.host is ${server.host} and server.trustedProxies is empty: behind a proxy all clients would share one limit of failed tokens. Name the proxy, or listen on 127.0.0.1.`,
+    ),
+    toFinding(
+      'session-key-prefixes',
+      (hooks.allowedSessionKeyPrefixes ?? []).length > 0,
+      'explicit session keys are held to hooks.allowedSessionKeyPrefixes',
+      'hooks.allowedSessionKeyPrefixes is not set: a mapping or a transform may reach any session. Set it to ["hook:"].',
+    ),
+    toFinding(
+      'default-session-key',
+      hooks.defaultSessionKey !== undefined,
+      'hooks.defaultSessionKey is set',
+      'hooks.defaultSessionKey is not set: every run that names no key gets a session of its own. Set it, e.g. "hook:inbox".',
+    ),
+    toFinding(
+      'request-session-keys',
+      !hooks.allowRequestSessionKey,
+      'requests may not choose their session key',
+      'hooks.allowRequestSessionKey is true: whoever has the hook token chooses the session.',
+    ),
+    toUnsafeContent(config),
+    toFileModes(files),
+  ]
+}
+
+function toTokenLength({ hooks }: Config): Finding {
+  const { token } = hooks
+  if (token === undefined) return { name: 'token-length', ok: true, detail: 'hooks.token is not set' }
+  return toFinding(
+    'token-length',
+    token.length >= shortestToken,
+    `hooks.token has at least ${shortestToken} characters`,
+    `hooks.token has ${token.length} characters, fewer than ${shortestToken}: it can be guessed. Make one with: openssl rand -hex 32`,
+  )
+}
+
+function toTokenReuse(config: Config): Finding {
+  const tokens = new Set<unknown>([config.hooks.token, config.gateway.token].filter((token) => token !== undefined))
+  const places = toLeaves(config, [])
+    .filter(({ value }) => tokens.has(value))
+    .map(({ path }) => toDottedPath(path))
+    .filter((path) => path !== 'hooks.token' && path !== 'gateway.token')
+  return toFinding(
+    'token-reuse',
+    places.length === 0,
+    'the tokens stand nowhere else in the configuration',
+    `a token is also the value of ${places.join(', ')}: give each its own secret.`,
+  )
+}
+
+function toUnsafeContent({ hooks }: Config): Finding {
+  const places = toLeaves({ hooks }, [])
+    .filter(({ path, value }) => path.at(-1) === 'allowUnsafeExternalContent' && value === true)
+    .map(({ path }) => toDottedPath(path))
+  return toFinding(
+    'unsafe-content',
+    places.length === 0,
+    'all text from outside reaches agents inside the boundary',
+    `${places.join(', ')} ${places.length === 1 ? 'is' : 'are'} true: that text reaches agents as if you had written it.`,
+  )
+}
+
+function toFileModes(files: readonly FileFact[]): Finding {
+  const open = files.filter(({ mode }) => (mode & 0o077) !== 0)
+  const names = open.map(({ file, mode }) => `${basename(file)} (mode ${mode.toString(8).padStart(3, '0')})`)
+  return toFinding(
+    'file-permissions',
+    open.length === 0,
+    'the configuration files are the owner’s alone',
+    `${names.join(', ')} can be read or written by others: chmod 600 ${open.map(({ file }) => file).join(' ')}`,
+  )
+}
+
+function toFinding(name: string, ok: boolean, good: string, bad: string): Finding {
+  return { name, ok, detail: ok ? good : bad }
+}
+
+function toLeaves(
+  value: unknown,
+  path: readonly (string | number)[],
+): { path: readonly (string | number)[]; value: unknown }[] {
+  if (Array.isArray(value)) return value.flatMap((item: unknown, index) => toLeaves(item, [...path, index]))
+  if (typeof value !== 'object' || value === null) return [{ path, value }]
+  return Object.entries(value).flatMap(([key, item]) => toLeaves(item, [...path, key]))
+}
+
+function isLoopback(host: string): boolean {
+  return /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)$/i.test(host.trim())
+}

@@ -1,0 +1,139 @@
+// What a configuration must hold beyond the types of its keys. Pure: templates, presets and module files are checked by whoever loads them.
+import type { Config } from './config.ts'
+import { toDottedPath } from './issue.ts'
+import type { Mapping } from './mapping.ts'
+import { isAgentAllowed, isModelAllowed, isPlainSessionKey, isSessionKeyAllowed } from './permission.ts'
+
+export type ConfigPath = readonly (string | number)[]
+/** `text` is one whole sentence that begins with the path. It never shows a value that may be a secret. */
+export type ConfigIssue = { readonly path: ConfigPath; readonly text: string }
+
+const builtInHooks = ['wake', 'agent']
+
+export function toConfigIssues(config: Config): ConfigIssue[] {
+  return [
+    ...toTokenIssues(config),
+    ...toDefaultKeyIssues(config),
+    ...toAgentIssues(config),
+    ...toAliasIssues(config),
+    ...toDuplicates(
+      config.hooks.mappings.map((mapping) => mapping.id),
+      (index) => ['hooks', 'mappings', index, 'id'],
+    ),
+    ...config.hooks.mappings.flatMap((mapping, index) =>
+      toMappingIssues(mapping, config, ['hooks', 'mappings', index]),
+    ),
+    ...toModelIssues(config.hooks.gmail?.model, config, ['hooks', 'gmail', 'model']),
+  ]
+}
+
+/** The rules of one mapping, of `hooks.mappings` or of a preset; `at` is where it stands. */
+export function toMappingIssues(mapping: Mapping, config: Config, at: ConfigPath): ConfigIssue[] {
+  const { hooks } = config
+  const issues: ConfigIssue[] = []
+  const hook = (mapping.match.path ?? '').trim().replace(/^\/+|\/+$/g, '')
+  if (builtInHooks.includes(hook)) {
+    issues.push(toIssue([...at, 'match', 'path'], `is the built-in hook "${hook}", which no mapping overrides.`))
+  }
+  issues.push(...toKeyIssues(mapping.sessionKey, config, [...at, 'sessionKey']))
+  const hasKey = mapping.sessionKey !== undefined || hooks.defaultSessionKey !== undefined
+  if (
+    mapping.action === 'agent' &&
+    mapping.sessionMode === 'persistent' &&
+    !hasKey &&
+    mapping.transform === undefined
+  ) {
+    issues.push(
+      toIssue(
+        [...at, 'sessionMode'],
+        'is "persistent" but no session is named. Set sessionKey beside it, or hooks.defaultSessionKey.',
+      ),
+    )
+  }
+  if (mapping.agentId !== undefined && !isAgentAllowed(mapping.agentId.trim(), hooks.allowedAgentIds)) {
+    issues.push(toIssue([...at, 'agentId'], 'is not in hooks.allowedAgentIds, so every delivery would be refused.'))
+  }
+  return [...issues, ...toModelIssues(mapping.model, config, [...at, 'model'])]
+}
+
+function toTokenIssues({ hooks, gateway }: Config): ConfigIssue[] {
+  const token = hooks.token?.trim() ?? ''
+  if (token === '') {
+    if (!hooks.enabled) return []
+    return [
+      toIssue(
+        ['hooks', 'token'],
+        'is required when hooks.enabled is true. Set it to "${HOOKLOOM_TOKEN}" and put the value into .env.',
+      ),
+    ]
+  }
+  const issues: ConfigIssue[] = []
+  if (token === gateway.token?.trim()) {
+    issues.push(toIssue(['hooks', 'token'], 'must be a token of its own, found the value of gateway.token.'))
+  }
+  // a header carries nothing else: with such a token every caller would be turned away
+  if (!/^[\x20-\x7e]+$/.test(token) || token !== hooks.token) {
+    issues.push(toIssue(['hooks', 'token'], 'must be plain ASCII without spaces around it, or no header can carry it.'))
+  }
+  return issues
+}
+
+function toDefaultKeyIssues(config: Config): ConfigIssue[] {
+  const key = config.hooks.defaultSessionKey
+  const at = ['hooks', 'defaultSessionKey']
+  if (key?.includes('{{') === true) return [toIssue(at, 'must be a fixed key, found a template.')]
+  return toKeyIssues(key, config, at)
+}
+
+/** Only a fixed key: what a template renders is judged when it has been rendered. */
+function toKeyIssues(key: string | undefined, { hooks }: Config, at: ConfigPath): ConfigIssue[] {
+  if (key === undefined || key.includes('{{')) return []
+  if (!isPlainSessionKey(key)) {
+    return [toIssue(at, 'must be at most 512 characters, none of them a control character.')]
+  }
+  if (isSessionKeyAllowed(key.trim(), hooks.allowedSessionKeyPrefixes)) return []
+  const prefixes = (hooks.allowedSessionKeyPrefixes ?? []).map((prefix) => JSON.stringify(prefix)).join(', ')
+  return [toIssue(at, `must begin with one of hooks.allowedSessionKeyPrefixes (${prefixes}).`)]
+}
+
+function toModelIssues(model: string | undefined, config: Config, at: ConfigPath): ConfigIssue[] {
+  if (model === undefined || isModelAllowed(model, config)) return []
+  return [toIssue(at, 'is not in agents.defaults.models, so every delivery would be refused.')]
+}
+
+function toAgentIssues({ agents }: Config): ConfigIssue[] {
+  const issues = toDuplicates(
+    agents.list.map((agent) => agent.id),
+    (index) => ['agents', 'list', index, 'id'],
+  )
+  const defaults = agents.list.flatMap((agent, index) => (agent.default ? [index] : []))
+  for (const index of defaults.slice(1)) {
+    issues.push(toIssue(['agents', 'list', index, 'default'], `is true, as it is of agents.list[${defaults[0]}].`))
+  }
+  return issues
+}
+
+function toAliasIssues({ models }: Config): ConfigIssue[] {
+  return Object.entries(models.aliases).flatMap(([alias, model]) => {
+    const at = ['models', 'aliases', alias]
+    if (Object.hasOwn(models.aliases, model.trim())) {
+      return [toIssue(at, 'names an alias. Name the model itself, as <provider>/<model>.')]
+    }
+    if (!/^[^/\s]+\/\S+$/.test(model)) return [toIssue(at, 'must be <provider>/<model>.')]
+    return alias.includes('/') || alias.trim() === '' || alias !== alias.trim()
+      ? [toIssue(at, 'must have a short name: not blank, without "/" and without spaces around it.')]
+      : []
+  })
+}
+
+function toDuplicates(names: readonly (string | undefined)[], at: (index: number) => ConfigPath): ConfigIssue[] {
+  return names.flatMap((name, index) => {
+    const first = names.indexOf(name)
+    if (name === undefined || first === index) return []
+    return [toIssue(at(index), `is "${name}", as is ${toDottedPath(at(first))}. Give it another.`)]
+  })
+}
+
+function toIssue(path: ConfigPath, rest: string): ConfigIssue {
+  return { path, text: `${toDottedPath(path)} ${rest}` }
+}

@@ -1,0 +1,63 @@
+// Schema issues as sentences: which field, what was expected, what kind of value came. Never the value: it may be a secret or a payload.
+import type { z } from 'zod'
+import { toKindOf } from './json.ts'
+
+/** The first issue of a failed parse, e.g. `timeoutSeconds: expected a number above 0, found a string`. */
+export function toFirstIssue(error: z.ZodError, input: unknown): string {
+  const issue = error.issues[0]
+  return issue === undefined ? 'it does not fit' : toIssueSentence(issue, input)
+}
+
+export function toIssueSentence(issue: z.core.$ZodIssue, input: unknown): string {
+  const where = toDottedPath(issue.path)
+  if (issue.code === 'unrecognized_keys') {
+    return `${where === '' ? '' : `${where}: `}${issue.keys.map((key) => `"${key.slice(0, 60)}"`).join(', ')} is not a field here`
+  }
+  const found = readAt(input, issue.path)
+  const sentence = `expected ${toExpectation(issue)}, found ${toKindOf(found)}`
+  return where === '' ? sentence : `${where}: ${sentence}`
+}
+
+/** `hooks.mappings[0].match` */
+export function toDottedPath(path: readonly PropertyKey[]): string {
+  let text = ''
+  for (const key of path) {
+    if (typeof key === 'number') text += `[${key}]`
+    else text += text === '' ? String(key) : `.${String(key)}`
+  }
+  return text
+}
+
+function toExpectation(issue: z.core.$ZodIssue): string {
+  switch (issue.code) {
+    case 'invalid_type':
+      return withArticle(issue.expected)
+    case 'invalid_value':
+      return `${issue.values.length > 1 ? 'one of ' : ''}${issue.values.map((value) => JSON.stringify(value)).join(', ')}`
+    case 'too_small':
+      return issue.origin === 'number' || issue.origin === 'int'
+        ? `a number ${issue.inclusive === true ? 'of at least' : 'above'} ${issue.minimum}`
+        : `at least ${issue.minimum} ${issue.origin === 'array' ? 'entries' : 'characters'}`
+    case 'too_big':
+      return issue.origin === 'number' || issue.origin === 'int'
+        ? `a number of at most ${issue.maximum}`
+        : `at most ${issue.maximum} ${issue.origin === 'array' ? 'entries' : 'characters'}`
+    case 'custom':
+      return issue.message === 'must not be blank' ? 'a string that is not blank' : `what ${issue.message}`
+    default:
+      return `what fits (${issue.message})`
+  }
+}
+
+function withArticle(type: string): string {
+  return type === 'record' ? 'an object' : `${/^[aeio]/.test(type) ? 'an' : 'a'} ${type === 'int' ? 'integer' : type}`
+}
+
+function readAt(input: unknown, path: readonly PropertyKey[]): unknown {
+  let value = input
+  for (const key of path) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined
+    value = Reflect.get(value, key)
+  }
+  return value
+}

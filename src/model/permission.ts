@@ -1,0 +1,34 @@
+// What the configuration lets a hook choose. The rules of the file and the policy of a delivery both ask here.
+import type { Config } from './config.ts'
+
+const longestKey = 512
+
+/** Whether `hooks.allowedAgentIds` lets a hook name this agent. No list, or "*" in it, means any. */
+export function isAgentAllowed(agentId: string, allowed: readonly string[] | undefined): boolean {
+  return allowed === undefined || allowed.includes('*') || allowed.includes(agentId)
+}
+
+/** Prefixes are compared without case. No list, or an empty one, means no restriction. */
+export function isSessionKeyAllowed(key: string, prefixes: readonly string[] | undefined): boolean {
+  if (prefixes === undefined || prefixes.length === 0) return true
+  const folded = key.toLowerCase()
+  return prefixes.some((prefix) => folded.startsWith(prefix.trim().toLowerCase()))
+}
+
+/** Keys are printed, logged and compared: a line break in one is an attack, not a name. */
+export function isPlainSessionKey(key: string): boolean {
+  return key.length <= longestKey && !/\p{Cc}/u.test(key)
+}
+
+/** The model that a name stands for: an alias is resolved once, anything else is itself. */
+export function toModelName(asked: string, aliases: Readonly<Record<string, string>>): string {
+  const name = asked.trim()
+  return (Object.hasOwn(aliases, name) ? aliases[name] : undefined) ?? name
+}
+
+/** Whether `agents.defaults.models` holds the model, by its own name or by the alias asked for. No list means any. */
+export function isModelAllowed(asked: string, { agents, models }: Pick<Config, 'agents' | 'models'>): boolean {
+  const allowed = agents.defaults.models
+  if (allowed === undefined) return true
+  return allowed.includes(asked.trim()) || allowed.includes(toModelName(asked, models.aliases))
+}

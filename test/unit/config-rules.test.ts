@@ -1,0 +1,178 @@
+import { describe, expect, test } from 'vitest'
+import { parseConfig } from '../../src/loader/config.ts'
+
+const token = 'a-token-of-the-hooks'
+const problems = (data: object): readonly string[] => parseConfig(JSON.stringify(data), {}).problems
+const ofHooks = (hooks: object, rest: object = {}) => problems({ hooks: { enabled: true, token, ...hooks }, ...rest })
+const ofMapping = (mapping: object, hooks: object = {}, rest: object = {}) =>
+  ofHooks({ ...hooks, mappings: [mapping] }, rest)
+
+/** The paths that are told of a configuration that holds and of one that does not. */
+function told({ good, bad }: { good: readonly string[]; bad: readonly string[] }) {
+  return { good, bad: bad.map((line) => line.split(' ')[0]) }
+}
+
+const only = (path: string) => ({ good: [], bad: [path] })
+
+describe('tokens', () => {
+  test('hooks that are enabled need a token, hooks that are not need none', () => {
+    expect(
+      told({ good: problems({ hooks: { enabled: false } }), bad: problems({ hooks: { enabled: true } }) }),
+    ).toEqual(only('hooks.token'))
+  })
+
+  test('the hook token is never the gateway token, spaces around it or not', () => {
+    expect(
+      told({
+        good: ofHooks({}, { gateway: { token: 'another' } }),
+        bad: ofHooks({}, { gateway: { token: ` ${token}` } }),
+      }),
+    ).toEqual(only('hooks.token'))
+  })
+
+  test('a token that no header can carry is refused', () => {
+    expect(told({ good: ofHooks({ token: 'two words' }), bad: ofHooks({ token: 'schlüssel' }) })).toEqual(
+      only('hooks.token'),
+    )
+    expect(ofHooks({ token: ' padded ' })).toHaveLength(1)
+    expect(ofHooks({ token: 'line\nbreak' })).toHaveLength(1)
+  })
+
+  test('no refusal shows a token', () => {
+    expect(ofHooks({}, { gateway: { token } }).join()).not.toContain(token)
+  })
+})
+
+describe('mappings', () => {
+  test('two mappings never have the same id', () => {
+    expect(
+      told({
+        good: ofHooks({ mappings: [{ id: 'a' }, { id: 'b' }, {}, {}] }),
+        bad: ofHooks({ mappings: [{ id: 'a' }, { id: 'a' }] }),
+      }),
+    ).toEqual(only('hooks.mappings[1].id'))
+  })
+
+  test('wake and agent are never overridden, with or without slashes', () => {
+    for (const path of ['wake', '/wake/', 'agent', 'agent/']) {
+      expect(
+        told({
+          good: ofMapping({ match: { path: `${path}-up` } }),
+          bad: ofMapping({ match: { path } }),
+        }),
+      ).toEqual(only('hooks.mappings[0].match.path'))
+    }
+  })
+
+  test('a fixed session key is inside the prefixes, without regard to case; a templated one is not judged here', () => {
+    const hooks = { allowedSessionKeyPrefixes: ['hook:', 'Team:'] }
+    for (const sessionKey of ['hook:x', 'HOOK:x', 'team:x', 'other:{{id}}']) {
+      expect(ofMapping({ sessionKey }, hooks)).toEqual([])
+    }
+    expect(
+      told({
+        good: ofMapping({ sessionKey: 'other:x' }),
+        bad: ofMapping({ sessionKey: 'other:x' }, hooks),
+      }),
+    ).toEqual(only('hooks.mappings[0].sessionKey'))
+  })
+
+  test('a fixed session key is no longer than policy takes, and holds no control character', () => {
+    expect(
+      told({
+        good: ofMapping({ sessionKey: 'k'.repeat(512) }),
+        bad: ofMapping({ sessionKey: 'k'.repeat(513) }),
+      }),
+    ).toEqual(only('hooks.mappings[0].sessionKey'))
+    expect(ofMapping({ sessionKey: 'a\nb' })).toHaveLength(1)
+  })
+
+  test('a persistent session has a name from somewhere', () => {
+    const mapping = { sessionMode: 'persistent' }
+    expect(ofMapping({ ...mapping, sessionKey: 'k' })).toEqual([])
+    expect(ofMapping({ ...mapping, transform: { module: 'a.ts' } })).toEqual([])
+    expect(
+      told({
+        good: ofMapping(mapping, { defaultSessionKey: 'k' }),
+        bad: ofMapping(mapping),
+      }),
+    ).toEqual(only('hooks.mappings[0].sessionMode'))
+  })
+
+  test('an agent that allowedAgentIds never lets through is refused at load', () => {
+    const mapping = { agentId: 'ops' }
+    expect(ofMapping(mapping)).toEqual([])
+    expect(ofMapping(mapping, { allowedAgentIds: ['*'] })).toEqual([])
+    expect(ofMapping({}, { allowedAgentIds: [] })).toEqual([])
+    expect(ofMapping(mapping, { allowedAgentIds: [] })).toHaveLength(1)
+    expect(
+      told({
+        good: ofMapping(mapping, { allowedAgentIds: ['ops'] }),
+        bad: ofMapping(mapping, { allowedAgentIds: ['main'] }),
+      }),
+    ).toEqual(only('hooks.mappings[0].agentId'))
+  })
+
+  test('a model outside agents.defaults.models is refused, once its alias is resolved', () => {
+    const rest = {
+      agents: { defaults: { models: ['acme/small'] } },
+      models: { aliases: { fast: 'acme/small', big: 'acme/big' } },
+    }
+    expect(ofMapping({ model: 'acme/big' })).toEqual([])
+    expect(ofMapping({ model: 'acme/small' }, {}, rest)).toEqual([])
+    expect(
+      told({
+        good: ofMapping({ model: 'fast' }, {}, rest),
+        bad: ofMapping({ model: 'big' }, {}, rest),
+      }),
+    ).toEqual(only('hooks.mappings[0].model'))
+    expect(
+      told({
+        good: ofHooks({ gmail: { model: 'fast' } }, rest),
+        bad: ofHooks({ gmail: { model: 'big' } }, rest),
+      }),
+    ).toEqual(only('hooks.gmail.model'))
+  })
+})
+
+describe('the rest', () => {
+  test('the default session key is fixed, and inside the prefixes', () => {
+    const allowedSessionKeyPrefixes = ['hook:']
+    expect(
+      told({
+        good: ofHooks({ allowedSessionKeyPrefixes, defaultSessionKey: 'hook:inbox' }),
+        bad: ofHooks({ allowedSessionKeyPrefixes, defaultSessionKey: 'inbox' }),
+      }),
+    ).toEqual(only('hooks.defaultSessionKey'))
+    expect(ofHooks({ defaultSessionKey: 'hook:{{id}}' })).toHaveLength(1)
+  })
+
+  test('an alias names a model, not an alias: so no alias leads back to itself', () => {
+    const ofAliases = (aliases: object) => problems({ models: { aliases } })
+    expect(
+      told({
+        good: ofAliases({ fast: 'acme/small', quick: 'acme/small', deep: 'hub/acme/large' }),
+        bad: ofAliases({ fast: 'quick', quick: 'acme/small' }),
+      }),
+    ).toEqual(only('models.aliases.fast'))
+    expect(ofAliases({ a: 'b', b: 'a' })).toHaveLength(2)
+    for (const model of ['small', 'acme/', '/small', 'acme/the small']) expect(ofAliases({ a: model })).toHaveLength(1)
+    expect(ofAliases({ 'acme/a': 'acme/small' })).toHaveLength(1)
+  })
+
+  test('agents have ids of their own, and one at the most is the default', () => {
+    const ofAgents = (list: object[]) => problems({ agents: { list } })
+    expect(
+      told({
+        good: ofAgents([{ id: 'a' }, { id: 'b' }]),
+        bad: ofAgents([{ id: 'a' }, { id: 'a' }]),
+      }),
+    ).toEqual(only('agents.list[1].id'))
+    expect(
+      told({
+        good: ofAgents([{ id: 'a', default: true }, { id: 'b' }]),
+        bad: ofAgents([{ id: 'a', default: true }, { id: 'b' }, { id: 'c', default: true }]),
+      }),
+    ).toEqual(only('agents.list[2].default'))
+  })
+})
