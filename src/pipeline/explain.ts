@@ -1,0 +1,127 @@
+// Why a delivery became what it became: every mapping with its reason, and for each field of an action where it came from.
+import type { PlannedAction } from '../model/action.ts'
+import type { Delivery, TraceEntry } from '../model/delivery.ts'
+import { isJsonObject, type JsonObject } from '../model/json.ts'
+import { Mapping } from '../model/mapping.ts'
+import type { Transform } from '../model/transform.ts'
+import type { CompiledMapping } from './compile.ts'
+import type { Decision } from './decision.ts'
+import type { Generation } from './generation.ts'
+import { decide } from './pipeline.ts'
+import type { Template } from './template.ts'
+
+/** Field → `request`, `template <key>`, `literal <key>`, `transform <module>`, `config <key>` or `default`. */
+export type FieldOrigins = Readonly<Record<string, string>>
+
+export type Explanation = {
+  readonly decision: Decision
+  /** Every mapping of the configuration, in order; empty for `wake` and `agent`, which no mapping takes. */
+  readonly trace: readonly TraceEntry[]
+  /** In the order of the decision's actions; empty unless it accepts. */
+  readonly origins: readonly FieldOrigins[]
+}
+
+/** Decides as the gateway would, and watches. */
+export async function explain(generation: Generation, delivery: Delivery, newId: () => string): Promise<Explanation> {
+  const results: unknown[] = []
+  let taken: CompiledMapping | undefined
+  const find: Generation['router']['find'] = (input) => {
+    const found = generation.router.find(input)
+    taken = found.mapping
+    if (taken?.transform === undefined) return found
+    return { ...found, mapping: { ...taken, transform: watch(taken.transform, results) } }
+  }
+  const decision = await decide({ ...generation, router: { ...generation.router, find } }, delivery, newId)
+  const isBuiltIn = delivery.path === 'wake' || delivery.path === 'agent'
+  return {
+    decision,
+    trace: isBuiltIn ? [] : generation.router.explain(delivery),
+    origins:
+      decision.kind === 'accept'
+        ? decision.actions.map((planned, index) => toOrigins(planned, delivery, taken, results[index]))
+        : [],
+  }
+}
+
+/** The transform, with each result that becomes an action noted in order. */
+function watch(transform: Transform, results: unknown[]): Transform {
+  return {
+    ...transform,
+    async run(input) {
+      const outcome = await transform.run(input)
+      if (outcome.kind === 'returned' && outcome.value !== null) results.push(...[outcome.value].flat())
+      return outcome
+    },
+  }
+}
+
+function toOrigins(
+  planned: PlannedAction,
+  delivery: Delivery,
+  compiled: CompiledMapping | undefined,
+  result: unknown,
+): FieldOrigins {
+  const fields = Object.entries(planned.action).filter(([name, value]) => name !== 'kind' && value !== undefined)
+  const origins = new Map(
+    fields.map(([name]) => [
+      name,
+      compiled === undefined
+        ? toRequestOrigin(name, delivery)
+        : toMappedOrigin(name, planned, compiled, isJsonObject(result) ? result : {}),
+    ]),
+  )
+  if (planned.kind === 'agent') {
+    if (!origins.has('agentId')) origins.set('agentId', 'default')
+    if (!origins.has('sessionKey')) {
+      origins.set('sessionKey', planned.sharesSession ? 'config hooks.defaultSessionKey' : 'default')
+    }
+  }
+  return Object.fromEntries(origins)
+}
+
+function toRequestOrigin(field: string, { payload }: Delivery): string {
+  return isJsonObject(payload) && hasField(payload, field) ? 'request' : 'default'
+}
+
+const defaults: JsonObject = { ...plainFields(Mapping.parse({})) }
+
+function toMappedOrigin(field: string, planned: PlannedAction, compiled: CompiledMapping, result: JsonObject): string {
+  const { mapping, transform } = compiled
+  if (hasField(result, field)) return `transform ${transform?.module}`
+  // trust is the configuration's, also where code changed the kind and began anew
+  if (planned.kind !== mapping.action && field !== 'allowUnsafeExternalContent') return 'default'
+  switch (field) {
+    case 'message':
+      return toTemplateOrigin('messageTemplate', mapping.messageTemplate && compiled.body)
+    case 'text':
+      return toTemplateOrigin('textTemplate', mapping.textTemplate && compiled.body)
+    case 'name':
+      return toTemplateOrigin('name', compiled.name)
+    case 'sessionKey':
+      return toTemplateOrigin('sessionKey', compiled.sessionKey)
+    default: {
+      const key = field === 'mode' ? 'wakeMode' : field
+      const given = plainFields(mapping)[key]
+      // a key that is written with its default value counts as the default
+      return given === undefined || given === defaults[key] ? 'default' : `literal ${key}`
+    }
+  }
+}
+
+function toTemplateOrigin(key: string, template: Template | '' | undefined): string {
+  if (template === undefined || template === '') return 'default'
+  return `${template.isStatic ? 'literal' : 'template'} ${key}`
+}
+
+function hasField(fields: JsonObject, name: string): boolean {
+  return Object.hasOwn(fields, name) && fields[name] !== undefined
+}
+
+/** Those fields of a mapping that are plain values. */
+function plainFields(mapping: Mapping): JsonObject {
+  const plain: JsonObject = {}
+  for (const [key, value] of Object.entries(mapping)) {
+    if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean') plain[key] = value
+  }
+  return plain
+}

@@ -1,0 +1,53 @@
+// One consistent set of config, mappings, templates and transforms. A request keeps the one it began with.
+import { createHash } from 'node:crypto'
+import type { Config } from '../model/config.ts'
+import type { ProblemRecord } from '../model/problem.ts'
+import { type Transform, toTransformKey } from '../model/transform.ts'
+import { type CompiledMapping, compileMapping, type NamedMapping } from './compile.ts'
+import { createRouter, type Router } from './match.ts'
+
+export type Generation = {
+  /** Hash of the configuration and of the code of every transform. */
+  readonly id: string
+  readonly config: Config
+  readonly router: Router<CompiledMapping>
+  readonly transforms: ReadonlyMap<string, Transform>
+  /** Why it is degraded: transforms that do not load. */
+  readonly problems: readonly ProblemRecord[]
+}
+
+/** Throws `config-invalid` where a template or a match path does not parse. */
+export function createGeneration(parts: {
+  config: Config
+  mappings: readonly NamedMapping[]
+  transforms: ReadonlyMap<string, Transform>
+}): Generation {
+  const { config, mappings, transforms } = parts
+  const compiled = mappings.map((mapping) =>
+    compileMapping(mapping, mapping.transform && transforms.get(toTransformKey(mapping.transform))),
+  )
+  return {
+    id: toGenerationId(config, mappings, transforms),
+    config,
+    router: createRouter(compiled),
+    transforms,
+    problems: [...transforms.values()].flatMap((transform) => transform.problem ?? []),
+  }
+}
+
+/** The largest body that a hook takes, in bytes. */
+export function toBodyLimit(generation: Generation, path: string): number {
+  let limit = generation.config.server.maxBodyBytes
+  for (const { mapping } of generation.router.candidates(path)) limit = Math.max(limit, mapping.maxBodyBytes ?? 0)
+  return limit
+}
+
+function toGenerationId(
+  config: Config,
+  mappings: readonly NamedMapping[],
+  transforms: ReadonlyMap<string, Transform>,
+): string {
+  const hash = createHash('sha256').update(JSON.stringify([config, mappings]))
+  for (const key of [...transforms.keys()].toSorted()) hash.update(`\0${key}\0${transforms.get(key)?.hash ?? ''}`)
+  return hash.digest('hex').slice(0, 12)
+}

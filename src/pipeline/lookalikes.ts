@@ -1,0 +1,109 @@
+// How a character looks to a reader who is not careful: one code point in, its plain signs out. Tables after Unicode's
+// confusables.txt (UTS #39), kept to the signs of which boundary markers and chat-template tokens consist.
+
+/** Stands for a letter or digit that looks like none of A–Z and 0–9. */
+export const foreignLetter = '\uFFFD'
+/** Stands for any other sign: an emoji, a currency, a bullet. */
+const otherSign = '~'
+
+/**
+ * Small and capital forms differ on purpose: `η` looks like n, but `Η` like H. Where a letter could be read as two, the
+ * one that occurs in a marker wins.
+ */
+const letters: Record<string, string> = {
+  A: 'АаΑαΛᴀɑᎪꓮӒ',
+  B: 'ВвΒβʙᏴꓐ',
+  C: 'СсСϹϲςᴄᏟꓚ',
+  D: 'ԀԁΔᴅĐđÐðɖᎠꓓ',
+  E: 'ЕеЄєЭэЗзΕεϵΞξΣᴇƐɛ℮ᎬꓰɆɇƏə',
+  F: 'Ϝϝꜰƒꓝ',
+  G: 'ԌԍɢɡᏀꓖ',
+  H: 'НнҺһΗʜᎻꓧհ',
+  I: 'ІіΙιıɪӀӏꓲ',
+  J: 'ЈјᴊɉᎫꓙ',
+  K: 'КкΚκᴋᏦꓗ',
+  L: 'ʟλԼŁłᏞꓡ',
+  M: 'МмΜᴍᎷꓟ',
+  N: 'ИиПпΝνηɴոռղꓠ',
+  O: 'ОоΟοσθΘᴏØøɵօՕꓳ',
+  P: 'РрΡρᴘᏢꓑ',
+  R: 'ЯяГгʀᎡꓣ',
+  S: 'ЅѕꜱՏᏚꓢ',
+  T: 'ТтΤτᴛŦŧᎢꓔ',
+  U: 'ЦцЏџυμᴜսՍꓴ',
+  V: 'Ѵѵᴠꓦ',
+  W: 'ԜԝωϢшᴡᎳꓪ',
+  X: 'ХхΧχҲҳꓫ',
+  Y: 'УуΥγʏҮүꓬ',
+  Z: 'ΖζᴢᏃꓜ',
+}
+
+const signs: Record<string, string> = {
+  '<': '‹«〈《⟨⟪❬❮❰⦉⦑⦓⧼⧀˂ᐸᗏ≪⋘⋖⪡⫷≺⊰⊲◁◀◄⍃\u{1D236}',
+  '>': '›»〉》⟩⟫❭❯❱⦊⦒⦔⧽⧁˃ᐳᗒ≫⋙⋗⪢⫸≻⊱⊳▷▶►⍄\u{1D237}',
+  '[': '【〔〖⟦⁅❲〚',
+  ']': '】〕〗⟧⁆❳〛',
+  '|': 'ǀ│┃∣❘⏐¦',
+  '"': '“”„‟″',
+  "'": '‘’‚‛′ʼ',
+  // U+2800, the empty braille cell, is blank and yet no white space to Unicode
+  ' ': '\u2800',
+  _: '▁−─━ーㅡ一',
+}
+
+const table = new Map<number, string>()
+for (const [sign, forms] of [...Object.entries(letters), ...Object.entries(signs)]) {
+  for (const form of forms) table.set(form.codePointAt(0) ?? 0, sign)
+}
+
+// Compatibility forms of `<`, `[`, `&`, `\` and of the brackets above: wide, small, upright, negated, or one with letters
+const openerForms = '＜﹤≮⊀⋪\u2329︿︽［﹇︻︹︗\uFE5D\u{1F12A}\u{1F240}-\u{1F248}＆﹠＼﹨'
+
+/** Finds each character that can begin a marker, a token or an escape. A text without one holds none of them. */
+export const opener = new RegExp(`[<\\[&\\\\${signs['<']}${signs['[']}${openerForms}]`, 'u')
+
+/** Letters in a dark circle or square, and regional indicators: A–Z in order, without a compatibility form in Unicode. */
+const enclosed = [0x1f150, 0x1f170, 0x1f1e6]
+
+/** More than any ligature of Latin letters has. A single Arabic sign (U+FDFA) would unfold to eighteen. */
+const maxUnfolded = 4
+
+const invisible = /^[\p{C}\p{M}\p{Default_Ignorable_Code_Point}]$/u
+const blank = /^[\s\p{Z}]$/u
+
+const ascii = Array.from({ length: 0x80 }, (_, code) => {
+  const sign = String.fromCharCode(code)
+  if (blank.test(sign)) return ' '
+  if (invisible.test(sign)) return ''
+  return sign === '-' ? '_' : sign.toUpperCase()
+})
+
+function foldPlain(char: string): string {
+  const code = char.codePointAt(0) ?? 0
+  const known = ascii[code] ?? table.get(code)
+  if (known !== undefined) return known
+  if (invisible.test(char)) return ''
+  if (blank.test(char)) return ' '
+  if (/^[\p{Pd}\p{Pc}]$/u.test(char)) return '_'
+  return /^[\p{L}\p{N}]$/u.test(char) ? foreignLetter : otherSign
+}
+
+/**
+ * The signs that a code point looks like: capitals A–Z, digits, ASCII punctuation, `' '` for white space, `_` for all that
+ * joins words, nothing for what cannot be seen (accents too), and the two stand-ins.
+ */
+export function foldCodePoint(code: number): string {
+  const known = ascii[code] ?? table.get(code)
+  if (known !== undefined) return known
+  // Han and Hangul: the bulk of much text, and slow to normalise for nothing
+  if ((code >= 0x3400 && code <= 0x9fff) || (code >= 0xac00 && code <= 0xd7a3)) return foreignLetter
+  for (const first of enclosed) {
+    if (code >= first && code < first + 26) return String.fromCharCode(0x41 + code - first)
+  }
+  const char = String.fromCodePoint(code)
+  if (invisible.test(char)) return ''
+  const plain = Array.from(char.normalize('NFKD'), foldPlain).join('')
+  if (plain !== foreignLetter) return plain.length > maxUnfolded ? foreignLetter : plain
+  // Not before: a small letter may have a look-alike of its own that its capital has not
+  return Array.from(char.toUpperCase().normalize('NFKD'), foldPlain).join('').slice(0, maxUnfolded)
+}

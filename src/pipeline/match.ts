@@ -1,0 +1,165 @@
+// Which mapping takes a delivery: the first in config order whose every condition holds. Nothing else decides.
+import type { Delivery, TraceEntry } from '../model/delivery.ts'
+import { toKindOf, type JsonValue } from '../model/json.ts'
+import type { Match } from '../model/mapping.ts'
+import { Problem } from '../model/problem.ts'
+import { parsePath, readPath } from './path.ts'
+
+/** What conditions read. `payload`, `source` and `event` are read only where a condition asks for them. */
+export type MatchInput = Pick<Delivery, 'path' | 'source' | 'event' | 'headers' | 'payload'>
+
+export type Router<T> = {
+  /** The mappings that a hook name can reach, in order. Empty: nobody takes this name. */
+  candidates(path: string): readonly T[]
+  /** The mapping that takes a delivery, and what was tried until then. */
+  find(delivery: MatchInput): { mapping: T | undefined; trace: readonly TraceEntry[] }
+  /** Every mapping of the config, in order, each with its reason. */
+  explain(delivery: MatchInput): TraceEntry[]
+}
+
+/** Why a condition does not hold, or undefined: it holds. */
+type Condition = (delivery: MatchInput) => string | undefined
+type Rule<T> = { mapping: T; path: string | undefined; conditions: readonly Condition[]; hit: TraceEntry }
+type Lane<T> = { rules: readonly Rule<T>[]; mappings: readonly T[] }
+
+/** Throws `config-invalid` that names the mapping where a payload path does not parse. */
+export function createRouter<T extends { readonly id: string; readonly match: Match }>(
+  mappings: readonly T[],
+): Router<T> {
+  const rules = mappings.map(toRule)
+  const anywhere = toLane(rules.filter(({ path }) => path === undefined))
+  // a Map, not an object: a hook may be named `constructor`
+  const lanes = new Map<string, Lane<T>>()
+  for (const { path } of rules) {
+    if (path === undefined || lanes.has(path)) continue
+    lanes.set(path, toLane(rules.filter((rule) => rule.path === path || rule.path === undefined)))
+  }
+  const laneOf = (path: string) => lanes.get(path) ?? anywhere
+
+  return {
+    candidates: (path) => laneOf(path).mappings,
+    find(delivery) {
+      const trace: TraceEntry[] = []
+      for (const { mapping, conditions, hit } of laneOf(delivery.path).rules) {
+        const why = toMiss(conditions, delivery)
+        if (why === undefined) {
+          trace.push(hit)
+          return { mapping, trace }
+        }
+        trace.push({ mappingId: mapping.id, matched: false, why })
+      }
+      return { mapping: undefined, trace }
+    },
+    explain(delivery) {
+      let first: string | undefined
+      return rules.map(({ mapping, path, conditions, hit }) => {
+        const why =
+          path !== undefined && path !== delivery.path
+            ? `path is ${quote(delivery.path)}, this mapping takes ${quote(path)}`
+            : toMiss(conditions, delivery)
+        if (why !== undefined) return { mappingId: mapping.id, matched: false, why }
+        if (first !== undefined) {
+          return { mappingId: mapping.id, matched: false, why: `it would take this, but ${quote(first)} comes first` }
+        }
+        first = mapping.id
+        return hit
+      })
+    },
+  }
+}
+
+function toLane<T>(rules: readonly Rule<T>[]): Lane<T> {
+  return { rules, mappings: rules.map(({ mapping }) => mapping) }
+}
+
+function toMiss(conditions: readonly Condition[], delivery: MatchInput): string | undefined {
+  for (const condition of conditions) {
+    const why = condition(delivery)
+    if (why !== undefined) return why
+  }
+  return undefined
+}
+
+function toRule<T extends { readonly id: string; readonly match: Match }>(mapping: T): Rule<T> {
+  const { id, match } = mapping
+  const path = match.path?.trim().replace(/^\/+|\/+$/g, '') || undefined
+  const conditions: Condition[] = []
+  const holds: string[] = path === undefined ? [] : [`path is ${quote(path)}`]
+  for (const [name, values] of Object.entries(match.headers ?? {})) {
+    conditions.push(toHeaderCondition(name.toLowerCase(), [values].flat()))
+    holds.push(`header ${name.toLowerCase()} fits`)
+  }
+  for (const field of ['source', 'event'] as const) {
+    const wanted = match[field]
+    if (wanted === undefined) continue
+    conditions.push(toWordCondition(field, [wanted].flat()))
+    holds.push(`${field} is ${toChoice([wanted].flat())}`)
+  }
+  for (const [expression, values] of Object.entries(match.payload ?? {})) {
+    conditions.push(toPayloadCondition(id, expression, [values].flat()))
+    holds.push(`payload.${expression} is ${toChoice([values].flat())}`)
+  }
+  const why = holds.length === 0 ? 'it takes every delivery' : holds.join(', ')
+  return { mapping, path, conditions, hit: Object.freeze({ mappingId: id, matched: true, why }) }
+}
+
+function toWordCondition(field: 'source' | 'event', wanted: readonly string[]): Condition {
+  const choice = toChoice(wanted)
+  return (delivery) => {
+    const word = delivery[field]
+    if (word !== undefined && wanted.includes(word)) return undefined
+    return `${field} is ${word === undefined ? 'not known' : quote(word)}, this mapping takes ${choice}`
+  }
+}
+
+// a header is where shared secrets travel: neither what came nor what is wanted is said
+function toHeaderCondition(name: string, wanted: readonly string[]): Condition {
+  return ({ headers }) => {
+    if (!Object.hasOwn(headers, name)) return `header ${name} is missing`
+    return wanted.includes(headers[name] ?? '')
+      ? undefined
+      : `header ${name} has a value that this mapping does not take`
+  }
+}
+
+type Scalar = string | number | boolean | null
+
+// the payload's own values stay out of traces: only their kind is said
+function toPayloadCondition(id: string, expression: string, wanted: readonly Scalar[]): Condition {
+  const path = parsePayloadPath(id, expression)
+  const choice = toChoice(wanted)
+  const kinds = new Set(wanted.map(toKindOf))
+  return ({ payload }) => {
+    const value = readPath(payload, path)
+    if (isScalar(value) && wanted.includes(value)) return undefined
+    const kind = toKindOf(value)
+    const found = kinds.has(kind) ? kind.replace(/^an? /, 'another ') : kind
+    return `payload.${expression} is ${found}, this mapping takes ${choice}`
+  }
+}
+
+function parsePayloadPath(id: string, expression: string): ReturnType<typeof parsePath> {
+  try {
+    return parsePath(expression)
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error
+    throw new Problem('config-invalid', `Mapping "${id}": match.payload: ${error.message}`, { cause: error })
+  }
+}
+
+function isScalar(value: JsonValue | undefined): value is Scalar {
+  return value === null || (typeof value !== 'object' && value !== undefined)
+}
+
+/** Config values for people: a few of them, the rest counted. */
+function toChoice(wanted: readonly Scalar[]): string {
+  const shown = wanted.slice(0, 6).map((value) => (typeof value === 'string' ? quote(value) : String(value)))
+  return wanted.length > shown.length
+    ? `${shown.join(', ')} or ${wanted.length - shown.length} more`
+    : shown.join(' or ')
+}
+
+/** One line, and a short one: a sender may name anything. */
+function quote(text: string): string {
+  return JSON.stringify(text.length > 60 ? `${text.slice(0, 59)}…` : text)
+}

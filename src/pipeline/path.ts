@@ -1,0 +1,78 @@
+// Paths into a payload. The payload is an attacker's: only own properties are data, and nothing is ever called.
+import type { JsonValue } from '../model/json.ts'
+import { Problem } from '../model/problem.ts'
+
+/** Names and array indexes from the root down. A number indexes arrays only; -1 is an index that no array has. */
+export type Path = readonly (string | number)[]
+
+/** Makes the Problem for a fault at an index of the expression. */
+export type PathFault = (index: number, expected: string) => Problem
+
+const nowhere = -1
+const unreadable = new Set(['__proto__', 'prototype', 'constructor'])
+const name = /[^.[\]]+/y
+
+/**
+ * Reads `messages[0].subject`, `[0].event` or `items.0`. A name is anything but `.`, `[` and `]`, without spaces around it.
+ * Throws `config-invalid` that says where, what was expected and what came; `toFault` makes another one of it.
+ */
+export function parsePath(expression: string, toFault: PathFault = faultOf(expression)): Path {
+  const segments: (string | number)[] = []
+  let at = 0
+  do {
+    if (expression[at] === '[') {
+      const close = expression.indexOf(']', at)
+      const index = expression.slice(at + 1, close)
+      if (close < 0) throw toFault(at, 'a "]" that closes this')
+      if (!/^-?\d+$/.test(index)) throw toFault(at + 1, 'the number of an array item (a field is written .field)')
+      const number = Number(index)
+      segments.push(number < 0 ? nowhere : number)
+      at = close + 1
+      continue
+    }
+    if (segments.length > 0) {
+      if (expression[at] !== '.') throw toFault(at, 'a "." or a "["')
+      at += 1
+    }
+    name.lastIndex = at
+    const word = name.exec(expression)?.[0]
+    if (word === undefined) throw toFault(at, 'the name of a field')
+    if (word !== word.trim()) throw toFault(at, 'the name of a field without spaces around it')
+    segments.push(unreadable.has(word) ? nowhere : word)
+    at += word.length
+  } while (at < expression.length)
+  return segments
+}
+
+/** The value at a path, or undefined. Strings have no properties; of an array there are its items and `length`. */
+export function readPath(value: JsonValue, path: Path): JsonValue | undefined {
+  let current: JsonValue | undefined = value
+  for (const segment of path) {
+    if (typeof current !== 'object' || current === null) return undefined
+    if (typeof segment === 'number') {
+      if (!Array.isArray(current)) return undefined
+      current = current[segment]
+    } else {
+      if (!Object.hasOwn(current, segment)) return undefined
+      // an array is read like an object here: its own properties are its items, by number, and `length`
+      current = (current as { [key: string]: JsonValue })[segment]
+    }
+  }
+  return current
+}
+
+/** What stands at an index of a text, for a message: a few characters, quoted. */
+export function toExcerpt(text: string, index: number): string {
+  if (index >= text.length) return 'the end'
+  const rest = text.slice(index, index + 20)
+  return JSON.stringify(index + 20 < text.length ? `${rest}…` : rest)
+}
+
+function faultOf(expression: string): PathFault {
+  return (index, expected) =>
+    new Problem(
+      'config-invalid',
+      `The path ${JSON.stringify(expression)} is wrong at column ${index + 1}: ` +
+        `expected ${expected}, came ${toExcerpt(expression, index)}.`,
+    )
+}

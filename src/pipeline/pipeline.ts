@@ -1,0 +1,180 @@
+// One delivery in, one decision out. Reads nothing but its arguments; the transform is the only thing here that may take time.
+import { type Action, AgentPayload, type Origin, type PlannedAction, WakePayload } from '../model/action.ts'
+import type { Delivery, TraceEntry } from '../model/delivery.ts'
+import { toFirstIssue } from '../model/issue.ts'
+import { isJsonObject, type JsonObject, toKindOf } from '../model/json.ts'
+import { Problem } from '../model/problem.ts'
+import type { Transform, TransformInput } from '../model/transform.ts'
+import type { CompiledMapping } from './compile.ts'
+import type { Decision } from './decision.ts'
+import type { Generation } from './generation.ts'
+import { type Draft, mergeResult, renderDraft, toAction } from './merge.ts'
+import { applyPolicy } from './policy.ts'
+import { detectSource, senderNamed, toCorrespondent } from './sources.ts'
+import type { TemplateScope } from './template.ts'
+
+/** The most actions that one delivery may become. */
+const mostActions = 200
+
+type NewId = () => string
+
+/** Whether a hook has this name: a built-in, or one that a mapping takes. */
+export function isHook(generation: Generation, path: string): boolean {
+  return path === 'wake' || path === 'agent' || (path !== '' && generation.router.candidates(path).length > 0)
+}
+
+/** Never throws a Problem: a refusal and a park are decisions too. */
+export async function decide(generation: Generation, delivery: Delivery, newId: NewId): Promise<Decision> {
+  if (delivery.path === 'wake' || delivery.path === 'agent') return decideBuiltIn(generation, delivery, newId)
+  const { mapping: compiled, trace } = generation.router.find(delivery)
+  if (compiled === undefined) {
+    return { kind: 'skip', why: 'no condition held', mappingId: undefined, transformHash: undefined, trace, log: [] }
+  }
+  return decideMapped(generation, delivery, compiled, trace, newId)
+}
+
+function decideBuiltIn(generation: Generation, delivery: Delivery, newId: NewId): Decision {
+  const reasons = { mappingId: undefined, transformHash: undefined, trace: [], log: [] }
+  try {
+    const action = toBuiltInAction(delivery)
+    const planned = applyPolicy(action, generation.config, {
+      keyOrigin: 'request',
+      origin: toOrigin(delivery),
+      sessionMode: 'isolated',
+      instructions: undefined,
+      newId,
+    })
+    return { kind: 'accept', actions: [planned], retain: false, ...reasons }
+  } catch (error) {
+    if (error instanceof Problem) return { kind: 'refuse', problem: error, ...reasons }
+    throw error
+  }
+}
+
+function toBuiltInAction({ path, payload }: Delivery): Action {
+  if (!isJsonObject(payload)) {
+    throw new Problem('payload-invalid', `The body: expected an object, found ${toKindOf(payload)}.`)
+  }
+  const parsed = (path === 'wake' ? WakePayload : AgentPayload).safeParse(payload)
+  if (!parsed.success) throw new Problem('payload-invalid', `${toFirstIssue(parsed.error, payload)}.`)
+  return 'text' in parsed.data
+    ? { kind: 'wake', ...parsed.data, allowUnsafeExternalContent: false }
+    : { kind: 'agent', ...parsed.data, allowUnsafeExternalContent: false }
+}
+
+async function decideMapped(
+  generation: Generation,
+  delivery: Delivery,
+  compiled: CompiledMapping,
+  trace: readonly TraceEntry[],
+  newId: NewId,
+): Promise<Decision> {
+  const { mapping, transform } = compiled
+  const log: string[] = []
+  const reasons = { mappingId: compiled.id, transformHash: transform?.hash, trace, log }
+  try {
+    const items = toItems(delivery, mapping.forEach)
+    const actions: PlannedAction[] = []
+    for (const item of items) {
+      const drafts = await toDrafts(compiled, item, log)
+      for (const draft of drafts) actions.push(plan(generation, compiled, item, draft, newId))
+      if (actions.length > mostActions)
+        throw new Problem('too-many-items', `More than ${mostActions} actions from one delivery.`)
+    }
+    if (actions.length > 0) return { kind: 'accept', actions, retain: mapping.retain, ...reasons }
+    const why =
+      items.length === 0 ? `${mapping.forEach} is missing or empty` : `${transform?.module} returned nothing to do`
+    return { kind: 'skip', why, ...reasons }
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error
+    // once code ran, what does not fit is the operator's to mend; a payload that code refused is the sender's
+    if (transform === undefined || error.code === 'too-many-items' || error instanceof Refusal) {
+      return { kind: 'refuse', problem: error, ...reasons }
+    }
+    return { kind: 'park', problem: toOperatorProblem(error, transform), waitsFor: transform.module, ...reasons }
+  }
+}
+
+/** A transform's own schema did not fit the payload. */
+class Refusal extends Problem {}
+
+/** The delivery once, or once for each item of its `forEach` array with that array holding the item alone. */
+function toItems(delivery: Delivery, forEach: string | undefined): Delivery[] {
+  if (forEach === undefined) return [delivery]
+  const { payload } = delivery
+  if (!isJsonObject(payload) || !Object.hasOwn(payload, forEach)) return []
+  const items = payload[forEach]
+  if (!Array.isArray(items)) return []
+  if (items.length > mostActions) {
+    throw new Problem('too-many-items', `${forEach}: expected at most ${mostActions} items, found ${items.length}.`)
+  }
+  return items.map((item): Delivery => {
+    const alone: JsonObject = { ...payload, [forEach]: [item] }
+    return { ...delivery, payload: alone }
+  })
+}
+
+async function toDrafts(compiled: CompiledMapping, delivery: Delivery, log: string[]): Promise<Draft[]> {
+  const draft = renderDraft(compiled, toScope(delivery))
+  const { transform } = compiled
+  if (transform === undefined) return [draft]
+  const outcome = await transform.run(toTransformInput(delivery))
+  log.push(...outcome.log)
+  if (outcome.kind === 'failed') {
+    const { code, detail, frame } = outcome.problem
+    throw new Problem(code, detail, frame === undefined ? {} : { frame })
+  }
+  if (outcome.kind === 'refused') throw new Refusal('payload-invalid', outcome.detail)
+  if (outcome.value === null) return []
+  const results = Array.isArray(outcome.value) ? outcome.value : [outcome.value]
+  return results.map((result: unknown) => mergeResult(draft, result, transform.module))
+}
+
+function plan(
+  generation: Generation,
+  { mapping }: CompiledMapping,
+  delivery: Delivery,
+  draft: Draft,
+  newId: NewId,
+): PlannedAction {
+  return applyPolicy(toAction(draft), generation.config, {
+    keyOrigin: draft.keyOrigin,
+    origin: toOrigin(delivery),
+    sessionMode: mapping.sessionMode,
+    instructions: mapping.instructions,
+    newId,
+  })
+}
+
+function toOperatorProblem(problem: Problem, transform: Transform): Problem {
+  if (problem.code.startsWith('transform-')) return problem
+  return new Problem(
+    'transform-result-invalid',
+    `${transform.module} made an action that does not hold: ${problem.message}`,
+    {
+      cause: problem,
+    },
+  )
+}
+
+function toScope(delivery: Delivery): TemplateScope {
+  const { payload, headers, query, path, source, event } = delivery
+  return { payload, headers, query, path, source, event, now: () => new Date(delivery.receivedAt).toISOString() }
+}
+
+function toTransformInput(delivery: Delivery): TransformInput {
+  const { payload, headers, query, url, path, method, source, event, receivedAt, id } = delivery
+  return { payload, headers, query, url, path, method, source, event, receivedAt, deliveryId: id }
+}
+
+function toOrigin(delivery: Delivery): Origin {
+  const { path, source, headers, payload } = delivery
+  const sender = detectSource(headers) ?? (source === undefined ? undefined : senderNamed(source))
+  const { from, subject } = sender === undefined ? {} : toCorrespondent(sender, payload)
+  return {
+    hook: path,
+    ...(source === undefined ? {} : { source }),
+    ...(from === undefined ? {} : { from }),
+    ...(subject === undefined ? {} : { subject }),
+  }
+}

@@ -1,0 +1,94 @@
+// What an action may do, whoever made it: session keys, agents, models. Runs last, after templates and transforms.
+import type { Action, AgentAction, Origin, PlannedAction, SessionMode } from '../model/action.ts'
+import { type Config, toDefaultAgentId } from '../model/config.ts'
+import {
+  isAgentAllowed,
+  isModelAllowed,
+  isPlainSessionKey,
+  isSessionKeyAllowed,
+  toModelName,
+} from '../model/permission.ts'
+import { Problem } from '../model/problem.ts'
+
+/** Who chose the session key: a request's needs `hooks.allowRequestSessionKey`; every one obeys the prefixes. */
+export type KeyOrigin = 'request' | 'operator'
+
+export type PolicyInput = {
+  readonly keyOrigin: KeyOrigin
+  readonly origin: Origin
+  readonly sessionMode: SessionMode
+  readonly instructions: string | undefined
+  /** Makes the unique part of a key that nobody chose. */
+  readonly newId: () => string
+}
+
+/** Throws `session-key-denied`, `agent-denied` or `model-denied`; else the action with its agent and key settled. */
+export function applyPolicy(action: Action, config: Config, input: PolicyInput): PlannedAction {
+  const { origin } = input
+  if (action.kind === 'wake') {
+    return { kind: 'wake', action, agentId: toDefaultAgentId(config), sessionKey: 'main', origin }
+  }
+  const agentId = toAgentId(action, config)
+  const model = toModel(action, config)
+  const { sessionKey, sharesSession } = toSession(action, config, input)
+  return {
+    kind: 'agent',
+    action: model === undefined ? action : { ...action, model },
+    agentId,
+    sessionKey,
+    // a persistent session is one conversation: its turns never overlap, whoever named the key
+    sharesSession: sharesSession && input.sessionMode === 'isolated',
+    sessionMode: input.sessionMode,
+    ...(input.instructions === undefined ? {} : { instructions: input.instructions }),
+    origin,
+  }
+}
+
+function toAgentId(action: AgentAction, config: Config): string {
+  const fallback = toDefaultAgentId(config)
+  if (action.agentId === undefined) return fallback
+  const named = action.agentId.trim()
+  if (!isAgentAllowed(named, config.hooks.allowedAgentIds)) {
+    throw new Problem('agent-denied', 'agentId: this agent is not in hooks.allowedAgentIds.')
+  }
+  return named === fallback || config.agents.list.some((agent) => agent.id === named) ? named : fallback
+}
+
+/** The model with its alias resolved; undefined where none was asked for. */
+function toModel(action: AgentAction, config: Config): string | undefined {
+  if (action.model === undefined) return undefined
+  if (!isModelAllowed(action.model, config)) {
+    throw new Problem('model-denied', 'model: this model is not in agents.defaults.models.')
+  }
+  return toModelName(action.model, config.models.aliases)
+}
+
+function toSession(
+  action: AgentAction,
+  config: Config,
+  { keyOrigin, newId }: PolicyInput,
+): { sessionKey: string; sharesSession: boolean } {
+  const { hooks } = config
+  if (action.sessionKey !== undefined) {
+    const sessionKey = action.sessionKey.trim()
+    if (keyOrigin === 'request' && !hooks.allowRequestSessionKey) {
+      throw new Problem(
+        'session-key-denied',
+        'sessionKey: a request may not choose its session key. The operator can set hooks.allowRequestSessionKey.',
+      )
+    }
+    // keys are printed, logged and compared: a line break in one is an attack, not a name
+    if (!isPlainSessionKey(sessionKey)) {
+      throw new Problem(
+        'session-key-denied',
+        'sessionKey: expected at most 512 characters, none of them a control character.',
+      )
+    }
+    if (!isSessionKeyAllowed(sessionKey, hooks.allowedSessionKeyPrefixes)) {
+      throw new Problem('session-key-denied', 'sessionKey: it begins with none of hooks.allowedSessionKeyPrefixes.')
+    }
+    return { sessionKey, sharesSession: false }
+  }
+  if (hooks.defaultSessionKey !== undefined) return { sessionKey: hooks.defaultSessionKey, sharesSession: true }
+  return { sessionKey: `hook:${newId()}`, sharesSession: false }
+}

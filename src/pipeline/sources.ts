@@ -1,0 +1,113 @@
+// Who sent a delivery, and what the sender calls it. Everything here is read, nothing is trusted: headers can be forged.
+import type { Origin } from '../model/action.ts'
+import type { Delivery } from '../model/delivery.ts'
+import { isJsonObject, type JsonValue } from '../model/json.ts'
+import { readPath, type Path } from './path.ts'
+import { type Fact, type Mark, type Sender, senders } from './senders.ts'
+
+type Headers = Delivery['headers']
+
+/** Longer event names and ids are taken for none: cut ones could be taken for one another. */
+const longest = 256
+
+/** The marks by header name, so that a lookup costs one step a header and not one a sender. */
+const byHeader = indexMarks()
+const byName = new Map(senders.map((sender) => [sender.source, sender]))
+
+/** The sender that the headers give away; of several, the most specific. */
+export function detectSource(headers: Headers): Sender | undefined {
+  let best: number | undefined
+  for (const name of Object.keys(headers)) {
+    for (const { mark, rank } of byHeader.get(name) ?? []) {
+      if ((best === undefined || rank < best) && isMarked(mark, headers)) best = rank
+    }
+  }
+  return best === undefined ? undefined : senders[best]
+}
+
+/** The row of a source that is known by its name, as `payload.source` or a verified scheme gives it. */
+export function senderNamed(source: string): Sender | undefined {
+  return byName.get(source)
+}
+
+/** The sender's name of the event. Several parts are joined by a dot, as in `ITEM.ERROR`. */
+export function toEvent(sender: Sender, headers: Headers, payload: JsonValue): string | undefined {
+  return toFirst(sender.event, headers, payload, '.')
+}
+
+/** What the sender calls this one delivery; the same when it comes again. Several parts are joined by a space. */
+export function toDeliveryId(sender: Sender, headers: Headers, payload: JsonValue): string | undefined {
+  return toFirst(sender.deliveryId, headers, payload, ' ')
+}
+
+/** Who wrote, and about what, where the payload says so. */
+export function toCorrespondent(sender: Sender, payload: JsonValue): Pick<Origin, 'from' | 'subject'> {
+  const from = toLine(sender.from, payload)
+  const subject = toLine(sender.subject, payload)
+  return { ...(from === undefined ? {} : { from }), ...(subject === undefined ? {} : { subject }) }
+}
+
+function toLine(path: Path | undefined, payload: JsonValue): string | undefined {
+  const value = path && readPath(payload, path)
+  return typeof value === 'string' && value.trim() !== '' ? value : undefined
+}
+
+function toFirst(
+  facts: readonly Fact[] | undefined,
+  headers: Headers,
+  payload: JsonValue,
+  joint: string,
+): string | undefined {
+  for (const fact of facts ?? []) {
+    const text = readFact(fact, headers, payload, joint)
+    if (text !== undefined && text.length <= longest) return text
+  }
+  return undefined
+}
+
+function readFact(fact: Fact, headers: Headers, payload: JsonValue, joint: string): string | undefined {
+  switch (fact.in) {
+    case 'header':
+      return toWord(ownHeader(headers, fact.name))
+    case 'body':
+      return toWord(readPath(payload, fact.path))
+    case 'key':
+      return isJsonObject(payload) ? toWord(Object.keys(payload).find((key) => fact.like.test(key))) : undefined
+    case 'all': {
+      const parts: string[] = []
+      for (const part of fact.parts) {
+        const text = readFact(part, headers, payload, joint)
+        if (text === undefined) return undefined
+        parts.push(text)
+      }
+      return parts.join(joint)
+    }
+  }
+}
+
+/** Strings that say something, and numbers as text. */
+function toWord(value: JsonValue | undefined): string | undefined {
+  if (typeof value === 'number') return String(value)
+  return typeof value === 'string' && value.trim() !== '' ? value : undefined
+}
+
+function ownHeader(headers: Headers, name: string): string | undefined {
+  return Object.hasOwn(headers, name) ? headers[name] : undefined
+}
+
+function isMarked(mark: Mark, headers: Headers): boolean {
+  if (mark.beside !== undefined && !Object.hasOwn(headers, mark.beside)) return false
+  return mark.like === undefined || mark.like.test(ownHeader(headers, mark.header) ?? '')
+}
+
+function indexMarks(): ReadonlyMap<string, readonly { mark: Mark; rank: number }[]> {
+  const index = new Map<string, { mark: Mark; rank: number }[]>()
+  for (const [rank, { marks = [] }] of senders.entries()) {
+    for (const mark of marks) {
+      const found = index.get(mark.header)
+      if (found === undefined) index.set(mark.header, [{ mark, rank }])
+      else found.push({ mark, rank })
+    }
+  }
+  return index
+}

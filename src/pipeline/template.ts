@@ -1,0 +1,152 @@
+// Templates: parsed once, rendered in linear time. What a value says is never rendered again.
+import type { JsonValue } from '../model/json.ts'
+import { Problem } from '../model/problem.ts'
+import { parseFilter, type Filter } from './filters.ts'
+import { parsePath, readPath, toExcerpt, type PathFault } from './path.ts'
+
+/** What a template can name. */
+export type TemplateScope = {
+  readonly payload: JsonValue
+  /** Lower-case names. */
+  readonly headers: Readonly<Record<string, string>>
+  readonly query: Readonly<Record<string, string>>
+  readonly path: string
+  readonly source: string | undefined
+  readonly event: string | undefined
+  /** The moment of the delivery, ISO 8601. */
+  readonly now: () => string
+}
+
+export type Template = {
+  render(scope: TemplateScope): string
+  /** No placeholder: it renders the same for everybody. */
+  readonly isStatic: boolean
+  /** Text that is not blank stands before the first placeholder, so whoever sends cannot choose the beginning. */
+  readonly startsWithLiteral: boolean
+  /** The expressions, without filters, in order. */
+  readonly expressions: readonly string[]
+}
+
+type Read = (scope: TemplateScope) => JsonValue | undefined
+
+/**
+ * Compiles `Opened by {{sender.login | default: "somebody"}}: {{issue.title | truncate: 80}}`.
+ *
+ * - `payload.x`, `headers.<name>` (any case), `query.<name>`, and bare `payload` (all of it, as JSON), `path`, `source`,
+ *   `event`, `now`. Everything else is looked up in the payload, `event.type` and the like too; the payload's own fields
+ *   of those names are `payload.event` and so on. Headers and query have no bare form: they are never dumped.
+ * - Missing and null are empty, strings as they are, numbers and booleans as written in JSON, the rest is JSON.
+ * - `default: "text"` stands in for an empty text, in double or single quotes with `\\ \" \' \n \t`.
+ * - `truncate: n` leaves at most n UTF-16 units, the last one an ellipsis where something was cut, and no half characters.
+ *
+ * Throws `config-invalid` that names the column, what was expected and what came.
+ */
+export function compileTemplate(text: string): Template {
+  const expressions: string[] = []
+  const reads: ((scope: TemplateScope) => string)[] = []
+  const literals: string[] = []
+  let at = 0
+  for (;;) {
+    const open = text.indexOf('{{', at)
+    if (open < 0) break
+    literals.push(text.slice(at, open))
+    const { expression, start, filters, end } = parsePlaceholder(text, open)
+    const read = parseExpression(expression, (index, expected) => faultAt(text, start + index, expected))
+    expressions.push(expression)
+    reads.push(
+      filters.reduce<(scope: TemplateScope) => string>(
+        (before, filter) => (scope) => filter(before(scope)),
+        (scope) => toText(read(scope)),
+      ),
+    )
+    at = end
+  }
+  const [first = '', ...rest] = [...literals, text.slice(at)]
+  return {
+    isStatic: reads.length === 0,
+    startsWithLiteral: first.trim() !== '',
+    expressions,
+    render(scope) {
+      let rendered = first
+      for (let i = 0; i < reads.length; i += 1) {
+        rendered += (reads[i]?.(scope) ?? '') + (rest[i] ?? '')
+      }
+      return rendered
+    },
+  }
+}
+
+function toText(value: JsonValue | undefined): string {
+  if (typeof value === 'string') return value
+  if (value === undefined || value === null) return ''
+  return typeof value === 'object' ? JSON.stringify(value) : String(value)
+}
+
+function parseExpression(expression: string, toFault: PathFault): Read {
+  switch (expression) {
+    case 'path':
+      return (scope) => scope.path
+    case 'source':
+      return (scope) => scope.source
+    case 'event':
+      return (scope) => scope.event
+    case 'now':
+      return (scope) => scope.now()
+  }
+  const [, root, dot, entry = ''] = /^(headers|query)(?:$|(?=\[)|(\.)([^]*)$)/.exec(expression) ?? []
+  if (root !== undefined) {
+    const example = root === 'headers' ? '.x-github-event' : '.topic'
+    if (dot === undefined) {
+      throw toFault(
+        root.length,
+        `one of the ${root}, as in {{${root}${example}}} (a payload field: {{payload.${root}}})`,
+      )
+    }
+    if (entry === '') throw toFault(expression.length, `a name, as in {{${root}${example}}}`)
+    return root === 'headers' ? readHeader(entry.toLowerCase()) : (scope) => ownText(scope.query, entry)
+  }
+  const path = parsePath(expression, toFault)
+  const inside = path[0] === 'payload' ? path.slice(1) : path
+  return (scope) => readPath(scope.payload, inside)
+}
+
+function readHeader(header: string): Read {
+  return (scope) => ownText(scope.headers, header)
+}
+
+function ownText(texts: Readonly<Record<string, string>>, key: string): string | undefined {
+  return Object.hasOwn(texts, key) ? texts[key] : undefined
+}
+
+type Placeholder = { expression: string; start: number; filters: Filter[]; end: number }
+
+const outsideQuotes = /[^|{}"']*/y
+
+/** From an `{{` to behind its `}}`. */
+function parsePlaceholder(text: string, open: number): Placeholder {
+  outsideQuotes.lastIndex = open + 2
+  const raw = outsideQuotes.exec(text)?.[0] ?? ''
+  const expression = raw.trim()
+  let at = open + 2 + raw.length
+  const start = open + 2 + (raw.length - raw.trimStart().length)
+  if (at >= text.length) throw faultAt(text, open, 'a "}}" that closes this "{{"', 'the end')
+  if (expression === '' && text[at] !== '{') throw faultAt(text, at, 'a path, as in {{messages[0].subject}}')
+  const filters: Filter[] = []
+  while (text[at] === '|') {
+    const filter = parseFilter(text, at + 1, (index, expected) => faultAt(text, index, expected))
+    filters.push(filter.apply)
+    at = filter.end
+  }
+  if (!text.startsWith('}}', at)) {
+    if (at >= text.length) throw faultAt(text, open, 'a "}}" that closes this "{{"', 'the end')
+    throw faultAt(text, at, 'a "|" or a "}}"')
+  }
+  return { expression, start, filters, end: at + 2 }
+}
+
+function faultAt(text: string, index: number, expected: string, came = toExcerpt(text, index)): Problem {
+  const before = text.slice(0, index).split('\n')
+  const column = `column ${(before.at(-1)?.length ?? 0) + 1}`
+  const place = before.length > 1 ? `line ${before.length}, ${column}` : column
+  return new Problem('config-invalid', `The template is wrong at ${place}: expected ${expected}, came ${came}.`)
+}

@@ -1,0 +1,58 @@
+// Real payloads of many senders: HOOKLOOM_CORPUS names a folder of folders of {source, event, headers, body}, one folder a sender.
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { detectSource, toEvent } from '../../src/pipeline/sources.ts'
+
+const corpus = process.env['HOOKLOOM_CORPUS'] ?? ''
+
+/** Folders that have another name than the source. */
+const sourceOfFolder: Record<string, string> = {
+  azuredevops: 'azure-devops',
+  'gmail-pubsub': 'google-pubsub',
+  'google-cloudevents': 'cloudevents',
+  paddleclassic: 'paddle',
+}
+
+/** Headers that any HTTP client sends, and so identify nobody. */
+const anonymous = new Set(['accept', 'accept-language', 'authorization', 'content-type', 'sec-fetch-mode'])
+const anonymousAgent = /^(node|node-fetch|axios|Go-http-client|python-requests|curl)\b/
+
+const Captured = z.object({ headers: z.record(z.string(), z.string()), body: z.json() })
+
+function folders(): string[] {
+  if (corpus === '') return []
+  return readdirSync(corpus, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? entry.name : []))
+}
+
+function capturesIn(folder: string) {
+  const names = readdirSync(join(corpus, folder)).filter((name) => name.endsWith('.json'))
+  return names.map((name) => ({
+    name,
+    ...Captured.parse(JSON.parse(readFileSync(join(corpus, folder, name), 'utf8'))),
+  }))
+}
+
+function isIdentified(headers: Record<string, string>): boolean {
+  return Object.entries(headers).some(([name, value]) =>
+    name === 'user-agent' ? !anonymousAgent.test(value) : !anonymous.has(name),
+  )
+}
+
+describe.skipIf(corpus === '')('a corpus of real payloads (skipped: HOOKLOOM_CORPUS names no folder)', () => {
+  test('is not empty, and has deliveries of both kinds', () => {
+    const all = folders().flatMap((folder) => capturesIn(folder).map(({ headers }) => isIdentified(headers)))
+    expect(new Set(all)).toEqual(new Set([true, false]))
+  })
+
+  test.each(folders())('%s is recognised by its headers, and nobody where they say nothing', (folder) => {
+    for (const { name, headers, body } of capturesIn(folder)) {
+      const sender = detectSource(headers)
+      const expected = isIdentified(headers) ? (sourceOfFolder[folder] ?? folder) : undefined
+      expect([name, sender?.source]).toEqual([name, expected])
+      const event = sender && toEvent(sender, headers, body)
+      expect(event === undefined || event.length > 0).toBe(true)
+    }
+  })
+})

@@ -1,0 +1,112 @@
+import * as fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { JsonValue } from '../../src/model/json.ts'
+import { Problem } from '../../src/model/problem.ts'
+import { compileTemplate, type TemplateScope } from '../../src/pipeline/template.ts'
+
+function scope(payload: JsonValue): TemplateScope {
+  return { payload, headers: {}, query: {}, path: 'p', source: undefined, event: undefined, now: () => 'now' }
+}
+
+// fast-check calls its values unknown; by what it promises they are JSON
+const json = fc.jsonValue().map((value) => value as JsonValue)
+const fieldName = fc.stringMatching(/^[a-z_][a-z0-9_-]{0,7}$/)
+const hostile = fc
+  .array(
+    fc.constantFrom(
+      '{{',
+      '}}',
+      '{',
+      '}',
+      '|',
+      ' ',
+      '"',
+      "'",
+      '\\',
+      ':',
+      'default',
+      'truncate',
+      '3',
+      'a',
+      '.',
+      '[',
+      ']',
+      '\n',
+    ),
+  )
+  .map((pieces) => pieces.join(''))
+
+function outcomeOf(text: string): string {
+  try {
+    compileTemplate(text).render(scope({ a: 'x' }))
+    return 'rendered'
+  } catch (error) {
+    if (error instanceof Problem) return `${error.code}: ${error.message}`
+    throw error
+  }
+}
+
+/** What a value looks like in a text, said without the code under test. */
+function said(value: JsonValue): string {
+  if (value === null) return ''
+  return typeof value === 'string' ? value : JSON.stringify(value)
+}
+
+describe('any template', () => {
+  test('compiles, or is refused as an invalid configuration with its column', () => {
+    fc.assert(
+      fc.property(fc.oneof(hostile, fc.string()), (text) => {
+        expect(outcomeOf(text)).toMatch(/^(rendered|config-invalid: .*column \d+: expected .+, came .+\.)$/s)
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  test('without an opening brace pair is its own rendering', () => {
+    fc.assert(
+      fc.property(hostile, json, (text, payload) => {
+        fc.pre(!text.includes('{{'))
+        expect(compileTemplate(text).render(scope(payload))).toBe(text)
+      }),
+    )
+  })
+
+  test('puts values between its literals and reads none of them again', () => {
+    const literal = hostile.filter((text) => !text.includes('{'))
+    fc.assert(
+      fc.property(fc.array(fc.tuple(literal, fieldName, fc.oneof(hostile, fc.string()))), literal, (parts, tail) => {
+        const payload = Object.fromEntries(parts.map(([, , value], index) => [`v${index}`, value]))
+        const template = parts.map(([before], index) => `${before}{{payload.v${index}}}`).join('') + tail
+        const expected = parts.map(([before, , value]) => before + value).join('') + tail
+        expect(compileTemplate(template).render(scope(payload))).toBe(expected)
+      }),
+    )
+  })
+
+  test('renders a field as JSON would say it, and strings without their quotes', () => {
+    fc.assert(
+      fc.property(fieldName, json, (name, value) => {
+        expect(compileTemplate(`{{payload.${name}}}`).render(scope({ [name]: value }))).toBe(said(value))
+      }),
+    )
+  })
+})
+
+describe('a truncated text', () => {
+  test('is a beginning of the text within the limit, and well-formed where the text was', () => {
+    const text = fc.string({ unit: fc.constantFrom('a', 'é', '😀', '👩‍💻', '\n'), maxLength: 30 })
+    fc.assert(
+      fc.property(text, fc.integer({ min: 1, max: 40 }), (value, limit) => {
+        const cut = compileTemplate(`{{value | truncate: ${limit}}}`).render(scope({ value }))
+        // encodeURIComponent throws on half a surrogate pair
+        expect(() => encodeURIComponent(cut)).not.toThrow()
+        const isCut = value.length > limit
+        expect(cut.endsWith('…')).toBe(isCut)
+        expect(value.startsWith(isCut ? cut.slice(0, -1) : cut)).toBe(true)
+        // the ellipsis and half a pair are all that may be missing below the limit
+        expect(cut.length).toBeLessThanOrEqual(limit)
+        expect(cut.length).toBeGreaterThanOrEqual(isCut ? limit - 1 : value.length)
+      }),
+    )
+  })
+})
