@@ -18,6 +18,8 @@ export type Answered = {
   readonly state: DeliveryState
   readonly status: number
   readonly body: string
+  /** Of the body that came with it. */
+  readonly bodyHash: string
 }
 
 /** The request itself, kept while the delivery may have to run again, or where its mapping says `retain`. */
@@ -77,12 +79,13 @@ export type JobReport = {
   /** Appended to the transcript of the job's session. */
   readonly messages?: readonly NewMessage[]
   /**
-   * Absent: the lease goes on. `retry` counts an attempt and waits until `runAt`; `release` gives the job back
-   * uncounted, as a shutdown does; `dead` and `done` end it and let the next of its lane go.
+   * Absent: the lease goes on. `retry` counts an attempt, unless `counted` is false (somebody asked to wait), and waits
+   * until `runAt`; `release` gives the job back uncounted and due at once, as a shutdown does; `dead` and `done` end it
+   * and let the next of its lane go.
    */
   readonly outcome?:
     | { readonly kind: 'done' }
-    | { readonly kind: 'retry'; readonly runAt: number; readonly error: string }
+    | { readonly kind: 'retry'; readonly runAt: number; readonly error: string; readonly counted?: boolean }
     | { readonly kind: 'release' }
     | { readonly kind: 'dead'; readonly error: string }
 }
@@ -154,6 +157,8 @@ export interface Store extends StoreReader {
   append(delivery: NewDelivery): Promise<Appended>
   /** The first answer under a key, if it is remembered. */
   answered(key: Pick<DedupeKey, 'hook' | 'key'>): Promise<Answered | undefined>
+  /** Notes that a twin came with the same key and another body. */
+  markDiffering(deliveryId: string): Promise<void>
   /**
    * Ends the waiting of a pending or parked delivery, with its jobs, or parks it (again). False when it no longer waits:
    * somebody else settled it, and nothing was written. Its first answer stays.

@@ -1,1 +1,68 @@
-// The writer thread.
+// The writer thread: it owns the only connection that writes, and answers one batch at a time.
+import { statSync } from 'node:fs'
+import { parentPort, workerData } from 'node:worker_threads'
+import { Problem } from '../model/problem.ts'
+import { runBatch } from './batch.ts'
+import { toTrouble } from './driver.ts'
+import type { Failure, OpenFacts, Operation, Reply, Request, WriterOptions } from './operations.ts'
+import { createOwner } from './owner.ts'
+
+/** A checkpoint in a pause keeps the WAL short without delaying anybody: after this long without a batch, … */
+const pauseMs = 200
+/** … when the WAL is longer than this. */
+const longWalBytes = 4 * 1024 * 1024
+
+// as: queue.ts starts this thread, and with nothing else
+const options = workerData as WriterOptions
+const owner = createOwner(options)
+const sleeper = new Int32Array(new SharedArrayBuffer(4))
+let pause: NodeJS.Timeout | undefined
+
+function beforeCommit(): void {
+  if (options.commitDelayMs > 0) Atomics.wait(sleeper, 0, 0, options.commitDelayMs)
+}
+
+function answer(operations: readonly Operation[]): Reply {
+  let opened: OpenFacts | undefined
+  try {
+    const held = owner.hold()
+    opened = held.opened
+    return { opened, result: { outcomes: runBatch({ db: held.db, operations, beforeCommit }) } }
+  } catch (error) {
+    const failure = toFailure(error)
+    try {
+      owner.letGo()
+    } catch (closing) {
+      return { opened, result: { failure: { ...failure, cause: `${failure.cause}; then ${String(closing)}` } } }
+    }
+    return { opened, result: { failure } }
+  }
+}
+
+function toFailure(error: unknown): Failure {
+  if (error instanceof Problem) return { code: error.code, detail: error.message, cause: '' }
+  const trouble = toTrouble(error) ?? 'its file cannot be opened'
+  return { code: 'store-unavailable', detail: `The store cannot write: ${trouble}.`, cause: String(error) }
+}
+
+function checkpoint(): void {
+  try {
+    const wal = statSync(`${options.file}-wal`, { throwIfNoEntry: false })
+    if (wal && wal.size > longWalBytes) owner.hold().db.exec('PRAGMA wal_checkpoint(PASSIVE)')
+  } catch {
+    // the next batch meets the same trouble and has somebody to tell
+  }
+}
+
+parentPort?.on('message', (request: Request) => {
+  clearTimeout(pause)
+  if (request.kind === 'close') {
+    owner.close()
+    parentPort?.close()
+    return
+  }
+  const reply: Reply = answer(request.operations)
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread's port, not a window
+  parentPort?.postMessage(reply)
+  pause = setTimeout(checkpoint, pauseMs)
+})

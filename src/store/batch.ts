@@ -1,0 +1,75 @@
+// A batch is one transaction, so one fsync. Trouble with the disk ends all of it; a bad operation ends alone.
+import { append, drop, forget, markDiffering, settle } from './deliveries.ts'
+import { type Database, toTrouble } from './driver.ts'
+import { claim, extend, report, requeue } from './jobs.ts'
+import type { Operation, Outcome, Results } from './operations.ts'
+import { prune, sweep } from './sweep.ts'
+
+type Batch = { db: Database; operations: readonly Operation[]; beforeCommit: () => void }
+
+/** Throws when nothing of the batch was committed, as far as is known. */
+export function runBatch({ db, operations, beforeCommit }: Batch): readonly Outcome[] {
+  const inTransaction = (perform: (operation: Operation) => Outcome) => {
+    db.exec('BEGIN IMMEDIATE')
+    try {
+      const outcomes = operations.map(perform)
+      beforeCommit()
+      db.exec('COMMIT')
+      return outcomes
+    } catch (error) {
+      // SQLite has rolled back by itself after some errors, such as a full disk
+      if (db.inTransaction) db.exec('ROLLBACK')
+      throw error
+    }
+  }
+  try {
+    return inTransaction((operation) => ({ ok: true, value: perform(db, operation) }))
+  } catch (error) {
+    if (toTrouble(error) !== undefined) throw error
+    return inTransaction((operation) => performAlone(db, operation))
+  }
+}
+
+function performAlone(db: Database, operation: Operation): Outcome {
+  db.exec('SAVEPOINT alone')
+  try {
+    const value = perform(db, operation)
+    db.exec('RELEASE alone')
+    return { ok: true, value }
+  } catch (error) {
+    if (toTrouble(error) !== undefined) throw error
+    db.exec('ROLLBACK TO alone; RELEASE alone')
+    return { ok: false, cause: String(error) }
+  }
+}
+
+function perform(db: Database, operation: Operation): Results[Operation['kind']] {
+  switch (operation.kind) {
+    case 'append':
+      return append(db, operation)
+    case 'settle':
+      return settle(db, operation)
+    case 'forget':
+      return forget(db, operation)
+    case 'differs':
+      return markDiffering(db, operation.id)
+    case 'drop':
+      return drop(db, operation)
+    case 'claim':
+      return claim(db, operation)
+    case 'report':
+      return report(db, operation)
+    case 'extend':
+      return extend(db, operation)
+    case 'requeue':
+      return requeue(db, operation)
+    case 'sweep':
+      return sweep(db, operation)
+    case 'prune':
+      return prune(db, operation)
+    case 'open':
+      return undefined
+    case 'probe':
+      return void db.exec(`PRAGMA user_version = ${Number(db.get('PRAGMA user_version')?.['user_version'])}`)
+  }
+}

@@ -1,0 +1,81 @@
+// Deliveries in the writer's transaction: appended once per key, settled once, dropped only while something waits.
+import type { Database, Row } from './driver.ts'
+import { endQueued, insertJobs } from './jobs.ts'
+import { deliveryColumns, type OperationOf, settlementColumns } from './operations.ts'
+import { toAnswered } from './rows.ts'
+import type { Appended, DedupeKey } from './store.ts'
+
+const insertDelivery = `INSERT INTO deliveries (${deliveryColumns.join(', ')})
+  VALUES (${deliveryColumns.map(() => '?').join(', ')})
+  ON CONFLICT (hook, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING`
+
+/** A head or body that does not come keeps the old one while the delivery goes on waiting. */
+const settleDelivery = `UPDATE deliveries SET ${settlementColumns
+  .map((column, index) =>
+    column === 'head' || column === 'body'
+      ? `${column} = CASE WHEN ?1 IN ('pending', 'parked') THEN coalesce(?${index + 1}, ${column}) ELSE ?${index + 1} END`
+      : `${column} = ?${index + 1}`,
+  )
+  .join(', ')} WHERE seq = ?${settlementColumns.length + 1}`
+
+export const selectAnswered = `SELECT id, state, answer_status, answer_body, body_hash FROM deliveries
+  WHERE hook = ? AND dedupe_key = ?`
+
+const waiting = `SELECT seq FROM deliveries WHERE id = ? AND state IN ('pending', 'parked')`
+
+export function append(db: Database, operation: OperationOf<'append'>): Appended {
+  const { key, id, at, jobs } = operation
+  // a row that will hold its key finds the twin by the unique index
+  if (key && !key.kept) {
+    const first = db.get(selectAnswered, key.hook, key.key)
+    if (first) return toDuplicate(db, key, first)
+  }
+  const { changes, seq } = db.run(insertDelivery, ...operation.values)
+  if (changes === 0 && key) return toDuplicate(db, key, db.get(selectAnswered, key.hook, key.key))
+  insertJobs(db, { deliverySeq: seq, deliveryId: id, at, jobs })
+  return { kind: 'stored' }
+}
+
+function toDuplicate(db: Database, key: DedupeKey, first: Row | undefined): Appended {
+  if (!first) throw new Error('an insert gave way to a key that nobody has')
+  const answered = toAnswered(first)
+  if (answered.bodyHash !== key.bodyHash) markDiffering(db, answered.deliveryId)
+  return { kind: 'duplicate', first: answered }
+}
+
+export function markDiffering(db: Database, id: string): undefined {
+  db.run('UPDATE deliveries SET body_differed = 1 WHERE id = ?', id)
+}
+
+export function settle(db: Database, operation: OperationOf<'settle'>): boolean {
+  const row = db.get(waiting, operation.id)
+  if (!row) return false
+  db.run(settleDelivery, ...operation.values, row['seq'] ?? null)
+  insertJobs(db, {
+    deliverySeq: Number(row['seq']),
+    deliveryId: operation.id,
+    at: operation.at,
+    jobs: operation.jobs,
+  })
+  return true
+}
+
+export function forget(db: Database, { hook, key }: OperationOf<'forget'>): undefined {
+  db.run('UPDATE deliveries SET dedupe_key = NULL WHERE hook = ? AND dedupe_key = ?', hook, key)
+}
+
+export function drop(db: Database, { id, at }: OperationOf<'drop'>): boolean {
+  const row = db.get('SELECT seq FROM deliveries WHERE id = ?', id)
+  return row !== undefined && dropBySeq(db, Number(row['seq']), at)
+}
+
+/** Ends what waits of one delivery. False when nothing did. */
+export function dropBySeq(db: Database, seq: number, at: number): boolean {
+  const dropped = db.run(
+    `UPDATE deliveries SET state = 'dropped', settled_at = ?, waits_for = NULL, head = NULL, body = NULL
+      WHERE seq = ? AND state IN ('pending', 'parked')`,
+    at,
+    seq,
+  )
+  return endQueued(db, seq, at) + dropped.changes > 0
+}

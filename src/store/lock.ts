@@ -1,0 +1,61 @@
+// One process owns a store: it holds an exclusive SQLite lock beside the file, which the system lets go when the process dies.
+import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { Problem } from '../model/problem.ts'
+import { openDatabase } from './driver.ts'
+
+export type StoreLock = {
+  /** True: the lock's file is no longer where it was, so that another process could take a lock of its own. */
+  hasMoved(): boolean
+  release(): void
+}
+
+/** Folder and name of a store's file: what may be shown of it. */
+export function toShownName(file: string): string {
+  return join(basename(dirname(file)), basename(file))
+}
+
+/** Throws `store-locked` with the owner's process id, or what the system says of the folder. */
+export function takeLock(file: string): StoreLock {
+  const lockFile = `${file}.lock`
+  const pidFile = `${file}.pid`
+  const db = openDatabase(lockFile, { readOnly: false, busyMs: 0 })
+  try {
+    db.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE')
+  } catch (error) {
+    db.close()
+    if (!isBusy(error)) throw error
+    throw new Problem(
+      'store-locked',
+      `${toShownName(file)} is in use by another gateway (pid ${readPid(pidFile)}). ` +
+        'Stop it, or give this one another store.file.',
+      { retryAfterSeconds: 5 },
+    )
+  }
+  const inode = toInode(lockFile)
+  writeFileSync(pidFile, `${process.pid}\n`)
+  return {
+    hasMoved: () => toInode(lockFile) !== inode,
+    release: () => {
+      rmSync(pidFile, { force: true })
+      db.close()
+    },
+  }
+}
+
+/** What identifies a file behind its name; undefined when nothing is there. */
+export function toInode(file: string): number | undefined {
+  return statSync(file, { throwIfNoEntry: false })?.ino
+}
+
+function isBusy(error: unknown): boolean {
+  return error instanceof Error && 'errcode' in error && error.errcode === 5
+}
+
+function readPid(pidFile: string): string {
+  try {
+    return readFileSync(pidFile, 'utf8').trim() || 'unknown'
+  } catch {
+    return 'unknown'
+  }
+}

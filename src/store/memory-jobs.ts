@@ -1,0 +1,157 @@
+// The jobs of the memory store: lanes, leases and fences as store.ts promises them.
+import type { ClaimedJob, Job, Message } from '../model/job.ts'
+import type { Clock, JobReport, NewEvent, NewJob, Store } from './store.ts'
+
+/** A job in order of arrival: the map keeps it. */
+export type MemoryJob = {
+  -readonly [Key in keyof ClaimedJob]: ClaimedJob[Key]
+} & { readonly lane: string | undefined; endedAt: number | undefined }
+
+type Effects = {
+  clock: Clock
+  addEvents: (deliveryId: string, events: readonly NewEvent[]) => void
+  addMessages: (job: MemoryJob, messages: readonly Pick<Message, 'role' | 'text'>[]) => void
+}
+
+export function createMemoryJobs({ clock, addEvents, addMessages }: Effects) {
+  const all = new Map<string, MemoryJob>()
+  const ofDelivery = new Map<string, MemoryJob[]>()
+  /** In order of arrival, so that a claim does not look at what has ended. */
+  let unfinished = new Set<MemoryJob>()
+  const running = new Set<MemoryJob>()
+
+  /** The queued jobs that no other job of their lane holds up, in order of arrival. */
+  function* inFront(): Generator<MemoryJob> {
+    const taken = new Set([...running].map(({ lane }) => lane))
+    for (const job of unfinished) {
+      if (job.state !== 'queued') continue
+      if (job.lane !== undefined && taken.has(job.lane)) continue
+      taken.add(job.lane)
+      yield job
+    }
+  }
+
+  function held({ id, fence }: { id: string; fence: number }): MemoryJob | undefined {
+    const job = all.get(id)
+    return job?.state === 'running' && job.fence === fence ? job : undefined
+  }
+
+  function giveBack(job: MemoryJob, runAt: number): void {
+    running.delete(job)
+    Object.assign(job, { state: 'queued', lockedUntil: undefined, runAt })
+  }
+
+  function finish(job: MemoryJob, state: 'done' | 'dead'): void {
+    running.delete(job)
+    unfinished.delete(job)
+    Object.assign(job, { state, lockedUntil: undefined, endedAt: clock() })
+  }
+
+  function end(job: MemoryJob, outcome: NonNullable<JobReport['outcome']>): void {
+    switch (outcome.kind) {
+      case 'release':
+        return giveBack(job, clock())
+      case 'retry':
+        if (outcome.counted !== false) job.attempts += 1
+        job.lastError = outcome.error
+        return giveBack(job, outcome.runAt)
+      case 'done':
+      case 'dead':
+        job.attempts += 1
+        if (outcome.kind === 'dead') job.lastError = outcome.error
+        finish(job, outcome.kind)
+    }
+  }
+
+  return {
+    all,
+    add(deliveryId: string, { id, planned, lane, state, steps }: NewJob): void {
+      const now = clock()
+      const job: MemoryJob = {
+        id,
+        deliveryId,
+        planned,
+        lane,
+        state,
+        attempts: 0,
+        runAt: now,
+        lockedUntil: undefined,
+        lastError: undefined,
+        steps,
+        fence: 0,
+        endedAt: state === 'done' ? now : undefined,
+      }
+      all.set(id, job)
+      if (state === 'queued') unfinished.add(job)
+      ofDelivery.set(deliveryId, [...(ofDelivery.get(deliveryId) ?? []), job])
+    },
+    claim({ limit, leaseMs }: Parameters<Store['claim']>[0]): ClaimedJob[] {
+      const now = clock()
+      for (const job of running) if ((job.lockedUntil ?? 0) <= now) giveBack(job, now)
+      const due: MemoryJob[] = []
+      for (const job of inFront()) {
+        if (due.length >= limit) break
+        if (job.runAt <= now) due.push(job)
+      }
+      return due.map((job) => {
+        running.add(job)
+        Object.assign(job, { state: 'running', fence: job.fence + 1, lockedUntil: now + leaseMs })
+        return { ...toJob(job), fence: job.fence }
+      })
+    },
+    report(which: { id: string; fence: number }, { step, events = [], messages = [], outcome }: JobReport): boolean {
+      const job = held(which)
+      if (!job) return false
+      if (!step || !job.steps.some(({ name }) => name === step.name)) {
+        if (step) job.steps = [...job.steps, step]
+        addEvents(job.deliveryId, events)
+        addMessages(job, messages)
+      }
+      if (outcome) end(job, outcome)
+      return true
+    },
+    extend(which: readonly { id: string; fence: number }[], leaseMs: number): string[] {
+      return which.flatMap((each) => {
+        const job = held(each)
+        if (!job) return []
+        job.lockedUntil = clock() + leaseMs
+        return [job.id]
+      })
+    },
+    nextRunAt(): number | undefined {
+      let next: number | undefined
+      for (const { runAt } of inFront()) next = Math.min(next ?? runAt, runAt)
+      return next
+    },
+    requeue(id: string): boolean {
+      const job = all.get(id)
+      if (job?.state !== 'dead') return false
+      Object.assign(job, { state: 'queued', attempts: 0, runAt: clock(), endedAt: undefined })
+      unfinished = new Set([...all.values()].filter(({ endedAt }) => endedAt === undefined))
+      return true
+    },
+    /** Ends the queued jobs of a delivery; gives back how many. */
+    endQueued(deliveryId: string): number {
+      const queued = (ofDelivery.get(deliveryId) ?? []).filter(({ state }) => state === 'queued')
+      for (const job of queued) {
+        job.lastError = 'dropped'
+        finish(job, 'dead')
+      }
+      return queued.length
+    },
+    of(deliveryId: string): Job[] {
+      return (ofDelivery.get(deliveryId) ?? []).map(toJob)
+    },
+    endedBefore(deliveryId: string, before: number): boolean {
+      return (ofDelivery.get(deliveryId) ?? []).every(({ endedAt }) => endedAt !== undefined && endedAt < before)
+    },
+    remove(deliveryId: string): void {
+      for (const { id } of ofDelivery.get(deliveryId) ?? []) all.delete(id)
+      ofDelivery.delete(deliveryId)
+    },
+  }
+}
+
+function toJob({ id, deliveryId, planned, state, attempts, runAt, lockedUntil, lastError, steps }: MemoryJob): Job {
+  return { id, deliveryId, planned, state, attempts, runAt, lockedUntil, lastError, steps }
+}

@@ -1,0 +1,142 @@
+// What the main thread asks of the writer thread: strings, numbers and bytes only, so that a batch is cheap to clone.
+import type { ProblemCode } from '../model/problem.ts'
+import type { Row, SqlValue } from './driver.ts'
+import type { Appended, DedupeKey } from './store.ts'
+
+/** Columns of a settlement, in the order of its values. */
+export const settlementColumns = [
+  'state',
+  'mapping_id',
+  'generation',
+  'transform_hash',
+  'waits_for',
+  'problem',
+  'trace',
+  'log',
+  'settled_at',
+  'head',
+  'body',
+] as const
+
+/** Columns of a new delivery: its own, then those of its settlement. */
+export const deliveryColumns = [
+  'id',
+  'received_at',
+  'hook',
+  'source',
+  'event',
+  'dedupe_key',
+  'body_hash',
+  'answer_status',
+  'answer_body',
+  ...settlementColumns,
+] as const
+
+/** agentId, sessionKey, text, source, trusted (0 or 1). */
+export type EventValues = readonly [string, string, string, string, number]
+
+export type JobValues = {
+  readonly id: string
+  readonly planned: string
+  readonly lane: string | null
+  readonly state: 'queued' | 'done'
+  readonly steps: string
+  readonly events: readonly EventValues[]
+}
+
+/** `at` is the clock of the main thread when the call was made. */
+export type Operation =
+  | {
+      readonly kind: 'append'
+      readonly at: number
+      readonly values: readonly SqlValue[]
+      /** `kept`: the row holds the key from now on. */
+      readonly key: (DedupeKey & { readonly kept: boolean }) | undefined
+      readonly id: string
+      readonly jobs: readonly JobValues[]
+    }
+  | {
+      readonly kind: 'settle'
+      readonly at: number
+      readonly id: string
+      readonly values: readonly SqlValue[]
+      readonly jobs: readonly JobValues[]
+    }
+  | { readonly kind: 'forget'; readonly hook: string; readonly key: string }
+  | { readonly kind: 'differs'; readonly id: string }
+  | { readonly kind: 'drop'; readonly at: number; readonly id: string }
+  | { readonly kind: 'claim'; readonly at: number; readonly limit: number; readonly leaseMs: number }
+  | {
+      readonly kind: 'report'
+      readonly at: number
+      readonly id: string
+      readonly fence: number
+      readonly step: { readonly name: string; readonly json: string } | undefined
+      readonly events: readonly EventValues[]
+      readonly messages: readonly { readonly role: string; readonly text: string }[]
+      readonly outcome:
+        | { readonly kind: 'done' | 'release' | 'goes on' }
+        | { readonly kind: 'retry'; readonly runAt: number; readonly error: string; readonly counted: boolean }
+        | { readonly kind: 'dead'; readonly error: string }
+    }
+  | { readonly kind: 'extend'; readonly until: number; readonly jobs: readonly { id: string; fence: number }[] }
+  | { readonly kind: 'requeue'; readonly at: number; readonly id: string }
+  | {
+      readonly kind: 'sweep'
+      readonly at: number
+      readonly before: number
+      /** Deliveries up to this seq have been looked at. */
+      readonly after: number
+      readonly limit: number
+    }
+  | { readonly kind: 'prune'; readonly before: number; readonly limit: number }
+  /** Opens the file if need be, and nothing more. */
+  | { readonly kind: 'open' }
+  /** Writes a page, to find out whether writing works again. */
+  | { readonly kind: 'probe' }
+
+export type Results = {
+  append: Appended
+  settle: boolean
+  forget: undefined
+  differs: undefined
+  drop: boolean
+  claim: Row[]
+  report: boolean
+  extend: string[]
+  requeue: boolean
+  /** `after` is undefined when there is nothing more to look at. */
+  sweep: { count: number; after: number | undefined }
+  /** Rows that were deleted. */
+  prune: number
+  open: undefined
+  probe: undefined
+}
+export type OperationOf<Kind extends Operation['kind']> = Extract<Operation, { kind: Kind }>
+
+export type Outcome =
+  | { readonly ok: true; readonly value: Results[Operation['kind']] }
+  | { readonly ok: false; readonly cause: string }
+
+/** Why a whole batch came to nothing. `detail` is fit for a sender. */
+export type Failure = { readonly code: ProblemCode; readonly detail: string; readonly cause: string }
+
+/** What the writer found on its own connection when it opened the file. */
+export type OpenFacts = Readonly<Record<string, string | number>>
+
+export type Request = { readonly kind: 'batch'; readonly operations: readonly Operation[] } | { readonly kind: 'close' }
+/** `opened` is there when this batch had to open the file. */
+export type Reply = {
+  readonly opened: OpenFacts | undefined
+  readonly result: { readonly outcomes: readonly Outcome[] } | { readonly failure: Failure }
+}
+
+export type WriterOptions = {
+  readonly file: string
+  /** Milliseconds for which the writer sleeps before each commit, to imitate a slow disk. */
+  readonly commitDelayMs: number
+  /** The moment at which jobs that a dead owner left running are due again. Only for the first writer thread of a process. */
+  readonly recoverAt: number | undefined
+  /** The file may not grow beyond this many pages, to imitate a full disk. */
+  readonly maxPages?: number
+}

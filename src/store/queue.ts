@@ -1,0 +1,203 @@
+// The main thread's end of the writer: one batch in flight, everything that arrives meanwhile is the next one, no timer.
+import { createRequire } from 'node:module'
+import { Worker } from 'node:worker_threads'
+import type { Log } from '../model/log.ts'
+import { Problem } from '../model/problem.ts'
+import type {
+  OpenFacts,
+  Operation,
+  OperationOf,
+  Outcome,
+  Reply,
+  Request,
+  Results,
+  WriterOptions,
+} from './operations.ts'
+import type { Clock } from './store.ts'
+
+/** Operations of one transaction: some 10 ms of inserts, so that nobody behind them waits much longer. */
+const batchLimit = 1024
+
+export type QueueOptions = {
+  readonly file: string
+  readonly clock: Clock
+  readonly commitDelayMs: number
+  /** Appends are refused while this many operations wait; the gateway's own calls from twice as many on. */
+  readonly maxQueued: number
+  /** Bytes of waiting deliveries from which on appends are refused. */
+  readonly maxQueuedBytes: number
+  readonly log: Log
+  readonly spawn: (options: WriterOptions) => Worker
+  /** The file was opened, perhaps another one than before. */
+  readonly onOpened: () => void
+}
+
+export type WriterQueue = {
+  run<Kind extends Operation['kind']>(operation: OperationOf<Kind>): Promise<Results[Kind]>
+  state(): {
+    trouble: string | undefined
+    facts: OpenFacts
+    commits: number
+    waiting: number
+    busySince: number | undefined
+  }
+  close(): Promise<void>
+}
+
+type Waiting = {
+  readonly operation: Operation
+  readonly bytes: number
+  readonly resolve: (value: Results[Operation['kind']]) => void
+  readonly reject: (problem: Problem) => void
+}
+
+export function spawnWriter(options: WriterOptions): Worker {
+  return new Worker(createRequire(import.meta.url).resolve('#writer'), { workerData: options, name: 'hookloom-writer' })
+}
+
+export function createWriterQueue(options: QueueOptions): WriterQueue {
+  const { clock, log } = options
+  let worker: Worker | undefined
+  let waiting: Waiting[] = []
+  let waitingBytes = 0
+  let flight: { readonly calls: readonly Waiting[]; readonly since: number } | undefined
+  let scheduled = false
+  let trouble: string | undefined
+  let facts: OpenFacts | undefined
+  let commits = 0
+  let closing: Promise<void> | undefined
+  let onIdle = () => {}
+
+  const note = (now: string | undefined, cause?: unknown) => {
+    if (now === trouble) return
+    trouble = now
+    if (now === undefined) log.info({}, 'The store writes again.')
+    else log.error({ cause: String(cause) }, now)
+  }
+  const rejectAll = (calls: readonly Waiting[], problem: Problem) => {
+    for (const call of calls) call.reject(problem)
+  }
+
+  function start(): Worker {
+    const recoverAt = facts === undefined ? clock() : undefined
+    const thread = options.spawn({ file: options.file, commitDelayMs: options.commitDelayMs, recoverAt })
+    let cause: unknown
+    thread.on('message', onReply)
+    thread.on('error', (error) => {
+      cause = error
+    })
+    thread.on('exit', () => {
+      worker = undefined
+      const lost = flight?.calls ?? []
+      flight = undefined
+      if (lost.length > 0) {
+        note('The store cannot write: its thread died and is started again.', cause)
+        rejectAll(lost, unavailable('The store cannot write: its thread died and is started again.', 1, cause))
+      }
+      flush()
+    })
+    return thread
+  }
+
+  function schedule(): void {
+    if (scheduled || flight) return
+    scheduled = true
+    setImmediate(() => {
+      scheduled = false
+      flush()
+    })
+  }
+
+  function flush(): void {
+    if (flight) return
+    if (waiting.length === 0) {
+      onIdle()
+      return
+    }
+    const calls = waiting.slice(0, batchLimit)
+    waiting = waiting.slice(batchLimit)
+    for (const call of calls) waitingBytes -= call.bytes
+    flight = { calls, since: clock() }
+    worker ??= start()
+    const request: Request = { kind: 'batch', operations: calls.map((call) => call.operation) }
+    worker.postMessage(request, calls.flatMap(toTransfers))
+  }
+
+  function onReply({ opened, result }: Reply): void {
+    const calls = flight?.calls ?? []
+    flight = undefined
+    if (opened) {
+      facts = opened
+      options.onOpened()
+    }
+    if ('failure' in result) {
+      const { code, detail, cause } = result.failure
+      note(detail, cause)
+      rejectAll(calls, new Problem(code, detail, { retryAfterSeconds: 5, cause }))
+    } else {
+      commits += 1
+      note(undefined)
+      for (const [index, call] of calls.entries()) settle(call, result.outcomes[index])
+    }
+    flush()
+  }
+
+  return {
+    run: (operation) => {
+      const bytes = toBytes(operation)
+      const isFull =
+        operation.kind === 'append'
+          ? waiting.length >= options.maxQueued || (waitingBytes > 0 && waitingBytes + bytes > options.maxQueuedBytes)
+          : waiting.length >= 2 * options.maxQueued
+      if (isFull) return Promise.reject(unavailable('The store cannot keep up: its queue is full.', 1))
+      if (closing) return Promise.reject(unavailable('The store is closed.', 5))
+      waitingBytes += bytes
+      return new Promise((resolve, reject) => {
+        // as: batch.ts answers each kind with its own result
+        const settleAs = resolve as Waiting['resolve']
+        waiting.push({ operation, bytes, resolve: settleAs, reject })
+        schedule()
+      })
+    },
+    state: () => ({ trouble, facts: facts ?? {}, commits, waiting: waiting.length, busySince: flight?.since }),
+    close: () => {
+      closing ??= new Promise<void>((resolve) => {
+        onIdle = () => {
+          onIdle = () => {}
+          if (!worker) return resolve()
+          worker.once('exit', () => resolve())
+          const request: Request = { kind: 'close' }
+          // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread's port, not a window
+          worker.postMessage(request)
+        }
+        schedule()
+      })
+      return closing
+    },
+  }
+}
+
+function settle(call: Waiting, outcome: Outcome | undefined): void {
+  if (outcome?.ok) call.resolve(outcome.value)
+  else call.reject(unavailable('The store cannot write this.', 5, outcome?.cause))
+}
+
+function unavailable(detail: string, retryAfterSeconds: number, cause?: unknown): Problem {
+  return new Problem('store-unavailable', detail, { retryAfterSeconds, cause })
+}
+
+function toBytes(operation: Operation): number {
+  if (operation.kind !== 'append' && operation.kind !== 'settle') return 0
+  const body = operation.values.at(-1)
+  return (
+    (body instanceof Uint8Array ? body.byteLength : 0) +
+    operation.jobs.reduce((total, job) => total + job.planned.length, 0)
+  )
+}
+
+/** Bodies go over without a copy: values.ts made them for this. */
+function toTransfers({ operation }: Waiting): ArrayBuffer[] {
+  if (operation.kind !== 'append' && operation.kind !== 'settle') return []
+  const body = operation.values.at(-1)
+  return body instanceof Uint8Array && body.buffer instanceof ArrayBuffer ? [body.buffer] : []
+}

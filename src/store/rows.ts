@@ -1,0 +1,140 @@
+import { deliveryStates, type DeliveryHead, type DeliveryState } from '../model/delivery.ts'
+import {
+  jobStates,
+  type ClaimedJob,
+  type Job,
+  type JobState,
+  type Message,
+  type Session,
+  type SystemEvent,
+} from '../model/job.ts'
+import type { Row, SqlValue } from './driver.ts'
+import type { Answered, DeliveryRecord, OpenDelivery } from './store.ts'
+
+function column<T extends SqlValue>(row: Row, name: string): T {
+  // as: the schema is strict and only this folder writes it
+  return row[name] as T
+}
+
+function optional<T extends SqlValue>(row: Row, name: string): T | undefined {
+  return column<T | null>(row, name) ?? undefined
+}
+
+function json<T>(row: Row, name: string): T {
+  // as: values.ts made this text from the same type
+  return JSON.parse(column<string>(row, name)) as T
+}
+
+function optionalJson<T>(row: Row, name: string): T | undefined {
+  return row[name] === null ? undefined : json<T>(row, name)
+}
+
+export function toAnswered(row: Row): Answered {
+  return {
+    deliveryId: column(row, 'id'),
+    state: column<DeliveryState>(row, 'state'),
+    status: column(row, 'answer_status'),
+    body: column(row, 'answer_body'),
+    bodyHash: column(row, 'body_hash'),
+  }
+}
+
+export function toJob(row: Row): Job {
+  return {
+    id: column(row, 'id'),
+    deliveryId: column(row, 'delivery_id'),
+    planned: json(row, 'planned'),
+    state: column<JobState>(row, 'state'),
+    attempts: column(row, 'attempts'),
+    runAt: column(row, 'run_at'),
+    lockedUntil: optional<number>(row, 'locked_until'),
+    lastError: optional<string>(row, 'last_error'),
+    steps: json(row, 'steps'),
+  }
+}
+
+export function toClaimedJob(row: Row): ClaimedJob {
+  return { ...toJob(row), fence: column(row, 'fence') }
+}
+
+export function toDeliveryRecord(row: Row, jobs: readonly Job[]): DeliveryRecord {
+  return {
+    deliveryId: column(row, 'id'),
+    receivedAt: column(row, 'received_at'),
+    hook: column(row, 'hook'),
+    source: optional<string>(row, 'source'),
+    event: optional<string>(row, 'event'),
+    mappingId: optional<string>(row, 'mapping_id'),
+    generation: column(row, 'generation'),
+    transformHash: optional<string>(row, 'transform_hash'),
+    state: column<DeliveryState>(row, 'state'),
+    bodyDiffered: row['body_differed'] === 1,
+    problem: optionalJson(row, 'problem'),
+    trace: json(row, 'trace'),
+    log: json(row, 'log'),
+    jobs,
+  }
+}
+
+export function toOpenDelivery(row: Row): OpenDelivery {
+  return {
+    deliveryId: column(row, 'id'),
+    receivedAt: column(row, 'received_at'),
+    state: column<'pending' | 'parked'>(row, 'state'),
+    hook: column(row, 'hook'),
+    waitsFor: optional<string>(row, 'waits_for'),
+    generation: column(row, 'generation'),
+    request: { head: toHead(json(row, 'head')), body: column<Uint8Array>(row, 'body') },
+  }
+}
+
+function toHead(head: DeliveryHead): DeliveryHead {
+  // no prototype: the names are an attacker's
+  const bare = (names: Readonly<Record<string, string>>) => Object.assign(Object.create(null), names)
+  return { ...head, headers: bare(head.headers), query: bare(head.query), verifiedBy: head.verifiedBy }
+}
+
+export function toSystemEvent(row: Row): SystemEvent {
+  return {
+    agentId: column(row, 'agent_id'),
+    sessionKey: column(row, 'session_key'),
+    text: column(row, 'text'),
+    source: column(row, 'source'),
+    trusted: row['trusted'] === 1,
+    at: column(row, 'at'),
+    deliveryId: column(row, 'delivery_id'),
+    consumedAt: optional<number>(row, 'consumed_at'),
+  }
+}
+
+export function toSession(row: Row): Session {
+  return {
+    agentId: column(row, 'agent_id'),
+    sessionKey: column(row, 'session_key'),
+    updatedAt: column(row, 'updated_at'),
+  }
+}
+
+export function toMessage(row: Row): Message {
+  return {
+    role: column<Message['role']>(row, 'role'),
+    text: column(row, 'text'),
+    runId: column(row, 'run_id'),
+    at: column(row, 'at'),
+  }
+}
+
+/** `{state, count}` rows as a record that has every state. */
+export function toDeliveryCounts(rows: readonly Row[]): Record<DeliveryState, number> {
+  return toCounts(deliveryStates, rows)
+}
+
+export function toJobCounts(rows: readonly Row[]): Record<JobState, number> {
+  return toCounts(jobStates, rows)
+}
+
+function toCounts<State extends string>(states: readonly State[], rows: readonly Row[]): Record<State, number> {
+  const counts = new Map(rows.map((row) => [row['state'], row['count']]))
+  // as: fromEntries forgets which keys it was given
+  return Object.fromEntries(states.map((state) => [state, counts.get(state) ?? 0])) as Record<State, number>
+}

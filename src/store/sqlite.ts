@@ -1,0 +1,123 @@
+// The embedded store: SQLite in WAL mode with synchronous=FULL. A writer thread commits; this thread only reads.
+import { statSync } from 'node:fs'
+import { type Log, silentLog } from '../model/log.ts'
+import { Problem } from '../model/problem.ts'
+import { createReadConnection } from './connection.ts'
+import type { Results } from './operations.ts'
+import { createWriterQueue, spawnWriter } from './queue.ts'
+import { createReads } from './reads.ts'
+import { toClaimedJob } from './rows.ts'
+import type { Clock, Store } from './store.ts'
+import { toAppend, toJobValues, toReport, toSettlementValues } from './values.ts'
+
+/** Rows of one step of a sweep. */
+const sweepRows = 500
+/** Milliseconds after which a commit that has not come back is trouble. */
+const stalledMs = 5000
+
+export type SqliteOptions = {
+  readonly file: string
+  readonly clock: Clock
+  /** Milliseconds that the writer sleeps before each commit, to imitate a slow disk. Default 0. */
+  readonly commitDelayMs?: number
+  /** Operations that may wait for the disk; further appends are refused. Default 10,000. */
+  readonly maxQueued?: number
+  /** Is told when trouble begins and when it ends. */
+  readonly log?: Log
+  /** Starts the writer thread; tests start it with other options. */
+  readonly spawn?: typeof spawnWriter
+}
+
+export type SqliteStore = Store & {
+  /**
+   * Resolves when the file is open, or when it cannot be opened for now: the store goes on trying, and health() says why.
+   * Rejects with `store-locked` while another process owns the store, with `config-invalid` when a newer hookloom wrote it.
+   */
+  ready(): Promise<void>
+}
+
+/** Opens nothing yet: the first call does, and each call after a failure tries again. */
+export function createSqliteStore(options: SqliteOptions): SqliteStore {
+  const { file, clock, commitDelayMs = 0, maxQueued = 10_000, log = silentLog, spawn = spawnWriter } = options
+  const connection = createReadConnection(file)
+  const reads = createReads(connection)
+  const writer = createWriterQueue({
+    file,
+    clock,
+    commitDelayMs,
+    maxQueued,
+    maxQueuedBytes: 64 * 1024 * 1024,
+    log,
+    spawn,
+    onOpened: connection.reset,
+  })
+
+  /** Sweeps step by step; appends that arrive in between go first. */
+  async function sweep(before: number): Promise<number> {
+    let total = 0
+    let after: number | undefined = 0
+    while (after !== undefined) {
+      const step: Results['sweep'] = await writer.run({ kind: 'sweep', at: clock(), before, after, limit: sweepRows })
+      total += step.count
+      after = step.after
+    }
+    while ((await writer.run({ kind: 'prune', before, limit: sweepRows })) > 0);
+    return total
+  }
+
+  return {
+    ...reads,
+    ready: async () => {
+      try {
+        await writer.run({ kind: 'open' })
+      } catch (error) {
+        if (!(error instanceof Problem) || error.code !== 'store-unavailable') throw error
+      }
+    },
+    append: async (delivery) => writer.run(toAppend(delivery, clock())),
+    settle: async (id, settlement) =>
+      writer.run({
+        kind: 'settle',
+        at: clock(),
+        id,
+        values: toSettlementValues(settlement, clock()),
+        jobs: settlement.jobs.map(toJobValues),
+      }),
+    markDiffering: async (id) => writer.run({ kind: 'differs', id }),
+    forget: async ({ hook, key }) => writer.run({ kind: 'forget', hook, key }),
+    claim: async ({ limit, leaseMs }) =>
+      (await writer.run({ kind: 'claim', at: clock(), limit, leaseMs })).map(toClaimedJob),
+    report: async (job, report) => writer.run(toReport(job, report, clock())),
+    extend: async (jobs, leaseMs) =>
+      writer.run({ kind: 'extend', until: clock() + leaseMs, jobs: jobs.map(({ id, fence }) => ({ id, fence })) }),
+    requeue: async (id) => writer.run({ kind: 'requeue', at: clock(), id }),
+    drop: async (id) => writer.run({ kind: 'drop', at: clock(), id }),
+    sweep,
+    health: async () => {
+      if (isStalled()) return toHealth('The store cannot write: the disk does not answer.')
+      // a store in trouble finds out here whether it is over: nobody may be sending anything
+      if (isInDoubt()) await writer.run({ kind: 'probe' }).catch(() => {})
+      return toHealth(writer.state().trouble)
+    },
+    close: async () => {
+      connection.close()
+      await writer.close()
+    },
+  }
+
+  function isStalled(): boolean {
+    const { busySince } = writer.state()
+    return busySince !== undefined && clock() - busySince > stalledMs
+  }
+
+  function isInDoubt(): boolean {
+    const { trouble, commits } = writer.state()
+    return trouble !== undefined || commits === 0
+  }
+
+  function toHealth(trouble: string | undefined) {
+    const { facts, commits, waiting } = writer.state()
+    const wal_bytes = statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0
+    return { engine: 'sqlite', trouble, facts: { ...facts, wal_bytes, commits, waiting } }
+  }
+}

@@ -1,0 +1,47 @@
+// What the store forgets, a few hundred rows at a time: a sweep must not hold up an append.
+import { dropBySeq } from './deliveries.ts'
+import type { Database } from './driver.ts'
+import type { OperationOf, Results } from './operations.ts'
+
+/**
+ * The oldest deliveries, in order of arrival, from `after` on: what ended before `before` is deleted with its jobs, what
+ * waits since then is dropped. Arrival order is close to `received_at`, so the first young one ends the sweep: no index
+ * on the time, which every append would pay for.
+ */
+export function sweep(db: Database, { at, before, after, limit }: OperationOf<'sweep'>): Results['sweep'] {
+  const old = db.all(
+    `SELECT d.seq, d.received_at, coalesce(d.settled_at < ?1, 0) AS settled,
+        EXISTS (SELECT 1 FROM jobs j WHERE j.delivery_seq = d.seq AND coalesce(j.ended_at >= ?1, 1)) AS busy
+      FROM deliveries d WHERE d.seq > ?2 ORDER BY d.seq LIMIT ?3`,
+    before,
+    after,
+    limit,
+  )
+  let count = 0
+  for (const { seq, received_at: receivedAt, settled, busy } of old) {
+    if (Number(receivedAt) >= before) return { count, after: undefined }
+    if (settled === 1 && busy === 0) count += db.run('DELETE FROM deliveries WHERE seq = ?', seq ?? null).changes
+    else if (dropBySeq(db, Number(seq), at)) count += 1
+  }
+  const last = old.at(-1)
+  return { count, after: old.length < limit || !last ? undefined : Number(last['seq']) }
+}
+
+/** Old events, messages and sessions. Gives back how many rows went; call it until none does. */
+export function prune(db: Database, { before, limit }: OperationOf<'prune'>): number {
+  return (
+    db.run('DELETE FROM events WHERE at < ?1 AND seq IN (SELECT seq FROM events ORDER BY seq LIMIT ?2)', before, limit)
+      .changes +
+    db.run(
+      'DELETE FROM messages WHERE at < ?1 AND seq IN (SELECT seq FROM messages ORDER BY seq LIMIT ?2)',
+      before,
+      limit,
+    ).changes +
+    db.run(
+      `DELETE FROM sessions WHERE (agent_id, session_key) IN
+        (SELECT agent_id, session_key FROM sessions WHERE updated_at < ? ORDER BY updated_at LIMIT ?)`,
+      before,
+      limit,
+    ).changes
+  )
+}

@@ -1,0 +1,86 @@
+// Records as values for the writer thread. JSON is made here, on the main thread, so that a batch clones as plain text.
+import type { SqlValue } from './driver.ts'
+import type { EventValues, JobValues, OperationOf } from './operations.ts'
+import type { JobReport, KeptRequest, NewDelivery, NewEvent, NewJob, Settlement } from './store.ts'
+
+/** The values of `settlementColumns`. The body is a copy of its own, so that it can be transferred. */
+export function toSettlementValues(settlement: Settlement, at: number): SqlValue[] {
+  const { state, request } = settlement
+  const waits = state === 'pending' || state === 'parked'
+  return [
+    state,
+    settlement.mappingId ?? null,
+    settlement.generation,
+    settlement.transformHash ?? null,
+    settlement.waitsFor ?? null,
+    settlement.problem ? JSON.stringify(settlement.problem) : null,
+    JSON.stringify(settlement.trace),
+    JSON.stringify(settlement.log),
+    waits ? null : at,
+    request ? JSON.stringify(request.head) : null,
+    request ? toOwnBytes(request) : null,
+  ]
+}
+
+function toOwnBytes({ body }: KeptRequest): Uint8Array {
+  // not slice(): a small Buffer shares its memory with others, and a clone would copy all of that
+  return new Uint8Array(body)
+}
+
+/** The values of `deliveryColumns`. */
+function toDeliveryValues(delivery: NewDelivery, at: number): SqlValue[] {
+  const { dedupe, answer } = delivery
+  return [
+    delivery.id,
+    delivery.receivedAt,
+    delivery.hook,
+    delivery.source ?? null,
+    delivery.event ?? null,
+    dedupe && answer.status === 200 ? dedupe.key : null,
+    dedupe?.bodyHash ?? null,
+    answer.status,
+    answer.body,
+    ...toSettlementValues(delivery, at),
+  ]
+}
+
+export function toJobValues({ id, planned, lane, state, steps, events }: NewJob): JobValues {
+  return {
+    id,
+    planned: JSON.stringify(planned),
+    lane: lane ?? null,
+    state,
+    steps: JSON.stringify(steps),
+    events: events.map(toEventValues),
+  }
+}
+
+function toEventValues({ agentId, sessionKey, text, source, trusted }: NewEvent): EventValues {
+  return [agentId, sessionKey, text, source, trusted ? 1 : 0]
+}
+
+export function toAppend(delivery: NewDelivery, at: number): OperationOf<'append'> {
+  const { dedupe, answer } = delivery
+  return {
+    kind: 'append',
+    at,
+    id: delivery.id,
+    values: toDeliveryValues(delivery, at),
+    key: dedupe && { ...dedupe, kept: answer.status === 200 },
+    jobs: delivery.jobs.map(toJobValues),
+  }
+}
+
+export function toReport(job: { id: string; fence: number }, report: JobReport, at: number): OperationOf<'report'> {
+  const { step, events = [], messages = [], outcome = { kind: 'goes on' } } = report
+  return {
+    kind: 'report',
+    at,
+    id: job.id,
+    fence: job.fence,
+    step: step && { name: step.name, json: JSON.stringify(step) },
+    events: events.map(toEventValues),
+    messages,
+    outcome: outcome.kind === 'retry' ? { counted: true, ...outcome } : outcome,
+  }
+}
