@@ -1,0 +1,38 @@
+// Limits of time for other people's code: a runner or a channel that ignores its signal is left behind, never waited for.
+
+export type Ended<T> = { kind: 'finished'; value: T } | { kind: 'timeout' } | { kind: 'aborted' }
+
+/** Runs `work` under a signal that ends with `outer` or after `ms`. What `work` throws before that is thrown. */
+export async function withDeadline<T>(
+  { outer, ms }: { outer: AbortSignal; ms: number },
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<Ended<T>> {
+  if (outer.aborted) return { kind: 'aborted' }
+  const inner = new AbortController()
+  let timer: NodeJS.Timeout | undefined
+  let onAbort = () => {}
+  const cutShort = new Promise<Ended<T>>((resolve) => {
+    timer = setTimeout(() => {
+      resolve({ kind: 'timeout' })
+      inner.abort(new DOMException('The time is up.', 'TimeoutError'))
+    }, ms)
+    onAbort = () => {
+      resolve({ kind: 'aborted' })
+      inner.abort(outer.reason)
+    }
+    outer.addEventListener('abort', onAbort, { once: true })
+  })
+  const finished = async (): Promise<Ended<T>> => ({ kind: 'finished', value: await work(inner.signal) })
+  try {
+    // the race handles the loser's rejection: a late throw of abandoned work crashes nothing
+    return await Promise.race([cutShort, finished()])
+  } finally {
+    clearTimeout(timer)
+    outer.removeEventListener('abort', onAbort)
+  }
+}
+
+/** Resolves after `ms`, or as soon as the signal ends. */
+export async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  await withDeadline({ outer: signal, ms }, () => new Promise<never>(() => {}))
+}

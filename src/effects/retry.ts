@@ -1,0 +1,60 @@
+// When a failed step is tried again, and when the job is given up. Pure bookkeeping: clock and chance come in as numbers.
+
+export type RetryPolicy = {
+  /** Counted attempts of a job, the first included; after the last one it is dead. */
+  readonly attempts: number
+  /** Wait after the first failure, doubled after each further one, in milliseconds. */
+  readonly firstMs: number
+  readonly capMs: number
+  /** Share by which a wait is lengthened or shortened, so that jobs that failed together do not return together. */
+  readonly jitter: number
+}
+
+/** 2 s, 4 s, 8 s, 16 s, then dead. */
+export const defaultRetry: RetryPolicy = { attempts: 5, firstMs: 2_000, capMs: 600_000, jitter: 0.2 }
+
+/** What a provider may ask us to wait: never so little that we hammer it, never longer than a day. */
+const shortestAskedMs = 1_000
+const longestAskedMs = 86_400_000
+
+/** `transient` may pass, `rate-limited` asked us to wait, `permanent` will not pass. */
+export type Failure =
+  | { readonly kind: 'transient' | 'rate-limited'; readonly detail: string; readonly retryAfterMs?: number | undefined }
+  | { readonly kind: 'permanent'; readonly detail: string; readonly status: 'error' | 'timeout' }
+
+export type Verdict =
+  | { readonly kind: 'retry'; readonly runAt: number; readonly error: string; readonly counted: boolean }
+  | { readonly kind: 'dead'; readonly error: string; readonly status: 'error' | 'timeout' }
+
+/** Milliseconds to wait after `attempts` counted attempts before this failure; `random` in [0, 1). */
+export function toBackoffMs(attempts: number, random: number, policy: RetryPolicy = defaultRetry): number {
+  const { firstMs, capMs, jitter } = policy
+  const wait = Math.min(capMs, firstMs * 2 ** attempts)
+  return Math.round(wait * (1 - jitter + 2 * jitter * random))
+}
+
+/** `attempts`: those counted before this one. A rate limit uses none up. */
+export function toVerdict(
+  failure: Failure,
+  {
+    attempts,
+    now,
+    random,
+    policy = defaultRetry,
+  }: { attempts: number; now: number; random: number; policy?: RetryPolicy },
+): Verdict {
+  const { detail } = failure
+  if (failure.kind === 'permanent') return { kind: 'dead', error: detail, status: failure.status }
+  const backoffMs = toBackoffMs(attempts, random, policy)
+  const askedMs = toAskedMs(failure.retryAfterMs)
+  if (failure.kind === 'rate-limited') {
+    return { kind: 'retry', runAt: now + (askedMs ?? backoffMs), error: detail, counted: false }
+  }
+  if (attempts + 1 >= policy.attempts) return { kind: 'dead', error: detail, status: 'error' }
+  return { kind: 'retry', runAt: now + Math.max(backoffMs, askedMs ?? 0), error: detail, counted: true }
+}
+
+function toAskedMs(retryAfterMs: number | undefined): number | undefined {
+  if (retryAfterMs === undefined || !Number.isFinite(retryAfterMs)) return undefined
+  return Math.min(longestAskedMs, Math.max(shortestAskedMs, retryAfterMs))
+}

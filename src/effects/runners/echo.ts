@@ -1,0 +1,38 @@
+// The runner until a model is configured: no network, no model, and it says so. Its runs are marked as simulated.
+import type { Runner, RunRequest } from '../../model/runner.ts'
+import { toLine } from '../../pipeline/boundary.ts'
+import { cut } from '../cut.ts'
+
+const maxLines = 5
+const maxLineChars = 200
+
+export function createEchoRunner(): Runner {
+  return {
+    id: 'echo',
+    async run(request) {
+      return { status: 'ok', text: toEcho(request), simulated: true }
+    },
+  }
+}
+
+function toEcho({ agentId, sessionKey, model, thinking, prompt, message }: RunRequest): string {
+  const settings = [
+    `session ${sessionKey}`,
+    ...(model === undefined ? [] : [`model ${model}`]),
+    ...(thinking === undefined ? [] : [`thinking ${thinking}`]),
+  ].join(', ')
+  return [
+    `No model is configured, so nothing was asked. ` +
+      `This run would have sent ${prompt.length} characters to agent ${agentId} (${settings}). The message begins:`,
+    ...toFirstLines(message).map((line) => `> ${line}`),
+  ].join('\n')
+}
+
+/** The first lines that say something, each folded and bounded; the rest as an ellipsis. */
+function toFirstLines(message: string): string[] {
+  const lines = message
+    .split(/\r\n|\r|\n/, 10 * maxLines)
+    .map((line) => cut(toLine(line.slice(0, 1_000)), maxLineChars))
+  const filled = lines.filter((line) => line !== '')
+  return filled.length > maxLines ? [...filled.slice(0, maxLines), '…'] : filled
+}

@@ -1,0 +1,30 @@
+// What was thrown, in words. It comes from other people's code, so nothing about it is taken on trust.
+import { cut } from './cut.ts'
+
+const maxReasonChars = 500
+
+/** The kind of error, for a log line: no message, it may quote the payload. */
+export function toThrownName(thrown: unknown): string {
+  try {
+    return thrown instanceof Error ? cut(String(thrown.name), 100) : typeof thrown
+  } catch {
+    return 'something unreadable'
+  }
+}
+
+/** Kind and message on one line, for the job's record, which only the operator sees. */
+export function toReason(thrown: unknown): string {
+  try {
+    const words = thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : `${typeof thrown}: ${String(thrown)}`
+    // cut before and after: the message may be as long as memory
+    return cut(
+      words
+        .slice(0, 2 * maxReasonChars)
+        .replace(/\s+/g, ' ')
+        .trim(),
+      maxReasonChars,
+    )
+  } catch {
+    return 'something unreadable'
+  }
+}

@@ -1,0 +1,160 @@
+// Performs accepted jobs: as many at a time as allowed, each under a lease that it keeps, each given back when the gateway stops.
+import { randomBytes } from 'node:crypto'
+import type { Channel } from '../model/channel.ts'
+import type { ClaimedJob } from '../model/job.ts'
+import type { Log } from '../model/log.ts'
+import type { Runner } from '../model/runner.ts'
+import type { Clock, Store } from '../store/store.ts'
+import { cut } from './cut.ts'
+import { withDeadline } from './deadline.ts'
+import { createLeases, leaseMs } from './leases.ts'
+import { performJob } from './perform.ts'
+import { defaultRetry, type RetryPolicy, toVerdict } from './retry.ts'
+import type { DefaultRoute } from './route.ts'
+import { toThrownName } from './thrown.ts'
+
+/** Read anew for every job, so that a new config counts at once. */
+export type WorkerSettings = {
+  /** Jobs at the same time. */
+  readonly maxConcurrent: number
+  /** `channels.default` of the config. */
+  readonly defaultRoute?: DefaultRoute | undefined
+  /** Limit of runs that name none: 600. Without one, a hung run would hold its session for ever. */
+  readonly timeoutSeconds?: number
+  readonly retry?: RetryPolicy
+}
+
+export type WorkerOptions = {
+  readonly store: Pick<Store, 'claim' | 'report' | 'extend' | 'nextRunAt' | 'messages'>
+  readonly runner: Runner
+  /** By name; a channel that is not in it is not configured. */
+  readonly channels: ReadonlyMap<string, Channel>
+  readonly settings: () => WorkerSettings
+  readonly clock: Clock
+  /** In [0, 1), for the jitter of retries. */
+  readonly random: () => number
+  readonly log: Log
+  /** 16 unpredictable lower-case hex digits at every call. */
+  readonly newBoundaryId?: () => string
+}
+
+export type Worker = {
+  start(): void
+  /** Something may be due: called after each append. */
+  poke(): void
+  /** Takes no new job, waits `graceMs` for the running ones, then stops them and gives them back. */
+  stop(options: { graceMs: number }): Promise<void>
+}
+
+const extendEveryMs = 10_000
+/** How long the worker sleeps at the most: leases of jobs that nobody reports about run out unannounced. */
+const longestSleepMs = leaseMs
+/** A job that is due and yet cannot be claimed (its lane is closed) is not asked for in a circle. */
+const shortestSleepMs = 1_000
+/** What a stop waits for jobs to be given back; with a store that is away they cost a lease, not the shutdown. */
+const releaseMs = 5_000
+const defaultTimeoutSeconds = 600
+
+export function createWorker(options: WorkerOptions): Worker {
+  const { store, runner, channels, settings, clock, random, log } = options
+  const newBoundaryId = options.newBoundaryId ?? (() => randomBytes(8).toString('hex'))
+  const leases = createLeases({ store, log })
+  const performances = new Set<Promise<void>>()
+  let state: 'new' | 'started' | 'stopping' = 'new'
+  let pumping: Promise<void> | undefined
+  let isPoked = false
+  let wakeUp: NodeJS.Timeout | undefined
+  let extending: NodeJS.Timeout | undefined
+
+  async function perform(job: ClaimedJob): Promise<void> {
+    const held = leases.hold(job)
+    // claimed while the stop began: goes back at once
+    
+    try {
+      const { defaultRoute, timeoutSeconds = defaultTimeoutSeconds, retry = defaultRetry } = settings()
+      const note = (message: string) => log.info({ jobId: job.id, runner: runner.id }, cut(message, 500))
+      await performJob(job, {
+        tools: { store, runner, channels, clock, newBoundaryId, defaultRoute, timeoutSeconds, note },
+        signal: held.abort.signal,
+        report: (what) => leases.report(held, what),
+        toVerdict: (failure) =>
+          toVerdict(failure, { attempts: job.attempts, now: clock(), random: random(), policy: retry }),
+        log,
+      })
+    } catch (thrown) {
+      log.error({ jobId: job.id, thrown: toThrownName(thrown) }, 'a job broke off; it is due again when its lease ends')
+    } finally {
+      leases.letGo(held)
+    }
+  }
+
+  function launch(job: ClaimedJob): void {
+    const performance = perform(job).finally(() => {
+      performances.delete(performance)
+      poke()
+    })
+    performances.add(performance)
+  }
+
+  /** Fills the free slots. Gives back for how many milliseconds there is nothing more to do; undefined: until a slot is free. */
+  async function fill(): Promise<number | undefined> {
+    if (state !== 'started') return undefined
+    // after an outage our leases may be over: keep them first, or we would claim our own jobs again
+    if (leases.storeIsAway) await leases.extend()
+    const free = settings().maxConcurrent - leases.size
+    if (free <= 0) return undefined
+    const jobs = await store.claim({ limit: free, leaseMs })
+    for (const job of jobs) launch(job)
+    if (jobs.length >= free) return undefined
+    const runAt = await store.nextRunAt()
+    leases.noteStore(false)
+    if (runAt === undefined) return longestSleepMs
+    const untilDue = runAt - clock()
+    return untilDue > 0 ? Math.min(longestSleepMs, untilDue) : shortestSleepMs
+  }
+
+  async function pump(): Promise<void> {
+    clearTimeout(wakeUp)
+    let sleepMs: number | undefined
+    do {
+      isPoked = false
+      try {
+        sleepMs = await fill()
+      } catch (thrown) {
+        leases.noteStore(true, thrown)
+        sleepMs = shortestSleepMs
+      }
+    } while (isPoked)
+    pumping = undefined
+    if (sleepMs !== undefined && state === 'started') wakeUp = setTimeout(poke, sleepMs)
+  }
+
+  function poke(): void {
+    if (state !== 'started') return
+    isPoked = true
+    pumping ??= pump()
+  }
+
+  return {
+    start() {
+      if (state !== 'new') return
+      state = 'started'
+      extending = setInterval(() => void leases.extend(), extendEveryMs)
+      poke()
+    },
+    poke,
+    async stop({ graceMs }) {
+      state = 'stopping'
+      clearTimeout(wakeUp)
+      const ended = async () => {
+        await pumping
+        await Promise.all(performances)
+      }
+      const outer = new AbortController().signal
+      await withDeadline({ outer, ms: graceMs }, ended)
+      leases.abortAll()
+      await withDeadline({ outer, ms: releaseMs }, ended)
+      clearInterval(extending)
+    },
+  }
+}

@@ -1,0 +1,257 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import type { RunResult } from '../../src/model/runner.ts'
+import {
+  agentPlan,
+  createStage,
+  ok,
+  pass,
+  scriptedChannel,
+  scriptedRunner,
+  type Stage,
+  stepsOf,
+} from './effects-stage.ts'
+
+const start = 1_700_000_000_000
+let stage: Stage
+
+beforeEach(() => {
+  vi.useFakeTimers({ now: start })
+  stage = createStage()
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+const busy: RunResult = { status: 'error', retryable: true, detail: 'upstream is busy' }
+
+describe('a run that fails', () => {
+  test('what may pass is tried five times, ever later, and then the job is dead', async () => {
+    const { runner, turns } = scriptedRunner(() => busy)
+    stage.openWorker({ runner })
+    const [id] = await stage.accept(agentPlan())
+    const startedAt: number[] = []
+    for (let n = turns.length; n < 5; n = turns.length) {
+      startedAt.push(Date.now() - start)
+      expect(await stage.jobOf(id)).toMatchObject({ state: 'queued', attempts: n, lastError: 'upstream is busy' })
+      expect(await stage.eventTexts()).toEqual([])
+      while (turns.length === n) await pass(1_000)
+    }
+    expect(startedAt).toEqual([0, 2_000, 6_000, 14_000])
+    expect(turns.map(({ request }) => request.attempt)).toEqual([1, 2, 3, 4, 5])
+    expect(await stage.jobOf(id)).toMatchObject({ state: 'dead', lastError: 'upstream is busy' })
+    await pass(3_600_000)
+    expect(turns).toHaveLength(5)
+  })
+
+  test('one that succeeds on a later try is told once, as a success', async () => {
+    let tries = 0
+    const { runner } = scriptedRunner(() => ((tries += 1) < 3 ? busy : ok('At last')))
+    stage.openWorker({ runner })
+    const [id] = await stage.accept(agentPlan())
+    await pass(60_000)
+    expect((await stage.jobOf(id)).state).toBe('done')
+    expect(await stage.eventTexts()).toEqual(['Hook github: At last'])
+  })
+
+  test('a final failure is told to the main session once, and nothing is delivered', async () => {
+    const { runner } = scriptedRunner(() => ({ status: 'error', retryable: false, detail: 'the key was refused' }))
+    const { channel, sent } = scriptedChannel()
+    stage.openWorker({ runner, channels: new Map([['console', channel]]) })
+    const [id] = await stage.accept(agentPlan({ action: { name: 'CI' } }))
+    expect(await stage.jobOf(id)).toMatchObject({ state: 'dead', lastError: 'the key was refused' })
+    expect(await stage.eventTexts()).toEqual(['Hook CI (error): the key was refused'])
+    await pass(600_000)
+    expect(await stage.eventTexts()).toHaveLength(1)
+    expect(sent).toHaveLength(0)
+  })
+
+  test('a failure whose attempts are used up is told as well', async () => {
+    const { runner } = scriptedRunner(() => busy)
+    stage.openWorker({ runner, settings: { retry: { attempts: 2, firstMs: 100, capMs: 100, jitter: 0 } } })
+    await stage.accept(agentPlan())
+    await pass(99)
+    expect(await stage.eventTexts()).toEqual([])
+    await pass(1)
+    expect(await stage.eventTexts()).toEqual(['Hook github (error): upstream is busy'])
+  })
+
+  test('the summary of a failure is trusted exactly as the run was', async () => {
+    const { runner } = scriptedRunner(() => ({ status: 'error', retryable: false, detail: 'no' }))
+    stage.openWorker({ runner })
+    await stage.accept(agentPlan(), agentPlan({ action: { allowUnsafeExternalContent: true } }))
+    const events = await stage.store.events({ limit: 9 })
+    expect(events.map(({ trusted }) => trusted)).toEqual([false, true])
+  })
+
+  test('a dead run that the operator puts back runs again and tells its new end', async () => {
+    let isMended = false
+    const { runner } = scriptedRunner(() =>
+      isMended ? ok('Mended') : { status: 'error', retryable: false, detail: 'broken' },
+    )
+    const worker = stage.openWorker({ runner })
+    const [id = ''] = await stage.accept(agentPlan())
+    isMended = true
+    expect(await stage.store.requeue(id)).toBe(true)
+    worker.poke()
+    await pass(0)
+    const job = await stage.jobOf(id)
+    expect(job.state).toBe('done')
+    expect(stepsOf(job)).toEqual(['run done', 'summary done', 'deliver done'])
+    expect(await stage.eventTexts()).toEqual(['Hook github (error): broken', 'Hook github: Mended'])
+  })
+
+  test('a rate limit is waited for as long as asked and uses up no attempt', async () => {
+    const { runner, turns } = scriptedRunner(() => ({ status: 'rate-limited', retryAfterMs: 30_000, detail: 'wait' }))
+    stage.openWorker({ runner })
+    const [id] = await stage.accept(agentPlan())
+    await pass(29_999)
+    expect(turns).toHaveLength(1)
+    await pass(1)
+    expect(turns).toHaveLength(2)
+    await pass(10 * 30_000)
+    expect(turns.length).toBeGreaterThan(10)
+    expect(await stage.jobOf(id)).toMatchObject({ state: 'queued', attempts: 0 })
+  })
+
+  test('a runner that throws is tried again; what it threw is in the record and never in the log', async () => {
+    const lines: string[] = []
+    const write = (fields: object, message: string) => void lines.push(JSON.stringify(fields) + message)
+    const { runner, turns } = scriptedRunner()
+    stage.openWorker({ runner, log: { debug: write, info: write, warn: write, error: write } })
+    const [id] = await stage.accept(agentPlan({ action: { message: 'SECRET PAYLOAD' } }))
+    turns[0]?.fail(new TypeError('cannot read SECRET PAYLOAD'))
+    await pass(0)
+    expect((await stage.jobOf(id)).lastError).toContain('TypeError: cannot read SECRET PAYLOAD')
+    expect(lines.join('\n')).toContain('TypeError')
+    expect(lines.join('\n')).not.toContain('SECRET')
+    await pass(2_000)
+    expect(turns).toHaveLength(2)
+  })
+
+  test.each([
+    ['nothing', undefined],
+    ['a string', 'oops'],
+    ['an error without end', new Error('e'.repeat(1_000_000))],
+    ['an error that throws when read', Object.defineProperty(new Error('x'), 'message', { get: () => JSON.parse('') })],
+  ])('throwing %s ends an attempt and no more', async (_, thrown) => {
+    const { runner, turns } = scriptedRunner(({ attempt }) => (attempt > 1 ? ok('fine') : undefined))
+    stage.openWorker({ runner })
+    const [id] = await stage.accept(agentPlan())
+    turns[0]?.fail(thrown)
+    await pass(0)
+    const { lastError = '' } = await stage.jobOf(id)
+    expect(lastError).not.toBe('')
+    expect(lastError.length).toBeLessThan(700)
+    await pass(2_000)
+    expect((await stage.jobOf(id)).state).toBe('done')
+  })
+})
+
+describe('a run that does not end', () => {
+  test('its signal ends at timeoutSeconds, and the job is dead of a timeout that the main session hears of', async () => {
+    const { runner, turns } = scriptedRunner()
+    stage.openWorker({ runner })
+    const [id] = await stage.accept(agentPlan({ action: { timeoutSeconds: 1.5 } }))
+    await pass(1_499)
+    expect(turns[0]?.io.signal.aborted).toBe(false)
+    await pass(1)
+    expect(turns[0]?.io.signal.aborted).toBe(true)
+    expect((await stage.jobOf(id)).state).toBe('dead')
+    expect(await stage.eventTexts()).toEqual(['Hook github (timeout): The run did not end in 1.5 s.'])
+    await pass(600_000)
+    expect(turns).toHaveLength(1)
+  })
+
+  test('a run that ends in time is not stopped', async () => {
+    const { runner, turns } = scriptedRunner()
+    stage.openWorker({ runner })
+    const [id] = await stage.accept(agentPlan({ action: { timeoutSeconds: 100 } }))
+    await pass(99_000)
+    turns[0]?.end(ok('x'))
+    await pass(10_000)
+    expect(turns[0]?.io.signal.aborted).toBe(false)
+    expect((await stage.jobOf(id)).state).toBe('done')
+  })
+
+  test('without a time of its own it is stopped by the default', async () => {
+    const { runner, turns } = scriptedRunner()
+    stage.openWorker({ runner })
+    await stage.accept(agentPlan())
+    await pass(599_999)
+    expect(turns[0]?.io.signal.aborted).toBe(false)
+    await pass(1)
+    expect(turns[0]?.io.signal.aborted).toBe(true)
+  })
+})
+
+describe('a reply that cannot be delivered', () => {
+  test('without any route the job is dead and lastError says which key to set; the run and its summary stand', async () => {
+    stage.openWorker({ settings: { defaultRoute: undefined } })
+    const [id] = await stage.accept(agentPlan())
+    const job = await stage.jobOf(id)
+    expect(job).toMatchObject({ state: 'dead', lastError: expect.stringContaining('Set channels.default') })
+    expect(stepsOf(job)).toEqual(['run done', 'summary done'])
+    expect(await stage.eventTexts()).toEqual(['Hook github: Done.'])
+  })
+
+  test('put back with a route, it is delivered without another run', async () => {
+    const { runner, turns } = scriptedRunner(() => ok('Once'))
+    const { channel, sent } = scriptedChannel()
+    const settings = { defaultRoute: undefined }
+    const channels = new Map([['console', channel]])
+    const worker = stage.openWorker({ runner, channels, settings })
+    const [id = ''] = await stage.accept(agentPlan())
+    await worker.stop({ graceMs: 0 })
+    await stage.store.requeue(id)
+    stage.openWorker({ runner, channels })
+    await pass(0)
+    expect(turns).toHaveLength(1)
+    expect(sent).toMatchObject([{ text: 'Once' }])
+    expect(await stage.eventTexts()).toHaveLength(1)
+  })
+
+  test('a send that surely failed is repeated under the same nonce; another run has another', async () => {
+    let tries = 0
+    const { channel, sent } = scriptedChannel(() =>
+      (tries += 1) === 1 ? { kind: 'transient', detail: '503' } : { kind: 'sent', id: 'p' },
+    )
+    stage.openWorker({ channels: new Map([['console', channel]]) })
+    await stage.accept(agentPlan())
+    await pass(2_000)
+    await stage.accept(agentPlan())
+    const nonces = sent.map(({ nonce }) => nonce)
+    expect(nonces).toHaveLength(3)
+    expect(nonces[0]).toBe(nonces[1])
+    expect(nonces[0]).not.toBe(nonces[2])
+    expect(nonces[0]).toMatch(/^\w{25}$/)
+  })
+
+  test('a refused reply is not sent again', async () => {
+    const { channel, sent } = scriptedChannel(() => ({ kind: 'permanent', detail: 'chat not found' }))
+    stage.openWorker({ channels: new Map([['console', channel]]) })
+    const [id] = await stage.accept(agentPlan())
+    await pass(600_000)
+    expect(sent).toHaveLength(1)
+    expect(await stage.jobOf(id)).toMatchObject({ state: 'dead', lastError: 'console: chat not found' })
+  })
+
+  test.each([
+    [true, 2, 'done'],
+    [false, 1, 'dead'],
+  ])(
+    'a send without an answer is repeated only where the channel drops repeats (%s)',
+    async (dedupes, sends, state) => {
+      let tries = 0
+      const hangs = () => new Promise<never>(() => {})
+      const { channel, sent } = scriptedChannel(
+        () => ((tries += 1) === 1 ? hangs() : { kind: 'sent', id: 'p' }),
+        dedupes,
+      )
+      stage.openWorker({ channels: new Map([['console', channel]]) })
+      const [id] = await stage.accept(agentPlan())
+      await pass(70_000)
+      expect(sent).toHaveLength(sends)
+      expect((await stage.jobOf(id)).state).toBe(state)
+    },
+  )
+})

@@ -1,0 +1,61 @@
+import { describe, expect, test } from 'vitest'
+import { toBackoffMs, toVerdict } from '../../src/effects/retry.ts'
+
+const transient = { kind: 'transient', detail: 'busy' } as const
+const limited = { kind: 'rate-limited', detail: 'slow down' } as const
+const at = { attempts: 0, now: 1_000, random: 0.5 }
+
+describe('toBackoffMs', () => {
+  test('waits double from two seconds and stop at ten minutes', () => {
+    expect([0, 1, 2, 3].map((attempts) => toBackoffMs(attempts, 0.5))).toEqual([2_000, 4_000, 8_000, 16_000])
+    expect(toBackoffMs(40, 0.5)).toBe(600_000)
+  })
+
+  test('chance moves a wait by a fifth and no more', () => {
+    expect(toBackoffMs(0, 0)).toBe(1_600)
+    expect(toBackoffMs(0, 0.999_999)).toBe(2_400)
+  })
+})
+
+describe('toVerdict', () => {
+  test('the fourth failure is tried again, the fifth is the last', () => {
+    expect(toVerdict(transient, { ...at, attempts: 3 })).toMatchObject({ kind: 'retry', counted: true })
+    expect(toVerdict(transient, { ...at, attempts: 4 })).toEqual({ kind: 'dead', error: 'busy', status: 'error' })
+  })
+
+  test('a permanent failure is final at once and keeps its reason', () => {
+    expect(toVerdict({ kind: 'permanent', detail: 'no key', status: 'timeout' }, at)).toEqual({
+      kind: 'dead',
+      error: 'no key',
+      status: 'timeout',
+    })
+  })
+
+  test('a rate limit waits as long as asked, uses up no attempt and never kills', () => {
+    expect(toVerdict({ ...limited, retryAfterMs: 90_000 }, { ...at, attempts: 4 })).toEqual({
+      kind: 'retry',
+      runAt: 91_000,
+      error: 'slow down',
+      counted: false,
+    })
+  })
+
+  test('a rate limit without a time waits as a failure does', () => {
+    expect(toVerdict(limited, { ...at, attempts: 1 })).toMatchObject({ runAt: 5_000, counted: false })
+  })
+
+  test('a transient failure never comes back before the time that was asked for, nor before its own', () => {
+    expect(toVerdict({ ...transient, retryAfterMs: 60_000 }, at)).toMatchObject({ runAt: 61_000 })
+    expect(toVerdict({ ...transient, retryAfterMs: 1_200 }, at)).toMatchObject({ runAt: 3_000 })
+  })
+
+  test.each([
+    [0, 1_000],
+    [-5, 1_000],
+    [Number.NaN, 2_000],
+    [Number.POSITIVE_INFINITY, 2_000],
+    [1e15, 86_400_000],
+  ])('an absurd wait of %d ms becomes %d ms', (retryAfterMs, waited) => {
+    expect(toVerdict({ ...limited, retryAfterMs }, at)).toMatchObject({ runAt: 1_000 + waited })
+  })
+})

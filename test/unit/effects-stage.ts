@@ -1,0 +1,148 @@
+// A stage for jobs: a memory store, a runner and a channel that do what the test says, and a clock that only the test moves.
+import { vi } from 'vitest'
+import { planJobs } from '../../src/effects/plan.ts'
+import type { AgentPlan } from '../../src/effects/prompt.ts'
+import { createWorker, type Worker, type WorkerOptions, type WorkerSettings } from '../../src/effects/worker.ts'
+import { AgentAction, type PlannedAction, WakeAction } from '../../src/model/action.ts'
+import type { Channel, Outgoing, SendResult } from '../../src/model/channel.ts'
+import type { Job } from '../../src/model/job.ts'
+import { silentLog } from '../../src/model/log.ts'
+import type { RunIO, Runner, RunRequest, RunResult } from '../../src/model/runner.ts'
+import { createMemoryStore } from '../../src/store/memory.ts'
+import type { Store } from '../../src/store/store.ts'
+
+export function agentPlan({
+  action = {},
+  ...rest
+}: Partial<Omit<AgentPlan, 'action' | 'kind'>> & { action?: Partial<AgentAction> } = {}): AgentPlan {
+  return {
+    kind: 'agent',
+    action: AgentAction.parse({ kind: 'agent', message: 'Look at this', ...action }),
+    agentId: 'main',
+    sessionKey: 'hook:a',
+    sharesSession: false,
+    sessionMode: 'isolated',
+    origin: { hook: 'github' },
+    ...rest,
+  }
+}
+
+export function wakePlan(action: Partial<WakeAction> = {}): PlannedAction {
+  return {
+    kind: 'wake',
+    action: WakeAction.parse({ kind: 'wake', text: 'Somebody rang', ...action }),
+    agentId: 'main',
+    sessionKey: 'main',
+    origin: { hook: 'doorbell', source: 'ring' },
+  }
+}
+
+export const ok = (text: string): RunResult => ({ status: 'ok', text })
+
+export type Turn = { request: RunRequest; io: RunIO; end(result: RunResult): void; fail(error: unknown): void }
+
+/** Runs end by `answer`, or when the test ends them; `turns` are those that began. */
+export function scriptedRunner(answer: (request: RunRequest) => RunResult | undefined = () => undefined) {
+  const turns: Turn[] = []
+  const runner: Runner = {
+    id: 'scripted',
+    run: (request, io) =>
+      new Promise((resolve, reject) => {
+        turns.push({ request, io, end: resolve, fail: reject })
+        const result = answer(request)
+        if (result !== undefined) resolve(result)
+      }),
+  }
+  return { runner, turns }
+}
+
+export function scriptedChannel(
+  answer: (message: Outgoing) => SendResult | Promise<SendResult> = () => ({ kind: 'sent', id: 'p1' }),
+  dedupes = false,
+) {
+  const sent: Outgoing[] = []
+  const channel: Channel = {
+    id: 'console',
+    dedupes,
+    async send(message) {
+      sent.push(message)
+      return await answer(message)
+    },
+  }
+  return { channel, sent }
+}
+
+export type StageOptions = Partial<Pick<WorkerOptions, 'runner' | 'channels' | 'store' | 'log' | 'random'>> & {
+  settings?: Partial<WorkerSettings>
+}
+
+export type Stage = ReturnType<typeof createStage>
+
+/** Call it under `vi.useFakeTimers()`: the clock is theirs. */
+export function createStage() {
+  const clock = () => Date.now()
+  const store: Store = createMemoryStore({ clock })
+  const workers: Worker[] = []
+  let ids = 0
+  let deliveries = 0
+
+  function openWorker(options: StageOptions = {}): Worker {
+    const worker = createWorker({
+      store,
+      runner: scriptedRunner(() => ok('Done.')).runner,
+      channels: new Map([['console', scriptedChannel().channel]]),
+      clock,
+      random: () => 0.5,
+      log: silentLog,
+      ...options,
+      settings: () => ({ maxConcurrent: 4, defaultRoute: { channel: 'console' }, ...options.settings }),
+    })
+    worker.start()
+    workers.push(worker)
+    return worker
+  }
+
+  async function accept(...actions: PlannedAction[]): Promise<string[]> {
+    deliveries += 1
+    const jobs = planJobs(actions, { newId: () => `job-${(ids += 1)}`, now: clock() })
+    await store.append({
+      id: `delivery-${deliveries}`,
+      receivedAt: clock(),
+      hook: 'github',
+      source: undefined,
+      event: undefined,
+      dedupe: undefined,
+      answer: { status: 200, body: '{}' },
+      state: 'accepted',
+      mappingId: undefined,
+      generation: 'g1',
+      jobs,
+      trace: [],
+      log: [],
+    })
+    for (const worker of workers) worker.poke()
+    await pass(0)
+    return jobs.map(({ id }) => id)
+  }
+
+  async function jobOf(id: string | undefined): Promise<Job> {
+    const job = (await store.delivery(id ?? ''))?.jobs.find((one) => one.id === id)
+    if (job === undefined) throw new Error(`no job ${id}`)
+    return job
+  }
+
+  async function eventTexts(): Promise<string[]> {
+    return (await store.events({ limit: 100 })).map(({ text }) => text)
+  }
+
+  return { store, openWorker, accept, jobOf, eventTexts }
+}
+
+/** Moves the clock, and lets everything that is due happen. */
+export async function pass(ms: number): Promise<void> {
+  await vi.advanceTimersByTimeAsync(ms)
+}
+
+export function stepsOf(job: Job): string[] {
+  return job.steps.map(({ name, state }) => `${name} ${state}`)
+}
