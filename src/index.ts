@@ -1,2 +1,6 @@
 // The hosts' door: imported by nothing inside.
+export { createHookloom, type Hookloom, type HookloomOptions } from './app.ts'
 export * from './define.ts'
+export { createMemoryStore } from './store/memory.ts'
+export { createSqliteStore } from './store/sqlite.ts'
+export type { Store } from './store/store.ts'

@@ -1,0 +1,110 @@
+// The admin port: health pages, and what changes a running gateway. Loopback only; /api takes the gateway token.
+import type { RequestListener } from 'node:http'
+import Router from '@koa/router'
+import type { Context, Next } from 'koa'
+import type { DeliveryRecord, Store } from '../store/store.ts'
+import type { Generation } from '../pipeline/generation.ts'
+import { Problem } from '../model/problem.ts'
+import { createTokenCheck, readToken } from './credentials.ts'
+import type { Refusals } from './refusals.ts'
+import type { Rerunner } from './rerun.ts'
+import { send, toListener } from './server.ts'
+
+export type AdminParts = {
+  readonly generation: () => Generation
+  readonly store: Store
+  readonly refusals: Refusals
+  readonly rerunner: Rerunner
+  readonly newId: () => string
+  /** Called when a job may run again. */
+  readonly accepted: () => void
+}
+
+export function createAdminApp(parts: AdminParts): RequestListener {
+  const { store, refusals, generation } = parts
+  const router = new Router({ sensitive: true, strict: true })
+  const api = requireToken(() => generation().config.gateway.token)
+
+  router.use(requireLoopbackNames)
+  router.get('/healthz', (ctx) => reply(ctx, 200, { ok: true }))
+  router.get('/readyz', async (ctx) => {
+    const state = await toReadiness(parts)
+    reply(ctx, state.ok ? 200 : 503, state)
+  })
+  router.get('/api/refusals', api, (ctx) => reply(ctx, 200, { ok: true, refusals: refusals.list() }))
+  router.post('/api/deliveries/:id/retry', api, async (ctx) => {
+    reply(ctx, 200, { ok: true, ...(await retry(parts, await find(store, ctx))) })
+  })
+  router.post('/api/deliveries/:id/drop', api, async (ctx) => {
+    const { deliveryId, state } = await find(store, ctx)
+    if (!(await store.drop(deliveryId))) {
+      throw new Problem('conflict', `Nothing of ${deliveryId} waits: it is ${state}.`)
+    }
+    reply(ctx, 200, { ok: true, deliveryId, state: 'dropped' })
+  })
+  return toListener(router, parts.newId)
+}
+
+/** `ok`: deliveries become durable. `degraded`: some transform does not load, and its deliveries park. */
+async function toReadiness({ store, generation }: AdminParts) {
+  const health = await store.health()
+  const { id, problems } = generation()
+  return {
+    ok: health.trouble === undefined,
+    degraded: problems.length > 0,
+    generation: id,
+    problems: problems.map(({ code, detail }) => ({ code, detail })),
+    store: health,
+  }
+}
+
+async function find(store: Store, ctx: Context & { params: Record<string, string> }): Promise<DeliveryRecord> {
+  const id = ctx.params['id'] ?? ''
+  const record = await store.delivery(id)
+  if (record === undefined) throw new Problem('not-found', 'No delivery or run has this id.')
+  return record
+}
+
+/** A parked delivery goes through the pipe again; the dead jobs of an accepted one go back into the queue. */
+async function retry({ store, rerunner, accepted }: AdminParts, record: DeliveryRecord) {
+  const { deliveryId } = record
+  const [open] = await store.open({ id: deliveryId, limit: 1 })
+  if (open !== undefined) return { deliveryId, state: await rerunner.rerun(open), jobs: [] }
+  const jobs: string[] = []
+  for (const job of record.jobs) if (job.state === 'dead' && (await store.requeue(job.id))) jobs.push(job.id)
+  if (jobs.length === 0)
+    throw new Problem('conflict', `Nothing of ${deliveryId} can be retried: it is ${record.state}.`)
+  accepted()
+  return { deliveryId, state: record.state, jobs }
+}
+
+function reply(ctx: Context, status: number, body: object): void {
+  ctx.set('cache-control', 'no-store')
+  send(ctx, { status, body: JSON.stringify(body) })
+}
+
+// a page in the operator's browser must not reach this port: neither by a name that resolves to loopback, nor by a cross-site request
+const loopbackName = /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/i
+
+async function requireLoopbackNames(ctx: Context, next: Next): Promise<void> {
+  const { host, origin } = ctx.req.headers
+  const sameSite = origin === undefined || loopbackName.test(origin.replace(/^https?:\/\//i, ''))
+  if (host === undefined || !loopbackName.test(host) || !sameSite) {
+    throw new Problem('origin-denied', 'The admin port answers only to localhost, and to no other site.')
+  }
+  await next()
+}
+
+function requireToken(token: () => string | undefined) {
+  let check: { token: string; matches: (given: string) => boolean } | undefined
+  return async (ctx: Context, next: Next): Promise<void> => {
+    const expected = token()
+    if (expected === undefined) throw new Problem('unauthorized', 'Set gateway.token to use the admin API.')
+    if (check?.token !== expected) check = { token: expected, matches: createTokenCheck(expected) }
+    const given = readToken(ctx.req.rawHeaders)
+    if (given.kind !== 'token' || !check.matches(given.token)) {
+      throw new Problem('unauthorized', 'The gateway token is required: "Authorization: Bearer <gateway.token>".')
+    }
+    await next()
+  }
+}

@@ -1,0 +1,162 @@
+// A body arrives whole, in time and under its limit, or as the Problem that says why not. Nothing else is thrown, and no listener or timer stays behind.
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { promisify } from 'node:util'
+import * as zlib from 'node:zlib'
+import { Problem } from '../model/problem.ts'
+
+export type BodyOptions = {
+  /** Bytes, counted as sent and again once inflated. */
+  limit: number
+  /** From the call until the last byte, however the bytes are spread. */
+  timeoutMs: number
+  /** Answers `Expect: 100-continue`; called when nothing stands against the body any more, just before the first read. */
+  continueNow?: () => void
+}
+
+/**
+ * `raw` as it was sent (some senders sign the compressed bytes), `bytes` inflated; one and the same where nothing was compressed.
+ * Each fills an ArrayBuffer of its own. A slice of the socket's memory would carry the request's headers, token included, to
+ * whichever thread it is posted to.
+ */
+export type Body = { readonly raw: Buffer<ArrayBuffer>; readonly bytes: Buffer<ArrayBuffer> }
+
+/**
+ * Reads and inflates the body of a request. Throws `body-too-large` (a declared length before a byte is read),
+ * `encoding-unsupported`, `body-timeout`, `body-incomplete`, and `body-invalid` for data that does not inflate.
+ * After a throw the rest of the body is unread: answer with `dropRest`.
+ */
+export async function readBody(req: IncomingMessage, options: BodyOptions): Promise<Body> {
+  // the parser has let digits through only, and never a length beside chunks
+  if (Number(req.headers['content-length'] ?? 0) > options.limit) throw tooLarge(options.limit)
+  const encoding = toEncoding(req.headers['content-encoding'])
+  const raw = await collect(req, options)
+  // an empty body is empty in every encoding, though no inflater agrees
+  if (encoding === 'identity' || raw.length === 0) return { raw, bytes: raw }
+  return { raw, bytes: await inflate(raw, encoding, options.limit) }
+}
+
+function collect(req: IncomingMessage, { limit, timeoutMs, continueNow }: BodyOptions): Promise<Buffer<ArrayBuffer>> {
+  return new Promise((resolve, reject) => {
+    // a dead stream emits nothing any more: waiting for it would be waiting for the timer
+    if (req.destroyed) return reject(incomplete())
+    const chunks: Buffer[] = []
+    let size = 0
+
+    const release = () => {
+      clearTimeout(timer)
+      req.off('data', onData).off('end', onEnd).off('error', onCut).off('close', onCut)
+    }
+    const fail = (problem: Problem) => {
+      release()
+      // without a listener a flowing stream would read on, and throw away
+      req.pause()
+      reject(problem)
+    }
+    const onData = (chunk: Buffer) => {
+      size += chunk.length
+      if (size > limit) fail(tooLarge(limit))
+      else chunks.push(chunk)
+    }
+    const onEnd = () => {
+      release()
+      resolve(toOwnBuffer(chunks, size))
+    }
+    const onCut = () => fail(incomplete())
+    const timer = setTimeout(
+      () => fail(new Problem('body-timeout', `The body was not complete after ${timeoutMs} ms.`)),
+      timeoutMs,
+    )
+    continueNow?.()
+    req.on('end', onEnd).on('error', onCut).on('close', onCut).on('data', onData)
+  })
+}
+
+type Encoding = 'identity' | 'gzip' | 'deflate' | 'br'
+
+function toEncoding(header: string | undefined): Encoding {
+  const encoding = header?.trim().toLowerCase() ?? ''
+  switch (encoding) {
+    case '':
+      return 'identity'
+    // RFC 9110, 8.4.1.3: x-gzip is gzip
+    case 'x-gzip':
+      return 'gzip'
+    case 'identity':
+    case 'gzip':
+    case 'deflate':
+    case 'br':
+      return encoding
+    default:
+      // stacked encodings end here too: each layer multiplies what a small body can cost
+      throw new Problem('encoding-unsupported', 'Content-Encoding must be one of gzip, deflate, br or identity.')
+  }
+}
+
+const inflaters = {
+  gzip: promisify<Buffer, zlib.ZlibOptions, Buffer>(zlib.gunzip),
+  br: promisify<Buffer, zlib.BrotliOptions, Buffer>(zlib.brotliDecompress),
+  zlib: promisify<Buffer, zlib.ZlibOptions, Buffer>(zlib.inflate),
+  raw: promisify<Buffer, zlib.ZlibOptions, Buffer>(zlib.inflateRaw),
+}
+
+async function inflate(raw: Buffer, encoding: Exclude<Encoding, 'identity'>, limit: number) {
+  const format = encoding === 'deflate' ? (hasZlibHeader(raw) ? 'zlib' : 'raw') : encoding
+  try {
+    // inflating stops at the first block over the limit: a bomb costs no more than a body
+    const bytes = await inflaters[format](raw, { maxOutputLength: limit })
+    return toOwnBuffer([bytes], bytes.length)
+  } catch (cause) {
+    if (cause instanceof RangeError) throw tooLarge(limit)
+    throw new Problem('body-invalid', `The body is not ${encoding} data, or not all of it.`, { cause })
+  }
+}
+
+/** RFC 1950, 2.2. By the RFC `deflate` has this header; many senders leave it away. */
+function hasZlibHeader(raw: Buffer): boolean {
+  return raw.length > 1 && ((raw[0] ?? 0) & 0x0f) === 8 && raw.readUInt16BE(0) % 31 === 0
+}
+
+function toOwnBuffer(chunks: readonly Buffer[], size: number): Buffer<ArrayBuffer> {
+  const own = Buffer.from(new ArrayBuffer(size))
+  let at = 0
+  for (const chunk of chunks) at += chunk.copy(own, at)
+  return own
+}
+
+function tooLarge(limit: number): Problem {
+  return new Problem('body-too-large', `The body is over the limit of ${limit} bytes.`)
+}
+
+function incomplete(): Problem {
+  return new Problem('body-incomplete', 'The connection ended before the body did.')
+}
+
+const mostDrainedBytes = 64 * 1024
+const longestDrainMs = 1_000
+
+/**
+ * Closes the connection of a request whose body will not be read; to be called before the answer is ended, after any refusal.
+ * A request that is complete keeps its connection. Once the answer is flushed, up to 64 kB are read for at most a second.
+ */
+export function dropRest(req: IncomingMessage, res: ServerResponse): void {
+  const { socket } = req
+  if (req.complete || socket.destroyed) return
+  if (!res.headersSent) res.setHeader('Connection', 'close')
+
+  // Node destroys the socket as soon as a last answer is flushed. With bytes unread in the kernel that is a reset, at which the
+  // sender's kernel may throw the answer away unseen. So: end our side, read a little, then destroy.
+  socket.destroySoon = () => socket.end()
+  // Node would drain a request that nobody reads without any limit; a first read, back-pressure and all, makes it ours
+  req.read(0)
+  res.prependOnceListener('finish', () => {
+    let drained = 0
+    const timer = setTimeout(() => socket.destroy(), longestDrainMs)
+    socket.once('close', () => clearTimeout(timer))
+    req.on('data', (chunk: Buffer) => {
+      drained += chunk.length
+      if (drained > mostDrainedBytes) socket.destroy()
+    })
+    req.once('end', () => socket.destroy())
+    req.resume()
+  })
+}

@@ -1,0 +1,74 @@
+// Who is calling, as the throttle counts: nobody can pass for another client, and nobody gets many identities from one network.
+import type { IncomingMessage } from 'node:http'
+import ipaddr from 'ipaddr.js'
+import { Problem } from '../model/problem.ts'
+
+type Address = ipaddr.IPv4 | ipaddr.IPv6
+type Network = [Address, number]
+
+/** The part of a request that is looked at. */
+export type Connected = {
+  readonly headers: IncomingMessage['headers']
+  readonly socket: { readonly remoteAddress?: string | undefined }
+}
+
+/**
+ * Gives the client of a request: an IPv4 address, or the /64 of an IPv6 address, since a subscriber has that many to choose from.
+ * IPv4-mapped addresses are IPv4. `unknown` for a socket that is gone.
+ *
+ * X-Forwarded-For counts only from a trusted peer. It is read right to left: each trusted hop vouches for the one before it, and
+ * the first that is not trusted is the client. What is no address ends the walk at the hop that sent it. RFC 7239 `Forwarded` is
+ * not read: a proxy that sets one of the two passes the other on as the client wrote it.
+ *
+ * Throws `config-invalid` for an entry that is neither an address nor a CIDR.
+ */
+export function createClientOf(trustedProxies: readonly string[]): (req: Connected) => string {
+  const trusted = trustedProxies.map(toNetwork)
+  const isTrusted = (address: Address) => trusted.some((network) => isInside(address, network))
+
+  return (req) => {
+    let client = toAddress(req.socket.remoteAddress ?? '')
+    if (client === undefined) return 'unknown'
+    if (!isTrusted(client)) return toClient(client)
+    const hops = [req.headers['x-forwarded-for'] ?? []].flat().join(',').split(',')
+    for (const hop of hops.toReversed()) {
+      const address = toAddress(hop.trim())
+      if (address === undefined) break
+      client = address
+      if (!isTrusted(address)) break
+    }
+    return toClient(client)
+  }
+}
+
+function toClient(address: Address): string {
+  if (!(address instanceof ipaddr.IPv6)) return address.toString()
+  const network = address.parts.slice(0, 4).map((part) => part.toString(16))
+  return `${network.join(':')}::/64`
+}
+
+/** Undefined: no address. Some proxies add the port: `1.2.3.4:5678`, `[2001:db8::1]:443`. */
+function toAddress(text: string): Address | undefined {
+  const bare = /^\[([^\]]*)\](?::\d+)?$/.exec(text)?.[1] ?? /^([\d.]+):\d+$/.exec(text)?.[1] ?? text
+  // four decimal parts only: readers differ on 010.1 and 0x7f.1
+  if (ipaddr.IPv4.isValidFourPartDecimal(bare)) return ipaddr.IPv4.parse(bare)
+  return ipaddr.IPv6.isValid(bare) ? ipaddr.process(bare) : undefined
+}
+
+function toNetwork(entry: string, index: number): Network {
+  const address = toAddress(entry)
+  if (address !== undefined) return [address, address.kind() === 'ipv4' ? 32 : 128]
+  if (ipaddr.IPv4.isValidCIDRFourPartDecimal(entry)) return ipaddr.IPv4.parseCIDR(entry)
+  if (ipaddr.IPv6.isValidCIDR(entry)) {
+    const [base, bits] = ipaddr.IPv6.parseCIDR(entry)
+    return base.isIPv4MappedAddress() && bits >= 96 ? [base.toIPv4Address(), bits - 96] : [base, bits]
+  }
+  throw new Problem(
+    'config-invalid',
+    `server.trustedProxies[${index}] must be an IP address or a CIDR such as 10.0.0.0/8, found ${JSON.stringify(entry)}.`,
+  )
+}
+
+function isInside(address: Address, [base, bits]: Network): boolean {
+  return address.kind() === base.kind() && address.match(base, bits)
+}

@@ -1,0 +1,162 @@
+// Bytes become a JSON value, once, or a Problem that quotes none of them.
+import type { JsonValue } from '../model/json.ts'
+import { isJsonObject } from '../model/json.ts'
+import { Problem } from '../model/problem.ts'
+
+/** Objects and arrays inside one another; one that stands alone counts as one. */
+const deepest = 64
+
+export type Accepts = {
+  /** Whether `application/x-www-form-urlencoded` becomes an object. */
+  forms: boolean
+  /** Whether `text/plain` counts as JSON, as Amazon SNS sends it. */
+  text?: boolean
+}
+
+/**
+ * The payload in a body: JSON for `application/json`, any `+json` type and no type at all. A form becomes an object of strings
+ * (arrays of them where a name is repeated) without a prototype, or the object or array that its `payload` field holds as JSON,
+ * as GitHub and Slack send it. Throws `media-type-unsupported` and `body-invalid`.
+ */
+export function parseBody(bytes: Uint8Array, contentType: string | undefined, accepts: Accepts): JsonValue {
+  const isForm = toSyntax(contentType, accepts) === 'form'
+  const text = toText(bytes)
+  if (text.trim() === '') throw new Problem('body-invalid', 'The body is empty.')
+  return isForm ? parseForm(text) : parseJson(text)
+}
+
+function toSyntax(contentType: string | undefined, { forms, text = false }: Accepts): 'json' | 'form' {
+  const [type = '', ...parameters] = (contentType ?? '').split(';')
+  if (!parameters.every(isUtf8Parameter)) throw new Problem('media-type-unsupported', 'The charset must be utf-8.')
+  const media = type.trim().toLowerCase()
+  if (media === '' || media === 'application/json' || /^[\w.!#$&^+-]+\/[\w.!#$&^+-]+\+json$/.test(media)) return 'json'
+  if (text && media === 'text/plain') return 'json'
+  if (forms && media === 'application/x-www-form-urlencoded') return 'form'
+  const expected = ['application/json', ...(forms ? ['application/x-www-form-urlencoded'] : [])].join(' or ')
+  throw new Problem('media-type-unsupported', `The content type must be ${expected}.`)
+}
+
+function isUtf8Parameter(parameter: string): boolean {
+  const [name = '', value = ''] = parameter.split('=')
+  if (name.trim().toLowerCase() !== 'charset') return true
+  // ASCII is UTF-8
+  return /^"?(utf-?8|us-ascii)"?$/i.test(value.trim())
+}
+
+// a byte order mark is skipped
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+function toText(bytes: Uint8Array): string {
+  try {
+    return utf8.decode(bytes)
+  } catch {
+    throw new Problem('body-invalid', 'The body is not UTF-8.')
+  }
+}
+
+function parseJson(text: string): JsonValue {
+  const value = tryJson(text)
+  if (value === undefined) {
+    const at = findJsonError(text)
+    const where = at >= text.length ? 'it ends early' : `the error is at character ${at + 1}`
+    throw new Problem('body-invalid', `The body is not JSON: ${where}.`)
+  }
+  return value
+}
+
+/** Undefined: not JSON. */
+function tryJson(text: string): JsonValue | undefined {
+  let value: JsonValue
+  try {
+    // what JSON.parse returns is a JsonValue by definition
+    value = JSON.parse(text) as JsonValue
+  } catch {
+    return undefined
+  }
+  if (!isWithin(value, deepest)) throw new Problem('body-invalid', `The body is deeper than ${deepest} levels.`)
+  return value
+}
+
+/**
+ * Whether nothing lies deeper than `levels`, which also bounds the recursion. Of the ways to know, walking the parsed value is the
+ * cheapest: 25 µs on 100 kB that take 430 µs to parse, against 145 µs for a scan of the bytes.
+ */
+function isWithin(value: JsonValue, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return true
+  if (levels === 0) return false
+  if (Array.isArray(value)) {
+    for (const item of value) if (typeof item === 'object' && !isWithin(item, levels - 1)) return false
+    return true
+  }
+  for (const key in value) {
+    const item = value[key]
+    if (typeof item === 'object' && !isWithin(item, levels - 1)) return false
+  }
+  return true
+}
+
+function parseForm(text: string): JsonValue {
+  // no prototype, so that `__proto__` is a name like any other; one pass, since getAll() for each name is quadratic
+  const form: Record<string, string | string[]> = Object.create(null)
+  for (const [name, value] of new URLSearchParams(text)) {
+    const earlier = form[name]
+    if (earlier === undefined) form[name] = value
+    else if (typeof earlier === 'string') form[name] = [earlier, value]
+    else earlier.push(value)
+  }
+  const { payload } = form
+  const inner = typeof payload === 'string' ? tryJson(payload) : undefined
+  // a number or a string in `payload` is a field like the others, which it must not replace
+  return isJsonObject(inner) || Array.isArray(inner) ? inner : form
+}
+
+// `[ !#-[\]-\uffff]`: every UTF-16 unit that stands in a string unescaped
+const blank = /[ \t\n\r]*/y
+const scalar =
+  /"[ !#-[\]-\uffff]*(?:\\(?:["\\/bfnrt]|u[\da-fA-F]{4})[ !#-[\]-\uffff]*)*"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y
+
+/**
+ * The offset of the first token that JSON (RFC 8259) does not have there; the length of the text where it only ends early.
+ * V8's messages cannot be used: they quote the body, and the commonest of them gives no position.
+ */
+function findJsonError(text: string): number {
+  let at = 0
+  let expected: 'value' | 'item' | 'name' | 'member' | 'colon' | 'next' = 'value'
+  const closers: string[] = []
+  const take = (pattern: RegExp): string | undefined => {
+    pattern.lastIndex = at
+    const found = pattern.exec(text)?.[0]
+    at += found?.length ?? 0
+    return found
+  }
+  for (;;) {
+    take(blank)
+    const next = text[at]
+    const closer = closers.at(-1)
+    if (
+      next === closer &&
+      next !== undefined &&
+      (expected === 'next' || expected === 'item' || expected === 'member')
+    ) {
+      closers.pop()
+      expected = 'next'
+      at++
+    } else if (expected === 'next' && closer !== undefined && next === ',') {
+      expected = closer === '}' ? 'name' : 'value'
+      at++
+    } else if (expected === 'colon' && next === ':') {
+      expected = 'value'
+      at++
+    } else if ((expected === 'value' || expected === 'item') && (next === '[' || next === '{')) {
+      closers.push(next === '[' ? ']' : '}')
+      expected = next === '[' ? 'item' : 'member'
+      at++
+    } else if ((expected === 'value' || expected === 'item') && take(scalar) !== undefined) {
+      expected = 'next'
+    } else if ((expected === 'name' || expected === 'member') && next === '"' && take(scalar) !== undefined) {
+      expected = 'colon'
+    } else {
+      return at
+    }
+  }
+}

@@ -1,0 +1,29 @@
+// The last refusals, for explaining: in memory, without payloads.
+import type { TraceEntry } from '../model/delivery.ts'
+import type { ProblemCode } from '../model/problem.ts'
+
+export type Refusal = {
+  readonly requestId: string
+  readonly receivedAt: number
+  readonly hook: string | undefined
+  readonly status: number
+  readonly code: ProblemCode
+  readonly error: string
+  readonly trace: readonly TraceEntry[]
+}
+
+const most = 500
+
+export class Refusals {
+  readonly #entries: Refusal[] = []
+
+  add(refusal: Refusal): void {
+    this.#entries.push(refusal)
+    if (this.#entries.length > most) this.#entries.shift()
+  }
+
+  /** Newest last. */
+  list(limit: number = most): readonly Refusal[] {
+    return this.#entries.slice(-limit)
+  }
+}

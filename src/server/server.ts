@@ -1,0 +1,140 @@
+// Koa at the edge: one middleware a line, every failure in one place.
+import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import Router from '@koa/router'
+import Koa, { type Context } from 'koa'
+import type { Log } from '../model/log.ts'
+import { Problem, toProblem } from '../model/problem.ts'
+import { type Answer, toRefusalAnswer } from './answer.ts'
+import { dropRest } from './body.ts'
+import type { Receive } from './receive.ts'
+
+export type Listening = {
+  readonly host: string
+  readonly port: number
+  /** Stops listening, lets requests end for `graceMs`, then cuts them off. */
+  close(graceMs: number): Promise<void>
+}
+
+/** The public port: the hooks, and nothing else. */
+export function createHookApp(parts: { receive: Receive; newId: () => string }): RequestListener {
+  const router = new Router({ sensitive: true, strict: true })
+  router.all('/{*path}', async (ctx) => {
+    const requestId = ctx.response.get('x-request-id')
+    const answer = await parts.receive({ req: ctx.req, requestId, continueNow: () => continueBody(ctx) })
+    send(ctx, answer)
+  })
+  return toListener(router, parts.newId)
+}
+
+/** A listener of a router whose every failure is a JSON refusal. */
+export function toListener(router: Router, newId: () => string): RequestListener {
+  const app = new Koa()
+  // forwarding headers are read by client.ts, from trusted proxies only
+  app.proxy = false
+  app.silent = true
+  app.use(async (ctx, next) => {
+    ctx.set('x-request-id', newId())
+    ctx.set('x-content-type-options', 'nosniff')
+    try {
+      await next()
+      if (ctx.status === 404 && ctx.body === undefined) throw new Problem('hook-unknown', 'Nothing is here.')
+    } catch (error) {
+      send(ctx, toRefusalAnswer(toProblem(error)))
+    }
+  })
+  app.use(router.routes())
+  return app.callback()
+}
+
+export function send(ctx: Context, answer: Answer): void {
+  ctx.status = answer.status
+  ctx.set(answer.headers ?? {})
+  if (answer.body === undefined) {
+    ctx.body = null
+    ctx.status = answer.status
+  } else {
+    ctx.type = 'application/json; charset=utf-8'
+    ctx.body = answer.body
+  }
+  if (!ctx.req.complete) dropRest(ctx.req, ctx.res)
+}
+
+/** Requests whose sender waits for leave to send the body (`Expect: 100-continue`). */
+const waitingForLeave = new WeakSet<IncomingMessage>()
+
+function continueBody(ctx: Context): void {
+  if (waitingForLeave.delete(ctx.req)) ctx.res.writeContinue()
+}
+
+/** Listens; port 0 takes any. `bodyTimeoutMs` is the longest that a request may take to arrive. */
+export async function listen(
+  listener: RequestListener,
+  options: { host: string; port: number; bodyTimeoutMs: number; log: Log },
+): Promise<Listening> {
+  const server = createServer(
+    {
+      // a head that dribbles in is cut off early; the body has its own limit in body.ts, this one only backs it up
+      headersTimeout: 10_000,
+      requestTimeout: options.bodyTimeoutMs + 5_000,
+      connectionsCheckingInterval: 2_000,
+      keepAliveTimeout: 5_000,
+    },
+    listener,
+  )
+  server.maxConnections = 4_096
+  server.on('checkContinue', (req, res) => {
+    waitingForLeave.add(req)
+    listener(req, res)
+  })
+  server.on('clientError', answerMalformed)
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error) => reject(toListenProblem(error, options)))
+    server.listen(options.port, options.host, resolve)
+  })
+  server.on('error', (error) => options.log.error({ err: error }, 'the server reported an error'))
+  const { port } = toAddress(server)
+  return { host: options.host, port, close: (graceMs) => close(server, graceMs) }
+}
+
+function toAddress(server: Server): AddressInfo {
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('the server listens on no port')
+  return address
+}
+
+function toListenProblem(error: NodeJS.ErrnoException, { host, port }: { host: string; port: number }): Problem {
+  const reason = error.code === 'EADDRINUSE' ? 'the port is in use' : (error.code ?? 'it failed')
+  return new Problem(
+    'config-invalid',
+    `Cannot listen on ${host}:${port}: ${reason}. Set another server.port or stop what uses it.`,
+    {
+      cause: error,
+    },
+  )
+}
+
+/** What is not HTTP never reaches Koa; it is answered in the same shape. */
+function answerMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
+  const late = error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+  const tooLarge = error.code === 'HPE_HEADER_OVERFLOW'
+  const status = late ? '408 Request Timeout' : tooLarge ? '431 Request Header Fields Too Large' : '400 Bad Request'
+  const problem = late
+    ? new Problem('body-timeout', 'The request did not arrive in time.')
+    : new Problem('request-malformed', 'The request is not well-formed HTTP.')
+  const { body } = toRefusalAnswer(problem)
+  socket.end(
+    `HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-type: application/json; charset=utf-8\r\n` +
+      `content-length: ${Buffer.byteLength(body ?? '')}\r\n\r\n${body}`,
+  )
+}
+
+async function close(server: Server, graceMs: number): Promise<void> {
+  const cutOff = setTimeout(() => server.closeAllConnections(), graceMs)
+  await new Promise<void>((resolve) => {
+    server.close(() => resolve())
+    server.closeIdleConnections()
+  })
+  clearTimeout(cutOff)
+}

@@ -1,0 +1,55 @@
+// A decision as the rows that make it durable.
+import { planJobs } from '../effects/plan.ts'
+import { type Delivery, toDeliveryHead } from '../model/delivery.ts'
+import { toProblemRecord } from '../model/problem.ts'
+import type { Decision } from '../pipeline/decision.ts'
+import type { Settlement } from '../store/store.ts'
+
+/** A decision that leaves a row; a refusal leaves none. */
+export type LastingDecision = Exclude<Decision, { kind: 'refuse' }>
+
+export function toSettlement(
+  decision: LastingDecision,
+  delivery: Delivery,
+  context: { generation: string; newId: () => string; now: number },
+): Settlement {
+  const { mappingId, transformHash, trace, log } = decision
+  const reasons = { mappingId, transformHash, trace, log, generation: context.generation }
+  switch (decision.kind) {
+    case 'accept':
+      return {
+        ...reasons,
+        state: 'accepted',
+        jobs: planJobs(decision.actions, context),
+        request: decision.retain ? toKeptRequest(delivery) : undefined,
+      }
+    case 'park':
+      return {
+        ...reasons,
+        state: 'parked',
+        jobs: [],
+        problem: toProblemRecord(decision.problem),
+        waitsFor: decision.waitsFor,
+        request: toKeptRequest(delivery),
+      }
+    case 'skip':
+      return { ...reasons, state: 'skipped', jobs: [] }
+  }
+}
+
+/** The row of a delivery whose transform still runs. */
+export function toPending(delivery: Delivery, generation: string): Settlement {
+  return {
+    state: 'pending',
+    mappingId: undefined,
+    generation,
+    jobs: [],
+    trace: [],
+    log: [],
+    request: toKeptRequest(delivery),
+  }
+}
+
+function toKeptRequest(delivery: Delivery): Settlement['request'] {
+  return { head: toDeliveryHead(delivery), body: delivery.rawBody }
+}

@@ -1,0 +1,78 @@
+// Guessing is slow: twenty failures within a minute lock a client for the minute that follows, and memory stays bounded whoever floods.
+import type { Clock } from '../store/store.ts'
+
+export type ThrottleOptions = {
+  clock: Clock
+  /** Failures inside the window that lock. */
+  failures?: number
+  windowMs?: number
+  /** Counted from the failure that locked; attempts meanwhile do not prolong it. */
+  lockMs?: number
+  /** Clients remembered at once, locked or not. */
+  maxClients?: number
+}
+
+/**
+ * ```
+ * unknown ──fail──▶ counting ──20th failure in 60 s──▶ locked ──60 s──▶ unknown
+ * ```
+ */
+export type Throttle = {
+  /** Seconds until the lock ends, for Retry-After, at least 1; undefined for a client that is not locked. */
+  lockedFor(client: string): number | undefined
+  fail(client: string): void
+  readonly size: number
+}
+
+/**
+ * When `maxClients` is reached, whoever is only being counted is forgotten first, the longest quiet before the others. A lock gives
+ * way only when all the others are locks too, and then the one that ends soonest: to free one address ahead of time, a flood
+ * must get 10,000 networks locked within its minute, 20 failures each, and could guess from those instead.
+ */
+export function createThrottle(options: ThrottleOptions): Throttle {
+  const { clock, failures = 20, windowMs = 60_000, lockMs = 60_000, maxClients = 10_000 } = options
+  // Both stand in the order of their last write, so the first entry is the one to go.
+  const counting = new Map<string, number[]>()
+  const lockedAt = new Map<string, number>()
+  // a clock that was set back must not hold anybody longer than the span
+  const isWithin = (span: number, at: number, now: number) => at <= now && now - at < span
+
+  const makeRoom = (now: number) => {
+    for (const [client, at] of lockedAt) {
+      if (isWithin(lockMs, at, now)) break
+      lockedAt.delete(client)
+    }
+    while (counting.size + lockedAt.size >= maxClients) {
+      const among = counting.size > 0 ? counting : lockedAt
+      for (const client of among.keys()) {
+        among.delete(client)
+        break
+      }
+    }
+  }
+
+  const lockedFor = (client: string): number | undefined => {
+    const at = lockedAt.get(client)
+    if (at === undefined) return undefined
+    const now = clock()
+    if (isWithin(lockMs, at, now)) return Math.max(1, Math.ceil((at + lockMs - now) / 1_000))
+    lockedAt.delete(client)
+    return undefined
+  }
+
+  return {
+    lockedFor,
+    fail(client) {
+      if (lockedFor(client) !== undefined) return
+      const now = clock()
+      const recent = (counting.get(client) ?? []).filter((at) => isWithin(windowMs, at, now))
+      counting.delete(client)
+      makeRoom(now)
+      if (recent.length + 1 >= failures) lockedAt.set(client, now)
+      else counting.set(client, [...recent, now])
+    },
+    get size() {
+      return counting.size + lockedAt.size
+    },
+  }
+}

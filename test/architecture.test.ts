@@ -1,0 +1,86 @@
+// The floors of src/README.md, drawn from the imports as they are.
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, relative, resolve } from 'node:path'
+import { describe, expect, test } from 'vitest'
+
+const root = resolve(import.meta.dirname, '..')
+const floors: [RegExp, number][] = [
+  [/^src\/model\//, 0],
+  [/^src\/define\.ts$/, 1],
+  [/^src\/(pipeline|loader|store)\//, 2],
+  [/^src\/effects\//, 3],
+  [/^src\/(server|inspector)\//, 4],
+  [/^(presets|transforms)\//, 5],
+  [/^src\/(app|assemble)\.ts$/, 6],
+  [/^src\/(index\.ts$|cli\/)/, 7],
+]
+
+function filesBelow(dir: string): string[] {
+  return readdirSync(join(root, dir), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts') && !name.includes('node_modules'))
+    .map((name) => join(dir, name))
+}
+
+function importsOf(file: string): string[] {
+  const text = readFileSync(join(root, file), 'utf8')
+  return [...text.matchAll(/(?:from|import)\s*\(?\s*'(\.{1,2}\/[^']+)'/g)].map(([, specifier = '']) =>
+    relative(root, resolve(root, dirname(file), specifier)),
+  )
+}
+
+function floorOf(file: string): number {
+  return floors.find(([pattern]) => pattern.test(file))?.[1] ?? Number.NaN
+}
+
+/** `src/pipeline/verifiers/x.ts` is of the house `src/pipeline`; files that stand in `src` itself share one. */
+function houseOf(file: string): string {
+  const [top = '', folder = '', ...rest] = file.split('/')
+  return top === 'src' && rest.length > 0 ? `src/${folder}` : top
+}
+
+const files = [...filesBelow('src'), ...filesBelow('presets'), ...filesBelow('transforms')]
+const graph = new Map(files.map((file) => [file, importsOf(file)]))
+
+describe('the floors', () => {
+  test('every file stands on a floor', () => {
+    expect(files.filter((file) => Number.isNaN(floorOf(file)))).toEqual([])
+    expect(files.length).toBeGreaterThan(20)
+  })
+
+  test('a file imports from its own folder or from a lower floor', () => {
+    const up = [...graph].flatMap(([file, imports]) =>
+      imports
+        .filter((target) => houseOf(file) !== houseOf(target) && floorOf(target) >= floorOf(file))
+        .map((target) => `${file} → ${target}`),
+    )
+    expect(up).toEqual([])
+  })
+
+  test('presets and bundled transforms import only the authors’ door', () => {
+    const beyond = [...graph]
+      .filter(([file]) => floorOf(file) === 5)
+      .flatMap(([file, imports]) =>
+        imports.filter(
+          (target) => houseOf(target) !== houseOf(file) && target !== 'src/define.ts' && floorOf(target) !== 5,
+        ),
+      )
+    expect(beyond).toEqual([])
+  })
+
+  test('nobody inside imports the hosts’ door', () => {
+    expect([...graph].filter(([, imports]) => imports.includes('src/index.ts')).map(([file]) => file)).toEqual([])
+  })
+
+  test('no import leads back to where it began', () => {
+    const done = new Set<string>()
+    const cycles: string[] = []
+    const visit = (file: string, trail: readonly string[]): void => {
+      if (trail.includes(file)) cycles.push([...trail.slice(trail.indexOf(file)), file].join(' → '))
+      if (done.has(file) || trail.includes(file)) return
+      for (const target of graph.get(file) ?? []) visit(target, [...trail, file])
+      done.add(file)
+    }
+    for (const file of files) visit(file, [])
+    expect(cycles).toEqual([])
+  })
+})
