@@ -1,7 +1,6 @@
 // Bytes become a JSON value, once, or a Problem that quotes none of them.
-import type { JsonValue } from '../model/json.ts'
-import { isJsonObject } from '../model/json.ts'
-import { Problem } from '../model/problem.ts'
+import { isJsonObject, type JsonValue } from './json.ts'
+import { Problem } from './problem.ts'
 
 /** Objects and arrays inside one another; one that stands alone counts as one. */
 const deepest = 64
@@ -19,13 +18,14 @@ export type Accepts = {
  * as GitHub and Slack send it. Throws `media-type-unsupported` and `body-invalid`.
  */
 export function parseBody(bytes: Uint8Array, contentType: string | undefined, accepts: Accepts): JsonValue {
-  const isForm = toSyntax(contentType, accepts) === 'form'
+  const isForm = toBodySyntax(contentType, accepts) === 'form'
   const text = toText(bytes)
   if (text.trim() === '') throw new Problem('body-invalid', 'The body is empty.')
   return isForm ? parseForm(text) : parseJson(text)
 }
 
-function toSyntax(contentType: string | undefined, { forms, text = false }: Accepts): 'json' | 'form' {
+/** How a body of this type is read. Throws `media-type-unsupported`. */
+export function toBodySyntax(contentType: string | undefined, { forms, text = false }: Accepts): 'json' | 'form' {
   const [type = '', ...parameters] = (contentType ?? '').split(';')
   if (!parameters.every(isUtf8Parameter)) throw new Problem('media-type-unsupported', 'The charset must be utf-8.')
   const media = type.trim().toLowerCase()
@@ -110,8 +110,8 @@ function parseForm(text: string): JsonValue {
   return isJsonObject(inner) || Array.isArray(inner) ? inner : form
 }
 
-// `[ !#-[\]-\uffff]`: every UTF-16 unit that stands in a string unescaped
 const blank = /[ \t\n\r]*/y
+// `[ !#-[\]-\uffff]`: every UTF-16 unit that stands in a string unescaped
 const scalar =
   /"[ !#-[\]-\uffff]*(?:\\(?:["\\/bfnrt]|u[\da-fA-F]{4})[ !#-[\]-\uffff]*)*"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y
 
@@ -121,6 +121,7 @@ const scalar =
  */
 function findJsonError(text: string): number {
   let at = 0
+  // `item` is a value or `]`, `member` a name or `}`, `next` a comma, a closer, or the end
   let expected: 'value' | 'item' | 'name' | 'member' | 'colon' | 'next' = 'value'
   const closers: string[] = []
   const take = (pattern: RegExp): string | undefined => {

@@ -75,8 +75,8 @@ function findTokens(text: string, skeleton: Skeleton): Span[] {
   ).filter(({ start, end }) => !noToken.has(text.slice(start, end)))
 }
 
-function toSpan({ starts, ends }: Skeleton, first: number, last: number, word: string): Span {
-  return { start: starts[first] ?? 0, end: ends[last] ?? 0, word }
+function toSpan({ places }: Skeleton, first: number, last: number, word: string): Span {
+  return { start: places[first]?.start ?? 0, end: places[last]?.end ?? 0, word }
 }
 
 function replaceSpans(text: string, spans: readonly Span[]): string {

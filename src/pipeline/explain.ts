@@ -33,13 +33,16 @@ export async function explain(generation: Generation, delivery: Delivery, newId:
   }
   const decision = await decide({ ...generation, router: { ...generation.router, find } }, delivery, newId)
   const isBuiltIn = delivery.path === 'wake' || delivery.path === 'agent'
+  const { defaultSessionKey } = generation.config.hooks
+  const actions = decision.kind === 'accept' ? decision.actions : []
   return {
     decision,
     trace: isBuiltIn ? [] : generation.router.explain(delivery),
-    origins:
-      decision.kind === 'accept'
-        ? decision.actions.map((planned, index) => toOrigins(planned, delivery, taken, results[index]))
-        : [],
+    origins: actions.map((planned, index) => {
+      const fields =
+        taken === undefined ? toRequestOrigins(planned, delivery) : toMappedOrigins(planned, taken, results[index])
+      return planned.kind === 'wake' ? fields : { ...toSettledOrigins(defaultSessionKey), ...fields }
+    }),
   }
 }
 
@@ -55,39 +58,35 @@ function watch(transform: Transform, results: unknown[]): Transform {
   }
 }
 
-function toOrigins(
-  planned: PlannedAction,
-  delivery: Delivery,
-  compiled: CompiledMapping | undefined,
-  result: unknown,
-): FieldOrigins {
-  const fields = Object.entries(planned.action).filter(([name, value]) => name !== 'kind' && value !== undefined)
-  const origins = new Map(
-    fields.map(([name]) => [
-      name,
-      compiled === undefined
-        ? toRequestOrigin(name, delivery)
-        : toMappedOrigin(name, planned, compiled, isJsonObject(result) ? result : {}),
-    ]),
-  )
-  if (planned.kind === 'agent') {
-    if (!origins.has('agentId')) origins.set('agentId', 'default')
-    if (!origins.has('sessionKey')) {
-      origins.set('sessionKey', planned.sharesSession ? 'config hooks.defaultSessionKey' : 'default')
-    }
+/** What policy settled where nobody named it. */
+function toSettledOrigins(defaultSessionKey: string | undefined): FieldOrigins {
+  return {
+    agentId: 'default',
+    sessionKey: defaultSessionKey === undefined ? 'default' : 'config hooks.defaultSessionKey',
   }
-  return Object.fromEntries(origins)
 }
 
-function toRequestOrigin(field: string, { payload }: Delivery): string {
-  return isJsonObject(payload) && hasField(payload, field) ? 'request' : 'default'
+function toRequestOrigins(planned: PlannedAction, { payload }: Delivery): FieldOrigins {
+  const given = isJsonObject(payload) ? payload : {}
+  return toOrigins(planned, (field) => (hasField(given, field) ? 'request' : 'default'))
+}
+
+function toMappedOrigins(planned: PlannedAction, compiled: CompiledMapping, result: unknown): FieldOrigins {
+  const given = isJsonObject(result) ? result : {}
+  return toOrigins(planned, (field) =>
+    hasField(given, field) ? `transform ${compiled.transform?.module}` : toMappingOrigin(field, planned, compiled),
+  )
+}
+
+function toOrigins({ action }: PlannedAction, originOf: (field: string) => string): FieldOrigins {
+  const fields = Object.entries(action).filter(([name, value]) => name !== 'kind' && value !== undefined)
+  return Object.fromEntries(fields.map(([name]) => [name, originOf(name)]))
 }
 
 const defaults: JsonObject = { ...plainFields(Mapping.parse({})) }
 
-function toMappedOrigin(field: string, planned: PlannedAction, compiled: CompiledMapping, result: JsonObject): string {
-  const { mapping, transform } = compiled
-  if (hasField(result, field)) return `transform ${transform?.module}`
+function toMappingOrigin(field: string, planned: PlannedAction, compiled: CompiledMapping): string {
+  const { mapping } = compiled
   // trust is the configuration's, also where code changed the kind and began anew
   if (planned.kind !== mapping.action && field !== 'allowUnsafeExternalContent') return 'default'
   switch (field) {

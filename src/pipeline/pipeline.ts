@@ -23,11 +23,13 @@ export function isHook(generation: Generation, path: string): boolean {
   return path === 'wake' || path === 'agent' || (path !== '' && generation.router.candidates(path).length > 0)
 }
 
-/** Never throws a Problem: a refusal and a park are decisions too. */
+/** A refusal and a park are decisions too; what is thrown is a body that does not parse, where it is read before a mapping has it. */
 export async function decide(generation: Generation, delivery: Delivery, newId: NewId): Promise<Decision> {
   if (delivery.path === 'wake' || delivery.path === 'agent') return decideBuiltIn(generation, delivery, newId)
   const { mapping: compiled, trace } = generation.router.find(delivery)
   if (compiled === undefined) {
+    // a body that does not parse is the sender's error, even where nobody asked for its fields
+    void delivery.payload
     return { kind: 'skip', why: 'no condition held', mappingId: undefined, transformHash: undefined, trace, log: [] }
   }
   return decideMapped(generation, delivery, compiled, trace, newId)
@@ -168,9 +170,9 @@ function toTransformInput(delivery: Delivery): TransformInput {
 }
 
 function toOrigin(delivery: Delivery): Origin {
-  const { path, source, headers, payload } = delivery
+  const { path, source, headers } = delivery
   const sender = detectSource(headers) ?? (source === undefined ? undefined : senderNamed(source))
-  const { from, subject } = sender === undefined ? {} : toCorrespondent(sender, payload)
+  const { from, subject } = sender === undefined ? {} : toCorrespondent(sender, delivery)
   return {
     hook: path,
     ...(source === undefined ? {} : { source }),

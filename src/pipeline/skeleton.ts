@@ -2,8 +2,11 @@
 // what it looks like. Each sign knows its place in the text. One pass, linear in the length of the text.
 import { foldCodePoint } from './lookalikes.ts'
 
-/** `signs[i]` was read from `text.slice(starts[i], ends[i])`. */
-export type Skeleton = { readonly signs: string; readonly starts: readonly number[]; readonly ends: readonly number[] }
+/** A plain sign, and the part of the text that it was read from. `depth`: how often that was unescaped. */
+type Sign = { readonly sign: string; readonly start: number; readonly end: number; readonly depth: number }
+
+/** The places of `signs`, unit by unit. */
+export type Skeleton = { readonly signs: string; readonly places: readonly Pick<Sign, 'start' | 'end'>[] }
 
 /** The last `length` signs are an escape of the code point `code`. */
 type Escape = { readonly length: number; readonly code: number }
@@ -64,21 +67,24 @@ function toEscape(length: number, code: number | undefined): Escape | undefined 
   return code === undefined ? undefined : { length, code }
 }
 
-function last(signs: readonly string[], count: number): string {
-  return signs.slice(signs.length - count).join('')
+function last(signs: readonly Sign[], count: number): string {
+  return signs
+    .slice(-count)
+    .map(({ sign }) => sign)
+    .join('')
 }
 
-/** The signs behind the nearest `opener`, without the very last sign; undefined when it is not near. */
-function lastSince(signs: readonly string[], opener: string): string | undefined {
+/** What stands between the nearest `first` and the newest sign; undefined when it is not near. */
+function lastSince(signs: readonly Sign[], first: string): string | undefined {
   for (let back = 2; back <= longestEscape; back += 1) {
-    const sign = signs[signs.length - back]
-    if (sign === opener) return last(signs, back - 1).slice(0, -1)
+    const sign = signs.at(-back)?.sign
+    if (sign === first) return last(signs, back).slice(1, -1)
     if (sign === undefined || !/[A-Z0-9#]/.test(sign)) return undefined
   }
   return undefined
 }
 
-function entityAtEnd(signs: readonly string[]): Escape | undefined {
+function entityAtEnd(signs: readonly Sign[]): Escape | undefined {
   const name = lastSince(signs, '&')
   if (name === undefined) return undefined
   const length = name.length + 2
@@ -87,26 +93,58 @@ function entityAtEnd(signs: readonly string[]): Escape | undefined {
   return Object.hasOwn(entities, name) ? toEscape(length, entities[name]?.codePointAt(0)) : undefined
 }
 
-/** The escape that the newest sign completes: `\\`, `\"`, `\n`, `\x3C`, `\u003C`, `\u{3C}`, `&lt;`, `&#60;`, `&#x3C;`. */
-function escapeAtEnd(signs: readonly string[]): Escape | undefined {
-  const size = signs.length
-  const newest = signs[size - 1]
-  if (newest === undefined) return undefined
+function bracedAtEnd(signs: readonly Sign[]): Escape | undefined {
+  const digits = lastSince(signs, '{')
+  if (digits === undefined || !last(signs, digits.length + 4).startsWith('\\U{')) return undefined
+  return toEscape(digits.length + 4, toCode(digits, 16))
+}
+
+/** The escape that the newest sign completes: `\"`, `\n`, `\x3C`, `\u003C`, `\u{3C}`, `&lt;`, `&#60;`, `&#x3C;`. */
+function escapeAtEnd(signs: readonly Sign[]): Escape | undefined {
+  const newest = signs.at(-1)?.sign ?? ''
   if (newest === ';') return entityAtEnd(signs)
-  if (newest === '}') {
-    const digits = lastSince(signs, '{')
-    if (digits === undefined || last(signs, digits.length + 4).slice(0, 3) !== '\\U{') return undefined
-    return toEscape(digits.length + 4, toCode(digits, 16))
+  if (newest === '}') return bracedAtEnd(signs)
+  if (signs.at(-2)?.sign === '\\') {
+    if (/["'/`]/.test(newest)) return toEscape(2, newest.codePointAt(0))
+    return /[NTRBF]/.test(newest) ? toEscape(2, 0x20) : undefined
   }
-  if (signs[size - 2] === '\\') {
-    // A run of backslashes is one: a text that was escaped several times over has 1, 3, 7 … of them
-    if (/[\\"'/`]/.test(newest)) return toEscape(2, newest.codePointAt(0))
-    if (/[NTRBF]/.test(newest)) return { length: 2, code: 0x20 }
-    return undefined
-  }
-  if (signs[size - 6] === '\\' && signs[size - 5] === 'U') return toEscape(6, toCode(last(signs, 4), 16))
-  if (signs[size - 4] === '\\' && signs[size - 3] === 'X') return toEscape(4, toCode(last(signs, 2), 16))
+  if (signs.at(-6)?.sign === '\\' && signs.at(-5)?.sign === 'U') return toEscape(6, toCode(last(signs, 4), 16))
+  if (signs.at(-4)?.sign === '\\' && signs.at(-3)?.sign === 'X') return toEscape(4, toCode(last(signs, 2), 16))
   return undefined
+}
+
+/** Takes an escape off the signs; gives back what it stands for, and the part of the text that it covered. */
+function unescape(signs: Sign[], escape: Escape): { code: number; start: number; depth: number } {
+  const taken = signs.splice(-escape.length)
+  let start = taken[0]?.start ?? 0
+  let code = escape.code
+  const depth = Math.max(...taken.map((sign) => sign.depth))
+  // What was escaped several times over has a run of backslashes, 1, 3, 7 … of them. One that was itself an escape belongs
+  // to the run only if the others were too: in \u005c\u0075… it begins an escape of the next depth.
+  if (taken[0]?.sign === '\\') {
+    for (let top = signs.at(-1); top?.sign === '\\' && top.depth <= depth; top = signs.at(-1)) {
+      start = top.start
+      signs.pop()
+    }
+  }
+  const before = signs.at(-1)
+  const high = before?.sign.charCodeAt(0) ?? 0
+  if (before !== undefined && isLow(code) && isHigh(high)) {
+    code = (high - 0xd800) * 0x400 + (code - 0xdc00) + 0x10000
+    start = before.start
+    signs.pop()
+  }
+  return { code, start, depth: depth + 1 }
+}
+
+/** Half a surrogate pair waits for its other half, which may be escaped. */
+function fold(code: number, known: Map<number, string>): string {
+  let folded = known.get(code)
+  if (folded === undefined) {
+    folded = isHigh(code) ? String.fromCharCode(code) : foldCodePoint(code)
+    known.set(code, folded)
+  }
+  return folded
 }
 
 /**
@@ -114,56 +152,31 @@ function escapeAtEnd(signs: readonly string[]): Escape | undefined {
  * then, which may itself complete an escape: so `&amp;lt;`, `\u0026lt;` and `\u005cu003c` are all `<`, without a second pass.
  */
 export function toSkeleton(text: string): Skeleton {
-  const signs: string[] = []
-  const starts: number[] = []
-  const ends: number[] = []
-  // Where the newest sign stands that can begin an escape, or could: far behind it there is nothing to look for
-  let opener = -longestEscape
+  const signs: Sign[] = []
   const known = new Map<number, string>()
-  const fold = (code: number): string => {
-    if (code < 0x80) return foldCodePoint(code)
-    const seen = known.get(code)
-    if (seen !== undefined) return seen
-    const folded = isHigh(code) ? String.fromCharCode(code) : foldCodePoint(code)
-    known.set(code, folded)
-    return folded
-  }
-  /** Takes signs away again; gives back where the first of them started. */
-  const drop = (count: number): number => {
-    const size = signs.length - count
-    const start = starts[size] ?? 0
-    signs.length = size
-    starts.length = size
-    ends.length = size
-    opener = size
-    return start
-  }
-
+  // Where an escape may have begun at the latest: far behind it there is nothing to look for
+  let opened = -longestEscape
   let end = 0
   while (end < text.length) {
     let start = end
-    let code = text.codePointAt(start) ?? 0
+    let depth = 0
+    const code = text.codePointAt(start) ?? 0
     end += code > 0xffff ? 2 : 1
-    let waiting = fold(code)
+    let waiting = fold(code, known)
     while (waiting !== '') {
       const sign = waiting.charAt(0)
       waiting = waiting.slice(1)
-      if (sign === '\\' || sign === '&') opener = signs.length
-      signs.push(sign)
-      starts.push(start)
-      ends.push(end)
-      if (signs.length - opener > longestEscape) continue
+      if (sign === '\\' || sign === '&') opened = signs.length
+      signs.push({ sign, start, end, depth })
+      if (signs.length - opened > longestEscape) continue
       const escape = escapeAtEnd(signs)
       if (escape === undefined) continue
-      start = drop(escape.length)
-      code = escape.code
-      const before = signs.at(-1)?.charCodeAt(0) ?? 0
-      if (isLow(code) && isHigh(before)) {
-        start = drop(1)
-        code = (before - 0xd800) * 0x400 + (code - 0xdc00) + 0x10000
-      }
-      waiting = fold(code) + waiting
+      const undone = unescape(signs, escape)
+      opened = signs.length
+      start = undone.start
+      depth = undone.depth
+      waiting = fold(undone.code, known) + waiting
     }
   }
-  return { signs: signs.join(''), starts, ends }
+  return { signs: signs.map(({ sign }) => sign).join(''), places: signs }
 }

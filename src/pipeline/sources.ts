@@ -30,53 +30,53 @@ export function senderNamed(source: string): Sender | undefined {
   return byName.get(source)
 }
 
+/** What facts are read from. `payload` is read only where a fact stands in the body: it may cost a parse. */
+export type Readable = Pick<Delivery, 'headers' | 'payload'>
+
 /** The sender's name of the event. Several parts are joined by a dot, as in `ITEM.ERROR`. */
-export function toEvent(sender: Sender, headers: Headers, payload: JsonValue): string | undefined {
-  return toFirst(sender.event, headers, payload, '.')
+export function toEvent(sender: Sender, delivery: Readable): string | undefined {
+  return toFirst(sender.event, delivery, '.')
 }
 
 /** What the sender calls this one delivery; the same when it comes again. Several parts are joined by a space. */
-export function toDeliveryId(sender: Sender, headers: Headers, payload: JsonValue): string | undefined {
-  return toFirst(sender.deliveryId, headers, payload, ' ')
+export function toDeliveryId(sender: Sender, delivery: Readable): string | undefined {
+  return toFirst(sender.deliveryId, delivery, ' ')
 }
 
 /** Who wrote, and about what, where the payload says so. */
-export function toCorrespondent(sender: Sender, payload: JsonValue): Pick<Origin, 'from' | 'subject'> {
-  const from = toLine(sender.from, payload)
-  const subject = toLine(sender.subject, payload)
+export function toCorrespondent(sender: Sender, delivery: Pick<Delivery, 'payload'>): Pick<Origin, 'from' | 'subject'> {
+  const from = sender.from && toLine(sender.from, delivery.payload)
+  const subject = sender.subject && toLine(sender.subject, delivery.payload)
   return { ...(from === undefined ? {} : { from }), ...(subject === undefined ? {} : { subject }) }
 }
 
-function toLine(path: Path | undefined, payload: JsonValue): string | undefined {
-  const value = path && readPath(payload, path)
+function toLine(path: Path, payload: JsonValue): string | undefined {
+  const value = readPath(payload, path)
   return typeof value === 'string' && value.trim() !== '' ? value : undefined
 }
 
-function toFirst(
-  facts: readonly Fact[] | undefined,
-  headers: Headers,
-  payload: JsonValue,
-  joint: string,
-): string | undefined {
+function toFirst(facts: readonly Fact[] | undefined, delivery: Readable, joint: string): string | undefined {
   for (const fact of facts ?? []) {
-    const text = readFact(fact, headers, payload, joint)
+    const text = readFact(fact, delivery, joint)
     if (text !== undefined && text.length <= longest) return text
   }
   return undefined
 }
 
-function readFact(fact: Fact, headers: Headers, payload: JsonValue, joint: string): string | undefined {
+function readFact(fact: Fact, delivery: Readable, joint: string): string | undefined {
   switch (fact.in) {
     case 'header':
-      return toWord(ownHeader(headers, fact.name))
+      return toWord(ownHeader(delivery.headers, fact.name))
     case 'body':
-      return toWord(readPath(payload, fact.path))
-    case 'key':
+      return toWord(readPath(delivery.payload, fact.path))
+    case 'key': {
+      const { payload } = delivery
       return isJsonObject(payload) ? toWord(Object.keys(payload).find((key) => fact.like.test(key))) : undefined
+    }
     case 'all': {
       const parts: string[] = []
       for (const part of fact.parts) {
-        const text = readFact(part, headers, payload, joint)
+        const text = readFact(part, delivery, joint)
         if (text === undefined) return undefined
         parts.push(text)
       }

@@ -39,7 +39,8 @@ function collect(req: IncomingMessage, { limit, timeoutMs, continueNow }: BodyOp
   return new Promise((resolve, reject) => {
     // a dead stream emits nothing any more: waiting for it would be waiting for the timer
     if (req.destroyed) return reject(incomplete())
-    const chunks: Buffer[] = []
+    // one buffer that doubles, and no list: a chunk of one byte costs a list some two hundred
+    let held = toOwnBuffer(Buffer.of(), 0)
     let size = 0
 
     const release = () => {
@@ -53,13 +54,15 @@ function collect(req: IncomingMessage, { limit, timeoutMs, continueNow }: BodyOp
       reject(problem)
     }
     const onData = (chunk: Buffer) => {
-      size += chunk.length
-      if (size > limit) fail(tooLarge(limit))
-      else chunks.push(chunk)
+      const needed = size + chunk.length
+      if (needed > limit) return fail(tooLarge(limit))
+      if (needed > held.length) held = toOwnBuffer(held, Math.max(needed, held.length * 2))
+      chunk.copy(held, size)
+      size = needed
     }
     const onEnd = () => {
       release()
-      resolve(toOwnBuffer(chunks, size))
+      resolve(size === held.length ? held : toOwnBuffer(held, size))
     }
     const onCut = () => fail(incomplete())
     const timer = setTimeout(
@@ -104,7 +107,7 @@ async function inflate(raw: Buffer, encoding: Exclude<Encoding, 'identity'>, lim
   try {
     // inflating stops at the first block over the limit: a bomb costs no more than a body
     const bytes = await inflaters[format](raw, { maxOutputLength: limit })
-    return toOwnBuffer([bytes], bytes.length)
+    return toOwnBuffer(bytes, bytes.length)
   } catch (cause) {
     if (cause instanceof RangeError) throw tooLarge(limit)
     throw new Problem('body-invalid', `The body is not ${encoding} data, or not all of it.`, { cause })
@@ -116,10 +119,10 @@ function hasZlibHeader(raw: Buffer): boolean {
   return raw.length > 1 && ((raw[0] ?? 0) & 0x0f) === 8 && raw.readUInt16BE(0) % 31 === 0
 }
 
-function toOwnBuffer(chunks: readonly Buffer[], size: number): Buffer<ArrayBuffer> {
+/** A copy of the first `size` bytes that shares its memory with nothing; zeros where `bytes` is shorter. */
+function toOwnBuffer(bytes: Buffer, size: number): Buffer<ArrayBuffer> {
   const own = Buffer.from(new ArrayBuffer(size))
-  let at = 0
-  for (const chunk of chunks) at += chunk.copy(own, at)
+  bytes.copy(own)
   return own
 }
 
@@ -146,8 +149,7 @@ export function dropRest(req: IncomingMessage, res: ServerResponse): void {
   // Node destroys the socket as soon as a last answer is flushed. With bytes unread in the kernel that is a reset, at which the
   // sender's kernel may throw the answer away unseen. So: end our side, read a little, then destroy.
   socket.destroySoon = () => socket.end()
-  // Node would drain a request that nobody reads without any limit; a first read, back-pressure and all, makes it ours
-  req.read(0)
+  // ahead of Node's own listener, which drains without any limit what nobody has begun to read
   res.prependOnceListener('finish', () => {
     let drained = 0
     const timer = setTimeout(() => socket.destroy(), longestDrainMs)

@@ -44,11 +44,27 @@ const credentialHeaders: ReadonlySet<string> = new Set([
   'cookie',
 ])
 
-/** The headers of a delivery: lower-case names, repeated ones joined with ", ", no prototype, no credential. */
+/** Shared secrets of senders that show a token instead of signing. The name tells who sent; the value is nobody's business. */
+const senderSecrets: ReadonlySet<string> = new Set([
+  'x-gitlab-token',
+  'x-goog-channel-token',
+  'x-telegram-bot-api-secret-token',
+  'x-vapi-secret',
+  'x-webhook-secret',
+])
+
+/**
+ * The headers of a delivery: lower-case names, repeated ones joined with ", ", no prototype, no credential. A sender's secret
+ * keeps its name, so that the sender is still recognised.
+ */
 export function dropCredentials(rawHeaders: readonly string[]): Record<string, string> {
   const headers: Record<string, string> = Object.create(null)
   for (const [name, value] of toPairs(rawHeaders)) {
     if (credentialHeaders.has(name)) continue
+    if (senderSecrets.has(name)) {
+      headers[name] = '[secret]'
+      continue
+    }
     const earlier = headers[name]
     headers[name] = earlier === undefined ? value : `${earlier}, ${value}`
   }

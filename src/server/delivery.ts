@@ -1,31 +1,62 @@
 // A request, or what was kept of one, as a delivery.
+import { createHash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { Delivery, DeliveryHead } from '../model/delivery.ts'
-import { isJsonObject } from '../model/json.ts'
+import { isJsonObject, type JsonValue } from '../model/json.ts'
+import { type Accepts, parseBody, toBodySyntax } from '../model/parse-body.ts'
 import { Problem } from '../model/problem.ts'
 import { detectSource, toDeliveryId, toEvent } from '../pipeline/sources.ts'
 import type { DedupeKey, OpenDelivery } from '../store/store.ts'
-import { createHash } from 'node:crypto'
 import { dropCredentials } from './credentials.ts'
-import { parseBody } from './parse.ts'
 
 const longestKey = 256
 
-/** Throws `body-invalid` or `media-type-unsupported`. */
+const sourceKey = Buffer.from('"source"')
+
+/**
+ * The delivery of a head and a body. The media type is checked here (`media-type-unsupported`); the body is parsed when somebody
+ * first reads `payload`, or `source` or `event` where they may stand in it. Reading them throws `body-invalid`.
+ */
 export function toDelivery(head: DeliveryHead, body: Uint8Array, id: string, receivedAt: number): Delivery {
-  const isBuiltIn = head.path === 'wake' || head.path === 'agent'
-  const payload = parseBody(body, head.headers['content-type'], { forms: !isBuiltIn })
+  const contentType = head.headers['content-type']
+  const accepts = toAccepts(head.path)
+  const isForm = toBodySyntax(contentType, accepts) === 'form'
   const sender = detectSource(head.headers)
-  const named = isJsonObject(payload) && Object.hasOwn(payload, 'source') ? payload['source'] : undefined
+  let parsed: { payload: JsonValue } | undefined
   return {
     ...head,
     id,
     receivedAt,
-    payload,
     rawBody: body,
-    source: head.verifiedBy ?? (typeof named === 'string' ? named : sender?.source),
-    event: sender === undefined ? undefined : toEvent(sender, head.headers, payload),
+    get payload() {
+      parsed ??= { payload: parseBody(body, contentType, accepts) }
+      return parsed.payload
+    },
+    get source() {
+      if (head.verifiedBy !== undefined) return head.verifiedBy
+      // looking for the key costs a tenth of a parse, and most bodies have none
+      const named =
+        isForm || parsed !== undefined || includes(body, sourceKey) ? toNamedSource(this.payload) : undefined
+      return named ?? sender?.source
+    },
+    get event() {
+      return sender === undefined ? undefined : toEvent(sender, this)
+    },
   }
+}
+
+/** What the body of a hook may be: the built-in ones take JSON alone. */
+export function toAccepts(path: string): Accepts {
+  return { forms: path !== 'wake' && path !== 'agent' }
+}
+
+function toNamedSource(payload: JsonValue): string | undefined {
+  const named = isJsonObject(payload) && Object.hasOwn(payload, 'source') ? payload['source'] : undefined
+  return typeof named === 'string' ? named : undefined
+}
+
+function includes(body: Uint8Array, bytes: Buffer): boolean {
+  return Buffer.from(body.buffer, body.byteOffset, body.byteLength).includes(bytes)
 }
 
 /** The delivery of a kept request, under its old id. */
@@ -61,7 +92,7 @@ export function toDedupe(delivery: Delivery): { key: DedupeKey; isSenders: boole
     )
   }
   const sender = detectSource(delivery.headers)
-  const own = sender === undefined ? undefined : toDeliveryId(sender, delivery.headers, delivery.payload)
+  const own = sender === undefined ? undefined : toDeliveryId(sender, delivery)
   const name = asked === undefined ? own && `${sender?.source}:${own}` : `key:${asked}`
   if (name === undefined) return undefined
   const bodyHash = createHash('sha256').update(delivery.rawBody).digest('hex')

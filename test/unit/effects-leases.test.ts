@@ -215,6 +215,27 @@ describe('a stop', () => {
     expect(isStopped).toBe(true)
   })
 
+  test('gives back at once what a claim still brings after it began', async () => {
+    const { runner, turns } = scriptedRunner()
+    let open = () => {}
+    const gate = new Promise<void>((resolve) => (open = resolve))
+    const store = Object.create(stage.store)
+    store.claim = async (query: Parameters<typeof stage.store.claim>[0]) => {
+      const jobs = await stage.store.claim(query)
+      await gate
+      return jobs
+    }
+    const [id] = await stage.accept(agentPlan())
+    const worker = stage.openWorker({ runner, store })
+    await pass(0)
+    expect((await stage.jobOf(id)).state).toBe('running')
+    const stopped = worker.stop({ graceMs: 1_000 })
+    open()
+    await stopped
+    expect(turns).toHaveLength(0)
+    expect(await stage.jobOf(id)).toMatchObject({ state: 'queued', attempts: 0 })
+  })
+
   test('leaves no timer behind', async () => {
     const worker = stage.openWorker()
     await pass(0)

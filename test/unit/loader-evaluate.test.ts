@@ -211,6 +211,23 @@ describe('a module that throws while it loads', () => {
     })
   })
 
+  test('because only the engine sees that it is not JavaScript is told with its line, too', async () => {
+    const text = `type A = string\nconst a: A = 'a'\nexport default () => [a, /(/]`
+    expect(await valueOf({ 'x.ts': text })).toMatchObject({
+      code: 'transform-load-failed',
+      detail: 'transforms/x.ts does not load: it threw a SyntaxError at x.ts:3.',
+      frame: expect.stringContaining('> 3 | export default () => [a, /(/]'),
+    })
+  })
+
+  test('or exports a trap becomes a stand-in', async () => {
+    const trap = `const { proxy, revoke } = Proxy.revocable({}, {})\nrevoke()\nexport default proxy`
+    expect(await valueOf({ 'x.ts': trap })).toMatchObject({ code: 'transform-load-failed' })
+    expect(await valueOf({ 'x.ts': `throw new Proxy(new Error(), { getPrototypeOf() { throw 1 } })` })).toMatchObject({
+      detail: 'transforms/x.ts does not load: it threw a proxy.',
+    })
+  })
+
   test('also after an await', async () => {
     expect(await valueOf({ 'x.ts': `await 1\nthrow new RangeError('late')\nexport default () => 1` })).toMatchObject({
       detail: 'transforms/x.ts does not load: it threw a RangeError at x.ts:2.',

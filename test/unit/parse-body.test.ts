@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { Problem } from '../../src/model/problem.ts'
-import { type Accepts, parseBody } from '../../src/server/parse.ts'
+import { type Accepts, parseBody } from '../../src/model/parse-body.ts'
 
 function parse(body: string | Uint8Array, contentType?: string, accepts: Partial<Accepts> = {}) {
   return parseBody(typeof body === 'string' ? Buffer.from(body) : body, contentType, { forms: false, ...accepts })

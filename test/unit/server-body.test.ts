@@ -82,9 +82,12 @@ describe('reading', () => {
     expect((await post(bytes)).body?.bytes).toEqual(bytes)
     const { port, next } = await serve()
     const socket = dial(port, head('transfer-encoding: chunked'))
-    socket.write('3\r\nabc\r\n')
-    socket.write('2\r\nde\r\n0\r\n\r\n')
-    expect((await next()).body?.bytes.toString()).toBe('abcde')
+    const chunks = Array.from({ length: 40 }, (_, index) => String.fromCharCode(48 + index).repeat((index % 7) + 1))
+    for (const chunk of chunks) socket.write(`${chunk.length}\r\n${chunk}\r\n`)
+    socket.write('0\r\n\r\n')
+    const { body } = await next()
+    expect(body?.bytes.toString()).toBe(chunks.join(''))
+    expect(body?.bytes.buffer.byteLength).toBe(body?.bytes.length)
   })
 
   test('a request without a body has an empty one', async () => {

@@ -1,0 +1,297 @@
+import { describe, expect, test } from 'vitest'
+import type { JsonValue } from '../../src/model/json.ts'
+import type { MappingInput } from '../../src/model/mapping.ts'
+import { isHook } from '../../src/pipeline/pipeline.ts'
+import { decideOn, toGeneration, toTestDelivery } from './decide.ts'
+
+const template: MappingInput = { match: { path: 'in' }, messageTemplate: 'Say {{text}}' }
+
+async function accepted(
+  ...[mappings, payload, options]: [MappingInput[], JsonValue, Parameters<typeof toGeneration>[1]?]
+) {
+  const decision = await decideOn(toGeneration(mappings, options), toTestDelivery('in', payload))
+  if (decision.kind !== 'accept') throw new Error(`expected accept, got ${decision.kind}: ${JSON.stringify(decision)}`)
+  return decision.actions
+}
+
+async function refused(path: string, payload: JsonValue, options?: Parameters<typeof toGeneration>[1]) {
+  const decision = await decideOn(toGeneration([template], options), toTestDelivery(path, payload))
+  if (decision.kind !== 'refuse') throw new Error(`expected refuse, got ${decision.kind}`)
+  return `${decision.problem.code} ${decision.problem.message}`
+}
+
+describe('the built-in hooks', () => {
+  test('wake becomes a system event of the default agent’s main session', async () => {
+    const decision = await decideOn(toGeneration([]), toTestDelivery('wake', { text: 'It rains', extra: 1 }))
+    expect(decision).toMatchObject({
+      kind: 'accept',
+      actions: [{ kind: 'wake', agentId: 'main', sessionKey: 'main', action: { text: 'It rains', mode: 'now' } }],
+    })
+  })
+
+  test('agent defaults: deliver, channel last, wake now, a key of its own', async () => {
+    const decision = await decideOn(toGeneration([]), toTestDelivery('agent', { message: 'Go' }))
+    expect(decision).toMatchObject({
+      actions: [{ sharesSession: false, action: { deliver: true, channel: 'last', wakeMode: 'now' } }],
+    })
+    expect(decision.kind === 'accept' && decision.actions[0]?.sessionKey).toMatch(/^hook:id-/)
+  })
+
+  test('a default session key files runs under it and lets them run in parallel', async () => {
+    const generation = toGeneration([], { hooks: { defaultSessionKey: 'hook:inbox' } })
+    const decision = await decideOn(generation, toTestDelivery('agent', { message: 'Go' }))
+    expect(decision).toMatchObject({ actions: [{ sessionKey: 'hook:inbox', sharesSession: true }] })
+  })
+
+  test.each([
+    ['wake', {}, 'text: expected a string, found nothing'],
+    ['wake', { text: ' \n' }, 'text: expected a string that is not blank, found a blank string'],
+    ['wake', { text: 'x', mode: 'soon' }, 'mode: expected one of "now", "next-heartbeat", found a string'],
+    ['wake', [1], 'The body: expected an object, found an array'],
+    ['agent', { message: 'x', deliver: 'no' }, 'deliver: expected a boolean, found a string'],
+    ['agent', { message: 'x', timeoutSeconds: 0 }, 'timeoutSeconds: expected a number above 0, found a number'],
+    ['agent', { message: 'x', timeoutSeconds: 86_401 }, 'timeoutSeconds: expected a number of at most 86400'],
+    ['agent', { message: 'x', to: ' ' }, 'to: expected a string that is not blank'],
+    ['agent', { message: 'x', channel: 'pigeon' }, 'channel: expected one of "last", "whatsapp"'],
+    ['agent', { message: 'x', thinking: 'deeply' }, 'thinking: expected one of "off", "minimal"'],
+  ])('%s with %j is refused and says why', async (path, payload, why) => {
+    expect(await refused(path, payload as JsonValue)).toContain(`payload-invalid ${why}`)
+  })
+
+  test('a refusal names kinds, never values', async () => {
+    expect(await refused('agent', { message: 'x', thinking: 'canary-value' })).not.toContain('canary')
+  })
+
+  test('teams and imsg are names of msteams and imessage', async () => {
+    const decision = await decideOn(toGeneration([]), toTestDelivery('agent', { message: 'x', channel: 'teams' }))
+    expect(decision).toMatchObject({ actions: [{ action: { channel: 'msteams' } }] })
+  })
+
+  test('a payload cannot opt out of the boundary', async () => {
+    const payload = { message: 'x', allowUnsafeExternalContent: true }
+    const decision = await decideOn(toGeneration([]), toTestDelivery('agent', payload))
+    expect(decision).toMatchObject({ actions: [{ action: { allowUnsafeExternalContent: false } }] })
+  })
+})
+
+describe('policy', () => {
+  const keyed = { message: 'x', sessionKey: 'hook:a' }
+
+  test('a request’s session key is denied unless allowed, and then obeys the prefixes without case', async () => {
+    expect(await refused('agent', keyed)).toMatch(/^session-key-denied/)
+    const hooks = { allowRequestSessionKey: true, allowedSessionKeyPrefixes: ['HOOK:'] }
+    const decision = await decideOn(toGeneration([], { hooks }), toTestDelivery('agent', keyed))
+    expect(decision).toMatchObject({ actions: [{ sessionKey: 'hook:a', sharesSession: false }] })
+    expect(await refused('agent', { message: 'x', sessionKey: 'ops:a' }, { hooks })).toMatch(/^session-key-denied/)
+  })
+
+  test('a key with a line break is denied, also where requests may choose', async () => {
+    const hooks = { allowRequestSessionKey: true }
+    expect(await refused('agent', { message: 'x', sessionKey: 'a\nb' }, { hooks })).toMatch(/^session-key-denied/)
+  })
+
+  test('an agent outside the list is denied, an unknown one inside falls back to the default', async () => {
+    const config = { agents: { list: [{ id: 'ops' }, { id: 'home', default: true }] } }
+    const at = (allowedAgentIds: string[] | undefined) => ({ config, hooks: { allowedAgentIds } })
+    expect(await refused('agent', { message: 'x', agentId: 'ops' }, at([]))).toMatch(/^agent-denied/)
+    expect(await refused('agent', { message: 'x', agentId: 'ops' }, at(['home']))).toMatch(/^agent-denied/)
+    for (const [asked, got] of [
+      ['ops', 'ops'],
+      ['nobody', 'home'],
+    ]) {
+      const decision = await decideOn(
+        toGeneration([], at(['*'])),
+        toTestDelivery('agent', { message: 'x', agentId: asked ?? '' }),
+      )
+      expect(decision).toMatchObject({ actions: [{ agentId: got }] })
+    }
+  })
+
+  test('a model outside the list is denied, an alias is resolved first', async () => {
+    const config = {
+      agents: { defaults: { models: ['anthropic/opus'] } },
+      models: { aliases: { best: 'anthropic/opus', worst: 'acme/tiny' } },
+    }
+    expect(await refused('agent', { message: 'x', model: 'worst' }, { config })).toMatch(/^model-denied/)
+    const decision = await decideOn(
+      toGeneration([], { config }),
+      toTestDelivery('agent', { message: 'x', model: 'best' }),
+    )
+    expect(decision).toMatchObject({ actions: [{ action: { model: 'anthropic/opus' } }] })
+  })
+
+  test('a templated key that begins with a placeholder counts as the request’s, one with a literal beginning does not', async () => {
+    const open: MappingInput = { ...template, sessionKey: '{{text}}' }
+    const pinned: MappingInput = { ...template, sessionKey: 'hook:{{text}}' }
+    expect(await decideOn(toGeneration([open]), toTestDelivery('in', { text: 'main' }))).toMatchObject({
+      kind: 'refuse',
+      problem: { code: 'session-key-denied' },
+    })
+    expect(await accepted([pinned], { text: 'a' })).toMatchObject([{ sessionKey: 'hook:a' }])
+  })
+
+  test('a mapping’s key that leaves the prefixes when rendered is the sender’s fault', async () => {
+    const mapping: MappingInput = { ...template, sessionKey: 'x:{{text}}' }
+    const generation = toGeneration([mapping], { hooks: { allowedSessionKeyPrefixes: ['hook:'] } })
+    expect(await decideOn(generation, toTestDelivery('in', { text: 'a' }))).toMatchObject({ kind: 'refuse' })
+  })
+
+  test('a persistent session never overlaps, even under the default key', async () => {
+    const options = { hooks: { defaultSessionKey: 'hook:inbox' } }
+    expect(await accepted([template], { text: 'a' }, options)).toMatchObject([{ sharesSession: true }])
+    expect(await accepted([{ ...template, sessionMode: 'persistent' }], { text: 'a' }, options)).toMatchObject([
+      { sharesSession: false, sessionMode: 'persistent' },
+    ])
+  })
+})
+
+describe('mapped hooks', () => {
+  test('an unknown name is no hook; a name of Object.prototype neither', () => {
+    const generation = toGeneration([template])
+    expect(['in', 'wake', 'agent'].map((name) => isHook(generation, name))).toEqual([true, true, true])
+    expect(['', 'out', 'constructor', '__proto__', 'In'].map((name) => isHook(generation, name))).not.toContain(true)
+  })
+
+  test('with neither template nor code the payload itself is the message', async () => {
+    expect(await accepted([{ match: { path: 'in' } }], { a: [1] })).toMatchObject([
+      { action: { message: '{"a":[1]}' } },
+    ])
+  })
+
+  test('a blank rendering is the sender’s fault without a transform', async () => {
+    const decision = await decideOn(
+      toGeneration([{ ...template, messageTemplate: '{{text}}' }]),
+      toTestDelivery('in', { text: null }),
+    )
+    expect(decision).toMatchObject({ kind: 'refuse', problem: { code: 'payload-invalid' } })
+  })
+
+  test('no condition held: skipped, with the reason of each mapping', async () => {
+    const mapping: MappingInput = { ...template, match: { path: 'in', event: 'push' } }
+    const decision = await decideOn(toGeneration([mapping]), toTestDelivery('in', {}, { event: 'ping' }))
+    expect(decision).toMatchObject({
+      kind: 'skip',
+      trace: [{ mappingId: 'mapping-1', matched: false, why: 'event is "ping", this mapping takes "push"' }],
+    })
+  })
+
+  test('instructions stay apart from the message, and are never templated', async () => {
+    const [planned] = await accepted([{ ...template, instructions: 'Do {{text}}' }], { text: 'a' })
+    expect(planned).toMatchObject({ instructions: 'Do {{text}}', action: { message: 'Say a' } })
+  })
+
+  test('the opt-out of the boundary is the mapping’s alone', async () => {
+    const unsafe: MappingInput = { ...template, allowUnsafeExternalContent: true }
+    expect(await accepted([unsafe], { text: 'a' })).toMatchObject([{ action: { allowUnsafeExternalContent: true } }])
+  })
+})
+
+describe('forEach', () => {
+  const each: MappingInput = {
+    match: { path: 'in' },
+    forEach: 'items',
+    messageTemplate: '{{items[0].n}} of {{items.length}}',
+  }
+
+  test('one action an item, each rendered from a payload that holds it alone', async () => {
+    const actions = await accepted([each], { items: [{ n: 'a' }, { n: 'b' }] })
+    expect(actions.map(({ action }) => action)).toMatchObject([{ message: 'a of 1' }, { message: 'b of 1' }])
+  })
+
+  test.each([[{}], [{ items: [] }], [{ items: 'x' }], [[]]])('%j is skipped', async (payload) => {
+    expect(await decideOn(toGeneration([each]), toTestDelivery('in', payload as JsonValue))).toMatchObject({
+      kind: 'skip',
+    })
+  })
+
+  test('200 items pass, 201 are refused as a whole', async () => {
+    const items = (count: number) => ({ items: Array.from({ length: count }, () => ({ n: 'x' })) })
+    expect(await accepted([each], items(200))).toHaveLength(200)
+    const decision = await decideOn(toGeneration([each]), toTestDelivery('in', items(201)))
+    expect(decision).toMatchObject({ kind: 'refuse', problem: { code: 'too-many-items', status: 400 } })
+  })
+
+  test('all or nothing: one item that renders blank refuses the delivery', async () => {
+    const mapping: MappingInput = { ...each, messageTemplate: '{{items[0].n}}' }
+    const decision = await decideOn(toGeneration([mapping]), toTestDelivery('in', { items: [{ n: 'a' }, {}] }))
+    expect(decision).toMatchObject({ kind: 'refuse', problem: { code: 'payload-invalid' } })
+  })
+})
+
+describe('transforms', () => {
+  const coded: MappingInput = { ...template, name: 'T', sessionKey: 'hook:t', transform: { module: 't.ts' } }
+  const run = (value: unknown, mapping: MappingInput = coded, options: object = {}) =>
+    decideOn(
+      toGeneration([mapping], { ...options, transforms: { 't.ts': () => value } }),
+      toTestDelivery('in', { text: 'a' }),
+    )
+
+  test('{} keeps the mapping’s action, fields replace, null skips', async () => {
+    expect(await run({})).toMatchObject({
+      actions: [{ sessionKey: 'hook:t', action: { message: 'Say a', name: 'T' } }],
+    })
+    expect(await run({ message: 'New', name: undefined })).toMatchObject({
+      actions: [{ action: { message: 'New', name: 'T' } }],
+    })
+    expect(await run(null)).toMatchObject({ kind: 'skip' })
+    expect(await run([])).toMatchObject({ kind: 'skip' })
+  })
+
+  test('an array fans out', async () => {
+    const decision = await run([{ message: 'one' }, { kind: 'wake', text: 'two' }])
+    expect(decision).toMatchObject({ actions: [{ kind: 'agent' }, { kind: 'wake', action: { text: 'two' } }] })
+  })
+
+  test('a result of the other kind starts over, but trust stays the mapping’s', async () => {
+    const decision = await run(
+      { kind: 'wake', text: 'x' },
+      { ...coded, allowUnsafeExternalContent: true, wakeMode: 'next-heartbeat' },
+    )
+    expect(decision).toMatchObject({ actions: [{ action: { mode: 'now', allowUnsafeExternalContent: true } }] })
+  })
+
+  test.each([
+    [undefined, 'return {}'],
+    [42, 'a number'],
+    [{ mesage: 'x' }, '"mesage" is not a field here'],
+    [{ timeoutSeconds: '5' }, 'timeoutSeconds: expected a number, found a string'],
+    [{ allowUnsafeExternalContent: true }, 'only the configuration may set'],
+    [{ kind: 'mail' }, 'neither "wake" nor "agent"'],
+    [{ message: '' }, 'message: expected a string that is not blank'],
+    [{ kind: 'wake' }, 'text: expected a string, found nothing'],
+    [[null], 'null'],
+  ])('%j parks and names the module and the field', async (value, why) => {
+    const decision = await run(value)
+    expect(decision).toMatchObject({ kind: 'park', waitsFor: 't.ts', problem: { code: 'transform-result-invalid' } })
+    const message = decision.kind === 'park' ? decision.problem.message : ''
+    expect(message.toLowerCase()).toContain(why.toLowerCase())
+    expect(message).toContain('t.ts')
+  })
+
+  test('what code returns passes the same policy, and its failure is the operator’s', async () => {
+    const hooks = { allowedSessionKeyPrefixes: ['hook:'], allowedAgentIds: [] }
+    expect(await run({ sessionKey: 'hook:x' }, coded, { hooks })).toMatchObject({ actions: [{ sessionKey: 'hook:x' }] })
+    for (const value of [{ sessionKey: 'main' }, { agentId: 'ops' }]) {
+      expect(await run(value, coded, { hooks })).toMatchObject({
+        kind: 'park',
+        problem: { code: 'transform-result-invalid' },
+      })
+    }
+  })
+
+  test('a key that code chose needs no leave for requests; one that the sender’s template rendered still does', async () => {
+    const open: MappingInput = { ...coded, sessionKey: '{{text}}' }
+    expect(await run({ sessionKey: 'anything' }, open)).toMatchObject({ actions: [{ sessionKey: 'anything' }] })
+    expect(await run({}, open)).toMatchObject({ kind: 'park' })
+  })
+})
+
+describe('generations', () => {
+  test('the id changes with the config and with the code, and with nothing else', () => {
+    const plain = toGeneration([template])
+    expect(toGeneration([template]).id).toBe(plain.id)
+    expect(toGeneration([{ ...template, name: 'x' }]).id).not.toBe(plain.id)
+    const coded: MappingInput = { ...template, transform: { module: 't.ts' } }
+    expect(toGeneration([coded], { transforms: { 't.ts': () => null } }).id).not.toBe(toGeneration([coded]).id)
+  })
+})

@@ -1,0 +1,34 @@
+// Folders and stores for the tests of what only SQLite has; all of them are gone after each test.
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Worker } from 'node:worker_threads'
+import { onTestFinished } from 'vitest'
+import { spawnWriter } from '../../src/store/queue.ts'
+import { createSqliteStore, type SqliteOptions, type SqliteStore } from '../../src/store/sqlite.ts'
+import { newDelivery } from '../contract/stage.ts'
+
+export function newFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'hookloom-sqlite-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}
+
+export function openStore(file: string, options: Partial<SqliteOptions> = {}): SqliteStore {
+  const store = createSqliteStore({ file, clock: Date.now, ...options })
+  onTestFinished(() => store.close())
+  return store
+}
+
+/** Starts writer threads whose file may not grow beyond some pages, and remembers the last one. */
+export function createSpawn(maxPages?: number) {
+  const spawned: Worker[] = []
+  const spawn: typeof spawnWriter = (options) => {
+    const worker = spawnWriter(maxPages === undefined ? options : { ...options, maxPages })
+    spawned.push(worker)
+    return worker
+  }
+  return { spawn, spawned }
+}
+
+export const small = () => newDelivery({ at: Date.now() })

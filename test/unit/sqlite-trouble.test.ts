@@ -1,0 +1,152 @@
+// A store in trouble refuses, says why, and recovers by itself.
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { openDatabase } from '../../src/store/driver.ts'
+import { createSqliteReader } from '../../src/store/reader.ts'
+import { newDelivery, parked, request } from '../contract/stage.ts'
+import { createSpawn, newFolder, openStore, small } from './sqlite-stage.ts'
+
+describe('trouble', () => {
+  test('a full disk refuses what it cannot hold, and takes it again once there is room', async () => {
+    const { spawn } = createSpawn(80)
+    const store = openStore(join(newFolder(), 'x.db'), { spawn })
+    const big = () => newDelivery({ at: Date.now(), ...parked({ request: request('x'.repeat(40_000)) }) })
+    const stored: string[] = []
+    let refused: unknown
+    while (refused === undefined) {
+      const delivery = big()
+      await store.append(delivery).then(
+        () => stored.push(delivery.id),
+        (problem: unknown) => {
+          refused = problem
+        },
+      )
+    }
+    expect(refused).toMatchObject({
+      code: 'store-unavailable',
+      message: 'The store cannot write: the disk is full.',
+      retryAfterSeconds: 5,
+    })
+    expect((await store.counts()).deliveries.parked).toBe(stored.length)
+    for (const id of stored) await store.drop(id)
+    expect(await store.append(big())).toEqual({ kind: 'stored' })
+    expect(await store.health()).toMatchObject({ trouble: undefined })
+  })
+
+  test('a folder that cannot be made keeps the store down and not the gateway, until it can', async () => {
+    const inTheWay = join(newFolder(), 'state')
+    writeFileSync(inTheWay, 'a file where the folder should be')
+    const told: string[] = []
+    const log = (_: object, message: string) => void told.push(message)
+    const store = openStore(join(inTheWay, 'x.db'), { log: { debug: log, info: log, warn: log, error: log } })
+    await store.ready()
+    await expect(store.append(small())).rejects.toMatchObject({ code: 'store-unavailable', retryAfterSeconds: 5 })
+    expect(await store.health()).toMatchObject({ trouble: 'The store cannot write: its file cannot be opened.' })
+    expect(await store.answered({ hook: 'github', key: 'k' })).toBeUndefined()
+    rmSync(inTheWay)
+    mkdirSync(inTheWay)
+    // nobody sends anything: health finds out by itself
+    expect(await store.health()).toMatchObject({ trouble: undefined, facts: { synchronous: 2 } })
+    const delivery = small()
+    expect(await store.append(delivery)).toEqual({ kind: 'stored' })
+    expect(await store.delivery(delivery.id)).toBeDefined()
+    expect(told).toEqual(['The store cannot write: its file cannot be opened.', 'The store writes again.'])
+  })
+
+  test('a file that was deleted under the store is made anew instead of written into nowhere', async () => {
+    const folder = join(newFolder(), 'state')
+    const file = join(folder, 'x.db')
+    const store = openStore(file)
+    await store.append(small())
+    rmSync(folder, { recursive: true })
+    const delivery = small()
+    await store.append(delivery)
+    const reader = createSqliteReader({ file })
+    expect(await reader.deliveries({ limit: 9 })).toMatchObject([{ deliveryId: delivery.id }])
+    await reader.close()
+    expect(await store.deliveries({ limit: 9 })).toMatchObject([{ deliveryId: delivery.id }])
+  })
+
+  test('a file that is no database is refused as it is', async () => {
+    const file = join(newFolder(), 'x.db')
+    writeFileSync(
+      file,
+      'not a database, but longer than the header of one would have to be, and then some. '.repeat(20),
+    )
+    const store = openStore(file)
+    await expect(store.append(small())).rejects.toMatchObject({ message: /is not a database/ })
+  })
+
+  test('a file of a newer hookloom is refused at start, and by a reader', async () => {
+    const file = join(newFolder(), 'x.db')
+    const db = openDatabase(file, { readOnly: false, busyMs: 0 })
+    db.exec('PRAGMA user_version = 99')
+    db.close()
+    const newer = {
+      code: 'config-invalid',
+      message: expect.stringMatching(/x\.db was written by a newer hookloom \(schema 99;/),
+    }
+    await expect(openStore(file).ready()).rejects.toMatchObject(newer)
+    await expect(createSqliteReader({ file }).deliveries({ limit: 1 })).rejects.toMatchObject(newer)
+  })
+})
+
+describe('the owner', () => {
+  test('is one: a second store on the file is refused with the name and the process, until the first is closed', async () => {
+    const file = join(newFolder(), 'state', 'x.db')
+    const [first, second] = [openStore(file), openStore(file)]
+    await first.ready()
+    await expect(second.ready()).rejects.toMatchObject({
+      code: 'store-locked',
+      message: `state/x.db is in use by another gateway (pid ${process.pid}). Stop it, or give this one another store.file.`,
+    })
+    await expect(second.append(small())).rejects.toMatchObject({ code: 'store-locked' })
+    expect(await first.append(small())).toEqual({ kind: 'stored' })
+    await first.close()
+    await second.ready()
+    expect(await second.append(small())).toEqual({ kind: 'stored' })
+  })
+
+  test('of another file is nobody’s rival', async () => {
+    const folder = newFolder()
+    await openStore(join(folder, 'a.db')).ready()
+    await openStore(join(folder, 'b.db')).ready()
+  })
+})
+
+describe('a reader', () => {
+  test('reads beside a running gateway, and after it', async () => {
+    const file = join(newFolder(), 'x.db')
+    const store = openStore(file)
+    await store.ready()
+    const reader = createSqliteReader({ file })
+    expect(await reader.deliveries({ limit: 9 })).toEqual([])
+    const delivery = small()
+    await store.append(delivery)
+    expect(await reader.deliveries({ limit: 9 })).toMatchObject([{ deliveryId: delivery.id }])
+    await store.close()
+    expect(await reader.delivery(delivery.id)).toBeDefined()
+    await reader.close()
+  })
+
+  test('says where it looked when there is no store', async () => {
+    const file = join(newFolder(), 'none.db')
+    await expect(createSqliteReader({ file }).counts()).rejects.toMatchObject({
+      code: 'config-missing',
+      message: expect.stringContaining(file),
+    })
+  })
+
+  test('does not keep the WAL from being used again', async () => {
+    const file = join(newFolder(), 'x.db')
+    const store = openStore(file)
+    const delivery = small()
+    await store.append(delivery)
+    await store.delivery(delivery.id)
+    await store.answered({ hook: 'github', key: 'k' })
+    const db = openDatabase(file, { readOnly: false, busyMs: 0 })
+    expect(db.get('PRAGMA wal_checkpoint(RESTART)')).toMatchObject({ busy: 0 })
+    db.close()
+  })
+})
