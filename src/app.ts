@@ -1,7 +1,7 @@
 // The parts of a gateway, the order in which they start, and the same order reversed to stop.
 import { rmSync, writeFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
-import { dirname, join, resolve } from 'node:path'
+import { dirname } from 'node:path'
 import { v7 as newId } from 'uuid'
 import { assembleGeneration } from './assemble.ts'
 import { createConsoleChannel } from './effects/channels/console.ts'
@@ -10,6 +10,7 @@ import { createWorker } from './effects/worker.ts'
 import { loadConfig } from './loader/config.ts'
 import type { Config } from './model/config.ts'
 import { type Log, silentLog } from './model/log.ts'
+import { toGatewayFile, toStoreFile } from './model/places.ts'
 import type { Generation } from './pipeline/generation.ts'
 import { createAdminApp } from './server/admin.ts'
 import { createAdmission } from './server/admission.ts'
@@ -103,18 +104,10 @@ export async function createHookloom(options: HookloomOptions): Promise<Hookloom
   }
 }
 
-/** Where a running gateway says how it is reached: read by commands, removed at the stop. */
-export function toGatewayFile(dir: string): string {
-  return join(dir, 'state', 'gateway.json')
-}
-
-export function toStoreFile(dir: string, config: Config): string {
-  return resolve(dir, config.store.file)
-}
-
 async function openStore(dir: string, config: Config, log: Log): Promise<Store> {
   const file = toStoreFile(dir, config)
-  await mkdir(dirname(file), { recursive: true }).catch(() => undefined)
+  // what is kept of deliveries is the owner's alone
+  await mkdir(dirname(file), { recursive: true, mode: 0o700 }).catch(() => undefined)
   const store = createSqliteStore({ file, clock: Date.now, log })
   try {
     await store.ready()

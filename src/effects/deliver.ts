@@ -1,4 +1,4 @@
-// The step `deliver`: the reply goes to a channel. It is repeated only where the channel surely took nothing, or drops repeats.
+// The step `deliver`: the reply goes to a channel. It is repeated only where the channel surely took nothing or drops repeats, or after a crash or stop in mid-send.
 import { createHash } from 'node:crypto'
 import type { SendResult } from '../model/channel.ts'
 import type { ClaimedJob } from '../model/job.ts'

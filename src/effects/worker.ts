@@ -69,7 +69,7 @@ export function createWorker(options: WorkerOptions): Worker {
   async function perform(job: ClaimedJob): Promise<void> {
     const held = leases.hold(job)
     // claimed while the stop began: goes back at once
-    
+    if (state === 'stopping') held.abort.abort()
     try {
       const { defaultRoute, timeoutSeconds = defaultTimeoutSeconds, retry = defaultRetry } = settings()
       const note = (message: string) => log.info({ jobId: job.id, runner: runner.id }, cut(message, 500))

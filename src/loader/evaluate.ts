@@ -1,5 +1,6 @@
 // A bundle becomes a function. Evaluated from memory: nothing stays in a module cache, so that reloads do not add up.
 import { relative, sep } from 'node:path'
+import { Script } from 'node:vm'
 import { createJiti } from 'jiti'
 import type { TransformRef } from '../model/mapping.ts'
 import { toKindOf } from '../model/json.ts'
@@ -7,8 +8,9 @@ import { Problem } from '../model/problem.ts'
 import type { Bundle } from './build.ts'
 import { createLocate } from './locate.ts'
 import type { Locate } from './locate.ts'
-import { toThrownReport } from './thrown.ts'
 import { toModuleLabel } from './root.ts'
+import { toThrownReport } from './thrown.ts'
+import { withinTime } from './time.ts'
 
 /** What a module exports, and the way back from its stacks to its source. */
 export type Evaluated = { readonly label: string; readonly exports: object; readonly locate: Locate }
@@ -27,29 +29,32 @@ export async function evaluateBundle(bundle: Bundle, timeoutMs: number): Promise
   // jiti is given code that is compiled already: left to itself it runs its own compiler over it, or requires the file
   const transform = ({ source }: { source: string }) => ({ code: source })
   const jiti = createJiti(file, { fsCache: false, moduleCache: false, interopDefault: false, transform })
-  let timer: NodeJS.Timeout | undefined
+  const options = { filename: file, ext: '.mjs', async: true, forceTranspile: true, cache: {} }
+  const ended = await withinTime(() => {
+    compile(code, file)
+    return jiti.evalModule(code, options)
+  }, timeoutMs)
+  if (ended.kind === 'ended') return { label, exports: toExports(ended.value), locate }
+  if (ended.kind === 'late') {
+    throw new Problem('transform-load-failed', `${label} was not loaded within ${timeoutMs} ms.`)
+  }
+  const { what, at, frame } = toThrownReport(ended.thrown, locate)
+  throw new Problem('transform-load-failed', `${label} does not load: it threw ${what}${at}.`, { frame })
+}
+
+/**
+ * Throws what V8 says of code that esbuild lets pass, such as a regular expression that is none: jiti would try a native
+ * import of it, which is never freed and has no lines.
+ */
+function compile(code: string, file: string): void {
   try {
-    const late = new Promise<never>((_, reject) => {
-      const problem = new Problem('transform-load-failed', `${label} was not loaded within ${timeoutMs} ms.`)
-      timer = setTimeout(reject, timeoutMs, problem)
-    })
-    const evaluated = jiti.evalModule(code, {
-      filename: file,
-      ext: '.mjs',
-      async: true,
-      forceTranspile: true,
-      cache: {},
-    })
-    return { label, exports: toExports(await Promise.race([evaluated, late])), locate }
+    void new Script(`(async function (module, __filename, __dirname) { ${code}\n})`, { filename: file })
   } catch (error) {
-    if (error instanceof Problem) throw error
-    const { what, at, frame } = toThrownReport(error, locate)
-    throw new Problem('transform-load-failed', `${label} does not load: it threw ${what}${at}.`, {
-      frame,
-      cause: error,
-    })
-  } finally {
-    clearTimeout(timer)
+    if (!(error instanceof SyntaxError)) throw error
+    // the place stands above the message: `<file>:<line>`, the line, a caret below the column
+    const [place = '', , caret = ''] = error.stack?.split('\n') ?? []
+    error.stack = `${error.name}: ${error.message}\n    at ${place}:${caret.indexOf('^') + 1}`
+    throw error
   }
 }
 
@@ -63,7 +68,7 @@ function toExports(left: unknown): object {
 export function pickExport({ label, exports, locate }: Evaluated, name: TransformRef['export']): UncheckedFunction {
   let found: unknown
   try {
-    found = name === undefined ? toDefault(exports) : Reflect.get(exports, name)
+    found = name === undefined ? toDefault(exports) : toOwn(exports, name)
   } catch (error) {
     const { what, at, frame } = toThrownReport(error, locate)
     throw new Problem('transform-load-failed', `${label} does not load: its export threw ${what}${at}.`, { frame })
@@ -84,11 +89,19 @@ export function pickExport({ label, exports, locate }: Evaluated, name: Transfor
 }
 
 function toDefault(exports: object): unknown {
-  const found: unknown = Reflect.get(exports, 'default')
+  const found = toOwn(exports, 'default')
   if (typeof found === 'function') return found
-  const named: unknown = Reflect.get(exports, 'transform')
+  const named = toOwn(exports, 'transform')
   if (typeof named === 'function') return named
+  if (typeof found !== 'object' || found === null) return found
   // CommonJS made from ESM: module.exports = { default }
-  const inner: unknown = typeof found === 'object' && found !== null ? Reflect.get(found, 'default') : undefined
-  return typeof inner === 'function' ? inner : found
+  const inner = toOwn(found, 'default')
+  if (typeof inner === 'function') return inner
+  // a file that exports nothing counts as CommonJS, whose exports are an empty object
+  return Object.keys(found).length === 0 ? undefined : found
+}
+
+/** Own exports only: `toString` is no transform. */
+function toOwn(exports: object, name: string): unknown {
+  return Object.hasOwn(exports, name) ? Reflect.get(exports, name) : undefined
 }

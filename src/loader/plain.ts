@@ -71,15 +71,17 @@ function isPlain(value: object): boolean {
 }
 
 function toClass(value: object): string {
-  const prototype: unknown = Object.getPrototypeOf(value)
-  const maker: unknown =
-    typeof prototype === 'object' && prototype !== null
-      ? Object.getOwnPropertyDescriptor(prototype, 'constructor')?.value
-      : undefined
-  const name: unknown = typeof maker === 'function' ? Object.getOwnPropertyDescriptor(maker, 'name')?.value : undefined
+  const maker = toOwnValue(Object.getPrototypeOf(value), 'constructor')
+  const name = toOwnValue(maker, 'name')
   return typeof name === 'string' && /^[A-Za-z_$][\w$]{0,39}$/.test(name)
     ? `an instance of ${name}`
-    : 'a class instance'
+    : 'an instance of a class'
+}
+
+/** An own value that no code stands behind, else undefined. */
+function toOwnValue(source: unknown, key: string): unknown {
+  const isReadable = (typeof source === 'object' && source !== null) || typeof source === 'function'
+  return isReadable && !types.isProxy(source) ? Object.getOwnPropertyDescriptor(source, key)?.value : undefined
 }
 
 /** A property without running its getter: a getter is code, and may never end. */

@@ -1,6 +1,7 @@
 // The loaded transforms of one generation. Nothing outside this folder knows how a module is loaded or where it runs.
 import type { TransformRef } from '../model/mapping.ts'
 import { Problem, toProblemRecord } from '../model/problem.ts'
+import { toTransformKey } from '../model/transform.ts'
 import type { Transform } from '../model/transform.ts'
 import { buildModule } from './build.ts'
 import type { Bundle } from './build.ts'
@@ -8,11 +9,6 @@ import { callTransform } from './call.ts'
 import { evaluateBundle, pickExport } from './evaluate.ts'
 import type { Evaluated } from './evaluate.ts'
 import { resolveModule, toModuleLabel } from './root.ts'
-
-/** Under which a mapping finds its transform among the loaded ones. */
-export function toTransformKey({ module, export: name }: TransformRef): string {
-  return `${module}#${name ?? ''}`
-}
 
 /**
  * Loads what the refs name, each module once. A module that is missing, does not build or does not load becomes a stand-in
@@ -49,12 +45,16 @@ async function loadModule(root: string, module: string, timeoutMs: number): Prom
     const bundle = await buildModule({ root, file: await resolveModule(root, module) })
     return { bundle, evaluated: await evaluateBundle(bundle, timeoutMs) }
   } catch (error) {
-    if (!(error instanceof Problem)) {
-      return new Problem('transform-load-failed', `${toModuleLabel(module)} could not be loaded.`, { cause: error })
-    }
-    if (error.code === 'config-invalid') throw error
-    return error
+    const problem = toLoadProblem(module, error)
+    if (problem.code === 'config-invalid') throw problem
+    return problem
   }
+}
+
+/** No error of any module may keep the others from loading. */
+function toLoadProblem(module: string, error: unknown): Problem {
+  if (error instanceof Problem) return error
+  return new Problem('transform-load-failed', `${toModuleLabel(module)} could not be loaded.`, { cause: error })
 }
 
 function toTransform(ref: TransformRef, loaded: LoadedModule | Problem, timeoutMs: number): Transform {
@@ -69,8 +69,7 @@ function toTransform(ref: TransformRef, loaded: LoadedModule | Problem, timeoutM
       run: (input) => callTransform({ label, call, locate, timeoutMs }, input),
     }
   } catch (error) {
-    if (error instanceof Problem) return toStandIn(ref.module, error)
-    throw error
+    return toStandIn(ref.module, toLoadProblem(ref.module, error))
   }
 }
 

@@ -19,7 +19,7 @@ export type ExternalText = {
 const defaultMaxChars = 400_000
 const maxLineChars = 500
 
-// The words hold something other than letters and joiners, so that they break whatever stands around them
+// Their letters and brackets break whatever the text before them and behind them could have made together
 const markerRemoved = '[[MARKER_REMOVED]]'
 const tokenRemoved = '[[TOKEN_REMOVED]]'
 

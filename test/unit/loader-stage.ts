@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { Transform, TransformInput, TransformOutcome } from '../../src/model/transform.ts'
 import type { JsonValue } from '../../src/model/json.ts'
-import { loadTransforms, toTransformKey } from '../../src/loader/transforms.ts'
+import { toTransformKey } from '../../src/model/transform.ts'
+import { loadTransforms } from '../../src/loader/transforms.ts'
 import { onTestFinished } from 'vitest'
 
 /** A config directory with an empty `hooks/transforms`, gone when the test ends. Real paths. */

@@ -1,0 +1,134 @@
+// A row of the table of schemes. To add a sender: one row in a schemes-*.ts, one vector in the tests.
+import type { DigestEncoding, HmacAlgorithm, SecretEncoding, TimestampUnit } from '../../model/verify.ts'
+import type { HandshakeName } from './handshakes.ts'
+
+/** How signatures stand in a header: one behind a prefix, or a list of named entries of which any may match. */
+export type Syntax =
+  | { readonly prefix: string }
+  | {
+      readonly separator: ',' | ';' | ' '
+      /** Between the name of an entry and its value. */
+      readonly joint: '=' | ','
+      /** The entries that count. Others, weaker or newer, are stepped over. */
+      readonly field: string
+    }
+
+/** Where the time of signing stands. `field`: an entry of the signature's list; `body`: read after the bytes are proven. */
+export type TimestampPlace =
+  | { readonly in: 'header'; readonly name: string; readonly unit: TimestampUnit }
+  | { readonly in: 'field'; readonly name: string; readonly unit: TimestampUnit }
+  | { readonly in: 'body'; readonly path: string; readonly unit: TimestampUnit }
+
+type Common = {
+  readonly id: string
+  /** The sender in `senders.ts`, which knows event types and delivery ids; undefined: nobody in particular. */
+  readonly source: string | undefined
+  readonly handshakes?: readonly HandshakeName[]
+  readonly accepts?: { readonly text?: true; readonly empty?: true }
+  /** Headers with a secret that come beside the proof. */
+  readonly secretHeaders?: readonly string[]
+  /** The sender hands the secret over in its first request: it need not be in the config. */
+  readonly handsOver?: true
+  readonly docs: string
+  /** `medium`: the documentation was contradictory or could not be held against a vector. */
+  readonly confidence: 'verified' | 'medium'
+}
+
+/** Absent: SHA-256, hex, the whole header, the raw body alone, a UTF-8 secret, no time. */
+export type HmacScheme = Common & {
+  readonly kind: 'hmac'
+  readonly header: string
+  /** More headers with signatures, any of which may match, as a sender that rotates its keys sends them. */
+  readonly moreHeaders?: RegExp
+  readonly algorithm?: HmacAlgorithm
+  readonly encoding?: DigestEncoding
+  readonly syntax?: Syntax
+  /** See signed.ts for the placeholders. */
+  readonly template?: string
+  /** The header behind {id}. */
+  readonly idHeader?: string
+  readonly timestamp?: TimestampPlace
+  readonly toleranceSeconds?: number
+  readonly secretEncoding?: SecretEncoding
+  readonly secretPrefix?: string
+  /** Other names of its headers, which count only when `header` is not there. */
+  readonly alias?: { readonly header: string; readonly idHeader: string; readonly timestamp: string }
+  /** The operator may name `header`, and a timestamp, which makes this the template. */
+  readonly timedTemplate?: string
+  /** The URL is tried with and without the port of its protocol. */
+  readonly portVariants?: true
+}
+
+export type TokenScheme = Common & {
+  readonly kind: 'token'
+  /** Undefined: the operator names it. In `authorization`, the word Bearer before the token is optional. */
+  readonly header: string | undefined
+}
+
+export type BasicScheme = Common & { readonly kind: 'basic' }
+
+export type AsymmetricScheme = Common & {
+  readonly kind: 'ed25519' | 'ecdsa'
+  readonly header: string
+  readonly encoding: 'hex' | 'base64'
+  readonly syntax?: Syntax
+  readonly keyForm: 'raw-hex' | 'raw-base64' | 'spki-base64'
+  readonly keyPrefix?: string
+  readonly template: string
+  readonly idHeader?: string
+  readonly timestamp: TimestampPlace
+  readonly toleranceSeconds?: number
+}
+
+export type X509Scheme = Common & { readonly kind: 'x509'; readonly header: string; readonly toleranceSeconds?: number }
+
+export type JwtScheme = Common & {
+  readonly kind: 'jwt'
+  readonly header: string
+  /** Whether the token stands behind the word Bearer. */
+  readonly bearer: boolean
+  readonly algorithm: 'RS256' | 'ES256' | 'HS256'
+  readonly issuers?: readonly string[]
+  readonly jwksUrl?: string
+  /** The claim with the SHA-256 of the body, hex. */
+  readonly bodyHashClaim?: string
+  /** Age of `iat` at the most. */
+  readonly maxAgeSeconds?: number
+  readonly requires?: readonly ('exp' | 'iat')[]
+  /** The mapping must name an audience (or `publicUrl`) and the e-mail of the service account. */
+  readonly forAccount?: true
+}
+
+export type BodyHmacScheme = Common & {
+  readonly kind: 'body-hmac'
+  readonly form: 'mailgun' | 'adyen'
+  readonly toleranceSeconds?: number
+}
+
+export type ConcatHashScheme = Common & {
+  readonly kind: 'concat-hash'
+  readonly header: string
+  readonly versionHeader: string
+  readonly version: string
+  /** The secret comes first: {secret} is left out here. */
+  readonly template: string
+}
+
+/** The sender repeats a value that only the operator and it know, in the body. */
+export type ClientStateScheme = Common & {
+  readonly kind: 'client-state'
+  /** Top-level array each item of which carries the field; undefined: the payload itself does. */
+  readonly list: string | undefined
+  readonly field: string
+}
+
+export type Scheme =
+  | HmacScheme
+  | TokenScheme
+  | BasicScheme
+  | AsymmetricScheme
+  | X509Scheme
+  | JwtScheme
+  | BodyHmacScheme
+  | ConcatHashScheme
+  | ClientStateScheme

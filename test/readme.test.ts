@@ -1,0 +1,41 @@
+// What the README says is true: its tables are the code's, and its links lead somewhere.
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { marker, toReadmeTables } from './readme.ts'
+
+const root = resolve(import.meta.dirname, '..')
+const file = join(root, 'README.md')
+const update = process.env['UPDATE_README'] === '1'
+
+describe('the README', () => {
+  test.each(Object.entries(toReadmeTables()))(
+    'its table of %s is what the code says (UPDATE_README=1 writes it)',
+    (name, table) => {
+      const text = readFileSync(file, 'utf8')
+      if (update)
+        writeFileSync(
+          file,
+          text.replace(marker(name), (_, start: string, __, end: string) => `${start}${table}${end}`),
+        )
+      expect(marker(name).exec(readFileSync(file, 'utf8'))?.[2]).toBe(table)
+    },
+  )
+
+  test('every link inside the project leads to a file', () => {
+    for (const page of ['README.md', 'src/README.md', 'transforms/README.md', 'presets/gmail/README.md']) {
+      const text = readFileSync(join(root, page), 'utf8')
+      for (const [, target = ''] of text.matchAll(/\]\((?!https?:|#)([^)#]+)/g)) {
+        expect([page, target, existsSync(resolve(root, page, '..', target))]).toEqual([page, target, true])
+      }
+    }
+  })
+
+  test('every link to a heading has its heading', () => {
+    const text = readFileSync(file, 'utf8')
+    const headings = [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
+      heading.toLowerCase().replaceAll(' ', '-'),
+    )
+    for (const [, anchor] of text.matchAll(/\]\(#([^)]+)\)/g)) expect(headings).toContain(anchor)
+  })
+})

@@ -1,0 +1,63 @@
+// The README's tables, made from the code that they describe.
+import { z } from 'zod'
+import { Config } from '../src/model/config.ts'
+import { Mapping } from '../src/model/mapping.ts'
+import { exitCodes, problems } from '../src/model/problem.ts'
+
+type Schema = {
+  type?: string
+  properties?: Record<string, Schema>
+  items?: Schema
+  anyOf?: Schema[]
+  enum?: unknown[]
+  description?: string
+  default?: unknown
+}
+
+/** A table for each part of the README that is generated, under the name of its markers. */
+export function toReadmeTables(): Record<string, string> {
+  return {
+    'config keys': toKeyTable(toSchema(Config), (path) => path !== '$schema'),
+    'mapping keys': toKeyTable(toSchema(Mapping), () => true),
+    problems: toProblemTable(),
+  }
+}
+
+export const marker = (name: string) => new RegExp(`(<!-- ${name}: [^>]* -->\n)([^]*?)(<!-- end of ${name} -->)`)
+
+function toSchema(type: z.ZodType): Schema {
+  // the library types its output more widely than the few keywords that are read here
+  return z.toJSONSchema(type, { io: 'input', target: 'draft-7' }) as Schema
+}
+
+function toKeyTable(schema: Schema, isShown: (path: string) => boolean): string {
+  const rows = toRows(schema, '').filter(([path = '']) => isShown(path))
+  return toTable(['key', 'default', 'meaning'], rows)
+}
+
+function toRows(schema: Schema, prefix: string): string[][] {
+  return Object.entries(schema.properties ?? {}).flatMap(([key, value]) => {
+    const path = `${prefix}${key}`
+    if (value.properties !== undefined) return toRows(value, `${path}.`)
+    const fallback = value.default === undefined ? '' : `\`${JSON.stringify(value.default)}\``
+    const row = [`\`${path}\``, fallback, value.description ?? '']
+    // mappings have a table of their own
+    const inner = path === 'hooks.mappings' ? undefined : value.items?.properties && value.items
+    return [row, ...(inner === undefined ? [] : toRows(inner, `${path}[].`))]
+  })
+}
+
+function toProblemTable(): string {
+  const rows = Object.entries(problems).map(([code, { status, kind, title }]) => [
+    `\`${code}\``,
+    String(status),
+    `${kind} (${exitCodes[kind]})`,
+    title,
+  ])
+  return toTable(['code', 'status', 'kind (exit code)', 'when'], rows)
+}
+
+function toTable(head: string[], rows: string[][]): string {
+  const line = (cells: string[]) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`
+  return `${[line(head), `|${head.map(() => '---|').join('')}`, ...rows.map(line)].join('\n')}\n`
+}

@@ -1,0 +1,65 @@
+/** A GitHub pull request that wants eyes becomes a message to the agent; drafts and every other action are skipped. */
+import { defineTransform } from 'hookloom'
+
+/** What is read of a `pull_request` event: https://docs.github.com/webhooks/webhook-events-and-payloads#pull_request */
+type PullRequestEvent = {
+  action?: string
+  number?: number
+  pull_request?: {
+    title: string
+    html_url: string
+    body: string | null
+    draft?: boolean
+    /** Null when the account is gone. */
+    user: { login: string } | null
+    head: { ref: string; label?: string | null }
+    base: { ref: string }
+    changed_files?: number
+    additions?: number
+    deletions?: number
+  }
+  repository?: { full_name: string }
+}
+
+const happened: Record<string, string> = {
+  opened: 'was opened',
+  reopened: 'was opened again',
+  ready_for_review: 'is ready for review',
+  synchronize: 'has new commits',
+}
+const excerptLength = 1500
+
+export default defineTransform<PullRequestEvent>(({ payload }, { log }) => {
+  const { action = '', number, pull_request: pull, repository } = payload
+  const what = Object.hasOwn(happened, action) ? happened[action] : undefined
+  if (pull === undefined || repository === undefined || number === undefined || what === undefined || pull.draft) {
+    log(`skipped: ${pull?.draft ? 'a draft' : action || 'no pull request event'}`)
+    return null
+  }
+
+  const name = `${repository.full_name}#${number}`
+  const files = pull.changed_files
+  const size =
+    files === undefined
+      ? ''
+      : ` · ${files} ${files === 1 ? 'file' : 'files'}, +${pull.additions ?? 0} −${pull.deletions ?? 0}`
+  return {
+    kind: 'agent',
+    name: `Pull request ${name}`,
+    // one session a pull request: its runs wait for one another
+    sessionKey: `hook:pr:${name}`,
+    message: [
+      `Pull request ${name} ${what}: ${pull.title}`,
+      `by ${pull.user?.login ?? 'ghost'} · ${pull.head.label ?? pull.head.ref} → ${pull.base.ref}${size}`,
+      pull.html_url,
+      '',
+      toExcerpt(pull.body ?? ''),
+    ].join('\n'),
+  }
+})
+
+function toExcerpt(body: string): string {
+  const text = body.replaceAll('\r\n', '\n').trim()
+  if (text === '') return 'It has no description.'
+  return text.length > excerptLength ? `${text.slice(0, excerptLength).trimEnd()} […]` : text
+}
