@@ -1,7 +1,8 @@
 // One call of a transform: whatever it does short of not giving the thread back, the outcome is a value.
 import type { JsonValue } from '../model/json.ts'
+import { parseBody } from '../model/parse-body.ts'
 import { Problem, toProblem, toProblemRecord } from '../model/problem.ts'
-import type { TransformInput, TransformOutcome } from '../model/transform.ts'
+import type { TransformCall, TransformOutcome } from '../model/transform.ts'
 import type { UncheckedFunction } from './evaluate.ts'
 import type { Locate } from './locate.ts'
 import { NotPlain, toPlainData } from './plain.ts'
@@ -19,13 +20,25 @@ export type Call = {
   readonly timeoutMs: number
 }
 
-/** Calls the function with a copy of the input; what it does to the copy stays in the copy. Never rejects. */
-export async function callTransform(transform: Call, input: TransformInput): Promise<TransformOutcome> {
+/** Calls the function with a payload parsed for it alone. Never rejects. */
+export async function callTransform(
+  transform: Call,
+  { head, body, contentType }: TransformCall,
+): Promise<TransformOutcome> {
+  let payload: JsonValue
+  try {
+    payload = parseBody(body, contentType, { forms: true })
+  } catch (error) {
+    return { kind: 'refused', problem: toProblemRecord(toProblem(error)), log: [] }
+  }
   const lines: string[] = []
   const log = (message: unknown) => {
     if (lines.length < logLines) lines.push(toLine(message))
   }
-  const ended = await withinTime(() => transform.call(structuredClone(input), { log }), transform.timeoutMs)
+  const ended = await withinTime(
+    () => transform.call({ ...structuredClone(head), payload }, { log }),
+    transform.timeoutMs,
+  )
   try {
     return { kind: 'returned', value: toResult(transform, ended), log: [...lines] }
   } catch (error) {

@@ -52,10 +52,21 @@ export type TransformFunction<Payload = JsonValue> = (
   context: TransformContext,
 ) => TransformResult | Promise<TransformResult>
 
-/** What running a transform came to. `returned` is unchecked: merge holds it against the schema. */
+/** A delivery on its way to the code: the body goes as bytes and is parsed where the code runs. */
+export type TransformCall = {
+  readonly head: Omit<TransformInput, 'payload'>
+  /** Never changed, never detached: a delivery that parks still needs it. */
+  readonly body: Uint8Array
+  readonly contentType: string | undefined
+}
+
+/**
+ * What running a transform came to. `returned` is unchecked: merge holds it against the schema. `refused` is the sender's
+ * fault: a body that does not parse, or a payload that the transform's own schema does not take.
+ */
 export type TransformOutcome =
   | { kind: 'returned'; value: unknown; log: readonly string[] }
-  | { kind: 'refused'; detail: string; log: readonly string[] }
+  | { kind: 'refused'; problem: ProblemRecord; log: readonly string[] }
   | { kind: 'failed'; problem: ProblemRecord; log: readonly string[] }
 
 /** A loaded transform of one generation, or the stand-in of one that does not load: that one fails every delivery. */
@@ -64,7 +75,8 @@ export type Transform = {
   /** Hash of the code that runs; undefined when none could be loaded. */
   readonly hash: string | undefined
   readonly problem: ProblemRecord | undefined
-  run(input: TransformInput): Promise<TransformOutcome>
+  /** Never rejects. */
+  run(call: TransformCall): Promise<TransformOutcome>
 }
 
 /** Two mappings with the same key share one loaded transform. */

@@ -4,7 +4,7 @@ import type { Delivery, TraceEntry } from '../model/delivery.ts'
 import { toFirstIssue } from '../model/issue.ts'
 import { isJsonObject, type JsonObject, toKindOf } from '../model/json.ts'
 import { Problem } from '../model/problem.ts'
-import type { Transform, TransformInput } from '../model/transform.ts'
+import type { Transform, TransformCall } from '../model/transform.ts'
 import type { CompiledMapping } from './compile.ts'
 import type { Decision } from './decision.ts'
 import type { Generation } from './generation.ts'
@@ -89,15 +89,16 @@ async function decideMapped(
     return { kind: 'skip', why, ...reasons }
   } catch (error) {
     if (!(error instanceof Problem)) throw error
-    // once code ran, what does not fit is the operator's to mend; a payload that code refused is the sender's
-    if (transform === undefined || error.code === 'too-many-items' || error instanceof Refusal) {
+    // once code ran, what does not fit is the operator's to mend; a body or a payload that was refused is the sender's
+    const isSenders = error instanceof Refusal || error.code === 'body-invalid' || error.code === 'too-many-items'
+    if (transform === undefined || isSenders) {
       return { kind: 'refuse', problem: error, ...reasons }
     }
     return { kind: 'park', problem: toOperatorProblem(error, transform), waitsFor: transform.module, ...reasons }
   }
 }
 
-/** A transform's own schema did not fit the payload. */
+/** The sender's fault, found where the code runs: a body that does not parse, a payload that the code's schema does not take. */
 class Refusal extends Problem {}
 
 /** The delivery once, or once for each item of its `forEach` array with that array holding the item alone. */
@@ -112,7 +113,7 @@ function toItems(delivery: Delivery, forEach: string | undefined): Delivery[] {
   }
   return items.map((item): Delivery => {
     const alone: JsonObject = { ...payload, [forEach]: [item] }
-    return { ...delivery, payload: alone }
+    return { ...delivery, payload: alone, rawBody: Buffer.from(JSON.stringify(alone)) }
   })
 }
 
@@ -120,13 +121,13 @@ async function toDrafts(compiled: CompiledMapping, delivery: Delivery, log: stri
   const draft = renderDraft(compiled, toScope(delivery))
   const { transform } = compiled
   if (transform === undefined) return [draft]
-  const outcome = await transform.run(toTransformInput(delivery))
+  const outcome = await transform.run(toTransformCall(delivery, compiled.mapping.forEach !== undefined))
   log.push(...outcome.log)
-  if (outcome.kind === 'failed') {
+  if (outcome.kind !== 'returned') {
     const { code, detail, frame } = outcome.problem
-    throw new Problem(code, detail, frame === undefined ? {} : { frame })
+    const Kind = outcome.kind === 'refused' ? Refusal : Problem
+    throw new Kind(code, detail, frame === undefined ? {} : { frame })
   }
-  if (outcome.kind === 'refused') throw new Refusal('payload-invalid', outcome.detail)
   if (outcome.value === null) return []
   const results = Array.isArray(outcome.value) ? outcome.value : [outcome.value]
   return results.map((result: unknown) => mergeResult(draft, result, transform.module))
@@ -159,14 +160,34 @@ function toOperatorProblem(problem: Problem, transform: Transform): Problem {
   )
 }
 
+/** Lazy where the delivery is: a template that reads no field costs no parse. */
 function toScope(delivery: Delivery): TemplateScope {
-  const { payload, headers, query, path, source, event } = delivery
-  return { payload, headers, query, path, source, event, now: () => new Date(delivery.receivedAt).toISOString() }
+  const { headers, query, path } = delivery
+  return {
+    get payload() {
+      return delivery.payload
+    },
+    headers,
+    query,
+    path,
+    get source() {
+      return delivery.source
+    },
+    get event() {
+      return delivery.event
+    },
+    now: () => new Date(delivery.receivedAt).toISOString(),
+  }
 }
 
-function toTransformInput(delivery: Delivery): TransformInput {
-  const { payload, headers, query, url, path, method, source, event, receivedAt, id } = delivery
-  return { payload, headers, query, url, path, method, source, event, receivedAt, deliveryId: id }
+/** `isItem`: the body was made here, as JSON, whatever the sender's content type says. */
+function toTransformCall(delivery: Delivery, isItem: boolean): TransformCall {
+  const { headers, query, url, path, method, source, event, receivedAt, id, rawBody } = delivery
+  return {
+    head: { headers, query, url, path, method, source, event, receivedAt, deliveryId: id },
+    body: rawBody,
+    contentType: isItem ? undefined : headers['content-type'],
+  }
 }
 
 function toOrigin(delivery: Delivery): Origin {

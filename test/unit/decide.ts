@@ -22,7 +22,10 @@ export function toGeneration(
       module,
       hash: `hash of ${module}`,
       problem: undefined,
-      run: async (input) => ({ kind: 'returned', value: await run(input), log: [] }),
+      run: async ({ head, body }) => {
+        const payload: JsonValue = JSON.parse(Buffer.from(body).toString())
+        return { kind: 'returned', value: await run({ ...head, payload }), log: [] }
+      },
     })
   }
   return createGeneration({ config, mappings: named, transforms })

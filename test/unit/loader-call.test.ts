@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { TransformInput } from '../../src/model/transform.ts'
-import { createConfigDir, load, runModule, toInput, writeFiles } from './loader-stage.ts'
+import { createConfigDir, load, runModule, toCall, writeFiles } from './loader-stage.ts'
 
 const adviceOnNothing = "return {} to keep the mapping's action, null to skip"
 
@@ -8,10 +7,14 @@ describe('what a transform is given', () => {
   test('is the delivery, and a log', async () => {
     const text = `export default (input, { log }) => { log('seen'); return { ...input, keys: Object.keys(input).sort() } }`
     const { kind, ...rest } = await runModule(text, { payload: { a: [1, { b: null }] } })
-    const { source: _source, event: _event, ...input } = toInput({ a: [1, { b: null }] })
+    const { source: _source, event: _event, ...head } = toCall({}).head
     expect({ kind, ...rest }).toEqual({
       kind: 'returned',
-      value: { ...input, keys: Object.keys(toInput({})).toSorted() },
+      value: {
+        ...head,
+        payload: { a: [1, { b: null }] },
+        keys: Object.keys({ ...toCall({}).head, payload: {} }).toSorted(),
+      },
       log: ['seen'],
     })
   })
@@ -25,7 +28,7 @@ describe('what a transform is given', () => {
     const { root } = await createConfigDir()
     await writeFiles(root, { 'x.js': text })
     const transform = await load(root, 'x.js')
-    const input: TransformInput = toInput({ n: 1, list: [] })
+    const input = toCall({ n: 1, list: [] })
     const frozen = structuredClone(input)
     const first = await transform.run(input)
     expect(await transform.run(input)).toEqual(first)

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { loadTransforms } from '../../src/loader/transforms.ts'
-import { createConfigDir, load, toInput, writeFiles } from './loader-stage.ts'
+import { createConfigDir, load, toCall, writeFiles } from './loader-stage.ts'
 
 /** Writes the files, loads the first one and gives what it returns for `{ n: 1 }`. */
 async function valueOf(files: Record<string, string | Uint8Array>, name?: string): Promise<unknown> {
@@ -8,7 +8,7 @@ async function valueOf(files: Record<string, string | Uint8Array>, name?: string
   await writeFiles(root, files)
   const transform = await load(root, Object.keys(files)[0] ?? '', name)
   if (transform.problem !== undefined) return transform.problem
-  const outcome = await transform.run(toInput({ n: 1 }))
+  const outcome = await transform.run(toCall({ n: 1 }))
   return outcome.kind === 'returned' ? outcome.value : outcome
 }
 
@@ -188,7 +188,7 @@ describe('which export is called', () => {
     const loaded = await loadTransforms({ root, refs, timeoutMs: 5000 })
     expect([...loaded.keys()]).toEqual(['x.ts#a', 'x.ts#b'])
     const values: unknown[] = []
-    for (const transform of loaded.values()) values.push(await transform.run(toInput({})))
+    for (const transform of loaded.values()) values.push(await transform.run(toCall({})))
     expect(values).toMatchObject([{ value: 1 }, { value: 2 }])
   })
 })
@@ -246,7 +246,7 @@ describe('a module that throws while it loads', () => {
     await writeFiles(root, { 'bad.ts': `throw 'no'`, 'good.ts': `export default () => 'fine'` })
     const refs = [{ module: 'bad.ts' }, { module: 'good.ts' }, { module: 'gone.ts' }]
     const loaded = await loadTransforms({ root, refs, timeoutMs: 5000 })
-    const runs = await Promise.all([...loaded.values()].map((transform) => transform.run(toInput({}))))
+    const runs = await Promise.all([...loaded.values()].map((transform) => transform.run(toCall({}))))
     expect(runs).toMatchObject([
       { kind: 'failed', problem: { code: 'transform-load-failed' } },
       { kind: 'returned', value: 'fine' },

@@ -6,7 +6,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { readInside } from '../../src/loader/read.ts'
 import { resolveModule, resolveTransformsRoot } from '../../src/loader/root.ts'
 import { loadTransforms } from '../../src/loader/transforms.ts'
-import { createConfigDir, load, toInput, writeFiles } from './loader-stage.ts'
+import { createConfigDir, load, toCall, writeFiles } from './loader-stage.ts'
 
 const outsider = `globalThis.leaked = true\nexport default () => 'leaked'`
 
@@ -145,7 +145,7 @@ describe('a module path', () => {
     await symlink(join(configDir, 'outside.ts'), join(root, 'out.ts'))
     await symlink('../transforms-evil', join(root, 'evil'))
     await symlink('nowhere.ts', join(root, 'dangling.ts'))
-    expect(await (await load(root, 'in.ts')).run(toInput({}))).toMatchObject({ value: 'inside' })
+    expect(await (await load(root, 'in.ts')).run(toCall({}))).toMatchObject({ value: 'inside' })
     for (const module of ['out.ts', 'evil/x.ts']) {
       await expect(load(root, module)).rejects.toMatchObject({ code: 'config-invalid' })
     }
@@ -158,7 +158,7 @@ describe('a module path', () => {
     const { configDir, root } = await createConfigDir()
     await writeFiles(configDir, { 'outside.ts': `export default () => 'linked'` })
     await link(join(configDir, 'outside.ts'), join(root, 'x.ts'))
-    expect(await (await load(root, 'x.ts')).run(toInput({}))).toMatchObject({ value: 'linked' })
+    expect(await (await load(root, 'x.ts')).run(toCall({}))).toMatchObject({ value: 'linked' })
   })
 })
 

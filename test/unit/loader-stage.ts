@@ -2,7 +2,7 @@
 import { mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import type { Transform, TransformInput, TransformOutcome } from '../../src/model/transform.ts'
+import type { Transform, TransformCall, TransformOutcome } from '../../src/model/transform.ts'
 import type { JsonValue } from '../../src/model/json.ts'
 import { toTransformKey } from '../../src/model/transform.ts'
 import { loadTransforms } from '../../src/loader/transforms.ts'
@@ -32,18 +32,21 @@ export async function load(root: string, module: string, name?: string, timeoutM
   return transform
 }
 
-export function toInput(payload: JsonValue): TransformInput {
+export function toCall(payload: JsonValue): TransformCall {
   return {
-    payload,
-    headers: { 'content-type': 'application/json' },
-    query: {},
-    url: '/hooks/test',
-    path: 'test',
-    method: 'POST',
-    source: undefined,
-    event: undefined,
-    receivedAt: 1_700_000_000_000,
-    deliveryId: 'd-1',
+    head: {
+      headers: { 'content-type': 'application/json' },
+      query: {},
+      url: '/hooks/test',
+      path: 'test',
+      method: 'POST',
+      source: undefined,
+      event: undefined,
+      receivedAt: 1_700_000_000_000,
+      deliveryId: 'd-1',
+    },
+    body: new TextEncoder().encode(JSON.stringify(payload)),
+    contentType: 'application/json',
   }
 }
 
@@ -56,5 +59,5 @@ export async function runModule(
   await writeFiles(root, { 'x.ts': text })
   const transform = await load(root, 'x.ts', undefined, timeoutMs)
   if (transform.problem !== undefined) throw new Error(`${transform.problem.detail}\n${transform.problem.frame}`)
-  return transform.run(toInput(payload))
+  return transform.run(toCall(payload))
 }

@@ -3,8 +3,9 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { AgentResult } from '../../src/model/transform.ts'
-import type { TransformInput } from '../../src/model/transform.ts'
-import { load, toInput } from './loader-stage.ts'
+import type { JsonValue } from '../../src/model/json.ts'
+import type { TransformCall } from '../../src/model/transform.ts'
+import { load, toCall } from './loader-stage.ts'
 
 const root = new URL('../../transforms', import.meta.url).pathname
 const Json = z.json()
@@ -17,7 +18,12 @@ function readJson<T>(schema: z.ZodType<T>, ...path: string[]): T {
   return schema.parse(JSON.parse(readFileSync(join(...path), 'utf8')))
 }
 
-async function run(input: TransformInput): Promise<unknown> {
+function withHead(payload: JsonValue, head: Partial<TransformCall['head']>): TransformCall {
+  const call = toCall(payload)
+  return { ...call, head: { ...call.head, ...head } }
+}
+
+async function run(input: TransformCall): Promise<unknown> {
   const outcome = await (await load(root, 'github-pull-request.ts')).run(input)
   return outcome.kind === 'returned' ? outcome.value : outcome
 }
@@ -26,7 +32,7 @@ describe('the transform of GitHub pull requests', () => {
   const folder = join(root, 'github-pull-request.fixtures')
   test.each(readdirSync(folder))('does to the request of %s what the fixture says', async (name) => {
     const { request, expect: expected } = readJson(Fixture, folder, name)
-    const value = await run({ ...toInput(request.payload), path: request.path, headers: request.headers })
+    const value = await run(withHead(request.payload, { path: request.path, headers: request.headers }))
     expect(value === null ? 'skip' : 'accept').toBe(expected.decision)
     expect(value === null ? [] : [value]).toEqual(expected.actions)
   })
@@ -45,7 +51,7 @@ describe('the transform of GitHub pull requests', () => {
     { zen: 'Keep it.', hook_id: 1 },
   ]
   test.each(others)('skips %j, which is no pull request', async (payload) => {
-    expect(await run(toInput(payload))).toBeNull()
+    expect(await run(toCall(payload))).toBeNull()
   })
 
   test('names an author whose account is gone', async () => {
@@ -58,7 +64,7 @@ describe('the transform of GitHub pull requests', () => {
       base: { ref: 'main' },
     }
     const payload = { action: 'opened', number: 1, pull_request: pull, repository: { full_name: 'a/b' } }
-    expect(await run(toInput(payload))).toEqual({
+    expect(await run(toCall(payload))).toEqual({
       kind: 'agent',
       name: 'Pull request a/b#1',
       sessionKey: 'hook:pr:a/b#1',
@@ -76,13 +82,13 @@ describe.skipIf(corpus === undefined)('real pull request events', () => {
 
   test.each(names)('%s gives an action without holes, or is skipped', async (name) => {
     const { headers, body } = readJson(Recorded, folder, name)
-    const value = await run({ ...toInput(body), headers })
+    const value = await run(withHead(body, { headers }))
     if (value === null) return
     expect(AgentResult.parse(value).message).not.toMatch(/undefined|\[object|NaN/)
   })
 
   test('are there, and at least one becomes an action', async () => {
-    const values = await Promise.all(names.map((name) => run(toInput(readJson(Recorded, folder, name).body))))
+    const values = await Promise.all(names.map((name) => run(toCall(readJson(Recorded, folder, name).body))))
     expect(values.filter((value) => value !== null).length).toBeGreaterThan(0)
   })
 })

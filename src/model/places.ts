@@ -1,0 +1,12 @@
+// Where things stand in a config directory.
+import { join, resolve } from 'node:path'
+import type { Config } from './config.ts'
+
+/** Where a running gateway says how it is reached: read by commands, removed at the stop. */
+export function toGatewayFile(dir: string): string {
+  return join(dir, 'state', 'gateway.json')
+}
+
+export function toStoreFile(dir: string, config: Config): string {
+  return resolve(dir, config.store.file)
+}
