@@ -45,6 +45,12 @@ export function renderNewConfig({ schema }: { schema?: string } = {}): string {
     // POST /hooks/<path>. The first mapping whose every condition holds takes the delivery.
     "mappings": [
       {
+        "id": "deploy",
+        "match": { "path": "deploy" },
+        "name": "Deploy",
+        "messageTemplate": "{{service}} {{version}} went to {{target | default: \\"production\\"}}",
+      },
+      {
         "id": "github",
         "match": { "path": "github" },
         "name": "GitHub",

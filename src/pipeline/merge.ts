@@ -31,7 +31,15 @@ export function renderDraft(compiled: CompiledMapping, scope: TemplateScope): Dr
       // a name that renders blank is no name; a key that renders blank is refused by the schema
       name: compiled.name?.render(scope).trim() || undefined,
       sessionKey: compiled.sessionKey?.render(scope),
-      ...{ agentId, wakeMode, deliver, channel, to, model, thinking, timeoutSeconds, allowUnsafeExternalContent },
+      agentId,
+      wakeMode,
+      deliver,
+      channel,
+      to,
+      model,
+      thinking,
+      timeoutSeconds,
+      allowUnsafeExternalContent,
     },
     keyOrigin,
   }

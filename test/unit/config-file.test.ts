@@ -36,7 +36,10 @@ describe('a new configuration', () => {
       allowRequestSessionKey: false,
       allowedSessionKeyPrefixes: ['hook:'],
       presets: [],
-      mappings: [{ match: { path: 'github' }, transform: { module: 'github-pull-request.ts' } }],
+      mappings: [
+        { match: { path: 'deploy' }, messageTemplate: expect.stringContaining('{{service}}') },
+        { match: { path: 'github' }, transform: { module: 'github-pull-request.ts' } },
+      ],
     })
     expect(config.gateway.token).toBe(tokens.gatewayToken)
     expect(config.server.host).toBe('127.0.0.1')

@@ -1,0 +1,88 @@
+// The README's first screen, as a newcomer runs it: its configuration, its curl line, its answer, its transform.
+import { execFileSync } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { parse } from 'jsonc-parser'
+import { describe, expect, test } from 'vitest'
+import { renderNewConfig } from '../../src/loader/config-file.ts'
+import { mainFile, makeFolder, startGateway, toChildEnv } from './gateway.ts'
+
+const text = readFileSync(resolve(import.meta.dirname, '../../README.md'), 'utf8')
+
+function blocks(language: string): string[] {
+  return [...text.matchAll(new RegExp(`\`\`\`${language}\n([^]*?)\`\`\``, 'g'))].map(([, block = '']) => block)
+}
+
+function block(language: string, mark: string): string {
+  const found = blocks(language).find((candidate) => candidate.includes(mark))
+  if (found === undefined) throw new Error(`the README has no ${language} block with ${mark}`)
+  return found
+}
+
+/** Ids are new each time; everything else stands as printed. */
+function toShape(json: string): unknown {
+  return JSON.parse(json.replaceAll(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, 'ID'))
+}
+
+describe('the README’s first screen', () => {
+  test('its two commands and its curl lines answer as printed', async () => {
+    const home = makeFolder()
+    const dir = join(home, '.hookloom')
+    const env = { ...toChildEnv(), HOME: home }
+    execFileSync(process.execPath, [mainFile, 'init'], { env, stdio: 'ignore' })
+    // the ports of the README may be taken where the tests run
+    const file = join(dir, 'hookloom.jsonc')
+    const anyPort = readFileSync(file, 'utf8').replace('"port": 8790,', '"port": 0, "adminPort": 0,')
+    writeFileSync(file, anyPort)
+    const gateway = await startGateway({ dir, command: 'dev' })
+    const lines = block('sh', 'curl').replace('http://127.0.0.1:8790/hooks', gateway.url)
+    const answer = execFileSync('sh', ['-c', lines], { env, encoding: 'utf8' })
+    expect(toShape(answer)).toEqual(toShape(block('json', 'deliveryId')))
+    await gateway.printed(/billing 1\.4\.2 went to production/)
+    expect(await gateway.stop()).toBe(0)
+  })
+
+  test('the mapping that it shows is the one that init writes', async () => {
+    const shown: { hooks: { mappings: object[] } } = parse(block('jsonc', '"path": "deploy"'))
+    const written: { hooks: { mappings: object[] } } = parse(renderNewConfig())
+    expect(written.hooks.mappings[0]).toMatchObject(shown.hooks.mappings[0] ?? {})
+    expect(written.hooks).toMatchObject({ ...shown.hooks, mappings: written.hooks.mappings })
+  })
+
+  test('its mapping and its transform run as they are printed', async () => {
+    const mapping = parse(block('jsonc', '"id": "review"'))
+    const gateway = await startGateway({
+      config: {
+        hooks: {
+          mappings: [
+            { ...mapping, match: { path: 'by-template' } },
+            { match: { path: 'pr' }, transform: { module: 'pr.ts' } },
+          ],
+        },
+      },
+      files: { 'hooks/transforms/pr.ts': block('ts', 'defineTransform') },
+    })
+    const payload = (draft: boolean) =>
+      JSON.stringify({
+        action: 'opened',
+        sender: { login: 'ada' },
+        pull_request: { id: 7, title: 'T', html_url: 'https://x.example/7', draft },
+      })
+    const send = (hook: string, draft: boolean) =>
+      fetch(`${gateway.url}/${hook}`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${gateway.token}`, 'content-type': 'application/json' },
+        body: payload(draft),
+      })
+    expect(await (await send('by-template', false)).json()).toMatchObject({ ok: true, sessionKey: 'hook:pr:7' })
+    expect(await (await send('pr', false)).json()).toMatchObject({ ok: true, sessionKey: 'hook:pr:7' })
+    expect((await send('pr', true)).status).toBe(204)
+    await gateway.stop()
+  })
+
+  test('its two commands are the package’s', () => {
+    const { scripts } = JSON.parse(readFileSync(join(resolve(import.meta.dirname, '../..'), 'package.json'), 'utf8'))
+    expect(block('sh', 'npm start')).toBe('npm ci\nnpm start\n')
+    expect(scripts).toMatchObject({ start: 'node dist/main.js dev', prepare: 'npm run build' })
+  })
+})
