@@ -22,7 +22,7 @@ import { toDedupe, toDelivery } from './delivery.ts'
 import { createOnce } from './once.ts'
 import type { Refusals } from './refusals.ts'
 import type { Rerunner } from './rerun.ts'
-import { type LastingDecision, toPending, toSettlement } from './settlement.ts'
+import { hasWork, type LastingDecision, toPending, toSettlement } from './settlement.ts'
 
 export type Incoming = {
   readonly req: IncomingMessage
@@ -118,7 +118,7 @@ export function createReceiver(parts: ReceiverParts): Receive {
     const decision = await decide(generation, delivery, newId)
     const { settlement, answer } = conclude(decision, delivery, generation, trail)
     if (!(await store.settle(delivery.id, settlement))) return replay
-    if (settlement.jobs.length > 0) parts.accepted()
+    if (hasWork(settlement)) parts.accepted()
     return answer
   }
 
@@ -161,7 +161,7 @@ export function createReceiver(parts: ReceiverParts): Receive {
     }
     const appended = await store.append({ ...settlement, ...row })
     if (appended.kind === 'duplicate') return toReplay(appended.first)
-    if (settlement.jobs.length > 0) parts.accepted()
+    if (hasWork(settlement)) parts.accepted()
     return answer
   }
 

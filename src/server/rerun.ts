@@ -6,7 +6,7 @@ import type { Generation } from '../pipeline/generation.ts'
 import { decide } from '../pipeline/pipeline.ts'
 import type { Clock, OpenDelivery, Store } from '../store/store.ts'
 import { toDeliveryAgain } from './delivery.ts'
-import { type LastingDecision, toSettlement } from './settlement.ts'
+import { hasWork, type LastingDecision, toSettlement } from './settlement.ts'
 
 export type RerunnerParts = {
   readonly generation: () => Generation
@@ -52,7 +52,7 @@ export class Rerunner {
       const decision = toLasting(await deciding)
       const settlement = toSettlement(decision, delivery, { generation: generation.id, newId, now: clock() })
       if (!(await store.settle(delivery.id, settlement))) return 'settled already'
-      if (settlement.jobs.length > 0) accepted()
+      if (hasWork(settlement)) accepted()
       return settlement.state
     } catch (error) {
       log.error({ err: error, deliveryId: delivery.id }, 'a waiting delivery could not be settled; it goes on waiting')

@@ -1,12 +1,13 @@
 // Koa at the edge: one middleware a line, every failure in one place.
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import Router from '@koa/router'
 import Koa, { type Context } from 'koa'
 import type { Log } from '../model/log.ts'
 import { Problem, toProblem } from '../model/problem.ts'
 import { type Answer, toRefusalAnswer } from './answer.ts'
 import { dropRest } from './body.ts'
+import { createMalformedGuard } from './malformed.ts'
 import type { Receive } from './receive.ts'
 
 export type Listening = {
@@ -60,6 +61,9 @@ export function send(ctx: Context, answer: Answer): void {
   if (!ctx.req.complete) dropRest(ctx.req, ctx.res)
 }
 
+/** Time for the head of a request to arrive, in milliseconds. */
+const headMs = 10_000
+
 /** Requests whose sender waits for leave to send the body (`Expect: 100-continue`). */
 const waitingForLeave = new WeakSet<IncomingMessage>()
 
@@ -72,22 +76,28 @@ export async function listen(
   listener: RequestListener,
   options: { host: string; port: number; bodyTimeoutMs: number; log: Log },
 ): Promise<Listening> {
+  const guard = createMalformedGuard()
+  const onRequest = guard.watch(listener)
   const server = createServer(
     {
       // a head that dribbles in is cut off early; the body has its own limit in body.ts, this one only backs it up
-      headersTimeout: 10_000,
-      requestTimeout: options.bodyTimeoutMs + 5_000,
+      headersTimeout: headMs,
+      requestTimeout: headMs + options.bodyTimeoutMs + 5_000,
       connectionsCheckingInterval: 2_000,
       keepAliveTimeout: 5_000,
+      // malformed.ts asks for it, and answers as everything else does
+      requireHostHeader: false,
     },
-    listener,
+    onRequest,
   )
   server.maxConnections = 4_096
   server.on('checkContinue', (req, res) => {
     waitingForLeave.add(req)
-    listener(req, res)
+    onRequest(req, res)
   })
-  server.on('clientError', answerMalformed)
+  // another expectation may be ignored (RFC 9110, 10.1.1); Node's own answer would be a 417 without a body
+  server.on('checkExpectation', onRequest)
+  server.on('clientError', guard.answer)
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error) => reject(toListenProblem(error, options)))
     server.listen(options.port, options.host, resolve)
@@ -111,22 +121,6 @@ function toListenProblem(error: NodeJS.ErrnoException, { host, port }: { host: s
     {
       cause: error,
     },
-  )
-}
-
-/** What is not HTTP never reaches Koa; it is answered in the same shape. */
-function answerMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
-  const late = error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
-  const tooLarge = error.code === 'HPE_HEADER_OVERFLOW'
-  const status = late ? '408 Request Timeout' : tooLarge ? '431 Request Header Fields Too Large' : '400 Bad Request'
-  const problem = late
-    ? new Problem('body-timeout', 'The request did not arrive in time.')
-    : new Problem('request-malformed', 'The request is not well-formed HTTP.')
-  const { body } = toRefusalAnswer(problem)
-  socket.end(
-    `HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-type: application/json; charset=utf-8\r\n` +
-      `content-length: ${Buffer.byteLength(body ?? '')}\r\n\r\n${body}`,
   )
 }
 

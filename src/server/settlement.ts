@@ -53,3 +53,8 @@ export function toPending(delivery: Delivery, generation: string): Settlement {
 function toKeptRequest(delivery: Delivery): Settlement['request'] {
   return { head: toDeliveryHead(delivery), body: delivery.rawBody }
 }
+
+/** Whether the worker has something to do for it: a wake is done by being stored. */
+export function hasWork({ jobs }: Settlement): boolean {
+  return jobs.some(({ state }) => state === 'queued')
+}

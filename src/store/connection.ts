@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { Problem } from '../model/problem.ts'
 import { type Database, openDatabase, toTrouble } from './driver.ts'
-import { toShownName } from './lock.ts'
+import { toShownName } from './files.ts'
 import { toSchemaVersion } from './migrations/migrate.ts'
 
 export type ReadConnection = {
@@ -16,36 +16,38 @@ export type ReadConnection = {
 /** `onMissing` throws where a file that is not there is an error. */
 export function createReadConnection(file: string, onMissing: () => void = () => {}): ReadConnection {
   let db: Database | undefined
+  let hasSchema = false
   let closed = false
+  let nextReset = 0
 
   const reset = () => {
     const was = db
     db = undefined
+    hasSchema = false
     was?.close()
   }
   /** Undefined: no file, or one in which no store was made yet. */
   const open = () => {
-    if (!existsSync(file)) return void onMissing()
-    const opened = openDatabase(file, { readOnly: true, busyMs: 2000 })
-    try {
-      if (toSchemaVersion(opened, toShownName(file)) > 0) return opened
-    } catch (error) {
-      opened.close()
-      throw error
-    }
-    return void opened.close()
+    if (!db && !existsSync(file)) return void onMissing()
+    db ??= openDatabase(file, { readOnly: true, busyMs: 2000 })
+    hasSchema ||= toSchemaVersion(db, toShownName(file)) > 0
+    return hasSchema ? db : undefined
   }
   return {
     use: (empty, query) => {
       if (closed) throw new Problem('store-unavailable', 'The store is closed.', { retryAfterSeconds: 5 })
       try {
-        db ??= open()
-        return db ? query(db) : empty
+        const opened = open()
+        return opened ? query(opened) : empty
       } catch (error) {
-        reset()
         const trouble = toTrouble(error)
-        if (trouble === undefined) throw error
-        throw new Problem('store-unavailable', `The store cannot be read: ${trouble}.`, {
+        if (!trouble) throw error
+        // at most once a second: a connection that is closed keeps its descriptors for a while
+        if (trouble.reopen && performance.now() >= nextReset) {
+          nextReset = performance.now() + 1000
+          reset()
+        }
+        throw new Problem('store-unavailable', `The store cannot be read: ${trouble.what}.`, {
           retryAfterSeconds: 5,
           cause: error,
         })

@@ -11,6 +11,7 @@ export type Database = {
   all(sql: string, ...values: readonly SqlValue[]): Row[]
   exec(sql: string): void
   readonly inTransaction: boolean
+  /** The library keeps the descriptors until its statements are collected: do not close in a circle. */
   close(): void
 }
 
@@ -40,22 +41,30 @@ export function openDatabase(file: string, options: { readOnly: boolean; busyMs:
   }
 }
 
-/** Primary result codes that speak of the disk, the file or its locks, and what to tell of them (sqlite.org/rescode.html). */
-const troubles = new Map([
-  [5, 'its file is locked by another program'],
-  [6, 'its file is locked by another program'],
-  [7, 'there is no memory left'],
-  [8, 'its file cannot be written'],
-  [10, 'the disk failed'],
-  [11, 'its file is damaged'],
-  [13, 'the disk is full'],
-  [14, 'its file cannot be opened'],
-  [15, 'its file is locked by another program'],
-  [26, 'its file is not a database'],
+/** What is wrong with the disk or the file. `reopen`: this connection may be part of it. */
+export type Trouble = { readonly what: string; readonly reopen: boolean }
+
+const locked = { what: 'its file is locked by another program', reopen: false }
+const full = { what: 'the disk is full', reopen: false }
+
+/** Primary result codes that speak of the disk, the file or its locks (sqlite.org/rescode.html). */
+const troubles = new Map<number, Trouble>([
+  [5, locked],
+  [6, locked],
+  [7, { what: 'there is no memory left', reopen: false }],
+  [8, { what: 'its file cannot be written', reopen: true }],
+  [10, { what: 'the disk failed', reopen: true }],
+  [11, { what: 'its file is damaged', reopen: true }],
+  [13, full],
+  [14, { what: 'its file cannot be opened', reopen: true }],
+  [15, locked],
+  [26, { what: 'its file is not a database', reopen: true }],
 ])
 
-/** What is wrong with the disk or the file; undefined when the statement itself is at fault. */
-export function toTrouble(error: unknown): string | undefined {
-  if (!(error instanceof Error) || !('errcode' in error) || typeof error.errcode !== 'number') return undefined
+/** Undefined when the statement itself is at fault. */
+export function toTrouble(error: unknown): Trouble | undefined {
+  if (!(error instanceof Error)) return undefined
+  if ('code' in error && error.code === 'ENOSPC') return full
+  if (!('errcode' in error) || typeof error.errcode !== 'number') return undefined
   return troubles.get(error.errcode % 256)
 }

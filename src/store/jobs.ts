@@ -35,7 +35,8 @@ function insertEvents(db: Database, events: readonly EventValues[], deliveryId: 
 
 export function claim(db: Database, { at, limit, leaseMs }: OperationOf<'claim'>): Row[] {
   giveBack(db, db.all(`SELECT seq, lane FROM jobs WHERE state = 'running' AND locked_until <= ?`, at), at)
-  db.run(`UPDATE jobs SET gate = 0 WHERE state = 'queued' AND gate = 2 AND run_at <= ?`, at)
+  // named: left alone, SQLite takes jobs_queued and reads every job that waits for its retry
+  db.run(`UPDATE jobs INDEXED BY jobs_later SET gate = 0 WHERE state = 'queued' AND gate = 2 AND run_at <= ?`, at)
   const due = db.all(`SELECT seq FROM jobs WHERE state = 'queued' AND gate = 0 ORDER BY seq LIMIT ?`, limit)
   const seqs = due.map(({ seq = null }) => seq)
   for (const seq of seqs) {

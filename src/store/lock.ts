@@ -1,18 +1,13 @@
 // One process owns a store: it holds an exclusive SQLite lock beside the file, which the system lets go when the process dies.
-import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { Problem } from '../model/problem.ts'
 import { openDatabase } from './driver.ts'
+import { toInode, toShownName } from './files.ts'
 
 export type StoreLock = {
   /** True: the lock's file is no longer where it was, so that another process could take a lock of its own. */
   hasMoved(): boolean
   release(): void
-}
-
-/** Folder and name of a store's file: what may be shown of it. */
-export function toShownName(file: string): string {
-  return join(basename(dirname(file)), basename(file))
 }
 
 /** Throws `store-locked` with the owner's process id, or what the system says of the folder. */
@@ -33,7 +28,7 @@ export function takeLock(file: string): StoreLock {
     )
   }
   const inode = toInode(lockFile)
-  writeFileSync(pidFile, `${process.pid}\n`)
+  writePid(pidFile)
   return {
     hasMoved: () => toInode(lockFile) !== inode,
     release: () => {
@@ -43,13 +38,16 @@ export function takeLock(file: string): StoreLock {
   }
 }
 
-/** What identifies a file behind its name; undefined when nothing is there. */
-export function toInode(file: string): number | undefined {
-  return statSync(file, { throwIfNoEntry: false })?.ino
-}
-
 function isBusy(error: unknown): boolean {
   return error instanceof Error && 'errcode' in error && error.errcode === 5
+}
+
+function writePid(pidFile: string): void {
+  try {
+    writeFileSync(pidFile, `${process.pid}\n`)
+  } catch {
+    // the lock holds without it, and on a full disk the store must come up to be emptied
+  }
 }
 
 function readPid(pidFile: string): string {

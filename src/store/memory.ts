@@ -1,14 +1,15 @@
 // The store without a disk, for tests and trials: it keeps every promise of store.ts but the one of surviving.
 import { deliveryStates } from '../model/delivery.ts'
-import { jobStates, type Message, type Session, type SystemEvent } from '../model/job.ts'
-import { createMemoryJobs, type MemoryJob } from './memory-jobs.ts'
+import { jobStates } from '../model/job.ts'
+import { Problem } from '../model/problem.ts'
+import { createMemoryJobs } from './memory-jobs.ts'
+import { createMemorySessions, newest } from './memory-sessions.ts'
 import type {
   Clock,
   DedupeKey,
   DeliveryRecord,
   KeptRequest,
   NewDelivery,
-  NewEvent,
   NewJob,
   OpenDelivery,
   Settlement,
@@ -25,38 +26,19 @@ type Kept = Omit<NewDelivery, keyof Settlement> & {
 export function createMemoryStore({ clock }: { clock: Clock }): Store {
   const deliveries = new Map<string, Kept>()
   const keys = new Map<string, Kept>()
-  const events: SystemEvent[] = []
-  const messages: (Message & Omit<Session, 'updatedAt'>)[] = []
-  const sessions = new Map<string, Session>()
-  const jobs = createMemoryJobs({ clock, addEvents, addMessages })
+  const sessions = createMemorySessions({ clock })
+  const jobs = createMemoryJobs({ clock, ...sessions })
 
-  function touch(agentId: string, sessionKey: string): void {
-    const name = JSON.stringify([agentId, sessionKey])
-    // taken out first: the order of the map is the order of updates
-    sessions.delete(name)
-    sessions.set(name, { agentId, sessionKey, updatedAt: clock() })
-  }
-
-  function addEvents(deliveryId: string, added: readonly NewEvent[]): void {
-    for (const event of added) {
-      events.push({ ...event, at: clock(), deliveryId, consumedAt: undefined })
-      touch(event.agentId, event.sessionKey)
-    }
-  }
-
-  function addMessages(
-    { id, planned: { agentId, sessionKey } }: MemoryJob,
-    added: readonly Pick<Message, 'role' | 'text'>[],
-  ): void {
-    for (const message of added) messages.push({ ...message, agentId, sessionKey, runId: id, at: clock() })
-    if (added.length > 0) touch(agentId, sessionKey)
+  /** As a database would: nothing of a write is there when an id in it is taken. */
+  function refuseTwins(id: string | undefined, added: readonly NewJob[]): void {
+    const isTwin = (id !== undefined && deliveries.has(id)) || added.some((job) => jobs.all.has(job.id))
+    if (isTwin) throw new Problem('store-unavailable', 'The store cannot write this.', { retryAfterSeconds: 5 })
   }
 
   function addJobs(deliveryId: string, added: readonly NewJob[]): void {
     for (const job of added) {
-      if (jobs.all.has(job.id)) throw new Error(`job ${job.id} is already there`)
       jobs.add(deliveryId, job)
-      addEvents(deliveryId, job.events)
+      sessions.addEvents(deliveryId, job.events)
     }
   }
 
@@ -119,7 +101,7 @@ export function createMemoryStore({ clock }: { clock: Clock }): Store {
         first.bodyDiffered ||= first.dedupe?.bodyHash !== dedupe.bodyHash
         return { kind: 'duplicate', first: toAnswered(first) }
       }
-      if (deliveries.has(id)) throw new Error(`delivery ${id} is already there`)
+      refuseTwins(id, settlement.jobs)
       const kept: Kept = {
         id,
         receivedAt,
@@ -147,6 +129,7 @@ export function createMemoryStore({ clock }: { clock: Clock }): Store {
     settle: async (id, settlement) => {
       const kept = deliveries.get(id)
       if (!kept || !isWaiting(kept)) return false
+      refuseTwins(undefined, settlement.jobs)
       Object.assign(kept, toKept(settlement, kept.settlement.request))
       addJobs(id, settlement.jobs)
       return true
@@ -183,9 +166,7 @@ export function createMemoryStore({ clock }: { clock: Clock }): Store {
           count += 1
         } else if (drop(kept)) count += 1
       }
-      forgetOld(events, before)
-      forgetOld(messages, before)
-      for (const [name, { updatedAt }] of sessions) if (updatedAt < before) sessions.delete(name)
+      sessions.prune(before)
       return count
     },
     deliveries: async ({ limit, state }) =>
@@ -197,13 +178,9 @@ export function createMemoryStore({ clock }: { clock: Clock }): Store {
       const kept = deliveries.get(jobs.all.get(id)?.deliveryId ?? id)
       return kept && toRecord(kept)
     },
-    events: async ({ limit }) => newest(events, limit).map((event) => ({ ...event })),
-    sessions: async ({ limit }) => newest([...sessions.values()], limit),
-    messages: async ({ agentId, sessionKey, limit }) =>
-      newest(
-        messages.filter((message) => message.agentId === agentId && message.sessionKey === sessionKey),
-        limit,
-      ).map(({ role, text, runId, at }) => ({ role, text, runId, at })),
+    events: async ({ limit }) => sessions.events(limit),
+    sessions: async ({ limit }) => sessions.sessions(limit),
+    messages: async (query) => sessions.messages(query),
     counts: async () => ({
       deliveries: countBy(
         deliveryStates,
@@ -224,14 +201,6 @@ export function createMemoryStore({ clock }: { clock: Clock }): Store {
     const copy = request && { head: request.head, body: new Uint8Array(request.body) }
     return { settlement: { ...settlement, request: copy }, settledAt: waits ? undefined : clock() }
   }
-}
-
-function newest<Item>(items: readonly Item[], limit: number): Item[] {
-  return limit > 0 ? items.slice(-limit) : []
-}
-
-function forgetOld(items: { at: number }[], before: number): void {
-  items.splice(0, items.findLastIndex(({ at }) => at < before) + 1)
 }
 
 function countBy<State extends string>(states: readonly State[], found: readonly State[]): Record<State, number> {

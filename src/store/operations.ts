@@ -92,7 +92,7 @@ export type Operation =
   | { readonly kind: 'prune'; readonly before: number; readonly limit: number }
   /** Opens the file if need be, and nothing more. */
   | { readonly kind: 'open' }
-  /** Writes a page, to find out whether writing works again. */
+  /** Writes a page and a file beside, to find out whether writing works again. */
   | { readonly kind: 'probe' }
 
 export type Results = {

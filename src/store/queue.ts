@@ -2,7 +2,7 @@
 import { createRequire } from 'node:module'
 import { Worker } from 'node:worker_threads'
 import type { Log } from '../model/log.ts'
-import { Problem } from '../model/problem.ts'
+import { Problem, type ProblemCode } from '../model/problem.ts'
 import type {
   OpenFacts,
   Operation,
@@ -74,7 +74,9 @@ export function createWriterQueue(options: QueueOptions): WriterQueue {
     if (now === undefined) log.info({}, 'The store writes again.')
     else log.error({ cause: String(cause) }, now)
   }
-  const rejectAll = (calls: readonly Waiting[], problem: Problem) => {
+  const fail = (calls: readonly Waiting[], detail: string, cause: unknown, code: ProblemCode = 'store-unavailable') => {
+    note(detail, cause)
+    const problem = new Problem(code, detail, { retryAfterSeconds: 5, cause })
     for (const call of calls) call.reject(problem)
   }
 
@@ -90,10 +92,7 @@ export function createWriterQueue(options: QueueOptions): WriterQueue {
       worker = undefined
       const lost = flight?.calls ?? []
       flight = undefined
-      if (lost.length > 0) {
-        note('The store cannot write: its thread died and is started again.', cause)
-        rejectAll(lost, unavailable('The store cannot write: its thread died and is started again.', 1, cause))
-      }
+      if (lost.length > 0) fail(lost, 'The store cannot write: its thread died and is started again.', cause)
       flush()
     })
     return thread
@@ -118,9 +117,15 @@ export function createWriterQueue(options: QueueOptions): WriterQueue {
     waiting = waiting.slice(batchLimit)
     for (const call of calls) waitingBytes -= call.bytes
     flight = { calls, since: clock() }
-    worker ??= start()
     const request: Request = { kind: 'batch', operations: calls.map((call) => call.operation) }
-    worker.postMessage(request, calls.flatMap(toTransfers))
+    try {
+      worker ??= start()
+      worker.postMessage(request, calls.flatMap(toTransfers))
+    } catch (error) {
+      flight = undefined
+      fail(calls, 'The store cannot write: its thread does not start.', error)
+      schedule()
+    }
   }
 
   function onReply({ opened, result }: Reply): void {
@@ -132,8 +137,7 @@ export function createWriterQueue(options: QueueOptions): WriterQueue {
     }
     if ('failure' in result) {
       const { code, detail, cause } = result.failure
-      note(detail, cause)
-      rejectAll(calls, new Problem(code, detail, { retryAfterSeconds: 5, cause }))
+      fail(calls, detail, cause, code)
     } else {
       commits += 1
       note(undefined)

@@ -39,7 +39,7 @@ const selectMessages = newest('SELECT * FROM messages WHERE agent_id = ? AND ses
 const openColumns = `id, received_at, state, hook, waits_for, generation, head, body`
 const isOpen = `state IN ('pending', 'parked') AND head IS NOT NULL AND body IS NOT NULL`
 const inOrder = 'ORDER BY received_at, seq LIMIT ?'
-const selectOpen = `SELECT ${openColumns} FROM deliveries WHERE ${isOpen} AND (?1 IS NULL OR state = ?1) ${inOrder}`
+const selectOpen = `SELECT ${openColumns} FROM deliveries INDEXED BY deliveries_open WHERE ${isOpen} AND (?1 IS NULL OR state = ?1) ${inOrder}`
 const selectOpenById = `SELECT ${openColumns} FROM deliveries
   WHERE ${isOpen} AND id = ?2 AND (?1 IS NULL OR state = ?1) AND (?3 IS NULL OR waits_for = ?3) ${inOrder}`
 const selectOpenByModule = `SELECT ${openColumns} FROM deliveries
@@ -54,7 +54,7 @@ const countJobs = `WITH open (state, count) AS (
 
 const nextDue = `SELECT min(run_at) AS run_at FROM (
   SELECT run_at FROM (SELECT run_at FROM jobs WHERE state = 'queued' AND gate = 0 ORDER BY seq LIMIT 1) UNION ALL
-  SELECT run_at FROM (SELECT run_at FROM jobs WHERE state = 'queued' AND gate = 2 ORDER BY run_at LIMIT 1))`
+  SELECT run_at FROM (SELECT run_at FROM jobs INDEXED BY jobs_later WHERE state = 'queued' AND gate = 2 ORDER BY run_at LIMIT 1))`
 
 export function createReads(connection: ReadConnection): Reads {
   const all = (sql: string, ...values: SqlValue[]) => connection.use([], (db) => db.all(sql, ...values))

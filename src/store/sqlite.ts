@@ -1,8 +1,8 @@
 // The embedded store: SQLite in WAL mode with synchronous=FULL. A writer thread commits; this thread only reads.
-import { statSync } from 'node:fs'
 import { type Log, silentLog } from '../model/log.ts'
 import { Problem } from '../model/problem.ts'
 import { createReadConnection } from './connection.ts'
+import { toSize } from './files.ts'
 import type { Results } from './operations.ts'
 import { createWriterQueue, spawnWriter } from './queue.ts'
 import { createReads } from './reads.ts'
@@ -117,7 +117,7 @@ export function createSqliteStore(options: SqliteOptions): SqliteStore {
 
   function toHealth(trouble: string | undefined) {
     const { facts, commits, waiting } = writer.state()
-    const wal_bytes = statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0
+    const wal_bytes = toSize(`${file}-wal`)
     return { engine: 'sqlite', trouble, facts: { ...facts, wal_bytes, commits, waiting } }
   }
 }

@@ -1,9 +1,9 @@
 // The writer thread: it owns the only connection that writes, and answers one batch at a time.
-import { statSync } from 'node:fs'
 import { parentPort, workerData } from 'node:worker_threads'
 import { Problem } from '../model/problem.ts'
 import { runBatch } from './batch.ts'
 import { toTrouble } from './driver.ts'
+import { probeRoom, toSize } from './files.ts'
 import type { Failure, OpenFacts, Operation, Reply, Request, WriterOptions } from './operations.ts'
 import { createOwner } from './owner.ts'
 
@@ -27,28 +27,24 @@ function answer(operations: readonly Operation[]): Reply {
   try {
     const held = owner.hold()
     opened = held.opened
+    // on a full disk SQLite can still overwrite pages that it has: that alone would say nothing
+    if (operations.some(({ kind }) => kind === 'probe')) probeRoom(options.file)
     return { opened, result: { outcomes: runBatch({ db: held.db, operations, beforeCommit }) } }
   } catch (error) {
-    const failure = toFailure(error)
-    try {
-      owner.letGo()
-    } catch (closing) {
-      return { opened, result: { failure: { ...failure, cause: `${failure.cause}; then ${String(closing)}` } } }
-    }
-    return { opened, result: { failure } }
+    if (toTrouble(error)?.reopen) owner.letGo()
+    return { opened, result: { failure: toFailure(error) } }
   }
 }
 
 function toFailure(error: unknown): Failure {
   if (error instanceof Problem) return { code: error.code, detail: error.message, cause: '' }
-  const trouble = toTrouble(error) ?? 'its file cannot be opened'
-  return { code: 'store-unavailable', detail: `The store cannot write: ${trouble}.`, cause: String(error) }
+  const what = toTrouble(error)?.what ?? 'its file cannot be opened'
+  return { code: 'store-unavailable', detail: `The store cannot write: ${what}.`, cause: String(error) }
 }
 
 function checkpoint(): void {
   try {
-    const wal = statSync(`${options.file}-wal`, { throwIfNoEntry: false })
-    if (wal && wal.size > longWalBytes) owner.hold().db.exec('PRAGMA wal_checkpoint(PASSIVE)')
+    if (toSize(`${options.file}-wal`) > longWalBytes) owner.hold().db.exec('PRAGMA wal_checkpoint(PASSIVE)')
   } catch {
     // the next batch meets the same trouble and has somebody to tell
   }

@@ -4,6 +4,7 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { openDatabase } from '../../src/store/driver.ts'
+import { spawnWriter } from '../../src/store/queue.ts'
 import { createSqliteReader } from '../../src/store/reader.ts'
 import { keyed, newDelivery, newJob, parked } from '../contract/stage.ts'
 import { createSpawn, newFolder, openStore, small } from './sqlite-stage.ts'
@@ -121,6 +122,17 @@ describe('the queue', () => {
     await reader.close()
   })
 
+  test('refuses while no thread can be started, and starts one as soon as it can', async () => {
+    let failures = 1
+    const spawn: typeof spawnWriter = (options) => {
+      if (failures-- > 0) throw new Error('no thread left')
+      return spawnWriter(options)
+    }
+    const store = openStore(join(newFolder(), 'x.db'), { spawn })
+    await expect(store.append(small())).rejects.toMatchObject({ code: 'store-unavailable' })
+    expect(await store.append(small())).toEqual({ kind: 'stored' })
+  })
+
   test('outlives its thread: what was in flight is refused, the next call is stored by a new thread', async () => {
     const { spawn, spawned } = createSpawn()
     const store = openStore(join(newFolder(), 'x.db'), { spawn, commitDelayMs: 300 })
@@ -129,7 +141,7 @@ describe('the queue', () => {
     const lost = store.append(small())
     await new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
     await spawned[0]?.terminate()
-    await expect(lost).rejects.toMatchObject({ code: 'store-unavailable', retryAfterSeconds: 1 })
+    await expect(lost).rejects.toMatchObject({ code: 'store-unavailable', message: /thread died/ })
     expect(await store.append(small())).toEqual({ kind: 'stored' })
     expect(spawned).toHaveLength(2)
     // the process lives on, and so does the worker that holds this job

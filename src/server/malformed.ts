@@ -1,0 +1,98 @@
+// What is not HTTP, or not HTTP that every reader reads alike, is refused in the shape of every refusal, and its connection ends.
+import { randomUUID } from 'node:crypto'
+import { type IncomingMessage, type RequestListener, type ServerResponse, STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
+import { Problem } from '../model/problem.ts'
+import { toRefusalAnswer } from './answer.ts'
+import { dropRest } from './body.ts'
+
+/** How long a refused sender may leave its side open. */
+const lingerMs = 1_000
+
+export type MalformedGuard = {
+  /** The listener, for requests that have one reading; what comes behind another one on its connection is not heard. */
+  watch(listener: RequestListener): RequestListener
+  /** For `clientError`: the refusal comes after the answers of the requests that were whole. */
+  answer(error: NodeJS.ErrnoException, socket: Socket): void
+}
+
+export function createMalformedGuard(): MalformedGuard {
+  /** The newest response of each connection: once it is out, so are those before it. */
+  const newest = new WeakMap<Socket, ServerResponse>()
+  /** The parser reports its error again with every further byte. */
+  const refused = new WeakSet<Socket>()
+
+  return {
+    watch: (listener) => (req, res) => {
+      if (refused.has(req.socket)) return
+      newest.set(req.socket, res)
+      const problem = toAmbiguity(req)
+      if (problem === undefined) return void listener(req, res)
+      refused.add(req.socket)
+      dropRest(req, res)
+      const { status, headers, body } = toLastAnswer(problem)
+      res.writeHead(status, headers).end(body)
+    },
+    answer(error, socket) {
+      if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
+      if (refused.has(socket)) return
+      refused.add(socket)
+      const before = newest.get(socket)
+      // ahead of its answer, this refusal would be read as one of a delivery that is stored
+      if (before?.req.complete === true && !before.writableFinished) {
+        before.once('close', () => refuse(error, socket))
+      } else {
+        refuse(error, socket)
+      }
+    },
+  }
+}
+
+function refuse(error: NodeJS.ErrnoException, socket: Socket): void {
+  if (!socket.writable) return void socket.destroy()
+  const { status, headers, body } = toLastAnswer(toMalformedProblem(error.code))
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`)
+  setTimeout(() => socket.destroy(), lingerMs).unref()
+}
+
+function toLastAnswer(problem: Problem) {
+  const { status, body = '' } = toRefusalAnswer(problem)
+  const headers = {
+    connection: 'close',
+    'x-request-id': randomUUID(),
+    'x-content-type-options': 'nosniff',
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': Buffer.byteLength(body),
+  }
+  return { status, headers, body }
+}
+
+function toMalformedProblem(code: string | undefined): Problem {
+  switch (code) {
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return new Problem('body-timeout', 'The request did not arrive in time.')
+    case 'HPE_HEADER_OVERFLOW':
+      return new Problem('request-malformed', 'The headers are over the limit of 16 kB.')
+    default:
+      return new Problem('request-malformed', 'The request is not well-formed HTTP.')
+  }
+}
+
+/**
+ * What Node's parser lets through and a proxy may read otherwise: no version, no Host or two of them (RFC 9112, 3.2), and any
+ * Transfer-Encoding but `chunked`.
+ */
+function toAmbiguity({ rawHeaders, headers, httpVersion }: IncomingMessage): Problem | undefined {
+  if (httpVersion !== '1.1' && httpVersion !== '1.0') {
+    return new Problem('request-malformed', 'Only HTTP/1.1 and HTTP/1.0 are spoken here.')
+  }
+  let hosts = 0
+  for (let index = 0; index < rawHeaders.length; index += 2) if (rawHeaders[index]?.toLowerCase() === 'host') hosts++
+  if (hosts > 1 || (hosts === 0 && httpVersion === '1.1')) {
+    return new Problem('request-malformed', 'Exactly one Host header is required.')
+  }
+  const coding = headers['transfer-encoding']
+  if (coding === undefined || coding.toLowerCase() === 'chunked') return undefined
+  return new Problem('request-malformed', 'Transfer-Encoding: only chunked is read.')
+}

@@ -1,0 +1,228 @@
+import { describe, expect, test } from 'vitest'
+import type { Stage } from './store.ts'
+import { accepted, keyed, newDelivery, newJob, parked, request } from './stage.ts'
+
+export function describeDeliveries(stage: () => Stage): void {
+  describe('append', () => {
+    test('a delivery and its jobs are there once append resolves', async () => {
+      const { store, clock } = stage()
+      const job = newJob()
+      const delivery = newDelivery({ at: clock(), jobs: [job] })
+      expect(await store.append(delivery)).toEqual({ kind: 'stored' })
+      expect(await store.delivery(delivery.id)).toMatchObject({
+        deliveryId: delivery.id,
+        receivedAt: clock(),
+        hook: 'github',
+        source: 'github',
+        event: 'push',
+        mappingId: 'github-push',
+        generation: 'g1',
+        transformHash: 'abc',
+        state: 'accepted',
+        bodyDiffered: false,
+        trace: delivery.trace,
+        log: ['seen'],
+        jobs: [{ id: job.id, deliveryId: delivery.id, planned: job.planned, state: 'queued', attempts: 0, steps: [] }],
+      })
+    })
+
+    test('the same key of the same hook is one delivery and gets the first answer', async () => {
+      const { store, clock } = stage()
+      const first = newDelivery({ at: clock(), ...keyed('k'), answer: { status: 200, body: 'first' } })
+      const again = newDelivery({
+        at: clock(),
+        ...keyed('k'),
+        answer: { status: 200, body: 'second' },
+        jobs: [newJob()],
+      })
+      await store.append(first)
+      expect(await store.append(again)).toEqual({
+        kind: 'duplicate',
+        first: { deliveryId: first.id, state: 'accepted', status: 200, body: 'first', bodyHash: 'hash-1' },
+      })
+      expect(await store.delivery(again.id)).toBeUndefined()
+      expect((await store.counts()).jobs.queued).toBe(0)
+    })
+
+    test('another key, another hook and no key are other deliveries', async () => {
+      const { store, clock } = stage()
+      await store.append(newDelivery({ at: clock(), ...keyed('k') }))
+      for (const other of [keyed('k2'), keyed('k', 'hash-1', 'stripe'), {}, {}]) {
+        expect(await store.append(newDelivery({ at: clock(), ...other }))).toEqual({ kind: 'stored' })
+      }
+    })
+
+    test('of twins that arrive at the same moment one is stored', async () => {
+      const { store, clock } = stage()
+      const twins = [1, 2, 3].map(() => newDelivery({ at: clock(), ...keyed('k'), jobs: [newJob()] }))
+      const appended = await Promise.all(twins.map((twin) => store.append(twin)))
+      expect(appended.map(({ kind }) => kind)).toEqual(['stored', 'duplicate', 'duplicate'])
+      expect(appended[1]).toMatchObject({ first: { deliveryId: twins[0]?.id } })
+      expect((await store.counts()).jobs.queued).toBe(1)
+    })
+
+    test('a twin with another body is marked on the first, a twin with the same body is not', async () => {
+      const { store, clock } = stage()
+      const first = newDelivery({ at: clock(), ...keyed('k', 'hash-1') })
+      await store.append(first)
+      await store.append(newDelivery({ at: clock(), ...keyed('k', 'hash-1') }))
+      expect(await store.delivery(first.id)).toMatchObject({ bodyDiffered: false })
+      await store.append(newDelivery({ at: clock(), ...keyed('k', 'hash-2') }))
+      expect(await store.delivery(first.id)).toMatchObject({ bodyDiffered: true })
+    })
+
+    test('markDiffering marks its delivery and no other', async () => {
+      const { store, clock } = stage()
+      const [one, two] = [newDelivery({ at: clock() }), newDelivery({ at: clock() })]
+      await store.append(one)
+      await store.append(two)
+      await store.markDiffering(one.id)
+      expect(await store.delivery(one.id)).toMatchObject({ bodyDiffered: true })
+      expect(await store.delivery(two.id)).toMatchObject({ bodyDiffered: false })
+    })
+
+    test('only an answer with status 200 keeps its key', async () => {
+      const { store, clock } = stage()
+      const skip = () =>
+        newDelivery({ at: clock(), ...keyed('k'), state: 'skipped', answer: { status: 204, body: '' } })
+      expect(await store.append(skip())).toEqual({ kind: 'stored' })
+      expect(await store.answered({ hook: 'github', key: 'k' })).toBeUndefined()
+      const first = newDelivery({ at: clock(), ...keyed('k') })
+      expect(await store.append(first)).toEqual({ kind: 'stored' })
+      expect(await store.append(skip())).toMatchObject({ kind: 'duplicate', first: { deliveryId: first.id } })
+    })
+
+    test('an id that is taken is refused, and nothing of it is there', async () => {
+      const { store, clock } = stage()
+      const job = newJob()
+      await store.append(newDelivery({ at: clock(), jobs: [job] }))
+      const bad = newDelivery({ at: clock(), ...keyed('k'), jobs: [newJob(), job] })
+      await expect(store.append(bad)).rejects.toMatchObject({ code: 'store-unavailable' })
+      expect(await store.delivery(bad.id)).toBeUndefined()
+      expect(await store.answered({ hook: 'github', key: 'k' })).toBeUndefined()
+      expect((await store.counts()).jobs.queued).toBe(1)
+    })
+  })
+
+  describe('keys', () => {
+    test('answered knows the first answer, with the state of now', async () => {
+      const { store, clock } = stage()
+      const first = newDelivery({ at: clock(), ...parked(), ...keyed('k'), answer: { status: 200, body: 'parked' } })
+      await store.append(first)
+      const known = { deliveryId: first.id, status: 200, body: 'parked', bodyHash: 'hash-1' }
+      expect(await store.answered({ hook: 'github', key: 'k' })).toEqual({ ...known, state: 'parked' })
+      await store.settle(first.id, accepted())
+      expect(await store.answered({ hook: 'github', key: 'k' })).toEqual({ ...known, state: 'accepted' })
+      expect(await store.answered({ hook: 'stripe', key: 'k' })).toBeUndefined()
+    })
+
+    test('a forgotten key is free, and its delivery stays', async () => {
+      const { store, clock } = stage()
+      const [first, other] = [newDelivery({ at: clock(), ...keyed('k') }), newDelivery({ at: clock(), ...keyed('k2') })]
+      await store.append(first)
+      await store.append(other)
+      await store.forget({ hook: 'github', key: 'k' })
+      expect(await store.answered({ hook: 'github', key: 'k' })).toBeUndefined()
+      expect(await store.append(newDelivery({ at: clock(), ...keyed('k') }))).toEqual({ kind: 'stored' })
+      expect(await store.delivery(first.id)).toBeDefined()
+      expect(await store.answered({ hook: 'github', key: 'k2' })).toMatchObject({ deliveryId: other.id })
+    })
+  })
+
+  describe('settle', () => {
+    test('a parked delivery becomes accepted once, with its jobs', async () => {
+      const { store, clock } = stage()
+      const delivery = newDelivery({ at: clock(), ...parked() })
+      await store.append(delivery)
+      expect(await store.settle(delivery.id, accepted({ generation: 'g2', jobs: [newJob()] }))).toBe(true)
+      expect(await store.settle(delivery.id, accepted({ generation: 'g3', jobs: [newJob()] }))).toBe(false)
+      const record = await store.delivery(delivery.id)
+      expect(record).toMatchObject({ state: 'accepted', generation: 'g2', problem: undefined })
+      expect(record?.jobs).toHaveLength(1)
+    })
+
+    test('what was never waiting, or is unknown, cannot be settled', async () => {
+      const { store, clock } = stage()
+      const delivery = newDelivery({ at: clock() })
+      await store.append(delivery)
+      expect(await store.settle(delivery.id, accepted({ jobs: [newJob()] }))).toBe(false)
+      expect(await store.settle('nobody', accepted())).toBe(false)
+      expect((await store.counts()).jobs.queued).toBe(0)
+    })
+
+    test('a pending delivery may be parked, and a parked one again, with or without its request', async () => {
+      const { store, clock } = stage()
+      const delivery = newDelivery({ at: clock(), ...parked({ state: 'pending', waitsFor: undefined }) })
+      await store.append(delivery)
+      await store.settle(delivery.id, parked({ request: request('mended') }))
+      expect(await store.settle(delivery.id, parked({ waitsFor: 'other.ts', request: undefined }))).toBe(true)
+      const [open] = await store.open({ limit: 10 })
+      expect(open).toMatchObject({ state: 'parked', waitsFor: 'other.ts' })
+      expect(new TextDecoder().decode(open?.request.body)).toBe('mended')
+    })
+  })
+
+  describe('open', () => {
+    test('gives back the request as it came', async () => {
+      const { store, clock } = stage()
+      await store.append(newDelivery({ at: clock(), ...parked() }))
+      const [open] = await store.open({ limit: 10 })
+      expect(open?.request.head).toEqual(request().head)
+      expect(Object.getPrototypeOf(open?.request.head.headers)).toBeNull()
+      expect(Object.keys(open?.request.head.headers ?? {})).toContain('__proto__')
+      expect([...(open?.request.body ?? [])]).toEqual([...request().body])
+    })
+
+    test('lists what waits, oldest first, up to the limit, and nothing else', async () => {
+      const { store, clock } = stage()
+      const late = newDelivery({ at: clock() + 2, ...parked() })
+      const early = newDelivery({ at: clock() + 1, ...parked({ state: 'pending' }) })
+      for (const each of [late, early, newDelivery({ at: clock() })]) await store.append(each)
+      const ids = async (limit: number) => (await store.open({ limit })).map(({ deliveryId }) => deliveryId)
+      expect(await ids(10)).toEqual([early.id, late.id])
+      expect(await ids(1)).toEqual([early.id])
+    })
+
+    test('can be asked by module, by state and by id', async () => {
+      const { store, clock } = stage()
+      const a = newDelivery({ at: clock(), ...parked({ waitsFor: 'a.ts' }) })
+      const b = newDelivery({ at: clock(), ...parked({ waitsFor: 'b.ts' }) })
+      const c = newDelivery({ at: clock(), ...parked({ state: 'pending', waitsFor: 'a.ts' }) })
+      for (const each of [a, b, c]) await store.append(each)
+      const ids = async (query: { waitsFor?: string; state?: 'pending' | 'parked'; id?: string }) =>
+        (await store.open({ limit: 10, ...query })).map(({ deliveryId }) => deliveryId)
+      expect(await ids({ waitsFor: 'a.ts' })).toEqual([a.id, c.id])
+      expect(await ids({ waitsFor: 'a.ts', state: 'parked' })).toEqual([a.id])
+      expect(await ids({ state: 'pending' })).toEqual([c.id])
+      expect(await ids({ id: b.id })).toEqual([b.id])
+      expect(await ids({ id: b.id, waitsFor: 'a.ts' })).toEqual([])
+    })
+  })
+
+  describe('drop', () => {
+    test('ends what waits of a delivery: it is dropped, and its queued jobs are dead', async () => {
+      const { store, clock } = stage()
+      const waiting = newDelivery({ at: clock(), ...parked() })
+      const working = newDelivery({ at: clock(), jobs: [newJob()] })
+      await store.append(waiting)
+      await store.append(working)
+      expect(await store.drop(waiting.id)).toBe(true)
+      expect(await store.drop(working.id)).toBe(true)
+      expect(await store.delivery(waiting.id)).toMatchObject({ state: 'dropped' })
+      expect(await store.delivery(working.id)).toMatchObject({ state: 'accepted', jobs: [{ state: 'dead' }] })
+      expect(await store.open({ limit: 10 })).toEqual([])
+      expect(await store.claim({ limit: 10, leaseMs: 1000 })).toEqual([])
+      expect(await store.settle(waiting.id, accepted())).toBe(false)
+    })
+
+    test('a running job goes on, and where nothing waits nothing is dropped', async () => {
+      const { store, clock } = stage()
+      const delivery = newDelivery({ at: clock(), jobs: [newJob()] })
+      await store.append(delivery)
+      const [job] = await store.claim({ limit: 1, leaseMs: 1000 })
+      expect(await store.drop(delivery.id)).toBe(false)
+      expect(await store.drop('nobody')).toBe(false)
+      expect(job && (await store.report(job, { outcome: { kind: 'done' } }))).toBe(true)
+    })
+  })
+}

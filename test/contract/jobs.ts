@@ -1,0 +1,221 @@
+import { describe, expect, test } from 'vitest'
+import type { ClaimedJob, Step } from '../../src/model/job.ts'
+import type { Store } from '../../src/store/store.ts'
+import type { Stage } from './store.ts'
+import { newDelivery, newEvent, newJob, planned } from './stage.ts'
+
+const leaseMs = 30_000
+
+export async function claimOne(store: Store): Promise<ClaimedJob> {
+  const [job] = await store.claim({ limit: 1, leaseMs })
+  if (!job) throw new Error('nothing is due')
+  return job
+}
+
+const ran = (at: number): Step => ({ name: 'run', state: 'done', at, result: 'All good' })
+
+export function describeJobs(stage: () => Stage): void {
+  describe('claim', () => {
+    test('leases due jobs in arrival order, up to the limit, and not twice', async () => {
+      const { store, clock } = stage()
+      const jobs = [newJob(), newJob(), newJob()]
+      await store.append(newDelivery({ at: clock(), jobs: jobs.slice(0, 2) }))
+      await store.append(newDelivery({ at: clock(), jobs: jobs.slice(2) }))
+      const first = await store.claim({ limit: 2, leaseMs })
+      expect(first.map(({ id }) => id)).toEqual([jobs[0]?.id, jobs[1]?.id])
+      expect(first[0]).toMatchObject({
+        state: 'running',
+        attempts: 0,
+        lockedUntil: clock() + leaseMs,
+        planned: planned(),
+      })
+      expect((await store.claim({ limit: 2, leaseMs })).map(({ id }) => id)).toEqual([jobs[2]?.id])
+      expect(await store.claim({ limit: 2, leaseMs })).toEqual([])
+    })
+
+    test('a job that is stored as done is never claimed, and its steps and events are there', async () => {
+      const { store, clock } = stage()
+      const steps: Step[] = [{ name: 'event', state: 'done', at: clock() }]
+      const delivery = newDelivery({ at: clock(), jobs: [newJob({ state: 'done', steps, events: [newEvent()] })] })
+      await store.append(delivery)
+      expect(await store.claim({ limit: 2, leaseMs })).toEqual([])
+      expect((await store.delivery(delivery.id))?.jobs).toMatchObject([{ state: 'done', steps }])
+      expect(await store.events({ limit: 9 })).toMatchObject([{ text: 'Build failed', deliveryId: delivery.id }])
+    })
+
+    test('a claimed job is invisible until its lease ends, and then due under a new fence', async () => {
+      const { store, clock } = stage()
+      await store.append(newDelivery({ at: clock(), jobs: [newJob()] }))
+      const first = await claimOne(store)
+      clock.advance(leaseMs - 1)
+      expect(await store.claim({ limit: 1, leaseMs })).toEqual([])
+      clock.advance(1)
+      const second = await claimOne(store)
+      expect(second.id).toBe(first.id)
+      expect(second.fence).toBeGreaterThan(first.fence)
+      expect(second.attempts).toBe(0)
+    })
+
+    test('who lost the lease can report nothing, who has it can', async () => {
+      const { store, clock } = stage()
+      const delivery = newDelivery({ at: clock(), jobs: [newJob()] })
+      await store.append(delivery)
+      const stale = await claimOne(store)
+      clock.advance(leaseMs)
+      const held = await claimOne(store)
+      const done = { step: ran(clock()), events: [newEvent()], outcome: { kind: 'done' } } as const
+      expect(await store.report(stale, done)).toBe(false)
+      expect(await store.delivery(delivery.id)).toMatchObject({ jobs: [{ state: 'running', steps: [] }] })
+      expect(await store.events({ limit: 9 })).toEqual([])
+      expect(await store.report(held, done)).toBe(true)
+      expect(await store.report(held, done)).toBe(false)
+      expect(await store.delivery(delivery.id)).toMatchObject({ jobs: [{ state: 'done', attempts: 1 }] })
+    })
+
+    test('a prolonged lease holds, a lost one cannot be prolonged', async () => {
+      const { store, clock } = stage()
+      await store.append(newDelivery({ at: clock(), jobs: [newJob(), newJob()] }))
+      const [one, two] = await store.claim({ limit: 2, leaseMs })
+      if (!one || !two) throw new Error('two jobs were due')
+      clock.advance(leaseMs - 1)
+      expect(await store.extend([one], leaseMs)).toEqual([one.id])
+      clock.advance(leaseMs - 1)
+      expect((await store.claim({ limit: 2, leaseMs })).map(({ id }) => id)).toEqual([two.id])
+      expect(await store.extend([one, two], leaseMs)).toEqual([one.id])
+    })
+  })
+
+  describe('report', () => {
+    test('a step goes on record with its rows, and the lease goes on', async () => {
+      const { store, clock } = stage()
+      const job = newJob({ planned: planned('hook:pr:1') })
+      const delivery = newDelivery({ at: clock(), jobs: [job] })
+      await store.append(delivery)
+      const held = await claimOne(store)
+      clock.advance(5)
+      const messages = [
+        { role: 'user', text: 'Review' },
+        { role: 'assistant', text: 'All good' },
+      ] as const
+      expect(await store.report(held, { step: ran(clock()), events: [newEvent({ trusted: true })], messages })).toBe(
+        true,
+      )
+      expect(await store.delivery(job.id)).toMatchObject({ jobs: [{ state: 'running', steps: [ran(clock())] }] })
+      expect(await store.events({ limit: 9 })).toEqual([
+        { ...newEvent({ trusted: true }), at: clock(), deliveryId: delivery.id, consumedAt: undefined },
+      ])
+      expect(await store.messages({ agentId: 'main', sessionKey: 'hook:pr:1', limit: 9 })).toEqual(
+        messages.map((message) => ({ ...message, runId: job.id, at: clock() })),
+      )
+      expect(await store.sessions({ limit: 9 })).toEqual(
+        expect.arrayContaining([
+          { agentId: 'main', sessionKey: 'main', updatedAt: clock() },
+          { agentId: 'main', sessionKey: 'hook:pr:1', updatedAt: clock() },
+        ]),
+      )
+    })
+
+    test('a step that is on record is not written again, nor are its rows, and the outcome counts', async () => {
+      const { store, clock } = stage()
+      const delivery = newDelivery({ at: clock(), jobs: [newJob()] })
+      await store.append(delivery)
+      const held = await claimOne(store)
+      const rows = { events: [newEvent()], messages: [{ role: 'assistant', text: 'All good' }] } as const
+      await store.report(held, { step: ran(1), ...rows })
+      await store.report(held, { step: ran(2), ...rows, outcome: { kind: 'done' } })
+      expect(await store.delivery(delivery.id)).toMatchObject({ jobs: [{ state: 'done', steps: [ran(1)] }] })
+      expect(await store.events({ limit: 9 })).toHaveLength(1)
+      expect(await store.messages({ agentId: 'main', sessionKey: 'hook:one', limit: 9 })).toHaveLength(1)
+    })
+
+    test('two different steps are both on record, in order', async () => {
+      const { store, clock } = stage()
+      const delivery = newDelivery({ at: clock(), jobs: [newJob()] })
+      await store.append(delivery)
+      const held = await claimOne(store)
+      await store.report(held, { step: ran(1) })
+      await store.report(held, { step: { name: 'summary', state: 'skipped', at: 2, detail: 'an acknowledgement' } })
+      expect((await store.delivery(delivery.id))?.jobs[0]?.steps.map(({ name }) => name)).toEqual(['run', 'summary'])
+    })
+
+    test('a retry counts an attempt and waits for its moment', async () => {
+      const { store, clock } = stage()
+      const delivery = newDelivery({ at: clock(), jobs: [newJob()] })
+      await store.append(delivery)
+      const runAt = clock() + 2000
+      await store.report(await claimOne(store), { outcome: { kind: 'retry', runAt, error: 'busy' } })
+      expect(await store.delivery(delivery.id)).toMatchObject({
+        jobs: [{ state: 'queued', attempts: 1, runAt, lastError: 'busy', lockedUntil: undefined }],
+      })
+      clock.advance(1999)
+      expect(await store.claim({ limit: 1, leaseMs })).toEqual([])
+      clock.advance(1)
+      expect(await claimOne(store)).toMatchObject({ attempts: 1 })
+    })
+
+    test('a retry that somebody asked for, and a release, count nothing', async () => {
+      const { store, clock } = stage()
+      await store.append(newDelivery({ at: clock(), jobs: [newJob()] }))
+      const retry = { kind: 'retry', runAt: clock(), error: 'rate limited', counted: false } as const
+      await store.report(await claimOne(store), { outcome: retry })
+      const again = await claimOne(store)
+      expect(again.attempts).toBe(0)
+      await store.report(again, { outcome: { kind: 'release' } })
+      expect(await claimOne(store)).toMatchObject({ attempts: 0, lastError: 'rate limited' })
+    })
+
+    test('jobs that come back keep their place before later ones', async () => {
+      const { store, clock } = stage()
+      const [early, late] = [newJob(), newJob()]
+      await store.append(newDelivery({ at: clock(), jobs: [early, late] }))
+      await store.report(await claimOne(store), { outcome: { kind: 'retry', runAt: clock() + 10, error: 'busy' } })
+      clock.advance(10)
+      expect((await store.claim({ limit: 2, leaseMs })).map(({ id }) => id)).toEqual([early.id, late.id])
+    })
+  })
+
+  describe('requeue', () => {
+    test('puts a dead job back with its steps and no attempts, and no other job', async () => {
+      const { store, clock } = stage()
+      const [job, other] = [newJob(), newJob()]
+      await store.append(newDelivery({ at: clock(), jobs: [job, other] }))
+      const held = await claimOne(store)
+      await store.report(held, { step: ran(1), outcome: { kind: 'dead', error: 'no route' } })
+      expect(await store.delivery(job.id)).toMatchObject({
+        jobs: [{ state: 'dead', attempts: 1, lastError: 'no route' }, {}],
+      })
+      expect(await store.requeue(other.id)).toBe(false)
+      expect(await store.requeue('nobody')).toBe(false)
+      expect(await store.requeue(job.id)).toBe(true)
+      expect(await store.requeue(job.id)).toBe(false)
+      const again = await claimOne(store)
+      expect(again).toMatchObject({ id: job.id, attempts: 0, steps: [ran(1)] })
+      expect(again.fence).toBeGreaterThan(held.fence)
+    })
+  })
+
+  describe('nextRunAt', () => {
+    test('is the moment of the next queued job, and undefined when none waits', async () => {
+      const { store, clock } = stage()
+      expect(await store.nextRunAt()).toBeUndefined()
+      await store.append(newDelivery({ at: clock(), jobs: [newJob()] }))
+      expect(await store.nextRunAt()).toBe(clock())
+      const held = await claimOne(store)
+      expect(await store.nextRunAt()).toBeUndefined()
+      const runAt = clock() + 7000
+      await store.report(held, { outcome: { kind: 'retry', runAt, error: 'busy' } })
+      expect(await store.nextRunAt()).toBe(runAt)
+      await store.append(newDelivery({ at: clock(), jobs: [newJob()] }))
+      expect(await store.nextRunAt()).toBe(clock())
+    })
+
+    test('a job behind another of its lane is not what comes next', async () => {
+      const { store, clock } = stage()
+      await store.append(newDelivery({ at: clock(), jobs: [newJob({ lane: 'a' }), newJob({ lane: 'a' })] }))
+      const held = await claimOne(store)
+      expect(await store.nextRunAt()).toBeUndefined()
+      await store.report(held, { outcome: { kind: 'done' } })
+      expect(await store.nextRunAt()).toBe(clock())
+    })
+  })
+}

@@ -1,0 +1,114 @@
+import { describe, expect, test } from 'vitest'
+import { claimOne } from './jobs.ts'
+import type { Stage } from './store.ts'
+import { newDelivery, newJob } from './stage.ts'
+
+export function describeLanes(stage: () => Stage): void {
+  describe('lanes', () => {
+    /** Three jobs of one lane in arrival order, each of a delivery of its own. */
+    async function threeOfLane() {
+      const { store, clock } = stage()
+      const jobs = [newJob({ lane: 'a' }), newJob({ lane: 'a' }), newJob({ lane: 'a' })] as const
+      for (const job of jobs) await store.append(newDelivery({ at: clock(), jobs: [job] }))
+      const due = async () => (await store.claim({ limit: 9, leaseMs: 1000 })).map(({ id }) => id)
+      return { store, clock, jobs, due }
+    }
+
+    test('jobs of one lane are claimed one at a time in arrival order', async () => {
+      const { store, jobs, due } = await threeOfLane()
+      for (const job of jobs) {
+        const held = await claimOne(store)
+        expect(held.id).toBe(job.id)
+        expect(await due()).toEqual([])
+        await store.report(held, { outcome: { kind: 'done' } })
+      }
+      expect(await due()).toEqual([])
+    })
+
+    test('other lanes and jobs without a lane do not wait', async () => {
+      const { store, clock, jobs, due } = await threeOfLane()
+      const others = [newJob({ lane: 'b' }), newJob(), newJob()]
+      await store.append(newDelivery({ at: clock(), jobs: others }))
+      expect(await due()).toEqual([jobs[0].id, ...others.map(({ id }) => id)])
+    })
+
+    test('two jobs of one delivery share a lane as any others do', async () => {
+      const { store, clock } = stage()
+      const jobs = [newJob({ lane: 'a' }), newJob({ lane: 'a' })]
+      await store.append(newDelivery({ at: clock(), jobs }))
+      expect(await store.claim({ limit: 9, leaseMs: 1000 })).toHaveLength(1)
+    })
+
+    test('a job that waits for its retry keeps its lane closed', async () => {
+      const { store, clock, jobs, due } = await threeOfLane()
+      await store.report(await claimOne(store), { outcome: { kind: 'retry', runAt: clock() + 500, error: 'busy' } })
+      expect(await due()).toEqual([])
+      clock.advance(500)
+      expect(await due()).toEqual([jobs[0].id])
+    })
+
+    test('a released job is the first of its lane again', async () => {
+      const { store, jobs, due } = await threeOfLane()
+      await store.report(await claimOne(store), { outcome: { kind: 'release' } })
+      expect(await due()).toEqual([jobs[0].id])
+    })
+
+    test('a job whose lease ran out is the first of its lane again', async () => {
+      const { clock, jobs, due } = await threeOfLane()
+      expect(await due()).toEqual([jobs[0].id])
+      clock.advance(1000)
+      expect(await due()).toEqual([jobs[0].id])
+    })
+
+    test('a dead job lets the next of its lane go', async () => {
+      const { store, jobs, due } = await threeOfLane()
+      await store.report(await claimOne(store), { outcome: { kind: 'dead', error: 'no route' } })
+      expect(await due()).toEqual([jobs[1].id])
+    })
+
+    test('a dropped job lets the next of its lane go', async () => {
+      const { store, jobs, due } = await threeOfLane()
+      const record = await store.delivery(jobs[0].id)
+      expect(await store.drop(record?.deliveryId ?? '')).toBe(true)
+      expect(await due()).toEqual([jobs[1].id])
+    })
+
+    test('a dropped job in the middle of a lane does not let anybody overtake', async () => {
+      const { store, jobs, due } = await threeOfLane()
+      const held = await claimOne(store)
+      const record = await store.delivery(jobs[1].id)
+      await store.drop(record?.deliveryId ?? '')
+      expect(await due()).toEqual([])
+      await store.report(held, { outcome: { kind: 'done' } })
+      expect(await due()).toEqual([jobs[2].id])
+    })
+
+    test('a job that is requeued goes before the later ones of its lane, once none of them runs', async () => {
+      const { store, jobs, due } = await threeOfLane()
+      await store.report(await claimOne(store), { outcome: { kind: 'dead', error: 'no route' } })
+      const second = await claimOne(store)
+      expect(second.id).toBe(jobs[1].id)
+      await store.requeue(jobs[0].id)
+      expect(await due()).toEqual([])
+      await store.report(second, { outcome: { kind: 'release' } })
+      expect(await due()).toEqual([jobs[0].id])
+    })
+
+    test('a job that is requeued goes before a later one that nobody has claimed', async () => {
+      const { store, jobs, due } = await threeOfLane()
+      const first = await claimOne(store)
+      await store.report(first, { outcome: { kind: 'dead', error: 'no route' } })
+      await store.requeue(jobs[0].id)
+      expect(await due()).toEqual([jobs[0].id])
+    })
+
+    test('a lane that is empty takes a new job at once', async () => {
+      const { store, clock, due } = await threeOfLane()
+      for (let ended = 0; ended < 3; ended += 1)
+        await store.report(await claimOne(store), { outcome: { kind: 'done' } })
+      const late = newJob({ lane: 'a' })
+      await store.append(newDelivery({ at: clock(), jobs: [late] }))
+      expect(await due()).toEqual([late.id])
+    })
+  })
+}

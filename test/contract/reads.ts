@@ -1,0 +1,95 @@
+import { describe, expect, test } from 'vitest'
+import type { Stage } from './store.ts'
+import { claimOne } from './jobs.ts'
+import { newDelivery, newEvent, newJob, parked, planned } from './stage.ts'
+
+export function describeReads(stage: () => Stage): void {
+  describe('reads', () => {
+    test('deliveries come newest last, the newest of them, and by state', async () => {
+      const { store, clock } = stage()
+      const [a, b, c] = [
+        newDelivery({ at: clock() }),
+        newDelivery({ at: clock(), ...parked() }),
+        newDelivery({ at: clock() }),
+      ]
+      for (const each of [a, b, c]) await store.append(each)
+      const ids = async (query: { limit: number; state?: 'parked' | 'accepted' }) =>
+        (await store.deliveries(query)).map(({ deliveryId }) => deliveryId)
+      expect(await ids({ limit: 9 })).toEqual([a.id, b.id, c.id])
+      expect(await ids({ limit: 2 })).toEqual([b.id, c.id])
+      expect(await ids({ limit: 9, state: 'parked' })).toEqual([b.id])
+      expect(await ids({ limit: 1, state: 'accepted' })).toEqual([c.id])
+    })
+
+    test('a delivery is found by its id and by the id of one of its jobs', async () => {
+      const { store, clock } = stage()
+      const jobs = [newJob(), newJob()]
+      const delivery = newDelivery({ at: clock(), ...parked({ jobs }) })
+      await store.append(newDelivery({ at: clock(), jobs: [newJob()] }))
+      await store.append(delivery)
+      const record = await store.delivery(delivery.id)
+      expect(record).toMatchObject({ deliveryId: delivery.id, problem: delivery.problem })
+      expect(record?.jobs.map(({ id }) => id)).toEqual(jobs.map(({ id }) => id))
+      expect(await store.delivery(jobs[1]?.id ?? '')).toEqual(record)
+      expect(await store.delivery('nobody')).toBeUndefined()
+    })
+
+    test('events come oldest first, the newest of them', async () => {
+      const { store, clock } = stage()
+      for (const text of ['one', 'two', 'three']) {
+        await store.append(
+          newDelivery({ at: clock(), jobs: [newJob({ state: 'done', events: [newEvent({ text })] })] }),
+        )
+      }
+      expect((await store.events({ limit: 2 })).map(({ text }) => text)).toEqual(['two', 'three'])
+    })
+
+    test('a session is updated by its events and by the messages of its runs', async () => {
+      const { store, clock } = stage()
+      const say = (sessionKey: string) => newJob({ state: 'done', events: [newEvent({ sessionKey })] })
+      await store.append(newDelivery({ at: clock(), jobs: [say('one')] }))
+      clock.advance(5)
+      await store.append(newDelivery({ at: clock(), jobs: [say('two')] }))
+      clock.advance(5)
+      await store.append(newDelivery({ at: clock(), jobs: [newJob({ planned: planned('one') })] }))
+      expect((await store.sessions({ limit: 9 })).map(({ sessionKey }) => sessionKey)).toEqual(['one', 'two'])
+      await store.report(await claimOne(store), { messages: [{ role: 'user', text: 'hello' }] })
+      expect(await store.sessions({ limit: 1 })).toEqual([{ agentId: 'main', sessionKey: 'one', updatedAt: clock() }])
+    })
+
+    test('a transcript holds the newest messages of its own session, oldest first', async () => {
+      const { store, clock } = stage()
+      await store.append(
+        newDelivery({ at: clock(), jobs: [newJob({ planned: planned('one') }), newJob({ planned: planned('two') })] }),
+      )
+      const [one, two] = [await claimOne(store), await claimOne(store)]
+      for (const text of ['a', 'b', 'c']) await store.report(one, { messages: [{ role: 'user', text }] })
+      await store.report(two, { messages: [{ role: 'user', text: 'else' }] })
+      const texts = async (agentId: string, limit: number) =>
+        (await store.messages({ agentId, sessionKey: 'one', limit })).map(({ text }) => text)
+      expect(await texts('main', 9)).toEqual(['a', 'b', 'c'])
+      expect(await texts('main', 2)).toEqual(['b', 'c'])
+      expect(await texts('other', 9)).toEqual([])
+    })
+
+    test('counts tell deliveries and jobs by state, with a zero where there is none', async () => {
+      const { store, clock } = stage()
+      await store.append(newDelivery({ at: clock(), ...parked() }))
+      await store.append(
+        newDelivery({
+          at: clock(),
+          jobs: [newJob({ lane: 'a' }), newJob({ lane: 'a' }), newJob({ state: 'done' }), newJob()],
+        }),
+      )
+      await claimOne(store)
+      expect(await store.counts()).toEqual({
+        deliveries: { pending: 0, parked: 1, accepted: 1, skipped: 0, dropped: 0 },
+        jobs: { queued: 2, running: 1, done: 1, dead: 0 },
+      })
+    })
+
+    test('a store that works has no trouble to tell', async () => {
+      expect(await stage().store.health()).toMatchObject({ trouble: undefined })
+    })
+  })
+}

@@ -1,0 +1,100 @@
+// What the store suite works with: a clock that is moved, never waited for, and the smallest rows that are true.
+import { v7 as uuid } from 'uuid'
+import type { PlannedAction } from '../../src/model/action.ts'
+import type { KeptRequest, NewDelivery, NewEvent, NewJob, Settlement } from '../../src/store/store.ts'
+
+export type Moved = { (): number; advance(ms: number): void }
+
+/** Starts at a round moment. */
+export function createClock(): Moved {
+  let now = 1_700_000_000_000
+  return Object.assign(() => now, {
+    advance: (ms: number) => {
+      now += ms
+    },
+  })
+}
+
+export function planned(sessionKey = 'hook:one'): PlannedAction {
+  return {
+    kind: 'agent',
+    action: {
+      kind: 'agent',
+      message: 'Review the change',
+      wakeMode: 'now',
+      deliver: true,
+      channel: 'last',
+      allowUnsafeExternalContent: false,
+    },
+    agentId: 'main',
+    sessionKey,
+    sharesSession: false,
+    sessionMode: 'isolated',
+    origin: { hook: 'github', source: 'github' },
+  }
+}
+
+export function newJob(over: Partial<NewJob> = {}): NewJob {
+  return { id: uuid(), planned: planned(), lane: undefined, state: 'queued', steps: [], events: [], ...over }
+}
+
+export function newEvent(over: Partial<NewEvent> = {}): NewEvent {
+  return { agentId: 'main', sessionKey: 'main', text: 'Build failed', source: 'ci', trusted: false, ...over }
+}
+
+/** Headers hold a name that an object must not take for its prototype. */
+export function request(body = '{"a":1}'): KeptRequest {
+  const headers: Record<string, string> = Object.create(null)
+  headers['x-github-event'] = 'push'
+  headers['__proto__'] = 'header'
+  const head = {
+    method: 'POST',
+    url: '/hooks/github?x=1',
+    path: 'github',
+    headers,
+    query: { x: '1' },
+    verifiedBy: undefined,
+  }
+  return { head, body: new TextEncoder().encode(body) }
+}
+
+export function accepted(over: Partial<Settlement> = {}): Settlement {
+  return {
+    state: 'accepted',
+    mappingId: 'github-push',
+    generation: 'g1',
+    transformHash: 'abc',
+    jobs: [],
+    trace: [{ mappingId: 'github-push', matched: true, why: 'every condition holds' }],
+    log: ['seen'],
+    ...over,
+  }
+}
+
+export function parked(over: Partial<Settlement> = {}): Settlement {
+  return accepted({
+    state: 'parked',
+    waitsFor: 'github.ts',
+    problem: { code: 'transform-failed', detail: 'transforms/github.ts threw TypeError' },
+    request: request(),
+    ...over,
+  })
+}
+
+export function newDelivery({ at, ...over }: { at: number } & Partial<NewDelivery>): NewDelivery {
+  return {
+    ...accepted(),
+    id: uuid(),
+    receivedAt: at,
+    hook: 'github',
+    source: 'github',
+    event: 'push',
+    dedupe: undefined,
+    answer: { status: 200, body: '{"ok":true}' },
+    ...over,
+  }
+}
+
+export function keyed(key: string, bodyHash = 'hash-1', hook = 'github') {
+  return { hook, dedupe: { hook, key, bodyHash } }
+}

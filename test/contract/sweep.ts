@@ -1,0 +1,85 @@
+import { describe, expect, test } from 'vitest'
+import type { Stage } from './store.ts'
+import { claimOne } from './jobs.ts'
+import { accepted, keyed, newDelivery, newEvent, newJob, parked } from './stage.ts'
+
+export function describeSweep(stage: () => Stage): void {
+  describe('sweep', () => {
+    test('deletes what ended before the moment, with its jobs, and keeps what ended later', async () => {
+      const { store, clock } = stage()
+      const old = newDelivery({ at: clock(), jobs: [newJob({ state: 'done' })] })
+      const late = newDelivery({ at: clock(), ...parked() })
+      await store.append(old)
+      await store.append(late)
+      clock.advance(1000)
+      await store.settle(late.id, accepted())
+      expect(await store.sweep(clock())).toBe(1)
+      expect(await store.delivery(old.id)).toBeUndefined()
+      expect((await store.counts()).jobs.done).toBe(0)
+      expect(await store.delivery(late.id)).toMatchObject({ state: 'accepted' })
+    })
+
+    test('a delivery stays while one of its jobs ended later or still runs', async () => {
+      const { store, clock } = stage()
+      const delivery = newDelivery({ at: clock(), jobs: [newJob()] })
+      await store.append(delivery)
+      const held = await claimOne(store)
+      clock.advance(1000)
+      expect(await store.sweep(clock())).toBe(0)
+      await store.report(held, { outcome: { kind: 'done' } })
+      expect(await store.sweep(clock())).toBe(0)
+      expect(await store.sweep(clock() + 1)).toBe(1)
+    })
+
+    test('drops what still waits since then, parked deliveries and queued jobs alike', async () => {
+      const { store, clock } = stage()
+      const waiting = newDelivery({ at: clock(), ...parked() })
+      const queued = newDelivery({ at: clock(), jobs: [newJob()] })
+      const young = newDelivery({ at: clock() + 1000, ...parked() })
+      for (const each of [waiting, queued, young]) await store.append(each)
+      clock.advance(1000)
+      expect(await store.sweep(clock())).toBe(2)
+      expect(await store.delivery(waiting.id)).toMatchObject({ state: 'dropped' })
+      expect(await store.delivery(queued.id)).toMatchObject({ jobs: [{ state: 'dead' }] })
+      expect((await store.open({ limit: 9 })).map(({ deliveryId }) => deliveryId)).toEqual([young.id])
+      expect(await store.sweep(clock())).toBe(0)
+    })
+
+    test('a key is remembered until its delivery is swept', async () => {
+      const { store, clock } = stage()
+      const twin = () => newDelivery({ at: clock(), ...keyed('k') })
+      await store.append(twin())
+      await store.sweep(clock())
+      expect(await store.append(twin())).toMatchObject({ kind: 'duplicate' })
+      clock.advance(1)
+      await store.sweep(clock())
+      expect(await store.answered({ hook: 'github', key: 'k' })).toBeUndefined()
+      expect(await store.append(twin())).toEqual({ kind: 'stored' })
+    })
+
+    test('old events, messages and sessions go, young ones stay', async () => {
+      const { store, clock } = stage()
+      const say = (text: string, sessionKey: string) =>
+        newDelivery({
+          at: clock(),
+          jobs: [newJob({ state: 'done', events: [newEvent({ text, sessionKey })] }), newJob()],
+        })
+      await store.append(say('old', 'one'))
+      await store.report(await claimOne(store), { messages: [{ role: 'user', text: 'old' }] })
+      clock.advance(1000)
+      await store.append(say('young', 'two'))
+      await store.sweep(clock())
+      expect((await store.events({ limit: 9 })).map(({ text }) => text)).toEqual(['young'])
+      expect((await store.sessions({ limit: 9 })).map(({ sessionKey }) => sessionKey)).toEqual(['two'])
+      expect(await store.messages({ agentId: 'main', sessionKey: 'hook:one', limit: 9 })).toEqual([])
+    })
+
+    test('more than one step holds is swept all the same', async () => {
+      const { store, clock } = stage()
+      await Promise.all(Array.from({ length: 1203 }, () => store.append(newDelivery({ at: clock() }))))
+      clock.advance(1)
+      expect(await store.sweep(clock())).toBe(1203)
+      expect((await store.counts()).deliveries.accepted).toBe(0)
+    })
+  })
+}
