@@ -10,10 +10,12 @@ import { createWorker } from './effects/worker.ts'
 import { loadConfig } from './loader/config.ts'
 import type { Config } from './model/config.ts'
 import { type Log, silentLog } from './model/log.ts'
-import { toGatewayFile, toStoreFile } from './model/places.ts'
+import { toGatewayFile, toHandedFile, toStoreFile } from './model/places.ts'
 import type { Generation } from './pipeline/generation.ts'
 import { createAdminApp } from './server/admin.ts'
+import { createPinnedFetch } from './pipeline/verifiers/pinned-fetch.ts'
 import { createAdmission } from './server/admission.ts'
+import { createHandedSecrets } from './server/handed.ts'
 import { createReceiver } from './server/receive.ts'
 import { Refusals } from './server/refusals.ts'
 import { Rerunner } from './server/rerun.ts'
@@ -54,7 +56,10 @@ export async function createHookloom(options: HookloomOptions): Promise<Hookloom
   const write = options.write ?? ((text: string) => void process.stdout.write(text))
   const clock = Date.now
   const { config } = loadConfig({ dir, env })
-  const generation = await assembleGeneration({ dir, config })
+  const handed = createHandedSecrets({ file: toHandedFile(dir), clock })
+  const fetchPinned = createPinnedFetch({ now: clock })
+  const verifierTools = (id: string) => ({ fetch: fetchPinned, now: clock, handed: () => handed.of(id) })
+  const generation = await assembleGeneration({ dir, config, verifierTools })
   const current = () => generation
   for (const { detail, frame } of generation.problems) log.warn({ frame }, detail)
 
@@ -71,8 +76,8 @@ export async function createHookloom(options: HookloomOptions): Promise<Hookloom
   const accepted = () => worker.poke()
   const refusals = new Refusals()
   const rerunner = new Rerunner({ generation: current, store, clock, newId, accepted, log })
-  const admission = createAdmission(createThrottle({ clock }))
-  const shared = { generation: current, store, refusals, rerunner, newId, accepted }
+  const admission = createAdmission({ tokens: createThrottle({ clock }), signers: createThrottle({ clock }) })
+  const shared = { generation: current, store, refusals, rerunner, handed, newId, accepted }
   const receive = createReceiver({ ...shared, admission, clock, development, log })
 
   const { host, port, adminPort, bodyTimeoutMs } = config.server

@@ -11,14 +11,24 @@ import type { Preset, PresetParts } from './model/preset.ts'
 import { Problem } from './model/problem.ts'
 import type { NamedMapping } from './pipeline/compile.ts'
 import { createGeneration, type Generation } from './pipeline/generation.ts'
+import type { VerifierTools } from './pipeline/verify.ts'
 
 /** Throws `config-invalid`. A transform that does not load is no reason to throw: its generation is degraded. */
-export async function assembleGeneration({ dir, config }: { dir: string; config: Config }): Promise<Generation> {
+export async function assembleGeneration({
+  dir,
+  config,
+  verifierTools,
+}: {
+  dir: string
+  config: Config
+  /** Without it, nothing is fetched to prove a sender. */
+  verifierTools?: (mappingId: string) => VerifierTools
+}): Promise<Generation> {
   const mappings = toMappings(config)
   const refs = mappings.flatMap(({ transform }) => transform ?? [])
   const root = await resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
   const transforms = await loadTransforms({ root, refs, timeoutMs: config.hooks.transforms.timeoutMs })
-  return createGeneration({ config, mappings, transforms })
+  return createGeneration({ config, mappings, transforms, verifierTools })
 }
 
 /** Every mapping in order of priority: the operator's first, then each preset's. */

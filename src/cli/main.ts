@@ -1,1 +1,181 @@
-console.log('x')
+#!/usr/bin/env node
+// The commands, one below the other. Each is loaded when it is called, and ends with an exit code or a Problem.
+import { Command, CommanderError, Option } from 'commander'
+import { deliveryStates, type DeliveryState } from '../model/delivery.ts'
+import { exitCodes, toProblem } from '../model/problem.ts'
+import { type Context, createContext } from './context.ts'
+import { readVersion } from './package.ts'
+import { toFailure } from './print.ts'
+import { collect, parseCount, parseWord, toUsageProblem } from './usage.ts'
+
+let exitCode: number = exitCodes.ok
+
+/** Runs a command's work with its context, and keeps the exit code. */
+async function act(command: Command, work: (context: Context) => Promise<number>): Promise<void> {
+  exitCode = await work(createContext(command.optsWithGlobals()))
+}
+
+const json = () => new Option('--json', 'one JSON object a line')
+const limit = () => new Option('--limit <n>', 'how many, the newest').argParser(parseCount).default(50)
+const header = () =>
+  new Option('--header <name: value>', 'a request header, may stand several times').argParser(collect)
+
+const program = new Command('hookloom')
+  .description('Receives any webhook, and turns it durably into an agent action.')
+  .version(readVersion(), '--version')
+  .option('--config-dir <dir>', 'where the configuration lies (HOOKLOOM_HOME, ~/.hookloom)')
+  .helpOption('--help', 'what there is')
+  .exitOverride()
+  .configureOutput({ writeErr: () => {}, outputError: () => {} })
+
+program
+  .command('init')
+  .description('make a config directory; nothing is overwritten')
+  .action((_options: object, command: Command) =>
+    act(command, async (context) => (await import('./init.ts')).init(context)),
+  )
+
+program
+  .command('dev')
+  .description('make the config directory if need be, serve, and show every problem')
+  .action((_options: object, command: Command) =>
+    act(command, async (context) => (await import('./dev.ts')).dev(context)),
+  )
+
+program
+  .command('start')
+  .description('serve, with JSON log lines')
+  .action((_options: object, command: Command) =>
+    act(command, async (context) => (await import('./start.ts')).start(context)),
+  )
+
+program
+  .command('check')
+  .description('the configuration, every template, every module')
+  .addOption(json())
+  .action((_options: object, command: Command) =>
+    act(command, async (context) => (await import('./check.ts')).check(context)),
+  )
+
+program
+  .command('run')
+  .description('dry run: what a payload or a fixture would become, and why')
+  .argument('<hook>', 'name of the hook')
+  .argument('<file>', 'payload, or fixture {request: {headers, payload}}')
+  .addOption(header())
+  .option('--event <name>', 'the event type, in place of the one that the headers give')
+  .addOption(json())
+  .action((hook: string, file: string, options: { header?: string[]; event?: string }, command: Command) =>
+    act(command, async (context) => {
+      const { run } = await import('./run.ts')
+      return run(context, { hook, file, headers: options.header ?? [], event: options.event })
+    }),
+  )
+
+program
+  .command('send')
+  .description('post a payload or a fixture to the running gateway')
+  .argument('<hook>', 'name of the hook')
+  .argument('<file>', 'payload, or fixture {request: {headers, payload}}')
+  .addOption(header())
+  .addOption(json())
+  .action((hook: string, file: string, options: { header?: string[] }, command: Command) =>
+    act(command, async (context) => {
+      const { send } = await import('./send.ts')
+      return send(context, { hook, file, headers: options.header ?? [] })
+    }),
+  )
+
+program
+  .command('list')
+  .description('deliveries, newest last')
+  .addOption(limit())
+  .addOption(
+    new Option('--state <state>', `only those that are ${deliveryStates.join(', ')}`).argParser(
+      parseWord(deliveryStates),
+    ),
+  )
+  .addOption(new Option('--refused', 'what the running gateway refused').conflicts('state'))
+  .addOption(json())
+  .action((options: { limit: number; state?: DeliveryState; refused?: boolean }, command: Command) =>
+    act(command, async (context) => (await import('./list.ts')).list(context, options)),
+  )
+
+program
+  .command('show')
+  .description('one delivery: its trace, jobs and steps')
+  .argument('<id>', 'delivery id or run id')
+  .addOption(json())
+  .action((id: string, _options: object, command: Command) =>
+    act(command, async (context) => (await import('./show.ts')).show(context, { id })),
+  )
+
+program
+  .command('retry')
+  .description('run a parked delivery again, or the dead jobs of an accepted one')
+  .argument('<id>', 'delivery id or run id')
+  .addOption(json())
+  .action((id: string, _options: object, command: Command) =>
+    act(command, async (context) => (await import('./retry.ts')).retry(context, { id })),
+  )
+
+program
+  .command('drop')
+  .description('end what waits of a delivery')
+  .argument('<id>', 'delivery id or run id')
+  .addOption(json())
+  .action((id: string, _options: object, command: Command) =>
+    act(command, async (context) => (await import('./drop.ts')).drop(context, { id })),
+  )
+
+program
+  .command('events')
+  .description('system events, pending and consumed')
+  .addOption(limit())
+  .addOption(json())
+  .action((options: { limit: number }, command: Command) =>
+    act(command, async (context) => (await import('./events.ts')).events(context, options)),
+  )
+
+program
+  .command('sessions')
+  .description('sessions, or the transcript of one key')
+  .argument('[key]', 'session key')
+  .addOption(limit())
+  .addOption(json())
+  .action((key: string | undefined, options: { limit: number }, command: Command) =>
+    act(command, async (context) => (await import('./sessions.ts')).sessions(context, { key, limit: options.limit })),
+  )
+
+program
+  .command('doctor')
+  .description('the configuration, the transforms, the store, the gateway')
+  .addOption(json())
+  .action((_options: object, command: Command) =>
+    act(command, async (context) => (await import('./doctor.ts')).doctor(context)),
+  )
+
+program
+  .command('schema')
+  .description('the JSON Schema of hookloom.jsonc')
+  .action((_options: object, command: Command) =>
+    act(command, async (context) => (await import('./schema.ts')).schema(context)),
+  )
+
+// `hookloom list | head`: nobody reads on, and that is no failure
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  process.exit(error.code === 'EPIPE' ? exitCodes.ok : exitCodes.broken)
+})
+
+try {
+  if (process.argv.length > 2) await program.parseAsync()
+  else program.outputHelp()
+} catch (error) {
+  const problem = error instanceof CommanderError ? toUsageProblem(error) : error
+  if (problem !== undefined) {
+    process.stderr.write(`${toFailure(problem)}\n`)
+    exitCode = exitCodes[toProblem(problem).kind]
+  }
+}
+// a command that failed may leave a thread or a socket behind
+process.stdout.write('', () => process.exit(exitCode))

@@ -1,4 +1,5 @@
 import type { JsonValue } from './json.ts'
+import type { Accepts } from './parse-body.ts'
 
 /**
  * Where an admitted request stands.
@@ -12,6 +13,9 @@ import type { JsonValue } from './json.ts'
  */
 export const deliveryStates = ['pending', 'parked', 'accepted', 'skipped', 'dropped'] as const
 export type DeliveryState = (typeof deliveryStates)[number]
+
+/** What let a request in: the hook token, signatures that mappings asked for, or both. */
+export type Admitted = { readonly token: boolean; readonly signedFor: readonly string[] }
 
 /** One admitted request. Headers have lower-case names and no credential; both maps have no prototype. */
 export type Delivery = {
@@ -30,15 +34,19 @@ export type Delivery = {
   /** The verified scheme, else `payload.source`, else the sender that the headers show. */
   readonly source: string | undefined
   readonly event: string | undefined
+  /** The sender that a signature proved. */
   readonly verifiedBy: string | undefined
+  readonly admitted: Admitted
+  /** What its body may be. */
+  readonly accepts: Accepts
 }
 
 /** What is kept of a delivery while it may have to run again; the body stands beside it as bytes. */
-export type DeliveryHead = Pick<Delivery, 'method' | 'url' | 'path' | 'headers' | 'query' | 'verifiedBy'>
+export type DeliveryHead = Pick<Delivery, 'method' | 'url' | 'path' | 'headers' | 'query' | 'verifiedBy' | 'admitted'>
 
 export function toDeliveryHead(delivery: Delivery): DeliveryHead {
-  const { method, url, path, headers, query, verifiedBy } = delivery
-  return { method, url, path, headers, query, verifiedBy }
+  const { method, url, path, headers, query, verifiedBy, admitted } = delivery
+  return { method, url, path, headers, query, verifiedBy, admitted }
 }
 
 /** Why a mapping did or did not take a delivery. */

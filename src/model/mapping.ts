@@ -1,5 +1,6 @@
 // One routing rule, as it stands in `hooks.mappings` or in a preset.
 import { z } from 'zod'
+import { VerifySettings } from './verify.ts'
 import { ChannelName, sessionModes, Thinking, TimeoutSeconds, WakeMode } from './action.ts'
 
 const scalar = z.union([z.string(), z.number(), z.boolean(), z.null()])
@@ -45,6 +46,7 @@ export const Mapping = z.strictObject({
   action: z.enum(['wake', 'agent']).default('agent').describe('What the delivery becomes.'),
   wakeMode: WakeMode.default('now').describe('When the heartbeat runs.'),
   name: filled.optional().describe('Template. Human-readable hook name: the prefix of the session summary.'),
+  verify: VerifySettings.optional().describe('How the sender proves itself. A signature opens this mapping alone.'),
   instructions: filled.optional().describe('Literal text for the agent, outside the boundary. Never templated.'),
   messageTemplate: filled.optional().describe('Template of an agent action’s message.'),
   textTemplate: filled.optional().describe('Template of a wake action’s text.'),

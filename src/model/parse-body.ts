@@ -10,6 +10,8 @@ export type Accepts = {
   forms: boolean
   /** Whether `text/plain` counts as JSON, as Amazon SNS sends it. */
   text?: boolean
+  /** Whether a body of no bytes is a payload, as a channel ping has it: null. */
+  empty?: boolean
 }
 
 /**
@@ -20,6 +22,7 @@ export type Accepts = {
 export function parseBody(bytes: Uint8Array, contentType: string | undefined, accepts: Accepts): JsonValue {
   const isForm = toBodySyntax(contentType, accepts) === 'form'
   const text = toText(bytes)
+  if (text === '' && accepts.empty === true) return null
   if (text.trim() === '') throw new Problem('body-invalid', 'The body is empty.')
   return isForm ? parseForm(text) : parseJson(text)
 }

@@ -10,3 +10,8 @@ export function toGatewayFile(dir: string): string {
 export function toStoreFile(dir: string, config: Config): string {
   return resolve(dir, config.store.file)
 }
+
+/** Secrets that senders handed over. */
+export function toHandedFile(dir: string): string {
+  return join(dir, 'state', 'handed-secrets.json')
+}

@@ -21,6 +21,7 @@ export const problems = {
   'token-in-query': { status: 400, kind: 'invalid', title: 'A token in the query string' },
   'method-not-allowed': { status: 405, kind: 'invalid', title: 'Hooks take POST' },
   unauthorized: { status: 401, kind: 'denied', title: 'No valid hook token' },
+  'proof-unavailable': { status: 503, kind: 'unavailable', title: 'A proof of the sender could not be checked' },
   'rate-limited': { status: 429, kind: 'limited', title: 'Too many failed authentications from this client' },
   'request-malformed': { status: 400, kind: 'invalid', title: 'The request is not well-formed HTTP' },
   'body-too-large': { status: 413, kind: 'invalid', title: 'The body is over the limit' },

@@ -48,7 +48,7 @@ export const VerifySettings = z.strictObject({
   email: filled.optional().describe('JWT of Google: the service account that must have signed in.'),
   jwksUrl: z
     .string()
-    .regex(/^https:\/\/[^\s/?#@[\]]*[a-z][^\s/?#@[\]]*(\/|$)/i, 'must be an https URL with a host name')
+    .regex(/^https:\/\/[^\s/?#@:[\]]*[a-z][^\s/?#@:[\]]*(\/|$)/i, 'must be an https URL with a host name')
     .optional()
     .describe('JWT: where the public keys are, if they are not where the scheme has them.'),
   verifyToken: filled.optional().describe('Meta, Strava: the token that the sender repeats in its handshake.'),

@@ -1,9 +1,12 @@
 // A mapping of the config made ready to run: its templates parsed, its transform at hand.
+import type { Admitted } from '../model/delivery.ts'
 import type { Mapping } from '../model/mapping.ts'
 import { Problem } from '../model/problem.ts'
 import type { Transform } from '../model/transform.ts'
+import type { Verifier } from '../model/verifier.ts'
 import type { KeyOrigin } from './policy.ts'
 import { compileTemplate, type Template } from './template.ts'
+import { createVerifier, type VerifierTools } from './verify.ts'
 
 /** A mapping with its id settled; `maxBodyBytes` is the limit that its preset asks for. */
 export type NamedMapping = Mapping & { readonly id: string; readonly maxBodyBytes?: number | undefined }
@@ -19,11 +22,24 @@ export type CompiledMapping = {
   /** A key template that begins with a placeholder lets the sender choose the namespace: it counts as the request's. */
   readonly keyOrigin: KeyOrigin
   readonly transform: Transform | undefined
+  /** Undefined: the hook token opens it. Else a proof of this scheme does, and the token alone never. */
+  readonly verifier: Verifier | undefined
+}
+
+/** For mappings that judge no request of the network: nothing is fetched. */
+const offline: VerifierTools = {
+  fetch: async () => ({ ok: false, fault: 'gateway', reason: 'nothing is fetched here' }),
+  now: Date.now,
 }
 
 /** Throws `config-invalid` naming the mapping and its field where a template does not parse. */
-export function compileMapping(mapping: NamedMapping, transform: Transform | undefined): CompiledMapping {
+export function compileMapping(
+  mapping: NamedMapping,
+  transform: Transform | undefined,
+  tools: (mappingId: string) => VerifierTools = () => offline,
+): CompiledMapping {
   const template = (field: 'messageTemplate' | 'textTemplate' | 'name' | 'sessionKey') => compileField(mapping, field)
+  const { verify } = mapping
   const sessionKey = template('sessionKey')
   const body = template(mapping.action === 'agent' ? 'messageTemplate' : 'textTemplate')
   return {
@@ -36,7 +52,14 @@ export function compileMapping(mapping: NamedMapping, transform: Transform | und
     sessionKey,
     keyOrigin: sessionKey === undefined || sessionKey.startsWithLiteral ? 'operator' : 'request',
     transform,
+    verifier: verify && inMapping(mapping, 'verify', () => createVerifier(verify, tools(mapping.id))),
   }
+}
+
+/** Whether what let the request in opens this mapping. */
+export function isOpened({ id, mapping, verifier }: CompiledMapping, { token, signedFor }: Admitted): boolean {
+  if (verifier === undefined) return token
+  return signedFor.includes(id) && (token || mapping.verify?.also === undefined)
 }
 
 function compileField(
@@ -44,9 +67,13 @@ function compileField(
   field: 'messageTemplate' | 'textTemplate' | 'name' | 'sessionKey',
 ): Template | undefined {
   const text = mapping[field]
-  if (text === undefined) return undefined
+  return text === undefined ? undefined : inMapping(mapping, field, () => compileTemplate(text))
+}
+
+/** What is wrong with a field is told with the mapping and the field. */
+function inMapping<T>(mapping: NamedMapping, field: string, make: () => T): T {
   try {
-    return compileTemplate(text)
+    return make()
   } catch (error) {
     if (!(error instanceof Problem)) throw error
     throw new Problem('config-invalid', `Mapping "${mapping.id}": ${field}: ${error.message}`, { cause: error })

@@ -25,8 +25,8 @@ export type Explanation = {
 export async function explain(generation: Generation, delivery: Delivery, newId: () => string): Promise<Explanation> {
   const results: unknown[] = []
   let taken: CompiledMapping | undefined
-  const find: Generation['router']['find'] = (input) => {
-    const found = generation.router.find(input)
+  const find: Generation['router']['find'] = (input, isOpened) => {
+    const found = generation.router.find(input, isOpened)
     taken = found.mapping
     if (taken?.transform === undefined) return found
     return { ...found, mapping: { ...taken, transform: watch(taken.transform, results) } }
@@ -48,10 +48,13 @@ export async function explain(generation: Generation, delivery: Delivery, newId:
 
 /** The transform, with each result that becomes an action noted in order. */
 function watch(transform: Transform, results: unknown[]): Transform {
+  const { module, hash, problem } = transform
   return {
-    ...transform,
-    async run(input) {
-      const outcome = await transform.run(input)
+    module,
+    hash,
+    problem,
+    async run(call) {
+      const outcome = await transform.run(call)
       if (outcome.kind === 'returned' && outcome.value !== null) results.push(...[outcome.value].flat())
       return outcome
     },

@@ -5,6 +5,7 @@ import type { ProblemRecord } from '../model/problem.ts'
 import { type Transform, toTransformKey } from '../model/transform.ts'
 import { type CompiledMapping, compileMapping, type NamedMapping } from './compile.ts'
 import { createRouter, type Router } from './match.ts'
+import type { VerifierTools } from './verify.ts'
 
 export type Generation = {
   /** Hash of the configuration and of the code of every transform. */
@@ -21,10 +22,12 @@ export function createGeneration(parts: {
   config: Config
   mappings: readonly NamedMapping[]
   transforms: ReadonlyMap<string, Transform>
+  /** What verifiers need of the world. */
+  verifierTools?: ((mappingId: string) => VerifierTools) | undefined
 }): Generation {
-  const { config, mappings, transforms } = parts
+  const { config, mappings, transforms, verifierTools } = parts
   const compiled = mappings.map((mapping) =>
-    compileMapping(mapping, mapping.transform && transforms.get(toTransformKey(mapping.transform))),
+    compileMapping(mapping, mapping.transform && transforms.get(toTransformKey(mapping.transform)), verifierTools),
   )
   return {
     id: toGenerationId(config, mappings, transforms),

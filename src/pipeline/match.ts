@@ -12,10 +12,15 @@ export type Router<T> = {
   /** The mappings that a hook name can reach, in order. Empty: nobody takes this name. */
   candidates(path: string): readonly T[]
   /** The mapping that takes a delivery, and what was tried until then. */
-  find(delivery: MatchInput): { mapping: T | undefined; trace: readonly TraceEntry[] }
+  find(
+    delivery: MatchInput,
+    isOpened?: (mapping: T) => boolean,
+  ): { mapping: T | undefined; trace: readonly TraceEntry[] }
   /** Every mapping of the config, in order, each with its reason. */
   explain(delivery: MatchInput): TraceEntry[]
 }
+
+const unproved = 'the request does not prove what this mapping asks for'
 
 /** Why a condition does not hold, or undefined: it holds. */
 type Condition = (delivery: MatchInput) => string | undefined
@@ -38,10 +43,10 @@ export function createRouter<T extends { readonly id: string; readonly match: Ma
 
   return {
     candidates: (path) => laneOf(path).mappings,
-    find(delivery) {
+    find(delivery, isOpened = () => true) {
       const trace: TraceEntry[] = []
       for (const { mapping, conditions, hit } of laneOf(delivery.path).rules) {
-        const why = toMiss(conditions, delivery)
+        const why = isOpened(mapping) ? toMiss(conditions, delivery) : unproved
         if (why === undefined) {
           trace.push(hit)
           return { mapping, trace }

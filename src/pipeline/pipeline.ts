@@ -5,7 +5,7 @@ import { toFirstIssue } from '../model/issue.ts'
 import { isJsonObject, type JsonObject, toKindOf } from '../model/json.ts'
 import { Problem } from '../model/problem.ts'
 import type { Transform, TransformCall } from '../model/transform.ts'
-import type { CompiledMapping } from './compile.ts'
+import { type CompiledMapping, isOpened } from './compile.ts'
 import type { Decision } from './decision.ts'
 import type { Generation } from './generation.ts'
 import { type Draft, mergeResult, renderDraft, toAction } from './merge.ts'
@@ -18,15 +18,22 @@ const mostActions = 200
 
 type NewId = () => string
 
+/** The hooks that no mapping overrides. */
+export function isBuiltIn(path: string): boolean {
+  return path === 'wake' || path === 'agent'
+}
+
 /** Whether a hook has this name: a built-in, or one that a mapping takes. */
 export function isHook(generation: Generation, path: string): boolean {
-  return path === 'wake' || path === 'agent' || (path !== '' && generation.router.candidates(path).length > 0)
+  return isBuiltIn(path) || (path !== '' && generation.router.candidates(path).length > 0)
 }
 
 /** A refusal and a park are decisions too; what is thrown is a body that does not parse, where it is read before a mapping has it. */
 export async function decide(generation: Generation, delivery: Delivery, newId: NewId): Promise<Decision> {
-  if (delivery.path === 'wake' || delivery.path === 'agent') return decideBuiltIn(generation, delivery, newId)
-  const { mapping: compiled, trace } = generation.router.find(delivery)
+  if (isBuiltIn(delivery.path)) return decideBuiltIn(generation, delivery, newId)
+  const { mapping: compiled, trace } = generation.router.find(delivery, (mapping) =>
+    isOpened(mapping, delivery.admitted),
+  )
   if (compiled === undefined) {
     // a body that does not parse is the sender's error, even where nobody asked for its fields
     void delivery.payload

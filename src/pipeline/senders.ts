@@ -93,6 +93,7 @@ export const senders: readonly Sender[] = [
     deliveryId: [body('event.id')],
   },
   { source: 'grafana', marks: [sent('x-grafana-alerting-signature'), agent(/^Grafana\b/)], event: [body('status')] },
+  { source: 'datadog', event: [body('event_type')] },
   { source: 'alertmanager', marks: [agent(/^Alertmanager\//)], event: [body('status')] },
   {
     source: 'linear',
@@ -321,6 +322,9 @@ export const senders: readonly Sender[] = [
     event: [header('x-goog-resource-state')],
     deliveryId: [all(header('x-goog-channel-id'), header('x-goog-message-number'))],
   },
+
+  { source: 'microsoft-graph', event: [body('value[0].changeType')] },
+  { source: 'home-assistant' },
 
   // conventions that many senders share; Clerk, Resend and the like are told apart only by name
   ...['clerk', 'resend', 'svix'].map((source) => ({

@@ -5,6 +5,8 @@ import { isJsonObject, type JsonValue } from '../model/json.ts'
 import { readPath, type Path } from './path.ts'
 import { type Fact, type Mark, type Sender, senders } from './senders.ts'
 
+export type { Sender } from './senders.ts'
+
 type Headers = Delivery['headers']
 
 /** Longer event names and ids are taken for none: cut ones could be taken for one another. */

@@ -1,22 +1,37 @@
-// Who may come in, decided before a byte of the body is read.
+// Who may come in, as far as the head of a request tells: before a byte of the body is read.
 import type { IncomingMessage } from 'node:http'
 import type { Config } from '../model/config.ts'
-import type { DeliveryHead } from '../model/delivery.ts'
 import { Problem } from '../model/problem.ts'
+import type { RequestHead } from '../model/verifier.ts'
 import { createClientOf } from './client.ts'
-import { createTokenCheck, isTokenInQuery, readToken } from './credentials.ts'
-import { toHead } from './delivery.ts'
+import { createTokenCheck, isTokenInQuery, readToken, toHeaders } from './credentials.ts'
 import type { Throttle } from './throttle.ts'
 
+/** A request at the door. Its headers still hold credentials: they go to verifiers, and no further. */
+export type Knock = RequestHead & {
+  /** The hook's name. */
+  readonly path: string
+  readonly client: string
+  readonly token: 'valid' | 'wrong'
+}
+
 export type Admission = {
-  /** The head of an admitted request. Throws what refuses it: 404, 400, 405, 429 or 401, in this order. */
-  admit(req: IncomingMessage, config: Config): DeliveryHead
+  /** Throws `hook-unknown` outside the prefix, and `token-in-query`. */
+  knock(req: IncomingMessage, config: Config): Knock
+  /** Throws `rate-limited` for a client that is locked out, whatever it shows; `unauthorized` without a valid token, and counts it. */
+  checkToken(knock: Knock): void
+  /** Counts a proof that did not hold and throws `unauthorized`, or `rate-limited` beyond the limit. */
+  turnAwaySigner(knock: Knock): never
 }
 
 /** What is made of a configuration once, and used for each of its requests. */
 type Gate = { readonly isToken: (given: string) => boolean; readonly clientOf: (req: IncomingMessage) => string }
 
-export function createAdmission(throttle: Throttle): Admission {
+/**
+ * `tokens` counts failed tokens and locks out their client for good and bad alike; `signers` counts failed signatures apart,
+ * since one address of a sender serves many people, and a signature that holds always passes.
+ */
+export function createAdmission({ tokens, signers }: { tokens: Throttle; signers: Throttle }): Admission {
   const gates = new WeakMap<Config, Gate>()
 
   function gateOf(config: Config): Gate {
@@ -32,7 +47,7 @@ export function createAdmission(throttle: Throttle): Admission {
   }
 
   return {
-    admit(req, config) {
+    knock(req, config) {
       const url = req.url ?? '/'
       const path = toHookName(url, config.hooks.path)
       if (!config.hooks.enabled || path === undefined) throw new Problem('hook-unknown', 'Nothing is here.')
@@ -42,29 +57,44 @@ export function createAdmission(throttle: Throttle): Admission {
           'The hook token must come as "Authorization: Bearer <token>" or "x-service-token: <token>", never in the query string.',
         )
       }
-      if (req.method !== 'POST') throw new Problem('method-not-allowed', 'Hooks take POST.')
-      authenticate(req, gateOf(config))
-      return toHead(req, url, path)
+      const gate = gateOf(config)
+      const given = readToken(req.rawHeaders)
+      const token = given.kind === 'token' && gate.isToken(given.token) ? 'valid' : 'wrong'
+      return {
+        method: req.method ?? 'GET',
+        url,
+        path,
+        headers: toHeaders(req.rawHeaders),
+        client: gate.clientOf(req),
+        token,
+      }
     },
-  }
-
-  function authenticate(req: IncomingMessage, gate: Gate): void {
-    const client = gate.clientOf(req)
-    const lockedFor = throttle.lockedFor(client)
-    if (lockedFor !== undefined) {
-      throw new Problem('rate-limited', 'Too many failed authentications from this address. Try again later.', {
-        retryAfterSeconds: lockedFor,
-      })
-    }
-    const given = readToken(req.rawHeaders)
-    if (given.kind === 'token' && gate.isToken(given.token)) return
-    throttle.fail(client)
-    throw new Problem('unauthorized', 'A valid hook token is required: "Authorization: Bearer <token>".')
+    checkToken({ client, token }) {
+      refuseLocked(tokens, client)
+      if (token === 'valid') return
+      tokens.fail(client)
+      throw new Problem('unauthorized', 'A valid hook token is required: "Authorization: Bearer <token>".')
+    },
+    turnAwaySigner({ client }) {
+      refuseLocked(signers, client)
+      signers.fail(client)
+      // the reason stands among the refusals: an attacker learns nothing from it here
+      throw new Problem('unauthorized', 'The request does not prove who sent it.')
+    },
   }
 }
 
+/** Throws `rate-limited` while a client is locked out. */
+function refuseLocked(throttle: Throttle, client: string): void {
+  const lockedFor = throttle.lockedFor(client)
+  if (lockedFor === undefined) return
+  throw new Problem('rate-limited', 'Too many failed authentications from this address. Try again later.', {
+    retryAfterSeconds: lockedFor,
+  })
+}
+
 /** The name behind the prefix, slashes trimmed and undecoded; undefined outside the prefix. */
-export function toHookName(url: string, prefix: string): string | undefined {
+function toHookName(url: string, prefix: string): string | undefined {
   const mark = url.indexOf('?')
   const path = mark < 0 ? url : url.slice(0, mark)
   if (path !== prefix && !path.startsWith(`${prefix}/`)) return undefined

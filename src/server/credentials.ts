@@ -44,7 +44,7 @@ const credentialHeaders: ReadonlySet<string> = new Set([
   'cookie',
 ])
 
-/** Shared secrets of senders that show a token instead of signing. The name tells who sent; the value is nobody's business. */
+/** Shared secrets of senders that show a token instead of signing, where no mapping's scheme says so. */
 const senderSecrets: ReadonlySet<string> = new Set([
   'x-gitlab-token',
   'x-goog-channel-token',
@@ -53,20 +53,28 @@ const senderSecrets: ReadonlySet<string> = new Set([
   'x-webhook-secret',
 ])
 
-/**
- * The headers of a delivery: lower-case names, repeated ones joined with ", ", no prototype, no credential. A sender's secret
- * keeps its name, so that the sender is still recognised.
- */
-export function dropCredentials(rawHeaders: readonly string[]): Record<string, string> {
+/** All headers, as verifiers read them: lower-case names, repeated ones joined with ", ", no prototype. */
+export function toHeaders(rawHeaders: readonly string[]): Record<string, string> {
   const headers: Record<string, string> = Object.create(null)
   for (const [name, value] of toPairs(rawHeaders)) {
-    if (credentialHeaders.has(name)) continue
-    if (senderSecrets.has(name)) {
-      headers[name] = '[secret]'
-      continue
-    }
     const earlier = headers[name]
     headers[name] = earlier === undefined ? value : `${earlier}, ${value}`
+  }
+  return headers
+}
+
+/**
+ * The headers of a delivery: no credential of ours or of the host. A sender's secret keeps its name, so that the sender is
+ * still recognised, and loses its value.
+ */
+export function dropCredentials(
+  all: Readonly<Record<string, string>>,
+  secretHeaders: ReadonlySet<string>,
+): Record<string, string> {
+  const headers: Record<string, string> = Object.create(null)
+  for (const [name, value] of Object.entries(all)) {
+    if (credentialHeaders.has(name)) continue
+    headers[name] = senderSecrets.has(name) || secretHeaders.has(name) ? '[secret]' : value
   }
   return headers
 }

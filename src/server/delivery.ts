@@ -1,12 +1,14 @@
 // A request, or what was kept of one, as a delivery.
 import { createHash } from 'node:crypto'
-import type { IncomingMessage } from 'node:http'
 import type { Delivery, DeliveryHead } from '../model/delivery.ts'
 import { isJsonObject, type JsonValue } from '../model/json.ts'
 import { type Accepts, parseBody, toBodySyntax } from '../model/parse-body.ts'
 import { Problem } from '../model/problem.ts'
-import { detectSource, toDeliveryId, toEvent } from '../pipeline/sources.ts'
+import type { Generation } from '../pipeline/generation.ts'
+import { isBuiltIn } from '../pipeline/pipeline.ts'
+import { detectSource, type Sender, senderNamed, toDeliveryId, toEvent } from '../pipeline/sources.ts'
 import type { DedupeKey, OpenDelivery } from '../store/store.ts'
+import type { Knock } from './admission.ts'
 import { dropCredentials } from './credentials.ts'
 
 const longestKey = 256
@@ -17,17 +19,22 @@ const sourceKey = Buffer.from('"source"')
  * The delivery of a head and a body. The media type is checked here (`media-type-unsupported`); the body is parsed when somebody
  * first reads `payload`, or `source` or `event` where they may stand in it. Reading them throws `body-invalid`.
  */
-export function toDelivery(head: DeliveryHead, body: Uint8Array, id: string, receivedAt: number): Delivery {
+export function toDelivery(
+  head: DeliveryHead,
+  body: Uint8Array,
+  { generation, id, receivedAt }: { generation: Generation; id: string; receivedAt: number },
+): Delivery {
   const contentType = head.headers['content-type']
-  const accepts = toAccepts(head.path)
+  const accepts = toAccepts(generation, head)
   const isForm = toBodySyntax(contentType, accepts) === 'form'
-  const sender = detectSource(head.headers)
+  const sender = toSender(head)
   let parsed: { payload: JsonValue } | undefined
   return {
     ...head,
     id,
     receivedAt,
     rawBody: body,
+    accepts,
     get payload() {
       parsed ??= { payload: parseBody(body, contentType, accepts) }
       return parsed.payload
@@ -45,9 +52,22 @@ export function toDelivery(head: DeliveryHead, body: Uint8Array, id: string, rec
   }
 }
 
-/** What the body of a hook may be: the built-in ones take JSON alone. */
-export function toAccepts(path: string): Accepts {
-  return { forms: path !== 'wake' && path !== 'agent' }
+/** What the body of a hook may be: JSON alone for the built-in ones, forms too for the others, and what a proved scheme sends. */
+function toAccepts(generation: Generation, { path, admitted }: DeliveryHead): Accepts {
+  if (isBuiltIn(path)) return { forms: false }
+  const accepts = { forms: true, text: false, empty: false }
+  if (admitted.signedFor.length === 0) return accepts
+  for (const { id, verifier } of generation.router.candidates(path)) {
+    if (verifier === undefined || !admitted.signedFor.includes(id)) continue
+    accepts.text ||= verifier.accepts.text
+    accepts.empty ||= verifier.accepts.empty
+  }
+  return accepts
+}
+
+/** Whose facts about event and delivery id count: of the sender that was proved, else of the one that the headers show. */
+function toSender({ verifiedBy, headers }: Pick<DeliveryHead, 'verifiedBy' | 'headers'>): Sender | undefined {
+  return (verifiedBy === undefined ? undefined : senderNamed(verifiedBy)) ?? detectSource(headers)
 }
 
 function toNamedSource(payload: JsonValue): string | undefined {
@@ -60,18 +80,27 @@ function includes(body: Uint8Array, bytes: Buffer): boolean {
 }
 
 /** The delivery of a kept request, under its old id. */
-export function toDeliveryAgain(open: OpenDelivery): Delivery {
-  return toDelivery(open.request.head, open.request.body, open.deliveryId, open.receivedAt)
+export function toDeliveryAgain(
+  { request, deliveryId: id, receivedAt }: OpenDelivery,
+  generation: Generation,
+): Delivery {
+  return toDelivery(request.head, request.body, { generation, id, receivedAt })
 }
 
-export function toHead(req: IncomingMessage, url: string, path: string): DeliveryHead {
+/** What is kept of a request's head; `secretHeaders` are those of the path's verifiers. */
+export function toHead(
+  { method, url, path, headers, token }: Knock,
+  secretHeaders: ReadonlySet<string>,
+  proof: { signedFor: readonly string[]; source: string | undefined },
+): DeliveryHead {
   return {
-    method: req.method ?? 'POST',
+    method,
     url,
     path,
-    headers: dropCredentials(req.rawHeaders),
+    headers: dropCredentials(headers, secretHeaders),
     query: toQuery(url),
-    verifiedBy: undefined,
+    verifiedBy: proof.source,
+    admitted: { token: token === 'valid', signedFor: proof.signedFor },
   }
 }
 
@@ -91,7 +120,7 @@ export function toDedupe(delivery: Delivery): { key: DedupeKey; isSenders: boole
       `Idempotency-Key: expected 1 to ${longestKey} characters, found ${asked.length}.`,
     )
   }
-  const sender = detectSource(delivery.headers)
+  const sender = toSender(delivery)
   const own = sender === undefined ? undefined : toDeliveryId(sender, delivery)
   const name = asked === undefined ? own && `${sender?.source}:${own}` : `key:${asked}`
   if (name === undefined) return undefined

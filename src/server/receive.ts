@@ -1,11 +1,10 @@
 // The pipe, from request to answer: admit, read, recognise, decide, store, answer. Nothing is sent before the store has it.
-import type { IncomingMessage } from 'node:http'
-import type { Delivery, DeliveryHead, TraceEntry } from '../model/delivery.ts'
+import type { Delivery } from '../model/delivery.ts'
 import type { Log } from '../model/log.ts'
-import { Problem, toProblem } from '../model/problem.ts'
+import { type Problem, toProblem } from '../model/problem.ts'
 import type { Decision } from '../pipeline/decision.ts'
-import { type Generation, toBodyLimit } from '../pipeline/generation.ts'
-import { decide, isHook } from '../pipeline/pipeline.ts'
+import type { Generation } from '../pipeline/generation.ts'
+import { decide } from '../pipeline/pipeline.ts'
 import type { Clock, DedupeKey, Settlement, Store } from '../store/store.ts'
 import type { Admission } from './admission.ts'
 import {
@@ -17,24 +16,19 @@ import {
   toWaitingAnswer,
   withProblem,
 } from './answer.ts'
-import { readBody } from './body.ts'
 import { toDedupe, toDelivery } from './delivery.ts'
+import { createEntry, type Incoming, type Trail } from './entry.ts'
+import type { HandedSecrets } from './handed.ts'
 import { createOnce } from './once.ts'
 import type { Refusals } from './refusals.ts'
 import type { Rerunner } from './rerun.ts'
 import { hasWork, type LastingDecision, toPending, toSettlement } from './settlement.ts'
 
-export type Incoming = {
-  readonly req: IncomingMessage
-  readonly requestId: string
-  /** Answers `Expect: 100-continue`; called just before the body is read. */
-  readonly continueNow: () => void
-}
-
 export type ReceiverParts = {
   readonly generation: () => Generation
   readonly store: Store
   readonly admission: Admission
+  readonly handed: HandedSecrets
   readonly refusals: Refusals
   readonly rerunner: Rerunner
   readonly clock: Clock
@@ -46,15 +40,13 @@ export type ReceiverParts = {
   readonly log: Log
 }
 
-/** What is known of a request so far, for the record of a refusal. */
-type Trail = { hook: string | undefined; trace: readonly TraceEntry[] }
-
 export type Receive = (incoming: Incoming) => Promise<Answer>
 
 /** The one place that sees all of a request. Its answer is always an answer: nothing is thrown. */
 export function createReceiver(parts: ReceiverParts): Receive {
   const { store, clock, newId, development } = parts
   const once = createOnce(store, development)
+  const enter = createEntry(parts)
 
   return async function receive(incoming) {
     const trail: Trail = { hook: undefined, trace: [] }
@@ -67,25 +59,15 @@ export function createReceiver(parts: ReceiverParts): Receive {
 
   async function pass(incoming: Incoming, trail: Trail): Promise<Answer> {
     const generation = parts.generation()
-    const head = parts.admission.admit(incoming.req, generation.config)
-    trail.hook = head.path
-    if (!isHook(generation, head.path)) throw new Problem('hook-unknown', 'No hook has this name.')
-    const delivery = await read(incoming, head, generation)
+    const entered = await enter(incoming, generation, trail)
+    if (entered.kind === 'handshake') return entered.answer
+    const delivery = toDelivery(entered.head, entered.body, { generation, id: newId(), receivedAt: clock() })
     const dedupe = toDedupe(delivery)
     if (dedupe === undefined) return handle(generation, delivery, undefined, trail)
     return once(dedupe, {
       first: () => handle(generation, delivery, dedupe.key, trail),
       parkedAgain: (deliveryId, replay) => handleAgain(generation, { ...delivery, id: deliveryId }, replay, trail),
     })
-  }
-
-  async function read(incoming: Incoming, head: DeliveryHead, generation: Generation): Promise<Delivery> {
-    const { bytes } = await readBody(incoming.req, {
-      limit: toBodyLimit(generation, head.path),
-      timeoutMs: generation.config.server.bodyTimeoutMs,
-      continueNow: incoming.continueNow,
-    })
-    return toDelivery(head, bytes, newId(), clock())
   }
 
   async function handle(

@@ -41,7 +41,7 @@ export class Rerunner {
   /** The delivery's state after the current generation had it again. */
   async rerun(open: OpenDelivery): Promise<string> {
     const generation = this.#parts.generation()
-    const delivery = toDeliveryAgain(open)
+    const delivery = toDeliveryAgain(open, generation)
     return this.settleLate(decide(generation, delivery, this.#parts.newId), delivery, generation)
   }
 

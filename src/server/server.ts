@@ -1,5 +1,5 @@
 // Koa at the edge: one middleware a line, every failure in one place.
-import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
+import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import Router from '@koa/router'
 import Koa, { type Context } from 'koa'
@@ -77,7 +77,8 @@ export async function listen(
   options: { host: string; port: number; bodyTimeoutMs: number; log: Log },
 ): Promise<Listening> {
   const guard = createMalformedGuard()
-  const onRequest = guard.watch(listener)
+  const ending = createEnding()
+  const onRequest = guard.watch(ending.watch(listener))
   const server = createServer(
     {
       // a head that dribbles in is cut off early; the body has its own limit in body.ts, this one only backs it up
@@ -104,7 +105,7 @@ export async function listen(
   })
   server.on('error', (error) => options.log.error({ err: error }, 'the server reported an error'))
   const { port } = toAddress(server)
-  return { host: options.host, port, close: (graceMs) => close(server, graceMs) }
+  return { host: options.host, port, close: (graceMs) => close(server, ending.begin, graceMs) }
 }
 
 function toAddress(server: Server): AddressInfo {
@@ -124,7 +125,28 @@ function toListenProblem(error: NodeJS.ErrnoException, { host, port }: { host: s
   )
 }
 
-async function close(server: Server, graceMs: number): Promise<void> {
+/** From `begin` on, each connection ends with its next answer: a busy sender that kept its own would keep the gateway up. */
+function createEnding() {
+  const unanswered = new Set<ServerResponse>()
+  let hasBegun = false
+  return {
+    watch:
+      (listener: RequestListener): RequestListener =>
+      (req, res) => {
+        if (hasBegun) res.setHeader('connection', 'close')
+        unanswered.add(res)
+        res.once('close', () => unanswered.delete(res))
+        listener(req, res)
+      },
+    begin() {
+      hasBegun = true
+      for (const res of unanswered) if (!res.headersSent) res.setHeader('connection', 'close')
+    },
+  }
+}
+
+async function close(server: Server, beginEnding: () => void, graceMs: number): Promise<void> {
+  beginEnding()
   const cutOff = setTimeout(() => server.closeAllConnections(), graceMs)
   await new Promise<void>((resolve) => {
     server.close(() => resolve())

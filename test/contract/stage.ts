@@ -54,6 +54,7 @@ export function request(body = '{"a":1}'): KeptRequest {
     headers,
     query: { x: '1' },
     verifiedBy: undefined,
+    admitted: { token: true, signedFor: [] },
   }
   return { head, body: new TextEncoder().encode(body) }
 }

@@ -51,7 +51,7 @@ describe.skipIf(corpus === '')('a corpus of real payloads (skipped: HOOKLOOM_COR
       const sender = detectSource(headers)
       const expected = isIdentified(headers) ? (sourceOfFolder[folder] ?? folder) : undefined
       expect([name, sender?.source]).toEqual([name, expected])
-      const event = sender && toEvent(sender, headers, body)
+      const event = sender && toEvent(sender, { headers, payload: body })
       expect(event === undefined || event.length > 0).toBe(true)
     }
   })

@@ -49,6 +49,8 @@ export function toTestDelivery(
     source: given.source,
     event: given.event,
     verifiedBy: undefined,
+    admitted: { token: true, signedFor: [] },
+    accepts: { forms: true },
   }
 }
 

@@ -27,7 +27,13 @@ function toGeneration(options: object, config: object = {}) {
 
 function toDelivery(payload: JsonValue, headers: Record<string, string> = {}): Delivery {
   const request = { method: 'POST', url: '/hooks/gmail', path: 'gmail', headers, query: {}, payload }
-  const origin = { source: 'gmail', event: undefined, verifiedBy: undefined }
+  const origin = {
+    source: 'gmail',
+    event: undefined,
+    verifiedBy: undefined,
+    admitted: { token: true, signedFor: [] },
+    accepts: { forms: true },
+  }
   return { id: 'd-1', receivedAt: 0, rawBody: new Uint8Array(), ...request, ...origin }
 }
 

@@ -1,5 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import { createTokenCheck, dropCredentials, isTokenInQuery, readToken } from '../../src/server/credentials.ts'
+import {
+  createTokenCheck,
+  dropCredentials,
+  toHeaders,
+  isTokenInQuery,
+  readToken,
+} from '../../src/server/credentials.ts'
 
 describe('reading the token', () => {
   test.each([
@@ -58,24 +64,34 @@ describe('comparing', () => {
   )
 })
 
+const dropped = (rawHeaders: readonly string[]) => dropCredentials(toHeaders(rawHeaders), new Set(['x-own-secret']))
+
 describe('the headers of a delivery', () => {
+  test('a sender’s secret keeps its name and loses its value', () => {
+    expect(dropped(['X-Gitlab-Token', 'canary', 'X-Own-Secret', 'canary', 'x-a', '1'])).toEqual({
+      'x-gitlab-token': '[secret]',
+      'x-own-secret': '[secret]',
+      'x-a': '1',
+    })
+  })
+
   test('no credential is among them, in any case or number', () => {
     const names = ['Authorization', 'AUTHORIZATION', 'X-Service-Token', 'Proxy-Authorization', 'Cookie', 'cookie']
-    const headers = dropCredentials(['X-GitHub-Event', 'push', ...names.flatMap((name) => [name, 'canary'])])
+    const headers = dropped(['X-GitHub-Event', 'push', ...names.flatMap((name) => [name, 'canary'])])
     expect(JSON.stringify(headers)).toBe('{"x-github-event":"push"}')
   })
 
   test('repeated ones are joined in their order', () => {
-    expect(dropCredentials(['Via', 'a', 'X-A', '1', 'via', 'b'])).toEqual({ via: 'a, b', 'x-a': '1' })
+    expect(dropped(['Via', 'a', 'X-A', '1', 'via', 'b'])).toEqual({ via: 'a, b', 'x-a': '1' })
   })
 
   test('a header named as what objects inherit is a header', () => {
-    const headers = dropCredentials(['__proto__', 'a', '__proto__', 'b', 'constructor', 'c'])
+    const headers = dropped(['__proto__', 'a', '__proto__', 'b', 'constructor', 'c'])
     expect(Object.entries(headers)).toEqual([
       ['__proto__', 'a, b'],
       ['constructor', 'c'],
     ])
-    expect(dropCredentials([])['toString']).toBeUndefined()
+    expect(dropped([])['toString']).toBeUndefined()
   })
 })
 

@@ -76,7 +76,7 @@ export type AsymmetricScheme = Common & {
   readonly keyPrefix?: string
   readonly template: string
   readonly idHeader?: string
-  readonly timestamp: TimestampPlace
+  readonly timestamp: Extract<TimestampPlace, { in: 'header' }>
   readonly toleranceSeconds?: number
 }
 

@@ -59,6 +59,7 @@ export const moneySchemes = [
     syntax: { separator: ';', joint: '=', field: 'h1' },
     template: '{timestamp}:{body}',
     timestamp: { in: 'field', name: 'ts', unit: 's' },
+    // its library allows 5, which a slow way through a proxy already uses up
     toleranceSeconds: 60,
     docs: 'https://developer.paddle.com/webhooks/signature-verification',
     confidence: 'verified',

@@ -146,6 +146,8 @@ export const workSchemes = [
     docs: 'https://www.home-assistant.io/integrations/rest_command/',
     confidence: 'verified',
   },
+  // Strava signs nothing: the subscription's id is all that can be held against a delivery, and a number can be guessed.
+  // Give its hook a path that cannot.
   {
     id: 'strava',
     source: 'strava',

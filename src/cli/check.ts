@@ -1,0 +1,11 @@
+// Whether a gateway would start here with nothing degraded: the configuration, every template, every module.
+import type { Context } from './context.ts'
+import { checkConfig, checkMappings, checkWarnings, tellFindings } from './findings.ts'
+import { withProgress } from './progress.ts'
+
+export async function check(context: Context): Promise<number> {
+  const { loaded, findings } = checkConfig(context)
+  if (loaded === undefined) return tellFindings(context, findings)
+  const mappings = await withProgress('Building the transforms', () => checkMappings(context, loaded.config))
+  return tellFindings(context, [...findings, ...mappings, ...checkWarnings(loaded)])
+}

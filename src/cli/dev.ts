@@ -1,0 +1,58 @@
+// The gateway on a developer's terminal: makes its config directory, shows problems in its answers, prints what to type.
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import colors from 'picocolors'
+import type { Hookloom } from '../app.ts'
+import { configFile, loadConfig } from '../loader/config.ts'
+import type { Context } from './context.ts'
+import { makeFolder, toFixturePath } from './folder.ts'
+import { toInvocation, toShellWord } from './invocation.ts'
+import { createPrettyLog } from './log.ts'
+import { readVersion } from './package.ts'
+import { serve } from './serve.ts'
+
+export async function dev(context: Context): Promise<number> {
+  const { dir, env } = context
+  const isNew = !existsSync(join(dir, configFile))
+  if (isNew) await makeFolder(dir)
+  const { config } = loadConfig({ dir, env })
+  return serve({
+    dir,
+    env,
+    development: true,
+    log: await createPrettyLog(),
+    announce: (gateway) => context.print(toWelcome(context, gateway, { isNew, token: config.hooks.token ?? '' })),
+  })
+}
+
+function toWelcome(
+  context: Context,
+  { url, adminUrl }: Hookloom,
+  { isNew, token }: { isNew: boolean; token: string },
+): string {
+  const { dir } = context
+  const fixture = toFixturePath(dir, 'opened.json')
+  const curl = [
+    'curl -sS',
+    toShellWord(`${url}/agent`),
+    `-H ${toShellWord(`Authorization: Bearer ${token}`)}`,
+    `-H 'Content-Type: application/json'`,
+    `-d '{"name":"Hello","message":"Say hello to Hookloom"}'`,
+  ].join(' ')
+  return [
+    `${colors.bold(`Hookloom ${readVersion()}`)} in ${dir}${isNew ? ', which is new' : ''}`,
+    '',
+    `  Hooks  ${url}`,
+    `  Admin  ${adminUrl}`,
+    `  Token  ${token}`,
+    '',
+    'An agent run, answered below:',
+    `  ${curl}`,
+    ...(existsSync(fixture)
+      ? ['', 'A pull request through the sample transform:', `  ${toInvocation(context, ['send', 'github', fixture])}`]
+      : []),
+    '',
+    'Ctrl-C stops it.',
+    '',
+  ].join('\n')
+}

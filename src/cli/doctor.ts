@@ -1,0 +1,96 @@
+// Whether this installation is well: what `check` looks at, and the store, the disk and the running gateway.
+import { existsSync } from 'node:fs'
+import { statfs } from 'node:fs/promises'
+import { z } from 'zod'
+import { toStoreFile } from '../model/places.ts'
+import { exitCodes, Problem } from '../model/problem.ts'
+import { openDatabase, toTrouble } from '../store/driver.ts'
+import { createSqliteReader } from '../store/reader.ts'
+import type { Context } from './context.ts'
+import { checkConfig, checkMappings, checkWarnings, type Finding, tellFindings, toFailed } from './findings.ts'
+import { ask, findRunning, toJson } from './gateway.ts'
+import { toCut } from './print.ts'
+import { withProgress } from './progress.ts'
+
+const leastFreeBytes = 200 * 1024 * 1024
+
+export async function doctor(context: Context): Promise<number> {
+  const { loaded, findings } = checkConfig(context)
+  if (loaded === undefined) return tellFindings(context, findings)
+  const { config } = loaded
+  const further = await withProgress('Looking at the transforms, the store and the gateway', async () => [
+    ...(await checkMappings(context, config)),
+    ...(await checkStore(toStoreFile(context.dir, config))),
+    await checkDisk(context.dir),
+    ...(await checkGateway(context.dir)),
+  ])
+  return tellFindings(context, [...findings, ...further, ...checkWarnings(loaded)])
+}
+
+async function checkStore(file: string): Promise<Finding[]> {
+  if (!existsSync(file)) return [{ name: 'store', ok: true, detail: `${file} is not there yet: no gateway ran here` }]
+  const reader = createSqliteReader({ file })
+  try {
+    const { deliveries, jobs } = await reader.counts()
+    const detail = `${file}: ${deliveries.parked} parked, ${deliveries.pending} pending, ${jobs.queued} queued, ${jobs.dead} dead`
+    return [{ name: 'store', ok: true, detail }, checkIntegrity(file)]
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error
+    return [toFailed('store', error.message, exitCodes[error.kind])]
+  } finally {
+    await reader.close()
+  }
+}
+
+function checkIntegrity(file: string): Finding {
+  const name = 'store-integrity'
+  try {
+    const db = openDatabase(file, { readOnly: true, busyMs: 2_000 })
+    try {
+      const found = String(db.get('PRAGMA quick_check(1)')?.['quick_check'])
+      const journal = String(db.get('PRAGMA journal_mode')?.['journal_mode'])
+      if (found !== 'ok') return toFailed(name, `SQLite finds damage: ${toCut(found, 200)}`, exitCodes.broken)
+      if (journal !== 'wal') return toFailed(name, `journal_mode is ${journal}, expected wal`, exitCodes.broken)
+      return { name, ok: true, detail: 'quick_check finds no damage, journal_mode is wal' }
+    } finally {
+      db.close()
+    }
+  } catch (error) {
+    return toFailed(name, `${file} does not open: ${toTrouble(error) ?? 'SQLite refuses it'}`, exitCodes.unavailable)
+  }
+}
+
+async function checkDisk(dir: string): Promise<Finding> {
+  const { bavail, bsize } = await statfs(dir)
+  const detail = `${Math.round((bavail * bsize) / 1024 / 1024)} MiB are free`
+  if (bavail * bsize >= leastFreeBytes) return { name: 'disk', ok: true, detail }
+  return { name: 'disk', ok: false, severity: 'warning', detail: `${detail}: a full disk is answered 503` }
+}
+
+const Readiness = z.object({
+  degraded: z.boolean(),
+  store: z.object({ trouble: z.string().optional(), facts: z.record(z.string(), z.union([z.string(), z.number()])) }),
+})
+
+async function checkGateway(dir: string): Promise<Finding[]> {
+  const running = findRunning(dir)
+  if (running === undefined) return [{ name: 'gateway', ok: true, detail: 'not running' }]
+  const name = 'gateway'
+  const where = `pid ${running.pid} at ${running.url}`
+  try {
+    const { status, text } = await ask(`${running.adminUrl}/readyz`, { method: 'GET' })
+    const ready = Readiness.safeParse(toJson(text))
+    if (!ready.success) return [toFailed(name, `${where}: /readyz answers ${status}`, exitCodes.unavailable)]
+    const { degraded, store } = ready.data
+    if (store.trouble !== undefined) return [toFailed(name, `${where}: ${store.trouble}`, exitCodes.unavailable)]
+    const facts = Object.entries(store.facts).map(([fact, value]) => `${fact} ${value}`)
+    const detail = [`${where} is ready`, ...facts].join(', ')
+    if (!degraded) return [{ name, ok: true, detail }]
+    return [
+      toFailed(name, `${where} runs degraded: a transform does not load, and its deliveries park`, exitCodes.broken),
+    ]
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error
+    return [toFailed(name, error.message, exitCodes[error.kind])]
+  }
+}

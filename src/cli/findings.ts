@@ -1,0 +1,98 @@
+// What `check` and `doctor` look at, and how they say it. A warning is no failure.
+import colors from 'picocolors'
+import { assembleGeneration } from '../assemble.ts'
+import { type LoadedConfig, loadConfig } from '../loader/config.ts'
+import { toFileFacts, toWarnings } from '../loader/warnings.ts'
+import type { Config } from '../model/config.ts'
+import { exitCodes, Problem } from '../model/problem.ts'
+import { type CompiledMapping, compileMapping } from '../pipeline/compile.ts'
+import { createRouter } from '../pipeline/match.ts'
+import type { Context } from './context.ts'
+import { toIndented } from './print.ts'
+
+/** `severity` of what is not ok: a warning ends no command, a failure ends it with its exit code. */
+export type Finding = { readonly name: string; readonly detail: string } & (
+  | { readonly ok: true }
+  | { readonly ok: false; readonly severity: 'warning' }
+  | { readonly ok: false; readonly severity: 'failure'; readonly exitCode: number }
+)
+
+export function toFailed(name: string, detail: string, exitCode: number): Finding {
+  return { name, ok: false, severity: 'failure', detail, exitCode }
+}
+
+/** The configuration, or one finding for each line that does not hold. */
+export function checkConfig({ dir, env }: Context): { loaded: LoadedConfig | undefined; findings: Finding[] } {
+  try {
+    const loaded = loadConfig({ dir, env })
+    return { loaded, findings: [{ name: 'config', ok: true, detail: `${loaded.files[0] ?? dir} holds` }] }
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error
+    const lines = error.frame?.split('\n') ?? [error.message]
+    return { loaded: undefined, findings: lines.map((line) => toFailed('config', line, exitCodes[error.kind])) }
+  }
+}
+
+export function checkWarnings({ config, files }: LoadedConfig): Finding[] {
+  return toWarnings(config, { files: toFileFacts(files) }).map(({ name, ok, detail }) =>
+    ok ? { name, ok, detail } : { name, ok, severity: 'warning', detail },
+  )
+}
+
+/** Every template and match path of the operator's mappings, every preset, and every module, built and loaded. */
+export async function checkMappings({ dir }: Context, config: Config): Promise<Finding[]> {
+  const mappings = config.hooks.mappings.map((mapping, index) => ({
+    ...mapping,
+    id: mapping.id ?? `mapping-${index + 1}`,
+  }))
+  const templates = mappings.map((mapping) => checkTemplates(mapping))
+  const sound = mappings.filter((_, index) => templates[index]?.ok === true)
+  try {
+    // without those that do not parse, so that one mistake does not hide the others
+    const generation = await assembleGeneration({
+      dir,
+      config: { ...config, hooks: { ...config.hooks, mappings: sound } },
+    })
+    const modules = [...generation.transforms.values()].map(({ module, hash, problem }): Finding => {
+      const name = `transform ${module}`
+      if (problem === undefined) return { name, ok: true, detail: `builds and loads (${hash?.slice(0, 12)})` }
+      const detail = [problem.detail, ...(problem.frame === undefined ? [] : [problem.frame])].join('\n')
+      return toFailed(name, detail, exitCodes.broken)
+    })
+    return [...templates, ...modules]
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error
+    const detail = [error.message, ...(error.frame === undefined ? [] : [error.frame])].join('\n')
+    return [...templates, toFailed('mappings', detail, exitCodes[error.kind])]
+  }
+}
+
+function checkTemplates(mapping: CompiledMapping['mapping']): Finding {
+  const name = `mapping ${mapping.id}`
+  try {
+    createRouter([compileMapping(mapping, undefined)])
+    return { name, ok: true, detail: 'its templates and conditions parse' }
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error
+    return toFailed(name, error.message, exitCodes[error.kind])
+  }
+}
+
+/** Prints them, and gives the exit code: of the configuration's failures before the others'. */
+export function tellFindings(context: Context, findings: readonly Finding[]): number {
+  for (const finding of findings) {
+    const { name, ok, detail } = finding
+    if (context.json)
+      context.printJson({ name, ok, ...('severity' in finding ? { severity: finding.severity } : {}), detail })
+    else context.print(toLine(finding))
+  }
+  const codes = findings.flatMap((finding) => ('exitCode' in finding ? [finding.exitCode] : []))
+  return codes.find((code) => code === exitCodes.config) ?? codes[0] ?? exitCodes.ok
+}
+
+function toLine(finding: Finding): string {
+  const [first = '', ...frame] = finding.detail.split('\n')
+  const mark = finding.ok ? colors.green('✓') : finding.severity === 'warning' ? colors.yellow('!') : colors.red('✗')
+  const line = `${mark} ${toIndented(`${finding.name}: ${first}`).trim()}`
+  return frame.length === 0 ? line : `${line}\n${toIndented(frame.join('\n'))}`
+}

@@ -1,0 +1,94 @@
+// Makes a config directory. A file that is there is never overwritten; what is missing is added.
+import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { configFile, envFile } from '../loader/config.ts'
+import { privateMode, renderEnv, renderNewConfig, writeFileAtomic } from '../loader/config-file.ts'
+import { parseEnv, toEnvLine } from '../loader/env.ts'
+import { inPackage } from './package.ts'
+import { toSchemaText } from './schema.ts'
+
+export const sample = 'github-pull-request'
+const schemaFile = 'hookloom.schema.json'
+const transformsDir = join('hooks', 'transforms')
+
+/** A file by its path in the directory. */
+export type Made = { readonly file: string; readonly what: 'created' | 'changed' | 'exists' }
+
+export async function makeFolder(dir: string): Promise<Made[]> {
+  await mkdir(dir, { recursive: true, mode: 0o700 })
+  const made = [await make(dir, configFile, renderNewConfig({ schema: `./${schemaFile}` }), privateMode)]
+  // the tokens belong to the new configuration: beside one that is there, nobody would read them
+  if (made[0]?.what === 'created') made.push(await makeEnv(dir))
+  else if (existsSync(join(dir, envFile))) made.push({ file: envFile, what: 'exists' })
+  made.push(await make(dir, schemaFile, toSchemaText()))
+  for (const [file, text] of await readSample()) made.push(await make(dir, join(transformsDir, file), text))
+  made.push(await make(dir, join(transformsDir, 'tsconfig.json'), renderEditorConfig()))
+  return made
+}
+
+/** The fixtures of the sample, by their paths in the directory. */
+export function toFixturePath(dir: string, name: string): string {
+  return join(dir, transformsDir, `${sample}.fixtures`, name)
+}
+
+async function make(dir: string, file: string, text: string, mode = 0o644): Promise<Made> {
+  await mkdir(dirname(join(dir, file)), { recursive: true })
+  try {
+    await writeFile(join(dir, file), text, { flag: 'wx', mode })
+    return { file, what: 'created' }
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return { file, what: 'exists' }
+    throw error
+  }
+}
+
+/** A `.env` that is there keeps all it holds, and gains the names that the new configuration reads. */
+async function makeEnv(dir: string): Promise<Made> {
+  const tokens = { token: newToken(), gatewayToken: newToken() }
+  const made = await make(dir, envFile, renderEnv(tokens), privateMode)
+  if (made.what === 'created') return made
+  const text = await readFile(join(dir, envFile), 'utf8')
+  const { values } = parseEnv(text)
+  const missing = [
+    ['HOOKLOOM_TOKEN', tokens.token] as const,
+    ['HOOKLOOM_GATEWAY_TOKEN', tokens.gatewayToken] as const,
+  ].filter(([name]) => values[name] === undefined)
+  if (missing.length === 0) return made
+  const lines = missing.map(([name, value]) => toEnvLine(name, value))
+  await writeFileAtomic(join(dir, envFile), [text.replace(/([^\n])$/, '$1\n'), ...lines].join(''), privateMode)
+  return { file: envFile, what: 'changed' }
+}
+
+function newToken(): string {
+  return randomBytes(32).toString('base64url')
+}
+
+async function readSample(): Promise<[string, string][]> {
+  const fixtures = await readdir(inPackage('transforms', `${sample}.fixtures`))
+  const files = [`${sample}.ts`, ...fixtures.toSorted().map((name) => join(`${sample}.fixtures`, name))]
+  return Promise.all(
+    files.map(async (file): Promise<[string, string]> => [file, await readFile(inPackage('transforms', file), 'utf8')]),
+  )
+}
+
+/** For editors alone: the gateway compiles the modules by itself, and resolves `hookloom` without this. */
+function renderEditorConfig(): string {
+  const compilerOptions = {
+    target: 'ES2023',
+    lib: ['ES2023'],
+    module: 'ESNext',
+    moduleResolution: 'Bundler',
+    types: [],
+    paths: { hookloom: [inPackage('dist', 'define.d.ts')] },
+    allowImportingTsExtensions: true,
+    allowJs: true,
+    isolatedModules: true,
+    noEmit: true,
+    resolveJsonModule: true,
+    skipLibCheck: true,
+    strict: true,
+  }
+  return `${JSON.stringify({ compilerOptions }, undefined, 2)}\n`
+}

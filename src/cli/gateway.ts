@@ -1,0 +1,115 @@
+// How a command finds a running gateway and asks its admin port.
+import { readFileSync } from 'node:fs'
+import { z } from 'zod'
+import { toGatewayFile } from '../model/places.ts'
+import type { Config } from '../model/config.ts'
+import { Problem, type ProblemCode, problems } from '../model/problem.ts'
+
+const Address = z.object({ pid: z.int().positive(), url: z.url(), adminUrl: z.url() })
+export type GatewayAddress = { readonly pid: number | undefined; readonly url: string; readonly adminUrl: string }
+
+/** The gateway that said it runs here. One that was killed leaves its address behind: then nobody has that pid. */
+export function findRunning(dir: string): GatewayAddress | undefined {
+  try {
+    const address = Address.parse(JSON.parse(readFileSync(toGatewayFile(dir), 'utf8')))
+    return isAlive(address.pid) ? address : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    // EPERM: it runs, under another user
+    return error instanceof Error && 'code' in error && error.code === 'EPERM'
+  }
+}
+
+/** Where the gateway of this configuration is to be reached. Throws `gateway-unreachable` where nothing says so. */
+export function toAddress(dir: string, { server, hooks }: Config): GatewayAddress {
+  const running = findRunning(dir)
+  if (running !== undefined) return running
+  if (server.port === 0 || server.adminPort === 0) throw toUnreachable(undefined)
+  const host = server.host.includes(':') ? `[${server.host}]` : server.host
+  return {
+    pid: undefined,
+    url: `http://${host}:${server.port}${hooks.path}`,
+    adminUrl: `http://127.0.0.1:${server.adminPort}`,
+  }
+}
+
+export type Asked = { readonly status: number; readonly text: string; readonly isReplay: boolean }
+
+/** One request. Throws `gateway-unreachable` when nobody answers. */
+export async function ask(
+  url: string,
+  request: { method: 'GET' | 'POST'; headers?: Readonly<Record<string, string>>; body?: string },
+): Promise<Asked> {
+  try {
+    // 0.0.0.0 and :: are addresses to listen on, not to call
+    const target = url
+      .replace(/^http:\/\/0\.0\.0\.0(?=[:/])/, 'http://127.0.0.1')
+      .replace('http://[::]', 'http://[::1]')
+    const response = await fetch(target, { ...request, redirect: 'error', signal: AbortSignal.timeout(60_000) })
+    const text = await response.text()
+    return { status: response.status, text, isReplay: response.headers.get('idempotent-replay') === 'true' }
+  } catch (error) {
+    throw toUnreachable(url, error)
+  }
+}
+
+/** One request to the admin API, with the gateway token. Throws what the gateway refuses with. */
+export async function askAdmin<T>(
+  { dir, config }: { dir: string; config: Config },
+  { method, path, answer }: { method: 'GET' | 'POST'; path: string; answer: z.ZodType<T> },
+): Promise<T> {
+  const { token } = config.gateway
+  if (token === undefined) {
+    throw new Problem(
+      'config-invalid',
+      'gateway.token is not set, so the admin port takes no commands. Set it in .env.',
+    )
+  }
+  const { adminUrl } = toAddress(dir, config)
+  const { status, text } = await ask(`${adminUrl}${path}`, { method, headers: { authorization: `Bearer ${token}` } })
+  if (status !== 200) throw toRefusal(status, text)
+  const parsed = answer.safeParse(toJson(text))
+  if (parsed.success) return parsed.data
+  throw new Problem('gateway-unreachable', `What answers at ${adminUrl} is no hookloom gateway of this version.`)
+}
+
+/** A refusal's body as the Problem that it was. */
+export function toRefusal(status: number, text: string): Problem {
+  const body = z.object({ error: z.string(), code: z.string() }).safeParse(toJson(text))
+  if (!body.success)
+    return new Problem('gateway-unreachable', `What answers is no hookloom gateway: it said ${status}.`)
+  const { error, code } = body.data
+  return new Problem(isProblemCode(code) ? code : 'internal-error', error)
+}
+
+function isProblemCode(code: string): code is ProblemCode {
+  return Object.hasOwn(problems, code)
+}
+
+function toUnreachable(url: string | undefined, cause?: unknown): Problem {
+  const where = url === undefined ? 'No gateway runs here' : `No gateway answers at ${new URL(url).origin}`
+  return new Problem(
+    'gateway-unreachable',
+    `${where}. Start one with "hookloom start", or "hookloom dev" to try things.`,
+    {
+      cause,
+    },
+  )
+}
+
+/** Undefined where the text is no JSON. */
+export function toJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

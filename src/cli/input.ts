@@ -1,0 +1,76 @@
+// The file of `run` and `send`: a payload, or a fixture {request: {headers, payload}, expect}.
+import { readFileSync } from 'node:fs'
+import { isJsonObject, type JsonObject, type JsonValue } from '../model/json.ts'
+import { Problem } from '../model/problem.ts'
+import { dropCredentials, toHeaders } from '../server/credentials.ts'
+import { parseBody } from '../model/parse-body.ts'
+
+export type Input = {
+  /** Lower-case names, no credential. There is always a content type. */
+  readonly headers: Readonly<Record<string, string>>
+  /** The payload as it travels. */
+  readonly body: string
+}
+
+/** `headers`: `name: value` each; they win over those of a fixture. */
+export function readInput(file: string, headers: readonly string[]): Input {
+  const value = readJson(file)
+  const request = toFixtureRequest(value)
+  const given = request === undefined ? [] : toHeaderPairs(request, file)
+  const asked = headers.map(parseHeader)
+  const names = new Set(asked.map(([name]) => name.toLowerCase()))
+  const pairs = [...given.filter(([name]) => !names.has(name.toLowerCase()) && !isHopHeader(name)), ...asked]
+  const all = { 'content-type': 'application/json', ...dropCredentials(toHeaders(pairs.flat()), new Set()) }
+  return { headers: all, body: toBody(request === undefined ? value : request['payload'], all['content-type']) }
+}
+
+function readJson(file: string): JsonValue {
+  let bytes: Buffer
+  try {
+    bytes = readFileSync(file)
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'it failed'
+    const why = code === 'ENOENT' ? 'there is no such file' : code
+    throw new Problem('usage-invalid', `${file} cannot be read: ${why}.`, { cause: error })
+  }
+  try {
+    return parseBody(bytes, undefined, { forms: false })
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error
+    throw new Problem(error.code, `${file}: ${error.message}`, { cause: error })
+  }
+}
+
+/** A payload may have a `request` of its own: only one that holds a payload, beside nothing but expectations, is a fixture. */
+function toFixtureRequest(value: JsonValue): JsonObject | undefined {
+  if (!isJsonObject(value)) return undefined
+  const { request, ...rest } = value
+  const isFixture = request !== undefined && isJsonObject(request) && Object.hasOwn(request, 'payload')
+  return isFixture && Object.keys(rest).every((key) => ['expect', 'title', 'about'].includes(key)) ? request : undefined
+}
+
+function toHeaderPairs({ headers = {} }: JsonObject, file: string): [string, string][] {
+  const isMap = isJsonObject(headers) && Object.values(headers).every((value) => typeof value === 'string')
+  if (!isMap) throw new Problem('payload-invalid', `${file}: request.headers must hold strings.`)
+  return Object.entries(headers).map(([name, value]) => [name, String(value)])
+}
+
+/** What belongs to the connection that a fixture was recorded from, not to the delivery. */
+function isHopHeader(name: string): boolean {
+  return /^(host|connection|content-length|transfer-encoding|content-encoding|accept-encoding|expect)$/i.test(name)
+}
+
+function parseHeader(text: string): [string, string] {
+  const [, name, value] = /^([!#$%&'*+.^_`|~\w-]+):\s*([\t\x20-\x7e\x80-\xff]*)$/.exec(text) ?? []
+  if (name === undefined || value === undefined) {
+    throw new Problem('usage-invalid', '--header takes "name: value", as in --header "x-github-event: push".')
+  }
+  return [name, value.trim()]
+}
+
+function toBody(payload: JsonValue | undefined, contentType: string | undefined): string {
+  const json = JSON.stringify(payload)
+  // GitHub and Slack put the JSON into a form
+  const isForm = /^application\/x-www-form-urlencoded\b/i.test(contentType ?? '')
+  return isForm ? new URLSearchParams({ payload: json }).toString() : json
+}

@@ -1,0 +1,77 @@
+// The newest deliveries, newest last; or the refusals that the running gateway remembers.
+import { z } from 'zod'
+import { loadConfig } from '../loader/config.ts'
+import type { DeliveryState } from '../model/delivery.ts'
+import type { DeliveryRecord } from '../store/store.ts'
+import type { Context } from './context.ts'
+import { askAdmin } from './gateway.ts'
+import { toMoment, toTable, toTime } from './print.ts'
+import { toDeliveryFields } from './records.ts'
+import { readStore } from './stored.ts'
+
+export type ListOptions = { limit: number; state?: DeliveryState; refused?: boolean }
+
+export async function list(context: Context, { limit, state, refused }: ListOptions): Promise<number> {
+  if (refused === true) return listRefused(context, limit)
+  const records = await readStore(context, [], (store) =>
+    store.deliveries({ limit, ...(state === undefined ? {} : { state }) }),
+  )
+  if (context.json) for (const record of records) context.printJson(toDeliveryFields(record))
+  else if (records.length === 0) context.print(`No ${state ?? ''} delivery yet.`.replace('  ', ' '))
+  else context.print(toTable(['received', 'state', 'hook', 'from', 'mapping', 'became', 'id'], records.map(toRow)))
+  return 0
+}
+
+function toRow(record: DeliveryRecord): string[] {
+  const { receivedAt, state, hook, source, event, mappingId, jobs, deliveryId } = record
+  const dead = jobs.filter((job) => job.state === 'dead').length
+  const [only, ...others] = jobs
+  const became = only === undefined ? '' : others.length > 0 ? `${jobs.length} actions` : toBecame(only.planned)
+  return [
+    toTime(receivedAt),
+    state,
+    hook,
+    [source, event].filter((word) => word !== undefined).join(' '),
+    mappingId ?? '',
+    dead === 0 ? became : `${became} (${dead} dead)`,
+    deliveryId,
+  ]
+}
+
+function toBecame({ kind, sessionKey }: DeliveryRecord['jobs'][number]['planned']): string {
+  return kind === 'wake' ? 'wake' : `agent ${sessionKey}`
+}
+
+const Refusals = z.object({
+  refusals: z.array(
+    z.object({
+      requestId: z.string(),
+      receivedAt: z.number(),
+      hook: z.string().optional(),
+      status: z.number(),
+      code: z.string(),
+      error: z.string(),
+      trace: z.array(z.object({ mappingId: z.string(), matched: z.boolean(), why: z.string() })),
+    }),
+  ),
+})
+
+async function listRefused(context: Context, limit: number): Promise<number> {
+  const { dir, env } = context
+  const { config } = loadConfig({ dir, env })
+  const { refusals } = await askAdmin({ dir, config }, { method: 'GET', path: '/api/refusals', answer: Refusals })
+  const newest = refusals.slice(-limit)
+  if (context.json) {
+    for (const refusal of newest) {
+      context.printJson({ ...refusal, receivedAt: toMoment(refusal.receivedAt), hook: refusal.hook ?? null })
+    }
+  } else if (newest.length === 0) {
+    context.print('No refusal since the gateway started.')
+  } else {
+    const rows = newest.map(({ receivedAt, hook, status, code, error, requestId }) => {
+      return [toTime(receivedAt), hook ?? '', String(status), code, requestId, error]
+    })
+    context.print(toTable(['received', 'hook', 'status', 'code', 'request', 'why'], rows))
+  }
+  return 0
+}

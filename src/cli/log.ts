@@ -1,0 +1,40 @@
+// The gateway's log: JSON lines in production, a readable line in development.
+import pino from 'pino'
+import type { Log } from '../model/log.ts'
+import { toPrintable, toPrintableLine } from '../model/printable.ts'
+
+/** One JSON object a line on standard output. JSON escapes what would drive a terminal. */
+export function createJsonLog(): Log {
+  return pino(
+    {
+      base: { pid: process.pid },
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (level) => ({ level }) },
+    },
+    pino.destination({ fd: 1, sync: true }),
+  )
+}
+
+/** For the terminal of a developer, where a log line may quote text from outside. */
+export async function createPrettyLog(): Promise<Log> {
+  const { default: pretty } = await import('pino-pretty')
+  const log = pino(
+    { base: null },
+    pretty({ colorize: process.stdout.isTTY && !process.env['NO_COLOR'], sync: true, translateTime: 'HH:MM:ss' }),
+  )
+  const safely =
+    (level: keyof Log) =>
+    (fields: object, message: string): void =>
+      log[level](toPrintableFields(fields), toPrintableLine(message))
+  return { debug: safely('debug'), info: safely('info'), warn: safely('warn'), error: safely('error') }
+}
+
+function toPrintableFields(fields: object): object {
+  const entries = Object.entries(fields).map(([name, value]: [string, unknown]) => {
+    if (typeof value === 'string') return [name, toPrintable(value)]
+    if (value instanceof Error)
+      return [name, { type: value.name, message: toPrintable(value.message), stack: toPrintable(value.stack ?? '') }]
+    return [name, value]
+  })
+  return Object.fromEntries(entries)
+}

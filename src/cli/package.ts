@@ -1,0 +1,17 @@
+// Where this package lies, from the sources as from the built file.
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+
+const packageFile = createRequire(import.meta.url).resolve('#package')
+
+/** A path inside the package. */
+export function inPackage(...parts: readonly string[]): string {
+  return join(dirname(packageFile), ...parts)
+}
+
+export function readVersion(): string {
+  const fields: unknown = JSON.parse(readFileSync(packageFile, 'utf8'))
+  const version = typeof fields === 'object' && fields !== null && 'version' in fields ? fields.version : undefined
+  return typeof version === 'string' ? version : 'unknown'
+}

@@ -1,0 +1,63 @@
+// How things look on a terminal. Every cell may hold text from outside, so every cell is made printable here.
+import colors from 'picocolors'
+import { toPrintable, toPrintableLine } from '../model/printable.ts'
+import { Problem } from '../model/problem.ts'
+
+/** Aligned columns under a header; the last column is as long as it is. */
+export function toTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
+  const cells = [header, ...rows].map((row) => row.map(toPrintableLine))
+  const widths = header.map((_, column) => Math.max(...cells.map((row) => row[column]?.length ?? 0)))
+  const lines = cells.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  )
+  return [colors.dim(lines[0]), ...lines.slice(1)].join('\n')
+}
+
+/** Name and value a line, the values under one another. A blank value leaves the line out. */
+export function toFields(fields: readonly (readonly [name: string, value: string])[]): string {
+  const filled = fields.filter(([, value]) => value !== '')
+  const width = Math.max(0, ...filled.map(([name]) => name.length))
+  return filled
+    .map(([name, value]) => `  ${colors.dim(toPrintableLine(name).padEnd(width))}  ${toPrintableLine(value)}`)
+    .join('\n')
+}
+
+/** ISO 8601 in UTC: what `--json` says. */
+export function toMoment(at: number): string {
+  return new Date(at).toISOString()
+}
+
+/** The same to the second, for people. */
+export function toTime(at: number): string {
+  return `${new Date(at).toISOString().slice(0, 19).replace('T', ' ')}Z`
+}
+
+export function toCut(text: string, length: number): string {
+  const characters = [...toPrintableLine(text)]
+  return characters.length <= length ? characters.join('') : `${characters.slice(0, length - 1).join('')}…`
+}
+
+export function toIndented(text: string): string {
+  return toPrintable(text)
+    .split('\n')
+    .map((line) => `  ${line}`)
+    .join('\n')
+}
+
+/** A failure for standard error: the sentence, and its frame below. */
+export function toFailure(thrown: unknown): string {
+  const problem = thrown instanceof Problem ? thrown : toUnexpected(thrown)
+  const sentence = `${colors.red('✗')} ${toPrintable(problem.message)}`
+  return problem.frame === undefined ? sentence : `${sentence}\n${toIndented(problem.frame)}`
+}
+
+function toUnexpected(thrown: unknown): Problem {
+  const error = thrown instanceof Error ? thrown : new Error(String(thrown))
+  const frame = error.stack ?? error.message
+  return new Problem('internal-error', 'hookloom itself failed. This is a bug worth reporting, with these lines:', {
+    frame,
+  })
+}

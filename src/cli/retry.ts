@@ -1,0 +1,23 @@
+// Runs a parked delivery again, or puts the dead jobs of an accepted one back into the queue.
+import { z } from 'zod'
+import { loadConfig } from '../loader/config.ts'
+import type { Context } from './context.ts'
+import { askAdmin } from './gateway.ts'
+import { toCut } from './print.ts'
+import { withProgress } from './progress.ts'
+
+const Retried = z.object({ deliveryId: z.string(), state: z.string(), jobs: z.array(z.string()) })
+
+export async function retry(context: Context, { id }: { id: string }): Promise<number> {
+  const { dir, env } = context
+  const { config } = loadConfig({ dir, env })
+  const path = `/api/deliveries/${encodeURIComponent(id)}/retry`
+  const retried = await withProgress('Waiting for the gateway', () =>
+    askAdmin({ dir, config }, { method: 'POST', path, answer: Retried }),
+  )
+  const { deliveryId, state, jobs } = retried
+  if (context.json) context.printJson({ deliveryId, state, jobs })
+  else if (jobs.length > 0) context.print(`${toCut(deliveryId, 60)}: ${jobs.length} dead jobs are queued again.`)
+  else context.print(`${toCut(deliveryId, 60)} ran again and is ${toCut(state, 60)}.`)
+  return 0
+}

@@ -1,0 +1,106 @@
+// A dry run: what this configuration would make of a delivery, and why. Touches nothing: no store, no gateway.
+import { v7 as newId } from 'uuid'
+import { assembleGeneration } from '../assemble.ts'
+import { loadConfig } from '../loader/config.ts'
+import { nearestOf } from '../loader/nearest.ts'
+import type { PlannedAction } from '../model/action.ts'
+import type { Delivery } from '../model/delivery.ts'
+import { exitCodes, Problem, toProblemRecord } from '../model/problem.ts'
+import { type Explanation, type FieldOrigins, explain } from '../pipeline/explain.ts'
+import type { Generation } from '../pipeline/generation.ts'
+import { isHook } from '../pipeline/pipeline.ts'
+import { toDelivery } from '../server/delivery.ts'
+import type { Context } from './context.ts'
+import { readInput } from './input.ts'
+import { toCut, toFailure, toIndented, toTable } from './print.ts'
+import { withProgress } from './progress.ts'
+import { toActionFields } from './records.ts'
+import { toTrace } from './show.ts'
+
+export type RunOptions = { hook: string; file: string; headers: readonly string[]; event: string | undefined }
+
+export async function run(context: Context, options: RunOptions): Promise<number> {
+  const { dir, env } = context
+  const { config } = loadConfig({ dir, env })
+  const generation = await withProgress('Loading the transforms', () => assembleGeneration({ dir, config }))
+  const delivery = toDryDelivery(generation, options)
+  const explanation = await withProgress('Running', () => explain(generation, delivery, newId))
+  if (context.json) context.printJson(toFields(explanation))
+  else print(context, explanation)
+  const { decision } = explanation
+  return 'problem' in decision ? exitCodes[decision.problem.kind] : exitCodes.ok
+}
+
+function toDryDelivery(generation: Generation, { hook, file, headers, event }: RunOptions): Delivery {
+  const path = hook.replace(/^\/+|\/+$/g, '')
+  if (!isHook(generation, path)) throw toUnknownHook(generation, path)
+  const input = readInput(file, headers)
+  const url = `${generation.config.hooks.path}/${path}`
+  const head = {
+    method: 'POST',
+    url,
+    path,
+    headers: input.headers,
+    query: {},
+    verifiedBy: undefined,
+    admitted: { token: true, signedFor: generation.router.candidates(path).map(({ id }) => id) },
+  }
+  const delivery = toDelivery(head, Buffer.from(input.body), { generation, id: newId(), receivedAt: Date.now() })
+  return event === undefined ? delivery : { ...delivery, event }
+}
+
+function toUnknownHook({ config }: Generation, path: string): Problem {
+  const named = config.hooks.mappings.flatMap(({ match }) => match.path ?? [])
+  const presets = config.hooks.presets.map((preset) => (typeof preset === 'string' ? preset : preset.name))
+  const names = ['wake', 'agent', ...named, ...presets]
+  const near = nearestOf(path, names)
+  const next = near === undefined ? `Hooks: ${names.join(', ')}.` : `Did you mean ${near}?`
+  return new Problem('hook-unknown', `No hook has the name "${toCut(path, 60)}". ${next}`)
+}
+
+const decisionNames = { accept: 'accept', skip: 'skip', park: 'park', refuse: 'refusal' } as const
+
+function toFields({ decision, trace, origins }: Explanation): object {
+  return {
+    decision: decisionNames[decision.kind],
+    mappingId: decision.mappingId ?? null,
+    actions: decision.kind === 'accept' ? decision.actions.map(toActionFields) : [],
+    origins,
+    trace,
+    why: decision.kind === 'skip' ? decision.why : null,
+    problem: 'problem' in decision ? toProblemRecord(decision.problem) : null,
+    log: decision.log,
+  }
+}
+
+function print(context: Context, { decision, trace, origins }: Explanation): void {
+  const blocks = [
+    ...(trace.length === 0 ? [] : [toTrace(trace)]),
+    ...(decision.log.length === 0 ? [] : [`Log of the transform\n${toIndented(decision.log.join('\n'))}`]),
+    ...(decision.kind === 'accept'
+      ? decision.actions.map((planned, index) => toActionText(planned, origins[index] ?? {}))
+      : []),
+  ]
+  if (blocks.length > 0) context.print(`${blocks.join('\n\n')}\n`)
+  switch (decision.kind) {
+    case 'accept':
+      return context.print(
+        `accept: ${decision.actions.length === 1 ? '1 action' : `${decision.actions.length} actions`}`,
+      )
+    case 'skip':
+      return context.print(`skip: ${toCut(decision.why, 500)}`)
+    case 'park':
+      context.print('park: the gateway would keep the delivery until this is mended')
+      return context.note(toFailure(decision.problem))
+    case 'refuse':
+      context.print(`refusal: the sender would be answered ${decision.problem.status}`)
+      return context.note(toFailure(decision.problem))
+  }
+}
+
+function toActionText(planned: PlannedAction, origins: FieldOrigins): string {
+  const rows = Object.entries(toActionFields(planned))
+    .filter(([name, value]) => name !== 'kind' && value !== undefined)
+    .map(([name, value]) => [name, toCut(String(value), 80), origins[name] ?? ''])
+  return toTable([planned.kind, 'value', 'from'], rows)
+}

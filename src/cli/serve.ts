@@ -1,0 +1,38 @@
+// A gateway from its start to the signal that stops it.
+import { createHookloom, type Hookloom, type HookloomOptions } from '../app.ts'
+import { toThrownName } from '../effects/thrown.ts'
+import type { Log } from '../model/log.ts'
+
+type ServeOptions = Omit<HookloomOptions, 'log'> & {
+  readonly log: Log
+  /** Called when the gateway listens. */
+  readonly announce: (gateway: Hookloom) => void
+}
+
+/**
+ * Serves until SIGTERM or SIGINT, then stops: new requests are turned away, running ones end or are given back.
+ * A second signal ends the process at once; what is not finished runs again at the next start.
+ */
+export async function serve({ announce, ...options }: ServeOptions): Promise<number> {
+  const { log } = options
+  const stopping = new Promise<NodeJS.Signals>((resolve) => {
+    let signals = 0
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+      process.on(signal, () => {
+        signals += 1
+        if (signals > 1) process.exit(signal === 'SIGINT' ? 130 : 143)
+        resolve(signal)
+      })
+    }
+  })
+  // a promise that an integrator's code left behind must not end the gateway; its message may quote a payload
+  process.on('unhandledRejection', (thrown) => {
+    log.error({ thrown: toThrownName(thrown) }, 'a promise was rejected and nobody listened')
+  })
+  const gateway = await createHookloom(options)
+  announce(gateway)
+  log.info({ signal: await stopping }, 'stopping')
+  await gateway.stop()
+  log.info({}, 'stopped')
+  return 0
+}

@@ -1,0 +1,69 @@
+// One delivery with everything that is known of it: its trace, its jobs and their steps.
+import type { TraceEntry } from '../model/delivery.ts'
+import type { Job } from '../model/job.ts'
+import { toPrintable } from '../model/printable.ts'
+import { Problem } from '../model/problem.ts'
+import type { DeliveryRecord } from '../store/store.ts'
+import type { Context } from './context.ts'
+import { toCut, toFields, toIndented, toTable, toTime } from './print.ts'
+import { toShownFields } from './records.ts'
+import { readStore } from './stored.ts'
+
+export async function show(context: Context, { id }: { id: string }): Promise<number> {
+  const record = await readStore(context, undefined, (store) => store.delivery(id))
+  if (record === undefined) {
+    throw new Problem('not-found', `No delivery or run has the id "${toCut(id, 60)}". "hookloom list" shows them.`)
+  }
+  if (context.json) context.printJson(toShownFields(record))
+  else context.print(toText(record))
+  return 0
+}
+
+function toText(record: DeliveryRecord): string {
+  const { deliveryId, problem, trace, log, jobs } = record
+  const blocks = [
+    `Delivery ${deliveryId}`,
+    toFields([
+      ['state', record.state],
+      ['received', toTime(record.receivedAt)],
+      ['hook', record.hook],
+      ['source', record.source ?? ''],
+      ['event', record.event ?? ''],
+      ['mapping', record.mappingId ?? ''],
+      ['generation', record.generation],
+      ['transform', record.transformHash ?? ''],
+      ['twin', record.bodyDiffered ? 'the same key came again with another body' : ''],
+    ]),
+    ...(problem === undefined
+      ? []
+      : [[`Problem ${problem.code}`, toIndented(problem.detail), toIndented(problem.frame ?? '')].join('\n')]),
+    ...(trace.length === 0 ? [] : [toTrace(trace)]),
+    ...(log.length === 0 ? [] : [`Log of the transform\n${toIndented(log.join('\n'))}`]),
+    ...jobs.map(toJobText),
+  ]
+  return blocks.map((block) => block.trimEnd()).join('\n\n')
+}
+
+/** Which mappings were tried, and why each did or did not take the delivery. */
+export function toTrace(trace: readonly TraceEntry[]): string {
+  const rows = trace.map(({ mappingId, matched, why }) => [matched ? '✓' : '·', mappingId, why])
+  return toTable(['', 'mapping', 'why'], rows)
+}
+
+function toJobText(job: Job): string {
+  const { planned, steps } = job
+  const text = planned.kind === 'wake' ? planned.action.text : planned.action.message
+  const recorded = steps.map(({ name, state, at, detail = '' }) => [name, state, toTime(at), detail])
+  return [
+    `${planned.kind === 'wake' ? 'Wake' : 'Run'} ${toPrintable(job.id)}`,
+    toFields([
+      ['state', job.state],
+      ['session', `${planned.sessionKey} of agent ${planned.agentId}`],
+      ['attempts', String(job.attempts)],
+      ['next try', job.state === 'queued' && job.attempts > 0 ? toTime(job.runAt) : ''],
+      ['last error', job.lastError ?? ''],
+      ['text', toCut(text, 200)],
+    ]),
+    ...(recorded.length === 0 ? [] : [toTable(['step', 'state', 'at', ''], recorded)]),
+  ].join('\n')
+}

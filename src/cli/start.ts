@@ -1,0 +1,21 @@
+// The gateway in production: JSON lines on standard output, nothing else.
+import type { Context } from './context.ts'
+import { createJsonLog } from './log.ts'
+import { readVersion } from './package.ts'
+import { serve } from './serve.ts'
+
+export async function start({ dir, env }: Context): Promise<number> {
+  const log = createJsonLog()
+  return serve({
+    dir,
+    env,
+    log,
+    // the console channel in a stream of JSON lines is a line as well
+    write: (text) => log.info({ channel: 'console', text }, 'reply'),
+    announce: ({ url, adminUrl, generation }) => {
+      const { id, problems } = generation()
+      const degraded = problems.length > 0
+      log.info({ url, adminUrl, generation: id, degraded, version: readVersion() }, 'listening')
+    },
+  })
+}

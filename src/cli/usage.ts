@@ -1,0 +1,42 @@
+// A wrong command line is one sentence with the nearest right word, and exit code 64.
+import { CommanderError, InvalidArgumentError } from 'commander'
+import { nearestOf } from '../loader/nearest.ts'
+import { Problem } from '../model/problem.ts'
+
+/** What commander threw, as a Problem; undefined: it only showed help or the version. */
+export function toUsageProblem(error: CommanderError): Problem | undefined {
+  if (error.exitCode === 0) return undefined
+  if (error.code === 'commander.help') {
+    return new Problem('usage-invalid', 'Which command? "hookloom --help" lists them.')
+  }
+  const [, said = '', near] = /^(?:error: )?([^]*?)(?:\n\(Did you mean ([^]*?)\?\))?$/.exec(error.message) ?? []
+  const sentence = `${said.charAt(0).toUpperCase()}${said.slice(1)}`.replace(/\.?$/, '.')
+  const isKnown = near !== undefined || sentence.includes('Did you mean') || sentence.includes('Expected')
+  const next = near === undefined ? '"hookloom --help" lists what there is.' : `Did you mean ${near}?`
+  return new Problem(
+    'usage-invalid',
+    near === undefined && isKnown ? sentence.replace(/\?\.$/, '?') : `${sentence} ${next}`,
+  )
+}
+
+/** For `--limit`: how many to show. */
+export function parseCount(text: string): number {
+  const count = Number(text)
+  if (/^\d+$/.test(text) && count >= 1 && count <= 10_000) return count
+  throw new InvalidArgumentError('Expected a whole number from 1 to 10000')
+}
+
+/** For an option that takes one of a few words. */
+export function parseWord<Word extends string>(words: readonly Word[]): (text: string) => Word {
+  return (text) => {
+    const word = words.find((known) => known === text)
+    if (word !== undefined) return word
+    const near = nearestOf(text, words)
+    throw new InvalidArgumentError(near === undefined ? `Expected one of ${words.join(', ')}` : `Did you mean ${near}?`)
+  }
+}
+
+/** For an option that may stand several times. */
+export function collect(text: string, earlier: readonly string[] = []): string[] {
+  return [...earlier, text]
+}

@@ -1,0 +1,50 @@
+// Ed25519 and ECDSA: the sender signs with a key that only it has.
+import { verify } from 'node:crypto'
+import { parseTimestamp, toClockFault } from './clock.ts'
+import { toPublicKey } from './keys.ts'
+import { mismatch, missing, need, type Proof, type ProofTools, proven, readHeader, refused } from './proof.ts'
+import type { AsymmetricScheme } from './scheme.ts'
+import { toSignatures } from './signatures.ts'
+import { compileSigned, toExplanation, toPieces } from './signed.ts'
+import type { VerifyRequest } from '../../model/verifier.ts'
+
+export function createAsymmetricProof(scheme: AsymmetricScheme, { settings, now }: ProofTools): Proof {
+  const key = toPublicKey(need(settings, 'publicKey', 'the public key that the sender shows'), settings, scheme)
+  const { parts } = compileSigned(scheme.template)
+  const tolerance = settings.toleranceSeconds ?? scheme.toleranceSeconds
+  const { timestamp, idHeader } = scheme
+  const read = (request: VerifyRequest, name: string | undefined): string =>
+    (name === undefined ? undefined : readHeader(request.headers, name)) ?? ''
+  const toSigned = (request: VerifyRequest): (string | Uint8Array)[] | undefined =>
+    toPieces(parts, { request, timestamp: read(request, timestamp.name), id: read(request, idHeader), url: '' })
+
+  return {
+    secretHeaders: [],
+    isClaimed: (headers) => toSignatures(readHeader(headers, scheme.header) ?? '', scheme.syntax).length > 0,
+    verify(request) {
+      const signatures = toSignatures(read(request, scheme.header), scheme.syntax)
+      if (signatures.length === 0) return missing(`${scheme.header}, or a signature in it,`)
+      if (read(request, timestamp.name) === '') return missing(timestamp.name)
+      if (idHeader !== undefined && read(request, idHeader) === '') return missing(idHeader)
+      if (tolerance !== undefined) {
+        const time = parseTimestamp(read(request, timestamp.name), timestamp.unit)
+        if (time === undefined) return refused('The time of signing cannot be read.')
+        const late = toClockFault(time, now(), tolerance)
+        if (late !== undefined) return refused(late)
+      }
+      const signed = Buffer.concat((toSigned(request) ?? []).map((piece) => Buffer.from(piece)))
+      const isValid = signatures.some((text) => {
+        const signature = Buffer.from(text, scheme.encoding)
+        // decoders forgive what is no digit at all
+        if (signature.toString(scheme.encoding) !== (scheme.encoding === 'hex' ? text.toLowerCase() : text))
+          return false
+        return verify(scheme.kind === 'ed25519' ? null : 'sha256', signed, key, signature)
+      })
+      return isValid ? proven : mismatch
+    },
+    explain(request) {
+      const pieces = toSigned(request)
+      return pieces && toExplanation(pieces)
+    },
+  }
+}

@@ -1,0 +1,83 @@
+// HMAC inside the body: the only proofs for which a body must be parsed before it is proven.
+import { createHmac, type KeyObject } from 'node:crypto'
+import { isJsonObject, type JsonObject, type JsonValue } from '../../model/json.ts'
+import { readText, tryBody } from './body.ts'
+import { parseTimestamp, toClockFault } from './clock.ts'
+import { isDigest } from './compare.ts'
+import { createKeyring, toSecretKey } from './keys.ts'
+import { mismatch, type Proof, type ProofTools, proven, refused } from './proof.ts'
+import type { BodyHmacScheme } from './scheme.ts'
+
+export function createBodyHmacProof(scheme: BodyHmacScheme, tools: ProofTools): Proof {
+  return scheme.form === 'mailgun' ? createMailgunProof(scheme, tools) : createAdyenProof(tools)
+}
+
+/**
+ * Timestamp and token are signed, the event is not: whoever sees one delivery can forge its event, so the token is the
+ * delivery id and counts once. https://documentation.mailgun.com/docs/mailgun/user-manual/webhooks/securing-webhooks
+ */
+function createMailgunProof(scheme: BodyHmacScheme, { settings, secrets, now }: ProofTools): Proof {
+  const keys = createKeyring(secrets, (secret) => toSecretKey(secret, settings, {}))
+  const tolerance = settings.toleranceSeconds ?? scheme.toleranceSeconds
+  return {
+    secretHeaders: [],
+    isClaimed: () => true,
+    verify(request) {
+      const proof = own(tryBody(request), 'signature')
+      const [timestamp, token] = [readText(proof, 'timestamp'), readText(proof, 'token')]
+      const signature = readText(proof, 'signature')
+      if (timestamp === '' || token === '' || signature === '')
+        return refused('The body has no "signature" with its parts.')
+      // ten digits, so that none can move into the token: each move would make a fresh delivery id of an old proof
+      const time = timestamp.length === 10 ? parseTimestamp(timestamp, 's') : undefined
+      if (time === undefined) return refused('The time of signing cannot be read.')
+      const late = tolerance === undefined ? undefined : toClockFault(time, now(), tolerance)
+      if (late !== undefined) return refused(late)
+      return isSigned(keys(), timestamp + token, signature, 'hex') ? proven : mismatch
+    },
+  }
+}
+
+/** https://docs.adyen.com/development-resources/webhooks/verify-hmac-signatures/ */
+function createAdyenProof({ settings, secrets }: ProofTools): Proof {
+  const keys = createKeyring(secrets, (secret) => toSecretKey(secret, settings, { encoding: 'hex' }))
+  const isItem = (entry: JsonValue): boolean => {
+    const item = own(entry, 'NotificationRequestItem')
+    const signature = readText(own(item, 'additionalData'), 'hmacSignature')
+    return item !== undefined && signature !== '' && isSigned(keys(), toAdyenText(item), signature, 'base64')
+  }
+  return {
+    secretHeaders: [],
+    isClaimed: () => true,
+    verify(request) {
+      const body = tryBody(request)
+      const items =
+        isJsonObject(body) && Object.hasOwn(body, 'notificationItems') ? body['notificationItems'] : undefined
+      if (!Array.isArray(items) || items.length === 0) return refused('The body has no "notificationItems".')
+      return items.every(isItem) ? proven : mismatch
+    },
+  }
+}
+
+function toAdyenText(item: JsonObject): string {
+  const amount = own(item, 'amount')
+  return [
+    readText(item, 'pspReference'),
+    readText(item, 'originalReference'),
+    readText(item, 'merchantAccountCode'),
+    readText(item, 'merchantReference'),
+    readText(amount, 'value'),
+    readText(amount, 'currency'),
+    readText(item, 'eventCode'),
+    readText(item, 'success'),
+  ].join(':')
+}
+
+function isSigned(keys: readonly KeyObject[], text: string, signature: string, encoding: 'hex' | 'base64'): boolean {
+  return keys.some((key) => isDigest(signature, createHmac('sha256', key).update(text).digest(encoding), encoding))
+}
+
+function own(value: JsonValue | undefined, name: string): JsonObject | undefined {
+  const found = isJsonObject(value) && Object.hasOwn(value, name) ? value[name] : undefined
+  return isJsonObject(found) ? found : undefined
+}

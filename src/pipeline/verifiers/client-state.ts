@@ -1,0 +1,24 @@
+// A value that the operator chose when subscribing comes back in every notification: no signature, only a shared word.
+import { isJsonObject } from '../../model/json.ts'
+import { readText, tryBody } from './body.ts'
+import { createSecretSet } from './compare.ts'
+import { type Proof, type ProofTools, proven, refused } from './proof.ts'
+import type { ClientStateScheme } from './scheme.ts'
+
+export function createClientStateProof(scheme: ClientStateScheme, { secrets }: ProofTools): Proof {
+  const isSecret = createSecretSet(secrets())
+  return {
+    secretHeaders: [],
+    isClaimed: () => true,
+    verify(request) {
+      const body = tryBody(request)
+      if (!isJsonObject(body)) return refused('The body is no JSON object.')
+      const list = scheme.list === undefined ? [body] : Object.hasOwn(body, scheme.list) ? body[scheme.list] : undefined
+      if (!Array.isArray(list) || list.length === 0) return refused(`The body has no list "${scheme.list ?? ''}".`)
+      // every item: one true notification must not carry forged ones in
+      return list.every((item) => isSecret(readText(item, scheme.field)))
+        ? proven
+        : refused(`The field "${scheme.field}" is missing or another one.`)
+    },
+  }
+}

@@ -1,0 +1,37 @@
+// A hash of the secret and the text behind it: HubSpot's older versions, which it calls deprecated.
+import { createHash } from 'node:crypto'
+import type { VerifyRequest } from '../../model/verifier.ts'
+import { isDigest } from './compare.ts'
+import { mismatch, missing, need, type Proof, type ProofTools, proven, readHeader, refused } from './proof.ts'
+import type { ConcatHashScheme } from './scheme.ts'
+import { compileSigned, toExplanation, toPieces } from './signed.ts'
+import { toPublicUrl } from './url.ts'
+
+export function createConcatHashProof(scheme: ConcatHashScheme, { settings, secrets }: ProofTools): Proof {
+  const { parts } = compileSigned(scheme.template)
+  const publicUrl = scheme.template.includes('{url}')
+    ? need(settings, 'publicUrl', 'the URL that the sender calls, which it signs')
+    : ''
+  const toSigned = (request: VerifyRequest): (string | Uint8Array)[] =>
+    toPieces(parts, { request, timestamp: '', id: '', url: toPublicUrl(publicUrl, request.url) }) ?? []
+  return {
+    secretHeaders: [],
+    isClaimed: (headers) => Object.hasOwn(headers, scheme.header),
+    verify(request) {
+      const signature = readHeader(request.headers, scheme.header)
+      if (signature === undefined) return missing(scheme.header)
+      const version = readHeader(request.headers, scheme.versionHeader) ?? scheme.version
+      if (version !== scheme.version)
+        return refused(`The signature is of version ${JSON.stringify(version.slice(0, 8))}.`)
+      const pieces = toSigned(request)
+      const isValid = secrets().some((secret) => {
+        const hash = createHash('sha256').update(secret)
+        for (const piece of pieces) hash.update(piece)
+        return isDigest(signature, hash.digest('hex'), 'hex')
+      })
+      return isValid ? proven : mismatch
+    },
+    // without the secret before it
+    explain: (request) => toExplanation(toSigned(request)),
+  }
+}

@@ -1,0 +1,44 @@
+// generic-hmac: a row of the table that the operator writes, for senders that are not listed.
+import type { VerifySettings } from '../../model/verify.ts'
+import { fault, need } from './proof.ts'
+import type { HmacScheme } from './scheme.ts'
+
+export const genericScheme = 'generic-hmac'
+
+/** Throws `config-invalid` for a template that would prove less than it seems to. */
+export function toGenericScheme(settings: VerifySettings): HmacScheme {
+  const header = need(settings, 'header', 'the header with the signature')
+  const { algorithm, encoding, prefix, timestamp, secretEncoding, template = '{body}' } = settings
+  if (!template.includes('{body}')) throw fault(settings, 'needs {body} in verify.template, or the body is not proven.')
+  if ((timestamp !== undefined) !== template.includes('{timestamp}')) {
+    throw fault(settings, 'needs both verify.timestamp and {timestamp} in verify.template, or neither of them.')
+  }
+  if (/\{(?:id|form)\}/.test(template)) throw fault(settings, 'has no {id} and no {form}: write {header:name}.')
+  return {
+    id: genericScheme,
+    source: undefined,
+    kind: 'hmac',
+    header,
+    template,
+    ...(algorithm && { algorithm }),
+    ...(encoding && { encoding }),
+    ...(prefix && { syntax: { prefix } }),
+    ...(secretEncoding && { secretEncoding }),
+    ...(timestamp && {
+      timestamp: { in: 'header', name: timestamp.header, unit: timestamp.unit },
+      toleranceSeconds: 300,
+    }),
+    docs: '',
+    confidence: 'verified',
+  }
+}
+
+/** Grafana lets its user name the header, and sign a time that it sends in a header which the user names as well. */
+export function toNamedScheme(scheme: HmacScheme, settings: VerifySettings): HmacScheme {
+  const { timedTemplate } = scheme
+  if (timedTemplate === undefined) return scheme
+  const { header = scheme.header, timestamp } = settings
+  if (timestamp === undefined) return { ...scheme, header }
+  const place = { in: 'header', name: timestamp.header, unit: timestamp.unit } as const
+  return { ...scheme, header, template: timedTemplate, timestamp: place, toleranceSeconds: 300 }
+}

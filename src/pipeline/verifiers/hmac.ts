@@ -1,0 +1,112 @@
+// HMAC in all its forms: the raw bytes, before anything is parsed, in the text that the sender signs.
+import { createHmac, type KeyObject } from 'node:crypto'
+import type { Verified, VerifyRequest } from '../../model/verifier.ts'
+import { toBodyTimestamp } from './body.ts'
+import { parseTimestamp, toClockFault } from './clock.ts'
+import { isDigest } from './compare.ts'
+import { createKeyring, toSecretKey } from './keys.ts'
+import { fault, mismatch, missing, need, type Proof, type ProofTools, proven, readHeader, refused } from './proof.ts'
+import type { HmacScheme, Syntax } from './scheme.ts'
+import { readEntries, toSignatures } from './signatures.ts'
+import { compileSigned, type SignedParts, toExplanation, toPieces } from './signed.ts'
+import { toPortVariants, toPublicUrl } from './url.ts'
+
+/** Throws `config-invalid` where settings lack what the scheme signs with. */
+export function createHmacProof(scheme: HmacScheme, { settings, secrets, now }: ProofTools): Proof {
+  const { algorithm = 'sha256', encoding = 'hex', syntax, timestamp, alias, moreHeaders } = scheme
+  const { parts, unknown } = compileSigned(scheme.template ?? '{body}')
+  if (unknown !== undefined) throw fault(settings, `has a template with ${unknown}, which is no placeholder.`)
+  const signsUrl = /\{(?:url|decodedUrl)\}/.test(scheme.template ?? '')
+  const publicUrl = signsUrl ? need(settings, 'publicUrl', 'the URL that the sender calls, which it signs') : ''
+  const tolerance = toTolerance(scheme, settings)
+  const keys = createKeyring(secrets, (secret) =>
+    toSecretKey(secret, settings, { encoding: scheme.secretEncoding, prefix: scheme.secretPrefix }),
+  )
+
+  /** A second set of header names counts only where the first is not there at all: a bad signature is not rescued. */
+  function toNames(headers: VerifyRequest['headers']): { header: string; id: string | undefined; time: string } {
+    const time = timestamp?.in === 'header' ? timestamp.name : ''
+    if (alias === undefined || Object.hasOwn(headers, scheme.header) || !Object.hasOwn(headers, alias.header)) {
+      return { header: scheme.header, id: scheme.idHeader, time }
+    }
+    return { header: alias.header, id: alias.idHeader, time: alias.timestamp }
+  }
+
+  function toPresented(headers: VerifyRequest['headers'], header: string): readonly string[] {
+    const first = toSignatures(readHeader(headers, header) ?? '', syntax)
+    if (moreHeaders === undefined) return first
+    const others = Object.keys(headers).filter((name) => name !== header && moreHeaders.test(name))
+    return [...first, ...others.flatMap((name) => toSignatures(readHeader(headers, name) ?? '', syntax))]
+  }
+
+  /** The parts of the signed text, or why the request has not all of them. */
+  function toParts(request: VerifyRequest): SignedParts | Verified {
+    const names = toNames(request.headers)
+    let time = ''
+    if (timestamp?.in === 'header') time = readHeader(request.headers, names.time) ?? ''
+    if (timestamp?.in === 'field' && isList(syntax)) {
+      time = readEntries(readHeader(request.headers, names.header) ?? '', syntax, timestamp.name)[0] ?? ''
+    }
+    if (time === '' && timestamp !== undefined && timestamp.in !== 'body') {
+      return refused(`The time of signing is missing: ${timestamp.in} ${names.time || timestamp.name}.`)
+    }
+    const id = names.id === undefined ? '' : readHeader(request.headers, names.id)
+    if (names.id !== undefined && (id === undefined || id === '')) return missing(names.id)
+    return { request, timestamp: time, id: id ?? '', url: signsUrl ? toPublicUrl(publicUrl, request.url) : '' }
+  }
+
+  function toTimeFault(text: string): string | undefined {
+    if (timestamp === undefined || tolerance === undefined) return undefined
+    const time = parseTimestamp(text, timestamp.unit)
+    if (time === undefined) return 'The time of signing cannot be read.'
+    return toClockFault(time, now(), tolerance)
+  }
+
+  function isSigned(parts_: SignedParts, presented: readonly string[], key: KeyObject): boolean {
+    const urls = scheme.portVariants === true ? toPortVariants(parts_.url) : [parts_.url]
+    return urls.some((url) => {
+      const pieces = toPieces(parts, { ...parts_, url })
+      if (pieces === undefined) return false
+      const hmac = createHmac(algorithm, key)
+      for (const piece of pieces) hmac.update(piece)
+      const digest = hmac.digest(encoding)
+      return presented.some((signature) => isDigest(signature, digest, encoding))
+    })
+  }
+
+  return {
+    secretHeaders: scheme.header === 'authorization' ? ['authorization'] : [],
+    isClaimed: (headers) => toPresented(headers, toNames(headers).header).length > 0,
+    verify(request) {
+      const live = keys()
+      if (live.length === 0) return refused('The sender has not handed its secret over yet.')
+      const presented = toPresented(request.headers, toNames(request.headers).header)
+      if (presented.length === 0) return missing(`${scheme.header}, or a signature in it,`)
+      const values = toParts(request)
+      if ('ok' in values) return values
+      const early = timestamp?.in === 'body' ? undefined : toTimeFault(values.timestamp)
+      if (early !== undefined) return refused(early)
+      if (!live.some((key) => isSigned(values, presented, key))) return mismatch
+      if (timestamp?.in !== 'body') return proven
+      const late = toTimeFault(toBodyTimestamp(request, timestamp.path))
+      return late === undefined ? proven : refused(late)
+    },
+    explain(request) {
+      const values = toParts(request)
+      if ('ok' in values) return undefined
+      const pieces = toPieces(parts, values)
+      return pieces && toExplanation(pieces)
+    },
+  }
+}
+
+function toTolerance(scheme: HmacScheme, settings: ProofTools['settings']): number | undefined {
+  if (settings.toleranceSeconds !== undefined && scheme.timestamp === undefined) {
+    throw fault(settings, 'signs no time: verify.toleranceSeconds has nothing to hold against the clock.')
+  }
+  return settings.toleranceSeconds ?? scheme.toleranceSeconds
+}
+
+function isList(syntax: Syntax | undefined): syntax is Exclude<Syntax, { prefix: string }> {
+  return syntax !== undefined && 'separator' in syntax
+}

@@ -1,0 +1,110 @@
+// JSON Web Tokens: one algorithm a scheme, whatever the token says of itself.
+import { createHash, createHmac, createSecretKey, type KeyObject, verify } from 'node:crypto'
+import type { JsonObject, JsonValue } from '../../model/json.ts'
+import { isJsonObject } from '../../model/json.ts'
+import type { VerifyRequest } from '../../model/verifier.ts'
+import { isDigest } from './compare.ts'
+import { createKeySet, type FoundKey } from './jwks.ts'
+import { fault, mismatch, missing, need, type Proof, type ProofTools, proven, readHeader, refused } from './proof.ts'
+import type { JwtScheme } from './scheme.ts'
+
+/** How far the clocks of sender and gateway may differ. */
+const leewaySeconds = 60
+
+export function createJwtProof(scheme: JwtScheme, { settings, secrets, fetch, now }: ProofTools): Proof {
+  const { audience = scheme.forAccount === true ? settings.publicUrl : undefined } = settings
+  if (scheme.forAccount === true) {
+    // anybody's account gets valid tokens of this issuer, for any audience: only the account tells them apart
+    need(settings, 'email', 'the service account that signs in')
+    if (audience === undefined) need(settings, 'audience', 'the audience that the token is made for')
+  }
+  const live = scheme.algorithm === 'HS256' ? secrets().map((secret) => createSecretKey(secret, 'utf8')) : []
+  const findKey = scheme.algorithm === 'HS256' ? undefined : createKeySet(scheme, settings, fetch)
+  if (scheme.maxAgeSeconds === undefined && settings.toleranceSeconds !== undefined) {
+    throw fault(settings, 'has tokens that tell their own end: verify.toleranceSeconds has no meaning.')
+  }
+  const maxAge = settings.toleranceSeconds ?? scheme.maxAgeSeconds
+
+  const toToken = (headers: VerifyRequest['headers']): string | undefined => {
+    const value = readHeader(headers, scheme.header) ?? ''
+    const token = scheme.bearer ? /^bearer +(\S+)$/i.exec(value)?.[1] : value
+    return token !== undefined && /^[\w-]+\.[\w-]+\.[\w-]*$/.test(token) ? token : undefined
+  }
+
+  return {
+    secretHeaders: [scheme.header],
+    isClaimed: (headers) => toToken(headers) !== undefined,
+    async verify(request) {
+      const token = toToken(request.headers)
+      if (token === undefined) return missing(`${scheme.header}, with a token,`)
+      const [head = '', body = '', signature = ''] = token.split('.')
+      const header = toPart(head)
+      const claims = toPart(body)
+      if (header === undefined || claims === undefined) return refused('The token cannot be read.')
+      // never the algorithm of the token's choice: `none`, or HS256 with the public key as its secret
+      if (header['alg'] !== scheme.algorithm) return refused(`The token is not signed with ${scheme.algorithm}.`)
+      const found: FoundKey = (await findKey?.(header['kid'])) ?? { ok: true, key: undefined }
+      if (!found.ok) return found
+      const isSigned = isTokenSigned(scheme, `${head}.${body}`, signature, found.key === undefined ? live : [found.key])
+      if (!isSigned) return mismatch
+      const wrong = toClaimFault(claims, request)
+      return wrong === undefined ? proven : refused(wrong)
+    },
+  }
+
+  function toClaimFault(claims: JsonObject, request: VerifyRequest): string | undefined {
+    const seconds = now() / 1000
+    const [exp, iat, nbf] = [claims['exp'], claims['iat'], claims['nbf']]
+    for (const name of ['exp', 'iat', 'nbf'] as const) {
+      const value = claims[name]
+      if (value === undefined ? scheme.requires?.some((required) => required === name) : typeof value !== 'number') {
+        return `The token has no ${name}.`
+      }
+    }
+    if (typeof exp === 'number' && seconds > exp + leewaySeconds) return 'The token has expired.'
+    if (typeof nbf === 'number' && seconds < nbf - leewaySeconds) return 'The token is not valid yet.'
+    if (typeof iat === 'number' && seconds < iat - leewaySeconds) return 'The token is from the future.'
+    if (maxAge !== undefined && typeof iat === 'number' && seconds - iat > maxAge) return 'The token is too old.'
+    const { issuers, bodyHashClaim, forAccount } = scheme
+    if (issuers !== undefined && !issuers.some((issuer) => issuer === claims['iss']))
+      return 'The token is of another issuer.'
+    if (audience !== undefined && !isAudience(claims['aud'], audience)) return 'The token is for another audience.'
+    if (forAccount === true && (claims['email'] !== settings.email || claims['email_verified'] !== true)) {
+      return 'The token is of another account, or its e-mail is not verified.'
+    }
+    if (bodyHashClaim === undefined) return undefined
+    const hash = createHash('sha256').update(request.rawBody).digest('hex')
+    const claimed = claims[bodyHashClaim]
+    if (typeof claimed === 'string' && isDigest(claimed, hash, 'hex')) return undefined
+    return 'The body is not the one that the token was made for.'
+  }
+}
+
+function isAudience(claimed: JsonValue | undefined, audience: string): boolean {
+  return Array.isArray(claimed) ? claimed.includes(audience) : claimed === audience
+}
+
+function isTokenSigned(scheme: JwtScheme, signed: string, signature: string, keys: readonly KeyObject[]): boolean {
+  if (scheme.algorithm === 'HS256') {
+    return keys.some((key) =>
+      isDigest(signature, createHmac('sha256', key).update(signed).digest('base64url'), 'base64url'),
+    )
+  }
+  const bytes = Buffer.from(signature, 'base64url')
+  return keys.some((key) =>
+    // JWS writes an ECDSA signature as r and s, and not as DER
+    verify('sha256', Buffer.from(signed), { key, dsaEncoding: 'ieee-p1363' }, bytes),
+  )
+}
+
+/** A part as an object, read once and by own names only. */
+function toPart(text: string): JsonObject | undefined {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(text, 'base64url').toString())
+    if (!isJsonObject(value)) return undefined
+    // without a prototype, so that a missing claim is missing
+    return Object.assign(Object.create(null) as JsonObject, value)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,83 @@
+// Keys out of settings. A key that is written wrongly is found at load, not with the first delivery.
+import { createPublicKey, createSecretKey, type KeyObject } from 'node:crypto'
+import type { SecretEncoding, VerifySettings } from '../../model/verify.ts'
+import { fault } from './proof.ts'
+import type { AsymmetricScheme } from './scheme.ts'
+
+const base64 = /^[A-Za-z0-9+/_-]+={0,2}$/
+
+/** The secrets of a mapping. Throws `config-invalid` where there is none and the sender hands none over. */
+export function toSecrets(settings: VerifySettings, handsOver = false): readonly string[] {
+  const { secret, secrets } = settings
+  if (secret !== undefined && secrets !== undefined) throw fault(settings, 'has both verify.secret and verify.secrets.')
+  const all = secrets ?? (secret === undefined ? [] : [secret])
+  if (all.length === 0 && !handsOver) {
+    throw fault(settings, 'needs verify.secret: the secret that the sender signs with or sends.')
+  }
+  return all
+}
+
+/** The key that a secret is. Throws `config-invalid` where the secret is not written as its scheme writes it. */
+export function toSecretKey(
+  secret: string,
+  settings: VerifySettings,
+  { encoding = 'utf8', prefix = '' }: { encoding?: SecretEncoding | undefined; prefix?: string | undefined },
+): KeyObject {
+  if (encoding === 'utf8') return createSecretKey(secret, 'utf8')
+  const text = secret.startsWith(prefix) ? secret.slice(prefix.length) : secret
+  const isWritten = encoding === 'hex' ? /^(?:[\da-f]{2})+$/i.test(text) : base64.test(text)
+  if (!isWritten) {
+    throw fault(
+      settings,
+      `needs a secret in ${encoding}${prefix === '' ? '' : `, with or without ${prefix} before it`}.`,
+    )
+  }
+  return createSecretKey(text, encoding)
+}
+
+/** Keys for the secrets as they are now; made again only when one was handed over. */
+export function createKeyring(
+  secrets: () => readonly string[],
+  toKey: (secret: string) => KeyObject,
+): () => readonly KeyObject[] {
+  let made: readonly string[] = secrets()
+  let keys = made.map(toKey)
+  return () => {
+    const current = secrets()
+    if (current !== made) {
+      keys = current.map(toKey)
+      made = current
+    }
+    return keys
+  }
+}
+
+/** Throws `config-invalid` where the key is not what the sender shows to its customers. */
+export function toPublicKey(text: string, settings: VerifySettings, scheme: AsymmetricScheme): KeyObject {
+  const prefix = scheme.keyPrefix ?? ''
+  const plain = (text.startsWith(prefix) ? text.slice(prefix.length) : text).trim()
+  try {
+    if (scheme.keyForm === 'spki-base64') {
+      const key = plain.startsWith('-----') ? createPublicKey(plain) : fromSpki(plain)
+      if (key.asymmetricKeyDetails?.namedCurve !== 'prime256v1') throw new Error('not P-256')
+      return key
+    }
+    const raw = Buffer.from(plain, scheme.keyForm === 'raw-hex' ? 'hex' : 'base64')
+    const isWritten = scheme.keyForm === 'raw-hex' ? /^[\da-f]{64}$/i.test(plain) : base64.test(plain)
+    if (!isWritten || raw.length !== 32) throw new Error('not 32 bytes')
+    return createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x: raw.toString('base64url') }, format: 'jwk' })
+  } catch (cause) {
+    const form = {
+      'raw-hex': '64 hex digits',
+      'raw-base64': '32 bytes in base64',
+      'spki-base64': 'a P-256 key in base64',
+    }
+    const problem = fault(settings, `needs verify.publicKey as ${form[scheme.keyForm]}.`)
+    problem.cause = cause
+    throw problem
+  }
+}
+
+function fromSpki(text: string): KeyObject {
+  return createPublicKey({ key: Buffer.from(text, 'base64'), format: 'der', type: 'spki' })
+}

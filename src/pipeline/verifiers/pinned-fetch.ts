@@ -1,0 +1,128 @@
+// Fetches what a scheme needs, from the hosts that it allows and nowhere else: https, no redirect, no private address,
+// 5 s, 64 kB. The URL may come from an attacker.
+import { lookup } from 'node:dns'
+import { get } from 'node:https'
+import { BlockList, isIP, type LookupFunction } from 'node:net'
+import type { Fetched, PinnedFetch, PinRule } from '../../model/verifier.ts'
+
+const timeoutMs = 5_000
+const maxBytes = 65_536
+/** Certificates and key sets of a few senders; more than these are somebody's attempt to fill the memory. */
+const maxKept = 100
+
+/** One GET, without following anything. Rejects for what never became an answer. */
+export type Transport = (url: URL) => Promise<{ readonly status: number; readonly body: string }>
+
+export function createPinnedFetch(parts: { now: () => number; transport?: Transport }): PinnedFetch {
+  const { now, transport = overHttps } = parts
+  const kept = new Map<string, { readonly at: number; readonly answer: Promise<Fetched> }>()
+
+  return async (text, rule) => {
+    const url = toPinned(text, rule)
+    if (url === undefined)
+      return { ok: false, fault: 'sender', reason: 'A URL leads where this scheme fetches nothing.' }
+    const { href } = url
+    const known = kept.get(href)
+    // also while it is still on its way, so that a burst of deliveries is one fetch
+    if (known !== undefined && now() - known.at < rule.maxAgeMs) return known.answer
+    const answer = ask(transport, url)
+    if (rule.maxAgeMs === 0) return answer
+    kept.delete(href)
+    kept.set(href, { at: now(), answer })
+    for (const oldest of kept.keys()) {
+      if (kept.size <= maxKept) break
+      kept.delete(oldest)
+    }
+    const fetched = await answer
+    if (!fetched.ok && kept.get(href)?.answer === answer) kept.delete(href)
+    return fetched
+  }
+}
+
+/** The parsed URL, if the rule allows it as it was written. */
+export function toPinned(text: string, rule: Pick<PinRule, 'host' | 'path'>): URL | undefined {
+  // printable ASCII only: other dots and digits become plain ones in parsing, and control characters vanish
+  if (!/^[\x21-\x7e]{1,2048}$/.test(text) || text.includes('\\')) return undefined
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (url === undefined || url.protocol !== 'https:') return undefined
+  if (url.username !== '' || url.password !== '' || url.port !== '' || text.includes('@')) return undefined
+  // decimal, octal and hexadecimal addresses are plain ones by now
+  if (isIP(url.hostname) !== 0 || url.hostname.startsWith('[')) return undefined
+  if (!rule.host.test(url.hostname)) return undefined
+  return rule.path === undefined || rule.path.test(url.pathname) ? url : undefined
+}
+
+async function ask(transport: Transport, url: URL): Promise<Fetched> {
+  let answer: { status: number; body: string }
+  try {
+    answer = await transport(url)
+  } catch {
+    return { ok: false, fault: 'gateway', reason: `${url.hostname} could not be reached within ${timeoutMs / 1000} s.` }
+  }
+  const { status, body } = answer
+  if (status >= 200 && status < 300) return { ok: true, body }
+  // a redirect is not followed: it leads where nobody has looked
+  const fault = status >= 500 || status === 429 ? 'gateway' : 'sender'
+  return { ok: false, fault, reason: `${url.hostname} answered ${status}.` }
+}
+
+const overHttps: Transport = (url) =>
+  new Promise((resolve, reject) => {
+    const signal = AbortSignal.timeout(timeoutMs)
+    const request = get(url, { signal, lookup: lookupPublic }, (answer) => {
+      const chunks: Buffer[] = []
+      let size = 0
+      answer.on('data', (chunk: Buffer) => {
+        size += chunk.length
+        if (size > maxBytes) request.destroy(new Error('over 64 kB'))
+        else chunks.push(chunk)
+      })
+      answer.on('error', reject)
+      answer.on('end', () => resolve({ status: answer.statusCode ?? 0, body: Buffer.concat(chunks).toString() }))
+    })
+    request.on('error', reject)
+  })
+
+const privateAddresses = new BlockList()
+for (const [network, bits] of [
+  ['0.0.0.0', 8],
+  ['10.0.0.0', 8],
+  ['100.64.0.0', 10],
+  ['127.0.0.0', 8],
+  ['169.254.0.0', 16],
+  ['172.16.0.0', 12],
+  ['192.0.0.0', 24],
+  ['192.168.0.0', 16],
+  ['198.18.0.0', 15],
+  ['224.0.0.0', 3],
+] as const) {
+  privateAddresses.addSubnet(network, bits, 'ipv4')
+}
+for (const [network, bits] of [
+  ['::', 127],
+  ['64:ff9b::', 96],
+  ['fc00::', 7],
+  ['fe80::', 10],
+  ['ff00::', 8],
+] as const) {
+  privateAddresses.addSubnet(network, bits, 'ipv6')
+}
+
+/** Whether an address is of this machine or this network: a name that points there is not followed. */
+export function isPrivateAddress(address: string): boolean {
+  const family = isIP(address)
+  if (family === 0) return true
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1]
+  return privateAddresses.check(mapped ?? address, mapped === undefined && family === 6 ? 'ipv6' : 'ipv4')
+}
+
+/** The addresses that are looked at are the ones that are connected to: a name cannot change in between. */
+const lookupPublic: LookupFunction = (hostname, options, callback) => {
+  lookup(hostname, { ...options, all: true }, (error, addresses) => {
+    const first = addresses?.[0]
+    if (error !== null || first === undefined) return callback(error ?? new Error('no address'), '')
+    if (addresses.some(({ address }) => isPrivateAddress(address))) return callback(new Error('a private address'), '')
+    if (options.all === true) callback(null, addresses)
+    else callback(null, first.address, first.family)
+  })
+}

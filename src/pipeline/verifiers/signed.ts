@@ -1,0 +1,70 @@
+// The text that a sender signs, from a template: {body} {timestamp} {id} {method} {url} {decodedUrl} {form} {header:name}.
+import type { VerifyRequest } from '../../model/verifier.ts'
+import { readHeader } from './proof.ts'
+import { toFormText } from './twilio.ts'
+import { toDecodedUrl } from './url.ts'
+
+export type SignedParts = {
+  readonly request: VerifyRequest
+  readonly timestamp: string
+  readonly id: string
+  /** The URL as the sender knows it. */
+  readonly url: string
+}
+
+/** Undefined: the request lacks what this part is made of. */
+export type SignedPart = (parts: SignedParts) => string | Uint8Array | undefined
+
+const placeholders = new Map<string, SignedPart>([
+  ['body', ({ request }) => request.rawBody],
+  ['timestamp', ({ timestamp }) => timestamp],
+  ['id', ({ id }) => id],
+  ['method', ({ request }) => request.method],
+  ['url', ({ url }) => url],
+  ['decodedUrl', ({ url }) => toDecodedUrl(url)],
+  ['form', ({ request, url }) => toFormText(request, url)],
+])
+
+/** Undefined as `unknown`: every placeholder is known. */
+export function compileSigned(template: string): { parts: readonly SignedPart[]; unknown: string | undefined } {
+  const parts: SignedPart[] = []
+  let unknown: string | undefined
+  let at = 0
+  for (const found of template.matchAll(/\{([\w:-]+)\}/g)) {
+    const [whole, name = ''] = found
+    const literal = template.slice(at, found.index)
+    if (literal !== '') parts.push(() => literal)
+    const part = name.startsWith('header:') ? headerPart(name.slice('header:'.length)) : placeholders.get(name)
+    if (part === undefined) unknown ??= whole
+    else parts.push(part)
+    at = found.index + whole.length
+  }
+  const rest = template.slice(at)
+  if (rest !== '') parts.push(() => rest)
+  return { parts, unknown }
+}
+
+function headerPart(name: string): SignedPart {
+  const lower = name.toLowerCase()
+  return ({ request }) => readHeader(request.headers, lower)
+}
+
+/** The pieces in their order, neighbouring texts joined; undefined when the request lacks one of them. */
+export function toPieces(parts: readonly SignedPart[], values: SignedParts): (string | Uint8Array)[] | undefined {
+  const pieces: (string | Uint8Array)[] = []
+  for (const part of parts) {
+    const piece = part(values)
+    if (piece === undefined) return undefined
+    const last = pieces.at(-1)
+    if (typeof piece === 'string' && typeof last === 'string') pieces[pieces.length - 1] = last + piece
+    else pieces.push(piece)
+  }
+  return pieces
+}
+
+/** The signed text for people: its beginning and its end, which is where things go wrong. */
+export function toExplanation(pieces: readonly (string | Uint8Array)[]): string {
+  const bytes = Buffer.concat(pieces.map((piece) => Buffer.from(piece)))
+  if (bytes.length <= 400) return bytes.toString()
+  return `${bytes.subarray(0, 300).toString()} … ${bytes.length - 360} bytes … ${bytes.subarray(-60).toString()}`
+}

@@ -1,0 +1,38 @@
+// A secret in a header, as it stands.
+import { createSecretSet } from './compare.ts'
+import { fault, missing, need, type Proof, type ProofTools, proven, readHeader, refused } from './proof.ts'
+import type { BasicScheme, TokenScheme } from './scheme.ts'
+
+export function createTokenProof(scheme: TokenScheme, { settings, secrets }: ProofTools): Proof {
+  const header =
+    settings.header ?? scheme.header ?? need(settings, 'header', 'the header in which the sender sends the secret')
+  const isSecret = createSecretSet(secrets())
+  return {
+    secretHeaders: [header],
+    isClaimed: (headers) => Object.hasOwn(headers, header),
+    verify({ headers }) {
+      const value = readHeader(headers, header)
+      if (value === undefined || value === '') return missing(header)
+      const bare = header === 'authorization' ? value.replace(/^bearer +/i, '') : value
+      // the whole value too: some senders let their user write the header as a whole
+      return isSecret(bare) || (bare !== value && isSecret(value)) ? proven : refused(`Another secret is in ${header}.`)
+    },
+  }
+}
+
+/** The secret is `user:password`, as the user wrote it into the URL of the webhook. */
+export function createBasicProof(_scheme: BasicScheme, { settings, secrets }: ProofTools): Proof {
+  if (!secrets().every((secret) => secret.includes(':')))
+    throw fault(settings, 'needs a secret of the form user:password.')
+  const isSecret = createSecretSet(secrets())
+  return {
+    secretHeaders: ['authorization'],
+    isClaimed: (headers) => /^basic /i.test(readHeader(headers, 'authorization') ?? ''),
+    verify({ headers }) {
+      const found = /^basic +([\w+/=-]+)$/i.exec(readHeader(headers, 'authorization') ?? '')
+      if (found === null) return missing('authorization, with Basic,')
+      const given = Buffer.from(found[1] ?? '', 'base64').toString()
+      return isSecret(given) ? proven : refused('Another user or password is in authorization.')
+    },
+  }
+}

@@ -1,0 +1,36 @@
+// Twilio signs a form field by field, and anything else by a hash of the body in the URL.
+// https://www.twilio.com/docs/usage/webhooks/webhooks-security
+import { createHash } from 'node:crypto'
+import type { VerifyRequest } from '../../model/verifier.ts'
+import { isDigest } from './compare.ts'
+import { readHeader } from './proof.ts'
+import { queryOf } from './url.ts'
+
+/**
+ * What stands behind the URL in the signed text: names and values sorted by name, a repeated name with its values sorted and
+ * each once; nothing where the URL has the body's hash. Undefined: a body that is neither a form nor the one of that hash.
+ */
+export function toFormText(request: VerifyRequest, url: string): string | undefined {
+  const hash = queryOf(url).get('bodySHA256')
+  if (hash !== null) {
+    return isDigest(hash, createHash('sha256').update(request.rawBody).digest('hex'), 'hex') ? '' : undefined
+  }
+  if (request.rawBody.length === 0) return ''
+  const type = readHeader(request.headers, 'content-type') ?? ''
+  if (!/^application\/x-www-form-urlencoded\s*(;|$)/i.test(type)) return undefined
+  const fields = new Map<string, Set<string>>()
+  for (const [name, value] of new URLSearchParams(Buffer.from(request.rawBody).toString())) {
+    const values = fields.get(name)
+    if (values === undefined) fields.set(name, new Set([value]))
+    else values.add(value)
+  }
+  return [...fields.keys()]
+    .toSorted()
+    .map((name) =>
+      [...(fields.get(name) ?? [])]
+        .toSorted()
+        .map((value) => name + value)
+        .join(''),
+    )
+    .join('')
+}

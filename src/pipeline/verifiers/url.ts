@@ -1,0 +1,51 @@
+// The URL as the sender knows it: behind a proxy, the request alone does not tell.
+
+/** A public URL without a path is given that of the request; the query is the request's where it has one. */
+export function toPublicUrl(publicUrl: string, requestUrl: string): string {
+  const [base = '', ownQuery] = split(publicUrl)
+  const [path = '', query] = split(requestUrl)
+  const whole = /^https?:\/\/[^/]+$/i.test(base) ? base + path : base
+  const search = query ?? ownQuery
+  return search === undefined ? whole : `${whole}?${search}`
+}
+
+/** The same URL with and without the port of its protocol; senders differ in which they sign. */
+export function toPortVariants(url: string): readonly string[] {
+  const found = /^(https?):\/\/([^/?#:]+)(?::(\d+))?(.*)$/is.exec(url)
+  if (found === null) return [url]
+  const [, protocol = '', host = '', port, rest = ''] = found
+  const usual = protocol.toLowerCase() === 'https' ? '443' : '80'
+  if (port === undefined) return [url, `${protocol}://${host}:${usual}${rest}`]
+  return [url, `${protocol}://${host}${rest}`]
+}
+
+/** What HubSpot decodes of a URL before it signs: this list and nothing else. */
+const decoded = new Map(
+  Object.entries({
+    '%3A': ':',
+    '%2F': '/',
+    '%3F': '?',
+    '%40': '@',
+    '%21': '!',
+    '%24': '$',
+    '%27': "'",
+    '%28': '(',
+    '%29': ')',
+    '%2A': '*',
+    '%2C': ',',
+    '%3B': ';',
+  }),
+)
+
+export function toDecodedUrl(url: string): string {
+  return url.replace(/%[\da-f]{2}/gi, (code) => decoded.get(code.toUpperCase()) ?? code)
+}
+
+export function queryOf(url: string): URLSearchParams {
+  return new URLSearchParams(split(url)[1] ?? '')
+}
+
+function split(url: string): [string, string | undefined] {
+  const at = url.indexOf('?')
+  return at < 0 ? [url, undefined] : [url.slice(0, at), url.slice(at + 1)]
+}

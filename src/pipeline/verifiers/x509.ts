@@ -1,0 +1,103 @@
+// Signatures under a certificate that the sender publishes: Amazon SNS and PayPal.
+import { type KeyObject, verify, X509Certificate } from 'node:crypto'
+import { crc32 } from 'node:zlib'
+import type { PinnedFetch, PinRule, Verified, VerifyRequest } from '../../model/verifier.ts'
+import { readText, tryBody } from './body.ts'
+import { parseTimestamp, toClockFault } from './clock.ts'
+import { paypalCertificate, snsCertificate } from './hosts.ts'
+import { mismatch, missing, need, type Proof, type ProofTools, proven, readHeader, refused } from './proof.ts'
+import type { X509Scheme } from './scheme.ts'
+
+export function createX509Proof(scheme: X509Scheme, tools: ProofTools): Proof {
+  return scheme.id === 'paypal' ? createPaypalProof(scheme, tools) : createSnsProof(scheme, tools)
+}
+
+/** What is signed of each type of message; Subject only where there is one. */
+const snsFields = new Map([
+  ['Notification', ['Message', 'MessageId', 'Subject', 'Timestamp', 'TopicArn', 'Type']],
+  ['SubscriptionConfirmation', ['Message', 'MessageId', 'SubscribeURL', 'Timestamp', 'Token', 'TopicArn', 'Type']],
+  ['UnsubscribeConfirmation', ['Message', 'MessageId', 'SubscribeURL', 'Timestamp', 'Token', 'TopicArn', 'Type']],
+])
+
+/** https://docs.aws.amazon.com/sns/latest/dg/sns-verify-signature-of-message.html */
+function createSnsProof(scheme: X509Scheme, { settings, fetch, now }: ProofTools): Proof {
+  const topic = need(settings, 'topicArn', 'the topic, since the signature only says that SNS sent it')
+  const tolerance = settings.toleranceSeconds ?? scheme.toleranceSeconds
+  return {
+    secretHeaders: [],
+    isClaimed: (headers) => Object.hasOwn(headers, scheme.header),
+    async verify(request) {
+      const body = tryBody(request)
+      const fields = snsFields.get(readText(body, 'Type'))
+      if (fields === undefined) return refused('The body is no message of SNS.')
+      if (readText(body, 'TopicArn') !== topic) return refused('The message is of another topic.')
+      const time = parseTimestamp(readText(body, 'Timestamp'), 'iso8601')
+      if (time === undefined) return refused('The time of signing cannot be read.')
+      const late = tolerance === undefined ? undefined : toClockFault(time, now(), tolerance)
+      if (late !== undefined) return refused(late)
+      const version = readText(body, 'SignatureVersion')
+      if (version !== '1' && version !== '2') return refused('The signature is of an unknown version.')
+      const signed = fields
+        .map((name) => [name, readText(body, name)])
+        .filter(([name, value]) => name !== 'Subject' || value !== '')
+        .map(([name, value]) => `${name}\n${value}\n`)
+        .join('')
+      return checkSigned(fetch, {
+        certificateUrl: readText(body, 'SigningCertURL'),
+        rule: snsCertificate,
+        hash: version === '1' ? 'sha1' : 'sha256',
+        signed,
+        signature: readText(body, 'Signature'),
+      })
+    },
+  }
+}
+
+/** https://developer.paypal.com/api/rest/webhooks/rest/ */
+function createPaypalProof(scheme: X509Scheme, { settings, fetch, now }: ProofTools): Proof {
+  const webhookId = need(settings, 'webhookId', 'the id of the webhook, which is signed')
+  const names = ['paypal-transmission-id', 'paypal-transmission-time', 'paypal-cert-url', scheme.header] as const
+  const tolerance = settings.toleranceSeconds ?? scheme.toleranceSeconds
+  return {
+    secretHeaders: [],
+    isClaimed: (headers) => Object.hasOwn(headers, scheme.header),
+    async verify(request) {
+      const [id = '', time = '', certificateUrl = '', signature = ''] = names.map((name) => read(request, name))
+      const absent = names.find((name) => read(request, name) === '')
+      if (absent !== undefined) return missing(absent)
+      const algorithm = read(request, 'paypal-auth-algo')
+      if (algorithm !== 'SHA256withRSA') return refused('paypal-auth-algo is not SHA256withRSA.')
+      const at = parseTimestamp(time, 'iso8601')
+      if (at === undefined) return refused('The time of signing cannot be read.')
+      const late = tolerance === undefined ? undefined : toClockFault(at, now(), tolerance)
+      if (late !== undefined) return refused(late)
+      const signed = `${id}|${time}|${webhookId}|${crc32(request.rawBody)}`
+      return checkSigned(fetch, { certificateUrl, rule: paypalCertificate, hash: 'sha256', signed, signature })
+    },
+  }
+}
+
+function read(request: VerifyRequest, name: string): string {
+  return readHeader(request.headers, name) ?? ''
+}
+
+type Claim = { certificateUrl: string; rule: PinRule; hash: 'sha1' | 'sha256'; signed: string; signature: string }
+
+async function checkSigned(fetch: PinnedFetch, claim: Claim): Promise<Verified> {
+  const fetched = await fetch(claim.certificateUrl, claim.rule)
+  if (!fetched.ok) return fetched
+  const key = toCertificateKey(fetched.body)
+  if (key === undefined) return refused('The certificate cannot be read.')
+  const isValid = verify(claim.hash, Buffer.from(claim.signed), key, Buffer.from(claim.signature, 'base64'))
+  return isValid ? proven : mismatch
+}
+
+/** PayPal sends a chain; the first certificate signs. Which host sent it is what makes it trusted. */
+function toCertificateKey(pem: string): KeyObject | undefined {
+  try {
+    const key = new X509Certificate(pem).publicKey
+    return key.asymmetricKeyType === 'rsa' ? key : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,156 @@
+// Proof of sender: the settings of a mapping become a verifier. What is wrong with them is said at load, not with a delivery.
+import { nearestOf } from '../model/nearest.ts'
+import { Problem } from '../model/problem.ts'
+import type { PinnedFetch, Verifier, VerifierDefinition } from '../model/verifier.ts'
+import type { VerifySettings } from '../model/verify.ts'
+import { createAsymmetricProof } from './verifiers/asymmetric.ts'
+import { createBodyHmacProof } from './verifiers/body-hmac.ts'
+import { createClientStateProof } from './verifiers/client-state.ts'
+import { createConcatHashProof } from './verifiers/concat-hash.ts'
+import { genericScheme, toGenericScheme, toNamedScheme } from './verifiers/generic.ts'
+import { isDue } from './verifiers/handshake.ts'
+import { handshakes } from './verifiers/handshakes.ts'
+import { createHmacProof } from './verifiers/hmac.ts'
+import { createJwtProof } from './verifiers/jwt.ts'
+import { toSecrets } from './verifiers/keys.ts'
+import { fault, type Proof, type ProofTools, refused } from './verifiers/proof.ts'
+import type { Scheme } from './verifiers/scheme.ts'
+import { schemes } from './verifiers/schemes.ts'
+import { createBasicProof, createTokenProof } from './verifiers/token.ts'
+import { createX509Proof } from './verifiers/x509.ts'
+
+export type VerifierTools = {
+  readonly fetch: PinnedFetch
+  /** Milliseconds since the epoch. */
+  readonly now: () => number
+  /** Secrets that the sender handed over in a handshake; the same array as long as nothing changed. */
+  readonly handed?: () => readonly string[]
+  /** Schemes in code. They cannot replace those of the table. */
+  readonly defined?: readonly VerifierDefinition[]
+}
+
+const byId = new Map(schemes.map((scheme) => [scheme.id, scheme]))
+
+/** Every name that `verify.scheme` may have, besides those defined in code. */
+export const schemeNames: readonly string[] = [...byId.keys(), genericScheme]
+
+/** Throws `config-invalid` naming the scheme, the setting that is missing or wrong, and what it should be. */
+export function createVerifier(settings: VerifySettings, tools: VerifierTools): Verifier {
+  const defined = tools.defined?.find(({ scheme }) => scheme === settings.scheme)
+  const scheme = settings.scheme === genericScheme ? toGenericScheme(settings) : byId.get(settings.scheme)
+  if (scheme !== undefined) return createSchemeVerifier(scheme, settings, tools)
+  if (defined !== undefined) return createDefinedVerifier(defined, settings, tools)
+  const known = [...schemeNames, ...(tools.defined ?? []).map((definition) => definition.scheme)]
+  const near = nearestOf(settings.scheme, known)
+  throw new Problem(
+    'config-invalid',
+    `There is no scheme ${JSON.stringify(settings.scheme)} to verify with.` +
+      (near === undefined ? ' For a sender that is not listed there is "generic-hmac".' : ` Did you mean "${near}"?`),
+  )
+}
+
+/** Kinds that sign no time. */
+const timeless: ReadonlySet<Scheme['kind']> = new Set(['token', 'basic', 'concat-hash', 'client-state'])
+
+function createSchemeVerifier(scheme: Scheme, settings: VerifySettings, tools: VerifierTools): Verifier {
+  if (settings.toleranceSeconds !== undefined && timeless.has(scheme.kind)) {
+    throw fault(settings, 'signs no time: verify.toleranceSeconds has nothing to hold against the clock.')
+  }
+  const secrets = createSecrets(scheme, settings, tools)
+  const { fetch, now } = tools
+  const proof = createProof(scheme, { settings, secrets, fetch, now })
+  const asked = (scheme.handshakes ?? []).map((name) => handshakes[name])
+  return {
+    scheme: scheme.id,
+    source: scheme.source,
+    secretHeaders: [...new Set([...proof.secretHeaders, ...(scheme.secretHeaders ?? [])])],
+    handshakeMethods: [...new Set(asked.map(({ method }) => method))].filter((method) => method !== 'POST'),
+    accepts: { text: scheme.accepts?.text === true, empty: scheme.accepts?.empty === true },
+    isClaimed: proof.isClaimed,
+    verify: proof.verify,
+    isGreeting: (head) =>
+      asked.some(
+        ({ method, signed, isGreeting }) =>
+          !signed && method === head.method && (isGreeting === undefined || isGreeting(head)),
+      ),
+    async handshake(request, context) {
+      for (const handshake of asked) {
+        if (!isDue(handshake, request, context)) continue
+        const answer = await handshake.answer(request, { settings, secrets, fetch, armed: context.armed })
+        if (answer !== undefined) return answer
+      }
+      return undefined
+    },
+    explain: (request) => proof.explain?.(request),
+  }
+}
+
+/** The secrets of the config, and behind them those that were handed over. */
+function createSecrets(scheme: Scheme, settings: VerifySettings, { handed }: VerifierTools): () => readonly string[] {
+  const isKeyed = scheme.kind !== 'ed25519' && scheme.kind !== 'ecdsa' && scheme.kind !== 'x509'
+  if (!isKeyed || (scheme.kind === 'jwt' && scheme.algorithm !== 'HS256')) return () => []
+  const own = toSecrets(settings, scheme.handsOver)
+  if (scheme.handsOver !== true || handed === undefined) return () => own
+  let seen: readonly string[] | undefined
+  let all = own
+  return () => {
+    const current = handed()
+    if (current !== seen) {
+      seen = current
+      all = [...own, ...current]
+    }
+    return all
+  }
+}
+
+function createProof(scheme: Scheme, tools: ProofTools): Proof {
+  switch (scheme.kind) {
+    case 'hmac':
+      return createHmacProof(toNamedScheme(scheme, tools.settings), tools)
+    case 'token':
+      return createTokenProof(scheme, tools)
+    case 'basic':
+      return createBasicProof(scheme, tools)
+    case 'ed25519':
+    case 'ecdsa':
+      return createAsymmetricProof(scheme, tools)
+    case 'x509':
+      return createX509Proof(scheme, tools)
+    case 'jwt':
+      return createJwtProof(scheme, tools)
+    case 'body-hmac':
+      return createBodyHmacProof(scheme, tools)
+    case 'concat-hash':
+      return createConcatHashProof(scheme, tools)
+    case 'client-state':
+      return createClientStateProof(scheme, tools)
+  }
+}
+
+function createDefinedVerifier(
+  definition: VerifierDefinition,
+  settings: VerifySettings,
+  tools: VerifierTools,
+): Verifier {
+  const secrets = toSecrets(settings, true)
+  const headers = definition.headers.map((name) => name.toLowerCase())
+  return {
+    scheme: definition.scheme,
+    source: definition.source,
+    secretHeaders: (definition.secretHeaders ?? []).map((name) => name.toLowerCase()),
+    handshakeMethods: [],
+    accepts: { text: false, empty: false },
+    isClaimed: (given) => headers.length === 0 || headers.some((name) => Object.hasOwn(given, name)),
+    async verify(request) {
+      try {
+        return await definition.verify(request, { secrets, settings, now: tools.now() })
+      } catch {
+        // what it threw may quote the request
+        return refused(`The verifier "${definition.scheme}" threw.`)
+      }
+    },
+    isGreeting: () => false,
+    handshake: () => undefined,
+    explain: () => undefined,
+  }
+}

@@ -1,0 +1,96 @@
+// What was parked for a module runs again once the module is mended: oldest first, one at a time, once per generation.
+import type { Log } from '../model/log.ts'
+import type { Generation } from '../pipeline/generation.ts'
+import type { Store } from '../store/store.ts'
+import type { Rerunner } from './rerun.ts'
+
+export type DrainParts = {
+  readonly store: Pick<Store, 'open' | 'deliveries' | 'counts'>
+  readonly rerunner: Pick<Rerunner, 'rerun'>
+  readonly generation: () => Generation
+  readonly log: Log
+}
+
+export type Drained = { readonly settled: number; readonly stillParked: number }
+
+export type Drain = {
+  /**
+   * Runs what is parked for these modules through the current generation, and steps over what it has parked itself, unless
+   * `again` is set. Asked while it is at work, it begins anew with all that was asked for. Resolves when all of it is done;
+   * what is not reached, since the process ends or the store cannot be written, is parked as before. Never rejects.
+   */
+  drain(modules: readonly string[], options?: { readonly again?: boolean }): Promise<Drained>
+  /** Ends after the delivery that it is at. */
+  stop(): Promise<void>
+}
+
+export function createDrain({ store, rerunner, generation, log }: DrainParts): Drain {
+  const wanted = new Set<string>()
+  /** Those that this generation parked, and that shall run nevertheless. */
+  let again = false
+  let asked = 0
+  let stopped = false
+  let running: Promise<Drained> | undefined
+
+  async function run(): Promise<Drained> {
+    let settled = 0
+    for (;;) {
+      const mine = asked
+      const pass = await runPass(() => asked !== mine || stopped)
+      settled += pass.settled
+      if (asked !== mine && !stopped) continue
+      if (settled + pass.stillParked > 0) {
+        log.info({ settled, stillParked: pass.stillParked }, 'parked deliveries ran again')
+      }
+      return { settled, stillParked: pass.stillParked }
+    }
+  }
+
+  /** One walk from the oldest to the newest, left at once where `isOver`. */
+  async function runPass(isOver: () => boolean): Promise<Drained> {
+    let settled = 0
+    let stillParked = 0
+    for (const id of await listParked()) {
+      if (isOver()) break
+      const [open] = await store.open({ id, state: 'parked', limit: 1 })
+      if (open?.waitsFor === undefined || !wanted.has(open.waitsFor)) continue
+      const state = await rerunner.rerun(open)
+      if (state === 'parked' || state === 'waiting') stillParked += 1
+      else settled += 1
+    }
+    return { settled, stillParked }
+  }
+
+  /** Ids alone: a backlog of bodies has no place in memory. */
+  async function listParked(): Promise<string[]> {
+    const { parked } = (await store.counts()).deliveries
+    if (parked === 0) return []
+    const { id } = generation()
+    const records = await store.deliveries({ state: 'parked', limit: parked })
+    return records.filter((record) => again || record.generation !== id).map(({ deliveryId }) => deliveryId)
+  }
+
+  return {
+    drain(modules, options) {
+      if (modules.length === 0 || stopped) return running ?? Promise.resolve({ settled: 0, stillParked: 0 })
+      for (const module of modules) wanted.add(module)
+      again ||= options?.again === true
+      asked += 1
+      running ??= run()
+        .catch((error: unknown) => {
+          log.error({ err: error }, 'parked deliveries could not be read; they wait for the next change')
+          return { settled: 0, stillParked: 0 }
+        })
+        .finally(() => {
+          running = undefined
+          wanted.clear()
+          again = false
+        })
+      return running
+    },
+    async stop() {
+      stopped = true
+      await running
+    },
+  }
+}

@@ -1,0 +1,127 @@
+// The way in: by the hook token, or by a proof that a mapping asks for. Raw bytes are proved before they are parsed.
+import type { IncomingMessage } from 'node:http'
+import type { DeliveryHead, TraceEntry } from '../model/delivery.ts'
+import { Problem } from '../model/problem.ts'
+import type { HandshakeAnswer, Verifier, VerifyRequest } from '../model/verifier.ts'
+import { type CompiledMapping, isOpened } from '../pipeline/compile.ts'
+import { type Generation, toBodyLimit } from '../pipeline/generation.ts'
+import { isBuiltIn, isHook } from '../pipeline/pipeline.ts'
+import type { Admission, Knock } from './admission.ts'
+import type { Answer } from './answer.ts'
+import { readBody } from './body.ts'
+import { toHead } from './delivery.ts'
+import type { HandedSecrets } from './handed.ts'
+
+export type Incoming = {
+  readonly req: IncomingMessage
+  readonly requestId: string
+  /** Answers `Expect: 100-continue`; called just before the body is read. */
+  readonly continueNow: () => void
+}
+
+/** What is known of a request so far, for the record of a refusal. */
+export type Trail = { hook: string | undefined; trace: readonly TraceEntry[] }
+
+/** A request that is in, with its body inflated; or a sender's handshake, answered and over. */
+export type Entered =
+  | { readonly kind: 'delivery'; readonly head: DeliveryHead; readonly body: Uint8Array }
+  | { readonly kind: 'handshake'; readonly answer: Answer }
+
+export type EntryParts = { readonly admission: Admission; readonly handed: HandedSecrets }
+
+/** A mapping that asks for proof. */
+type Signed = CompiledMapping & { readonly verifier: Verifier }
+
+export function createEntry({ admission, handed }: EntryParts) {
+  /** Throws what refuses the request, in the order of its checks: 404, 400, 405, 429 or 401, 404, then what its body refuses. */
+  return async function enter(incoming: Incoming, generation: Generation, trail: Trail): Promise<Entered> {
+    const knock = admission.knock(incoming.req, generation.config)
+    trail.hook = knock.path
+    const signed = toSigned(generation, knock.path)
+    if (knock.method !== 'POST') return greet(signed, knock)
+    const asked = signed.filter(({ verifier }) => verifier.isClaimed(knock.headers) || verifier.isGreeting(knock))
+    if (asked.length === 0 || knock.token === 'valid') admission.checkToken(knock)
+    if (!isHook(generation, knock.path)) throw new Problem('hook-unknown', 'No hook has this name.')
+    const { raw, bytes } = await readBody(incoming.req, {
+      limit: toBodyLimit(generation, knock.path),
+      timeoutMs: generation.config.server.bodyTimeoutMs,
+      continueNow: incoming.continueNow,
+    })
+    const proof = await prove(asked, { ...knock, rawBody: raw })
+    if (proof.answer !== undefined) return { kind: 'handshake', answer: proof.answer }
+    const head = toHead(knock, toSecretHeaders(signed), proof)
+    if (!isOpen(generation, head)) {
+      trail.trace = proof.trace
+      if (proof.isGatewaysFault) {
+        throw new Problem('proof-unavailable', 'The proof could not be checked now. Send it again.', {
+          retryAfterSeconds: 30,
+        })
+      }
+      admission.turnAwaySigner(knock)
+    }
+    return { kind: 'delivery', head, body: bytes }
+  }
+
+  /** GET and HEAD: only where a scheme declares a handshake by them. */
+  async function greet(signed: readonly Signed[], knock: Knock): Promise<Entered> {
+    const request = { ...knock, rawBody: new Uint8Array() }
+    for (const { id, verifier } of signed) {
+      if (!verifier.handshakeMethods.includes(knock.method)) continue
+      const answer = await verifier.handshake(request, { verified: false, armed: handed.isArmed(id) })
+      if (answer !== undefined) return { kind: 'handshake', answer: toAnswer(answer) }
+    }
+    throw new Problem('method-not-allowed', 'Hooks take POST.')
+  }
+
+  async function prove(asked: readonly Signed[], request: VerifyRequest) {
+    const signedFor: string[] = []
+    const trace: TraceEntry[] = []
+    let source: string | undefined
+    let isGatewaysFault = false
+    for (const { id, verifier } of asked) {
+      const greeting = verifier.isGreeting(request) && (await shake(id, verifier, request, false))
+      if (greeting) return { answer: greeting, signedFor, source, trace, isGatewaysFault }
+      const verified = await verifier.verify(request)
+      trace.push({ mappingId: id, matched: verified.ok, why: verified.ok ? 'the proof holds' : verified.reason })
+      if (!verified.ok) {
+        isGatewaysFault ||= verified.fault === 'gateway'
+        continue
+      }
+      const answer = await shake(id, verifier, request, true)
+      if (answer !== undefined) return { answer, signedFor, source, trace, isGatewaysFault }
+      signedFor.push(id)
+      source ??= verifier.source ?? verifier.scheme
+    }
+    return { answer: undefined, signedFor, source, trace, isGatewaysFault }
+  }
+
+  async function shake(
+    mappingId: string,
+    verifier: Verifier,
+    request: VerifyRequest,
+    verified: boolean,
+  ): Promise<Answer | undefined> {
+    const answer = await verifier.handshake(request, { verified, armed: handed.isArmed(mappingId) })
+    if (answer?.handedSecret !== undefined) await handed.keep(mappingId, answer.handedSecret)
+    return answer && toAnswer(answer)
+  }
+}
+
+function toSigned(generation: Generation, path: string): readonly Signed[] {
+  if (isBuiltIn(path)) return []
+  return generation.router.candidates(path).filter((mapping): mapping is Signed => mapping.verifier !== undefined)
+}
+
+/** Whether anything behind this name is open to the request: a built-in hook takes the token, a mapping what it asks for. */
+function isOpen(generation: Generation, { path, admitted }: DeliveryHead): boolean {
+  if (isBuiltIn(path)) return admitted.token
+  return generation.router.candidates(path).some((mapping) => isOpened(mapping, admitted))
+}
+
+function toSecretHeaders(signed: readonly Signed[]): ReadonlySet<string> {
+  return new Set(signed.flatMap(({ verifier }) => verifier.secretHeaders))
+}
+
+function toAnswer({ status, headers, body }: HandshakeAnswer): Answer {
+  return { status, headers, body }
+}

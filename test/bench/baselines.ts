@@ -1,0 +1,72 @@
+// What the gateway is compared with: the least that a server of the same promise could do.
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { join } from 'node:path'
+import { Router } from '@koa/router'
+import { DatabaseSync } from '@photostructure/sqlite'
+import Koa from 'koa'
+
+/** Reads, parses, answers: no token, no template, nothing kept. */
+export function createBareHttp(): Server {
+  return createServer((req, res) => {
+    void answerPlain(req, res)
+  })
+}
+
+async function answerPlain(req: IncomingMessage, res: ServerResponse): Promise<void> {
+  const answer = toAnswer(await readJson(req))
+  res.writeHead(200, { 'content-type': 'application/json', 'content-length': answer.length })
+  res.end(answer)
+}
+
+/** The same behind Koa and its router. */
+export function createBareKoa(): Server {
+  return toServer(async (req) => toAnswer(await readJson(req)))
+}
+
+/** The same, and a row committed on the main thread for each request before its 200. `delayMs`: a slower disk. */
+export function createInsertEach({ dir, delayMs }: { dir: string; delayMs: number }): Server {
+  const db = new DatabaseSync(join(dir, 'each.db'))
+  db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL')
+  db.exec('CREATE TABLE deliveries (seq INTEGER PRIMARY KEY, at INTEGER, hook TEXT, text TEXT) STRICT')
+  const insert = db.prepare('INSERT INTO deliveries (at, hook, text) VALUES (?, ?, ?)')
+  const sleeper = new Int32Array(new SharedArrayBuffer(4))
+  return toServer(async (req) => {
+    const event = await readJson(req)
+    db.exec('BEGIN IMMEDIATE')
+    insert.run(Date.now(), 'bench', toText(event))
+    if (delayMs > 0) Atomics.wait(sleeper, 0, 0, delayMs)
+    db.exec('COMMIT')
+    return toAnswer(event)
+  })
+}
+
+function toServer(handle: (req: IncomingMessage) => Promise<string>): Server {
+  const app = new Koa()
+  const router = new Router()
+  router.post('/hooks/bench', async (ctx) => {
+    ctx.type = 'application/json'
+    ctx.body = await handle(ctx.req)
+  })
+  app.use(router.routes())
+  return createServer(app.callback())
+}
+
+type Event = { action: string; issue: { number: number; title: string; html_url: string }; sender: { login: string } }
+
+function readJson(req: IncomingMessage): Promise<Event> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    req.on('data', (chunk: Buffer) => chunks.push(chunk))
+    req.on('error', reject)
+    // as: events.ts made it
+    req.on('end', () => resolve(JSON.parse(Buffer.concat(chunks).toString('utf8')) as Event))
+  })
+}
+
+function toText({ action, issue, sender }: Event): string {
+  return `${action} #${issue.number} ${issue.title} by ${sender.login}: ${issue.html_url}`
+}
+
+function toAnswer({ issue }: Event): string {
+  return JSON.stringify({ ok: true, deliveryId: issue.number, mode: 'next-heartbeat' })
+}

@@ -1,0 +1,60 @@
+// `npm run bench`: what a durable answer costs, as ratios between servers of one run on one machine. Nothing here is a test.
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { compileChildren } from './child.ts'
+import { type BenchOptions, parseOptions, usage } from './options.ts'
+import { busyShare, describeMachine } from './machine.ts'
+import { toDisk, toMisses, toText } from './report.ts'
+import { runSuites } from './run.ts'
+import { toRows, toVerdicts } from './verdicts.ts'
+
+const root = resolve(import.meta.dirname, '../..')
+const built = join(root, 'dist/index.js')
+
+async function bench(options: BenchOptions): Promise<number> {
+  if (!existsSync(built)) throw new Error('dist/index.js is missing. "npm run build" makes it.')
+  // below the package, so that children find its dependencies; and on a disk, which a temporary folder may not be
+  const cache = join(root, 'node_modules/.cache')
+  mkdirSync(cache, { recursive: true })
+  const folder = mkdtempSync(join(cache, 'hookloom-bench-'))
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
+  await compileChildren(folder)
+  const machine = describeMachine()
+  const { samples, disk, busy } = await runSuites({
+    ...options,
+    folder,
+    built: pathToFileURL(built).href,
+    onProgress: (text) => process.stderr.write(`${text}\n`),
+  })
+  const report = {
+    machine,
+    busy: Math.max(...busy),
+    disk: toDisk(disk),
+    verdicts: toVerdicts(samples),
+    rows: toRows(samples),
+  }
+  process.stdout.write(options.json ? `${JSON.stringify(report)}\n` : `${toText(report)}\n`)
+  const misses = toMisses(report.verdicts)
+  for (const miss of misses) process.stderr.write(`${miss}\n`)
+  if (report.busy > busyShare) {
+    process.stderr.write('Other programs were busy on this machine. Run the bench again when it is quiet.\n')
+  }
+  return misses.length === 0 ? 0 : 1
+}
+
+function readOptions(): BenchOptions | undefined {
+  try {
+    const options = parseOptions(process.argv.slice(2))
+    if (options !== 'help') return options
+    process.stdout.write(`${usage}\n`)
+  } catch (error) {
+    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n\n${usage}\n`)
+    process.exitCode = 64
+  }
+  return undefined
+}
+
+const options = readOptions()
+if (options !== undefined) process.exitCode = await bench(options)

@@ -1,0 +1,59 @@
+// Children of the bench: compiled once with esbuild, as the package is, so that no loader stands between them and the product.
+import { type ChildProcess, fork } from 'node:child_process'
+import { join } from 'node:path'
+import { build } from 'esbuild'
+
+export type Child<Ask, Reply> = {
+  /** One question at a time. Rejects with what the child says failed, or when it ends. */
+  ask(question: Ask): Promise<Reply>
+  kill(): Promise<void>
+}
+
+/** Compiles `server.ts` and `load.ts` into a folder below the package, where its dependencies resolve. */
+export async function compileChildren(folder: string): Promise<void> {
+  await build({
+    entryPoints: ['server.ts', 'load.ts'].map((name) => join(import.meta.dirname, name)),
+    outdir: folder,
+    outExtension: { '.js': '.mjs' },
+    bundle: true,
+    packages: 'external',
+    platform: 'node',
+    format: 'esm',
+    target: 'node20',
+    logLevel: 'error',
+  })
+}
+
+/** Starts a compiled child; `first` is what it says once it is ready. */
+export async function startChild<Ask extends object | string, Reply>(
+  file: string,
+  args: readonly string[],
+): Promise<{ child: Child<Ask, Reply>; first: Reply }> {
+  const process = fork(file, [...args], { execArgv: [] })
+  const child: Child<Ask, Reply> = {
+    ask: (question) => {
+      const reply = nextReply<Reply>(process)
+      process.send(question)
+      return reply
+    },
+    kill: () =>
+      new Promise((resolve) => {
+        if (process.exitCode !== null || process.signalCode !== null) return resolve()
+        process.once('exit', () => resolve())
+        process.kill('SIGKILL')
+      }),
+  }
+  return { child, first: await nextReply<Reply>(process) }
+}
+
+function nextReply<Reply>(process: ChildProcess): Promise<Reply> {
+  return new Promise((resolve, reject) => {
+    const onExit = (code: number | null) => reject(new Error(`A child of the bench ended with ${code}.`))
+    process.once('exit', onExit)
+    process.once('message', (message: { result: Reply } | { failure: string }) => {
+      process.off('exit', onExit)
+      if ('failure' in message) reject(new Error(message.failure))
+      else resolve(message.result)
+    })
+  })
+}

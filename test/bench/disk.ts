@@ -1,0 +1,27 @@
+// What the disk itself can do: the time of one small append and its fdatasync. No durable answer is faster.
+import { closeSync, fdatasyncSync, openSync, rmSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { performance } from 'node:perf_hooks'
+import { toQuantile } from './statistics.ts'
+
+export type DiskTimes = { readonly p50Ms: number; readonly p99Ms: number }
+
+const appends = 300
+/** About a row of the benched hook. */
+const appendBytes = 1200
+
+export function measureDisk(folder: string): DiskTimes {
+  const file = join(folder, 'fsync.bin')
+  const handle = openSync(file, 'a')
+  const block = Buffer.alloc(appendBytes, 'x')
+  const times: number[] = []
+  for (let index = 0; index < appends; index += 1) {
+    const start = performance.now()
+    writeSync(handle, block)
+    fdatasyncSync(handle)
+    times.push(performance.now() - start)
+  }
+  closeSync(handle)
+  rmSync(file)
+  return { p50Ms: toQuantile(times, 0.5), p99Ms: toQuantile(times, 0.99) }
+}

@@ -1,0 +1,54 @@
+// Bodies of the load: an issue event of a wanted size, no two of a run alike, since whoever coalesces equal events looks fast.
+
+/** Digits of a serial number; the first is never 0, so that it is a JSON number too. */
+const serialDigits = 12
+const firstSerial = 700_000_000_000
+
+export type EventBody = {
+  readonly bytes: Buffer
+  /** Makes the event another one: writes a serial number over the last one, wherever it stands. */
+  renumber(serial: number): void
+}
+
+/** About `size` bytes of ASCII JSON; `seed` varies the words. */
+export function createEventBody(size: number, seed: number): EventBody {
+  const marker = String(firstSerial)
+  const event = {
+    action: ['opened', 'edited', 'closed', 'labeled'][seed % 4],
+    delivery: `delivery-${marker}`,
+    issue: {
+      number: firstSerial,
+      title: `The nightly export of account ${seed} stops halfway`,
+      html_url: `https://forge.example/acme/warehouse/issues/${marker}`,
+      state: 'open',
+      draft: false,
+      user: { login: `person-${seed}`, id: 1000 + seed },
+    },
+    repository: { id: 4711, full_name: 'acme/warehouse', private: true },
+    sender: { login: `person-${seed}`, type: 'User' },
+    comments: [] as object[],
+  }
+  const toComment = (index: number) => ({
+    id: seed * 10_000 + index,
+    user: { login: `person-${(seed + index) % 97}` },
+    created_at: '2025-06-01T12:00:00Z',
+    body: `Seen again on host ${index * 31 + seed}, "timeout" after ${index} s; see line ${seed}.\n`,
+    reactions: { up: index % 5, down: 0 },
+  })
+  let length = JSON.stringify(event).length
+  for (let index = 0; length < size; index += 1) {
+    const comment = toComment(index)
+    event.comments.push(comment)
+    length += JSON.stringify(comment).length + 1
+  }
+  const bytes = Buffer.from(JSON.stringify(event), 'latin1')
+  const places: number[] = []
+  for (let at = bytes.indexOf(marker); at >= 0; at = bytes.indexOf(marker, at + serialDigits)) places.push(at)
+  return {
+    bytes,
+    renumber(serial) {
+      const digits = String(firstSerial + serial)
+      for (const place of places) bytes.write(digits, place, 'latin1')
+    },
+  }
+}

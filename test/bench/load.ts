@@ -1,0 +1,121 @@
+// A process that sends webhooks: raw sockets with keep-alive, one request in flight on each, because a client library would take
+// more of the machine than the server that is measured.
+import { connect, type Socket } from 'node:net'
+import { performance } from 'node:perf_hooks'
+import { createEventBody } from './events.ts'
+import { toQuantile } from './statistics.ts'
+
+export type LoadJob = {
+  readonly port: number
+  readonly path: string
+  readonly token: string
+  readonly connections: number
+  /** Size of a body. */
+  readonly bytes: number
+  readonly seconds: number
+}
+
+export type LoadResult = {
+  /** Requests answered with 200 in the measured time. */
+  readonly perSecond: number
+  readonly p50Ms: number
+  readonly p99Ms: number
+  /** Requests answered with 200 in all, those before the measured time too. */
+  readonly answered: number
+  /** From the first connection to the last answer. */
+  readonly tookSeconds: number
+}
+
+/** Time for connections and queues to fill, before anything counts. */
+const rampMs = 150
+
+let serial = 0
+
+function run(job: LoadJob): Promise<LoadResult> {
+  const begun = performance.now()
+  const started = begun + rampMs
+  const end = started + job.seconds * 1000
+  const latencies: number[] = []
+  let answered = 0
+  let open = 0
+  let sockets: Socket[] = []
+
+  return new Promise((resolve, reject) => {
+    const fail = (reason: string) => {
+      for (const socket of sockets) socket.destroy()
+      reject(new Error(`${job.path} with ${job.connections} connections: ${reason}`))
+    }
+    const finish = () => {
+      resolve({
+        perSecond: latencies.length / job.seconds,
+        p50Ms: toQuantile(latencies, 0.5),
+        p99Ms: toQuantile(latencies, 0.99),
+        answered,
+        tookSeconds: (performance.now() - begun) / 1000,
+      })
+    }
+    sockets = Array.from({ length: job.connections }, (_, seed) => {
+      const request = createRequest(job, seed)
+      const socket = connect({ port: job.port, host: '127.0.0.1', noDelay: true })
+      let sentAt = 0
+      let head = ''
+      const send = () => {
+        sentAt = performance.now()
+        socket.write(request.next())
+      }
+      open += 1
+      socket.on('connect', send)
+      socket.on('error', (error) => fail(error.message))
+      socket.on('data', (chunk) => {
+        head += chunk.toString('latin1')
+        const rest = toMissing(head)
+        if (rest > 0) return
+        if (rest < 0 || !head.startsWith('HTTP/1.1 200')) return fail(`unexpected answer: ${head.slice(0, 600)}`)
+        head = ''
+        const now = performance.now()
+        answered += 1
+        if (now >= started && now < end) latencies.push(now - sentAt)
+        if (now < end) return send()
+        socket.destroy()
+        open -= 1
+        if (open === 0) finish()
+      })
+      return socket
+    })
+  })
+}
+
+/** Bytes that an answer still lacks; below 0: more came than was asked for, or no length was given. */
+function toMissing(text: string): number {
+  const end = text.indexOf('\r\n\r\n')
+  if (end < 0) return 1
+  const length = /\r\ncontent-length: (\d+)\r\n/i.exec(text.slice(0, end + 2))?.[1]
+  return length === undefined ? -1 : end + 4 + Number(length) - text.length
+}
+
+/** One buffer a connection, written over for each request: by then the kernel has the last one, for it was answered. */
+function createRequest(job: LoadJob, seed: number): { next(): Buffer } {
+  const body = createEventBody(job.bytes, seed)
+  const head =
+    `POST ${job.path} HTTP/1.1\r\nhost: 127.0.0.1:${job.port}\r\nauthorization: Bearer ${job.token}\r\n` +
+    `content-type: application/json\r\nuser-agent: hookloom-bench\r\ncontent-length: ${body.bytes.length}\r\n\r\n`
+  const whole = Buffer.concat([Buffer.from(head, 'latin1'), body.bytes])
+  const tail = whole.subarray(head.length)
+  return {
+    next() {
+      serial += 1
+      body.renumber(serial)
+      body.bytes.copy(tail)
+      return whole
+    },
+  }
+}
+
+process.on('message', (job: LoadJob) => {
+  run(job).then(
+    (result) => process.send?.({ result }),
+    (error: unknown) => process.send?.({ failure: String(error) }),
+  )
+})
+process.on('disconnect', () => process.exit())
+process.send?.({ result: 'ready' })

@@ -1,0 +1,48 @@
+import { parseArgs } from 'node:util'
+import { type Suite, suites } from './suites.ts'
+
+export type BenchOptions = {
+  readonly rounds: number
+  readonly seconds: number
+  readonly suites: readonly Suite[]
+  readonly json: boolean
+}
+
+export const usage = `npm run bench -- [options]
+  --rounds N      rounds, of which the tables show the median (3)
+  --seconds S     measured time of each variant under each load (1)
+  --only a,b      suites: ${suites.map(({ name }) => name).join(', ')} (all)
+  --json          one JSON object instead of tables
+The exit code is 1 when a measurement misses its floor, 64 for a wrong option.`
+
+/** Throws an Error whose message is for whoever typed it. */
+export function parseOptions(args: readonly string[]): BenchOptions | 'help' {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      rounds: { type: 'string', default: '3' },
+      seconds: { type: 'string', default: '1' },
+      only: { type: 'string', default: suites.map(({ name }) => name).join(',') },
+      json: { type: 'boolean', default: false },
+      help: { type: 'boolean', short: 'h', default: false },
+    },
+  })
+  if (values.help) return 'help'
+  const only = values.only.split(',').map((name) => name.trim())
+  const unknown = only.find((name) => !suites.some((suite) => suite.name === name))
+  if (unknown !== undefined) throw new Error(`--only: there is no suite "${unknown}".`)
+  const rounds = toPositive('--rounds', values.rounds)
+  if (!Number.isInteger(rounds)) throw new Error(`--rounds must be a whole number, found "${values.rounds}".`)
+  return {
+    rounds,
+    seconds: toPositive('--seconds', values.seconds),
+    suites: suites.filter(({ name }) => only.includes(name)),
+    json: values.json,
+  }
+}
+
+function toPositive(option: string, text: string): number {
+  const value = Number(text)
+  if (!(value > 0) || !Number.isFinite(value)) throw new Error(`${option} must be a number above 0, found "${text}".`)
+  return value
+}

@@ -1,0 +1,82 @@
+// The tables: ratios first, then what they were made from.
+import type { DiskTimes } from './disk.ts'
+import { toMedian } from './statistics.ts'
+import type { Load } from './suites.ts'
+import type { Row, Verdict } from './verdicts.ts'
+
+export type Report = {
+  readonly machine: string
+  /** Share of the processors that others used, 0 to 1: the worst round. */
+  readonly busy: number
+  readonly disk: DiskTimes
+  readonly verdicts: readonly Verdict[]
+  readonly rows: readonly Row[]
+}
+
+/** The median of the rounds. */
+export function toDisk(rounds: readonly DiskTimes[]): DiskTimes {
+  return { p50Ms: toMedian(rounds.map(({ p50Ms }) => p50Ms)), p99Ms: toMedian(rounds.map(({ p99Ms }) => p99Ms)) }
+}
+
+export function toText({ machine, busy, disk, verdicts, rows }: Report): string {
+  const ratios = verdicts.map((verdict) => [
+    verdict.title,
+    toLoadText(verdict.load),
+    verdict.value.toFixed(2),
+    `${verdict.lowest.toFixed(2)} to ${verdict.highest.toFixed(2)}`,
+    toDemand(verdict),
+    verdict.goal === undefined ? '' : toStanding(verdict),
+  ])
+  const absolutes = rows.map((row) => [
+    row.variant,
+    toLoadText(row.load),
+    Math.round(row.perSecond).toLocaleString('en'),
+    row.p50Ms.toFixed(2),
+    row.p99Ms.toFixed(2),
+    row.cpuMicros.toFixed(0),
+    row.jobsPerSecond === undefined ? '' : `${Math.round(row.jobsPerSecond).toLocaleString('en')} runs/s beside`,
+  ])
+  return [
+    toTable(['requests a second, as a ratio', 'load', 'median', 'rounds', 'goal (floor)', ''], ratios),
+    toTable(['server', 'load', 'req/s', 'p50 ms', 'p99 ms', 'cpu µs/req', ''], absolutes),
+    `disk: append and fdatasync p50 ${disk.p50Ms.toFixed(3)} ms, p99 ${disk.p99Ms.toFixed(3)} ms`,
+    `machine: ${machine}, in use by others ${Math.round(busy * 100)} %`,
+  ].join('\n\n')
+}
+
+/** One sentence for each floor that was missed. */
+export function toMisses(verdicts: readonly Verdict[]): string[] {
+  return verdicts
+    .filter(({ holds }) => !holds)
+    .map(
+      ({ title, load, value, as, floor }) =>
+        `${title}, ${toLoadText(load)}: expected ${as === 'throughput' ? 'at least' : 'at most'} ${floor?.toFixed(2)}, ` +
+        `measured ${value.toFixed(2)}.`,
+    )
+}
+
+function toLoadText({ connections, bytes }: Load): string {
+  return `${connections} × ${bytes / 1000} kB`
+}
+
+function toDemand({ as, goal, floor }: Verdict): string {
+  return goal === undefined ? '' : `${as === 'throughput' ? '≥' : '≤'} ${goal} (${floor?.toFixed(2)})`
+}
+
+function toStanding({ as, value, goal, holds }: Verdict): string {
+  if (!holds) return 'MISSED'
+  const isReached = goal !== undefined && (as === 'throughput' ? value >= goal : value <= goal)
+  return isReached ? 'reached' : 'above the floor'
+}
+
+/** The first two columns and the last are text, the others numbers. */
+function toTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const widths = head.map((name, column) => Math.max(name.length, ...rows.map((row) => row[column]?.length ?? 0)))
+  const isText = (column: number) => column < 2 || column === head.length - 1
+  const toLine = (cells: readonly string[]) =>
+    cells
+      .map((cell, column) => (isText(column) ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0)))
+      .join('  ')
+      .trimEnd()
+  return [head, widths.map((width) => '─'.repeat(width)), ...rows].map(toLine).join('\n')
+}

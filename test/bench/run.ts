@@ -1,0 +1,118 @@
+// Rounds of measurements, interleaved: every variant meets one load right after the other, so that noise hits all alike.
+// Servers live through all rounds, for it takes tens of thousands of requests until their code is compiled.
+import { mkdtempSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Child, startChild } from './child.ts'
+import { type DiskTimes, measureDisk } from './disk.ts'
+import { measureBusy } from './machine.ts'
+import type { LoadJob, LoadResult } from './load.ts'
+import type { ServerOptions, ServerRequest } from './server.ts'
+import { type Load, type Suite, type Variant, warmUpPath } from './suites.ts'
+
+export type Sample = LoadResult & {
+  readonly suite: Suite['name']
+  readonly variant: Variant
+  readonly load: Load
+  readonly round: number
+  /** Processor time of the server's process, all threads, for one answered request. */
+  readonly cpuMicros: number
+  readonly jobsPerSecond: number | undefined
+}
+
+export type RunOptions = {
+  readonly suites: readonly Suite[]
+  readonly rounds: number
+  readonly seconds: number
+  /** Where the compiled children stand and the stores will. */
+  readonly folder: string
+  /** URL of the built package's `index.js`. */
+  readonly built: string
+  readonly onProgress: (text: string) => void
+}
+
+export type Measured = {
+  readonly samples: readonly Sample[]
+  readonly disk: readonly DiskTimes[]
+  readonly busy: readonly number[]
+}
+
+type Running = { readonly port: number; readonly child: Child<ServerRequest, number> }
+type Generator = Child<LoadJob, LoadResult>
+
+const token = 'bench-token-0123456789abcdef'
+const warmUp: Load = { connections: 16, bytes: 1_000 }
+const warmUpSeconds = 2
+
+export async function runSuites(options: RunOptions): Promise<Measured> {
+  const { suites, rounds, onProgress } = options
+  const samples: Sample[] = []
+  const disk: DiskTimes[] = []
+  const busy: number[] = []
+  const { child: generator } = await startChild<LoadJob, LoadResult>(join(options.folder, 'load.mjs'), [])
+  const servers = new Map<string, Running>()
+  try {
+    for (const variant of suites.flatMap((suite) => suite.variants)) {
+      if (variant.runsJobs || servers.has(toServerName(variant))) continue
+      onProgress(`warming up ${variant.name}`)
+      servers.set(toServerName(variant), await start(variant, generator, options))
+    }
+    for (let round = 0; round < rounds; round += 1) {
+      busy.push(await measureBusy())
+      disk.push(measureDisk(options.folder))
+      for (const suite of suites) {
+        onProgress(`round ${round + 1} of ${rounds}: ${suite.name}`)
+        for (const { variant, load } of toTurns(suite, round)) {
+          const known = servers.get(toServerName(variant))
+          const server = known ?? (await start(variant, generator, options))
+          const sample = await measure(server, { variant, load, seconds: options.seconds, generator })
+          samples.push({ suite: suite.name, round, ...sample })
+          if (known === undefined) await server.child.kill()
+        }
+      }
+    }
+  } finally {
+    for (const { child } of servers.values()) await child.kill()
+    await generator.kill()
+  }
+  return { samples, disk, busy }
+}
+
+/** Each round begins with another variant: nobody is always the first after a pause. */
+function toTurns({ variants, loads }: Suite, round: number): { variant: Variant; load: Load }[] {
+  const first = round % variants.length
+  const turned = [...variants.slice(first), ...variants.slice(0, first)]
+  return loads.flatMap((load) => turned.map((variant) => ({ variant, load })))
+}
+
+/** Variants of one name share a server. */
+function toServerName({ server, runsJobs = false }: Variant): string {
+  return JSON.stringify([server.kind, server.delayMs, runsJobs])
+}
+
+async function start(variant: Variant, generator: Generator, { folder, built }: RunOptions): Promise<Running> {
+  const dir = mkdtempSync(join(folder, 'store-'))
+  const server: ServerOptions = { ...variant.server, dir, built, token }
+  const args = [JSON.stringify(server)]
+  const { child, first: port } = await startChild<ServerRequest, number>(join(folder, 'server.mjs'), args)
+  // the hook that runs no jobs: a backlog is not part of warming up
+  await generator.ask({ port, path: warmUpPath, token, ...warmUp, seconds: warmUpSeconds })
+  return { port, child }
+}
+
+type Turn = { variant: Variant; load: Load; seconds: number; generator: Generator }
+
+async function measure({ port, child }: Running, { variant, load, seconds, generator }: Turn) {
+  await child.ask('empty')
+  const jobsBefore = variant.runsJobs ? await child.ask('jobs') : 0
+  const before = await child.ask('usage')
+  const result = await generator.ask({ port, path: variant.path, token, ...load, seconds })
+  const used = (await child.ask('usage')) - before
+  const jobs = variant.runsJobs ? (await child.ask('jobs')) - jobsBefore : undefined
+  return {
+    ...result,
+    variant,
+    load,
+    cpuMicros: used / result.answered,
+    jobsPerSecond: jobs === undefined ? undefined : jobs / result.tookSeconds,
+  }
+}

@@ -1,0 +1,73 @@
+// A process that serves one of the benched servers and tells what it has used.
+import type { Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { createBareHttp, createBareKoa, createInsertEach } from './baselines.ts'
+import { type GatewayOptions, startGateway } from './gateway.ts'
+
+export type ServerOptions = Omit<GatewayOptions, 'store'> & {
+  readonly kind: 'sqlite' | 'memory' | 'insert' | 'koa' | 'http'
+}
+
+export type ServerRequest = 'usage' | 'empty' | 'jobs'
+/** `usage`: microseconds of processor time of all threads. `jobs`: jobs done so far. `empty`: the port. */
+export type ServerReply = { readonly result: number } | { readonly failure: string }
+
+type Served = { readonly port: number; empty(): void; jobsDone(): Promise<number> }
+
+async function serve(options: ServerOptions): Promise<Served> {
+  switch (options.kind) {
+    case 'sqlite':
+    case 'memory':
+      return startGateway({ ...options, store: options.kind })
+    case 'insert':
+      return listen(createInsertEach(options))
+    case 'koa':
+      return listen(createBareKoa())
+    case 'http':
+      return listen(createBareHttp())
+  }
+}
+
+async function listen(server: Server): Promise<Served> {
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve)
+  })
+  // as: a server that listens on a port has this address
+  const { port } = server.address() as AddressInfo
+  return { port, empty: () => {}, jobsDone: async () => 0 }
+}
+
+function collectGarbage(): void {
+  setFlagsFromString('--expose-gc')
+  runInNewContext('gc')()
+}
+
+async function reply(served: Served, request: ServerRequest): Promise<number> {
+  switch (request) {
+    case 'usage': {
+      const { user, system } = process.cpuUsage()
+      return user + system
+    }
+    case 'jobs':
+      return served.jobsDone()
+    case 'empty':
+      served.empty()
+      collectGarbage()
+      return served.port
+  }
+}
+
+function send(answer: Promise<number>): void {
+  answer.then(
+    (result) => process.send?.({ result } satisfies ServerReply),
+    (error: unknown) => process.send?.({ failure: String(error) } satisfies ServerReply),
+  )
+}
+
+// as: child.ts wrote it
+const starting = serve(JSON.parse(process.argv[2] ?? '{}') as ServerOptions)
+send(starting.then(({ port }) => port))
+process.on('message', (request: ServerRequest) => send(starting.then((served) => reply(served, request))))
+process.on('disconnect', () => process.exit())

@@ -1,0 +1,12 @@
+/** The value below which `share` of them lie. NaN for none. */
+export function toQuantile(values: readonly number[], share: number): number {
+  const sorted = Float64Array.from(values).toSorted()
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
+}
+
+/** NaN for none. */
+export function toMedian(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b)
+  const [low = Number.NaN, high = low] = [sorted[(sorted.length - 1) >> 1], sorted[sorted.length >> 1]]
+  return (low + high) / 2
+}

@@ -1,0 +1,89 @@
+// From samples to what is said about them. Medians of rounds throughout; a comparison is made within each round first.
+import type { Sample } from './run.ts'
+import { toMedian } from './statistics.ts'
+import { type Comparison, comparisons, floorShare, type Load, type Suite, type Variant } from './suites.ts'
+
+export type Verdict = {
+  readonly title: string
+  readonly load: Load
+  readonly as: Comparison['as']
+  readonly value: number
+  /** Of the rounds. */
+  readonly lowest: number
+  readonly highest: number
+  readonly goal: number | undefined
+  /** The least that passes, for `lag` the most. */
+  readonly floor: number | undefined
+  readonly holds: boolean
+}
+
+export type Row = {
+  readonly suite: Suite['name']
+  readonly variant: string
+  readonly load: Load
+  readonly perSecond: number
+  readonly p50Ms: number
+  readonly p99Ms: number
+  readonly cpuMicros: number
+  readonly jobsPerSecond: number | undefined
+}
+
+export function toVerdicts(samples: readonly Sample[]): Verdict[] {
+  return comparisons.flatMap((comparison) => {
+    const rounds = new Set(samples.filter(({ suite }) => suite === comparison.suite).map(({ round }) => round))
+    const values = [...rounds].map((round) => {
+      const ofRound = samples.filter((sample) => sample.suite === comparison.suite && sample.round === round)
+      return compare(comparison, ofRound)
+    })
+    return values.length === 0 ? [] : [toVerdict(comparison, values)]
+  })
+}
+
+function compare({ of, to, load, as }: Comparison, samples: readonly Sample[]): number {
+  const find = (variant: Variant) => samples.find((sample) => sample.variant === variant && sample.load === load)
+  const [a, b] = [find(of), find(to)]
+  if (!a || !b) return Number.NaN
+  return as === 'throughput' ? a.perSecond / b.perSecond : (a.p99Ms - b.p99Ms) / of.server.delayMs
+}
+
+function toVerdict({ title, load, as, goal }: Comparison, values: readonly number[]): Verdict {
+  const value = toMedian(values)
+  const floor = goal === undefined ? undefined : as === 'throughput' ? goal * floorShare : goal / floorShare
+  // NaN holds nothing
+  const holds = floor === undefined || (as === 'throughput' ? value >= floor : value <= floor)
+  return { title, load, as, value, lowest: Math.min(...values), highest: Math.max(...values), goal, floor, holds }
+}
+
+export function toRows(samples: readonly Sample[]): Row[] {
+  const groups = new Map<string, Sample[]>()
+  for (const sample of samples) {
+    const { suite, variant, load } = sample
+    const name = JSON.stringify([suite, load, variant.name])
+    groups.set(name, [...(groups.get(name) ?? []), sample])
+  }
+  return [...groups.values()].flatMap(toRow).toSorted((a, b) => toRank(a) - toRank(b))
+}
+
+function toRow(group: readonly Sample[]): Row[] {
+  const [first] = group
+  if (!first) return []
+  const median = (pick: (sample: Sample) => number) => toMedian(group.map(pick))
+  return [
+    {
+      suite: first.suite,
+      variant: first.variant.name,
+      load: first.load,
+      perSecond: median((sample) => sample.perSecond),
+      p50Ms: median((sample) => sample.p50Ms),
+      p99Ms: median((sample) => sample.p99Ms),
+      cpuMicros: median((sample) => sample.cpuMicros),
+      jobsPerSecond:
+        first.jobsPerSecond === undefined ? undefined : median((sample) => sample.jobsPerSecond ?? Number.NaN),
+    },
+  ]
+}
+
+/** Suites in their order, loads from light to heavy. */
+function toRank({ suite, load }: Row): number {
+  return ['accept', 'slow', 'agent'].indexOf(suite) * 1e12 + load.bytes * 1e4 + load.connections
+}

@@ -1,0 +1,93 @@
+// What the store of a gateway says when the dust has settled: read beside it, without it, and after a kill.
+import { join } from 'node:path'
+import { expect, vi } from 'vitest'
+import type { SystemEvent } from '../../src/model/job.ts'
+import { openDatabase } from '../../src/store/driver.ts'
+import { createSqliteReader } from '../../src/store/reader.ts'
+import type { DeliveryRecord } from '../../src/store/store.ts'
+import type { Sent } from './load.ts'
+
+const all = { limit: 1_000_000 }
+const toFile = (dir: string) => join(dir, 'state/hookloom.db')
+
+/** What SQLite finds wrong with the file. */
+export function findDamage(dir: string): unknown[] {
+  const db = openDatabase(toFile(dir), { readOnly: true, busyMs: 2_000 })
+  try {
+    const damage = db.all('PRAGMA integrity_check').flatMap((row) => Object.values(row))
+    return [...damage.filter((line) => line !== 'ok'), ...db.all('PRAGMA foreign_key_check')]
+  } finally {
+    db.close()
+  }
+}
+
+/** Resolves when no job waits or runs any more. */
+export async function drain(dir: string): Promise<void> {
+  const reader = createSqliteReader({ file: toFile(dir) })
+  try {
+    await vi.waitUntil(
+      async () => {
+        const { queued, running } = (await reader.counts()).jobs
+        return queued + running === 0
+      },
+      { timeout: 60_000, interval: 100 },
+    )
+  } finally {
+    await reader.close()
+  }
+}
+
+/** Each acknowledged delivery is there, once, with each of its effects once; and nothing else is. */
+export async function expectEachOnce(dir: string, acknowledged: readonly Sent[]): Promise<void> {
+  const reader = createSqliteReader({ file: toFile(dir) })
+  try {
+    const records = await reader.deliveries(all)
+    const byId = new Map(records.map((record) => [record.deliveryId, record]))
+    const lost = acknowledged.filter(({ deliveryId }) => !byId.has(deliveryId))
+    expect(lost).toEqual([])
+    expect(records).toHaveLength(acknowledged.length)
+    expect(new Set(acknowledged.map(({ deliveryId }) => deliveryId)).size).toBe(acknowledged.length)
+
+    const events = await reader.events(all)
+    const eventsOf = new Map<string, SystemEvent[]>()
+    for (const event of events) eventsOf.set(event.deliveryId, [...(eventsOf.get(event.deliveryId) ?? []), event])
+    const wrong: object[] = []
+    for (const { kind, text, deliveryId } of acknowledged) {
+      const told = eventsOf.get(deliveryId) ?? []
+      const found = {
+        ...toEffects(byId.get(deliveryId)),
+        told: told.length,
+        named: told.every((event) => event.text.includes(text)),
+      }
+      const turns = kind === 'wake' ? [] : await turnsOf(byId.get(deliveryId), reader)
+      const expected = {
+        state: 'accepted',
+        jobs: [{ state: 'done', steps: kind === 'wake' ? ['event'] : ['run', 'summary'] }],
+        told: 1,
+        named: true,
+      }
+      const isOnce = JSON.stringify(found) === JSON.stringify(expected)
+      if (!isOnce || turns.join() !== (kind === 'wake' ? '' : 'user,assistant'))
+        wrong.push({ kind, text, found, turns })
+    }
+    expect(wrong).toEqual([])
+    expect(events).toHaveLength(acknowledged.length)
+  } finally {
+    await reader.close()
+  }
+}
+
+function toEffects(record: DeliveryRecord | undefined) {
+  return {
+    state: record?.state,
+    jobs: (record?.jobs ?? []).map(({ state, steps }) => ({ state, steps: steps.map(({ name }) => name) })),
+  }
+}
+
+/** The transcript of a run, by role: one that ran twice has four lines. */
+async function turnsOf(record: DeliveryRecord | undefined, reader: ReturnType<typeof createSqliteReader>) {
+  const [job] = record?.jobs ?? []
+  if (job === undefined) return []
+  const { agentId, sessionKey } = job.planned
+  return (await reader.messages({ agentId, sessionKey, limit: 10 })).map(({ role }) => role)
+}

@@ -1,0 +1,109 @@
+import { describe, expect, test } from 'vitest'
+import { runCommand } from './command.ts'
+import { makeConfigDir, makeFolder, startGateway, writeFiles } from './gateway.ts'
+
+const sound = {
+  config: { hooks: { mappings: [{ match: { path: 'in' }, transform: { module: 'in.ts' } }] } },
+  files: { 'hooks/transforms/in.ts': 'export default () => ({ message: "hello" })\n' },
+}
+
+describe('check', { timeout: 60_000 }, () => {
+  test.each(['check', 'start'])(
+    'a configuration with three mistakes makes %s print three lines and exit 78',
+    async (command) => {
+      const dir = makeConfigDir({
+        config: { hooks: { paht: '/x', mappings: [{ deliver: 'yes' }] }, server: { port: -1 } },
+      })
+      const { code, stdout, stderr } = await runCommand([command], { dir })
+      const lines = `${stdout}${stderr}`.split('\n').filter((line) => /hooks\.|server\./.test(line))
+      expect(lines).toHaveLength(3)
+      expect(lines.join('\n')).toContain('hooks.paht is not a key here. Did you mean path?')
+      expect(code).toBe(78)
+    },
+  )
+
+  test('a folder without configuration is exit 78 and names the command that makes one', async () => {
+    const { code, stderr } = await runCommand(['start'], { dir: makeFolder() })
+    expect(code).toBe(78)
+    expect(stderr).toContain('"hookloom init" makes one')
+  })
+
+  test('a module that does not build is exit 70 with file and line, and a mended one is exit 0', async () => {
+    const dir = makeConfigDir({
+      ...sound,
+      files: { 'hooks/transforms/in.ts': 'export default () => {\n  retrun 1\n}\n' },
+    })
+    const broken = await runCommand(['check', '--json'], { dir })
+    expect(broken.code).toBe(70)
+    const [finding] = broken.json().filter(({ name }) => name === 'transform in.ts')
+    expect(finding).toMatchObject({ ok: false, detail: expect.stringMatching(/in\.ts:2/) })
+    writeFiles(dir, sound.files)
+    const mended = await runCommand(['check', '--json'], { dir })
+    expect(mended.code).toBe(0)
+    expect(mended.json()).toContainEqual(expect.objectContaining({ name: 'transform in.ts', ok: true }))
+  })
+
+  test('every template that does not parse is named, and hides neither the others nor the modules', async () => {
+    const mappings = [
+      { id: 'one', match: { path: 'one' }, messageTemplate: '{{' },
+      { id: 'two', match: { path: 'two' }, messageTemplate: '{{a | shout}}' },
+      { id: 'three', match: { path: 'three' }, transform: { module: 'gone.ts' } },
+    ]
+    const { code, json } = await runCommand(['check', '--json'], {
+      dir: makeConfigDir({ config: { hooks: { mappings } } }),
+    })
+    const failed = json().filter(({ severity }) => severity === 'failure')
+    expect(failed.map(({ name }) => name)).toEqual(['mapping one', 'mapping two', 'transform gone.ts'])
+    expect(code).toBe(78)
+  })
+
+  test('a warning is shown and is no failure', async () => {
+    const dir = makeConfigDir({ config: { hooks: { token: 'short' } } })
+    const { code, json } = await runCommand(['check', '--json'], { dir })
+    const [warning] = json().filter(({ name }) => name === 'token-length')
+    expect(warning).toMatchObject({ ok: false, severity: 'warning' })
+    expect(code).toBe(0)
+  })
+})
+
+describe('doctor', { timeout: 60_000 }, () => {
+  test('finds a running gateway with its store, and says when there is none', async () => {
+    const gateway = await startGateway(sound)
+    const beside = await runCommand(['doctor', '--json'], { dir: gateway.dir })
+    expect(beside.code).toBe(0)
+    const details = new Map(beside.json().map(({ name, detail }) => [name, detail]))
+    expect(details.get('gateway')).toContain(`pid ${gateway.child.pid} at ${gateway.url} is ready`)
+    expect(details.get('gateway')).toContain('synchronous 2')
+    expect(details.get('store-integrity')).toContain('journal_mode is wal')
+    await gateway.stop()
+    const after = await runCommand(['doctor', '--json'], { dir: gateway.dir })
+    expect(after.code).toBe(0)
+    expect(after.json()).toContainEqual({ name: 'gateway', ok: true, detail: 'not running' })
+  })
+
+  test('a killed gateway is not taken for a running one', async () => {
+    const gateway = await startGateway()
+    await gateway.kill()
+    const { json } = await runCommand(['doctor', '--json'], { dir: gateway.dir })
+    expect(json()).toContainEqual({ name: 'gateway', ok: true, detail: 'not running' })
+  })
+
+  test('a gateway that runs degraded, and a store that is no database, are failures', async () => {
+    const gateway = await startGateway({ ...sound, files: {} })
+    const degraded = await runCommand(['doctor', '--json'], { dir: gateway.dir })
+    expect(degraded.code).toBe(70)
+    expect(degraded.json()).toContainEqual(expect.objectContaining({ name: 'gateway', ok: false }))
+    await gateway.stop()
+    const dir = makeConfigDir({ files: { 'state/hookloom.db': 'this is no database, and never was one' } })
+    const damaged = await runCommand(['doctor', '--json'], { dir })
+    expect(damaged.json()).toContainEqual(expect.objectContaining({ name: 'store', ok: false }))
+    expect(damaged.code).toBe(69)
+  })
+})
+
+test('schema prints a JSON Schema that knows the keys of the configuration', { timeout: 60_000 }, async () => {
+  const { code, stdout } = await runCommand(['schema'])
+  const schema: unknown = JSON.parse(stdout)
+  expect(schema).toMatchObject({ type: 'object', properties: { hooks: { properties: { token: {} } } } })
+  expect(code).toBe(0)
+})

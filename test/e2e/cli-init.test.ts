@@ -1,0 +1,158 @@
+import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join, resolve } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { runCommand, runProcess } from './command.ts'
+import { makeConfigDir, makeFolder, post, startGateway, toChildEnv, writeFiles } from './gateway.ts'
+
+describe('init', { timeout: 60_000 }, () => {
+  test('makes a directory that check finds nothing wrong with, readable by its owner alone', async () => {
+    const dir = join(makeFolder(), 'home')
+    const made = await runCommand(['init'], { dir })
+    expect(made).toMatchObject({ code: 0, stderr: '' })
+    for (const file of ['hookloom.jsonc', '.env']) expect(statSync(join(dir, file)).mode & 0o777).toBe(0o600)
+    const checked = await runCommand(['check', '--json'], { dir })
+    expect(checked.code).toBe(0)
+    expect(checked.json().filter(({ ok }) => ok !== true)).toEqual([])
+    expect(checked.json().map(({ name }) => name)).toContain('transform github-pull-request.ts')
+  })
+
+  test('makes two fresh tokens and prints the hook token alone', async () => {
+    const [one, other] = [makeFolder(), makeFolder()]
+    const { stdout } = await runCommand(['init'], { dir: one })
+    await runCommand(['init'], { dir: other })
+    const tokens = [...readTokens(one), ...readTokens(other)]
+    expect(new Set(tokens).size).toBe(4)
+    for (const token of tokens) expect(Buffer.from(token, 'base64url')).toHaveLength(32)
+    expect(stdout).toContain(tokens[0])
+    expect(stdout).not.toContain(tokens[1])
+  })
+
+  test('twice changes nothing, says so, and exits 78', async () => {
+    const dir = makeFolder()
+    await runCommand(['init'], { dir })
+    const before = readAll(dir)
+    const again = await runCommand(['init'], { dir })
+    expect(again.code).toBe(78)
+    expect(again.stderr).toContain('Nothing was overwritten or changed')
+    expect(again.stdout).not.toContain('created')
+    expect(readAll(dir)).toEqual(before)
+  })
+
+  test('adds what is missing, and keeps what is there as it is', async () => {
+    const dir = makeFolder()
+    await runCommand(['init'], { dir })
+    writeFiles(dir, { 'hooks/transforms/github-pull-request.ts': '// mine\n' })
+    rmSync(join(dir, 'hooks/transforms/tsconfig.json'))
+    const { code, stdout } = await runCommand(['init'], { dir })
+    expect(code).toBe(0)
+    expect(stdout).toMatch(/created\s+hooks\/transforms\/tsconfig.json/)
+    expect(stdout).toMatch(/exists\s+hooks\/transforms\/github-pull-request.ts/)
+    expect(readFileSync(join(dir, 'hooks/transforms/github-pull-request.ts'), 'utf8')).toBe('// mine\n')
+  })
+
+  test('leaves the names of an .env that is there, and adds those that the configuration reads', async () => {
+    const dir = makeFolder()
+    writeFiles(dir, { '.env': 'MINE=1\nHOOKLOOM_TOKEN=chosen-by-me-0123456789abcdef' })
+    await runCommand(['init'], { dir })
+    const text = readFileSync(join(dir, '.env'), 'utf8')
+    expect(text).toMatch(/^MINE=1\nHOOKLOOM_TOKEN=chosen-by-me-0123456789abcdef\nHOOKLOOM_GATEWAY_TOKEN=\S{43}\n$/)
+  })
+
+  test('an editor knows hookloom and its types in the transforms folder', async () => {
+    const dir = makeFolder()
+    await runCommand(['init'], { dir })
+    const folder = join(dir, 'hooks/transforms')
+    const tsc = resolve(import.meta.dirname, '../../node_modules/typescript/bin/tsc')
+    const compile = () => runProcess(process.execPath, [tsc, '-p', folder], { env: toChildEnv() })
+    expect(await compile()).toMatchObject({ code: 0, stdout: '' })
+    writeFileSync(
+      join(folder, 'wrong.ts'),
+      `import { defineTransform } from 'hookloom'\nexport default defineTransform(() => ({ message: 1 }))\n`,
+    )
+    const wrong = await compile()
+    expect(wrong.code).not.toBe(0)
+    expect(wrong.stdout).toContain('wrong.ts(2,')
+  })
+})
+
+describe('dev', { timeout: 60_000 }, () => {
+  test('prints a curl line and a send line that work as they are printed', async () => {
+    const dir = await initOnAnyPort()
+    const gateway = await startGateway({ dir, command: 'dev' })
+    await gateway.printed(/Ctrl-C/)
+    const [, curl = 'false'] = /^\s+(curl .*)$/m.exec(gateway.output()) ?? []
+    const called = await runProcess('/bin/sh', ['-c', curl], { env: toChildEnv() })
+    expect(called.json()).toMatchObject([{ ok: true, sessionKey: 'hook:inbox' }])
+    const [, send = 'false'] = /^\s+(node .* send .*)$/m.exec(gateway.output()) ?? []
+    const sent = await runProcess('/bin/sh', ['-c', send], { env: toChildEnv() })
+    expect(sent).toMatchObject({ code: 0, stderr: '' })
+    expect(sent.stdout).toMatch(/^200 .*"sessionKey":"hook:pr:/)
+    await gateway.printed(/reply of main \(Hello\)/)
+    expect(await gateway.stop()).toBe(0)
+  })
+
+  test('makes the directory that is not there, and serves on the usual port', async (context) => {
+    if (!(await isFree(8790)) || !(await isFree(8791))) context.skip('port 8790 or 8791 is in use on this machine')
+    const dir = join(makeFolder(), 'not', 'there', 'yet')
+    const gateway = await startGateway({ dir, command: 'dev' })
+    expect(gateway.url).toBe('http://127.0.0.1:8790/hooks')
+    expect(gateway.output()).toContain(gateway.token)
+    expect(gateway.output()).not.toContain(gateway.gatewayToken)
+    expect(await post(gateway, 'wake', { text: 'hello' })).toMatchObject({ ok: true })
+    expect(await gateway.stop()).toBe(0)
+  })
+
+  test('says plainly that its port is in use, and exits 78', async () => {
+    const taken = createServer()
+    await new Promise<void>((listening) => taken.listen(0, '127.0.0.1', listening))
+    const address = taken.address()
+    const port = typeof address === 'object' && address !== null ? address.port : 0
+    const { code, stderr } = await runCommand(['dev'], { dir: makeConfigDir({ config: { server: { port } } }) })
+    taken.close()
+    expect(stderr).toContain(`127.0.0.1:${port}: the port is in use`)
+    expect(code).toBe(78)
+  })
+
+  test('shows an operator’s problem in the answer, where start keeps it to itself', async () => {
+    const options = {
+      config: { hooks: { mappings: [{ match: { path: 'broken' }, transform: { module: 'broken.ts' } }] } },
+      files: { 'hooks/transforms/broken.ts': 'export default () => {\n  throw new Error("no")\n}\n' },
+    }
+    const answers: unknown[] = []
+    for (const command of ['dev', 'start'] as const) {
+      const gateway = await startGateway({ ...options, command })
+      answers.push(await post(gateway, 'broken', {}))
+      await gateway.stop()
+    }
+    expect(answers[0]).toMatchObject({ status: 'parked', problem: { code: 'transform-failed' } })
+    expect(answers[1]).not.toHaveProperty('problem')
+  })
+})
+
+function readTokens(dir: string): string[] {
+  const text = readFileSync(join(dir, '.env'), 'utf8')
+  return [...text.matchAll(/^HOOKLOOM_(?:GATEWAY_)?TOKEN=(.*)$/gm)].map(([, token = '']) => token)
+}
+
+function readAll(dir: string): Record<string, string> {
+  const files = readdirSync(dir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
+  const paths = files.map((entry) => join(entry.parentPath, entry.name))
+  return Object.fromEntries(paths.map((path) => [path, readFileSync(path, 'utf8')]))
+}
+
+async function initOnAnyPort(): Promise<string> {
+  const dir = makeFolder()
+  await runCommand(['init'], { dir })
+  const file = join(dir, 'hookloom.jsonc')
+  writeFileSync(file, readFileSync(file, 'utf8').replace('"port": 8790,', '"port": 0, "adminPort": 0,'))
+  return dir
+}
+
+function isFree(port: number): Promise<boolean> {
+  const server = createServer()
+  return new Promise((free) => {
+    server.once('error', () => free(false))
+    server.listen(port, '127.0.0.1', () => server.close(() => free(true)))
+  })
+}

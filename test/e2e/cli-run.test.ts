@@ -1,0 +1,160 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { runCommand } from './command.ts'
+import { gatewayToken, hookToken, makeConfigDir, startGateway } from './gateway.ts'
+
+const setup = {
+  config: {
+    hooks: {
+      defaultSessionKey: 'hook:inbox',
+      mappings: [
+        {
+          id: 'pushes',
+          match: { path: 'repo', event: 'push' },
+          name: 'Push by {{pusher}}',
+          messageTemplate: '{{ref}}',
+        },
+        {
+          id: 'opened',
+          match: { path: 'repo', payload: { action: 'opened' } },
+          model: 'acme/large',
+          transform: { module: 'opened.ts' },
+        },
+        { id: 'blank', match: { path: 'blank' }, messageTemplate: '{{nothing}}' },
+        { id: 'thrower', match: { path: 'thrower' }, transform: { module: 'thrower.ts' } },
+      ],
+    },
+  },
+  files: {
+    'hooks/transforms/opened.ts': [
+      'export default ({ payload }, { log }) => {',
+      '  log("looked at it")',
+      '  return payload.draft ? null : { message: `Review ${payload.title}`, deliver: false }',
+      '}',
+    ].join('\n'),
+    'hooks/transforms/thrower.ts': 'export default () => {\n  throw new TypeError("never")\n}\n',
+    'opened.json': JSON.stringify({ action: 'opened', title: 'Tea' }),
+    'draft.json': JSON.stringify({ action: 'opened', draft: true }),
+    'push.json': JSON.stringify({
+      request: {
+        headers: { 'x-github-event': 'push', 'x-github-delivery': 'd-1' },
+        payload: { ref: 'main', pusher: 'mira' },
+      },
+    }),
+    'other.json': '{"action":"closed"}',
+    'cut.json': '{"action":',
+    'key.json': '{"message":"hi","sessionKey":"hook:mine"}',
+  },
+}
+
+describe('run', { timeout: 60_000 }, () => {
+  test('tells the decision, each mapping with its reason, and where every field came from', async () => {
+    const dir = makeConfigDir(setup)
+    const { code, json } = await runCommand(['run', 'repo', join(dir, 'opened.json'), '--json'], { dir })
+    expect(code).toBe(0)
+    const [told] = json()
+    expect(told).toMatchObject({
+      decision: 'accept',
+      actions: [{ kind: 'agent', message: 'Review Tea', deliver: false, sessionKey: 'hook:inbox', agentId: 'main' }],
+      origins: [
+        {
+          message: 'transform opened.ts',
+          deliver: 'transform opened.ts',
+          model: 'literal model',
+          wakeMode: 'default',
+          sessionKey: 'config hooks.defaultSessionKey',
+        },
+      ],
+      problem: null,
+      log: ['looked at it'],
+    })
+    expect(told?.['trace']).toEqual([
+      { mappingId: 'pushes', matched: false, why: expect.stringContaining('event') },
+      { mappingId: 'opened', matched: true, why: expect.any(String) },
+      { mappingId: 'blank', matched: false, why: expect.stringContaining('path') },
+      { mappingId: 'thrower', matched: false, why: expect.stringContaining('path') },
+    ])
+  })
+
+  test('touches nothing: no state folder is there afterwards', async () => {
+    const dir = makeConfigDir(setup)
+    await runCommand(['run', 'repo', join(dir, 'opened.json')], { dir })
+    await runCommand(['run', 'thrower', join(dir, 'opened.json')], { dir })
+    expect(existsSync(join(dir, 'state'))).toBe(false)
+  })
+
+  test('a fixture brings its headers, and --event and --header win over them', async () => {
+    const dir = makeConfigDir(setup)
+    const decide = async (...args: string[]) => {
+      const { json } = await runCommand(['run', 'repo', ...args, '--json'], { dir })
+      return json()[0]
+    }
+    expect(await decide(join(dir, 'push.json'))).toMatchObject({
+      mappingId: 'pushes',
+      actions: [{ name: 'Push by mira', message: 'main' }],
+      origins: [{ name: 'template name', message: 'template messageTemplate' }],
+    })
+    expect(await decide(join(dir, 'push.json'), '--event', 'fork')).toMatchObject({ decision: 'skip', mappingId: null })
+    expect(await decide(join(dir, 'other.json'))).toMatchObject({ decision: 'skip' })
+    const headers = ['--header', 'x-github-event: push', '--header', 'x-github-delivery: d-2']
+    expect(await decide(join(dir, 'other.json'), ...headers)).toMatchObject({ mappingId: 'pushes' })
+  })
+
+  test.each([
+    ['draft.json', 'repo', 0, 'skip', null],
+    ['opened.json', 'blank', 65, 'refusal', 'payload-invalid'],
+    ['opened.json', 'thrower', 70, 'park', 'transform-failed'],
+    ['opened.json', 'agent', 65, 'refusal', 'payload-invalid'],
+    ['key.json', 'agent', 77, 'refusal', 'session-key-denied'],
+  ])('%s to %s ends with exit code %i: %s', async (file, hook, code, decision, problem) => {
+    const dir = makeConfigDir(setup)
+    const ran = await runCommand(['run', hook, join(dir, file), '--json'], { dir })
+    expect(ran.json()).toMatchObject([{ decision, actions: [], problem: problem === null ? null : { code: problem } }])
+    expect(ran.code).toBe(code)
+  })
+
+  test('a transform that throws is shown with its file and line', async () => {
+    const dir = makeConfigDir(setup)
+    const { stdout, stderr } = await runCommand(['run', 'thrower', join(dir, 'opened.json')], { dir })
+    expect(stdout).toContain('park')
+    expect(stderr).toMatch(/thrower\.ts:2/)
+  })
+
+  test('a hook that nobody takes names the nearest, and a file that is no JSON says where it breaks', async () => {
+    const dir = makeConfigDir(setup)
+    const unknown = await runCommand(['run', 'repos', join(dir, 'opened.json')], { dir })
+    expect(unknown).toMatchObject({ code: 65, stderr: expect.stringContaining('Did you mean repo?') })
+    const cut = await runCommand(['run', 'repo', join(dir, 'cut.json')], { dir })
+    expect(cut).toMatchObject({ code: 65, stderr: expect.stringContaining('cut.json') })
+  })
+})
+
+describe('send', { timeout: 60_000 }, () => {
+  test('posts as a sender would, and ends with the code of what the gateway refused', async () => {
+    const gateway = await startGateway(setup)
+    const send = (hook: string, file: string, ...more: string[]) =>
+      runCommand(['send', hook, join(gateway.dir, file), ...more, '--json'], { dir: gateway.dir })
+    const sent = await send('repo', 'push.json')
+    expect(sent.json()).toMatchObject([{ status: 200, body: { ok: true, sessionKey: 'hook:inbox' }, replay: false }])
+    expect(sent.code).toBe(0)
+    // the sender's delivery id travelled with the fixture
+    expect((await send('repo', 'push.json')).json()).toMatchObject([{ status: 200, replay: true }])
+    expect(await send('repo', 'other.json')).toMatchObject({
+      code: 0,
+      stdout: '{"status":204,"body":null,"replay":false}\n',
+    })
+    const refused = await send('agent', 'key.json')
+    expect(refused.json()).toMatchObject([{ status: 400, body: { code: 'session-key-denied' } }])
+    expect(refused.code).toBe(77)
+    const unknown = await send('nowhere', 'other.json')
+    expect(unknown).toMatchObject({ code: 65, stdout: expect.stringContaining('"status":404') })
+    await gateway.stop()
+    const nobody = await send('repo', 'push.json')
+    expect(nobody).toMatchObject({ code: 69, stdout: '', stderr: expect.stringContaining('hookloom start') })
+    for (const { stdout, stderr } of [sent, refused, unknown, nobody]) {
+      expect(stdout + stderr).not.toContain(hookToken)
+      expect(stdout + stderr).not.toContain(gatewayToken)
+    }
+  })
+})

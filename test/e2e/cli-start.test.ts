@@ -1,0 +1,55 @@
+import { connect } from 'node:net'
+import { describe, expect, test } from 'vitest'
+import { runCommand } from './command.ts'
+import { gatewayToken, hookToken, post, startGateway } from './gateway.ts'
+
+describe('start', { timeout: 60_000 }, () => {
+  test('a second gateway on one store is exit 69 and names the first, which then makes room', async () => {
+    const first = await startGateway()
+    const second = await runCommand(['start'], { dir: first.dir })
+    expect(second.stderr).toContain(`in use by another gateway (pid ${first.child.pid})`)
+    expect(second.code).toBe(69)
+    await first.stop()
+    const third = await startGateway({ dir: first.dir })
+    expect(await third.stop()).toBe(0)
+  })
+
+  test('prints JSON lines alone, replies on the console channel included', async () => {
+    const gateway = await startGateway()
+    await post(gateway, 'agent', { message: 'Say hello', channel: 'console' })
+    await gateway.printed(/"reply"/)
+    await gateway.stop()
+    const lines = gateway.output().trim().split('\n')
+    const messages = lines.map((line): unknown => JSON.parse(line))
+    expect(messages[0]).toMatchObject({ level: 'info', msg: 'listening', url: gateway.url, adminUrl: gateway.adminUrl })
+    expect(messages.at(-1)).toMatchObject({ msg: 'stopped' })
+    expect(gateway.output()).not.toContain(hookToken)
+    expect(gateway.output()).not.toContain(gatewayToken)
+  })
+
+  test.each(['SIGTERM', 'SIGINT'] as const)('%s stops it in order, with exit code 0', async (signal) => {
+    const gateway = await startGateway()
+    const ended = new Promise((done) => gateway.child.once('exit', (code) => done(code)))
+    gateway.child.kill(signal)
+    expect(await ended).toBe(0)
+  })
+
+  test('a second signal does not wait for what still runs', async () => {
+    const gateway = await startGateway()
+    const { port } = new URL(gateway.url)
+    const socket = connect(Number(port), '127.0.0.1')
+    socket.on('error', () => {})
+    socket.write(
+      `POST /hooks/wake HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${gateway.token}\r\n` +
+        'content-type: application/json\r\ncontent-length: 100\r\nexpect: 100-continue\r\n\r\n',
+    )
+    // the gateway waits for the body from here on
+    await new Promise((asked) => socket.once('data', asked))
+    const ended = new Promise((done) => gateway.child.once('exit', (code) => done(code)))
+    gateway.child.kill('SIGTERM')
+    await gateway.printed(/"stopping"/)
+    gateway.child.kill('SIGTERM')
+    expect(await ended).toBe(143)
+    socket.destroy()
+  })
+})

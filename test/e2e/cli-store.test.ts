@@ -1,0 +1,224 @@
+import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { runCommand } from './command.ts'
+import { type Gateway, makeConfigDir, post, startGateway, writeFiles } from './gateway.ts'
+
+const broken = 'export default () => {\n  throw new Error("not yet")\n}\n'
+const mended = 'export default () => ({ message: "mended" })\n'
+const config = {
+  hooks: {
+    defaultSessionKey: 'hook:inbox',
+    mappings: [
+      {
+        id: 'tickets',
+        match: { path: 'tickets' },
+        name: '{{by}}',
+        messageTemplate: '{{text}}',
+        sessionKey: 'hook:ticket:{{id}}',
+      },
+      { id: 'later', match: { path: 'later' }, transform: { module: 'later.ts' } },
+    ],
+  },
+}
+
+const deliveryFields = 'deliveryId receivedAt hook source event mappingId generation state actions'.split(' ')
+
+describe('reading commands beside a running gateway', { timeout: 60_000 }, () => {
+  let gateway: Gateway
+  let wake: Record<string, unknown>
+  let ticket: Record<string, unknown>
+  let parked: Record<string, unknown>
+
+  beforeAll(async () => {
+    gateway = await startGateway({ config, files: { 'hooks/transforms/later.ts': broken } })
+    wake = await post(gateway, 'wake', { text: 'The kettle boils' })
+    ticket = await post(gateway, 'tickets', { id: 7, by: 'Eve\u001b]0;owned\u0007', text: 'no\u009b31m tea\u202e' })
+    parked = await post(gateway, 'later', { any: 'thing' })
+    await vi.waitFor(
+      async () => {
+        const { stdout } = await runCommand(['show', String(ticket['deliveryId']), '--json'], { dir: gateway.dir })
+        if (!stdout.includes('"name":"deliver"')) throw new Error(`The run has not ended:\n${stdout}`)
+      },
+      { timeout: 30_000, interval: 100 },
+    )
+  }, 60_000)
+
+  async function read(...args: string[]): Promise<Record<string, unknown>[]> {
+    const ran = await runCommand([...args, '--json'], { dir: gateway.dir })
+    expect(ran).toMatchObject({ code: 0, stderr: '' })
+    return ran.json()
+  }
+
+  test('list shows each delivery with the fields of its contract, newest last', async () => {
+    const listed = await read('list')
+    for (const record of listed) expect(Object.keys(record)).toEqual(deliveryFields)
+    expect(listed.map(({ deliveryId }) => deliveryId)).toEqual(
+      [wake, ticket, parked].map(({ deliveryId }) => deliveryId),
+    )
+    expect(listed.map(({ state }) => state)).toEqual(['accepted', 'accepted', 'parked'])
+    expect(listed[0]).toMatchObject({ hook: 'wake', mappingId: null, source: null, event: null })
+    expect(listed[0]?.['actions']).toMatchObject([{ kind: 'wake', text: 'The kettle boils', mode: 'now' }])
+    expect(listed[1]?.['actions']).toMatchObject([{ kind: 'agent', agentId: 'main', sessionKey: 'hook:ticket:7' }])
+    expect(listed[2]).toMatchObject({ hook: 'later', mappingId: 'later', actions: [] })
+  })
+
+  test('list takes the newest of --limit, and those of --state alone', async () => {
+    expect((await read('list', '--limit', '1')).map(({ deliveryId }) => deliveryId)).toEqual([parked['deliveryId']])
+    expect((await read('list', '--state', 'parked')).map(({ state }) => state)).toEqual(['parked'])
+    expect(await read('list', '--state', 'dropped')).toEqual([])
+  })
+
+  test('show tells of the jobs and their steps, by delivery id and by run id', async () => {
+    const [record] = await read('show', String(ticket['deliveryId']))
+    expect(Object.keys(record ?? {})).toEqual(expect.arrayContaining([...deliveryFields, 'jobs', 'problem', 'log']))
+    expect(record?.['jobs']).toEqual([
+      expect.objectContaining({
+        jobId: ticket['runId'],
+        runId: ticket['runId'],
+        kind: 'agent',
+        sessionKey: 'hook:ticket:7',
+        state: 'done',
+        attempts: expect.any(Number),
+        lastError: null,
+        steps: ['run', 'summary', 'deliver'].map((name) =>
+          expect.objectContaining({ name, state: 'done', at: expect.stringMatching(/^\d{4}-.*Z$/) }),
+        ),
+      }),
+    ])
+    expect(await read('show', String(ticket['runId']))).toEqual([record])
+  })
+
+  test('show says why a delivery is parked, with file and line', async () => {
+    const [record] = await read('show', String(parked['deliveryId']))
+    expect(record).toMatchObject({ state: 'parked', problem: { code: 'transform-failed' }, jobs: [] })
+    const { stdout } = await runCommand(['show', String(parked['deliveryId'])], { dir: gateway.dir })
+    expect(stdout).toMatch(/later\.ts:2/)
+  })
+
+  test('show of an id that nothing has is exit 65', async () => {
+    const { code, stderr } = await runCommand(['show', 'nothing'], { dir: gateway.dir })
+    expect({ code, stderr }).toMatchObject({ code: 65, stderr: expect.stringContaining('"nothing"') })
+  })
+
+  test('events shows what waits for the agent, oldest first', async () => {
+    const events = await read('events')
+    expect(events).toMatchObject([
+      { sessionKey: 'main', text: 'The kettle boils', deliveryId: wake['deliveryId'], consumedAt: null },
+      { sessionKey: 'main', deliveryId: ticket['deliveryId'], consumedAt: null },
+    ])
+    for (const event of events) {
+      expect(Object.keys(event)).toEqual(
+        expect.arrayContaining(['sessionKey', 'text', 'at', 'deliveryId', 'consumedAt']),
+      )
+    }
+  })
+
+  test('sessions shows the prompt as it was built, boundary included, and one key alone when asked', async () => {
+    const all = await read('sessions')
+    expect(all.map(({ sessionKey }) => sessionKey)).toEqual(expect.arrayContaining(['main', 'hook:ticket:7']))
+    const [session, ...others] = await read('sessions', 'hook:ticket:7')
+    expect(others).toEqual([])
+    expect(session).toMatchObject({
+      sessionKey: 'hook:ticket:7',
+      agentId: 'main',
+      updatedAt: expect.stringMatching(/Z$/),
+      messages: [
+        { role: 'user', text: expect.stringContaining('EXTERNAL_UNTRUSTED_CONTENT'), runId: ticket['runId'] },
+        { role: 'assistant', runId: ticket['runId'] },
+      ],
+    })
+    const missing = await runCommand(['sessions', 'hook:ticket:8'], { dir: gateway.dir })
+    expect(missing.code).toBe(65)
+  })
+
+  test('text from outside never drives the terminal, in tables and in JSON', async () => {
+    const id = String(ticket['deliveryId'])
+    for (const args of [['list'], ['show', id], ['events'], ['sessions', 'hook:ticket:7']]) {
+      for (const flags of [[], ['--json']]) {
+        const { stdout } = await runCommand([...args, ...flags], { dir: gateway.dir })
+        // oxlint-disable-next-line no-control-regex
+        expect(stdout).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e]/)
+      }
+    }
+    const { stdout } = await runCommand(['show', id], { dir: gateway.dir })
+    expect(stdout).toContain('tea')
+  })
+
+  test('list --refused shows what was turned away since the start, and not what was let in', async () => {
+    await fetch(`${gateway.url}/wake`, { method: 'POST', body: '{"text":"let me in"}' })
+    await post(gateway, 'agent', { message: ' ' })
+    const refused = await read('list', '--refused')
+    expect(refused).toMatchObject([
+      { hook: null, status: 401, code: 'unauthorized' },
+      { hook: 'agent', status: 400, code: 'payload-invalid' },
+    ])
+    for (const refusal of refused) {
+      expect(Object.keys(refusal).toSorted()).toEqual(
+        ['requestId', 'receivedAt', 'hook', 'status', 'code', 'error', 'trace'].toSorted(),
+      )
+    }
+    expect(await read('list', '--refused', '--limit', '1')).toEqual(refused.slice(-1))
+  })
+
+  test('what is stored is read without a gateway as well', async () => {
+    const before = await read('list')
+    await gateway.stop()
+    expect(await read('list')).toEqual(before)
+    const refused = await runCommand(['list', '--refused'], { dir: gateway.dir })
+    expect(refused).toMatchObject({ code: 69, stdout: '', stderr: expect.stringContaining('hookloom start') })
+  })
+})
+
+describe('an empty store', { timeout: 60_000 }, () => {
+  test.each([
+    ['list', 'No delivery yet.'],
+    ['events', 'No system event yet.'],
+    ['sessions', 'No session yet.'],
+  ])('%s says so, and is no failure', async (command, sentence) => {
+    const dir = makeConfigDir()
+    expect(await runCommand([command], { dir })).toMatchObject({ code: 0, stdout: `${sentence}\n`, stderr: '' })
+    expect(await runCommand([command, '--json'], { dir })).toMatchObject({ code: 0, stdout: '' })
+  })
+})
+
+describe('changing commands', { timeout: 60_000 }, () => {
+  test('retry runs a parked delivery once its transform is mended, and drop ends one for good', async () => {
+    const first = await startGateway({ config, files: { 'hooks/transforms/later.ts': broken } })
+    const { dir } = first
+    const ids = [await post(first, 'later', {}), await post(first, 'later', {})].map(({ deliveryId }) =>
+      String(deliveryId),
+    )
+    const [kept = '', given = ''] = ids
+    const still = await runCommand(['retry', kept, '--json'], { dir })
+    expect(still.json()).toEqual([{ deliveryId: kept, state: 'parked', jobs: [] }])
+    const dropped = await runCommand(['drop', given, '--json'], { dir })
+    expect(dropped.json()).toEqual([{ deliveryId: given, state: 'dropped' }])
+    expect(await runCommand(['drop', given], { dir })).toMatchObject({ code: 65, stdout: '' })
+    expect(await first.stop()).toBe(0)
+
+    writeFiles(dir, { 'hooks/transforms/later.ts': mended })
+    const second = await startGateway({ dir })
+    const ran = await runCommand(['retry', kept], { dir })
+    expect(ran).toMatchObject({ code: 0, stderr: '', stdout: `${kept} ran again and is accepted.\n` })
+    const states = (await runCommand(['list', '--json'], { dir })).json().map(({ state }) => state)
+    expect(states).toEqual(['accepted', 'dropped'])
+    expect(await runCommand(['retry', given], { dir })).toMatchObject({ code: 65 })
+    expect(await runCommand(['retry', 'nothing'], { dir })).toMatchObject({ code: 65 })
+    await second.stop()
+    expect(await runCommand(['retry', kept], { dir })).toMatchObject({ code: 69 })
+  })
+
+  test('another gateway token changes nothing', async () => {
+    const gateway = await startGateway({ config, files: { 'hooks/transforms/later.ts': broken } })
+    const { deliveryId } = await post(gateway, 'later', {})
+    writeFiles(gateway.dir, {
+      'hookloom.jsonc': JSON.stringify({
+        gateway: { token: 'another-token-0123456789abcdef' },
+        hooks: { enabled: false },
+      }),
+    })
+    const { code, stderr } = await runCommand(['drop', String(deliveryId)], { dir: gateway.dir })
+    expect({ code, stderr }).toMatchObject({ code: 77, stderr: expect.stringContaining('gateway token') })
+    const [record] = (await runCommand(['list', '--json'], { dir: gateway.dir })).json()
+    expect(record).toMatchObject({ deliveryId, state: 'parked' })
+  })
+})

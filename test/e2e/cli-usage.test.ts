@@ -1,0 +1,60 @@
+import { readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { runCommand } from './command.ts'
+import { makeConfigDir, makeFolder } from './gateway.ts'
+
+describe('the command line', { timeout: 60_000 }, () => {
+  test('an unknown flag is exit 64 in one sentence that names the nearest, and a known one is taken', async () => {
+    const dir = makeConfigDir()
+    const wrong = await runCommand(['list', '--limti', '3'], { dir })
+    expect(wrong).toMatchObject({ code: 64, stdout: '', stderr: "✗ Unknown option '--limti'. Did you mean --limit?\n" })
+    expect(await runCommand(['list', '--limit', '3'], { dir })).toMatchObject({ code: 0, stderr: '' })
+  })
+
+  test('a flag of one command is unknown to another', async () => {
+    expect(await runCommand(['init', '--json'], { dir: makeFolder() })).toMatchObject({ code: 64, stdout: '' })
+  })
+
+  test('an unknown command is exit 64 and names the nearest', async () => {
+    const { code, stderr } = await runCommand(['sesions'])
+    expect({ code, stderr }).toEqual({ code: 64, stderr: "✗ Unknown command 'sesions'. Did you mean sessions?\n" })
+  })
+
+  test.each([
+    [['list', '--limit', 'many'], 'a whole number from 1 to 10000'],
+    [['list', '--limit', '0'], 'a whole number from 1 to 10000'],
+    [['list', '--state', 'paked'], 'Did you mean parked?'],
+    [['list', '--refused', '--state', 'parked'], 'cannot be used with'],
+    [['show'], "Missing required argument 'id'"],
+    [['show', 'one', 'two'], 'Expected 1 argument but got 2'],
+    [['run', 'github', 'no-such-file.json'], 'there is no such file'],
+    [['run', 'github', 'package.json', '--header', 'no colon'], '--header takes "name: value"'],
+  ])('%j is exit 64 and says why', async (args, why) => {
+    const { code, stderr, stdout } = await runCommand(args, { dir: makeConfigDir({ config: anyHook }) })
+    expect(stderr).toContain(why)
+    expect({ code, stdout }).toEqual({ code: 64, stdout: '' })
+  })
+
+  test('help and the version are no failures', async () => {
+    const root = resolve(import.meta.dirname, '../..')
+    const fields: unknown = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+    const version = await runCommand(['--version'])
+    expect(fields).toMatchObject({ version: version.stdout.trim() })
+    const [bare, asked] = [await runCommand([]), await runCommand(['--help'])]
+    expect(bare.stdout).toBe(asked.stdout)
+    expect([bare.code, asked.code, version.code]).toEqual([0, 0, 0])
+    for (const name of ['init', 'dev', 'start', 'check', 'run', 'send', 'list', 'show', 'retry', 'drop', 'doctor']) {
+      expect(asked.stdout).toMatch(new RegExp(`^  ${name}\\b`, 'm'))
+    }
+  })
+
+  test('HOOKLOOM_HOME names the config directory, and --config-dir wins over it', async () => {
+    const [named, given] = [makeConfigDir(), makeConfigDir({ config: { hooks: { nonsense: 1 } } })]
+    const env = { HOOKLOOM_HOME: named }
+    expect(await runCommand(['list'], { env })).toMatchObject({ code: 0 })
+    expect(await runCommand(['list'], { env, dir: given })).toMatchObject({ code: 78 })
+  })
+})
+
+const anyHook = { hooks: { mappings: [{ id: 'github', match: { path: 'github' } }] } }

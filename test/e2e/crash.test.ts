@@ -1,0 +1,54 @@
+// `kill -9` at any moment loses nothing that was acknowledged, and repeats nothing that was recorded.
+import { expect, test } from 'vitest'
+import { drain, expectEachOnce, findDamage } from './aftermath.ts'
+import { type Gateway, startGateway } from './gateway.ts'
+import { createLoad } from './load.ts'
+
+const kills = 20
+/** Deliveries that are begun before each kill, at the most: what is left to do at the end must fit into the test. */
+const perRound = 250
+
+test('twenty kills under load lose no acknowledged delivery and repeat no effect', { timeout: 180_000 }, async () => {
+  const seed = Number(process.env['HOOKLOOM_SEED'] ?? Date.now() % 1_000_000)
+  const below = createDice(seed)
+  const load = createLoad({ connections: 16, below })
+  const mapping = { id: 'mapped', match: { path: 'mapped' }, messageTemplate: '{{text}}', deliver: false }
+  let gateway: Gateway = await startGateway({ config: { hooks: { mappings: [mapping] } } })
+  const { dir } = gateway
+  try {
+    for (let kill = 0; kill < kills; kill++) {
+      load.open(gateway, perRound)
+      await after(50 + below(1_451))
+      load.close()
+      await gateway.kill()
+      expect(findDamage(dir)).toEqual([])
+      gateway = await startGateway({ dir })
+    }
+    load.open(gateway, 0)
+    const acknowledged = await load.finish()
+    expect(load.unexpected).toEqual([])
+    expect(acknowledged.length).toBeGreaterThan(kills * 20)
+    await drain(dir)
+    await expectEachOnce(dir, acknowledged)
+    expect(await gateway.stop()).toBe(0)
+    expect(findDamage(dir)).toEqual([])
+  } catch (error) {
+    throw new Error(`It failed with HOOKLOOM_SEED=${seed}.`, { cause: error })
+  }
+})
+
+/** Numbers below a limit, the same for the same seed (mulberry32). */
+function createDice(seed: number): (limit: number) => number {
+  let state = seed >>> 0
+  return (limit) => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return ((mixed ^ (mixed >>> 14)) >>> 0) % limit
+  }
+}
+
+/** The moment of a kill is the one thing here that is a matter of time. */
+function after(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}

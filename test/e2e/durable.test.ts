@@ -1,0 +1,138 @@
+// 200 means durable: on disk before it is said, 503 while nothing can be written, and nothing lost at an orderly stop.
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, describe, expect, test, vi } from 'vitest'
+import { createSqliteStore } from '../../src/store/sqlite.ts'
+import { drain, expectEachOnce, findDamage } from './aftermath.ts'
+import { toDeliveryId, toVerdict } from './answers.ts'
+import { makeConfigDir, makeFolder, startGateway } from './gateway.ts'
+import { readStore, startInside } from './inside.ts'
+import { createLoad } from './load.ts'
+import { post, type Reply } from './wire.ts'
+
+const wake = { text: 'hello' }
+const portOf = (url: string) => Number(new URL(url).port)
+const runs = (command: string, args: readonly string[]) => spawnSync(command, args, { stdio: 'ignore' }).status === 0
+
+function expectUnavailable(reply: Reply): void {
+  expect(toVerdict(reply)).toBe('store-unavailable')
+  expect(Number(reply.headers['retry-after'])).toBeGreaterThan(0)
+}
+
+test('no 200 leaves while the commit is held, and each has its row when it comes', async () => {
+  const heldMs = 2_000
+  const dir = makeConfigDir()
+  const file = join(dir, 'state/hookloom.db')
+  const store = createSqliteStore({ file, clock: Date.now, commitDelayMs: heldMs })
+  const gateway = await startInside({ dir, store })
+  const began = performance.now()
+  const replies = await Promise.all(
+    [1, 2, 3].map(async (n) => {
+      const reply = await post(gateway.port, '/hooks/wake', { text: `held ${n}` })
+      const afterMs = performance.now() - began
+      const record = await readStore(dir, (reader) => reader.delivery(toDeliveryId(reply)))
+      return { afterMs, state: record?.state }
+    }),
+  )
+  for (const { afterMs, state } of replies) {
+    expect(afterMs).toBeGreaterThanOrEqual(heldMs - 5)
+    expect(state).toBe('accepted')
+  }
+})
+
+describe('a full disk', () => {
+  const disk = makeFolder()
+  const mounted = runs('mount', ['-t', 'tmpfs', '-o', 'size=8m', 'tmpfs', disk])
+  afterAll(() => {
+    if (mounted) runs('umount', ['-l', disk])
+  })
+
+  test.skipIf(!mounted)(
+    'is answered 503 and never 200 without a row, and is over when space returns (skipped: a tmpfs cannot be mounted)',
+    { timeout: 60_000 },
+    async () => {
+      const ballast = join(disk, 'ballast')
+      writeFileSync(ballast, Buffer.alloc(3 * 1024 * 1024))
+      const gateway = await startInside({ config: { store: { file: join(disk, 'hookloom.db') } } })
+      const large = { text: 'x'.repeat(200_000) }
+      const accepted: string[] = []
+      let refused = 0
+      for (let n = 0; n < 200 && refused < 50; n++) {
+        const reply = await post(gateway.port, '/hooks/wake', large)
+        if (reply.status === 200) accepted.push(toDeliveryId(reply))
+        else {
+          expectUnavailable(reply)
+          refused += 1
+        }
+      }
+      expect([accepted.length > 3, refused]).toEqual([true, 50])
+      const full = await fetch(`${gateway.adminUrl}/readyz`)
+      expect(full.status).toBe(503)
+
+      rmSync(ballast)
+      accepted.push(toDeliveryId(await post(gateway.port, '/hooks/wake', wake)))
+      accepted.push(toDeliveryId(await post(gateway.port, '/hooks/wake', large)))
+      const ready = await fetch(`${gateway.adminUrl}/readyz`)
+      expect(ready.status).toBe(200)
+      await gateway.stop()
+      const store = createSqliteStore({ file: join(disk, 'hookloom.db'), clock: Date.now })
+      const states = await Promise.all(accepted.map(async (id) => (await store.delivery(id))?.state))
+      await store.close()
+      expect(new Set(states)).toEqual(new Set(['accepted']))
+    },
+  )
+})
+
+test('a store that cannot be opened at the start keeps nobody down: 503 until it is mended, and 200 after', async () => {
+  // a file where the folder should be is in the way of every user, root included
+  const dir = makeConfigDir({ files: { state: 'in the way' } })
+  const gateway = await startInside({ dir })
+  expectUnavailable(await post(gateway.port, '/hooks/wake', wake))
+  expectUnavailable(await post(gateway.port, '/hooks/agent', { message: 'x' }, [['idempotency-key', 'early']]))
+  expect((await fetch(`${gateway.adminUrl}/readyz`)).status).toBe(503)
+  expect((await fetch(`${gateway.adminUrl}/healthz`)).status).toBe(200)
+
+  rmSync(join(dir, 'state'))
+  mkdirSync(join(dir, 'state'))
+  const id = toDeliveryId(await post(gateway.port, '/hooks/wake', wake))
+  expect((await readStore(dir, (reader) => reader.delivery(id)))?.state).toBe('accepted')
+  expect((await fetch(`${gateway.adminUrl}/readyz`)).status).toBe(200)
+})
+
+test('a second gateway on a store is refused by name, and the first goes on; after it, another may', async () => {
+  const first = await startGateway()
+  const second = await startGateway({ dir: first.dir }).then(
+    () => 'it listens',
+    (error: unknown) => String(error),
+  )
+  expect(second).toMatch(/ended with 69 .*in use by another gateway \(pid \d+\)/s)
+  expect(second).toContain(`pid ${first.child.pid}`)
+  expect(toVerdict(await post(portOf(first.url), '/hooks/wake', wake))).toBe('accepted')
+  expect(await first.stop()).toBe(0)
+  const third = await startGateway({ dir: first.dir })
+  expect(toVerdict(await post(portOf(third.url), '/hooks/wake', wake))).toBe('accepted')
+  expect(await third.stop()).toBe(0)
+})
+
+test('SIGTERM under load ends with 0 in ten seconds, and loses nothing that was acknowledged', async () => {
+  const mapping = { id: 'mapped', match: { path: 'mapped' }, messageTemplate: '{{text}}', deliver: false }
+  const gateway = await startGateway({ config: { hooks: { mappings: [mapping] } } })
+  let turn = 0
+  const load = createLoad({ connections: 16, below: (limit) => turn++ % limit })
+  load.open(gateway, 100_000)
+  await vi.waitUntil(() => load.acknowledged.length > 200, { timeout: 10_000, interval: 10 })
+  const began = performance.now()
+  const code = await gateway.stop()
+  expect([code, performance.now() - began < 10_000]).toEqual([0, true])
+  expect(findDamage(gateway.dir)).toEqual([])
+
+  load.close()
+  const next = await startGateway({ dir: gateway.dir })
+  load.open(next, 0)
+  const acknowledged = await load.finish()
+  expect(load.unexpected).toEqual([])
+  await drain(gateway.dir)
+  await expectEachOnce(gateway.dir, acknowledged)
+  expect(await next.stop()).toBe(0)
+})

@@ -1,0 +1,178 @@
+// A gateway as its operators run it: the built command as a child process, in a config directory of its own.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
+import { afterAll } from 'vitest'
+import { loadConfig } from '../../src/loader/config.ts'
+
+export const hookToken = 'hook-secret-0123456789abcdefghij'
+export const gatewayToken = 'gateway-secret-0123456789abcdefgh'
+export const mainFile = resolve(import.meta.dirname, '../../dist/main.js')
+
+export type Gateway = {
+  /** Base of the hook endpoints, with the prefix: `${url}/wake`. */
+  readonly url: string
+  readonly adminUrl: string
+  readonly token: string
+  readonly gatewayToken: string
+  readonly dir: string
+  readonly child: ChildProcess
+  /** Everything that it printed until now, on both streams. */
+  output(): string
+  /** Resolves once it has printed this; rejects when it ends before. */
+  printed(pattern: RegExp): Promise<void>
+  /** SIGTERM; resolves with the exit code. */
+  stop(): Promise<number | null>
+  /** SIGKILL. */
+  kill(): Promise<void>
+}
+
+export type GatewayOptions = {
+  /** A directory to start in again. One with a configuration keeps it, unless `config` is given. */
+  readonly dir?: string
+  /** Laid over the base configuration, objects key by key. `null`: no configuration is written. */
+  readonly config?: object | null
+  /** Further files by their path in the directory, such as `hooks/transforms/x.ts`. */
+  readonly files?: Readonly<Record<string, string>>
+  readonly command?: 'start' | 'dev'
+  readonly env?: Readonly<Record<string, string>>
+}
+
+const folders = new Set<string>()
+const children = new Set<ChildProcess>()
+
+afterAll(() => {
+  for (const child of children) child.kill('SIGKILL')
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
+})
+
+/** A folder that is gone when the test file ends. */
+export function makeFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'hookloom-'))
+  folders.add(folder)
+  return folder
+}
+
+export function writeFiles(dir: string, files: Readonly<Record<string, string>>): void {
+  for (const [name, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(dir, name)), { recursive: true })
+    writeFileSync(join(dir, name), text)
+  }
+}
+
+/** A config directory with the base configuration, any free ports and fixed tokens. */
+export function makeConfigDir(options: Pick<GatewayOptions, 'config' | 'files'> = {}): string {
+  const dir = makeFolder()
+  writeConfig(dir, options.config)
+  writeFiles(dir, options.files ?? {})
+  return dir
+}
+
+export async function startGateway(options: GatewayOptions = {}): Promise<Gateway> {
+  const dir = options.dir ?? makeFolder()
+  if (options.dir === undefined || options.config !== undefined) writeConfig(dir, options.config)
+  writeFiles(dir, options.files ?? {})
+  const child = spawn(process.execPath, [mainFile, options.command ?? 'start', '--config-dir', dir], {
+    env: toChildEnv(options.env),
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  children.add(child)
+  let text = ''
+  const exited = new Promise<number | null>((done) => child.once('close', (code) => done(code)))
+  void exited.then(() => children.delete(child))
+  const address = await new Promise<{ url: string; adminUrl: string }>((found, failed) => {
+    const read = (chunk: string) => {
+      text += chunk
+      const seen = readAddress(text)
+      if (seen !== undefined) found(seen)
+    }
+    child.stdout.setEncoding('utf8').on('data', read)
+    child.stderr.setEncoding('utf8').on('data', read)
+    void exited.then((code) => failed(new Error(`The gateway ended with ${code} before it listened:\n${text}`)))
+  })
+  const { config } = loadConfig({ dir, env: toChildEnv(options.env) })
+  return {
+    ...address,
+    token: config.hooks.token ?? '',
+    gatewayToken: config.gateway.token ?? '',
+    dir,
+    child,
+    output: () => text,
+    printed: (pattern) =>
+      new Promise((done, failed) => {
+        const look = () => {
+          if (pattern.test(text)) done()
+        }
+        child.stdout.on('data', look)
+        child.stderr.on('data', look)
+        void exited.then(() => failed(new Error(`The gateway ended before it printed ${String(pattern)}:\n${text}`)))
+        look()
+      }),
+    stop() {
+      child.kill('SIGTERM')
+      return exited
+    },
+    async kill() {
+      child.kill('SIGKILL')
+      await exited
+    },
+  }
+}
+
+/** Posts JSON with the hook token; gives back the answer's body. */
+export async function post(
+  { url, token }: Pick<Gateway, 'url' | 'token'>,
+  hook: string,
+  payload: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Record<string, unknown>> {
+  const answer = await fetch(`${url}/${hook}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', ...headers },
+    body: JSON.stringify(payload),
+  })
+  // the gateway's bodies are JSON objects: a test that gets another thing fails where it reads it
+  return (await answer.json()) as Record<string, unknown>
+}
+
+/** `start` logs one JSON line, `dev` prints a table. */
+function readAddress(text: string): { url: string; adminUrl: string } | undefined {
+  const url = /"url":"(http[^"]+)"/.exec(text)?.[1] ?? /^\s*Hooks\s+(http\S+)$/m.exec(text)?.[1]
+  const adminUrl = /"adminUrl":"(http[^"]+)"/.exec(text)?.[1] ?? /^\s*Admin\s+(http\S+)$/m.exec(text)?.[1]
+  return url === undefined || adminUrl === undefined ? undefined : { url, adminUrl }
+}
+
+/** The environment of the tests without what would steer a gateway. */
+export function toChildEnv(env: Readonly<Record<string, string>> = {}): Record<string, string> {
+  const inherited = Object.entries(process.env).filter(
+    (entry): entry is [string, string] => entry[1] !== undefined && !/^(HOOKLOOM_|VITEST|NODE_ENV)/.test(entry[0]),
+  )
+  return { ...Object.fromEntries(inherited), NO_COLOR: '1', ...env }
+}
+
+function writeConfig(dir: string, config: object | null | undefined): void {
+  if (config === null) return
+  const base = {
+    server: { port: 0, adminPort: 0 },
+    gateway: { token: gatewayToken },
+    hooks: { enabled: true, token: hookToken },
+    channels: { default: { channel: 'console' } },
+  }
+  writeFileSync(join(dir, 'hookloom.jsonc'), JSON.stringify(mergeConfig(base, config ?? {}), undefined, 2), {
+    mode: 0o600,
+  })
+}
+
+function mergeConfig(base: object, over: object): object {
+  const merged = new Map<string, unknown>(Object.entries(base))
+  for (const [key, value] of Object.entries(over)) {
+    const below = merged.get(key)
+    merged.set(key, isPlain(below) && isPlain(value) ? mergeConfig(below, value) : value)
+  }
+  return Object.fromEntries(merged)
+}
+
+function isPlain(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

@@ -1,0 +1,204 @@
+// Bodies: their type, their size, their encoding and their patience.
+import { connect } from 'node:net'
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { toVerdict } from './answers.ts'
+import { type Inside, startInside } from './inside.ts'
+import { bearer, exchange, type Headers, json, send, toRequest } from './wire.ts'
+
+const limit = 10_000
+let gateway: Inside
+
+beforeAll(async () => {
+  gateway = await startInside({
+    config: {
+      server: { maxBodyBytes: limit, bodyTimeoutMs: 400 },
+      hooks: { mappings: [{ id: 'any', match: { path: 'any' }, deliver: false }] },
+    },
+  })
+})
+
+const wake = JSON.stringify({ text: 'hello' })
+const typed = (type: string): Headers => [...bearer, ['content-type', type]]
+const encoded = (encoding: string): Headers => [...bearer, ...json, ['content-encoding', encoding]]
+/** A wake of exactly this many bytes. */
+const sized = (bytes: number) => JSON.stringify({ text: 'x'.repeat(bytes - JSON.stringify({ text: '' }).length) })
+const ask = (headers: Headers, body: string | Uint8Array, name = 'wake') =>
+  send(gateway.port, { target: `/hooks/${name}`, headers, body })
+
+describe('content types', () => {
+  test.each([
+    'application/json',
+    'APPLICATION/JSON',
+    'application/json; charset=utf-8',
+    'application/json;charset="UTF-8"',
+    'application/json ; charset=utf8',
+    'application/cloudevents+json',
+    'application/vnd.api+json; charset=utf-8',
+    'application/json; foo=bar',
+  ])('%s is JSON', async (type) => {
+    expect(toVerdict(await ask(typed(type), wake))).toBe('accepted')
+  })
+
+  test('no content type counts as JSON', async () => {
+    expect(toVerdict(await ask(bearer, wake))).toBe('accepted')
+  })
+
+  test.each([
+    'text/plain',
+    'text/xml',
+    'application/xml',
+    'text/html',
+    'multipart/form-data; boundary=x',
+    'image/png',
+    'application/jsonp',
+    'text/json',
+    'application/json, text/plain',
+    'application/octet-stream',
+    'json',
+    '*/*',
+    'application/json; charset=utf-16',
+    'application/json; charset=iso-8859-1',
+    'application/x-ndjson',
+  ])('%s is refused', async (type) => {
+    expect(toVerdict(await ask(typed(type), wake))).toBe('media-type-unsupported')
+    expect(toVerdict(await ask(typed(type), wake, 'any'))).toBe('media-type-unsupported')
+  })
+
+  test('a form is a payload of a mapping, and none of wake', async () => {
+    const form = typed('application/x-www-form-urlencoded')
+    expect(toVerdict(await ask(form, 'text=hello', 'any'))).toBe('accepted')
+    expect(toVerdict(await ask(form, 'text=hello'))).toBe('media-type-unsupported')
+  })
+})
+
+describe('sizes', () => {
+  const chunked = (body: string): string =>
+    `POST /hooks/wake HTTP/1.1\r\nhost: x\r\nauthorization: ${bearer[0]?.[1]}\r\ntransfer-encoding: chunked\r\n\r\n` +
+    `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`
+
+  test('the limit is allowed, and one byte more is not, declared', async () => {
+    expect(toVerdict(await ask([...bearer, ...json], sized(limit)))).toBe('accepted')
+    expect(toVerdict(await ask([...bearer, ...json], sized(limit + 1)))).toBe('body-too-large')
+  })
+
+  test('the limit is allowed, and one byte more is not, in chunks', async () => {
+    for (const [bytes, verdict] of [
+      [limit, 'accepted'],
+      [limit + 1, 'body-too-large'],
+    ] as const) {
+      const { replies } = await exchange(gateway.port, chunked(sized(bytes)))
+      expect(replies.map(toVerdict)).toEqual([verdict])
+    }
+  })
+
+  test.each([
+    ['gzip', gzipSync],
+    ['deflate', deflateSync],
+    ['br', brotliCompressSync],
+  ] as const)('the limit is allowed, and one byte more is not, inflated from %s', async (encoding, compress) => {
+    expect(toVerdict(await ask(encoded(encoding), compress(sized(limit))))).toBe('accepted')
+    expect(toVerdict(await ask(encoded(encoding), compress(sized(limit + 1))))).toBe('body-too-large')
+  })
+
+  test('a bomb costs no more than a body', async () => {
+    const bomb = gzipSync(Buffer.alloc(8 * 1024 * 1024))
+    expect(bomb.length).toBeLessThan(limit)
+    expect(toVerdict(await ask(encoded('gzip'), bomb))).toBe('body-too-large')
+  })
+
+  test('a body that is announced too large is refused before it is sent', async () => {
+    const request = toRequest({
+      target: '/hooks/wake',
+      headers: [...bearer, ...json, ['content-length', '99999999'], ['expect', '100-continue']],
+      length: false,
+    })
+    const { replies, interim } = await exchange(gateway.port, request)
+    expect(interim).toEqual([])
+    expect(replies.map(toVerdict)).toEqual(['body-too-large'])
+  })
+
+  test('a sender that waits for leave gets it only with the token', async () => {
+    const expecting: Headers = [...json, ['expect', '100-continue']]
+    const allowed = await exchange(
+      gateway.port,
+      toRequest({ target: '/hooks/wake', headers: [...bearer, ...expecting], body: wake }),
+    )
+    expect([allowed.interim, allowed.replies.map(({ status }) => status)]).toEqual([[100], [200]])
+    const denied = await exchange(gateway.port, toRequest({ target: '/hooks/wake', headers: expecting, body: wake }))
+    expect([denied.interim, denied.replies.map(({ status }) => status)]).toEqual([[], [401]])
+  })
+})
+
+describe('encodings', () => {
+  test.each<[string, string | Uint8Array]>([
+    ['identity', wake],
+    ['gzip', gzipSync(wake)],
+    ['x-gzip', gzipSync(wake)],
+    ['GZIP', gzipSync(wake)],
+    ['deflate', deflateSync(wake)],
+    ['deflate', deflateRawSync(wake)],
+    ['br', brotliCompressSync(wake)],
+  ])('%s is inflated', async (encoding, body) => {
+    expect(toVerdict(await ask(encoded(encoding), body))).toBe('accepted')
+  })
+
+  test.each(['zstd', 'compress', 'gzip, gzip', 'gzip, br', 'utf-8', 'x'])('%s is refused', async (encoding) => {
+    expect(toVerdict(await ask(encoded(encoding), gzipSync(wake)))).toBe('encoding-unsupported')
+  })
+
+  test.each<[string, string, Uint8Array]>([
+    ['gzip that is none', 'gzip', Buffer.from(wake)],
+    ['half a gzip', 'gzip', gzipSync(wake).subarray(0, 15)],
+    ['gzip with a wrong sum', 'gzip', Buffer.concat([gzipSync(wake).subarray(0, -8), Buffer.alloc(8)])],
+    ['brotli that is none', 'br', Buffer.from(wake)],
+    ['half a deflate', 'deflate', deflateSync(wake).subarray(0, 6)],
+    ['gzip called br', 'br', gzipSync(wake)],
+  ])('%s is refused', async (_, encoding, body) => {
+    expect(toVerdict(await ask(encoded(encoding), body))).toBe('body-invalid')
+  })
+
+  test('gzip in a gzip is not JSON', async () => {
+    expect(toVerdict(await ask(encoded('gzip'), gzipSync(gzipSync(wake))))).toBe('body-invalid')
+  })
+})
+
+describe('slow senders', () => {
+  test('a body that stops halfway is answered 408 when its time is over, and not before', async () => {
+    const request = toRequest({ target: '/hooks/wake', headers: [...bearer, ['content-length', '50']], length: false })
+    const began = performance.now()
+    const { replies } = await exchange(gateway.port, Buffer.concat([request, Buffer.from('{"text":')]))
+    expect(performance.now() - began).toBeGreaterThan(390)
+    expect(replies.map(toVerdict)).toEqual(['body-timeout'])
+  })
+
+  test('a body that drips never ends the waiting anew', async () => {
+    const socket = connect({ port: gateway.port, host: '127.0.0.1' })
+    const head = toRequest({ target: '/hooks/wake', headers: [...bearer, ['content-length', '5000']], length: false })
+    socket.write(head)
+    const drip = setInterval(() => socket.writable && socket.write('x'), 50)
+    const answer = await new Promise<string>((resolve, reject) => {
+      socket.once('data', (chunk: Buffer) => resolve(chunk.toString('latin1')))
+      socket.once('error', reject)
+    })
+    clearInterval(drip)
+    socket.destroy()
+    expect(answer).toMatch(/^HTTP\/1\.1 408 /)
+  })
+
+  test('a sender that hangs up halfway leaves the gateway as it was', async () => {
+    const socket = connect({ port: gateway.port, host: '127.0.0.1' })
+    const head = toRequest({ target: '/hooks/wake', headers: [...bearer, ['content-length', '500']], length: false })
+    await new Promise<void>((resolve) => socket.write(Buffer.concat([head, Buffer.from('{"te')]), () => resolve()))
+    socket.destroy()
+    expect(toVerdict(await ask([...bearer, ...json], wake))).toBe('accepted')
+  })
+
+  test('slow ones hold nobody else up', async () => {
+    const head = toRequest({ target: '/hooks/wake', headers: [...bearer, ['content-length', '500']], length: false })
+    const slow = Array.from({ length: 100 }, () => exchange(gateway.port, head))
+    expect(toVerdict(await ask([...bearer, ...json], wake))).toBe('accepted')
+    const statuses = (await Promise.all(slow)).map(({ replies }) => replies.map(({ status }) => status))
+    expect(new Set(statuses.flat())).toEqual(new Set([408]))
+  })
+})

@@ -1,0 +1,142 @@
+// Requests whose end two readers could see in different places: refused, answered once, and the connection is over.
+import { beforeAll, describe, expect, test } from 'vitest'
+import { toDeliveryId, toVerdict } from './answers.ts'
+import { hookToken } from './gateway.ts'
+import { type Inside, readStore, startInside } from './inside.ts'
+import { exchange, type Exchange, toRequest } from './wire.ts'
+
+let gateway: Inside
+
+beforeAll(async () => {
+  gateway = await startInside({ config: { server: { bodyTimeoutMs: 1_000 } } })
+})
+
+const body = '{"text":"x"}'
+const chunks = `c\r\n${body}\r\n0\r\n\r\n`
+/** What a smuggler hides behind the end that one of two readers sees. */
+const hidden = (text: string) =>
+  toRequest({
+    target: '/hooks/wake',
+    headers: [['authorization', `Bearer ${hookToken}`]],
+    body: JSON.stringify({ text }),
+  })
+const head = (...lines: string[]) =>
+  `${['POST /hooks/wake HTTP/1.1', 'Host: x', `Authorization: Bearer ${hookToken}`, ...lines].join('\r\n')}\r\n\r\n`
+
+async function isThere(wanted: string): Promise<boolean> {
+  const events = await readStore(gateway.dir, (reader) => reader.events({ limit: 10_000 }))
+  return events.some(({ text }) => text === wanted)
+}
+
+function expectRefusedOnce({ replies, closed }: Exchange): void {
+  expect(closed).toBe(true)
+  expect(replies.map(toVerdict)).toEqual(['request-malformed'])
+}
+
+describe('what no two readers read alike is refused, and so is what comes behind it', () => {
+  test.each<[string, string]>([
+    ['two lengths', head('Content-Length: 12', 'Content-Length: 0') + body],
+    ['the same length twice', head('Content-Length: 12', 'Content-Length: 12') + body],
+    ['a list of lengths', head('Content-Length: 12, 12') + body],
+    ['a length and chunks', head('Content-Length: 12', 'Transfer-Encoding: chunked') + chunks],
+    ['chunks and a length', head('Transfer-Encoding: chunked', 'Content-Length: 4') + chunks],
+    ['a length with a sign', head('Content-Length: +12') + body],
+    ['a negative length', head('Content-Length: -1') + body],
+    ['a length in hex', head('Content-Length: 0xc') + body],
+    ['a length with a fraction', head('Content-Length: 12.0') + body],
+    ['a length beyond numbers', head('Content-Length: 99999999999999999999999') + body],
+    ['an empty length', head('Content-Length:') + body],
+    ['a blank in the name of the length', head('Content-Length : 12') + body],
+    ['a folded header', head('X-A: b\r\n Content-Length: 12') + body],
+    ['chunked that is not last', head('Transfer-Encoding: chunked, gzip') + chunks],
+    ['a coding that nobody knows', head('Transfer-Encoding: xchunked') + chunks],
+    ['a quoted coding', head('Transfer-Encoding: "chunked"') + chunks],
+    ['chunked with a control character', head('Transfer-Encoding: \u000bchunked') + chunks],
+    ['two codings', head('Transfer-Encoding: identity', 'Transfer-Encoding: chunked') + chunks],
+    ['a chunk of no size', head('Transfer-Encoding: chunked') + `\r\n${body}\r\n0\r\n\r\n`],
+    ['a chunk size with a sign', head('Transfer-Encoding: chunked') + `+c\r\n${body}\r\n0\r\n\r\n`],
+    ['a chunk size with 0x', head('Transfer-Encoding: chunked') + `0xc\r\n${body}\r\n0\r\n\r\n`],
+    ['a chunk size beyond numbers', head('Transfer-Encoding: chunked') + `fffffffffffffffff\r\n${body}\r\n0\r\n\r\n`],
+    ['a chunk longer than its size', head('Transfer-Encoding: chunked') + `2\r\n${body}\r\n0\r\n\r\n`],
+    ['a chunk ended by a bare LF', head('Transfer-Encoding: chunked') + `c\n${body}\n0\n\n`],
+    ['lines ended by bare LF', `${head('Content-Length: 12').replaceAll('\r\n', '\n')}${body}`],
+    ['lines ended by bare CR', `${head('Content-Length: 12').replaceAll('\r\n', '\r')}${body}\r\n\r\n`],
+    ['a bare CR in a value', head('X-A: b\rContent-Length: 99', 'Content-Length: 12') + body],
+    ['a NUL in a value', head('X-A: b\0c', 'Content-Length: 12') + body],
+    ['a NUL in a name', head('X-\0A: b', 'Content-Length: 12') + body],
+    ['a name with a blank', head('X A: b', 'Content-Length: 12') + body],
+    ['a line without a colon', head('nonsense', 'Content-Length: 12') + body],
+    ['no host', head('Content-Length: 12').replace('Host: x\r\n', '') + body],
+    ['two hosts', head('Host: y', 'Content-Length: 12') + body],
+    ['a version that is none', head('Content-Length: 12').replace('HTTP/1.1', 'HTTP/1.9') + body],
+    ['HTTP/2 in the clear', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
+    ['HTTP/0.9', `GET /hooks/wake\r\n\r\n`],
+    ['no version', head('Content-Length: 12').replace(' HTTP/1.1', '') + body],
+    ['a method in lower case', head('Content-Length: 12').replace('POST', 'post') + body],
+    ['a blank in the target', head('Content-Length: 12').replace('/hooks/wake', '/hooks/ wake') + body],
+    ['TLS on a plain port', '\u0016\u0003\u0001\u0002\u0000\u0001\u0000\u0001\u00fc\u0003\u0003\r\n\r\n'],
+    ['no HTTP at all', 'hello\r\n\r\n'],
+    ['headers without end', head(...Array.from({ length: 40 }, (_, n) => `X-${n}: ${'a'.repeat(1_000)}`))],
+  ])('%s', async (title, request) => {
+    const bytes = Buffer.concat([Buffer.from(request, 'latin1'), hidden(`behind ${title}`)])
+    expectRefusedOnce(await exchange(gateway.port, bytes, { until: 'all' }))
+    expect(await isThere(`behind ${title}`)).toBe(false)
+  })
+
+  test('a length that is too short leaves a rest that is no request', async () => {
+    const bytes = head('Content-Length: 12') + body + body
+    const { replies, closed } = await exchange(gateway.port, bytes, { until: 'all' })
+    expect(closed).toBe(true)
+    expect(replies.map(toVerdict)).toEqual(['accepted', 'request-malformed'])
+  })
+
+  test('what comes behind a body that was not read is never a request', async () => {
+    const unread = head('Content-Length: 99999999').replace(hookToken, 'wrong')
+    const bytes = Buffer.concat([Buffer.from(unread), hidden('unread')])
+    const { replies } = await exchange(gateway.port, bytes, { until: 'all' })
+    expect(replies.map(({ status }) => status)).toEqual([401])
+    expect(await isThere('unread')).toBe(false)
+  })
+})
+
+describe('what every reader reads alike is served', () => {
+  test.each<[string, string]>([
+    ['a length', head('Content-Length: 12') + body],
+    ['a length with zeros', head('Content-Length: 0012') + body],
+    ['chunks', head('Transfer-Encoding: chunked') + chunks],
+    ['chunks in capitals', head('TRANSFER-ENCODING: CHUNKED') + chunks],
+    [
+      'chunks with extensions and trailers',
+      head('Transfer-Encoding: chunked') + `C;a=b\r\n${body}\r\n0;x\r\nX-T: y\r\n\r\n`,
+    ],
+    ['small chunks', head('Transfer-Encoding: chunked') + [...body].map((c) => `1\r\n${c}\r\n`).join('') + '0\r\n\r\n'],
+    ['blank lines before the request', `\r\n\r\n${head('Content-Length: 12')}${body}`],
+    ['an expectation that nobody knows', head('Expect: the-unexpected', 'Content-Length: 12') + body],
+    ['HTTP/1.0', head('Content-Length: 12').replace('HTTP/1.1', 'HTTP/1.0') + body],
+    ['a hundred headers', head(...Array.from({ length: 100 }, (_, n) => `X-${n}: a`), 'Content-Length: 12') + body],
+  ])('%s', async (_, request) => {
+    const { replies } = await exchange(gateway.port, Buffer.from(request, 'latin1'))
+    expect(replies.map(toVerdict)).toEqual(['accepted'])
+  })
+
+  test('requests that follow one another on a connection are answered in order', async () => {
+    const bytes = [1, 2, 3].map((n) => head('Content-Length: 12') + `{"text":"${n}"}`).join('')
+    const { replies } = await exchange(gateway.port, bytes, { until: 3 })
+    const ids = replies.map(toDeliveryId)
+    const events = await readStore(gateway.dir, (reader) => reader.events({ limit: 10_000 }))
+    const texts = ids.map((id) => events.find(({ deliveryId }) => deliveryId === id)?.text)
+    expect(texts).toEqual(['1', '2', '3'])
+  })
+
+  test('each answer of a connection has a request id of its own', async () => {
+    const bytes = head('Content-Length: 12') + body + head('Content-Length: 12') + body
+    const { replies } = await exchange(gateway.port, bytes, { until: 2 })
+    const ids = replies.map(({ headers }) => headers['x-request-id'])
+    expect(new Set(ids).size).toBe(2)
+  })
+
+  test('a request id that a stranger brings is not taken over', async () => {
+    const { replies } = await exchange(gateway.port, head('X-Request-Id: chosen', 'Content-Length: 12') + body)
+    expect(replies.map(({ headers }) => headers['x-request-id'] === 'chosen')).toEqual([false])
+  })
+})

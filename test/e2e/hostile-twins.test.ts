@@ -1,0 +1,154 @@
+// The same delivery twice is one effect, and says so.
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { toDeliveryId, toVerdict } from './answers.ts'
+import { type Inside, readStore, startInside } from './inside.ts'
+import { type Headers, post, type Reply } from './wire.ts'
+
+let gateway: Inside
+
+beforeAll(async () => {
+  gateway = await startInside({
+    config: {
+      hooks: {
+        mappings: [
+          { id: 'any', match: { path: 'any' }, deliver: false },
+          { id: 'other', match: { path: 'other' }, deliver: false },
+          { id: 'only', match: { path: 'only', payload: { go: true } }, deliver: false },
+          { id: 'broken', match: { path: 'broken' }, transform: { module: 'missing.ts' } },
+        ],
+      },
+    },
+  })
+})
+
+const keyed = (key: string): Headers => [['idempotency-key', key]]
+const isReplay = ({ headers }: Reply) => headers['idempotent-replay'] === 'true'
+const recordOf = (id: string) => readStore(gateway.dir, (reader) => reader.delivery(id))
+
+describe('an Idempotency-Key', () => {
+  test.each([
+    ['wake', { text: 'x' }],
+    ['agent', { message: 'x', deliver: false }],
+    ['any', { a: 1 }],
+  ])('%s gets the first answer again, byte by byte, and it is marked', async (name, body) => {
+    const first = await post(gateway.port, `/hooks/${name}`, body, keyed('same'))
+    const second = await post(gateway.port, `/hooks/${name}`, body, keyed('same'))
+    expect(toVerdict(first)).toBe('accepted')
+    expect([second.status, second.body]).toEqual([first.status, first.body])
+    expect([isReplay(first), isReplay(second)]).toEqual([false, true])
+    expect(second.headers['x-request-id']).not.toBe(first.headers['x-request-id'])
+  })
+
+  test('without a key, and with another one, the same body is another delivery', async () => {
+    const body = { text: 'the same' }
+    const replies = [
+      await post(gateway.port, '/hooks/wake', body),
+      await post(gateway.port, '/hooks/wake', body),
+      await post(gateway.port, '/hooks/wake', body, keyed('one')),
+      await post(gateway.port, '/hooks/wake', body, keyed('another')),
+      await post(gateway.port, '/hooks/wake', body, keyed('ONE')),
+    ]
+    expect(new Set(replies.map(toDeliveryId)).size).toBe(5)
+  })
+
+  test('is one of its own on every path', async () => {
+    const ids = await Promise.all(
+      ['any', 'other'].map(async (name) =>
+        toDeliveryId(await post(gateway.port, `/hooks/${name}`, {}, keyed('scoped'))),
+      ),
+    )
+    expect(new Set(ids).size).toBe(2)
+  })
+
+  test('of fifty twins at once makes one delivery and one effect', async () => {
+    const body = { text: 'fifty at once' }
+    const twins = Array.from({ length: 50 }, () => post(gateway.port, '/hooks/wake', body, keyed('fifty')))
+    const replies = await Promise.all(twins)
+    expect(new Set(replies.map(toDeliveryId)).size).toBe(1)
+    expect(replies.filter((reply) => !isReplay(reply))).toHaveLength(1)
+    const events = await readStore(gateway.dir, (reader) => reader.events({ limit: 10_000 }))
+    expect(events.filter(({ text }) => text === body.text)).toHaveLength(1)
+  })
+
+  test('with another body is still one delivery, marked in its record', async () => {
+    const first = toDeliveryId(await post(gateway.port, '/hooks/wake', { text: 'first' }, keyed('differs')))
+    expect((await recordOf(first))?.bodyDiffered).toBe(false)
+    const second = await post(gateway.port, '/hooks/wake', { text: 'second' }, keyed('differs'))
+    expect([toDeliveryId(second), isReplay(second)]).toEqual([first, true])
+    expect((await recordOf(first))?.bodyDiffered).toBe(true)
+  })
+
+  test('of 256 characters is one, a longer or a blank one is refused', async () => {
+    expect(toVerdict(await post(gateway.port, '/hooks/wake', { text: 'x' }, keyed('k'.repeat(256))))).toBe('accepted')
+    for (const key of ['k'.repeat(257), 'k'.repeat(5_000), '', '  ']) {
+      expect(toVerdict(await post(gateway.port, '/hooks/wake', { text: 'x' }, keyed(key)))).toBe(
+        'idempotency-key-invalid',
+      )
+    }
+  })
+
+  test('of a refusal is not remembered', async () => {
+    expect(toVerdict(await post(gateway.port, '/hooks/wake', { text: '' }, keyed('mended')))).toBe('payload-invalid')
+    expect(isReplay(await post(gateway.port, '/hooks/wake', { text: 'x' }, keyed('mended')))).toBe(false)
+  })
+
+  test('of a skip is not remembered', async () => {
+    const skipped = await post(gateway.port, '/hooks/only', { go: false }, keyed('skipped'))
+    expect(toVerdict(skipped)).toBe('skipped')
+    const again = await post(gateway.port, '/hooks/only', { go: true }, keyed('skipped'))
+    expect(toVerdict(again)).toBe('accepted')
+    expect(isReplay(again)).toBe(false)
+  })
+
+  test('is remembered across a restart', async () => {
+    const first = await startInside()
+    const reply = await post(first.port, '/hooks/wake', { text: 'x' }, keyed('restart'))
+    await first.stop()
+    const second = await startInside({ dir: first.dir })
+    const again = await post(second.port, '/hooks/wake', { text: 'x' }, keyed('restart'))
+    expect([again.status, again.body, isReplay(again)]).toEqual([200, reply.body, true])
+  })
+})
+
+describe("a sender's own delivery id", () => {
+  const github = (delivery: string): Headers => [
+    ['x-github-event', 'ping'],
+    ['x-github-delivery', delivery],
+    ['user-agent', 'GitHub-Hookshot/044aadd'],
+  ]
+
+  test('makes a redelivery the same delivery, and another id another one', async () => {
+    const body = { zen: 'Keep it logically awesome.', hook_id: 1 }
+    const first = await post(gateway.port, '/hooks/any', body, github('72d3162e-cc78-11e3-81ab-4c9367dc0958'))
+    const second = await post(gateway.port, '/hooks/any', body, github('72d3162e-cc78-11e3-81ab-4c9367dc0958'))
+    const third = await post(gateway.port, '/hooks/any', body, github('72d3162e-cc78-11e3-81ab-4c9367dc0959'))
+    expect([second.body, isReplay(second)]).toEqual([first.body, true])
+    expect(toDeliveryId(third)).not.toBe(toDeliveryId(first))
+    expect(await recordOf(toDeliveryId(first))).toMatchObject({ source: 'github', event: 'ping', bodyDiffered: false })
+  })
+
+  test('yields to an Idempotency-Key', async () => {
+    const id = 'a0d3162e-cc78-11e3-81ab-4c9367dc0958'
+    const one = await post(gateway.port, '/hooks/any', {}, [...github(id), ...keyed('yields-1')])
+    const two = await post(gateway.port, '/hooks/any', {}, [...github(id), ...keyed('yields-2')])
+    expect(toDeliveryId(two)).not.toBe(toDeliveryId(one))
+  })
+
+  test('of a parked delivery runs it again under its old id', async () => {
+    const headers = github('b0d3162e-cc78-11e3-81ab-4c9367dc0958')
+    const first = await post(gateway.port, '/hooks/broken', {}, headers)
+    const second = await post(gateway.port, '/hooks/broken', {}, headers)
+    expect(toDeliveryId(second)).toBe(toDeliveryId(first))
+    expect(JSON.parse(second.body)).toMatchObject({ status: 'parked' })
+    const parked = await readStore(gateway.dir, (reader) => reader.deliveries({ limit: 100, state: 'parked' }))
+    expect(parked.map(({ deliveryId }) => deliveryId)).toEqual([toDeliveryId(first)])
+  })
+})
+
+test('the bundled database speaks of the file that it promised', () => {
+  // the header of a SQLite file: bytes 18 and 19 are 2 in WAL mode (sqlite.org/fileformat.html)
+  const header = readFileSync(join(gateway.dir, 'state/hookloom.db')).subarray(0, 20)
+  expect([header.toString('latin1', 0, 15), header[18], header[19]]).toEqual(['SQLite format 3', 2, 2])
+})

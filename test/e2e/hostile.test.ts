@@ -1,0 +1,204 @@
+// The order of the checks, paths, methods and payloads: what a stranger may send, and what is said to it.
+import { beforeAll, describe, expect, test } from 'vitest'
+import type { ProblemCode } from '../../src/model/problem.ts'
+import { expectSound, toDeliveryId, toVerdict } from './answers.ts'
+import { type Inside, readStore, startInside } from './inside.ts'
+import { bearer, type Headers, json, post, type RequestParts, send, toRequest, exchange } from './wire.ts'
+
+let gateway: Inside
+
+beforeAll(async () => {
+  gateway = await startInside({
+    config: {
+      server: { trustedProxies: ['127.0.0.1'] },
+      hooks: {
+        mappings: [
+          { id: 'any', match: { path: 'any' }, deliver: false },
+          { id: 'deep', match: { path: 'a/b' }, deliver: false },
+          { id: 'only', match: { path: 'only', payload: { action: 'go' } }, deliver: false },
+          {
+            id: 'inherited',
+            match: { path: 'inherited' },
+            messageTemplate: 'found:{{constructor.name}}{{__proto__.constructor.name}}{{toString}}',
+            deliver: false,
+          },
+        ],
+      },
+    },
+  })
+})
+
+let clients = 0
+/** Another client each time, so that one row's failures lock no other row's out. */
+function stranger(): Headers {
+  clients += 1
+  return [['x-forwarded-for', `10.1.${clients >> 8}.${clients & 255}`]]
+}
+
+const ask = (parts: RequestParts) =>
+  send(gateway.port, { ...parts, headers: [...stranger(), ...(parts.headers ?? [])] })
+const wake = JSON.stringify({ text: 'hello' })
+const huge: Headers = [['content-length', '99999999']]
+
+describe('the first check that fails is the one that answers', () => {
+  test.each<[string, RequestParts, ProblemCode]>([
+    ['outside the prefix, before the token in the query', { method: 'GET', target: '/else?token=x' }, 'hook-unknown'],
+    ['a prefix that only begins like it', { target: '/hooksy/wake' }, 'hook-unknown'],
+    ['a token in the query, before the method', { method: 'GET', target: '/hooks/wake?token=x' }, 'token-in-query'],
+    ['a token in the query, before the credential', { target: '/hooks/wake?token=x' }, 'token-in-query'],
+    ['a token in the query, before the name', { target: '/hooks/nobody?token=x', headers: bearer }, 'token-in-query'],
+    ['the method, before the credential', { method: 'GET', target: '/hooks/wake' }, 'method-not-allowed'],
+    ['the method, before the name', { method: 'PUT', target: '/hooks/nobody', headers: bearer }, 'method-not-allowed'],
+    ['the credential, before the name', { target: '/hooks/nobody' }, 'unauthorized'],
+    ['the credential, before the length', { target: '/hooks/wake', headers: huge, length: false }, 'unauthorized'],
+    [
+      'the name, before the length',
+      { target: '/hooks/nobody', headers: [...bearer, ...huge], length: false },
+      'hook-unknown',
+    ],
+    [
+      'the length, before encoding and type',
+      {
+        target: '/hooks/wake',
+        headers: [...bearer, ...huge, ['content-encoding', 'zstd'], ['content-type', 'text/xml']],
+        length: false,
+      },
+      'body-too-large',
+    ],
+    [
+      'the type, before the syntax',
+      { target: '/hooks/wake', headers: [...bearer, ['content-type', 'text/xml']], body: '<x' },
+      'media-type-unsupported',
+    ],
+    [
+      'the syntax, before the fields',
+      { target: '/hooks/wake', headers: [...bearer, ...json], body: '{"text":1' },
+      'body-invalid',
+    ],
+  ])('%s', async (_, parts, code) => {
+    expect(toVerdict(await ask(parts))).toBe(code)
+  })
+
+  test('a duplicate, before the fields: the first answer again, though this body would be refused', async () => {
+    const key: Headers = [['idempotency-key', 'order-of-checks']]
+    const first = await post(gateway.port, '/hooks/wake', wake, key)
+    expect(toVerdict(first)).toBe('accepted')
+    const second = await post(gateway.port, '/hooks/wake', { text: 1 }, key)
+    expect([second.status, second.body]).toEqual([first.status, first.body])
+  })
+
+  test('a known name whose conditions do not hold is no error', async () => {
+    const reply = await post(gateway.port, '/hooks/only', { action: 'stay' })
+    expect(toVerdict(reply)).toBe('skipped')
+    expect(toVerdict(await post(gateway.port, '/hooks/only', { action: 'go' }))).toBe('accepted')
+  })
+
+  test('disabled hooks are not there, whoever asks', async () => {
+    const { port } = await startInside({ config: { hooks: { enabled: false } } })
+    for (const target of ['/hooks/wake', '/hooks/wake?token=x', '/']) {
+      expect(toVerdict(await post(port, target, wake))).toBe('hook-unknown')
+    }
+  })
+})
+
+describe('a path is matched exactly and undecoded', () => {
+  const words = (text: string) => text.trim().split(/\s+/)
+  const accepted = words('/hooks/wake /hooks/wake/ /hooks//wake /hooks/wake// /hooks/wake?a=1&b /hooks/a/b')
+  const unknown = words(String.raw`
+    /hooks /hooks/ /hooks// /hooks/Wake /hooks/wake/x /hooks/a /hooks/a//b /hooks/wak /hooks/wake.json /hooks/wake;a=1
+    /hooks/%77ake /hooks/wake%2f /hooks/a%2fb /hooks/a%2Fb /hooks/a\b /hooks/wake%00 /hooks/wake%20 /hooks/* /hooks/:name
+    /hooks/./wake /hooks/../hooks/wake /hooks/x/../wake /hooks/%2e%2e/hooks/wake
+    /hooks/__proto__ /hooks/constructor /hooks/toString /hooks/hasOwnProperty /hooks/${'x'.repeat(4_000)}`)
+  const outside = words(String.raw`
+    / //hooks/wake /Hooks/wake /%68ooks/wake /hook/wake /hooks\wake /./hooks/wake /x/../hooks/wake *
+    http://127.0.0.1/hooks/wake http://user@127.0.0.1/hooks/wake`)
+
+  test.each(accepted)('%s takes a delivery with the token, and none without', async (target) => {
+    const body = target.includes('/a/b') ? '{}' : wake
+    expect(toVerdict(await ask({ target, headers: [...bearer, ...json], body }))).toBe('accepted')
+    expect(toVerdict(await ask({ target, headers: json, body }))).toBe('unauthorized')
+  })
+
+  test.each(unknown)('%s is no hook, and a stranger does not even learn that', async (target) => {
+    expect(toVerdict(await ask({ target, headers: [...bearer, ...json], body: wake }))).toBe('hook-unknown')
+    expect(toVerdict(await ask({ target, headers: json, body: wake }))).toBe('unauthorized')
+  })
+
+  test.each(outside)('%s is outside the prefix', async (target) => {
+    expect(toVerdict(await ask({ target, headers: [...bearer, ...json], body: wake }))).toBe('hook-unknown')
+  })
+})
+
+describe('hooks take POST', () => {
+  test.each(['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND'])(
+    '%s is 405 and says so',
+    async (method) => {
+      for (const headers of [[], bearer]) {
+        const reply = await ask({ method, target: '/hooks/wake', headers })
+        expect(toVerdict(reply)).toBe('method-not-allowed')
+        expect(reply.headers['allow']).toBe('POST')
+        expect(Object.keys(reply.headers).filter((name) => name.startsWith('access-control'))).toEqual([])
+      }
+    },
+  )
+
+  test('HEAD is 405 without a body', async () => {
+    const reply = await ask({ method: 'HEAD', target: '/hooks/wake', headers: bearer })
+    expect([reply.status, reply.headers['allow'], reply.body]).toEqual([405, 'POST', ''])
+  })
+
+  test('no header makes a GET a POST', async () => {
+    const headers: Headers = [...bearer, ['x-http-method-override', 'POST'], ['x-http-method', 'POST']]
+    expect(toVerdict(await ask({ method: 'GET', target: '/hooks/wake?_method=POST', headers }))).toBe(
+      'method-not-allowed',
+    )
+  })
+
+  test('an upgrade and a tunnel lead nowhere', async () => {
+    const upgrade: Headers = [...bearer, ...json, ['connection', 'upgrade'], ['upgrade', 'websocket']]
+    expect(toVerdict(await ask({ target: '/hooks/wake', headers: upgrade, body: wake }))).toBe('accepted')
+    const { replies, closed } = await exchange(
+      gateway.port,
+      toRequest({ method: 'CONNECT', target: '127.0.0.1:22', headers: bearer }),
+      { until: 'all' },
+    )
+    expect(closed).toBe(true)
+    expect(replies.filter(({ status }) => status < 400)).toEqual([])
+  })
+})
+
+describe('nobody reaches a prototype', () => {
+  const poison = '{"polluted":true,"text":"x","message":"x","deliver":"yes"}'
+  test.each([
+    ['wake', `{"text":"x","__proto__":${poison}}`, 200],
+    ['wake', `{"__proto__":${poison}}`, 400],
+    ['wake', `{"constructor":{"prototype":${poison}}}`, 400],
+    ['agent', `{"message":"x","deliver":false,"__proto__":${poison},"constructor":{"prototype":${poison}}}`, 200],
+    ['agent', `{"__proto__":${poison}}`, 400],
+    ['any', `{"__proto__":${poison},"constructor":{"prototype":${poison}},"prototype":${poison}}`, 200],
+    ['any', `[{"__proto__":${poison}}]`, 200],
+  ])('%s with %s is %i', async (name, body, status) => {
+    const reply = await post(
+      gateway.port,
+      `/hooks/${name}?__proto__[polluted]=1&constructor.prototype.polluted=1`,
+      body,
+      [['__proto__', '{"polluted":true}']],
+    )
+    expectSound(reply)
+    expect([reply.status, reply.body]).toEqual([status, expect.any(String)])
+    expect(Reflect.get({}, 'polluted')).toBeUndefined()
+  })
+
+  test('a form with their names is data', async () => {
+    const form: Headers = [...bearer, ['content-type', 'application/x-www-form-urlencoded']]
+    const body = '__proto__=x&__proto__[polluted]=1&constructor=y&toString=z'
+    expect(toVerdict(await ask({ target: '/hooks/any', headers: form, body }))).toBe('accepted')
+    expect(Reflect.get({}, 'polluted')).toBeUndefined()
+  })
+
+  test('a template finds nothing that a payload does not own', async () => {
+    const id = toDeliveryId(await post(gateway.port, '/hooks/inherited', {}))
+    const record = await readStore(gateway.dir, (reader) => reader.delivery(id))
+    expect(record?.jobs.map(({ planned }) => 'message' in planned.action && planned.action.message)).toEqual(['found:'])
+  })
+})

@@ -1,0 +1,53 @@
+// A gateway inside the test's own process, on loopback: what the hosts' door gives, closed when the test file ends.
+import { join } from 'node:path'
+import { afterAll } from 'vitest'
+import { createHookloom, type Hookloom, type HookloomOptions } from '../../src/app.ts'
+import { createSqliteReader } from '../../src/store/reader.ts'
+import type { StoreReader } from '../../src/store/store.ts'
+import { type GatewayOptions, makeConfigDir, writeFiles } from './gateway.ts'
+
+export type Inside = {
+  readonly dir: string
+  readonly port: number
+  /** Base of the hook endpoints, with the prefix. */
+  readonly url: string
+  readonly adminUrl: string
+  stop(): Promise<void>
+}
+
+export type InsideOptions = Pick<GatewayOptions, 'config' | 'files' | 'dir'> &
+  Partial<Pick<HookloomOptions, 'store' | 'log' | 'write' | 'env'>>
+
+const running = new Set<Hookloom>()
+
+afterAll(async () => {
+  for (const app of running) await app.stop()
+})
+
+/** Replies for the console channel go nowhere, unless `write` is given. */
+export async function startInside({ config, files, dir: given, ...options }: InsideOptions = {}): Promise<Inside> {
+  const dir = given ?? makeConfigDir(config === undefined ? {} : { config })
+  writeFiles(dir, files ?? {})
+  const app = await createHookloom({ dir, env: {}, write: () => {}, ...options })
+  running.add(app)
+  return {
+    dir,
+    port: Number(new URL(app.url).port),
+    url: app.url,
+    adminUrl: app.adminUrl,
+    async stop() {
+      running.delete(app)
+      await app.stop()
+    },
+  }
+}
+
+/** What the read-only side of a store finds, in the folder of a gateway that may be running. */
+export async function readStore<Found>(dir: string, read: (reader: StoreReader) => Promise<Found>): Promise<Found> {
+  const reader = createSqliteReader({ file: join(dir, 'state/hookloom.db') })
+  try {
+    return await read(reader)
+  } finally {
+    await reader.close()
+  }
+}

@@ -1,0 +1,62 @@
+// The parser cases of nst/JSONTestSuite as bodies of a mapped hook: `n_` is refused, `y_` is not, and nothing breaks.
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { createMemoryStore } from '../../src/store/memory.ts'
+import { expectSound, toVerdict } from './answers.ts'
+import { type Inside, startInside } from './inside.ts'
+import { post } from './wire.ts'
+
+const corpus = process.env['HOOKLOOM_CORPUS'] ?? ''
+
+/** Two cases are too long to be written out: their beginning repeats, `gen` bytes in all. */
+const Case = z.union([
+  z.object({ name: z.string(), base64: z.string() }),
+  z.object({ name: z.string(), base64Head: z.string(), gen: z.int() }),
+])
+const Suite = z.object({ cases: z.array(Case) })
+
+function toBody(each: z.infer<typeof Case>): Buffer {
+  if ('base64' in each) return Buffer.from(each.base64, 'base64')
+  // the repeated parts are one byte and five bytes long
+  return Buffer.alloc(each.gen, Buffer.from(each.base64Head, 'base64').subarray(0, 60))
+}
+
+function casesOf(prefix: string): [string, Buffer][] {
+  if (corpus === '') return [['none', Buffer.alloc(0)]]
+  const text = readFileSync(join(corpus, '../reference/jsontestsuite.json'), 'utf8')
+  const { cases } = Suite.parse(JSON.parse(text))
+  return cases.filter(({ name }) => name.startsWith(prefix)).map((each) => [each.name, toBody(each)])
+}
+
+let gateway: Inside
+
+beforeAll(async () => {
+  gateway = await startInside({
+    store: createMemoryStore({ clock: Date.now }),
+    config: {
+      hooks: { mappings: [{ id: 'all', match: {}, messageTemplate: 'It says: {{payload}}', deliver: false }] },
+    },
+  })
+})
+
+describe.skipIf(corpus === '')('a suite of JSON parser cases (skipped: HOOKLOOM_CORPUS names no folder)', () => {
+  test.each(casesOf('n_'))('%s is refused', async (_, body) => {
+    expect(toVerdict(await post(gateway.port, '/hooks/any', body))).toBe('body-invalid')
+  })
+
+  test.each(casesOf('y_'))('%s is taken', async (_, body) => {
+    expect(toVerdict(await post(gateway.port, '/hooks/any', body))).toBe('accepted')
+  })
+
+  test.each(casesOf('i_'))('%s breaks nothing', async (_, body) => {
+    const reply = await post(gateway.port, '/hooks/any', body)
+    expectSound(reply)
+    expect([200, 400]).toContain(reply.status)
+  })
+
+  test('holds all of its 318 cases', () => {
+    expect(['n_', 'y_', 'i_'].flatMap(casesOf)).toHaveLength(318)
+  })
+})

@@ -1,0 +1,118 @@
+// Senders as providers are: each delivery is sent again, with the same key, until somebody says 2xx; what was acknowledged is written down.
+import { EventEmitter, once } from 'node:events'
+import { Agent, request } from 'node:http'
+import type { Gateway } from './gateway.ts'
+
+export type Sent = {
+  readonly kind: 'wake' | 'agent' | 'mapped'
+  /** Of this delivery alone. */
+  readonly text: string
+  readonly deliveryId: string
+}
+
+export type Load = {
+  /** Lets the senders go at a gateway, for at most so many further deliveries; those that are under way are on top. */
+  open(gateway: Pick<Gateway, 'url' | 'token'>, deliveries: number): void
+  /** No request begins until the next `open`; those under way go on. */
+  close(): void
+  /** Begins nothing new; resolves with all that was acknowledged, once everything that was begun is. */
+  finish(): Promise<readonly Sent[]>
+  readonly acknowledged: readonly Sent[]
+  /** Statuses that were neither 2xx nor 503. */
+  readonly unexpected: readonly number[]
+}
+
+/** `mapped` is a mapping on the path `mapped` whose message is the field `text`. */
+export function createLoad({ connections, below }: { connections: number; below: (limit: number) => number }): Load {
+  const agent = new Agent({ keepAlive: true, maxSockets: connections })
+  const acknowledged: Sent[] = []
+  const unexpected: number[] = []
+  const state: { gate: { url: string; token: string } | undefined; budget: number; finishing: boolean } = {
+    gate: undefined,
+    budget: 0,
+    finishing: false,
+  }
+  let count = 0
+  const changes = new EventEmitter().setMaxListeners(0)
+  const changed = () => once(changes, 'changed')
+
+  async function sendAll(): Promise<void> {
+    for (;;) {
+      while (!state.finishing && (state.gate === undefined || state.budget <= 0)) await changed()
+      if (state.finishing) return
+      state.budget -= 1
+      await deliver(toDelivery(count++, below))
+    }
+  }
+
+  async function deliver({ kind, text, body }: ReturnType<typeof toDelivery>): Promise<void> {
+    for (;;) {
+      while (state.gate === undefined) await changed()
+      const { url, token } = state.gate
+      const answer = await postOnce(agent, `${url}/${kind}`, { token, key: text, body }).catch(() => undefined)
+      if (answer?.status === 200) {
+        acknowledged.push({ kind, text, deliveryId: answer.deliveryId })
+        return
+      }
+      if (answer !== undefined && answer.status !== 503) unexpected.push(answer.status)
+      // a gateway that is gone is not asked in a circle
+      if (answer === undefined && state.gate?.url === url) await changed()
+    }
+  }
+
+  const senders = Promise.all(Array.from({ length: connections }, sendAll))
+  return {
+    open({ url, token }, deliveries) {
+      state.gate = { url, token }
+      state.budget = deliveries
+      changes.emit('changed')
+    },
+    close() {
+      state.gate = undefined
+      changes.emit('changed')
+    },
+    async finish() {
+      state.finishing = true
+      changes.emit('changed')
+      await senders
+      agent.destroy()
+      return acknowledged
+    },
+    acknowledged,
+    unexpected,
+  }
+}
+
+/** Half of them wakes, the others runs. */
+function toDelivery(number: number, below: (limit: number) => number) {
+  const text = `delivery-${number}.`
+  const kind = (['wake', 'wake', 'agent', 'mapped'] as const)[below(4)] ?? 'wake'
+  const body = kind === 'agent' ? { message: text, deliver: false } : { text }
+  return { kind, text, body: JSON.stringify(body) }
+}
+
+type PostOptions = { token: string; key: string; body: string }
+
+function postOnce(agent: Agent, url: string, { token, key, body }: PostOptions) {
+  return new Promise<{ status: number; deliveryId: string }>((resolve, reject) => {
+    const headers = {
+      authorization: `Bearer ${token}`,
+      'content-type': 'application/json',
+      'content-length': Buffer.byteLength(body),
+      'idempotency-key': key,
+    }
+    const req = request(url, { method: 'POST', agent, headers, timeout: 10_000 }, (res) => {
+      let text = ''
+      res.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
+      res.once('error', reject)
+      res.once('end', () => {
+        // an answer that the kill cut off is no answer
+        if (!res.complete) return reject(new Error('cut off'))
+        resolve({ status: res.statusCode ?? 0, deliveryId: /"deliveryId":"([^"]+)"/.exec(text)?.[1] ?? '' })
+      })
+    })
+    req.once('timeout', () => req.destroy(new Error('no answer')))
+    req.once('error', reject)
+    req.end(body)
+  })
+}

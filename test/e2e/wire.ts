@@ -1,0 +1,137 @@
+// HTTP/1.1 by hand: bytes go out as the test wrote them, and what comes back is read without an HTTP client's kindness.
+import { connect } from 'node:net'
+import { hookToken } from './gateway.ts'
+
+export type Headers = readonly (readonly [name: string, value: string])[]
+
+export type Reply = {
+  readonly status: number
+  /** Lower-case names; a repeated header is joined with ", ". */
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+}
+
+export type Exchange = {
+  /** Final answers, in order. */
+  readonly replies: readonly Reply[]
+  /** Statuses of interim answers, such as 100. */
+  readonly interim: readonly number[]
+  /** Whether the gateway ended the connection. */
+  readonly closed: boolean
+}
+
+export const bearer: Headers = [['authorization', `Bearer ${hookToken}`]]
+export const json: Headers = [['content-type', 'application/json']]
+
+export type RequestParts = {
+  readonly method?: string
+  readonly target: string
+  readonly version?: string
+  readonly headers?: Headers
+  readonly body?: string | Uint8Array
+  /** Off: the headers say alone how long the body is. */
+  readonly length?: boolean
+}
+
+/** One request. `content-length` counts the body, `host` is there; everything else as given. */
+export function toRequest(parts: RequestParts): Buffer {
+  const { method = 'POST', target, version = 'HTTP/1.1', headers = [], body = '', length = true } = parts
+  const bytes = Buffer.from(body)
+  const lines = [
+    `${method} ${target} ${version}`,
+    ...(headers.some(([name]) => name.toLowerCase() === 'host') ? [] : ['host: 127.0.0.1']),
+    ...headers.map(([name, value]) => `${name}: ${value}`),
+    ...(length ? [`content-length: ${bytes.length}`] : []),
+  ]
+  return Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), bytes])
+}
+
+export type ExchangeOptions = {
+  /** Answers after which the connection is given up; `all`: read until the gateway ends it. Default 1. */
+  readonly until?: number | 'all'
+  /** Answers to these methods have no body. */
+  readonly head?: boolean
+  readonly timeoutMs?: number
+}
+
+/** Sends bytes on a connection of their own and reads what comes back. */
+export function exchange(port: number, bytes: Uint8Array | string, options: ExchangeOptions = {}): Promise<Exchange> {
+  const { until = 1, head = false, timeoutMs = 10_000 } = options
+  return new Promise((resolve, reject) => {
+    const socket = connect({ port, host: '127.0.0.1' })
+    let received = Buffer.alloc(0)
+    let closed = false
+    const end = () => {
+      clearTimeout(timer)
+      socket.destroy()
+      resolve({ ...toReplies(received, head), closed })
+    }
+    const timer = setTimeout(() => {
+      socket.destroy()
+      reject(new Error(`no end after ${timeoutMs} ms; until then came:\n${received.toString('latin1')}`))
+    }, timeoutMs)
+    socket.on('data', (chunk: Buffer) => {
+      received = Buffer.concat([received, chunk])
+      if (until !== 'all' && toReplies(received, head).replies.length >= until) end()
+    })
+    socket.on('end', () => {
+      closed = true
+      end()
+    })
+    // a reset ends the reading too: the test sees what was answered before it
+    socket.on('error', () => {
+      closed = true
+      end()
+    })
+    socket.write(bytes)
+  })
+}
+
+/** One request on a connection of its own, and its only answer. */
+export async function send(port: number, parts: RequestParts): Promise<Reply> {
+  const { replies } = await exchange(port, toRequest(parts), { head: parts.method === 'HEAD' })
+  const [reply] = replies
+  if (reply === undefined) throw new Error(`${parts.method ?? 'POST'} ${parts.target} was not answered`)
+  return reply
+}
+
+/** A request with the hook token and a JSON body, as most senders make it. */
+export function post(port: number, target: string, body: unknown, headers: Headers = []): Promise<Reply> {
+  const text = typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body)
+  return send(port, { target, headers: [...bearer, ...json, ...headers], body: text })
+}
+
+function toReplies(received: Buffer, head: boolean): { replies: Reply[]; interim: number[] } {
+  const replies: Reply[] = []
+  const interim: number[] = []
+  let rest = received
+  for (;;) {
+    const mark = rest.indexOf('\r\n\r\n')
+    if (mark < 0) break
+    const [first = '', ...lines] = rest.subarray(0, mark).toString('latin1').split('\r\n')
+    const status = Number(/^HTTP\/1\.[01] (\d{3})/.exec(first)?.[1] ?? Number.NaN)
+    const headers = toHeaders(lines)
+    rest = rest.subarray(mark + 4)
+    if (status >= 100 && status < 200) {
+      interim.push(status)
+      continue
+    }
+    const size = head || status === 204 || status === 304 ? 0 : Number(headers['content-length'])
+    if (!(rest.length >= size)) break
+    replies.push({ status, headers, body: rest.subarray(0, size).toString('utf8') })
+    rest = rest.subarray(size)
+  }
+  return { replies, interim }
+}
+
+function toHeaders(lines: readonly string[]): Record<string, string> {
+  const headers: Record<string, string> = Object.create(null)
+  for (const line of lines) {
+    const colon = line.indexOf(':')
+    const name = line.slice(0, colon).toLowerCase()
+    const value = line.slice(colon + 1).trim()
+    const earlier = headers[name]
+    headers[name] = earlier === undefined ? value : `${earlier}, ${value}`
+  }
+  return headers
+}

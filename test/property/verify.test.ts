@@ -1,0 +1,153 @@
+import { createHmac } from 'node:crypto'
+import * as fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { VerifySettings } from '../../src/model/verify.ts'
+import type { VerifyRequest } from '../../src/model/verifier.ts'
+import { parseTimestamp } from '../../src/pipeline/verifiers/clock.ts'
+import { isDigest } from '../../src/pipeline/verifiers/compare.ts'
+import { schemes } from '../../src/pipeline/verifiers/schemes.ts'
+import { createVerifier } from '../../src/pipeline/verify.ts'
+
+const now = 1_700_000_000_000
+const edwards = 'd75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a'
+const curve =
+  'MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE83T4O/n84iotIvIW4mdBgQ/7dAfSmpqIM8kF9mN1flpVKS3GRqe62gw+2fNNRaINXvVpiglSI8eNEc6wEA3F+g=='
+
+/** Settings with which each scheme loads, whatever it needs. */
+function settingsFor(scheme: (typeof schemes)[number]): VerifySettings {
+  const keys: Record<string, string> = {
+    'raw-hex': edwards,
+    'raw-base64': Buffer.from(edwards, 'hex').toString('base64'),
+    'spki-base64': curve,
+  }
+  const isTolerant = scheme.kind === 'basic'
+  return VerifySettings.parse({
+    scheme: scheme.id,
+    secret: isTolerant ? 'user:pass' : 'ab'.repeat(16),
+    publicUrl: 'https://x.example/hooks/x',
+    header: 'x-named',
+    webhookId: 'w',
+    topicArn: 't',
+    audience: 'a',
+    email: 'e@x.example',
+    verifyToken: 'v',
+    jwksUrl: 'https://keys.example/',
+    ...('keyForm' in scheme ? { publicKey: keys[scheme.keyForm] } : {}),
+  })
+}
+
+const tools = { now: () => now, fetch: async () => ({ ok: false, fault: 'sender', reason: 'offline' }) as const }
+const verifiers = schemes.map((scheme) => createVerifier(settingsFor(scheme), tools))
+
+const headerNames = [
+  ...new Set(
+    schemes.flatMap((scheme) => [
+      ...('header' in scheme && scheme.header !== undefined ? [scheme.header] : []),
+      ...('idHeader' in scheme && scheme.idHeader !== undefined ? [scheme.idHeader] : []),
+      ...('timestamp' in scheme && scheme.timestamp?.in === 'header' ? [scheme.timestamp.name] : []),
+    ]),
+  ),
+  'x-named',
+  'content-type',
+]
+const word = fc.oneof(
+  fc.string({ maxLength: 60 }),
+  fc.constantFrom(
+    '',
+    'sha256=',
+    'v1,',
+    'v1,AAAA',
+    't=1700000000,v1=',
+    'v0=',
+    'Bearer a.b.c',
+    'Basic ',
+    '1700000000',
+    '__proto__',
+  ),
+  fc.base64String({ maxLength: 60 }),
+)
+const body = fc.oneof(
+  fc.string({ maxLength: 200 }),
+  fc.json(),
+  fc.constantFrom(
+    '{"signature":null}',
+    '{"notificationItems":[null]}',
+    '{"value":[[]]}',
+    '{"Type":"Notification"}',
+    '{"subscription_id":{}}',
+  ),
+)
+const request: fc.Arbitrary<VerifyRequest> = fc.record({
+  method: fc.constantFrom('POST', 'GET', 'HEAD'),
+  url: fc.string({ maxLength: 40 }).map((text) => `/hooks/x?${text}`),
+  headers: fc.dictionary(fc.constantFrom(...headerNames), word),
+  rawBody: body.map((text) => Buffer.from(text)),
+})
+
+describe('any request', () => {
+  test('is refused by every scheme without a throw, and without its words in the reason', async () => {
+    await fc.assert(
+      fc.asyncProperty(request, fc.constantFrom(...verifiers), async (given, verifier) => {
+        verifier.isClaimed(given.headers)
+        verifier.isGreeting(given)
+        const verified = await verifier.verify(given)
+        expect(verified).toMatchObject({ ok: false })
+      }),
+      { numRuns: 1500 },
+    )
+  })
+
+  test('gets no word back that a browser could run', async () => {
+    await fc.assert(
+      fc.asyncProperty(request, fc.constantFrom(...verifiers), fc.boolean(), async (given, verifier, verified) => {
+        const answer = await verifier.handshake(given, { verified, armed: true })
+        expect(answer?.body ?? '').not.toMatch(/[<>&'\r\n]/)
+      }),
+      { numRuns: 1000 },
+    )
+  })
+})
+
+test('a signature is proven for the bytes and the secret that made it, and for no others', () => {
+  const secret = fc.string({ minLength: 1, maxLength: 40 }).filter((text) => text.trim() !== '')
+  const bytes = fc.uint8Array({ maxLength: 300 })
+  fc.assert(
+    fc.property(secret, secret, bytes, bytes, (mine, other, sent, changed) => {
+      const verifier = createVerifier(VerifySettings.parse({ scheme: 'github', secret: mine }), tools)
+      const sign = (key: string) => `sha256=${createHmac('sha256', key).update(sent).digest('hex')}`
+      const ask = (key: string, rawBody: Uint8Array) =>
+        verifier.verify({ method: 'POST', url: '/', headers: { 'x-hub-signature-256': sign(key) }, rawBody })
+      expect(ask(mine, sent)).toEqual({ ok: true })
+      expect(ask(other, sent)).toMatchObject({ ok: mine === other })
+      expect(ask(mine, changed)).toMatchObject({ ok: Buffer.compare(sent, changed) === 0 })
+    }),
+    { numRuns: 300 },
+  )
+})
+
+test('only one text is a digest in base64, though decoders take several for the same bytes', () => {
+  fc.assert(
+    fc.property(fc.uint8Array({ minLength: 32, maxLength: 32 }), fc.base64String({ maxLength: 48 }), (digest, text) => {
+      const own = Buffer.from(digest).toString('base64')
+      expect(isDigest(own, own, 'base64')).toBe(true)
+      expect(isDigest(text, own, 'base64')).toBe(text === own)
+      expect(isDigest(`${own.slice(0, -1)}`, own, 'base64')).toBe(false)
+    }),
+  )
+})
+
+test('a time is read as a whole or not at all', () => {
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 0, max: 4_000_000_000 }),
+      fc.string({ minLength: 1, maxLength: 3 }),
+      (seconds, tail) => {
+        expect(parseTimestamp(String(seconds), 's')).toBe(seconds * 1000)
+        expect(parseTimestamp(new Date(seconds * 1000).toISOString(), 'iso8601')).toBe(seconds * 1000)
+        if (/^\d+$/.test(tail)) return
+        expect(parseTimestamp(`${seconds}${tail}`, 's')).toBeUndefined()
+        expect(parseTimestamp(`${seconds}${tail}`, 'ms')).toBeUndefined()
+      },
+    ),
+  )
+})

@@ -1,0 +1,136 @@
+import { createServer } from 'node:net'
+import { once } from 'node:events'
+import { describe, expect, test } from 'vitest'
+import { paypalCertificate, snsCertificate, snsConfirmation } from '../../src/pipeline/verifiers/hosts.ts'
+import { createPinnedFetch, isPrivateAddress, type Transport } from '../../src/pipeline/verifiers/pinned-fetch.ts'
+
+const rule = { ...snsCertificate }
+const good = 'https://sns.us-east-1.amazonaws.com/SimpleNotificationService-0123abcd.pem'
+
+function world(answer: { status: number; body: string } | Error) {
+  const asked: string[] = []
+  const clock = { now: 0 }
+  const transport: Transport = async (url) => {
+    asked.push(url.href)
+    if (answer instanceof Error) throw answer
+    return answer
+  }
+  return { asked, clock, fetch: createPinnedFetch({ now: () => clock.now, transport }) }
+}
+
+describe('URLs that are never connected to', () => {
+  test.each([
+    'http://sns.us-east-1.amazonaws.com/SimpleNotificationService-a.pem',
+    'https://127.0.0.1/SimpleNotificationService-a.pem',
+    'https://169.254.169.254/latest/meta-data/',
+    'https://[::1]/SimpleNotificationService-a.pem',
+    'https://2130706433/SimpleNotificationService-a.pem',
+    'https://0x7f.1/SimpleNotificationService-a.pem',
+    'https://localhost/SimpleNotificationService-a.pem',
+    'https://sns.us-east-1.amazonaws.com.evil.example/SimpleNotificationService-a.pem',
+    'https://evil.example/?sns.us-east-1.amazonaws.com/SimpleNotificationService-a.pem',
+    'https://sns.us-east-1.amazonaws.com@evil.example/SimpleNotificationService-a.pem',
+    'https://user:pass@sns.us-east-1.amazonaws.com/SimpleNotificationService-a.pem',
+    'https://sns.us-east-1.amazonaws.com:8443/SimpleNotificationService-a.pem',
+    'https://sns.us-east-1.amazonaws.com\\@evil.example/SimpleNotificationService-a.pem',
+    'https://evil。example/SimpleNotificationService-a.pem',
+    'https://sns。us-east-1。amazonaws。com/SimpleNotificationService-a.pem',
+    'https://sns.us-east-1.amazonaws.com/?Action=GetEndpointAttributes&x=.pem',
+    'https://sns.us-east-1.amazonaws.com/SimpleNotificationService-a.pem/../../x',
+    'file:///etc/passwd',
+    'not a url',
+    '',
+  ])('%s', async (url) => {
+    const { fetch, asked } = world({ status: 200, body: '' })
+    expect(await fetch(url, rule)).toMatchObject({ ok: false, fault: 'sender' })
+    expect(asked).toEqual([])
+  })
+
+  test('an address stays refused where a rule would allow its text', async () => {
+    const { fetch, asked } = world({ status: 200, body: '' })
+    for (const url of ['https://127.0.0.1/', 'https://[::1]/', 'https://2130706433/', 'https://0177.0.0.1/']) {
+      expect(await fetch(url, { host: /./, maxAgeMs: 0 })).toMatchObject({ ok: false })
+    }
+    expect(asked).toEqual([])
+  })
+
+  test('a name that is allowed but leads to this machine is not connected to', async () => {
+    let connections = 0
+    const server = createServer((socket) => {
+      connections += 1
+      socket.destroy()
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const fetch = createPinnedFetch({ now: () => 0 })
+    const fetched = await fetch('https://localhost/', { host: /^localhost$/, maxAgeMs: 0 })
+    expect(fetched).toMatchObject({ ok: false, fault: 'gateway' })
+    expect(connections).toBe(0)
+    server.close()
+  })
+
+  test.each([
+    '127.0.0.1',
+    '10.1.2.3',
+    '172.31.0.1',
+    '192.168.1.1',
+    '169.254.169.254',
+    '100.64.0.1',
+    '0.0.0.0',
+    '::1',
+    '::',
+    'fe80::1',
+    'fd00::1',
+    '::ffff:127.0.0.1',
+    '::ffff:7f00:1',
+    '64:ff9b::7f00:1',
+    'nonsense',
+  ])('%s is a private address', (address) => expect(isPrivateAddress(address)).toBe(true))
+
+  test.each(['8.8.8.8', '172.32.0.1', '100.128.0.1', '2600:1f18::1', '::ffff:8.8.8.8'])('%s is not', (address) =>
+    expect(isPrivateAddress(address)).toBe(false),
+  )
+})
+
+describe('URLs that are fetched', () => {
+  test.each([
+    [good, snsCertificate],
+    ['https://sns.cn-north-1.amazonaws.com.cn/SimpleNotificationService-1.pem', snsCertificate],
+    ['https://sns.eu-west-1.amazonaws.com/?Action=ConfirmSubscription&TopicArn=a&Token=b', snsConfirmation],
+    ['https://api.sandbox.paypal.com/v1/notifications/certs/CERT-360caa42-fca2a594', paypalCertificate],
+  ])('%s', async (url, allowed) => {
+    const { fetch } = world({ status: 200, body: 'pem' })
+    expect(await fetch(url, allowed)).toEqual({ ok: true, body: 'pem' })
+  })
+
+  test('a redirect is not followed', async () => {
+    const { fetch, asked } = world({ status: 302, body: '' })
+    expect(await fetch(good, rule)).toMatchObject({ ok: false, fault: 'sender' })
+    expect(asked).toEqual([good])
+  })
+
+  test('a certificate is fetched once while it is fresh, by however many deliveries at a time', async () => {
+    const { fetch, asked, clock } = world({ status: 200, body: 'pem' })
+    await Promise.all([fetch(good, rule), fetch(good, rule), fetch(good, rule)])
+    expect(asked.length).toBe(1)
+    clock.now = rule.maxAgeMs
+    await fetch(good, rule)
+    expect(asked.length).toBe(2)
+  })
+
+  test('what must not be kept is fetched every time', async () => {
+    const { fetch, asked } = world({ status: 200, body: '' })
+    const url = 'https://sns.us-east-1.amazonaws.com/?Action=ConfirmSubscription'
+    await fetch(url, snsConfirmation)
+    await fetch(url, snsConfirmation)
+    expect(asked.length).toBe(2)
+  })
+
+  test('a failure is the gateway’s where nobody answered, and is not remembered', async () => {
+    const { fetch, asked } = world(new Error('ECONNRESET'))
+    expect(await fetch(good, rule)).toMatchObject({ ok: false, fault: 'gateway' })
+    expect(await fetch(good, rule)).toMatchObject({ ok: false, fault: 'gateway' })
+    expect(asked.length).toBe(2)
+    expect(await world({ status: 503, body: '' }).fetch(good, rule)).toMatchObject({ fault: 'gateway' })
+    expect(await world({ status: 404, body: '' }).fetch(good, rule)).toMatchObject({ fault: 'sender' })
+  })
+})

@@ -1,0 +1,137 @@
+import { sign } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { createPinnedFetch } from '../../src/pipeline/verifiers/pinned-fetch.ts'
+import { now, requestOf, verifierOf, withHeader } from './verify-stage.ts'
+
+const fixtures = join(import.meta.dirname, '..', 'fixtures', 'verify')
+const certificate = readFileSync(join(fixtures, 'throw-away-certificate.pem'), 'utf8')
+const key = readFileSync(join(fixtures, 'throw-away-key.pem'), 'utf8')
+
+function fetchOf(answer: { status: number; body: string } = { status: 200, body: certificate }) {
+  const asked: string[] = []
+  const fetch = createPinnedFetch({
+    now: () => now,
+    transport: async (url) => {
+      asked.push(url.href)
+      return answer
+    },
+  })
+  return { asked, fetch }
+}
+
+describe('SNS', () => {
+  const settings = { scheme: 'aws-sns', topicArn: 'arn:aws:sns:us-east-1:1:topic' }
+  const url = 'https://sns.us-east-1.amazonaws.com/SimpleNotificationService-1.pem'
+
+  function message(change: Record<string, string> = {}, version: '1' | '2' = '2') {
+    const fields: Record<string, string> = {
+      Type: 'Notification',
+      MessageId: 'm-1',
+      TopicArn: settings.topicArn,
+      Message: 'hello',
+      Timestamp: new Date(now).toISOString(),
+      ...change,
+    }
+    const names = ['Message', 'MessageId', 'Subject', 'SubscribeURL', 'Timestamp', 'Token', 'TopicArn', 'Type']
+    const text = names.map((name) => (fields[name] === undefined ? '' : `${name}\n${fields[name]}\n`)).join('')
+    const Signature = sign(version === '1' ? 'sha1' : 'sha256', Buffer.from(text), key).toString('base64')
+    return { SigningCertURL: url, SignatureVersion: version, Signature, ...fields }
+  }
+  const sends = (body: object, { fetch } = fetchOf()) =>
+    verifierOf(settings, { fetch }).verify(
+      requestOf({ 'x-amz-sns-message-type': 'Notification' }, JSON.stringify(body)),
+    )
+
+  test('a notification is proven with and without a subject, under both versions of the signature', async () => {
+    expect(await sends(message())).toEqual({ ok: true })
+    expect(await sends(message({ Subject: 'a subject' }))).toEqual({ ok: true })
+    expect(await sends(message({}, '1'))).toEqual({ ok: true })
+    expect(await sends(message({ Type: 'SubscriptionConfirmation', SubscribeURL: 'u', Token: 't' }))).toEqual({
+      ok: true,
+    })
+  })
+
+  test('a change of any signed field is refused', async () => {
+    for (const change of [{ Message: 'x' }, { MessageId: 'm-2' }, { Subject: 'added' }, { SignatureVersion: '1' }]) {
+      expect(await sends({ ...message(), ...change })).toMatchObject({ ok: false, fault: 'sender' })
+    }
+  })
+
+  test('a valid message of another topic is refused, and nothing is fetched for it', async () => {
+    const world = fetchOf()
+    expect(await sends(message({ TopicArn: 'arn:aws:sns:us-east-1:666:evil' }), world)).toMatchObject({ ok: false })
+    expect(world.asked).toEqual([])
+  })
+
+  test('an hour is what its clock may be off', async () => {
+    const at = (seconds: number) => message({ Timestamp: new Date(now + seconds * 1000).toISOString() })
+    expect(await sends(at(-3600))).toEqual({ ok: true })
+    expect(await sends(at(-3601))).toMatchObject({ ok: false })
+    expect(await sends(at(3601))).toMatchObject({ ok: false })
+  })
+
+  test('a certificate that cannot be had is the gateway’s fault; one that is none is the sender’s', async () => {
+    expect(await sends(message(), fetchOf({ status: 503, body: '' }))).toMatchObject({ ok: false, fault: 'gateway' })
+    expect(await sends(message(), fetchOf({ status: 200, body: 'no pem' }))).toMatchObject({
+      ok: false,
+      fault: 'sender',
+    })
+  })
+
+  test('its text/plain is JSON, and its header makes it a candidate', () => {
+    const verifier = verifierOf(settings)
+    expect(verifier.accepts.text).toBe(true)
+    expect(verifier.isClaimed({ 'x-amz-sns-message-type': 'Notification' })).toBe(true)
+    expect(verifier.isClaimed({})).toBe(false)
+  })
+})
+
+describe('PayPal', () => {
+  const body = '{"id":"WH-1","event_type":"PAYMENT.SALE.COMPLETED"}'
+  const time = new Date(now).toISOString()
+
+  /** CRC-32 as IEEE 802.3 has it, bit by bit. */
+  function crcOf(text: string): number {
+    let crc = 0xffffffff
+    for (const byte of Buffer.from(text)) {
+      crc ^= byte
+      for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >>> 1) ^ 0xedb88320 : crc >>> 1
+    }
+    return (crc ^ 0xffffffff) >>> 0
+  }
+
+  const request = requestOf(
+    {
+      'paypal-transmission-id': 'tx-1',
+      'paypal-transmission-time': time,
+      'paypal-cert-url': 'https://api.paypal.com/v1/notifications/certs/CERT-1',
+      'paypal-auth-algo': 'SHA256withRSA',
+      'paypal-transmission-sig': sign('sha256', Buffer.from(`tx-1|${time}|WH-ID|${crcOf(body)}`), key).toString(
+        'base64',
+      ),
+    },
+    body,
+  )
+  const verify = (given = request, webhookId = 'WH-ID', world = fetchOf()) =>
+    verifierOf({ scheme: 'paypal', webhookId }, { fetch: world.fetch }).verify(given)
+
+  test('its own bytes for this webhook are proven, and nothing else', async () => {
+    expect(await verify()).toEqual({ ok: true })
+    expect(await verify(request, 'WH-OTHER')).toMatchObject({ ok: false })
+    expect(await verify({ ...request, rawBody: Buffer.from(`${body} `) })).toMatchObject({ ok: false })
+    expect(await verify(withHeader(request, 'paypal-transmission-id', 'tx-2'))).toMatchObject({ ok: false })
+    expect(await verify(withHeader(request, 'paypal-auth-algo', 'SHA1withRSA'))).toMatchObject({ ok: false })
+    for (const name of Object.keys(request.headers)) {
+      expect(await verify(withHeader(request, name, undefined))).toMatchObject({ ok: false, fault: 'sender' })
+    }
+  })
+
+  test('a certificate of another host is never fetched', async () => {
+    const world = fetchOf()
+    const evil = withHeader(request, 'paypal-cert-url', 'https://api.paypal.com.evil.example/v1/notifications/certs/C')
+    expect(await verify(evil, 'WH-ID', world)).toMatchObject({ ok: false, fault: 'sender' })
+    expect(world.asked).toEqual([])
+  })
+})

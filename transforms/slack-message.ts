@@ -1,0 +1,69 @@
+/** What a person writes in Slack becomes a message to the agent; bots, edits and everything else are skipped. */
+import { defineTransform } from 'hookloom'
+
+/** What is read of a `message` or `app_mention` event: https://docs.slack.dev/reference/events/message */
+type SlackEvent = {
+  type?: string
+  team_id?: string
+  api_app_id?: string
+  event?: {
+    type: string
+    subtype?: string
+    user?: string
+    bot_id?: string | null
+    app_id?: string
+    text?: string
+    channel: string
+    /** `im` in a direct conversation. */
+    channel_type?: string
+    ts: string
+    thread_ts?: string
+    edited?: object
+    files?: { name?: string | null; permalink?: string }[]
+  }
+  authorizations?: { user_id: string; is_bot?: boolean }[]
+}
+
+/** Subtypes under which people write; all others are edits, joins, bots and the like. */
+const written = ['file_share', 'thread_broadcast', 'me_message']
+const excerptLength = 4000
+const mostFiles = 10
+
+export default defineTransform<SlackEvent>(({ payload }, { log }) => {
+  const { team_id: team, event } = payload
+  if (team === undefined || event?.user === undefined || !isWritten(payload)) {
+    log(`skipped: ${event?.subtype ?? event?.type ?? 'no Slack event'}`)
+    return null
+  }
+
+  const { user, channel, channel_type: kind, ts, thread_ts: thread } = event
+  const text = event.text?.trim() ?? ''
+  const files = (event.files ?? []).slice(0, mostFiles).map(({ name, permalink }) => {
+    return `file ${[name, permalink].filter(Boolean).join(' ')}`
+  })
+  if (text === '' && files.length === 0) return null
+  const where = kind === 'im' ? 'in a direct message' : `in channel ${channel}${thread ? ', in a thread' : ''}`
+  return {
+    kind: 'agent',
+    name: `Slack message in ${channel}`,
+    // one session a thread; a direct conversation is one as a whole
+    sessionKey: `hook:slack:${team}:${channel}${thread === undefined && kind === 'im' ? '' : `:${thread ?? ts}`}`,
+    message: [
+      `Slack message from user ${user} ${where}`,
+      `https://slack.com/app_redirect?channel=${channel}&team=${team}`,
+      '',
+      ...(text === '' ? [] : [text.length > excerptLength ? `${text.slice(0, excerptLength).trimEnd()} […]` : text]),
+      ...files,
+    ].join('\n'),
+  }
+})
+
+function isWritten({ type, api_app_id: self, event, authorizations = [] }: SlackEvent): boolean {
+  if (type !== 'event_callback' || (event?.type !== 'message' && event?.type !== 'app_mention')) return false
+  if (event.edited !== undefined || (event.subtype !== undefined && !written.includes(event.subtype))) return false
+  // the agent's own reply comes back as an event: whoever answers it answers himself for ever
+  const isBot = Boolean(event.bot_id) || event.user === 'USLACKBOT'
+  const isOwnApp = event.app_id !== undefined && event.app_id === self
+  const isOwnUser = authorizations.some((installed) => installed.is_bot && installed.user_id === event.user)
+  return !isBot && !isOwnApp && !isOwnUser
+}
