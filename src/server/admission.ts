@@ -20,7 +20,7 @@ export type Admission = {
   knock(req: IncomingMessage, config: Config): Knock
   /** Throws `rate-limited` for a client that is locked out, whatever it shows; `unauthorized` without a valid token, and counts it. */
   checkToken(knock: Knock): void
-  /** Counts a proof that did not hold and throws `unauthorized`, or `rate-limited` beyond the limit. */
+  /** Counts a proof that did not hold, unless the client has the hook token, and throws `unauthorized`, or `rate-limited` beyond the limit. */
   turnAwaySigner(knock: Knock): never
 }
 
@@ -75,7 +75,10 @@ export function createAdmission({ tokens, signers }: { tokens: Throttle; signers
       tokens.fail(client)
       throw new Problem('unauthorized', 'A valid hook token is required: "Authorization: Bearer <token>".')
     },
-    turnAwaySigner({ client }) {
+    turnAwaySigner({ client, token }) {
+      if (token === 'valid') {
+        throw new Problem('unauthorized', 'This hook takes signed deliveries: the hook token does not open it.')
+      }
       refuseLocked(signers, client)
       signers.fail(client)
       // the reason stands among the refusals: an attacker learns nothing from it here

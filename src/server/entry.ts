@@ -51,7 +51,7 @@ export function createEntry({ admission, handed }: EntryParts) {
     if (proof.answer !== undefined) return { kind: 'handshake', answer: proof.answer }
     const head = toHead(knock, toSecretHeaders(signed), proof)
     if (!isOpen(generation, head)) {
-      trail.trace = proof.trace
+      trail.trace = [...proof.trace, ...toUnasked(signed, asked)]
       if (proof.isGatewaysFault) {
         throw new Problem('proof-unavailable', 'The proof could not be checked now. Send it again.', {
           retryAfterSeconds: 30,
@@ -116,6 +116,12 @@ function toSigned(generation: Generation, path: string): readonly Signed[] {
 function isOpen(generation: Generation, { path, admitted }: DeliveryHead): boolean {
   if (isBuiltIn(path)) return admitted.token
   return generation.router.candidates(path).some((mapping) => isOpened(mapping, admitted))
+}
+
+function toUnasked(signed: readonly Signed[], asked: readonly Signed[]): TraceEntry[] {
+  return signed
+    .filter((mapping) => !asked.includes(mapping))
+    .map(({ id, verifier }) => ({ mappingId: id, matched: false, why: `it carries no proof of scheme ${verifier.scheme}` }))
 }
 
 function toSecretHeaders(signed: readonly Signed[]): ReadonlySet<string> {

@@ -46,7 +46,8 @@ function readSecrets(file: string): Record<string, string[]> {
     // written by this module alone
     return JSON.parse(readFileSync(file, 'utf8')) as Record<string, string[]>
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return {}
+    // a state folder that cannot be opened is no reason to stay down: it is the store's trouble, and told there
+    if (error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR')) return {}
     throw error
   }
 }

@@ -9,7 +9,7 @@ import { dropRest } from './body.ts'
 /** How long a refused sender may leave its side open. */
 const lingerMs = 1_000
 
-export type MalformedGuard = {
+type MalformedGuard = {
   /** The listener, for requests that have one reading; what comes behind another one on its connection is not heard. */
   watch(listener: RequestListener): RequestListener
   /** For `clientError`: the refusal comes after the answers of the requests that were whole. */

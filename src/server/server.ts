@@ -55,7 +55,8 @@ export function send(ctx: Context, answer: Answer): void {
     ctx.body = null
     ctx.status = answer.status
   } else {
-    ctx.type = 'application/json; charset=utf-8'
+    // a handshake answers in its sender's own type
+    if (ctx.response.get('content-type') === '') ctx.type = 'application/json; charset=utf-8'
     ctx.body = answer.body
   }
   if (!ctx.req.complete) dropRest(ctx.req, ctx.res)
