@@ -22,7 +22,7 @@ import { Rerunner } from './server/rerun.ts'
 import { createHookApp, listen } from './server/server.ts'
 import { createThrottle } from './server/throttle.ts'
 import { createSqliteStore } from './store/sqlite.ts'
-import type { Store } from './store/store.ts'
+import type { Clock, Store } from './store/store.ts'
 
 export type HookloomOptions = {
   /** The config directory. */
@@ -33,6 +33,8 @@ export type HookloomOptions = {
   /** Default: the SQLite file of `store.file`. The gateway closes it. */
   readonly store?: Store
   readonly log?: Log
+  /** Milliseconds since the epoch. Leases and timers of a store that is handed in go by its own clock. */
+  readonly clock?: Clock
   /** Where the console channel writes. */
   readonly write?: (text: string) => void
 }
@@ -54,7 +56,7 @@ const sweepEveryMs = 3_600_000
 export async function createHookloom(options: HookloomOptions): Promise<Hookloom> {
   const { dir, env = process.env, development = false, log = silentLog } = options
   const write = options.write ?? ((text: string) => void process.stdout.write(text))
-  const clock = Date.now
+  const clock = options.clock ?? Date.now
   const { config } = loadConfig({ dir, env })
   const handed = createHandedSecrets({ file: toHandedFile(dir), clock })
   const fetchPinned = createPinnedFetch({ now: clock })

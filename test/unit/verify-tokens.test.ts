@@ -90,6 +90,9 @@ describe('Google’s tokens', () => {
       tokenOf(claims, pem, { ...header, alg: 'HS256' }),
       tokenOf(claims, curve.privateKey, { ...header, alg: 'ES256' }),
       tokenOf(claims, stranger.privateKey, header),
+      // signed as it should be, and saying otherwise
+      tokenOf(claims, rsa.privateKey, { ...header, alg: 'none' }),
+      tokenOf(claims, rsa.privateKey, { ...header, alg: undefined }),
     ]) {
       expect(await sends(token)).toMatchObject({ ok: false, fault: 'sender' })
     }

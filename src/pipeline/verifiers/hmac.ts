@@ -62,10 +62,10 @@ export function createHmacProof(scheme: HmacScheme, { settings, secrets, now }: 
     return toClockFault(time, now(), tolerance)
   }
 
-  function isSigned(parts_: SignedParts, presented: readonly string[], key: KeyObject): boolean {
-    const urls = scheme.portVariants === true ? toPortVariants(parts_.url) : [parts_.url]
+  function isSigned(values: SignedParts, presented: readonly string[], key: KeyObject): boolean {
+    const urls = scheme.portVariants === true ? toPortVariants(values.url) : [values.url]
     return urls.some((url) => {
-      const pieces = toPieces(parts, { ...parts_, url })
+      const pieces = toPieces(parts, { ...values, url })
       if (pieces === undefined) return false
       const hmac = createHmac(algorithm, key)
       for (const piece of pieces) hmac.update(piece)

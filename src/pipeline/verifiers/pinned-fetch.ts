@@ -66,7 +66,8 @@ async function ask(transport: Transport, url: URL): Promise<Fetched> {
   return { ok: false, fault, reason: `${url.hostname} answered ${status}.` }
 }
 
-const overHttps: Transport = (url) =>
+/** Takes any port: which URLs come this far is decided before. */
+export const overHttps: Transport = (url) =>
   new Promise((resolve, reject) => {
     const signal = AbortSignal.timeout(timeoutMs)
     const request = get(url, { signal, lookup: lookupPublic }, (answer) => {
