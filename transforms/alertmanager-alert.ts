@@ -31,17 +31,18 @@ export default defineTransform<Notification>(async ({ payload }, { log }) => {
     return null
   }
 
-  const { alertname = 'Several alerts', ...common } = commonLabels
+  const { alertname, ...common } = commonLabels
+  const title = alertname === undefined ? 'Prometheus alerts' : `Prometheus alert ${alertname}`
   const firing = alerts.filter((alert) => alert.status !== 'resolved')
   const resolved = alerts.filter((alert) => alert.status === 'resolved')
   const shown = [...firing, ...resolved].slice(0, mostAlerts)
   const hidden = alerts.length + truncatedAlerts - shown.length
   return {
     kind: 'agent',
-    name: `${alertname} ${status}`,
+    name: `${title} ${status}`,
     sessionKey: `hook:alertmanager:${await toDigest(groupKey)}`,
     message: [
-      `${alertname} ${status}: ${firing.length} firing, ${resolved.length} resolved`,
+      `${title} ${status}: ${firing.length} firing, ${resolved.length} resolved`,
       ...toLabels(common),
       ...(externalURL ? [externalURL] : []),
       '',

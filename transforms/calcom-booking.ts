@@ -41,10 +41,9 @@ export default defineTransform<BookingEvent>(({ payload: { triggerEvent = '', pa
 
   const { uid, organizer, attendees = [], rescheduleStartTime: before, metadata, location } = booking
   const where = metadata?.videoCallUrl || (location?.startsWith('integrations:') ? '' : location)
-  const hidden = attendees.length - mostAttendees
-  const people = [...attendees.slice(0, mostAttendees).map(toPerson), ...(hidden > 0 ? [`${hidden} more`] : [])].join(
-    ', ',
-  )
+  const named = attendees.slice(0, mostAttendees).map(toPerson)
+  const hidden = attendees.length - named.length
+  const people = [...named, ...(hidden > 0 ? [`${hidden} more`] : [])].join(', ')
   const reason = booking.cancellationReason?.trim()
   const notes = booking.additionalNotes?.trim()
   return {

@@ -19,8 +19,8 @@ type Alert = {
   annotations?: Labels
   startsAt: string
   endsAt: string
-  /** Null when there is no data. */
-  values?: Record<string, number> | null
+  /** Null when there is no data, as a whole or of one query. */
+  values?: Record<string, number | null> | null
   /** Links are empty where there is nothing to link to. */
   generatorURL?: string
   dashboardURL?: string
@@ -38,17 +38,18 @@ export default defineTransform<Notification>(async ({ payload }, { log }) => {
     return null
   }
 
-  const { alertname = 'Several alerts', ...common } = commonLabels
+  const { alertname, ...common } = commonLabels
+  const title = alertname === undefined ? 'Grafana alerts' : `Grafana alert ${alertname}`
   const firing = alerts.filter((alert) => alert.status !== 'resolved')
   const resolved = alerts.filter((alert) => alert.status === 'resolved')
   const shown = [...firing, ...resolved].slice(0, mostAlerts)
   const hidden = alerts.length + truncatedAlerts - shown.length
   return {
     kind: 'agent',
-    name: `${alertname} ${status}`,
+    name: `${title} ${status}`,
     sessionKey: `hook:grafana:${orgId}:${await toDigest(groupKey)}`,
     message: [
-      `${alertname} ${status}: ${firing.length} firing, ${resolved.length} resolved`,
+      `${title} ${status}: ${firing.length} firing, ${resolved.length} resolved`,
       ...toPairs(common),
       ...(externalURL ? [externalURL] : []),
       '',
@@ -74,8 +75,8 @@ function toAlert(alert: Alert, common: Labels): string[] {
 }
 
 /** None, or one line of them. */
-function toPairs(values: Record<string, string | number>): string[] {
-  const named = Object.entries(values).map(([name, value]) => `${name}=${value}`)
+function toPairs(values: Record<string, string | number | null>): string[] {
+  const named = Object.entries(values).flatMap(([name, value]) => (value === null ? [] : [`${name}=${value}`]))
   return named.length > 0 ? [named.join(', ')] : []
 }
 

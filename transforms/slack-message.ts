@@ -37,11 +37,14 @@ export default defineTransform<SlackEvent>(({ payload }, { log }) => {
   }
 
   const { user, channel, channel_type: kind, ts, thread_ts: thread } = event
-  const text = event.text?.trim() ?? ''
-  const files = (event.files ?? []).slice(0, mostFiles).map(({ name, permalink }) => {
-    return `file ${[name, permalink].filter(Boolean).join(' ')}`
-  })
-  if (text === '' && files.length === 0) return null
+  const files = (event.files ?? [])
+    .slice(0, mostFiles)
+    .map((file) => [file.name, file.permalink].filter(Boolean).join(' '))
+  const said = [toExcerpt(event.text ?? ''), ...files].filter((line) => line !== '')
+  if (said.length === 0) {
+    log('skipped: it says nothing')
+    return null
+  }
   const where = kind === 'im' ? 'in a direct message' : `in channel ${channel}${thread ? ', in a thread' : ''}`
   return {
     kind: 'agent',
@@ -52,8 +55,7 @@ export default defineTransform<SlackEvent>(({ payload }, { log }) => {
       `Slack message from user ${user} ${where}`,
       `https://slack.com/app_redirect?channel=${channel}&team=${team}`,
       '',
-      ...(text === '' ? [] : [text.length > excerptLength ? `${text.slice(0, excerptLength).trimEnd()} […]` : text]),
-      ...files,
+      ...said,
     ].join('\n'),
   }
 })
@@ -66,4 +68,9 @@ function isWritten({ type, api_app_id: self, event, authorizations = [] }: Slack
   const isOwnApp = event.app_id !== undefined && event.app_id === self
   const isOwnUser = authorizations.some((installed) => installed.is_bot && installed.user_id === event.user)
   return !isBot && !isOwnApp && !isOwnUser
+}
+
+function toExcerpt(text: string): string {
+  const said = text.trim()
+  return said.length > excerptLength ? `${said.slice(0, excerptLength).trimEnd()} […]` : said
 }

@@ -16,7 +16,7 @@ type InvoiceEvent = {
       amount_remaining: number
       customer_name?: string | null
       customer_email?: string | null
-      attempt_count?: number
+      attempt_count: number
       /** Seconds since the epoch; null when Stripe tries no more. */
       next_payment_attempt?: number | null
       hosted_invoice_url?: string | null
@@ -40,6 +40,8 @@ export default defineTransform<InvoiceEvent>(({ payload }, { log }) => {
   const isTest = livemode === false
   const name = invoice.number ?? invoice.id
   const money = toMoney(failed ? invoice.amount_remaining : invoice.amount_paid, invoice.currency)
+  const at = invoice.next_payment_attempt
+  const next = at ? `the next at ${new Date(at * 1000).toISOString()}` : 'no other is planned'
   const email = invoice.customer_email ? `<${invoice.customer_email}>` : ''
   const customer = [invoice.customer_name ?? '', email].filter((part) => part !== '').join(' ')
   const page = [...(account ? [account] : []), ...(isTest ? ['test'] : []), 'invoices', invoice.id].join('/')
@@ -50,7 +52,7 @@ export default defineTransform<InvoiceEvent>(({ payload }, { log }) => {
     message: [
       `Invoice ${name}: ${failed ? `payment of ${money} failed` : `${money} paid`}${isTest ? ' (test mode)' : ''}`,
       ...(customer === '' ? [] : [`customer ${customer}`]),
-      ...(failed ? [toAttempts(invoice.attempt_count, invoice.next_payment_attempt)] : []),
+      ...(failed ? [`attempt ${invoice.attempt_count}, ${next}`] : []),
       `https://dashboard.stripe.com/${page}`,
       ...(failed && invoice.hosted_invoice_url ? [`The customer can pay here: ${invoice.hosted_invoice_url}`] : []),
     ].join('\n'),
@@ -60,8 +62,4 @@ export default defineTransform<InvoiceEvent>(({ payload }, { log }) => {
 function toMoney(amount: number, currency: string): string {
   const digits = wholeUnits.includes(currency) ? 0 : thousandths.includes(currency) ? 3 : 2
   return `${(amount / 10 ** digits).toFixed(digits)} ${currency.toUpperCase()}`
-}
-
-function toAttempts(count = 1, next: number | null | undefined): string {
-  return `attempt ${count}, ${next ? `the next at ${new Date(next * 1000).toISOString()}` : 'no other is planned'}`
 }

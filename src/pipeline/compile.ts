@@ -46,14 +46,21 @@ export function compileMapping(
     id: mapping.id,
     match: mapping.match,
     mapping,
-    // with neither a template nor code, the whole payload is the text
-    body: body ?? (mapping.transform === undefined ? compileTemplate('{{payload}}') : undefined),
+    body: body ?? (mapping.transform === undefined ? wholePayload : undefined),
     name: template('name'),
     sessionKey,
     keyOrigin: sessionKey === undefined || sessionKey.startsWithLiteral ? 'operator' : 'request',
     transform,
     verifier: verify && inMapping(mapping, 'verify', () => createVerifier(verify, tools(mapping.id))),
   }
+}
+
+/** With neither a template nor code the payload is the text, as JSON: also a payload that is a blank string. */
+const wholePayload: Template = {
+  render: ({ payload }) => JSON.stringify(payload),
+  isStatic: false,
+  startsWithLiteral: false,
+  expressions: ['payload'],
 }
 
 /** Whether what let the request in opens this mapping. */

@@ -121,7 +121,11 @@ function isOpen(generation: Generation, { path, admitted }: DeliveryHead): boole
 function toUnasked(signed: readonly Signed[], asked: readonly Signed[]): TraceEntry[] {
   return signed
     .filter((mapping) => !asked.includes(mapping))
-    .map(({ id, verifier }) => ({ mappingId: id, matched: false, why: `it carries no proof of scheme ${verifier.scheme}` }))
+    .map(({ id, verifier }) => ({
+      mappingId: id,
+      matched: false,
+      why: `it carries no proof of scheme ${verifier.scheme}`,
+    }))
 }
 
 function toSecretHeaders(signed: readonly Signed[]): ReadonlySet<string> {

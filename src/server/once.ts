@@ -9,6 +9,8 @@ type Dedupe = {
 }
 
 type Ways = {
+  /** The key is known: throws where the body does not hold, so that a broken body is refused before it is recognised. */
+  recognised: () => void
   /** The delivery is new. */
   first: () => Promise<Answer>
   /** The delivery is parked: it runs again under its old id; `replay` is the answer when it was settled meanwhile. */
@@ -34,6 +36,7 @@ export function createOnce(store: Store, rerunsRedeliveries: boolean) {
   async function answerOnce(key: DedupeKey, isSenders: boolean, ways: Ways): Promise<Answer> {
     const first = await store.answered(key)
     if (first === undefined) return ways.first()
+    ways.recognised()
     if (first.bodyHash !== key.bodyHash) await store.markDiffering(first.deliveryId)
     if (isSenders && first.state === 'parked') return ways.parkedAgain(first.deliveryId, toReplay(first))
     if (isSenders && rerunsRedeliveries && first.state !== 'pending') {

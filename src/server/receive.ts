@@ -65,6 +65,7 @@ export function createReceiver(parts: ReceiverParts): Receive {
     const dedupe = toDedupe(delivery)
     if (dedupe === undefined) return handle(generation, delivery, undefined, trail)
     return once(dedupe, {
+      recognised: () => void delivery.payload,
       first: () => handle(generation, delivery, dedupe.key, trail),
       parkedAgain: (deliveryId, replay) => handleAgain(generation, { ...delivery, id: deliveryId }, replay, trail),
     })

@@ -56,7 +56,7 @@ export function send(ctx: Context, answer: Answer): void {
     ctx.status = answer.status
   } else {
     // a handshake answers in its sender's own type
-    if (ctx.response.get('content-type') === '') ctx.type = 'application/json; charset=utf-8'
+    if (!ctx.res.hasHeader('content-type')) ctx.type = 'application/json; charset=utf-8'
     ctx.body = answer.body
   }
   if (!ctx.req.complete) dropRest(ctx.req, ctx.res)

@@ -1,5 +1,6 @@
 // The one door to the SQLite library: the `node:sqlite` API, which Node 20 has as a package.
 import { DatabaseSync, type StatementSync } from '@photostructure/sqlite'
+import { toStoredText } from './text.ts'
 
 export type SqlValue = string | number | Uint8Array | null
 export type Row = Readonly<Record<string, SqlValue>>
@@ -28,7 +29,9 @@ export function openDatabase(file: string, options: { readOnly: boolean; busyMs:
   }
   return {
     run: (sql, ...values) => {
-      const { changes, lastInsertRowid } = prepared(sql).run(...values)
+      const { changes, lastInsertRowid } = prepared(sql).run(
+        ...values.map((value) => (typeof value === 'string' ? toStoredText(value) : value)),
+      )
       return { changes, seq: Number(lastInsertRowid) }
     },
     get: (sql, ...values) => prepared(sql).get(...values),

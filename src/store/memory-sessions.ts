@@ -2,6 +2,7 @@
 import type { Message, Session, SystemEvent } from '../model/job.ts'
 import type { MemoryJob } from './memory-jobs.ts'
 import type { Clock, NewEvent, NewMessage } from './store.ts'
+import { toStoredText } from './text.ts'
 
 export function createMemorySessions({ clock }: { clock: Clock }) {
   const events: SystemEvent[] = []
@@ -18,12 +19,22 @@ export function createMemorySessions({ clock }: { clock: Clock }) {
   return {
     addEvents(deliveryId: string, added: readonly NewEvent[]): void {
       for (const { agentId, sessionKey, text, source, trusted } of added) {
-        events.push({ agentId, sessionKey, text, source, trusted, at: clock(), deliveryId, consumedAt: undefined })
+        events.push({
+          agentId,
+          sessionKey,
+          text: toStoredText(text),
+          source: toStoredText(source),
+          trusted,
+          at: clock(),
+          deliveryId,
+          consumedAt: undefined,
+        })
         touch(agentId, sessionKey)
       }
     },
     addMessages({ id, planned: { agentId, sessionKey } }: MemoryJob, added: readonly NewMessage[]): void {
-      for (const { role, text } of added) messages.push({ role, text, agentId, sessionKey, runId: id, at: clock() })
+      for (const { role, text } of added)
+        messages.push({ role, text: toStoredText(text), agentId, sessionKey, runId: id, at: clock() })
       if (added.length > 0) touch(agentId, sessionKey)
     },
     events: (limit: number): SystemEvent[] => newest(events, limit).map((event) => ({ ...event })),

@@ -44,6 +44,12 @@ export function describeReads(stage: () => Stage): void {
       expect((await store.events({ limit: 2 })).map(({ text }) => text)).toEqual(['two', 'three'])
     })
 
+    test('what stands behind a NUL in a text is kept', async () => {
+      const { store, clock } = stage()
+      await store.append(newDelivery({ at: clock(), jobs: [newJob({ events: [newEvent({ text: 'a\0b' })] })] }))
+      expect((await store.events({ limit: 1 }))[0]?.text).toBe('a\uFFFDb')
+    })
+
     test('a session is updated by its events and by the messages of its runs', async () => {
       const { store, clock } = stage()
       const say = (sessionKey: string) => newJob({ state: 'done', events: [newEvent({ sessionKey })] })

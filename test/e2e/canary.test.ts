@@ -172,6 +172,7 @@ describe('payload text', () => {
   test('paths of every kind were tried', () => {
     const statuses = new Set(answers.map(({ status }) => status))
     expect([...statuses].toSorted()).toEqual([200, 204, 400, 401, 404, 413, 415])
+    expect(printed.match(/"msg":"listening"/g)).toHaveLength(2)
     expect(pages.join('\n')).toMatch(/"degraded":true/)
     expect(pages.join('\n')).toMatch(/"code":"payload-invalid"/)
   })

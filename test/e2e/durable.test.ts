@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test, vi } from 'vitest'
+import { createSqliteReader } from '../../src/store/reader.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
 import { drain, expectEachOnce, findDamage } from './aftermath.ts'
 import { toDeliveryId, toVerdict } from './answers.ts'
@@ -76,9 +77,9 @@ describe('a full disk', () => {
       const ready = await fetch(`${gateway.adminUrl}/readyz`)
       expect(ready.status).toBe(200)
       await gateway.stop()
-      const store = createSqliteStore({ file: join(disk, 'hookloom.db'), clock: Date.now })
-      const states = await Promise.all(accepted.map(async (id) => (await store.delivery(id))?.state))
-      await store.close()
+      const reader = createSqliteReader({ file: join(disk, 'hookloom.db') })
+      const states = await Promise.all(accepted.map(async (id) => (await reader.delivery(id))?.state))
+      await reader.close()
       expect(new Set(states)).toEqual(new Set(['accepted']))
     },
   )

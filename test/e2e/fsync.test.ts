@@ -8,7 +8,8 @@ import { type Gateway, makeFolder, startGateway } from './gateway.ts'
 import { post } from './wire.ts'
 
 const requests = 20
-const hasStrace = spawnSync('strace', ['-V'], { stdio: 'ignore' }).status === 0
+const strace = 'strace'
+const hasStrace = spawnSync(strace, ['-V'], { stdio: 'ignore' }).status === 0
 
 test.skipIf(!hasStrace)('the log is flushed between a request and its 200 (skipped: there is no strace)', async () => {
   const gateway = await startGateway()
@@ -28,7 +29,7 @@ test.skipIf(!hasStrace)('the log is flushed between a request and its 200 (skipp
 async function traceCalls(gateway: Gateway, meanwhile: () => Promise<void>): Promise<string[]> {
   const file = join(makeFolder(), 'calls')
   const filter = 'trace=read,write,writev,recvfrom,sendto,sendmsg,fsync,fdatasync'
-  const tracer = spawn('strace', ['-f', '-y', '-s', '40', '-e', filter, '-o', file, '-p', String(gateway.child.pid)], {
+  const tracer = spawn(strace, ['-f', '-y', '-s', '40', '-e', filter, '-o', file, '-p', String(gateway.child.pid)], {
     stdio: ['ignore', 'ignore', 'pipe'],
   })
   const ended = new Promise((resolve) => tracer.once('close', resolve))

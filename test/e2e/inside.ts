@@ -15,7 +15,7 @@ export type Inside = {
   stop(): Promise<void>
 }
 
-export type InsideOptions = Pick<GatewayOptions, 'config' | 'files' | 'dir'> &
+type InsideOptions = Pick<GatewayOptions, 'config' | 'files' | 'dir'> &
   Partial<Pick<HookloomOptions, 'store' | 'log' | 'write' | 'env'>>
 
 const running = new Set<Hookloom>()

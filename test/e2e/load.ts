@@ -10,7 +10,7 @@ export type Sent = {
   readonly deliveryId: string
 }
 
-export type Load = {
+type Load = {
   /** Lets the senders go at a gateway, for at most so many further deliveries; those that are under way are on top. */
   open(gateway: Pick<Gateway, 'url' | 'token'>, deliveries: number): void
   /** No request begins until the next `open`; those under way go on. */

@@ -46,7 +46,7 @@ export function toRequest(parts: RequestParts): Buffer {
   return Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), bytes])
 }
 
-export type ExchangeOptions = {
+type ExchangeOptions = {
   /** Answers after which the connection is given up; `all`: read until the gateway ends it. Default 1. */
   readonly until?: number | 'all'
   /** Answers to these methods have no body. */

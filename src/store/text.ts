@@ -1,0 +1,4 @@
+/** A text as every engine can keep it: SQLite cuts one at a NUL and Postgres refuses it, so U+FFFD stands for it. */
+export function toStoredText(text: string): string {
+  return text.includes('\0') ? text.replaceAll('\0', '\uFFFD') : text
+}
