@@ -3,24 +3,27 @@ import { rmSync, writeFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { v7 as newId } from 'uuid'
-import { assembleGeneration } from './assemble.ts'
 import { createConsoleChannel } from './effects/channels/console.ts'
 import { createEchoRunner } from './effects/runners/echo.ts'
 import { createWorker } from './effects/worker.ts'
+import { createLive, type LiveStatus } from './live.ts'
 import { loadConfig } from './loader/config.ts'
+import { createTransformRuntime, pickEnv } from './loader/runtime.ts'
 import type { Config } from './model/config.ts'
 import { type Log, silentLog } from './model/log.ts'
 import { toGatewayFile, toHandedFile, toStoreFile } from './model/places.ts'
 import type { Generation } from './pipeline/generation.ts'
-import { createAdminApp } from './server/admin.ts'
 import { createPinnedFetch } from './pipeline/verifiers/pinned-fetch.ts'
+import { createAdminApp } from './server/admin.ts'
 import { createAdmission } from './server/admission.ts'
+import { createDrain } from './server/drain.ts'
 import { createHandedSecrets } from './server/handed.ts'
 import { createReceiver } from './server/receive.ts'
 import { Refusals } from './server/refusals.ts'
 import { Rerunner } from './server/rerun.ts'
 import { createHookApp, listen } from './server/server.ts'
 import { createThrottle } from './server/throttle.ts'
+import { createRetention } from './store/retention.ts'
 import { createSqliteStore } from './store/sqlite.ts'
 import type { Clock, Store } from './store/store.ts'
 
@@ -44,28 +47,64 @@ export type Hookloom = {
   readonly url: string
   readonly adminUrl: string
   readonly generation: () => Generation
+  /** What is live, and what was saved and is not. */
+  readonly status: () => LiveStatus
   /** Stops listening, finishes or releases what runs, closes the store; each with a limit of time. */
   stop(): Promise<void>
 }
 
 const requestGraceMs = 10_000
 const jobGraceMs = 10_000
-const sweepEveryMs = 3_600_000
 
 /** Throws `config-missing`, `config-invalid` or `store-locked`; a store that cannot be written now is no reason to stay down. */
 export async function createHookloom(options: HookloomOptions): Promise<Hookloom> {
+  const stops: (() => unknown)[] = []
+  const stop = async () => {
+    for (const each of stops.splice(0).toReversed()) await each()
+  }
+  try {
+    return { ...(await start(options, (each) => stops.push(each))), stop }
+  } catch (error) {
+    await stop()
+    throw error
+  }
+}
+
+/** `onStop` takes what must be undone; what was taken last is undone first. */
+async function start(options: HookloomOptions, onStop: (stop: () => unknown) => void): Promise<Omit<Hookloom, 'stop'>> {
   const { dir, env = process.env, development = false, log = silentLog } = options
   const write = options.write ?? ((text: string) => void process.stdout.write(text))
   const clock = options.clock ?? Date.now
-  const { config } = loadConfig({ dir, env })
+  const { config, env: settings } = loadConfig({ dir, env })
+
+  const store = options.store ?? (await openStore(toStoreFile(dir, config), log))
+  onStop(() => store.close())
+  await ready(store, log)
+
   const handed = createHandedSecrets({ file: toHandedFile(dir), clock })
   const fetchPinned = createPinnedFetch({ now: clock })
-  const verifierTools = (id: string) => ({ fetch: fetchPinned, now: clock, handed: () => handed.of(id) })
-  const generation = await assembleGeneration({ dir, config, verifierTools })
-  const current = () => generation
-  for (const { detail, frame } of generation.problems) log.warn({ frame }, detail)
+  const runtime = createTransformRuntime({
+    limits: () => limits,
+    env: pickEnv(config.hooks.transforms.env, settings),
+    clock,
+    log,
+    onHalfOpen: (module) => void drain.drain([module], { again: true }),
+    onRecovered: (module) => void drain.drain([module], { again: true }),
+  })
+  onStop(() => runtime.close())
+  let limits = config.hooks.transforms
+  const live = createLive({
+    dir,
+    env,
+    load: async (wanted) => ({ transforms: await runtime.load(wanted), inputs: runtime.inputs() }),
+    verifierTools: (id) => ({ fetch: fetchPinned, now: clock, handed: () => handed.of(id) }),
+    log,
+    clock,
+  })
+  onStop(() => live.close())
+  await live.start()
+  const current = () => live.current()
 
-  const store = options.store ?? (await openStore(dir, config, log))
   const worker = createWorker({
     store,
     runner: createEchoRunner(),
@@ -77,60 +116,72 @@ export async function createHookloom(options: HookloomOptions): Promise<Hookloom
   })
   const accepted = () => worker.poke()
   const refusals = new Refusals()
-  const rerunner = new Rerunner({ generation: current, store, clock, newId, accepted, log })
+  const rerunner = new Rerunner({ generation: current, hold: live.hold, store, clock, newId, accepted, log })
+  const drain = createDrain({ store, rerunner, generation: current, log })
   const admission = createAdmission({ tokens: createThrottle({ clock }), signers: createThrottle({ clock }) })
-  const shared = { generation: current, store, refusals, rerunner, handed, newId, accepted }
+  const shared = { generation: current, hold: live.hold, store, refusals, rerunner, handed, newId, accepted }
   const receive = createReceiver({ ...shared, admission, clock, development, log })
+  live.onSwap((generation, { mended, retired }) => {
+    limits = generation.config.hooks.transforms
+    void drain.drain(mended)
+    // what the generation before parked while it ended may fare better now, too
+    void retired.then(() => drain.drain(mended))
+  })
 
+  const startedAt = clock()
+  worker.start()
+  onStop(() => worker.stop({ graceMs: jobGraceMs }))
+  onStop(() => drain.stop())
   const { host, port, adminPort, bodyTimeoutMs } = config.server
   const edge = { bodyTimeoutMs, log }
+  const admin = await listen(createAdminApp({ ...shared, status: live.status }), {
+    host: '127.0.0.1',
+    port: adminPort,
+    ...edge,
+  })
+  onStop(() => admin.close(0))
   const hooks = await listen(createHookApp({ receive, newId }), { host, port, ...edge })
-  const admin = await listen(createAdminApp(shared), { host: '127.0.0.1', port: adminPort, ...edge })
-  const url = `http://${toUrlHost(host)}:${hooks.port}${config.hooks.path}`
+  onStop(() => hooks.close(requestGraceMs))
+  const url = `http://${host.includes(':') ? `[${host}]` : host}:${hooks.port}${config.hooks.path}`
   const adminUrl = `http://127.0.0.1:${admin.port}`
-  const forgetAddress = announce(dir, { pid: process.pid, url, adminUrl, startedAt: new Date(clock()).toISOString() })
-  worker.start()
-  void rerunner
-    .resumePending()
-    .catch((error: unknown) => log.error({ err: error }, 'pending deliveries wait for a restart'))
-  const sweep = setInterval(() => void sweepOnce(store, config, clock(), log), sweepEveryMs)
-  sweep.unref()
+  onStop(announce(dir, { pid: process.pid, url, adminUrl, startedAt: new Date(startedAt).toISOString() }))
 
-  return {
-    url,
-    adminUrl,
-    generation: current,
-    async stop() {
-      clearInterval(sweep)
-      forgetAddress()
-      await hooks.close(requestGraceMs)
-      await admin.close(0)
-      await worker.stop({ graceMs: jobGraceMs })
-      await store.close()
-    },
+  const retention = createRetention({ store, days: () => current().config.store.retainDays, clock, log })
+  onStop(() => retention.stop())
+  void resume(startedAt)
+  await live.watch()
+  return { url, adminUrl, generation: current, status: live.status }
+
+  /** What the process before this one left behind, and what it could not do with its code. */
+  async function resume(before: number): Promise<void> {
+    try {
+      await rerunner.resumePending(before)
+      const sound = [...current().transforms.values()].filter(({ problem }) => problem === undefined)
+      await drain.drain(sound.map(({ module }) => module))
+    } catch (error) {
+      log.error({ err: error }, 'what was left waiting could not be read; it waits for the next start')
+    }
   }
 }
 
-async function openStore(dir: string, config: Config, log: Log): Promise<Store> {
-  const file = toStoreFile(dir, config)
-  // what is kept of deliveries is the owner's alone
+async function openStore(file: string, log: Log): Promise<Store> {
+  // what is kept of deliveries is the owner's alone; a folder that cannot be made is told by the store
   await mkdir(dirname(file), { recursive: true, mode: 0o700 }).catch(() => undefined)
-  const store = createSqliteStore({ file, clock: Date.now, log })
-  try {
-    await store.ready()
-  } catch (error) {
-    await store.close()
-    throw error
-  }
+  return createSqliteStore({ file, clock: Date.now, log })
+}
+
+/** Throws `store-locked`; what merely cannot be written now is told, and tried again with each delivery. */
+async function ready(store: Store & { ready?: () => Promise<void> }, log: Log): Promise<void> {
+  await store.ready?.()
   const { trouble } = await store.health()
   if (trouble !== undefined) log.error({ trouble }, 'the store cannot be written; hooks answer 503 until it can')
-  return store
 }
 
 function toSettings({ agents, channels }: Config) {
   return { maxConcurrent: agents.defaults.maxConcurrent, defaultRoute: channels.default }
 }
 
+/** For commands: how the gateway is reached. Gives back what takes the file away. */
 function announce(dir: string, address: object): () => void {
   const file = toGatewayFile(dir)
   try {
@@ -139,17 +190,4 @@ function announce(dir: string, address: object): () => void {
     // a folder that cannot be written is the store's trouble, and told there
   }
   return () => rmSync(file, { force: true })
-}
-
-function toUrlHost(host: string): string {
-  return host.includes(':') ? `[${host}]` : host
-}
-
-async function sweepOnce(store: Store, config: Config, now: number, log: Log): Promise<void> {
-  try {
-    const deleted = await store.sweep(now - config.store.retainDays * 86_400_000)
-    if (deleted > 0) log.info({ deliveries: deleted }, 'deliveries past store.retainDays were deleted')
-  } catch (error) {
-    log.warn({ err: error }, 'old deliveries could not be deleted; the next hour tries again')
-  }
 }

@@ -32,7 +32,7 @@ export async function assembleGeneration({
 }
 
 /** Every mapping in order of priority: the operator's first, then each preset's. */
-function toMappings(config: Config): NamedMapping[] {
+export function toMappings(config: Config): NamedMapping[] {
   const own = config.hooks.mappings.map((mapping, index) => ({ ...mapping, id: mapping.id ?? `mapping-${index + 1}` }))
   const packed = config.hooks.presets.flatMap((entry, index) => toPresetMappings(entry, config, index))
   const all = [...own, ...packed]

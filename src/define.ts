@@ -1,11 +1,13 @@
 // The authors' door: what transforms and presets import. Nothing here has an effect.
 import type { JsonValue } from './model/json.ts'
 import type { Preset } from './model/preset.ts'
-import type { TransformFunction } from './model/transform.ts'
+import { parsePayload, type PayloadSchema } from './model/refusal.ts'
+import type { TransformContext, TransformFunction, TransformInput } from './model/transform.ts'
 
 export type { JsonObject, JsonValue } from './model/json.ts'
 export type { MappingInput } from './model/mapping.ts'
 export type { Preset, PresetParts } from './model/preset.ts'
+export type { PayloadSchema } from './model/refusal.ts'
 export type {
   AgentResult,
   TransformContext,
@@ -15,11 +17,27 @@ export type {
   WakeResult,
 } from './model/transform.ts'
 
-/** Gives a transform its types: `defineTransform<PullRequestEvent>(({ payload }) => ({ message: … }))`. */
-export function defineTransform<Payload = JsonValue>(
-  transform: TransformFunction<Payload>,
-): TransformFunction<Payload> {
-  return transform
+/** A transform that checks what it is given. */
+export type CheckedTransform<Payload> = {
+  /** A zod schema, or anything with its `safeParse`. A payload that does not fit is answered 400, with path and expectation. */
+  payload: PayloadSchema<Payload>
+  /** Gets the payload as the schema gives it back. */
+  run: TransformFunction<Payload>
+}
+
+/**
+ * Gives a transform its types: `defineTransform<PullRequestEvent>(({ payload }) => ({ message: … }))`; or its types and a check
+ * of the payload at once: `defineTransform({ payload: z.object({ … }), run: ({ payload }) => ({ message: … }) })`.
+ */
+export function defineTransform<Payload = JsonValue>(transform: TransformFunction<Payload>): TransformFunction<Payload>
+export function defineTransform<Payload>(transform: CheckedTransform<Payload>): TransformFunction
+export function defineTransform<Payload>(
+  transform: TransformFunction<Payload> | CheckedTransform<Payload>,
+): TransformFunction<Payload> | TransformFunction {
+  if (typeof transform === 'function') return transform
+  const { payload: schema, run } = transform
+  return (input: TransformInput, context: TransformContext) =>
+    run({ ...input, payload: parsePayload(schema, input.payload) }, context)
 }
 
 /** Declares a mapping pack. */

@@ -11,7 +11,7 @@ const floors: [RegExp, number][] = [
   [/^src\/effects\//, 3],
   [/^src\/(server|inspector)\//, 4],
   [/^(presets|transforms)\//, 5],
-  [/^src\/(app|assemble|live|fixtures)\.ts$/, 6],
+  [/^src\/(app|assemble|live|fixtures|gate|holds|news)\.ts$/, 6],
   [/^src\/(index\.ts$|cli\/)/, 7],
 ]
 

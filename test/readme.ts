@@ -3,6 +3,8 @@ import { z } from 'zod'
 import { Config } from '../src/model/config.ts'
 import { Mapping } from '../src/model/mapping.ts'
 import { exitCodes, problems } from '../src/model/problem.ts'
+import { VerifySettings } from '../src/model/verify.ts'
+import { toSenderRows } from './readme-senders.ts'
 
 type Schema = {
   type?: string
@@ -18,7 +20,9 @@ type Schema = {
 export function toReadmeTables(): Record<string, string> {
   return {
     'config keys': toKeyTable(toSchema(Config), (path) => path !== '$schema'),
-    'mapping keys': toKeyTable(toSchema(Mapping), () => true),
+    'mapping keys': toKeyTable(toSchema(Mapping), (path) => !path.startsWith('verify.')),
+    'verify keys': toKeyTable(toSchema(VerifySettings), () => true),
+    senders: toTable(['sender', '`scheme`', 'what it proves', 'what to set', 'facts'], toSenderRows()),
     problems: toProblemTable(),
   }
 }

@@ -20,7 +20,14 @@ export async function createPrettyLog(): Promise<Log> {
   const { default: pretty } = await import('pino-pretty')
   const log = pino(
     { base: null },
-    pretty({ colorize: process.stdout.isTTY && !process.env['NO_COLOR'], sync: true, translateTime: 'HH:MM:ss' }),
+    pretty({
+      colorize: process.stdout.isTTY && !process.env['NO_COLOR'],
+      sync: true,
+      translateTime: 'HH:MM:ss',
+      // a code frame is read as it stands, not as a JSON string
+      ignore: 'frame',
+      messageFormat: (line, key) => [line[key], line['frame']].filter((part) => typeof part === 'string').join('\n\n'),
+    }),
   )
   const safely =
     (level: keyof Log) =>

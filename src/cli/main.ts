@@ -2,7 +2,7 @@
 // The commands, one below the other. Each is loaded when it is called, and ends with an exit code or a Problem.
 import { Command, CommanderError, Option } from 'commander'
 import { deliveryStates, type DeliveryState } from '../model/delivery.ts'
-import { exitCodes, toProblem } from '../model/problem.ts'
+import { exitCodes, Problem, toProblem } from '../model/problem.ts'
 import { type Context, createContext } from './context.ts'
 import { readVersion } from './package.ts'
 import { toFailure } from './print.ts'
@@ -74,9 +74,9 @@ program
 
 program
   .command('send')
-  .description('post a payload or a fixture to the running gateway')
-  .argument('<hook>', 'name of the hook')
-  .argument('<file>', 'payload, or fixture {request: {headers, payload}}')
+  .description('post a payload, or a signed sample of a preset, to the running gateway')
+  .argument('<hook>', 'name of the hook, or of a preset')
+  .argument('<file>', 'payload, or fixture {request: {headers, payload}}; of a preset, a fixture’s name or an event')
   .addOption(header())
   .addOption(json())
   .action((hook: string, file: string, options: { header?: string[] }, command: Command) =>
@@ -84,6 +84,46 @@ program
       const { send } = await import('./send.ts')
       return send(context, { hook, file, headers: options.header ?? [] })
     }),
+  )
+
+program
+  .command('verify')
+  .description('why the signed mappings take a request or refuse it')
+  .addOption(new Option('--explain <file>', 'a fixture, or {headers, body | payload, url}').conflicts('arm'))
+  .option('--mapping <id>', 'ask this mapping alone')
+  .addOption(new Option('--arm <id>', 'let this mapping take the secret that its sender hands over, for ten minutes'))
+  .addOption(json())
+  .action((options: { explain?: string; mapping?: string; arm?: string }, command: Command) =>
+    act(command, async (context) => {
+      const { arm, explainProofs } = await import('./verify.ts')
+      if (options.arm !== undefined) return arm(context, { mappingId: options.arm })
+      if (options.explain !== undefined) {
+        return explainProofs(context, { file: options.explain, mappingId: options.mapping })
+      }
+      throw new Problem('usage-invalid', 'verify takes --explain <file> or --arm <mapping id>.')
+    }),
+  )
+
+const add = program.command('add').description('a bundled preset or transform')
+
+add
+  .command('preset')
+  .description('put a preset into hooks.presets, with a secret in .env')
+  .argument('<name>', 'name of the preset')
+  .option('--secret-env <NAME>', 'the variable of its secret')
+  .action((name: string, options: { secretEnv?: string }, command: Command) =>
+    act(command, async (context) => {
+      const { addPreset } = await import('./add.ts')
+      return addPreset(context, { name, secretEnv: options.secretEnv })
+    }),
+  )
+
+add
+  .command('transform')
+  .description('copy a transform and its fixtures into the transforms root')
+  .argument('<name>', 'name of the transform')
+  .action((name: string, _options: object, command: Command) =>
+    act(command, async (context) => (await import('./add.ts')).addTransform(context, { name })),
   )
 
 program

@@ -7,6 +7,7 @@ import { Problem } from '../model/problem.ts'
 import { createGraph } from './graph.ts'
 import type { Input } from './read.ts'
 import { toModuleLabel } from './root.ts'
+import type { Witness } from './witness.ts'
 
 /**
  * A module that is built. `code` is the body of an async function over `module` and `__filename`, which leaves the exports
@@ -20,6 +21,7 @@ export type Bundle = {
   /** SHA-256 of the code, hex. */
   readonly hash: string
   readonly inputs: readonly Input[]
+  readonly witness: Witness
 }
 
 /** Names that the bundle uses for what a function body has not: an `export`, `import.meta`. One line: lines stay countable. */
@@ -38,12 +40,13 @@ export async function buildModule({ root, file }: { root: string; file: string }
   const esbuild = await import('esbuild')
   const name = toName(root, file)
   const entry = `import * as loaded from ${JSON.stringify(`./${name}`)}\nhookloom$export(loaded)`
-  const { plugin, inputs } = createGraph(root, entry)
+  const { plugin, inputs, witness } = createGraph(root, entry)
   try {
     const { outputFiles } = await esbuild.build({ ...toOptions(root), plugins: [plugin] })
     const text = (suffix: string) => outputFiles.find(({ path }) => path.endsWith(suffix))?.text ?? ''
     const code = text('.js')
-    return { root, file, code, map: text('.js.map'), hash: createHash('sha256').update(code).digest('hex'), inputs }
+    const hash = createHash('sha256').update(code).digest('hex')
+    return { root, file, code, map: text('.js.map'), hash, inputs, witness }
   } catch (error) {
     if (!isBuildFailure(error)) throw error
     await access(file).catch((cause: unknown) => {

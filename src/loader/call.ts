@@ -1,74 +1,105 @@
 // One call of a transform: whatever it does short of not giving the thread back, the outcome is a value.
+import { isProxy } from 'node:util/types'
 import type { JsonValue } from '../model/json.ts'
 import { parseBody } from '../model/parse-body.ts'
 import { Problem, toProblem, toProblemRecord } from '../model/problem.ts'
 import type { TransformCall, TransformOutcome } from '../model/transform.ts'
 import type { UncheckedFunction } from './evaluate.ts'
+import { addLine } from './guard.ts'
 import type { Locate } from './locate.ts'
 import { NotPlain, toPlainData } from './plain.ts'
-import { toThrownReport } from './thrown.ts'
+import { readRefusal, toThrownReport } from './thrown.ts'
 import { withinTime } from './time.ts'
-import type { Ended } from './time.ts'
 
-const logLines = 100
-const logLineLength = 500
-
-export type Call = {
+export type Callable = {
   readonly label: string
   readonly call: UncheckedFunction
   readonly locate: Locate
-  readonly timeoutMs: number
 }
 
-/** Calls the function with a payload parsed for it alone. Never rejects. */
+/** Calls the function in this thread, with a payload parsed for it alone. Never rejects. */
 export async function callTransform(
-  transform: Call,
+  callable: Callable & { readonly timeoutMs: number },
   { head, body, contentType }: TransformCall,
 ): Promise<TransformOutcome> {
+  const { label, timeoutMs } = callable
+  const log: string[] = []
+  const started = startCall(callable, { head: structuredClone(head), body, contentType }, log)
+  const ended = await withinTime(() => started, timeoutMs)
+  if (ended.kind === 'late') return toFailed(toLateProblem(label, timeoutMs), [...log])
+  return started
+}
+
+export function toLateProblem(label: string, timeoutMs: number): Problem {
+  return new Problem('transform-timeout', `${label} did not end within ${timeoutMs} ms.`)
+}
+
+export function toFailed(problem: Problem, log: readonly string[] = []): TransformOutcome {
+  return { kind: 'failed', problem: toProblemRecord(problem), log }
+}
+
+/**
+ * Parses the body and calls the function. The outcome comes at once where the function is not asynchronous: a promise costs
+ * more than a small transform. Never throws, never rejects. `head` becomes the function's own.
+ */
+export function startCall(
+  callable: Callable,
+  { head, body, contentType }: TransformCall,
+  log: string[],
+): TransformOutcome | Promise<TransformOutcome> {
   let payload: JsonValue
   try {
     payload = parseBody(body, contentType, { forms: true })
   } catch (error) {
     return { kind: 'refused', problem: toProblemRecord(toProblem(error)), log: [] }
   }
-  const lines: string[] = []
-  const log = (message: unknown) => {
-    if (lines.length < logLines) lines.push(toLine(message))
-  }
-  const ended = await withinTime(
-    () => transform.call({ ...structuredClone(head), payload }, { log }),
-    transform.timeoutMs,
-  )
   try {
-    return { kind: 'returned', value: toResult(transform, ended), log: [...lines] }
-  } catch (error) {
-    return { kind: 'failed', problem: toProblemRecord(toProblem(error)), log: [...lines] }
+    // both are there, also when they are undefined, which JSON leaves out
+    const input = { ...head, source: head.source, event: head.event, payload }
+    const value = callable.call(input, { log: (message: unknown) => addLine(log, message) })
+    return isSettled(value) ? toReturned(callable, value, log) : settle(callable, value, log)
+  } catch (thrown) {
+    return toThrown(callable, thrown, log)
   }
 }
 
-/** Plain data, or a thrown Problem. */
-function toResult({ label, locate, timeoutMs }: Call, ended: Ended): JsonValue {
-  if (ended.kind === 'late') throw new Problem('transform-timeout', `${label} did not end within ${timeoutMs} ms.`)
-  if (ended.kind === 'threw') {
-    const { what, at, frame } = toThrownReport(ended.thrown, locate)
-    throw new Problem('transform-failed', `${label} threw ${what}${at}.`, { frame })
-  }
-  if (ended.value === undefined) {
-    const advice = "return {} to keep the mapping's action, null to skip"
-    throw new Problem('transform-result-invalid', `${label} returned nothing: ${advice}.`)
-  }
+/** True for what `await` would give back as it is. What may be a promise is asked by `await` alone: `then` may be a trap. */
+function isSettled(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return typeof value !== 'function'
+  if (isProxy(value)) return false
+  const prototype: unknown = Object.getPrototypeOf(value)
+  const isPlain = prototype === Object.prototype || prototype === Array.prototype || prototype === null
+  return isPlain && !Object.hasOwn(value, 'then')
+}
+
+async function settle(callable: Callable, pending: unknown, log: readonly string[]): Promise<TransformOutcome> {
   try {
-    return toPlainData(ended.value)
-  } catch (error) {
-    if (!(error instanceof NotPlain)) throw error
-    throw new Problem('transform-result-invalid', `${label} must return plain JSON data: ${error.message}.`)
+    return toReturned(callable, await pending, log)
+  } catch (thrown) {
+    return toThrown(callable, thrown, log)
   }
 }
 
-function toLine(message: unknown): string {
+function toThrown({ label, locate }: Callable, thrown: unknown, log: readonly string[]): TransformOutcome {
+  const refusal = readRefusal(thrown)
+  if (refusal !== undefined) {
+    return { kind: 'refused', problem: toProblemRecord(new Problem('payload-invalid', refusal)), log: [...log] }
+  }
+  const { what, at, frame } = toThrownReport(thrown, locate)
+  return toFailed(new Problem('transform-failed', `${label} threw ${what}${at}.`, { frame }), [...log])
+}
+
+/** Plain data, or why it is none. */
+function toReturned({ label }: Callable, value: unknown, log: readonly string[]): TransformOutcome {
   try {
-    return String(message).slice(0, logLineLength)
-  } catch {
-    return 'a log line that is no text'
+    if (value === undefined) {
+      const advice = "return {} to keep the mapping's action, null to skip"
+      throw new Problem('transform-result-invalid', `${label} returned nothing: ${advice}.`)
+    }
+    return { kind: 'returned', value: toPlainData(value), log: [...log] }
+  } catch (error) {
+    if (!(error instanceof NotPlain)) return toFailed(toProblem(error), [...log])
+    const detail = `${label} must return plain JSON data: ${error.message}.`
+    return toFailed(new Problem('transform-result-invalid', detail), [...log])
   }
 }

@@ -15,6 +15,8 @@ export const envFile = '.env'
 
 export type LoadedConfig = {
   readonly config: Config
+  /** The variables that `${NAME}` reads: those of the process, and behind them those of `.env`. */
+  readonly env: Env
   /** hookloom.jsonc as it stands on disk. */
   readonly text: string
   /** The files that decide the configuration, there or not: what a watcher watches. */
@@ -29,10 +31,11 @@ export function loadConfig({ dir, env }: { dir: string; env: Env }): LoadedConfi
     throw new Problem('config-missing', `There is no ${configFile} in ${dir}. "hookloom init" makes one.`)
   }
   const fromFile = parseEnv(envText ?? '')
-  const { config, problems } = parseConfig(text, { ...fromFile.values, ...toSet(env) })
-  const all = [...fromFile.problems, ...problems]
-  if (config === undefined || all.length > 0) throw toConfigProblem(all)
-  return { config, text, files }
+  const all = { ...fromFile.values, ...toSet(env) }
+  const { config, problems } = parseConfig(text, all)
+  const wrong = [...fromFile.problems, ...problems]
+  if (config === undefined || wrong.length > 0) throw toConfigProblem(wrong)
+  return { config, env: all, text, files }
 }
 
 /** The configuration that a text holds, or every reason why it holds none. Exactly one of the two is there. */

@@ -1,5 +1,4 @@
 // A bundle becomes a function. Evaluated from memory: nothing stays in a module cache, so that reloads do not add up.
-import { relative, sep } from 'node:path'
 import { Script } from 'node:vm'
 import { createJiti } from 'jiti'
 import type { TransformRef } from '../model/mapping.ts'
@@ -8,7 +7,8 @@ import { Problem } from '../model/problem.ts'
 import type { Bundle } from './build.ts'
 import { createLocate } from './locate.ts'
 import type { Locate } from './locate.ts'
-import { toModuleLabel } from './root.ts'
+import { provide } from './provided.ts'
+import { toFileLabel } from './root.ts'
 import { toThrownReport } from './thrown.ts'
 import { withinTime } from './time.ts'
 
@@ -22,9 +22,13 @@ export type UncheckedFunction = (input: unknown, context: unknown) => unknown
  * Runs the bundle's top level once, to its end. Throws `transform-load-failed` with the source line when it throws, or when
  * it is not through in `timeoutMs`.
  */
-export async function evaluateBundle(bundle: Bundle, timeoutMs: number): Promise<Evaluated> {
+export async function evaluateBundle(
+  bundle: Pick<Bundle, 'root' | 'file' | 'code' | 'map'>,
+  timeoutMs: number,
+): Promise<Evaluated> {
   const { file, code, map } = bundle
-  const label = toModuleLabel(relative(bundle.root, file).split(sep).join('/'))
+  provide()
+  const label = toFileLabel(bundle)
   const locate = createLocate({ file, map })
   // jiti is given code that is compiled already: left to itself it runs its own compiler over it, or requires the file
   const transform = ({ source }: { source: string }) => ({ code: source })

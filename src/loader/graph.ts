@@ -4,20 +4,24 @@ import { readFile } from 'node:fs/promises'
 import { createRequire, isBuiltin } from 'node:module'
 import { dirname, extname } from 'node:path'
 import type { OnLoadResult, OnResolveResult, PartialMessage, Plugin } from 'esbuild'
+import { isProvided, toProvidedSource } from './provided.ts'
 import { readInside } from './read.ts'
 import type { Input } from './read.ts'
 import { isInside } from './root.ts'
+import { createWitness } from './witness.ts'
+import type { Witness } from './witness.ts'
 
 const loadable = new Set(['.ts', '.mts', '.cts', '.tsx', '.js', '.mjs', '.cjs', '.jsx', '.json', '.txt'])
 /** Marks our own question to the resolver, so that it is not asked again. */
 const asked = Symbol('asked')
 
 /**
- * The plugin that holds the graph together, and the files that it has read.
+ * The plugin that holds the graph together, the files that it has read, and what lay where it looked for them.
  * `entry` is the source of the first module, which is no file.
  */
-export function createGraph(root: string, entry: string): { plugin: Plugin; inputs: Input[] } {
+export function createGraph(root: string, entry: string): { plugin: Plugin; inputs: Input[]; witness: Witness } {
   const inputs: Input[] = []
+  const { witness, lookUp } = createWitness(root)
   const plugin: Plugin = {
     name: 'hookloom',
     setup(build) {
@@ -29,6 +33,7 @@ export function createGraph(root: string, entry: string): { plugin: Plugin; inpu
           if (path === 'hookloom' || path === 'hookloom/define') return { path: toDefineFile(), namespace: 'hookloom' }
           if (isBuiltin(path)) return { path: path.replace(/^node:/, ''), namespace: 'builtin' }
           if (namespace === 'hookloom') return { path: createRequire(importer).resolve(path), namespace }
+          await lookUp(path, resolveDir)
           const found = await build.resolve(path, {
             kind,
             namespace,
@@ -37,6 +42,9 @@ export function createGraph(root: string, entry: string): { plugin: Plugin; inpu
             ...(rest.with === undefined ? {} : { with: rest.with }),
             pluginData: asked,
           })
+          // what is installed beside the transforms goes first
+          const isInstalled = found.errors.length === 0 && isInside(root, found.path)
+          if (isProvided(path) && !isInstalled) return { path, namespace: 'provided' }
           // a miss is esbuild's to report: it knows the imports that are allowed to fail
           if (found.errors.length > 0) return undefined
           if (found.external || found.namespace !== 'file')
@@ -49,6 +57,10 @@ export function createGraph(root: string, entry: string): { plugin: Plugin; inpu
       build.onLoad({ filter: /.*/, namespace: 'entry' }, () => ({ contents: entry, loader: 'js', resolveDir: root }))
       build.onLoad({ filter: /.*/, namespace: 'builtin' }, ({ path }) => ({
         contents: `module.exports = process.getBuiltinModule(${JSON.stringify(path)})`,
+        loader: 'js',
+      }))
+      build.onLoad({ filter: /.*/, namespace: 'provided' }, ({ path }) => ({
+        contents: toProvidedSource(path),
         loader: 'js',
       }))
       build.onLoad({ filter: /.*/, namespace: 'hookloom' }, async ({ path }) => ({
@@ -68,7 +80,7 @@ export function createGraph(root: string, entry: string): { plugin: Plugin; inpu
       })
     },
   }
-  return { plugin, inputs }
+  return { plugin, inputs, witness }
 }
 
 /** The authors' door of this very package: modules need no install to import it, and get no other version of it. */

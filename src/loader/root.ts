@@ -1,7 +1,7 @@
 // Where integrators' code may lie: the real path of every module is inside the real path of the transforms directory, and
 // that one inside <config dir>/hooks/transforms.
 import { realpath, stat } from 'node:fs/promises'
-import { basename, dirname, extname, isAbsolute, join, resolve, sep } from 'node:path'
+import { basename, dirname, extname, isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { Problem } from '../model/problem.ts'
 
 /** What a module may be written in. */
@@ -15,6 +15,11 @@ export function isInside(directory: string, path: string): boolean {
 /** How messages call a module: by the name that its author knows, never by an absolute path. */
 export function toModuleLabel(module: string): string {
   return `transforms/${module.replace(/^(\.\/)+/, '')}`
+}
+
+/** The same of a file, which lies inside the root. */
+export function toFileLabel({ root, file }: { root: string; file: string }): string {
+  return toModuleLabel(relative(root, file).split(sep).join('/'))
 }
 
 /**

@@ -1,6 +1,7 @@
 // What integrators' code threw, told safely: nothing that was thrown can throw again, and no text of it is unbounded.
 import { types } from 'node:util'
 import { toKindOf } from '../model/json.ts'
+import { refusalMark } from '../model/refusal.ts'
 import type { Locate } from './locate.ts'
 
 /** `what` and `at` are free of payload text and may be told to a sender; `frame` has the message and is the operator's. */
@@ -17,6 +18,13 @@ export function toThrownReport(thrown: unknown, locate: Locate): ThrownReport {
   if (place === undefined) return { what, at: '', frame: headline }
   const { file, line, column, excerpt } = place
   return { what, at: ` at ${file}:${line}`, frame: `${headline}\n  at ${file}:${line}:${column}\n${excerpt}` }
+}
+
+/** What a transform with a payload schema says of a payload that does not fit; undefined for everything else that was thrown. */
+export function readRefusal(thrown: unknown): string | undefined {
+  if (typeof thrown !== 'object' || thrown === null || types.isProxy(thrown)) return undefined
+  const sentence: unknown = Object.getOwnPropertyDescriptor(thrown, refusalMark)?.value
+  return typeof sentence === 'string' ? sentence : undefined
 }
 
 function toWhat(thrown: unknown): string {

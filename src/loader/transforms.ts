@@ -1,4 +1,5 @@
-// The loaded transforms of one generation. Nothing outside this folder knows how a module is loaded or where it runs.
+// Transforms that run in this very thread, for one-off commands and to compare with: nothing stops one that does not stop.
+// A gateway's run in worker threads, see runtime.ts.
 import type { TransformRef } from '../model/mapping.ts'
 import { Problem, toProblemRecord } from '../model/problem.ts'
 import { toTransformKey } from '../model/transform.ts'
@@ -8,7 +9,8 @@ import type { Bundle } from './build.ts'
 import { callTransform } from './call.ts'
 import { evaluateBundle, pickExport } from './evaluate.ts'
 import type { Evaluated } from './evaluate.ts'
-import { resolveModule, toModuleLabel } from './root.ts'
+import { toLoadProblem, toStandIn } from './modules.ts'
+import { resolveModule } from './root.ts'
 
 /**
  * Loads what the refs name, each module once. A module that is missing, does not build or does not load becomes a stand-in
@@ -51,12 +53,6 @@ async function loadModule(root: string, module: string, timeoutMs: number): Prom
   }
 }
 
-/** No error of any module may keep the others from loading. */
-function toLoadProblem(module: string, error: unknown): Problem {
-  if (error instanceof Problem) return error
-  return new Problem('transform-load-failed', `${toModuleLabel(module)} could not be loaded.`, { cause: error })
-}
-
 function toTransform(ref: TransformRef, loaded: LoadedModule | Problem, timeoutMs: number): Transform {
   try {
     if (loaded instanceof Problem) throw loaded
@@ -69,11 +65,6 @@ function toTransform(ref: TransformRef, loaded: LoadedModule | Problem, timeoutM
       run: (input) => callTransform({ label, call, locate, timeoutMs }, input),
     }
   } catch (error) {
-    return toStandIn(ref.module, toLoadProblem(ref.module, error))
+    return toStandIn(ref.module, toProblemRecord(toLoadProblem(ref.module, error)))
   }
-}
-
-function toStandIn(module: string, cause: Problem): Transform {
-  const problem = toProblemRecord(cause)
-  return { module, hash: undefined, problem, run: () => Promise.resolve({ kind: 'failed', problem, log: [] }) }
 }

@@ -59,7 +59,12 @@ export const HooksConfig = z.strictObject({
     .describe('park: 200 and kept; reject: 500 and not kept.'),
   answerWithinMs: milliseconds.default(800).describe('A transform slower than this is answered 200 pending.'),
   transforms: z
-    .strictObject({ timeoutMs: milliseconds.default(10_000).describe('A transform that runs longer has failed.') })
+    .strictObject({
+      timeoutMs: milliseconds.default(10_000).describe('A transform that runs longer has failed.'),
+      memoryMb: z.int().min(16).max(4096).default(128).describe('Memory of a worker, buffers too. More is a failure.'),
+      workers: z.int().min(1).max(64).default(2).describe('Threads that run transforms. One more waits as a spare.'),
+      env: z.array(filled).default([]).describe('Environment variables that transforms see. They see no others.'),
+    })
     .prefault({})
     .describe('Limits of transforms.'),
 })

@@ -8,8 +8,17 @@ export type Preset<Options = unknown> = {
   readonly title: string
   /** The options of `hooks.presets[]` beside `name`, laid over `hooks.<name>` where that section exists. */
   readonly options: z.ZodType<Options>
+  /** What `hookloom add preset` writes beside the name. Absent: nothing. */
+  readonly setup?: PresetSetup
   /** Gets what its own schema parsed. */
   build(options: Options): PresetParts
+}
+
+export type PresetSetup = {
+  /** The option that proves the sender. `operator`: any secret will do. `sender`: the sender makes it and shows it. */
+  readonly key?: { readonly option: 'secret' | 'publicKey'; readonly from: 'operator' | 'sender' }
+  /** Further options; a text in them may be a placeholder that the operator replaces. */
+  readonly options?: Readonly<Record<string, string | boolean>>
 }
 
 export type PresetParts = {

@@ -12,6 +12,8 @@ export type Generation = {
   readonly id: string
   readonly config: Config
   readonly router: Router<CompiledMapping>
+  /** All of them, in order of priority. */
+  readonly mappings: readonly CompiledMapping[]
   readonly transforms: ReadonlyMap<string, Transform>
   /** Why it is degraded: transforms that do not load. */
   readonly problems: readonly ProblemRecord[]
@@ -33,6 +35,7 @@ export function createGeneration(parts: {
     id: toGenerationId(config, mappings, transforms),
     config,
     router: createRouter(compiled),
+    mappings: compiled,
     transforms,
     problems: [...transforms.values()].flatMap((transform) => transform.problem ?? []),
   }

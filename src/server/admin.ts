@@ -6,15 +6,26 @@ import type { DeliveryRecord, Store } from '../store/store.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import { Problem } from '../model/problem.ts'
 import { createTokenCheck, readToken } from './credentials.ts'
+import type { HandedSecrets } from './handed.ts'
 import type { Refusals } from './refusals.ts'
 import type { Rerunner } from './rerun.ts'
 import { send, toListener } from './server.ts'
 
+/** What of the last saves is live. */
+export type Readiness = {
+  readonly generation: string
+  readonly degraded: boolean
+  readonly problems: readonly object[]
+}
+
 export type AdminParts = {
   readonly generation: () => Generation
+  /** What is live, and what was saved and is not. */
+  readonly status: () => Readiness
   readonly store: Store
   readonly refusals: Refusals
   readonly rerunner: Rerunner
+  readonly handed: HandedSecrets
   readonly newId: () => string
   /** Called when a job may run again. */
   readonly accepted: () => void
@@ -42,20 +53,17 @@ export function createAdminApp(parts: AdminParts): RequestListener {
     }
     reply(ctx, 200, { ok: true, deliveryId, state: 'dropped' })
   })
+  router.post('/api/mappings/:id/arm', api, (ctx) => {
+    const mappingId = findSigned(generation(), ctx.params['id'] ?? '')
+    reply(ctx, 200, { ok: true, mappingId, until: new Date(parts.handed.arm(mappingId)).toISOString() })
+  })
   return toListener(router, parts.newId)
 }
 
-/** `ok`: deliveries become durable. `degraded`: some transform does not load, and its deliveries park. */
-async function toReadiness({ store, generation }: AdminParts) {
+/** `ok`: deliveries become durable. `degraded`: something that was saved is not live, or its deliveries park. */
+async function toReadiness({ store, status }: AdminParts) {
   const health = await store.health()
-  const { id, problems } = generation()
-  return {
-    ok: health.trouble === undefined,
-    degraded: problems.length > 0,
-    generation: id,
-    problems: problems.map(({ code, detail }) => ({ code, detail })),
-    store: health,
-  }
+  return { ok: health.trouble === undefined, ...status(), store: health }
 }
 
 async function find(store: Store, ctx: Context & { params: Record<string, string> }): Promise<DeliveryRecord> {
@@ -63,6 +71,13 @@ async function find(store: Store, ctx: Context & { params: Record<string, string
   const record = await store.delivery(id)
   if (record === undefined) throw new Problem('not-found', 'No delivery or run has this id.')
   return record
+}
+
+/** The id of a mapping that asks for a proof: only such a one can be handed a secret. */
+function findSigned({ mappings }: Generation, id: string): string {
+  const found = mappings.find((mapping) => mapping.id === id && mapping.verifier !== undefined)
+  if (found === undefined) throw new Problem('not-found', 'No mapping that verifies its sender has this id.')
+  return found.id
 }
 
 /** A parked delivery goes through the pipe again; the dead jobs of an accepted one go back into the queue. */

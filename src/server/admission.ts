@@ -12,7 +12,8 @@ export type Knock = RequestHead & {
   /** The hook's name. */
   readonly path: string
   readonly client: string
-  readonly token: 'valid' | 'wrong'
+  /** `wrong` for a client that is locked out too, whatever it shows: a right guess must look like every other one. */
+  readonly token: 'valid' | 'wrong' | 'none'
 }
 
 export type Admission = {
@@ -20,8 +21,12 @@ export type Admission = {
   knock(req: IncomingMessage, config: Config): Knock
   /** Throws `rate-limited` for a client that is locked out, whatever it shows; `unauthorized` without a valid token, and counts it. */
   checkToken(knock: Knock): void
-  /** Counts a proof that did not hold, unless the client has the hook token, and throws `unauthorized`, or `rate-limited` beyond the limit. */
-  turnAwaySigner(knock: Knock): never
+  /**
+   * Counts a proof that did not hold, unless the client has the hook token, and throws `unauthorized`, or `rate-limited` beyond
+   * the limit. A proof that could not be checked counts for nothing and is `proof-unavailable`. A wrong token beside a proof
+   * counts as one in any case: a forged signature must not be a way to guess tokens.
+   */
+  turnAwaySigner(knock: Knock, proof?: { readonly isGatewaysFault: boolean }): never
 }
 
 /** What is made of a configuration once, and used for each of its requests. */
@@ -59,14 +64,15 @@ export function createAdmission({ tokens, signers }: { tokens: Throttle; signers
       }
       const gate = gateOf(config)
       const given = readToken(req.rawHeaders)
-      const token = given.kind === 'token' && gate.isToken(given.token) ? 'valid' : 'wrong'
+      const client = gate.clientOf(req)
+      const isValid = given.kind === 'token' && gate.isToken(given.token) && tokens.lockedFor(client) === undefined
       return {
         method: req.method ?? 'GET',
         url,
         path,
         headers: toHeaders(req.rawHeaders),
-        client: gate.clientOf(req),
-        token,
+        client,
+        token: isValid ? 'valid' : given.kind === 'none' ? 'none' : 'wrong',
       }
     },
     checkToken({ client, token }) {
@@ -75,7 +81,16 @@ export function createAdmission({ tokens, signers }: { tokens: Throttle; signers
       tokens.fail(client)
       throw new Problem('unauthorized', 'A valid hook token is required: "Authorization: Bearer <token>".')
     },
-    turnAwaySigner({ client, token }) {
+    turnAwaySigner({ client, token }, { isGatewaysFault } = { isGatewaysFault: false }) {
+      if (token === 'wrong') {
+        refuseLocked(tokens, client)
+        tokens.fail(client)
+      }
+      if (isGatewaysFault) {
+        throw new Problem('proof-unavailable', 'The proof could not be checked now. Send it again.', {
+          retryAfterSeconds: 30,
+        })
+      }
       if (token === 'valid') {
         throw new Problem('unauthorized', 'This hook takes signed deliveries: the hook token does not open it.')
       }

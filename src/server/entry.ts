@@ -40,7 +40,8 @@ export function createEntry({ admission, handed }: EntryParts) {
     const signed = toSigned(generation, knock.path)
     if (knock.method !== 'POST') return greet(signed, knock)
     const asked = signed.filter(({ verifier }) => verifier.isClaimed(knock.headers) || verifier.isGreeting(knock))
-    if (asked.length === 0 || knock.token === 'valid') admission.checkToken(knock)
+    trail.trace = toUnasked(signed, asked)
+    if (asked.length === 0) admission.checkToken(knock)
     if (!isHook(generation, knock.path)) throw new Problem('hook-unknown', 'No hook has this name.')
     const { raw, bytes } = await readBody(incoming.req, {
       limit: toBodyLimit(generation, knock.path),
@@ -51,13 +52,8 @@ export function createEntry({ admission, handed }: EntryParts) {
     if (proof.answer !== undefined) return { kind: 'handshake', answer: proof.answer }
     const head = toHead(knock, toSecretHeaders(signed), proof)
     if (!isOpen(generation, head)) {
-      trail.trace = [...proof.trace, ...toUnasked(signed, asked)]
-      if (proof.isGatewaysFault) {
-        throw new Problem('proof-unavailable', 'The proof could not be checked now. Send it again.', {
-          retryAfterSeconds: 30,
-        })
-      }
-      admission.turnAwaySigner(knock)
+      trail.trace = [...proof.trace, ...trail.trace]
+      admission.turnAwaySigner(knock, proof)
     }
     return { kind: 'delivery', head, body: bytes }
   }
@@ -65,11 +61,14 @@ export function createEntry({ admission, handed }: EntryParts) {
   /** GET and HEAD: only where a scheme declares a handshake by them. */
   async function greet(signed: readonly Signed[], knock: Knock): Promise<Entered> {
     const request = { ...knock, rawBody: new Uint8Array() }
+    let isDenied = false
     for (const { id, verifier } of signed) {
       if (!verifier.handshakeMethods.includes(knock.method)) continue
       const answer = await verifier.handshake(request, { verified: false, armed: handed.isArmed(id) })
-      if (answer !== undefined) return { kind: 'handshake', answer: toAnswer(answer) }
+      if (answer?.status === 401) isDenied = true
+      else if (answer !== undefined) return { kind: 'handshake', answer: toAnswer(answer) }
     }
+    if (isDenied) admission.turnAwaySigner(knock)
     throw new Problem('method-not-allowed', 'Hooks take POST.')
   }
 

@@ -1,5 +1,7 @@
 // Secrets that senders hand over in their first, unsigned request. Taken only while the operator has armed the mapping.
 import { readFileSync } from 'node:fs'
+import { mkdir } from 'node:fs/promises'
+import { dirname } from 'node:path'
 import { writeFileAtomic } from '../loader/config-file.ts'
 import type { Clock } from '../store/store.ts'
 
@@ -35,6 +37,8 @@ export function createHandedSecrets({ file, clock }: { file: string; clock: Cloc
       // at once, so that a second greeting during the write finds the window closed
       armedUntil.delete(mappingId)
       const kept = [secret, ...(secrets.get(mappingId) ?? [])].slice(0, most)
+      // a store that lies elsewhere has not made this folder
+      await mkdir(dirname(file), { recursive: true, mode: 0o700 })
       await writeFileAtomic(file, JSON.stringify(Object.fromEntries([...secrets, [mappingId, kept]])), 0o600)
       secrets.set(mappingId, kept)
     },

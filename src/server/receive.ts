@@ -26,6 +26,8 @@ import { hasWork, type LastingDecision, toPending, toSettlement } from './settle
 
 export type ReceiverParts = {
   readonly generation: () => Generation
+  /** For as long as a request runs: the generation that it began with does not retire before it lets go. */
+  readonly hold: (generation: Generation) => () => void
   readonly store: Store
   readonly admission: Admission
   readonly handed: HandedSecrets
@@ -50,15 +52,18 @@ export function createReceiver(parts: ReceiverParts): Receive {
 
   return async function receive(incoming) {
     const trail: Trail = { hook: undefined, trace: [] }
+    const generation = parts.generation()
+    const letGo = parts.hold(generation)
     try {
-      return await pass(incoming, trail)
+      return await pass(incoming, generation, trail)
     } catch (error) {
       return refuse(toProblem(error), incoming.requestId, trail)
+    } finally {
+      letGo()
     }
   }
 
-  async function pass(incoming: Incoming, trail: Trail): Promise<Answer> {
-    const generation = parts.generation()
+  async function pass(incoming: Incoming, generation: Generation, trail: Trail): Promise<Answer> {
     const entered = await enter(incoming, generation, trail)
     if (entered.kind === 'handshake') return entered.answer
     const delivery = toDelivery(entered.head, entered.body, { generation, id: newId(), receivedAt: clock() })

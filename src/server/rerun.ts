@@ -10,6 +10,7 @@ import { hasWork, type LastingDecision, toSettlement } from './settlement.ts'
 
 export type RerunnerParts = {
   readonly generation: () => Generation
+  readonly hold: (generation: Generation) => () => void
   readonly store: Store
   readonly clock: Clock
   readonly newId: () => string
@@ -26,28 +27,36 @@ export class Rerunner {
     this.#parts = parts
   }
 
-  /** What the process before this one left pending, oldest first. */
-  async resumePending(): Promise<void> {
+  /** What the process before this one left pending, oldest first: all that came before `startedAt`. */
+  async resumePending(startedAt: number): Promise<void> {
     const { store, log } = this.#parts
     for (;;) {
-      const page = await store.open({ limit: pageSize, state: 'pending' })
-      for (const open of page) await this.rerun(open)
-      if (page.length > 0)
-        log.info({ deliveries: page.length }, 'deliveries that were pending at the last stop ran again')
-      if (page.length < pageSize) return
+      const page = (await store.open({ limit: pageSize, state: 'pending' })).filter((open) => open.receivedAt < startedAt)
+      let settled = 0
+      for (const open of page) if ((await this.rerun(open)) !== 'waiting') settled += 1
+      if (settled > 0) log.info({ deliveries: settled }, 'deliveries that were pending at the last stop ran again')
+      // what could not be settled stands at the head of the next page as well: going on would be a circle
+      if (page.length < pageSize || settled < page.length) return
     }
   }
 
   /** The delivery's state after the current generation had it again. */
   async rerun(open: OpenDelivery): Promise<string> {
     const generation = this.#parts.generation()
-    const delivery = toDeliveryAgain(open, generation)
-    return this.settleLate(decide(generation, delivery, this.#parts.newId), delivery, generation)
+    try {
+      const delivery = toDeliveryAgain(open, generation)
+      return await this.settleLate(decide(generation, delivery, this.#parts.newId), delivery, generation)
+    } catch (error) {
+      const { deliveryId } = open
+      this.#parts.log.error({ err: error, deliveryId }, 'a waiting delivery cannot be read any more; it goes on waiting')
+      return 'waiting'
+    }
   }
 
   /** Settles a delivery that is stored already. Never rejects: what cannot be written now is still waiting on disk. */
   async settleLate(deciding: Promise<Decision>, delivery: Delivery, generation: Generation): Promise<string> {
     const { store, clock, newId, accepted, log } = this.#parts
+    const letGo = this.#parts.hold(generation)
     try {
       const decision = toLasting(await deciding)
       const settlement = toSettlement(decision, delivery, { generation: generation.id, newId, now: clock() })
@@ -57,6 +66,8 @@ export class Rerunner {
     } catch (error) {
       log.error({ err: error, deliveryId: delivery.id }, 'a waiting delivery could not be settled; it goes on waiting')
       return 'waiting'
+    } finally {
+      letGo()
     }
   }
 }

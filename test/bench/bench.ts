@@ -57,4 +57,11 @@ function readOptions(): BenchOptions | undefined {
 }
 
 const options = readOptions()
-if (options !== undefined) process.exitCode = await bench(options)
+if (options !== undefined) {
+  try {
+    process.exitCode = await bench(options)
+  } catch (error) {
+    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`)
+    process.exitCode = 1
+  }
+}

@@ -41,7 +41,9 @@ type Generator = Child<LoadJob, LoadResult>
 
 const token = 'bench-token-0123456789abcdef'
 const warmUp: Load = { connections: 16, bytes: 1_000 }
-const warmUpSeconds = 2
+/** Until its code is compiled: this many requests, or as many as fit into the time. */
+const warmUpRequests = 20_000
+const warmUpSeconds = 5
 
 export async function runSuites(options: RunOptions): Promise<Measured> {
   const { suites, rounds, onProgress } = options
@@ -64,9 +66,12 @@ export async function runSuites(options: RunOptions): Promise<Measured> {
         for (const { variant, load } of toTurns(suite, round)) {
           const known = servers.get(toServerName(variant))
           const server = known ?? (await start(variant, generator, options))
-          const sample = await measure(server, { variant, load, seconds: options.seconds, generator })
-          samples.push({ suite: suite.name, round, ...sample })
-          if (known === undefined) await server.child.kill()
+          try {
+            const sample = await measure(server, { variant, load, seconds: options.seconds, generator })
+            samples.push({ suite: suite.name, round, ...sample })
+          } finally {
+            if (known === undefined) await server.child.kill()
+          }
         }
       }
     }
@@ -94,9 +99,20 @@ async function start(variant: Variant, generator: Generator, { folder, built }: 
   const server: ServerOptions = { ...variant.server, dir, built, token }
   const args = [JSON.stringify(server)]
   const { child, first: port } = await startChild<ServerRequest, number>(join(folder, 'server.mjs'), args)
-  // the hook that runs no jobs: a backlog is not part of warming up
-  await generator.ask({ port, path: warmUpPath, token, ...warmUp, seconds: warmUpSeconds })
+  try {
+    await warm(port, generator)
+  } catch (error) {
+    await child.kill()
+    throw error
+  }
   return { port, child }
+}
+
+/** On the hook that runs no jobs: a backlog is not part of warming up. */
+async function warm(port: number, generator: Generator): Promise<void> {
+  for (let second = 0, answered = 0; second < warmUpSeconds && answered < warmUpRequests; second += 1) {
+    answered += (await generator.ask({ port, path: warmUpPath, token, ...warmUp, seconds: 1 })).answered
+  }
 }
 
 type Turn = { variant: Variant; load: Load; seconds: number; generator: Generator }

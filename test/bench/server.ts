@@ -1,8 +1,6 @@
 // A process that serves one of the benched servers and tells what it has used.
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { createBareHttp, createBareKoa, createInsertEach } from './baselines.ts'
 import { type GatewayOptions, startGateway } from './gateway.ts'
 
@@ -39,11 +37,6 @@ async function listen(server: Server): Promise<Served> {
   return { port, empty: () => {}, jobsDone: async () => 0 }
 }
 
-function collectGarbage(): void {
-  setFlagsFromString('--expose-gc')
-  runInNewContext('gc')()
-}
-
 async function reply(served: Served, request: ServerRequest): Promise<number> {
   switch (request) {
     case 'usage': {
@@ -53,8 +46,8 @@ async function reply(served: Served, request: ServerRequest): Promise<number> {
     case 'jobs':
       return served.jobsDone()
     case 'empty':
+      // without a forced collection: that throws compiled code away with the garbage, which costs more than it tidies
       served.empty()
-      collectGarbage()
       return served.port
   }
 }

@@ -79,14 +79,16 @@ describe('a question by GET or HEAD', () => {
     expect(await verifier.handshake(request, before)).toMatchObject(answer)
   })
 
-  test('a wrong, missing or unset verify token gets none', async () => {
+  test('a wrong, missing or unset verify token is refused, and gets no word back', async () => {
     const asks = get('?hub.mode=subscribe&hub.verify_token=NOPE&hub.challenge=1')
+    const bare = get('?hub.mode=subscribe&hub.challenge=1')
     for (const scheme of ['meta', 'strava']) {
-      expect(await ask({ scheme, secret: '1', verifyToken: 'V' }, asks)).toBeUndefined()
-      expect(
-        await ask({ scheme, secret: '1', verifyToken: 'V' }, get('?hub.mode=subscribe&hub.challenge=1')),
-      ).toBeUndefined()
-      expect(await ask({ scheme, secret: '1' }, asks)).toBeUndefined()
+      const settings = { scheme, secret: '1', verifyToken: 'V' }
+      expect(await ask(settings, asks)).toEqual({ status: 401, headers: {}, body: '' })
+      expect(await ask(settings, bare)).toMatchObject({ status: 401, body: '' })
+      expect(await ask({ scheme, secret: '1' }, asks)).toMatchObject({ status: 401, body: '' })
+      // no handshake at all
+      expect(await ask(settings, get('?hub.verify_token=V&hub.challenge=1'))).toBeUndefined()
     }
   })
 

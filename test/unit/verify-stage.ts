@@ -52,14 +52,17 @@ export function toTimeText(at: number, unit: 's' | 'ms' | 'iso8601'): string {
   return String(unit === 's' ? Math.floor(at / 1000) : at)
 }
 
-export type Signing = { at?: number; which?: 'live' | 'other'; field?: string }
+export type Signing = { at?: number; which?: 'live' | 'other'; field?: string; body?: string }
 
 /** A request signed by the row's sender. `field` renames the entry of its signature list. */
-export function signed(scheme: HmacScheme, { at = now, which = 'live', field }: Signing = {}): VerifyRequest {
+export function signed(
+  scheme: HmacScheme,
+  { at = now, which = 'live', field, body: given = '{"event":"x","n":1}' }: Signing = {},
+): VerifyRequest {
   const { syntax, timestamp, template = '{body}' } = scheme
   const headers: Record<string, string> = { 'content-type': 'application/json' }
   const time = timestamp === undefined ? '' : toTimeText(at, timestamp.unit)
-  let body = '{"event":"x","n":1}'
+  let body = given
   if (timestamp?.in === 'body') body = JSON.stringify({ event: 'x', [timestamp.path]: at })
   if (template.includes('{form}')) {
     headers['content-type'] = 'application/x-www-form-urlencoded'

@@ -41,10 +41,11 @@ export function toEcho(word: unknown): string | undefined {
 }
 
 const nosniff = { 'x-content-type-options': 'nosniff', 'cache-control': 'no-store' }
+const asText = { 'content-type': 'text/plain', ...nosniff }
 
 export function answerText(word: unknown): Answered {
   const body = toEcho(word)
-  return body === undefined ? undefined : { status: 200, headers: { 'content-type': 'text/plain', ...nosniff }, body }
+  return body === undefined ? undefined : { status: 200, headers: asText, body }
 }
 
 /** Fields whose values are numbers, or words that may be sent back. */
@@ -54,6 +55,9 @@ export function answerJson(fields: Record<string, unknown>): Answered {
   return { status: 200, headers: { 'content-type': 'application/json', ...nosniff }, body: JSON.stringify(fields) }
 }
 
+/** It asked with a wrong word: that counts as a failed proof, and is answered as one. */
+export const denied: HandshakeAnswer = { status: 401, headers: {}, body: '' }
+
 export function answerNothing(status: 200 | 204 | 503 = 200): HandshakeAnswer {
-  return { status, headers: nosniff, body: '' }
+  return { status, headers: asText, body: '' }
 }

@@ -1,7 +1,7 @@
 // Handshakes that ask with a GET or HEAD, which carry no proof of who asks.
 import { createHmac } from 'node:crypto'
 import { createSecretSet } from './compare.ts'
-import { answerJson, answerNothing, answerText, type Handshake, type HandshakeTools } from './handshake.ts'
+import { answerJson, answerNothing, answerText, denied, type Handshake } from './handshake.ts'
 import { readHeader } from './proof.ts'
 import { queryOf } from './url.ts'
 
@@ -9,12 +9,14 @@ function asksWith(answer: Handshake['answer']): Handshake {
   return { method: 'GET', signed: false, answer }
 }
 
-/** The word to send back, if the token beside it is the one that the operator gave to the sender. */
-function toHubChallenge(query: URLSearchParams, { settings }: HandshakeTools): string | undefined {
-  const { verifyToken } = settings
-  if (verifyToken === undefined || query.get('hub.mode') !== 'subscribe') return undefined
-  if (!createSecretSet([verifyToken])(query.get('hub.verify_token') ?? '')) return undefined
-  return query.get('hub.challenge') ?? undefined
+/** The word goes back if the token beside it is the one that the operator gave to the sender; without one set, none is right. */
+function asksHub(answer: (word: unknown) => ReturnType<Handshake['answer']>): Handshake {
+  return asksWith(({ url }, { settings: { verifyToken } }) => {
+    const query = queryOf(url)
+    if (query.get('hub.mode') !== 'subscribe') return undefined
+    const isKnown = verifyToken !== undefined && createSecretSet([verifyToken])(query.get('hub.verify_token') ?? '')
+    return isKnown ? answer(query.get('hub.challenge')) : denied
+  })
 }
 
 export const queryHandshakes = {
@@ -22,8 +24,8 @@ export const queryHandshakes = {
   head: { method: 'HEAD', signed: false, answer: () => answerNothing() },
   /** Dropbox, Nylas: `?challenge=C` → C. */
   'get-challenge': asksWith(({ url }) => answerText(queryOf(url).get('challenge'))),
-  'meta-hub': asksWith(({ url }, tools) => answerText(toHubChallenge(queryOf(url), tools))),
-  'strava-hub': asksWith(({ url }, tools) => answerJson({ 'hub.challenge': toHubChallenge(queryOf(url), tools) })),
+  'meta-hub': asksHub(answerText),
+  'strava-hub': asksHub((word) => answerJson({ 'hub.challenge': word })),
   'okta-header': asksWith(({ headers }) =>
     answerJson({ verification: readHeader(headers, 'x-okta-verification-challenge') }),
   ),

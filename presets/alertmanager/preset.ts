@@ -1,0 +1,39 @@
+// A group of Prometheus alerts that fires or is resolved becomes one agent turn.
+import { defineSignedPreset } from '../signed.ts'
+
+const group = 'hook:alertmanager:{{groupKey | default: "group" | truncate: 400}}'
+const lines = [
+  'In its group: {{alerts.length}}, those that are over included. The first of them is {{alerts[0].status | default: "of unknown status"}}.',
+  '{{alerts[0].annotations.summary | default: "(no summary)" | truncate: 1000}}',
+  '{{alerts[0].annotations.description | default: "(no description)" | truncate: 4000}}',
+  'Instance: {{alerts[0].labels.instance | default: "not given"}}; severity: {{alerts[0].labels.severity | default: "not given"}}',
+  'Since: {{alerts[0].startsAt | default: "unknown"}}',
+  'Graph: {{alerts[0].generatorURL | default: "not given"}}',
+  'Runbook: {{alerts[0].annotations.runbook_url | default: "none"}}',
+  'Alertmanager: {{externalURL | default: "not given"}}',
+]
+const alert = '{{alerts[0].labels.alertname | default: "An alert"}}'
+
+/** https://prometheus.io/docs/alerting/latest/configuration/#webhook_config */
+export default defineSignedPreset({
+  name: 'alertmanager',
+  title: 'A group of Prometheus alerts that fires or is resolved becomes one agent turn.',
+  scheme: 'alertmanager',
+  from: 'operator',
+  events: [
+    {
+      event: 'firing',
+      match: { payload: { status: 'firing' } },
+      name: 'Prometheus alert',
+      sessionKey: group,
+      message: [`${alert} is firing.`, ...lines],
+    },
+    {
+      event: 'resolved',
+      match: { payload: { status: 'resolved' } },
+      name: 'Prometheus alert',
+      sessionKey: group,
+      message: [`${alert} is resolved.`, ...lines, 'Ended: {{alerts[0].endsAt | default: "unknown"}}'],
+    },
+  ],
+})

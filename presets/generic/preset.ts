@@ -1,0 +1,24 @@
+// Any event of a sender that follows Standard Webhooks becomes an agent turn.
+import { defineSignedPreset } from '../signed.ts'
+
+/** https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md: {type, timestamp, data} */
+export default defineSignedPreset({
+  name: 'generic',
+  title: 'Any event of a sender that follows Standard Webhooks becomes an agent turn.',
+  scheme: 'standard-webhooks',
+  from: 'sender',
+  events: [
+    {
+      event: '',
+      match: {},
+      name: '{{type | default: "Webhook" | truncate: 80}}',
+      sessionKey: 'hook:generic:{{headers.webhook-id | default: "unsigned" | truncate: 300}}',
+      // what `data` holds only its sender knows: it stays JSON
+      message: [
+        'The event {{type | default: "without a type"}}, at {{timestamp | default: "an unknown time"}}.',
+        '',
+        '{{data | default: "(no data)" | truncate: 8000}}',
+      ],
+    },
+  ],
+})

@@ -1,0 +1,110 @@
+// Issues, merge requests, comments, failed pipelines and releases become agent turns.
+import { z } from 'zod'
+import { definePreset } from '../../src/define.ts'
+import { type EventMapping, signedOptions, toParts, toProof } from '../signed.ts'
+
+const GitlabOptions = z.strictObject({
+  ...signedOptions,
+  /** How the project's hook proves itself: by its secret token, or by its signing token (`whsec_…`). */
+  scheme: z.enum(['gitlab-token', 'gitlab-signing']).default('gitlab-token'),
+})
+type GitlabOptions = z.infer<typeof GitlabOptions>
+
+const project = '{{project.path_with_namespace}}'
+const text = (path: string) => `{{${path} | default: "(no text)" | truncate: 6000}}`
+const who = '{{user.name | default: "Somebody"}}'
+// an `open` that GitLab sends without an action is told apart from an edit by nothing: those are left out
+const opened = ['open', 'reopen']
+
+/** https://docs.gitlab.com/user/project/integrations/webhook_events/ */
+const events: readonly EventMapping[] = [
+  {
+    event: 'issue',
+    match: { payload: { object_kind: 'issue', 'object_attributes.action': opened } },
+    name: 'GitLab issue',
+    sessionKey: `hook:gitlab:${project}#{{object_attributes.iid}}`,
+    message: [
+      `Issue #{{object_attributes.iid}} in ${project} ({{object_attributes.action}}), by ${who}: {{object_attributes.title}}`,
+      '{{object_attributes.url}}',
+      '',
+      text('object_attributes.description'),
+    ],
+  },
+  {
+    event: 'merge-request',
+    match: { payload: { object_kind: 'merge_request', 'object_attributes.action': opened } },
+    name: 'GitLab merge request',
+    sessionKey: `hook:gitlab:${project}!{{object_attributes.iid}}`,
+    message: [
+      `Merge request !{{object_attributes.iid}} in ${project} ({{object_attributes.action}}), by ${who}: {{object_attributes.title}}`,
+      '{{object_attributes.url}}',
+      '{{object_attributes.source_branch}} into {{object_attributes.target_branch}}; draft: {{object_attributes.draft | default: "unknown"}}',
+      '',
+      text('object_attributes.description'),
+    ],
+  },
+  {
+    event: 'merge-request-comment',
+    match: { payload: { object_kind: 'note', 'object_attributes.noteable_type': 'MergeRequest' } },
+    name: 'GitLab comment',
+    sessionKey: `hook:gitlab:${project}!{{merge_request.iid}}`,
+    message: [
+      `${who} commented on merge request !{{merge_request.iid}} in ${project}: {{merge_request.title}}`,
+      '{{object_attributes.url}}',
+      '',
+      text('object_attributes.note'),
+    ],
+  },
+  {
+    event: 'issue-comment',
+    match: { payload: { object_kind: 'note', 'object_attributes.noteable_type': 'Issue' } },
+    name: 'GitLab comment',
+    sessionKey: `hook:gitlab:${project}#{{issue.iid}}`,
+    message: [
+      `${who} commented on issue #{{issue.iid}} in ${project}: {{issue.title}}`,
+      '{{object_attributes.url}}',
+      '',
+      text('object_attributes.note'),
+    ],
+  },
+  {
+    event: 'commit-comment',
+    match: { payload: { object_kind: 'note', 'object_attributes.noteable_type': 'Commit' } },
+    name: 'GitLab comment',
+    sessionKey: `hook:gitlab:${project}:commit-{{object_attributes.commit_id}}`,
+    message: [
+      `${who} commented on commit {{object_attributes.commit_id}} in ${project}`,
+      '{{object_attributes.url}}',
+      '',
+      text('object_attributes.note'),
+    ],
+  },
+  {
+    event: 'pipeline',
+    match: { payload: { object_kind: 'pipeline', 'object_attributes.status': 'failed' } },
+    name: 'GitLab pipeline',
+    sessionKey: `hook:gitlab:${project}:{{object_attributes.ref}}`,
+    message: [
+      `Pipeline {{object_attributes.id}} of ${project} failed.`,
+      'See: {{object_attributes.url | default: "the project’s pipelines"}}',
+      'Branch or tag: {{object_attributes.ref | default: "unknown"}}, commit {{object_attributes.sha | default: "unknown"}}',
+      `Started by ${who}; trigger: {{object_attributes.source | default: "not given"}}`,
+      'Commit message: {{commit.title | default: "(none)" | truncate: 500}}',
+    ],
+  },
+  {
+    event: 'release',
+    match: { payload: { object_kind: 'release', action: 'create' } },
+    name: 'GitLab release',
+    sessionKey: `hook:gitlab:${project}:releases`,
+    message: [`${project} released {{tag}}: {{name | default: "(no title)"}}`, '{{url}}', '', text('description')],
+  },
+]
+
+export default definePreset<GitlabOptions>({
+  name: 'gitlab',
+  title: 'Issues, merge requests, comments, failed pipelines and releases become agent turns.',
+  options: GitlabOptions,
+  setup: { key: { option: 'secret', from: 'operator' } },
+  build: (options) => toParts('gitlab', { path: options.path, verify: toProof(options.scheme, options), events }),
+})

@@ -1,0 +1,57 @@
+// A group of Grafana alerts that fires or is resolved becomes one agent turn.
+import { z } from 'zod'
+import { definePreset } from '../../src/define.ts'
+import { type EventMapping, signedOptions, toParts, toProof } from '../signed.ts'
+
+const headerName = z.string().regex(/^[\w-]+$/, 'must be the name of a header')
+
+const GrafanaOptions = z.strictObject({
+  ...signedOptions,
+  /** "Header" of the contact point's HMAC signature. Default: X-Grafana-Alerting-Signature. */
+  header: headerName.optional(),
+  /** Its "Timestamp header": with it, the time is signed too and must be now. */
+  timestampHeader: headerName.optional(),
+})
+type GrafanaOptions = z.infer<typeof GrafanaOptions>
+
+const group = 'hook:grafana:{{groupKey | default: "group" | truncate: 400}}'
+const lines = [
+  'In its group: {{alerts.length}}, those that are over included. The first of them is {{alerts[0].status | default: "of unknown status"}}.',
+  '{{alerts[0].annotations.summary | default: "(no summary)" | truncate: 1000}}',
+  '{{alerts[0].annotations.description | default: "(no description)" | truncate: 4000}}',
+  'Values: {{alerts[0].valueString | default: "not given" | truncate: 1000}}',
+  'Since: {{alerts[0].startsAt | default: "unknown"}}',
+  'Rule: {{alerts[0].generatorURL | default: "not given"}}',
+  'Panel: {{alerts[0].panelURL | default: "none"}}',
+  'Silence it: {{alerts[0].silenceURL | default: "no link"}}',
+]
+const alert = '{{alerts[0].labels.alertname | default: "An alert"}}'
+
+/** https://grafana.com/docs/grafana/latest/alerting/configure-notifications/manage-contact-points/integrations/webhook-notifier/ */
+const events: readonly EventMapping[] = [
+  {
+    event: 'firing',
+    match: { payload: { status: 'firing' } },
+    name: 'Grafana alert',
+    sessionKey: group,
+    message: [`${alert} is firing.`, ...lines],
+  },
+  {
+    event: 'resolved',
+    match: { payload: { status: 'resolved' } },
+    name: 'Grafana alert',
+    sessionKey: group,
+    message: [`${alert} is resolved.`, ...lines, 'Ended: {{alerts[0].endsAt | default: "unknown"}}'],
+  },
+]
+
+export default definePreset<GrafanaOptions>({
+  name: 'grafana',
+  title: 'A group of Grafana alerts that fires or is resolved becomes one agent turn.',
+  options: GrafanaOptions,
+  setup: { key: { option: 'secret', from: 'operator' } },
+  build({ path, header, timestampHeader, ...keys }) {
+    const timestamp = timestampHeader === undefined ? undefined : { header: timestampHeader }
+    return toParts('grafana', { path, verify: toProof('grafana', keys, { header, timestamp }), events })
+  },
+})

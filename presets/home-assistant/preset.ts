@@ -1,0 +1,24 @@
+// What an automation posts with rest_command becomes an agent turn.
+import { defineSignedPreset } from '../signed.ts'
+
+/** https://www.home-assistant.io/integrations/rest_command/: the payload is the automation's own, and README.md has the one that is read here. */
+export default defineSignedPreset({
+  name: 'home-assistant',
+  title: 'What an automation posts with rest_command becomes an agent turn.',
+  scheme: 'home-assistant',
+  from: 'operator',
+  events: [
+    {
+      event: '',
+      match: {},
+      name: 'Home Assistant',
+      sessionKey: 'hook:home-assistant:{{entity_id | default: "home" | truncate: 300}}',
+      message: [
+        '{{title | default: "An automation has something to say"}}',
+        '{{payload.message | default: "(no message)" | truncate: 6000}}',
+        'Entity: {{entity_id | default: "none"}}; state: {{state | default: "not given"}}',
+        'Area: {{area | default: "not given"}}',
+      ],
+    },
+  ],
+})

@@ -1,0 +1,52 @@
+// New issues, comments and project updates become agent turns.
+import { defineSignedPreset } from '../signed.ts'
+
+const who = '{{actor.name | default: "Somebody"}}'
+
+/** https://linear.app/developers/webhooks */
+export default defineSignedPreset({
+  name: 'linear',
+  title: 'New issues, comments and project updates become agent turns.',
+  scheme: 'linear',
+  from: 'sender',
+  events: [
+    {
+      event: 'issue',
+      match: { payload: { type: 'Issue', action: 'create' } },
+      name: 'Linear issue',
+      sessionKey: 'hook:linear:{{data.id}}',
+      message: [
+        `${who} created {{data.identifier | default: "an issue"}}: {{data.title}}`,
+        '{{url}}',
+        'Priority: {{data.priorityLabel | default: "none"}}; state: {{data.state.name | default: "not given"}}; assigned to {{data.assignee.name | default: "nobody named here"}}',
+        '',
+        '{{data.description | default: "(no description)" | truncate: 6000}}',
+      ],
+    },
+    {
+      event: 'comment',
+      match: { payload: { type: 'Comment', action: 'create' } },
+      name: 'Linear comment',
+      // the issue's own session
+      sessionKey: 'hook:linear:{{data.issueId | default: "comments"}}',
+      message: [
+        `${who} commented on {{data.issue.identifier | default: "something in Linear"}}: {{data.issue.title | default: "see the link"}}`,
+        '{{url}}',
+        '',
+        '{{data.body | default: "(no text)" | truncate: 6000}}',
+      ],
+    },
+    {
+      event: 'project-update',
+      match: { payload: { type: 'ProjectUpdate', action: 'create' } },
+      name: 'Linear project update',
+      sessionKey: 'hook:linear:{{data.projectId | default: "projects"}}',
+      message: [
+        `${who} wrote an update on {{data.project.name | default: "a project"}}; its health: {{data.health | default: "not given"}}`,
+        '{{url}}',
+        '',
+        '{{data.body | default: "(no text)" | truncate: 6000}}',
+      ],
+    },
+  ],
+})

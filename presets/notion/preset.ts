@@ -1,0 +1,42 @@
+// New and removed pages, changed properties and comments become agent turns.
+import { z } from 'zod'
+import { definePreset } from '../../src/define.ts'
+import { type EventMapping, signedOptions, toParts, toProof } from '../signed.ts'
+
+const NotionOptions = z.strictObject({
+  ...signedOptions,
+  /** Notion hands its secret over when the webhook is made: taken while `hookloom verify --arm` has the door open. */
+  handed: z.boolean().default(false),
+})
+type NotionOptions = z.infer<typeof NotionOptions>
+
+// one mapping for all events: the secret is handed over once, to one mapping
+/** https://developers.notion.com/reference/webhooks-events-delivery: ids and no text, which the agent reads through Notion's API. */
+const events: readonly EventMapping[] = [
+  {
+    event: '',
+    match: {
+      payload: { type: ['page.created', 'page.deleted', 'page.properties_updated', 'comment.created'] },
+    },
+    name: 'Notion',
+    sessionKey: 'hook:notion:{{data.page_id | default: "pages"}}:{{entity.id}}',
+    message: [
+      '{{type}} in the workspace {{workspace_name | default: "without a name"}}, at {{timestamp | default: "an unknown time"}}.',
+      'What: the {{entity.type | default: "entity"}} https://www.notion.so/{{entity.id}}',
+      'In: the {{data.parent.type | default: "parent"}} https://www.notion.so/{{data.parent.id}}',
+      'By: the {{authors[0].type | default: "author"}} {{authors[0].id | default: "unknown"}}',
+      'Changed: {{data.updated_properties[0] | default: "no property named"}}',
+    ],
+  },
+]
+
+export default definePreset<NotionOptions>({
+  name: 'notion',
+  title: 'New and removed pages, changed properties and comments become agent turns.',
+  options: NotionOptions,
+  setup: { options: { handed: true } },
+  build({ path, handed, ...keys }) {
+    const verify = toProof('notion', keys) ?? (handed ? { scheme: 'notion' } : undefined)
+    return toParts('notion', { path, verify, events })
+  },
+})

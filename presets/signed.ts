@@ -1,0 +1,79 @@
+// What the presets of senders that prove themselves share: options for path and secret, and mappings that all ask for one proof.
+import { z } from 'zod'
+import { definePreset, type MappingInput, type Preset, type PresetParts } from '../src/define.ts'
+
+// blank is wrong, not absent: an empty variable must not open the hook to whoever has only the hook token
+export const filled = z.string().refine((text) => text.trim() !== '', 'must not be blank')
+
+/** Without a secret the mappings have no `verify`, and the hook token opens them. */
+export const signedOptions = {
+  /** The hook's name. Default: the preset's. */
+  path: filled.optional(),
+  secret: filled.optional(),
+  /** Two live secrets while one replaces the other. */
+  secrets: z.array(filled).min(1).max(2).optional(),
+}
+const SignedOptions = z.strictObject(signedOptions)
+export type SignedOptions = z.infer<typeof SignedOptions>
+
+/** One kind of event. `match` has no path: all events of a pack share one. */
+export type EventMapping = {
+  /** What stands behind the preset's name in the mapping's id. */
+  readonly event: string
+  readonly match: Omit<NonNullable<MappingInput['match']>, 'path'>
+  readonly name: string
+  readonly sessionKey: string
+  readonly message: readonly string[]
+}
+
+type Proof = MappingInput['verify']
+
+/** Largest body: senders post whole issues, orders and groups of alerts, which outgrow the usual 256 KiB. */
+const maxBodyBytes = 1024 * 1024
+
+/** The settings of a scheme that takes a secret; undefined without one. */
+export function toProof(
+  scheme: string,
+  { secret, secrets }: Pick<SignedOptions, 'secret' | 'secrets'>,
+  further: Omit<NonNullable<Proof>, 'scheme'> = {},
+): Proof {
+  return secret === undefined && secrets === undefined ? undefined : { scheme, secret, secrets, ...further }
+}
+
+export function toParts(
+  preset: string,
+  { path = preset, verify, events }: { path?: string | undefined; verify: Proof; events: readonly EventMapping[] },
+): PresetParts {
+  // the same preset under two paths is two packs, whose mappings need ids of their own
+  const prefix = path === preset ? preset : `${preset}:${path}`
+  const mappings = events.map(({ event, match, message, ...rest }) => ({
+    id: event === '' ? prefix : `${prefix}-${event}`,
+    match: { path, ...match },
+    verify,
+    messageTemplate: message.join('\n'),
+    ...rest,
+  }))
+  return { mappings, maxBodyBytes }
+}
+
+/** A preset whose only options are the path and the secret. */
+export function defineSignedPreset({
+  scheme,
+  events,
+  from,
+  ...preset
+}: {
+  name: string
+  title: string
+  scheme: string
+  /** Who makes the secret. */
+  from: 'operator' | 'sender'
+  events: readonly EventMapping[]
+}): Preset<SignedOptions> {
+  return definePreset<SignedOptions>({
+    ...preset,
+    options: SignedOptions,
+    setup: { key: { option: 'secret', from } },
+    build: (options) => toParts(preset.name, { path: options.path, verify: toProof(scheme, options), events }),
+  })
+}

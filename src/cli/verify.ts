@@ -1,0 +1,199 @@
+// Why a request is let in or refused: each signed mapping of its path with its verdict. And the door for a secret that a sender hands over.
+import { readFileSync } from 'node:fs'
+import { z } from 'zod'
+import { toMappings } from '../assemble.ts'
+import { loadConfig } from '../loader/config.ts'
+import type { Config } from '../model/config.ts'
+import { toFirstIssue } from '../model/issue.ts'
+import { toHandedFile } from '../model/places.ts'
+import { exitCodes, Problem } from '../model/problem.ts'
+import type { VerifyRequest } from '../model/verifier.ts'
+import { type CompiledMapping, compileMapping } from '../pipeline/compile.ts'
+import { createPinnedFetch } from '../pipeline/verifiers/pinned-fetch.ts'
+import { createHandedSecrets } from '../server/handed.ts'
+import type { Context } from './context.ts'
+import { askAdmin } from './gateway.ts'
+import { toIndented, toTable } from './print.ts'
+
+const Armed = z.object({ mappingId: z.string(), until: z.string() })
+
+/** Opens a mapping for ten minutes to the secret that its sender hands over, in the running gateway. */
+export async function arm(context: Context, { mappingId }: { mappingId: string }): Promise<number> {
+  const { dir, env } = context
+  const { config } = loadConfig({ dir, env })
+  const path = `/api/mappings/${encodeURIComponent(mappingId)}/arm`
+  const armed = await askAdmin({ dir, config }, { method: 'POST', path, answer: Armed })
+  if (context.json) context.printJson({ mappingId: armed.mappingId, until: armed.until })
+  else context.print(`${armed.mappingId} takes one secret until ${armed.until}. Let the sender make its webhook now.`)
+  return exitCodes.ok
+}
+
+/** `ok` of one that is no candidate is false: nobody asked its key. */
+type Verdict = {
+  readonly mappingId: string
+  readonly scheme: string
+  readonly candidate: boolean
+  readonly ok: boolean
+  readonly reason: string
+  /** The text that a signature of this scheme is made of, shortened; null where it has none or the request lacks a part. */
+  readonly signed: string | null
+}
+
+/** Ends with 0 where a proof holds, and with that of `denied` where none does. */
+export async function explainProofs(
+  context: Context,
+  { file, mappingId }: { file: string; mappingId: string | undefined },
+): Promise<number> {
+  const { dir, env } = context
+  const { config } = loadConfig({ dir, env })
+  const capture = readCapture(file)
+  const now = capture.receivedAt ?? Date.now()
+  const asked = toAsked(compileSigned(dir, config, now), config, { capture, mappingId })
+  const verdicts: Verdict[] = []
+  for (const mapping of asked) verdicts.push(await toVerdict(mapping, toRequest(capture, mapping, config)))
+  if (context.json) for (const verdict of verdicts) context.printJson(verdict)
+  else print(context, verdicts, capture)
+  return verdicts.some(({ ok }) => ok) ? exitCodes.ok : exitCodes.denied
+}
+
+const Headers = z.record(z.string(), z.string())
+const Capture = z.object({
+  method: z.string().default('POST'),
+  url: z.string().optional(),
+  /** The hook's name, as fixtures have it. */
+  path: z.string().optional(),
+  headers: Headers.default({}),
+  /** A text is the raw body; anything else, and a payload, is written as JSON again. */
+  body: z.json().optional(),
+  payload: z.json().optional(),
+  receivedAt: z.union([z.number(), z.iso.datetime({ offset: true })]).optional(),
+})
+
+type Capture = Omit<VerifyRequest, 'url'> & {
+  readonly url: string | undefined
+  readonly path: string | undefined
+  /** False: the bytes were not kept, and a proof over them may fail for that alone. */
+  readonly isRaw: boolean
+  readonly receivedAt: number | undefined
+}
+
+function readCapture(file: string): Capture {
+  const value = readJson(file)
+  const inner = z.object({ request: z.object({ payload: z.json() }).loose() }).safeParse(value)
+  const parsed = Capture.safeParse(inner.success ? inner.data.request : value)
+  if (!parsed.success) throw new Problem('payload-invalid', `${file}: ${toFirstIssue(parsed.error, value)}.`)
+  const { method, url, path, headers, body, payload, receivedAt } = parsed.data
+  const content = body ?? payload
+  if (content === undefined) {
+    throw new Problem('payload-invalid', `${file} must hold {headers, body} or {headers, payload}, or be a fixture.`)
+  }
+  return {
+    method,
+    url: url === undefined ? undefined : toTarget(url),
+    path: path?.replace(/^\/+|\/+$/g, ''),
+    headers: Object.fromEntries(Object.entries(headers).map(([name, text]) => [name.toLowerCase(), text])),
+    rawBody: Buffer.from(typeof body === 'string' ? body : JSON.stringify(content)),
+    isRaw: typeof body === 'string',
+    receivedAt: typeof receivedAt === 'string' ? Date.parse(receivedAt) : receivedAt,
+  }
+}
+
+function readJson(file: string): unknown {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8'))
+  } catch (cause) {
+    // what the parser says may quote the file
+    throw new Problem('usage-invalid', `${file} cannot be read as JSON.`, { cause })
+  }
+}
+
+/** Path and query of a URL that may be a whole one. */
+function toTarget(url: string): string {
+  return url.replace(/^https?:\/\/[^/?#]*/i, '') || '/'
+}
+
+/** The signed mappings, with the secrets that were handed over, and the moment of the capture as the clock. */
+function compileSigned(dir: string, config: Config, now: number): CompiledMapping[] {
+  const clock = () => now
+  const handed = createHandedSecrets({ file: toHandedFile(dir), clock })
+  const fetch = createPinnedFetch({ now: clock })
+  return toMappings(config)
+    .filter(({ verify }) => verify !== undefined)
+    .map((mapping) => compileMapping(mapping, undefined, (id) => ({ fetch, now: clock, handed: () => handed.of(id) })))
+}
+
+function toAsked(
+  all: readonly CompiledMapping[],
+  config: Config,
+  { capture, mappingId }: { capture: Capture; mappingId: string | undefined },
+): CompiledMapping[] {
+  if (mappingId !== undefined) {
+    const found = all.filter(({ id }) => id === mappingId)
+    if (found.length > 0) return found
+    const known = all.map(({ id }) => id).join(', ') || 'none'
+    throw new Problem('not-found', `No mapping "${mappingId}" verifies its sender. Those that do: ${known}.`)
+  }
+  const path = capture.path ?? (capture.url === undefined ? undefined : toHook(capture.url, config))
+  if (path === undefined) {
+    throw new Problem('usage-invalid', 'The file names no path or url: say with --mapping <id> which mapping to ask.')
+  }
+  const found = all.filter(({ match }) => match.path === undefined || toName(match.path) === path)
+  if (found.length > 0) return found
+  throw new Problem('not-found', `No mapping of the hook "${path}" verifies its sender.`)
+}
+
+function toHook(url: string, { hooks }: Config): string {
+  const [target = ''] = url.split('?')
+  return toName(target.startsWith(`${hooks.path}/`) ? target.slice(hooks.path.length) : target)
+}
+
+function toName(path: string): string {
+  return path.trim().replace(/^\/+|\/+$/g, '')
+}
+
+function toRequest({ method, url, path, headers, rawBody }: Capture, { match }: CompiledMapping, { hooks }: Config) {
+  return { method, url: url ?? `${hooks.path}/${path ?? toName(match.path ?? '')}`, headers, rawBody }
+}
+
+async function toVerdict({ id, mapping, verifier }: CompiledMapping, request: VerifyRequest): Promise<Verdict> {
+  if (verifier === undefined) throw new Error(`mapping ${id} has no verifier`)
+  const candidate = verifier.isClaimed(request.headers)
+  const verified = await verifier.verify(request)
+  const reason = verified.ok ? 'the proof holds' : verified.reason
+  const { secret, secrets = [] } = mapping.verify ?? {}
+  const signed = verifier.explain(request)
+  return {
+    mappingId: id,
+    scheme: verifier.scheme,
+    candidate,
+    ok: candidate && verified.ok,
+    reason,
+    signed: signed === undefined ? null : withoutSecrets(signed, [secret ?? [], secrets].flat()),
+  }
+}
+
+/** A template of the operator's may sign a header, and a header may hold the secret. */
+function withoutSecrets(text: string, secrets: readonly string[]): string {
+  return secrets.reduce((rest, secret) => rest.replaceAll(secret, '…'), text)
+}
+
+function print(context: Context, verdicts: readonly Verdict[], { isRaw }: Capture): void {
+  const rows = verdicts.map(({ mappingId, scheme, candidate, ok, reason }) => [
+    mappingId,
+    scheme,
+    candidate ? 'yes' : 'no',
+    ok ? 'holds' : 'refused',
+    reason,
+  ])
+  context.print(toTable(['mapping', 'scheme', 'candidate', 'proof', 'why'], rows))
+  // mappings of one preset sign the same text: it is shown once
+  const texts = new Map(verdicts.map(({ scheme, signed }) => [`${scheme}\n${signed}`, { scheme, signed }]))
+  for (const { scheme, signed } of texts.values()) {
+    context.print(
+      `\nWhat ${scheme} signs${signed === null ? ' is nothing that can be shown.' : `\n${toIndented(signed)}`}`,
+    )
+  }
+  if (!isRaw) {
+    context.print('\nThe file has no raw body: it was written as JSON again, and may differ from what was signed.')
+  }
+}

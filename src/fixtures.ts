@@ -1,0 +1,158 @@
+// A fixture through the pipe: what this configuration and this code make of its request, held against what is expected.
+import { isDeepStrictEqual } from 'node:util'
+import type { Actual, Fixture, FixtureFile } from './loader/fixture-files.ts'
+import { AgentAction, type PlannedAction, WakeAction } from './model/action.ts'
+import type { Config } from './model/config.ts'
+import type { Delivery } from './model/delivery.ts'
+import type { JsonValue } from './model/json.ts'
+import { Mapping } from './model/mapping.ts'
+import { type Transform, toTransformKey } from './model/transform.ts'
+import type { NamedMapping } from './pipeline/compile.ts'
+import type { Decision } from './pipeline/decision.ts'
+import { createGeneration, type Generation } from './pipeline/generation.ts'
+import { decide } from './pipeline/pipeline.ts'
+import { toDelivery } from './server/delivery.ts'
+
+/** A generation in the making, or the parts of one that runs. */
+export type Parts = {
+  readonly config: Config
+  readonly mappings: readonly NamedMapping[]
+  readonly transforms: ReadonlyMap<string, Transform>
+}
+
+/** `diff`: a line for each field that differs, `path: expected …, got …`. `actual` is what `updateFixture` takes. */
+export type FixtureOutcome =
+  | { readonly ok: true; readonly actual: Actual }
+  | { readonly ok: false; readonly diff: readonly string[]; readonly actual: Actual | undefined }
+
+/** When every fixture came in. */
+const receivedAt = Date.UTC(2026, 0, 2, 3, 4, 5)
+const idPrefix = 'fixture-'
+const longestShown = 160
+
+/**
+ * Runs one file of a module's fixtures with a fixed clock and ids. The module's own mappings are tried; where none of them
+ * takes the fixture's path, they are tried whatever their path is: a copied fixture knows the path of the place it came from.
+ * Never rejects.
+ */
+export async function runFixture(parts: Parts, module: string, file: FixtureFile): Promise<FixtureOutcome> {
+  if (file.kind === 'unusable') return { ok: false, diff: [`${file.name}: ${file.why}`], actual: undefined }
+  let ids = 0
+  try {
+    const path = file.fixture.request.path.replace(/^\/+|\/+$/g, '')
+    const generation = toOwnGeneration(parts, module, path)
+    const delivery = toFixtureDelivery(file.fixture, path, generation)
+    const decision = await decide(generation, delivery, () => `${idPrefix}${++ids}`)
+    const actual = toActual(decision)
+    const diff = toDiff(file.fixture.expect, actual, decision)
+    return diff.length === 0 ? { ok: true, actual } : { ok: false, diff, actual }
+  } catch (error) {
+    return { ok: false, diff: [error instanceof Error ? error.message : 'it cannot be run'], actual: undefined }
+  }
+}
+
+/** The same configuration with this module's mappings alone; one without conditions for a module that has none yet. */
+function toOwnGeneration({ config, mappings, transforms }: Parts, module: string, path: string): Generation {
+  const own = mappings.filter(({ transform }) => transform?.module === module)
+  const generation = createGeneration({ config, mappings: own, transforms })
+  if (own.length > 0 && generation.router.candidates(path).length > 0) return generation
+  const bare = own.length > 0 ? own : [toBareMapping(module, transforms)]
+  const anywhere = bare.map((mapping) => {
+    const { path: _taken, ...match } = mapping.match
+    return { ...mapping, match }
+  })
+  return createGeneration({ config, mappings: anywhere, transforms })
+}
+
+function toBareMapping(module: string, transforms: Parts['transforms']): NamedMapping {
+  const named = [...transforms].find(([, transform]) => transform.module === module)?.[0]
+  const name = named === undefined || named === toTransformKey({ module }) ? undefined : named.slice(module.length + 1)
+  const transform = name === undefined ? { module } : { module, export: name }
+  return { ...Mapping.parse({ transform }), id: module }
+}
+
+/** Let in by all that its mappings may ask for: who sent a fixture is not in question. */
+function toFixtureDelivery({ request }: Fixture, path: string, generation: Generation): Delivery {
+  const { method, query, payload } = request
+  // own names only, as an admitted request has them
+  const headers: Record<string, string> = Object.create(null)
+  for (const [name, value] of Object.entries(request.headers)) headers[name.toLowerCase()] = value
+  // the payload stands here as JSON, however the sender wrote it
+  if (!/json/i.test(headers['content-type'] ?? '')) headers['content-type'] = 'application/json'
+  const search = new URLSearchParams(query).toString()
+  const url = `${generation.config.hooks.path}/${path}${search === '' ? '' : `?${search}`}`
+  const candidates = generation.router.candidates(path)
+  const verifiedBy = candidates.find(({ verifier }) => verifier !== undefined)?.verifier?.source
+  const admitted = { token: true, signedFor: candidates.map(({ id }) => id) }
+  const head = { method, url, path, headers, query, verifiedBy, admitted }
+  return toDelivery(head, Buffer.from(JSON.stringify(payload)), { generation, id: `${idPrefix}delivery`, receivedAt })
+}
+
+function toActual(decision: Decision): Actual {
+  switch (decision.kind) {
+    case 'accept':
+      return { decision: 'accept', actions: decision.actions.map(toFields) }
+    case 'skip':
+      return { decision: 'skip', actions: [] }
+    case 'park':
+      return { decision: 'park', actions: [], code: decision.problem.code }
+    case 'refuse':
+      return { decision: 'refusal', actions: [], code: decision.problem.code }
+  }
+}
+
+const agentDefaults: Record<string, unknown> = AgentAction.parse({ kind: 'agent', message: 'x' })
+const wakeDefaults: Record<string, unknown> = WakeAction.parse({ kind: 'wake', text: 'x' })
+
+/** The text, the session where somebody chose it, and what differs from the defaults of an action. */
+function toFields({ kind, action, sessionKey }: PlannedAction): Record<string, JsonValue> {
+  const fields: Record<string, JsonValue> = { kind }
+  if (kind === 'agent' && !sessionKey.startsWith(`hook:${idPrefix}`)) fields['sessionKey'] = sessionKey
+  const defaults = kind === 'agent' ? agentDefaults : wakeDefaults
+  for (const [field, value] of Object.entries(action)) {
+    const isText = field === 'message' || field === 'text'
+    if (field !== 'sessionKey' && value !== undefined && (isText || value !== defaults[field])) fields[field] = value
+  }
+  return fields
+}
+
+function toDiff(expected: Fixture['expect'], actual: Actual, decision: Decision): string[] {
+  const why = 'problem' in decision ? ` (${decision.problem.message})` : ''
+  if (expected.decision !== actual.decision) {
+    return [`decision: expected ${expected.decision}, got ${actual.decision}${why}`]
+  }
+  if (expected.code !== undefined && expected.code !== actual.code) {
+    return [`code: expected ${expected.code}, got ${actual.code ?? 'nothing'}${why}`]
+  }
+  const wanted = expected.actions
+  if (wanted === undefined) return []
+  if (wanted.length !== actual.actions.length) {
+    return [`actions: expected ${wanted.length}, got ${actual.actions.length}`]
+  }
+  const planned = decision.kind === 'accept' ? decision.actions : []
+  return wanted.flatMap((action, index) => {
+    const settled = planned[index]
+    const full: Record<string, unknown> =
+      settled === undefined ? {} : { ...settled.action, agentId: settled.agentId, sessionKey: settled.sessionKey }
+    return Object.entries(action)
+      .filter(([field, value]) => !isDeepStrictEqual(full[field], value))
+      .map(([field, value]) => toDifference(`actions[${index}].${field}`, value, full[field]))
+  })
+}
+
+/** Long texts from shortly before the place where they part. */
+function toDifference(path: string, expected: unknown, got: unknown): string {
+  if (typeof expected !== 'string' || typeof got !== 'string') {
+    return `${path}: expected ${toShown(expected)}, got ${toShown(got)}`
+  }
+  let same = 0
+  while (same < expected.length && expected[same] === got[same]) same += 1
+  const from = Math.max(expected.length, got.length) > longestShown ? Math.max(0, same - 20) : 0
+  const place = from === 0 ? '' : ` from character ${from + 1}`
+  return `${path}${place}: expected ${toShown(expected.slice(from))}, got ${toShown(got.slice(from))}`
+}
+
+function toShown(value: unknown): string {
+  const text = value === undefined ? 'nothing' : JSON.stringify(value)
+  return text.length > longestShown ? `${text.slice(0, longestShown - 1)}…` : text
+}

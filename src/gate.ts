@@ -1,0 +1,150 @@
+// What may go live: code that loads and passes its own fixtures. What does not leaves its last good version in place.
+import { dirname, join } from 'node:path'
+import { type Parts, runFixture } from './fixtures.ts'
+import { readFixtures, toFixturesFolder } from './loader/fixture-files.ts'
+import { toModuleLabel } from './loader/root.ts'
+import type { ProblemRecord } from './model/problem.ts'
+import type { Transform } from './model/transform.ts'
+
+/**
+ * - `live`: new code, and sound. `same`: the code that serves already.
+ * - `kept`: the new code is not sound; the last good version serves on. `broken`: there is none, and its deliveries park.
+ * `problem` is there for the last two, and for a `same` whose fixtures fail.
+ */
+export type ModuleReport = {
+  readonly module: string
+  readonly kind: 'live' | 'same' | 'kept' | 'broken'
+  readonly problem: ProblemRecord | undefined
+  readonly fixtures: FixtureCounts
+}
+/** `notRun`: the time was up. */
+export type FixtureCounts = { readonly passed: number; readonly failed: number; readonly notRun: number }
+
+export type GateInput = {
+  readonly root: string
+  /** What was just loaded. */
+  readonly parts: Parts
+  /** What serves; undefined at the start, where nothing is better than what there is, and no fixture runs. */
+  readonly serving: ReadonlyMap<string, Transform> | undefined
+  /** Files that were saved. */
+  readonly changed: readonly string[]
+  /** Modules that were not sound before. */
+  readonly suspects: ReadonlySet<string>
+  /** For all fixtures together; what is not reached in it counts as not run. */
+  readonly budgetMs: number
+}
+
+const noFixtures: FixtureCounts = { passed: 0, failed: 0, notRun: 0 }
+
+/** The transforms of the next generation, and a report on each of its modules. Never rejects. */
+export async function passGate(input: GateInput): Promise<{
+  transforms: ReadonlyMap<string, Transform>
+  modules: readonly ModuleReport[]
+}> {
+  const { parts, serving } = input
+  const until = performance.now() + input.budgetMs
+  const transforms = new Map(parts.transforms)
+  const modules: ModuleReport[] = []
+  for (const module of new Set([...parts.transforms.values()].map((transform) => transform.module))) {
+    const candidates = [...parts.transforms].filter(([, transform]) => transform.module === module)
+    const isFresh = !isServing(module, candidates, serving)
+    let problem = candidates.find(([, transform]) => transform.problem !== undefined)?.[1].problem
+    let fixtures = noFixtures
+    if (problem === undefined && serving !== undefined && (isFresh || isSuspect(module, input))) {
+      const tested = await runFixtures(input, module, until)
+      fixtures = tested.counts
+      problem = tested.problem
+    }
+    if (problem === undefined || !isFresh) {
+      modules.push({ module, kind: isFresh ? 'live' : 'same', problem, fixtures })
+      continue
+    }
+    // one version for all that a module exports: a mix of two is nobody's code
+    const kept = candidates.flatMap(([key]) => toGood(serving, key) ?? [])
+    for (const [key, candidate] of candidates) {
+      transforms.set(
+        key,
+        toGood(serving, key) ?? (candidate.problem === undefined ? toStandIn(module, problem) : candidate),
+      )
+    }
+    modules.push({ module, kind: kept.length > 0 ? 'kept' : 'broken', problem, fixtures })
+  }
+  return { transforms, modules }
+}
+
+/** Whether this code is the code that serves. */
+function isServing(
+  module: string,
+  candidates: readonly (readonly [string, Transform])[],
+  serving: ReadonlyMap<string, Transform> | undefined,
+): boolean {
+  const hashes = new Set([...(serving?.values() ?? [])].flatMap((it) => (it.module === module ? (it.hash ?? []) : [])))
+  return candidates.every(([, { hash }]) => hash !== undefined && hashes.has(hash))
+}
+
+function isSuspect(module: string, { root, changed, suspects }: GateInput): boolean {
+  const folder = join(root, toFixturesFolder(module))
+  return suspects.has(module) || changed.some((path) => path === folder || dirname(path) === folder)
+}
+
+function toGood(serving: ReadonlyMap<string, Transform> | undefined, key: string): Transform | undefined {
+  const transform = serving?.get(key)
+  return transform?.problem === undefined ? transform : undefined
+}
+
+function toStandIn(module: string, problem: ProblemRecord): Transform {
+  return { module, hash: undefined, problem, run: () => Promise.resolve({ kind: 'failed', problem, log: [] }) }
+}
+
+async function runFixtures(
+  { root, parts }: GateInput,
+  module: string,
+  until: number,
+): Promise<{ counts: FixtureCounts; problem: ProblemRecord | undefined }> {
+  const files = await readFixtures(root, module)
+  const failures: { name: string; diff: readonly string[] }[] = []
+  let passed = 0
+  for (const file of files) {
+    const outcome = await within(until, runFixture(parts, module, file))
+    if (outcome === undefined) break
+    if (outcome.ok) passed += 1
+    else failures.push({ name: file.name, diff: outcome.diff })
+  }
+  const counts = { passed, failed: failures.length, notRun: files.length - passed - failures.length }
+  return { counts, problem: toFixtureProblem(module, failures) }
+}
+
+/** Undefined once the time is up. */
+async function within<T>(until: number, work: Promise<T>): Promise<T | undefined> {
+  const left = until - performance.now()
+  if (left <= 0) return undefined
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<undefined>((resolve) => {
+    timer = setTimeout(resolve, left, undefined)
+  })
+  try {
+    return await Promise.race([work, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** The sentence names the field alone; the frame, which is the operator's, has the values. */
+function toFixtureProblem(
+  module: string,
+  failures: readonly { name: string; diff: readonly string[] }[],
+): ProblemRecord | undefined {
+  const [first] = failures
+  if (first === undefined) return undefined
+  const field = first.diff[0]?.split(': expected')[0] ?? ''
+  const more = failures.length === 1 ? '' : `, and ${failures.length - 1} more`
+  const fix = 'Mend the code, or the fixture ("hookloom test -u" writes what the code does now).'
+  return {
+    code: 'transform-load-failed',
+    detail: `${toModuleLabel(module)} fails its fixture ${first.name} at ${field.slice(0, 200)}${more}. ${fix}`,
+    frame: failures
+      .slice(0, 5)
+      .map(({ name, diff }) => [name, ...diff.slice(0, 5).map((line) => `  ${line}`)].join('\n'))
+      .join('\n'),
+  }
+}

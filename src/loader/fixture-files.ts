@@ -1,0 +1,111 @@
+// The fixtures of a module: requests with what shall become of them, one JSON file each, in `<module>.fixtures/` beside it.
+import { readdir, stat } from 'node:fs/promises'
+import { extname, join } from 'node:path'
+import { applyEdits, modify } from 'jsonc-parser'
+import { z } from 'zod'
+import { toFirstIssue } from '../model/issue.ts'
+import type { JsonValue } from '../model/json.ts'
+import { readInside } from './read.ts'
+
+const mostFixtures = 200
+const largestFixture = 1_000_000
+
+export const fixtureDecisions = ['accept', 'skip', 'park', 'refusal'] as const
+
+export const Fixture = z.strictObject({
+  request: z.strictObject({
+    /** The hook's name. */
+    path: z.string(),
+    method: z.string().default('POST'),
+    headers: z.record(z.string(), z.string()).default({}),
+    query: z.record(z.string(), z.string()).default({}),
+    payload: z.json(),
+  }),
+  expect: z.strictObject({
+    decision: z.enum(fixtureDecisions),
+    /** As many as the decision has; of each, the fields that matter. */
+    actions: z.array(z.record(z.string(), z.json())).optional(),
+    /** The problem of a park or a refusal. */
+    code: z.string().optional(),
+  }),
+})
+export type Fixture = z.infer<typeof Fixture>
+
+/** `name` is the file's, without the folder. One that cannot be used says why, and counts as failed. */
+export type FixtureFile = { readonly name: string; readonly file: string } & (
+  | { readonly kind: 'fixture'; readonly fixture: Fixture }
+  | { readonly kind: 'unusable'; readonly why: string }
+)
+
+/** `pr/opened.ts` → `pr/opened.fixtures` */
+export function toFixturesFolder(module: string): string {
+  return `${module.slice(0, module.length - extname(module).length)}.fixtures`
+}
+
+/** In order of their names; none where the folder is missing. `root` is a real path. Never rejects. */
+export async function readFixtures(root: string, module: string): Promise<FixtureFile[]> {
+  const folder = join(root, toFixturesFolder(module))
+  const entries = await readdir(folder).catch(() => [])
+  const names = entries.filter((name) => name.endsWith('.json') && !name.startsWith('.')).toSorted()
+  const found = await Promise.all(
+    names.slice(0, mostFixtures).map((name) => readFixture(root, join(folder, name), name)),
+  )
+  if (names.length <= mostFixtures) return found
+  const why = `there are ${names.length} fixtures, and only the first ${mostFixtures} are read`
+  return [...found, { kind: 'unusable', name: toFixturesFolder(module), file: folder, why }]
+}
+
+async function readFixture(root: string, file: string, name: string): Promise<FixtureFile> {
+  const unusable = (why: string): FixtureFile => ({ kind: 'unusable', name, file, why })
+  try {
+    const { size } = await stat(file)
+    if (size > largestFixture) return unusable(`it has ${size} bytes, and ${largestFixture} is the limit`)
+    const { contents } = await readInside(root, file)
+    const parsed = parseFixture(Buffer.from(contents).toString('utf8'))
+    return typeof parsed === 'string' ? unusable(parsed) : { kind: 'fixture', name, file, fixture: parsed }
+  } catch (error) {
+    return unusable(error instanceof Error ? error.message : 'it cannot be read')
+  }
+}
+
+/** The fixture, or why the text is none. */
+export function parseFixture(text: string): Fixture | string {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (error) {
+    return `it is not JSON: ${error instanceof Error ? error.message.slice(0, 200) : ''}`
+  }
+  const parsed = Fixture.safeParse(value)
+  return parsed.success ? parsed.data : toFirstIssue(parsed.error, value)
+}
+
+/** What became of a fixture's request, in the words of a fixture. */
+export type Actual = {
+  readonly decision: Fixture['expect']['decision']
+  readonly actions: readonly { readonly [field: string]: JsonValue }[]
+  readonly code?: string | undefined
+}
+
+/**
+ * The text of the fixture with `expect` set to what became of its request; the request stays as it is, byte for byte. Of an
+ * action the fields that were expected stay, in their order; one that nobody expected is written with those it has.
+ */
+export function updateFixture(text: string, actual: Actual): string {
+  const before = parseFixture(text)
+  const expected = typeof before === 'string' ? [] : (before.expect.actions ?? [])
+  const isExpected = typeof before === 'string' || before.expect.actions !== undefined || actual.actions.length > 0
+  const actions = actual.actions.map((action, index) => toKept(action, expected[index]))
+  const value = {
+    decision: actual.decision,
+    ...(isExpected ? { actions } : {}),
+    ...(actual.code === undefined ? {} : { code: actual.code }),
+  }
+  const formattingOptions = { insertSpaces: true, tabSize: 2, eol: '\n' }
+  return applyEdits(text, modify(text, ['expect'], value, { formattingOptions }))
+}
+
+function toKept(action: Actual['actions'][number], expected: Actual['actions'][number] | undefined) {
+  const names = expected === undefined ? Object.keys(action) : Object.keys(expected)
+  return Object.fromEntries(names.flatMap((name) => (Object.hasOwn(action, name) ? [[name, action[name]]] : [])))
+}

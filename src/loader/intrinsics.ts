@@ -1,0 +1,205 @@
+// Whether the things that all transforms of a worker share are still what they were. A transform that changes them has changed
+// them for the next delivery, too: its worker is replaced.
+
+export type Intrinsics = {
+  /** The first thing that is not as it was, e.g. `JSON.parse`; undefined when all is well. About a microsecond. */
+  changed(): string | undefined
+  /** Takes things as they are now for what they are to be. */
+  accept(): void
+}
+
+/**
+ * What is watched, written out in one function: an engine reads a property that stands in the code many times faster than one whose
+ * name it is handed. Its text gives the names. Not among them: globals that Node makes when they are first read.
+ */
+// oxlint-disable typescript/unbound-method, unicorn/no-thenable, promise/prefer-await-to-then -- they are read, not called
+const readAll = (): unknown[] => [
+  Array,
+  Array.from,
+  Array.isArray,
+  Array.prototype.concat,
+  Array.prototype.every,
+  Array.prototype.filter,
+  Array.prototype.find,
+  Array.prototype.flatMap,
+  Array.prototype.forEach,
+  Array.prototype.includes,
+  Array.prototype.indexOf,
+  Array.prototype.join,
+  Array.prototype.map,
+  Array.prototype.pop,
+  Array.prototype.push,
+  Array.prototype.reduce,
+  Array.prototype.shift,
+  Array.prototype.slice,
+  Array.prototype.some,
+  Array.prototype.sort,
+  Array.prototype.splice,
+  Array.prototype[Symbol.iterator],
+  ArrayBuffer,
+  BigInt,
+  Boolean,
+  Buffer,
+  Buffer.alloc,
+  Buffer.from,
+  Date,
+  Date.now,
+  Date.parse,
+  Date.prototype.getTime,
+  Date.prototype.toISOString,
+  Date.prototype.toJSON,
+  Error,
+  Error.prepareStackTrace,
+  Function,
+  Function.prototype.apply,
+  Function.prototype.bind,
+  Function.prototype.call,
+  Intl,
+  JSON,
+  JSON.parse,
+  JSON.stringify,
+  Map,
+  Map.prototype.get,
+  Map.prototype.has,
+  Map.prototype.set,
+  Math,
+  Math.floor,
+  Math.max,
+  Math.min,
+  Math.random,
+  Math.round,
+  Number,
+  Number.isFinite,
+  Number.isInteger,
+  Number.prototype.toFixed,
+  Number.prototype.toString,
+  Object,
+  Object.assign,
+  Object.create,
+  Object.defineProperty,
+  Object.entries,
+  Object.freeze,
+  Object.fromEntries,
+  Object.getOwnPropertyDescriptor,
+  Object.getPrototypeOf,
+  Object.hasOwn,
+  Object.keys,
+  Object.prototype.hasOwnProperty,
+  Object.prototype.toString,
+  Object.prototype.valueOf,
+  Object.values,
+  Promise,
+  Promise.all,
+  Promise.allSettled,
+  Promise.prototype.catch,
+  Promise.prototype.finally,
+  Promise.prototype.then,
+  Promise.race,
+  Promise.reject,
+  Promise.resolve,
+  Proxy,
+  Reflect,
+  Reflect.get,
+  Reflect.ownKeys,
+  RegExp,
+  RegExp.prototype.exec,
+  RegExp.prototype.test,
+  Set,
+  Set.prototype.add,
+  Set.prototype.has,
+  String,
+  String.prototype.endsWith,
+  String.prototype.includes,
+  String.prototype.indexOf,
+  String.prototype.match,
+  String.prototype.replace,
+  String.prototype.replaceAll,
+  String.prototype.slice,
+  String.prototype.split,
+  String.prototype.startsWith,
+  String.prototype.toLowerCase,
+  String.prototype.toUpperCase,
+  String.prototype.trim,
+  Symbol,
+  TextDecoder,
+  TextDecoder.prototype.decode,
+  TextEncoder,
+  TypeError,
+  URL,
+  URLSearchParams,
+  Uint8Array,
+  WeakMap,
+  clearInterval,
+  clearTimeout,
+  console,
+  console.error,
+  console.info,
+  console.log,
+  console.warn,
+  decodeURIComponent,
+  encodeURIComponent,
+  fetch,
+  parseFloat,
+  parseInt,
+  process,
+  process.exit,
+  process.getBuiltinModule,
+  process.nextTick,
+  queueMicrotask,
+  setImmediate,
+  setInterval,
+  setTimeout,
+]
+// oxlint-enable
+
+// captured: the code that is watched could replace the watchers
+const { ownKeys } = Reflect
+
+export function createIntrinsics(): Intrinsics {
+  let values: unknown[] = []
+  let size = 0
+  let strays = 0
+  const accept = () => {
+    values = tryRead() ?? []
+    size = ownKeys(Object.prototype).length
+    strays = countStrays()
+  }
+  accept()
+  return {
+    accept,
+    changed: () => {
+      const now = tryRead()
+      if (now === undefined) return 'a global'
+      for (let index = 0; index < now.length; index++) if (now[index] !== values[index]) return toName(index)
+      // what is added there is seen by every object
+      if (ownKeys(Object.prototype).length !== size) return 'Object.prototype'
+      return countStrays() === strays ? undefined : 'Array.prototype or Function.prototype'
+    },
+  }
+}
+
+/** Undefined: something is gone, or a getter that throws stands in its place. */
+function tryRead(): unknown[] | undefined {
+  try {
+    return readAll()
+  } catch {
+    return undefined
+  }
+}
+
+function toName(index: number): string {
+  const text = String(readAll)
+  const names = text.slice(text.indexOf('[') + 1, text.lastIndexOf(']')).split(',')
+  return names[index]?.trim() ?? 'a global'
+}
+
+const emptyList: unknown[] = []
+const emptyFunction = () => {}
+
+/** What a loop over the keys of an empty thing meets, and never should. */
+function countStrays(): number {
+  let count = 0
+  for (const _ in emptyList) count += 1
+  for (const _ in emptyFunction) count += 1
+  return count
+}

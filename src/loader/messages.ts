@@ -1,0 +1,70 @@
+// What the main thread and a transform worker say to one another, and the few words that they share in memory.
+import type { ProblemRecord } from '../model/problem.ts'
+import type { TransformCall, TransformOutcome } from '../model/transform.ts'
+import type { Bundle } from './build.ts'
+
+/** A bundle under a number: two modules with the same code are two of them, for each has its own file name. */
+export type BundlePost = Pick<Bundle, 'root' | 'file' | 'code' | 'map'> & { readonly id: number }
+
+/** One call inside the text of a batch; its body is the next `size` bytes of the batch's bytes. */
+export type CallPost = Pick<TransformCall, 'head' | 'contentType'> & {
+  /** Rises by one from call to call of a thread, from 1. */
+  readonly seq: number
+  readonly bundle: number
+  readonly export?: string | undefined
+  readonly size: number
+}
+
+export type ToWorker =
+  | { readonly kind: 'load'; readonly bundle: BundlePost; readonly timeoutMs: number }
+  /** Answered by `checked`, once the bundle is evaluated. */
+  | { readonly kind: 'check'; readonly bundle: number; readonly exports: readonly (string | undefined)[] }
+  | { readonly kind: 'unload'; readonly bundle: number }
+  /**
+   * `calls` is JSON of CallPost[]: a text is copied at the speed of memory, an object is cloned field by field. Few bytes go as
+   * a text too, of which each character is a byte: to hand over a buffer costs 10 µs.
+   */
+  | { readonly kind: 'calls'; readonly calls: string; readonly bodies: ArrayBuffer | string }
+  | { readonly kind: 'ping' }
+
+export type Leaving = {
+  readonly kind: 'leaving'
+  readonly why: 'globals' | 'memory' | 'exit' | 'uncaught'
+  /** `globals`: what was changed. `exit`: how. `uncaught`: the problem. */
+  readonly what: string
+  readonly problem?: ProblemRecord
+  /** The call from whose code it came, as far as that is known; it may have ended before. */
+  readonly seq: number | undefined
+  readonly bundle: number | undefined
+}
+
+export type FromWorker =
+  | { readonly kind: 'ready' }
+  /** JSON of SettledCall[]. */
+  | { readonly kind: 'outcomes'; readonly outcomes: string }
+  /** Calls that were not begun, and never will be here. */
+  | { readonly kind: 'unrun'; readonly seqs: readonly number[] }
+  | {
+      readonly kind: 'checked'
+      readonly bundle: number
+      /** One for each export that was asked for; undefined: it is a function. */
+      readonly problems: readonly (ProblemRecord | undefined)[]
+      /** Which global thing the module changed while it loaded. */
+      readonly changed: string | undefined
+    }
+  | { readonly kind: 'pong' }
+  /** No more calls, please; those that are in flight may end. With `exit` the thread is gone at once. */
+  | Leaving
+
+export type SettledCall = readonly [seq: number, outcome: TransformOutcome]
+
+export type WorkerStart = { readonly board: SharedArrayBuffer; readonly memoryMb: number }
+
+/**
+ * Words on the board that both sides read while the other one is busy.
+ * - `running`: the call whose synchronous part holds the thread, else 0.
+ * - `begun`: the newest call that was begun. The worker writes it, then reads `recalled`.
+ * - `recalled`: calls up to this one are not to be begun any more. The main thread writes it, then reads `begun`: a call is
+ *   run by one of the two and never by both.
+ */
+export const board = { running: 0, begun: 1, recalled: 2, bytes: 12 } as const

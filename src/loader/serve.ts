@@ -1,0 +1,244 @@
+// The worker's side: bundles become functions, calls become outcomes. Whatever a transform does to its thread, the main
+// thread is told; what is not begun by then is given back.
+import type { AsyncLocalStorage } from 'node:async_hooks'
+import { Problem, toProblem, toProblemRecord } from '../model/problem.ts'
+import type { TransformOutcome } from '../model/transform.ts'
+import { startCall, toFailed } from './call.ts'
+import type { Callable } from './call.ts'
+import { evaluateBundle, pickExport } from './evaluate.ts'
+import type { Evaluated } from './evaluate.ts'
+import type { OpenCall } from './guard.ts'
+import type { Intrinsics } from './intrinsics.ts'
+import { board as words } from './messages.ts'
+import type { BundlePost, CallPost, FromWorker, Leaving, ToWorker } from './messages.ts'
+import { toThrownReport } from './thrown.ts'
+
+/** Outcomes wait for one another this long at the most while calls run back to back. */
+const holdMs = 1
+/** Milliseconds between two looks at the memory while calls are in flight. */
+const memoryLookMs = 50
+
+/** `callables`: by export, made at the first call. */
+type Loaded = { readonly evaluated: Evaluated; readonly callables: Map<string | undefined, Callable> }
+
+export type Serving = {
+  receive(message: ToWorker): void
+  /** Code is about to end the thread. */
+  exit(how: string): void
+  /** Something was thrown where nothing catches it. */
+  uncaught(thrown: unknown): void
+}
+
+// captured: what runs here may replace the globals
+const { parse, stringify } = JSON
+const now = performance.now.bind(performance)
+const later = setImmediate
+const { store, load } = Atomics
+const toBytes = Buffer.from.bind(Buffer)
+
+export function createServing({
+  post,
+  board,
+  calls,
+  intrinsics,
+  memory,
+}: {
+  post: (message: FromWorker) => void
+  board: Int32Array
+  calls: AsyncLocalStorage<OpenCall>
+  intrinsics: Intrinsics
+  memory: { isOver(): boolean }
+}): Serving {
+  const bundles = new Map<number, Loaded | Promise<Loaded | Problem> | Problem>()
+  /** Bundles that changed a global while they loaded: when they go, so must this thread. */
+  const changes = new Map<number, string>()
+  const open = new Set<OpenCall>()
+  let outcomes: string[] = []
+  let unrun: number[] = []
+  let flushedAt = 0
+  let willFlush = false
+  let isLeaving = false
+
+  setInterval(() => {
+    if (open.size > 0) lookAtMemory()
+  }, memoryLookMs).unref()
+
+  function flush(): void {
+    willFlush = false
+    send()
+  }
+
+  function send(): void {
+    flushedAt = now()
+    if (unrun.length > 0) post({ kind: 'unrun', seqs: unrun })
+    if (outcomes.length > 0) post({ kind: 'outcomes', outcomes: `[${outcomes.join(',')}]` })
+    unrun = []
+    outcomes = []
+  }
+
+  function leave(leaving: Omit<Leaving, 'kind'>): void {
+    if (isLeaving && leaving.why !== 'exit') return
+    isLeaving = true
+    flush()
+    post({ kind: 'leaving', ...leaving })
+  }
+
+  function lookAtMemory(): void {
+    if (memory.isOver()) leave({ why: 'memory', what: '', seq: undefined, bundle: undefined })
+  }
+
+  /** True while the shared things are as they were. */
+  function isPristine(call?: OpenCall): boolean {
+    const what = isLeaving ? undefined : intrinsics.changed()
+    if (what !== undefined) leave({ why: 'globals', what, seq: call?.seq, bundle: call?.bundle })
+    return !isLeaving
+  }
+
+  async function evaluate(bundle: BundlePost, timeoutMs: number): Promise<Loaded | Problem> {
+    try {
+      const evaluated = await evaluateBundle(bundle, timeoutMs)
+      const changed = intrinsics.changed()
+      if (changed !== undefined) changes.set(bundle.id, changed)
+      intrinsics.accept()
+      return { evaluated, callables: new Map() }
+    } catch (error) {
+      return toProblem(error)
+    }
+  }
+
+  function loadBundle(bundle: BundlePost, timeoutMs: number): void {
+    isPristine()
+    const loading = evaluate(bundle, timeoutMs)
+    bundles.set(bundle.id, loading)
+    void replace(bundle.id, loading)
+  }
+
+  /** What is loaded is called without waiting. */
+  async function replace(id: number, loading: Promise<Loaded | Problem>): Promise<void> {
+    const loaded = await loading
+    if (bundles.get(id) === loading) bundles.set(id, loaded)
+  }
+
+  async function check(bundle: number, exports: readonly (string | undefined)[]): Promise<void> {
+    const loaded = await (bundles.get(bundle) ?? notHere())
+    const problems = exports.map((name) => {
+      const callable = toCallable(loaded, name)
+      return callable instanceof Problem ? toProblemRecord(callable) : undefined
+    })
+    post({ kind: 'checked', bundle, problems, changed: changes.get(bundle) })
+  }
+
+  function runBatch({ calls, bodies }: Extract<ToWorker, { kind: 'calls' }>): void {
+    // as: the text is thread.ts's own
+    const posts = parse(calls) as CallPost[]
+    const bytes = typeof bodies === 'string' ? toBytes(bodies, 'latin1') : new Uint8Array(bodies)
+    let at = 0
+    // timers and promises ran since the last call
+    isPristine()
+    willFlush = true
+    for (const post of posts) {
+      if (outcomes.length > 0 && now() - flushedAt > holdMs) send()
+      begin(post, bytes.subarray(at, at + post.size))
+      at += post.size
+    }
+    flush()
+  }
+
+  function begin(post: CallPost, body: Uint8Array): void {
+    const { seq, bundle } = post
+    if (isLeaving) return void unrun.push(seq)
+    // this order, and the reverse on the other side: see `board`
+    store(board, words.begun, seq)
+    if (load(board, words.recalled) >= seq) return void unrun.push(seq)
+    const call: OpenCall = { seq, bundle, log: [], isOpen: true }
+    open.add(call)
+    const loaded = bundles.get(bundle) ?? notHere()
+    if (loaded instanceof Promise) void loaded.then((ready) => run(ready, call, post, body))
+    else run(loaded, call, post, body)
+  }
+
+  function run(loaded: Loaded | Problem, call: OpenCall, post: CallPost, body: Uint8Array): void {
+    const callable = toCallable(loaded, post.export)
+    if (callable instanceof Problem) return finish(call, toFailed(callable))
+    store(board, words.running, call.seq)
+    const { head, contentType } = post
+    const outcome = calls.run(call, startCall, callable, { head, contentType, body }, call.log)
+    store(board, words.running, 0)
+    if (outcome instanceof Promise) {
+      isPristine(call)
+      void outcome.then((settled) => finish(call, settled))
+    } else finish(call, outcome)
+  }
+
+  function finish(call: OpenCall, outcome: TransformOutcome): void {
+    if (!call.isOpen) return
+    call.isOpen = false
+    open.delete(call)
+    outcomes.push(`[${call.seq},${toText(outcome)}]`)
+    if (!willFlush) {
+      willFlush = true
+      later(flush)
+    }
+    isPristine(call)
+    lookAtMemory()
+  }
+
+  return {
+    receive: (message) => {
+      if (message.kind === 'calls') runBatch(message)
+      else if (message.kind === 'load') loadBundle(message.bundle, message.timeoutMs)
+      else if (message.kind === 'check') void check(message.bundle, message.exports)
+      else if (message.kind === 'ping') post({ kind: 'pong' })
+      else {
+        bundles.delete(message.bundle)
+        const what = changes.get(message.bundle)
+        if (what !== undefined) leave({ why: 'globals', what, seq: undefined, bundle: message.bundle })
+      }
+    },
+    exit: (how) => {
+      const call = calls.getStore()
+      leave({ why: 'exit', what: how, seq: call?.seq, bundle: call?.bundle })
+    },
+    uncaught: (thrown) => {
+      const call = calls.getStore()
+      const loaded = call && bundles.get(call.bundle)
+      const evaluated = loaded !== undefined && 'evaluated' in loaded ? loaded.evaluated : undefined
+      const { what, at, frame } = toThrownReport(thrown, evaluated?.locate ?? (() => undefined))
+      const label = evaluated?.label ?? 'A transform'
+      const detail = `${label} threw ${what}${at} where nothing catches it: in a timer, or a promise that nobody awaits.`
+      const problem = toProblemRecord(new Problem('transform-failed', detail, { frame }))
+      leave({ why: 'uncaught', what, problem, seq: call?.seq, bundle: call?.bundle })
+    },
+  }
+}
+
+/** Never throws: a `toJSON` may have been put where every value has it. */
+function toText(outcome: TransformOutcome): string {
+  try {
+    return stringify(outcome)
+  } catch {
+    return unreadable
+  }
+}
+
+const unreadable = stringify(
+  toFailed(new Problem('transform-failed', 'The transform broke what makes JSON of a result.')),
+)
+
+function notHere(): Problem {
+  return new Problem('transform-load-failed', 'The module was not loaded where it was to run.')
+}
+
+function toCallable(loaded: Loaded | Problem, name: string | undefined): Callable | Problem {
+  if (loaded instanceof Problem) return loaded
+  const known = loaded.callables.get(name)
+  if (known !== undefined) return known
+  try {
+    const { label, locate } = loaded.evaluated
+    const callable = { label, locate, call: pickExport(loaded.evaluated, name) }
+    loaded.callables.set(name, callable)
+    return callable
+  } catch (error) {
+    return toProblem(error)
+  }
+}

@@ -1,0 +1,30 @@
+// The thread in which transforms run: it joins its parts and listens.
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { parentPort, workerData } from 'node:worker_threads'
+import { guardProcess } from './guard.ts'
+import type { OpenCall } from './guard.ts'
+import { createIntrinsics } from './intrinsics.ts'
+import { createMemoryLimit } from './memory.ts'
+import type { FromWorker, ToWorker, WorkerStart } from './messages.ts'
+import { createServing } from './serve.ts'
+
+// as: thread.ts starts this thread, and with nothing else
+const { board, memoryMb } = workerData as WorkerStart
+const port = parentPort
+if (port === null) throw new Error('this is the entry of a thread')
+
+const calls = new AsyncLocalStorage<OpenCall>()
+const post = port.postMessage.bind(port)
+const intrinsics = createIntrinsics()
+const serving = createServing({
+  post: (message: FromWorker) => post(message),
+  board: new Int32Array(board),
+  calls,
+  intrinsics,
+  memory: createMemoryLimit(memoryMb),
+})
+guardProcess({ calls, leave: serving.exit })
+intrinsics.accept()
+process.on('uncaughtException', serving.uncaught)
+port.on('message', (message: ToWorker) => serving.receive(message))
+post({ kind: 'ready' } satisfies FromWorker)

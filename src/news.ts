@@ -1,0 +1,65 @@
+// What a reload says: one line for each module that went live, and for each problem that is new.
+import type { ModuleReport } from './gate.ts'
+import { configFile } from './loader/config.ts'
+import type { Config } from './model/config.ts'
+import type { Log } from './model/log.ts'
+import { type Problem, type ProblemRecord, toProblemRecord } from './model/problem.ts'
+
+/** `module` is undefined for a problem of the configuration. `since`: milliseconds since the epoch. */
+export type LiveProblem = ProblemRecord & { readonly module: string | undefined; readonly since: number }
+
+export type FoundProblem = Omit<LiveProblem, 'since'>
+
+export function toConfigProblem(problem: Problem): FoundProblem {
+  return { ...toProblemRecord(problem), module: undefined }
+}
+
+export function toModuleProblems(modules: readonly ModuleReport[]): FoundProblem[] {
+  return modules.flatMap(({ module, problem }) => (problem === undefined ? [] : [{ ...problem, module }]))
+}
+
+export function isSameProblem(one: FoundProblem, other: FoundProblem): boolean {
+  return one.module === other.module && one.detail === other.detail && one.frame === other.frame
+}
+
+/** `before`: the problems that there were; `problems`: those that there are. */
+export function tellReload(
+  log: Log,
+  news: {
+    readonly before: readonly FoundProblem[]
+    readonly problems: readonly FoundProblem[]
+    readonly modules: readonly ModuleReport[]
+    readonly tookMs: number
+  },
+): void {
+  for (const { module, kind, fixtures, problem } of news.modules) {
+    if (kind === 'live') log.info({}, `${module} is live (${toFacts(news.tookMs, fixtures)})`)
+    const wasWrong = news.before.some((other) => other.module === module)
+    if (kind === 'same' && problem === undefined && wasWrong) log.info({}, `${module} is as it serves again`)
+  }
+  for (const problem of news.problems) {
+    if (news.before.some((other) => isSameProblem(other, problem))) continue
+    const frame = problem.frame === undefined ? {} : { frame: problem.frame }
+    log.warn(frame, `${problem.detail}${toConsequence(problem, news.modules)}`)
+  }
+}
+
+export function tellConfig(log: Log, before: Config, after: Config): void {
+  if (JSON.stringify(before) !== JSON.stringify(after)) log.info({}, `${configFile} is live`)
+  const asWas = JSON.stringify([before.server, before.store.file]) === JSON.stringify([after.server, after.store.file])
+  if (!asWas) log.warn({}, 'what changed of server or store.file may take effect at the next start only')
+}
+
+function toConsequence({ module }: FoundProblem, modules: readonly ModuleReport[]): string {
+  if (module === undefined) return ' The last good configuration keeps serving.'
+  const kind = modules.find((report) => report.module === module)?.kind
+  if (kind === 'kept') return ' The last good version keeps serving.'
+  return kind === 'broken' ? ' Its deliveries park.' : ''
+}
+
+function toFacts(tookMs: number, { passed, notRun }: ModuleReport['fixtures']): string {
+  const facts = [`${Math.round(tookMs)} ms`]
+  if (passed > 0) facts.push(`${passed} ${passed === 1 ? 'fixture' : 'fixtures'} passed`)
+  if (notRun > 0) facts.push(`${notRun} not run: the time was up`)
+  return facts.join(', ')
+}

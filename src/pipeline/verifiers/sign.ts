@@ -1,0 +1,156 @@
+// The sender's side of the table: what a sender would put beside a body, so that its verifier accepts it.
+import { createHash, createHmac } from 'node:crypto'
+import type { JsonValue } from '../../model/json.ts'
+import { isJsonObject } from '../../model/json.ts'
+import { Problem } from '../../model/problem.ts'
+import type { VerifyRequest } from '../../model/verifier.ts'
+import type { TimestampUnit, VerifySettings } from '../../model/verify.ts'
+import { genericScheme, toGenericScheme, toNamedScheme } from './generic.ts'
+import { toSecretKey, toSecrets } from './keys.ts'
+import { fault, need } from './proof.ts'
+import type { ConcatHashScheme, HmacScheme, JwtScheme, Scheme } from './scheme.ts'
+import { schemes } from './schemes.ts'
+import { compileSigned, type SignedParts, toPieces } from './signed.ts'
+import { toPublicUrl } from './url.ts'
+
+export type ToSign = {
+  readonly body: Uint8Array
+  /** Milliseconds since the epoch. */
+  readonly now: number
+  readonly method: string
+  /** Path and query. */
+  readonly url: string
+  /** Lower-case names. What is signed may depend on them: Twilio signs forms in another way than JSON. */
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/**
+ * The headers of a proof, lower-case, made with the first secret. Throws `config-invalid` where the secret is missing or wrongly
+ * written, and `usage-invalid` for a scheme whose proof nobody but the sender can make, or that stands in the body.
+ */
+export function signRequest(settings: VerifySettings, given: ToSign): Record<string, string> {
+  const scheme = toScheme(settings)
+  const headers = { ...given.headers }
+  const request: VerifyRequest = { method: given.method, url: given.url, headers, rawBody: given.body }
+  switch (scheme?.kind) {
+    case 'hmac':
+      return signHmac(toNamedScheme(scheme, settings), settings, { request, now: given.now })
+    case 'token': {
+      const header = settings.header ?? scheme.header ?? need(settings, 'header', 'the header with the secret')
+      const secret = toSecret(settings)
+      return { [header]: header === 'authorization' ? `Bearer ${secret}` : secret }
+    }
+    case 'basic':
+      return { authorization: `Basic ${Buffer.from(toSecret(settings)).toString('base64')}` }
+    case 'concat-hash':
+      return signConcatHash(scheme, settings, request)
+    case 'jwt':
+      if (scheme.algorithm === 'HS256') return signToken(scheme, settings, given)
+      break
+  }
+  throw new Problem(
+    'usage-invalid',
+    `Nothing can be signed here for the scheme "${settings.scheme}": only its sender has the key, or the proof stands in the body.`,
+  )
+}
+
+/** The payload with the moment of signing in it, where the scheme signs one that stands there; else the payload itself. */
+export function stampPayload(settings: VerifySettings, payload: JsonValue, now: number): JsonValue {
+  const scheme = toScheme(settings)
+  const timestamp = scheme?.kind === 'hmac' ? scheme.timestamp : undefined
+  if (timestamp?.in !== 'body' || !isJsonObject(payload)) return payload
+  const time = toTimeText(now, timestamp.unit)
+  return { ...payload, [timestamp.path]: timestamp.unit === 'iso8601' ? time : Number(time) }
+}
+
+function toScheme(settings: VerifySettings): Scheme | undefined {
+  if (settings.scheme === genericScheme) return toGenericScheme(settings)
+  return schemes.find(({ id }) => id === settings.scheme)
+}
+
+function toSecret(settings: VerifySettings): string {
+  const [first] = toSecrets(settings)
+  if (first === undefined) throw fault(settings, 'needs verify.secret to sign with.')
+  return first
+}
+
+function signHmac(
+  scheme: HmacScheme,
+  settings: VerifySettings,
+  { request, now }: { request: VerifyRequest; now: number },
+): Record<string, string> {
+  const { algorithm = 'sha256', encoding = 'hex', syntax, timestamp, template = '{body}', idHeader } = scheme
+  const time = timestamp === undefined ? '' : toTimeText(now, timestamp.unit)
+  const id = `msg_${now}`
+  const proof = {
+    ...(idHeader === undefined ? {} : { [idHeader]: id }),
+    ...(timestamp?.in === 'header' ? { [timestamp.name]: time } : {}),
+  }
+  const pieces = toSignedPieces(template, settings, {
+    request: { ...request, headers: { ...request.headers, ...proof } },
+    timestamp: time,
+    id,
+  })
+  const key = toSecretKey(toSecret(settings), settings, {
+    encoding: scheme.secretEncoding,
+    prefix: scheme.secretPrefix,
+  })
+  const hmac = createHmac(algorithm, key)
+  for (const piece of pieces) hmac.update(piece)
+  const signature = hmac.digest(encoding)
+  if (syntax === undefined) return { ...proof, [scheme.header]: signature }
+  if ('prefix' in syntax) return { ...proof, [scheme.header]: syntax.prefix + signature }
+  const entries = timestamp?.in === 'field' ? [[timestamp.name, time]] : []
+  const list = [...entries, [syntax.field, signature]].map((entry) => entry.join(syntax.joint)).join(syntax.separator)
+  return { ...proof, [scheme.header]: list }
+}
+
+function signConcatHash(
+  scheme: ConcatHashScheme,
+  settings: VerifySettings,
+  request: VerifyRequest,
+): Record<string, string> {
+  const hash = createHash('sha256').update(toSecret(settings))
+  for (const piece of toSignedPieces(scheme.template, settings, { request, timestamp: '', id: '' })) hash.update(piece)
+  return { [scheme.header]: hash.digest('hex'), [scheme.versionHeader]: scheme.version }
+}
+
+function signToken(scheme: JwtScheme, settings: VerifySettings, { body, now }: ToSign): Record<string, string> {
+  const iat = Math.floor(now / 1000)
+  const claims = {
+    iat,
+    exp: iat + 300,
+    ...(scheme.issuers === undefined ? {} : { iss: scheme.issuers[0] }),
+    ...(settings.audience === undefined ? {} : { aud: settings.audience }),
+    ...(scheme.bodyHashClaim === undefined
+      ? {}
+      : { [scheme.bodyHashClaim]: createHash('sha256').update(body).digest('hex') }),
+  }
+  const signed = [{ alg: 'HS256', typ: 'JWT' }, claims].map(toTokenPart).join('.')
+  const signature = createHmac('sha256', toSecret(settings)).update(signed).digest('base64url')
+  return { [scheme.header]: `${scheme.bearer ? 'Bearer ' : ''}${signed}.${signature}` }
+}
+
+function toTokenPart(part: object): string {
+  return Buffer.from(JSON.stringify(part)).toString('base64url')
+}
+
+function toSignedPieces(
+  template: string,
+  settings: VerifySettings,
+  values: Omit<SignedParts, 'url'>,
+): readonly (string | Uint8Array)[] {
+  const { parts, unknown } = compileSigned(template)
+  if (unknown !== undefined) throw fault(settings, `has a template with ${unknown}, which is no placeholder.`)
+  const signsUrl = /\{(?:url|decodedUrl)\}/.test(template)
+  const publicUrl = signsUrl ? need(settings, 'publicUrl', 'the URL that the sender calls, which it signs') : ''
+  const url = signsUrl ? toPublicUrl(publicUrl, values.request.url) : ''
+  const pieces = toPieces(parts, { ...values, url })
+  if (pieces !== undefined) return pieces
+  throw new Problem('usage-invalid', `The request lacks a header or a form that the scheme "${settings.scheme}" signs.`)
+}
+
+function toTimeText(now: number, unit: TimestampUnit): string {
+  if (unit === 'iso8601') return new Date(now).toISOString()
+  return String(unit === 's' ? Math.floor(now / 1000) : now)
+}

@@ -1,0 +1,36 @@
+// Old deliveries are deleted every hour, and once soon after the start.
+import type { Log } from '../model/log.ts'
+import type { Clock, Store } from './store.ts'
+
+const everyMs = 3_600_000
+const firstAfterMs = 60_000
+const dayMs = 86_400_000
+
+export function createRetention(parts: { store: Store; days: () => number; clock: Clock; log: Log }) {
+  const { store, days, clock, log } = parts
+  let running: Promise<void> | undefined
+  const sweep = () => {
+    running ??= sweepOnce().finally(() => {
+      running = undefined
+    })
+  }
+  const first = setTimeout(sweep, firstAfterMs).unref()
+  const timer = setInterval(sweep, everyMs).unref()
+
+  async function sweepOnce(): Promise<void> {
+    try {
+      const deleted = await store.sweep(clock() - days() * dayMs)
+      if (deleted > 0) log.info({ deliveries: deleted }, 'deliveries past store.retainDays were deleted')
+    } catch (error) {
+      log.warn({ err: error }, 'old deliveries could not be deleted; the next hour tries again')
+    }
+  }
+
+  return {
+    async stop(): Promise<void> {
+      clearTimeout(first)
+      clearInterval(timer)
+      await running
+    },
+  }
+}

@@ -1,0 +1,74 @@
+// A path for each sender that asks before it sends, and what its answer has in any case.
+import { generateKeyPairSync, type KeyObject } from 'node:crypto'
+import { expect } from 'vitest'
+import type { MappingInput } from '../../src/define.ts'
+import { hmacSchemes, publicUrl, settingsOf } from '../unit/verify-stage.ts'
+import { type Proving, startProving } from './proving.ts'
+import type { Reply, RequestParts } from './wire.ts'
+
+const discordKeys = generateKeyPairSync('ed25519')
+const discordPublicKey = discordKeys.publicKey.export({ format: 'der', type: 'spki' }).subarray(-32).toString('hex')
+/** With which Discord signs. */
+export const discordKey: KeyObject = discordKeys.privateKey
+
+/** Named like the scheme. */
+const mappings: MappingInput[] = [
+  ...['slack', 'zoom', 'twitch', 'front', 'intercom', 'xero'].map((id) => ({
+    match: { path: id },
+    verify: settingsOf(rowOf(id)),
+  })),
+  ...['dropbox', 'nylas', 'okta', 'monday', 'microsoft-graph', 'woocommerce', 'bitbucket-server'].map((scheme) => ({
+    match: { path: scheme },
+    verify: { scheme, secret: `${scheme}-secret` },
+  })),
+  { match: { path: 'x-twitter' }, verify: { scheme: 'x-twitter', secret: 'consumer_secret' } },
+  { match: { path: 'google-channel' }, verify: { scheme: 'google-channel', secret: 'chan_Token' } },
+  { match: { path: 'trello' }, verify: { scheme: 'trello', secret: 's', publicUrl } },
+  { match: { path: 'meta' }, verify: { scheme: 'meta', secret: 's', verifyToken: 'our-word' } },
+  { match: { path: 'strava' }, verify: { scheme: 'strava', secret: '120475', verifyToken: 'our-word' } },
+  { match: { path: 'discord' }, verify: { scheme: 'discord', publicKey: discordPublicKey } },
+  { match: { path: 'aws-sns' }, verify: { scheme: 'aws-sns', topicArn: 'arn:aws:sns:us-west-2:1:t' } },
+  { id: 'asana', match: { path: 'asana' }, verify: { scheme: 'asana' } },
+  { id: 'notion', match: { path: 'notion' }, verify: { scheme: 'notion' } },
+  { match: { path: 'github' }, verify: { scheme: 'github', secret: 's' } },
+  { match: { path: 'plain' } },
+]
+
+/** The row of a scheme that hashes. */
+export function rowOf(id: string) {
+  const row = hmacSchemes.find((scheme) => scheme.id === id)
+  if (row === undefined) throw new Error(`no row ${id}`)
+  return row
+}
+
+export type Asked = Proving & {
+  /** What nothing may be stored for. */
+  greet(parts: RequestParts): Promise<Reply>
+}
+
+export async function startAsked(): Promise<Asked> {
+  const gateway = await startProving(mappings)
+  return {
+    ...gateway,
+    async greet(parts) {
+      const before = await gateway.deliveries()
+      const reply = await gateway.ask(parts)
+      expect(await gateway.deliveries()).toEqual(before)
+      return reply
+    },
+  }
+}
+
+export const asText = 'text/plain'
+export const asJson = 'application/json'
+
+/** What a sender sees of an answer, and what keeps a browser from making something else of it. */
+export function toShape({ status, headers, body }: Reply) {
+  const { 'content-type': type, 'x-content-type-options': sniffing, 'cache-control': caching } = headers
+  return { status, type, body, sniffing, caching }
+}
+
+/** Text where no type is given. */
+export function answer({ status = 200, type = asText, body = '' }: { status?: number; type?: string; body?: string }) {
+  return { status, type: status === 204 ? undefined : type, body, sniffing: 'nosniff', caching: 'no-store' }
+}

@@ -1,0 +1,221 @@
+// Senders that ask whether somebody is there: each gets its answer in its own shape, and asking makes no delivery and no way in.
+import { createHmac, sign } from 'node:crypto'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { secretOf, signed } from '../unit/verify-stage.ts'
+import { toVerdict } from './answers.ts'
+import { answer, type Asked, asJson, asText, discordKey, rowOf, startAsked, toShape } from './handshake-stage.ts'
+import { bearer, type Headers, json, type RequestParts } from './wire.ts'
+
+const word = 'bc609b38-c81f-47fb-a275-1d9bd61a968b'
+const hub = (token: string) => `?hub.mode=subscribe&hub.verify_token=${token}&hub.challenge=1158201444`
+
+let gateway: Asked
+beforeAll(async () => {
+  gateway = await startAsked()
+})
+
+describe('a question by GET or HEAD', () => {
+  const crc = createHmac('sha256', 'consumer_secret').update('challenge_string').digest('base64')
+  test.each<[string, RequestParts, { type: string; body: string }]>([
+    ['Dropbox', { target: '/hooks/dropbox?challenge=abc123' }, { type: asText, body: 'abc123' }],
+    ['Nylas', { target: `/hooks/nylas?challenge=${word}` }, { type: asText, body: word }],
+    ['Meta', { target: `/hooks/meta${hub('our-word')}` }, { type: asText, body: '1158201444' }],
+    ['Strava', { target: `/hooks/strava${hub('our-word')}` }, { type: asJson, body: '{"hub.challenge":"1158201444"}' }],
+    [
+      'X',
+      { target: '/hooks/x-twitter?crc_token=challenge_string' },
+      { type: asJson, body: JSON.stringify({ response_token: `sha256=${crc}` }) },
+    ],
+    [
+      'Okta',
+      { target: '/hooks/okta', headers: [['x-okta-verification-challenge', 'my verification challenge']] },
+      { type: asJson, body: '{"verification":"my verification challenge"}' },
+    ],
+    ['Trello', { method: 'HEAD', target: '/hooks/trello' }, { type: asText, body: '' }],
+    ['Intercom', { method: 'HEAD', target: '/hooks/intercom' }, { type: asText, body: '' }],
+  ])('%s is answered in its shape, and nothing is stored', async (_, parts, expected) => {
+    expect(toShape(await gateway.greet({ method: 'GET', ...parts }))).toEqual(answer(expected))
+  })
+
+  test.each(['meta', 'strava'])('a wrong word from whoever asks as %s is a failed proof', async (path) => {
+    for (const token of ['NOPE', '', 'our-word2']) {
+      const reply = await gateway.greet({ method: 'GET', target: `/hooks/${path}${hub(token)}` })
+      expect(toVerdict(reply)).toBe('unauthorized')
+      expect(reply.body).not.toContain('1158201444')
+    }
+    expect(
+      toVerdict(await gateway.greet({ method: 'GET', target: `/hooks/${path}?hub.mode=subscribe&hub.challenge=115` })),
+    ).toBe('unauthorized')
+  })
+
+  const questions = `?challenge=abc123&crc_token=abc123&hub.mode=subscribe&hub.verify_token=our-word&hub.challenge=abc123`
+  const oktaHeader: Headers = [['x-okta-verification-challenge', 'abc123']]
+  test.each(['github', 'slack', 'plain', 'nobody', 'wake', 'agent', ''])(
+    'the same question is 405 on %s, with and without the hook token, and echoes nothing',
+    async (path) => {
+      for (const method of ['GET', 'HEAD', 'PUT', 'OPTIONS']) {
+        for (const headers of [oktaHeader, [...oktaHeader, ...bearer]]) {
+          const reply = await gateway.greet({ method, target: `/hooks/${path}${questions}`, headers })
+          expect([reply.status, reply.headers['allow'], reply.body.includes('abc123')]).toEqual([405, 'POST', false])
+        }
+      }
+    },
+  )
+
+  test('it is 404 outside the prefix, and 400 with a token in the query', async () => {
+    expect(toVerdict(await gateway.greet({ method: 'GET', target: `/dropbox${questions}` }))).toBe('hook-unknown')
+    expect(toVerdict(await gateway.greet({ method: 'GET', target: '/hooks/dropbox?challenge=abc&token=x' }))).toBe(
+      'token-in-query',
+    )
+  })
+
+  test('a question of the wrong method is none', async () => {
+    for (const method of ['HEAD', 'PUT']) {
+      expect((await gateway.greet({ method, target: '/hooks/dropbox?challenge=abc123' })).status).toBe(405)
+    }
+    expect((await gateway.greet({ method: 'GET', target: '/hooks/trello' })).status).toBe(405)
+    expect(
+      toVerdict(await gateway.greet({ target: '/hooks/dropbox?challenge=abc123', headers: json, body: '{}' })),
+    ).toBe('unauthorized')
+  })
+
+  const attacks = [
+    '<script>alert(1)</script>',
+    '"><img src=x onerror=alert(1)>',
+    'a\r\nset-cookie: x=1',
+    'é',
+    '{"a":1}',
+  ]
+  test.each([...attacks, 'a'.repeat(1025)].map((attack) => [attack.slice(0, 40), attack]))(
+    'a word that a browser could run, or that is too long, is not sent back: %s',
+    async (_, attack) => {
+      const encoded = encodeURIComponent(attack)
+      for (const target of [
+        `/hooks/dropbox?challenge=${encoded}`,
+        `/hooks/nylas?challenge=${encoded}`,
+        `/hooks/x-twitter?crc_token=${encoded}`,
+        `/hooks/meta${hub('our-word').replace('1158201444', encoded)}`,
+        `/hooks/strava${hub('our-word').replace('1158201444', encoded)}`,
+        `/hooks/strava${hub(encoded)}`,
+      ]) {
+        const reply = await gateway.greet({ method: 'GET', target })
+        expect(['unauthorized', 'method-not-allowed']).toContain(toVerdict(reply))
+        expect(reply.body).not.toMatch(/script|onerror|set-cookie|aaaa/)
+        expect(reply.headers['set-cookie']).toBeUndefined()
+        expect(reply.headers['x-content-type-options']).toBe('nosniff')
+      }
+    },
+  )
+
+  test('the longest word that a sender may use is sent back', async () => {
+    const longest = 'a'.repeat(1024)
+    const reply = await gateway.greet({ method: 'GET', target: `/hooks/dropbox?challenge=${longest}` })
+    expect(toShape(reply)).toEqual(answer({ body: longest }))
+  })
+})
+
+describe('a question by POST that carries the proof', () => {
+  const by = (id: string, body: string, headers: Headers = [], which: 'live' | 'other' = 'live'): RequestParts => {
+    const request = signed(rowOf(id), { at: gateway.time.now, body, which })
+    return { target: `/hooks/${id}`, headers: [...Object.entries(request.headers), ...headers], body }
+  }
+  const discord = (body: string, signedBody = body): RequestParts => {
+    const at = String(gateway.time.now / 1000)
+    const signature = sign(null, Buffer.from(at + signedBody), discordKey).toString('hex')
+    const headers: Headers = [
+      ['x-signature-timestamp', at],
+      ['x-signature-ed25519', signature],
+    ]
+    return { target: '/hooks/discord', headers: [...json, ...headers], body }
+  }
+  const zoomWord = 'qgg8vlvZRS6UYooatFL8Aw'
+  const zoomBody = `{"event":"endpoint.url_validation","payload":{"plainToken":"${zoomWord}"}}`
+  const zoomHash = createHmac('sha256', secretOf(rowOf('zoom')))
+    .update(zoomWord)
+    .digest('hex')
+  const twitchType: Headers = [['twitch-eventsub-message-type', 'webhook_callback_verification']]
+  const slackBody = '{"token":"x","challenge":"3eZbrw1aBm2rZgRNFdxV2595","type":"url_verification"}'
+  const google = (token: string): RequestParts => ({
+    target: '/hooks/google-channel',
+    headers: [
+      ['x-goog-channel-token', token],
+      ['x-goog-resource-state', 'sync'],
+    ],
+  })
+
+  test.each<[string, () => RequestParts, () => RequestParts, { status?: number; type?: string; body: string }]>([
+    [
+      'Slack',
+      () => by('slack', slackBody),
+      () => by('slack', slackBody, [], 'other'),
+      { body: '3eZbrw1aBm2rZgRNFdxV2595' },
+    ],
+    [
+      'Zoom',
+      () => by('zoom', zoomBody),
+      () => by('zoom', zoomBody, [], 'other'),
+      { status: 200, type: asJson, body: `{"plainToken":"${zoomWord}","encryptedToken":"${zoomHash}"}` },
+    ],
+    [
+      'Twitch',
+      () => by('twitch', '{"challenge":"pogchamp-kappa-360noscope-vohiyo"}', twitchType),
+      () => by('twitch', '{"challenge":"pogchamp-kappa-360noscope-vohiyo"}', twitchType, 'other'),
+      { body: 'pogchamp-kappa-360noscope-vohiyo' },
+    ],
+    [
+      'Front',
+      () => by('front', '{"type":"sync"}', [['x-front-challenge', 'c1']]),
+      () => by('front', '{"type":"sync"}', [['x-front-challenge', 'c1']], 'other'),
+      { body: 'c1' },
+    ],
+    [
+      'Intercom',
+      () => by('intercom', '{"topic":"ping"}'),
+      () => by('intercom', '{"topic":"ping"}', [], 'other'),
+      { body: '' },
+    ],
+    [
+      'Xero',
+      () => by('xero', '{"events":[],"entropy":"x"}'),
+      () => by('xero', '{"events":[],"entropy":"x"}', [], 'other'),
+      { body: '' },
+    ],
+    [
+      'Discord',
+      () => discord('{"type":1}'),
+      () => discord('{"type":1}', '{"type":1} '),
+      { status: 200, type: asJson, body: '{"type":1}' },
+    ],
+    ['Discord’s events', () => discord('{"type":0}'), () => discord('{"type":0}', ''), { status: 204, body: '' }],
+    ['Google', () => google('chan_Token'), () => google('chan_Tokem'), { body: '' }],
+  ])('%s is answered in its shape, and turned away where the proof does not hold', async (_, good, bad, expected) => {
+    expect(toShape(await gateway.greet(good()))).toEqual(answer(expected))
+    expect(toVerdict(await gateway.greet(bad()))).toBe('unauthorized')
+  })
+
+  test('a word that a browser could run is no handshake, and becomes what every delivery becomes', async () => {
+    const reply = await gateway.ask(by('slack', '{"type":"url_verification","challenge":"<script>alert(1)</script>"}'))
+    expect([toVerdict(reply), reply.body.includes('script')]).toEqual(['accepted', false])
+  })
+
+  test('a subscription of SNS whose certificate lies elsewhere is turned away, and nothing is fetched', async () => {
+    const message = {
+      Type: 'SubscriptionConfirmation',
+      MessageId: '1',
+      Token: 't',
+      Message: 'm',
+      TopicArn: 'arn:aws:sns:us-west-2:1:t',
+      Timestamp: new Date(gateway.time.now).toISOString(),
+      SignatureVersion: '2',
+      Signature: 'AAAA',
+      SigningCertURL: 'https://attacker.example/a.pem',
+      SubscribeURL: 'https://attacker.example/',
+    }
+    const headers: Headers = [
+      ['content-type', 'text/plain; charset=UTF-8'],
+      ['x-amz-sns-message-type', 'SubscriptionConfirmation'],
+    ]
+    const reply = await gateway.greet({ target: '/hooks/aws-sns', headers, body: JSON.stringify(message) })
+    expect(toVerdict(reply)).toBe('unauthorized')
+  })
+})

@@ -1,0 +1,143 @@
+// Senders that ask before there is a secret to sign with: answered, and let in no further; their secret is taken from nobody who was not awaited.
+import { createHmac } from 'node:crypto'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { signed } from '../unit/verify-stage.ts'
+import { toVerdict } from './answers.ts'
+import { answer, type Asked, asJson, asText, rowOf, startAsked, toShape } from './handshake-stage.ts'
+import { missingVectors, readVectors, toSchemeId } from './vectors.ts'
+import { type Headers, json, type RequestParts } from './wire.ts'
+
+const graphWord = 'Validation: Testing client application reachability for subscription Request-Id: 25460e7d'
+
+let gateway: Asked
+beforeEach(async () => {
+  gateway = await startAsked()
+})
+
+describe('a question by POST before there is a secret', () => {
+  test('monday gets its word back as JSON, and only where nothing stands beside it', async () => {
+    const monday = (body: string) => gateway.greet({ target: '/hooks/monday', headers: json, body })
+    expect(toShape(await monday('{"challenge":"tok-123"}'))).toEqual(
+      answer({
+        status: 200,
+        type: asJson,
+        body: '{"challenge":"tok-123"}',
+      }),
+    )
+    for (const body of ['{"challenge":"tok-123","event":{}}', '{"challenge":"<b>"}', '{"challenge":{}}', 'challenge']) {
+      expect(toVerdict(await monday(body))).toBe('unauthorized')
+    }
+  })
+
+  test('Microsoft Graph gets its word decoded, as text', async () => {
+    const graph = (token: string) =>
+      gateway.greet({
+        target: `/hooks/microsoft-graph?validationToken=${encodeURIComponent(token)}`,
+        headers: [['content-type', asText]],
+      })
+    expect(toShape(await graph(graphWord))).toEqual(answer({ body: graphWord }))
+    expect(toVerdict(await graph('<script>alert(1)</script>'))).toBe('unauthorized')
+  })
+
+  test('WooCommerce and Bitbucket may ping, with nothing else in it', async () => {
+    const form: Headers = [['content-type', 'application/x-www-form-urlencoded']]
+    const woo = (body: string) => gateway.greet({ target: '/hooks/woocommerce', headers: form, body })
+    expect(toShape(await woo('webhook_id=12'))).toEqual(answer({ body: '' }))
+    expect(toVerdict(await woo('webhook_id=12&order=1'))).toBe('unauthorized')
+    const bitbucket = (key: string) =>
+      gateway.greet({
+        target: '/hooks/bitbucket-server',
+        headers: [...json, ['x-event-key', key]],
+        body: '{"test":true}',
+      })
+    expect(toShape(await bitbucket('diagnostics:ping'))).toEqual(answer({ body: '' }))
+    expect(toVerdict(await bitbucket('repo:refs_changed'))).toBe('unauthorized')
+  })
+
+  const handed = 'b537207f20cbfa02357cf448134da559e8bd39d61597dcd5631b8012eae53e81'
+  const greetings: [string, string, Headers, string, RequestParts][] = [
+    ['asana', 'x-hook-signature', [['x-hook-secret', handed]], '', asanaGreeting(handed)],
+    ['notion', 'x-notion-signature', [], 'sha256=', notionGreeting(handed)],
+  ]
+
+  test.each(greetings)(
+    'the secret of %s is refused while nobody waits for it',
+    async (_, header, __, prefix, greeting) => {
+      expect(toVerdict(await gateway.greet(greeting))).toBe('unauthorized')
+      expect(toVerdict(await gateway.ask(byHanded(greeting.target, header, prefix, handed)))).toBe('unauthorized')
+    },
+  )
+
+  test.each(greetings)(
+    'the secret of %s is taken once while an operator waits, and signs from then on',
+    async (id, header, echoed, prefix, greeting) => {
+      expect(toVerdict(await gateway.ask(byHanded(greeting.target, header, prefix, handed)))).toBe('unauthorized')
+      expect((await gateway.admin('POST', `/api/mappings/${id}/arm`)).status).toBe(200)
+      const reply = await gateway.greet(greeting)
+      expect(toShape(reply)).toEqual(answer({ body: '' }))
+      expect(reply.headers['x-hook-secret']).toBe(echoed[0]?.[1])
+      expect(toVerdict(await gateway.greet(greeting))).toBe('unauthorized')
+      expect(toVerdict(await gateway.ask(byHanded(greeting.target, header, prefix, handed)))).toBe('accepted')
+      expect(toVerdict(await gateway.greet(byHanded(greeting.target, header, prefix, `${handed}0`)))).toBe(
+        'unauthorized',
+      )
+    },
+  )
+
+  test.each(greetings)('the window for the secret of %s closes after ten minutes', async (id, _, __, ___, greeting) => {
+    await gateway.admin('POST', `/api/mappings/${id}/arm`)
+    gateway.time.now += 600_000
+    expect(toVerdict(await gateway.greet(greeting))).toBe('unauthorized')
+    await gateway.admin('POST', `/api/mappings/${id}/arm`)
+    gateway.time.now += 599_999
+    expect((await gateway.greet(greeting)).status).toBe(200)
+  })
+
+  test('a window is one mapping’s alone, and nobody opens one for a mapping that is not there', async () => {
+    await gateway.admin('POST', '/api/mappings/asana/arm')
+    expect(toVerdict(await gateway.greet(notionGreeting(handed)))).toBe('unauthorized')
+    expect((await gateway.admin('POST', '/api/mappings/nobody/arm')).status).toBe(404)
+  })
+
+  test('Asana’s empty heartbeat is answered, once it is signed', async () => {
+    await gateway.admin('POST', '/api/mappings/asana/arm')
+    await gateway.greet(asanaGreeting(handed))
+    const heartbeat = byHanded('/hooks/asana', 'x-hook-signature', '', handed, '{"events":[]}')
+    expect(toShape(await gateway.greet(heartbeat))).toEqual(answer({ body: '' }))
+  })
+})
+
+function asanaGreeting(secret: string): RequestParts {
+  return { target: '/hooks/asana', headers: [...json, ['x-hook-secret', secret]], body: '{}' }
+}
+
+function notionGreeting(secret: string): RequestParts {
+  return { target: '/hooks/notion', headers: json, body: JSON.stringify({ verification_token: secret }) }
+}
+
+function byHanded(target: string, header: string, prefix: string, secret: string, body = '{"events":[{}]}') {
+  const signature = prefix + createHmac('sha256', secret).update(body).digest('hex')
+  return { target, headers: [...json, [header, signature]], body } satisfies RequestParts
+}
+
+const published = readVectors()?.handshakes
+
+describe.skipIf(published === undefined)(`published handshakes (skipped when ${missingVectors})`, () => {
+  test.each((published ?? []).map((handshake) => [handshake.name, handshake] as const))('%s', async (_, handshake) => {
+    const { method, query, body, expect: expected } = handshake
+    const id = toSchemeId(handshake.scheme)
+    const proof = handshake.needsSignature ? signed(rowOf(id), { at: gateway.time.now, body }).headers : {}
+    const parts = {
+      method,
+      target: `/hooks/${id}${query}`,
+      headers: Object.entries({ ...proof, ...handshake.headers }),
+      body,
+    }
+    // Asana's is taken only while somebody waits for it
+    await gateway.admin('POST', '/api/mappings/asana/arm')
+    const reply = await gateway.greet(parts)
+    expect(expected.status).toContain(reply.status)
+    expect(reply.body).toContain(expected.body ?? '')
+    expect(reply.headers).toMatchObject(expected.header)
+  })
+})

@@ -1,0 +1,168 @@
+// Presets that prove their sender, over HTTP: what the sender signed comes in, and nothing that was touched since.
+import { generateKeyPairSync, sign } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { presets } from '../../presets/index.ts'
+import { type Sample, toSample } from '../../src/cli/sample.ts'
+import { Config } from '../../src/model/config.ts'
+import type { Preset } from '../../src/model/preset.ts'
+import { hookToken } from './gateway.ts'
+import { readStore, startInside } from './inside.ts'
+import { type Reply, send } from './wire.ts'
+
+const bundled: readonly Preset[] = presets
+const { publicKey, privateKey } = generateKeyPairSync('ed25519')
+const { privateKey: strangersKey } = generateKeyPairSync('ed25519')
+const publicHex = publicKey.export({ type: 'spki', format: 'der' }).subarray(-32).toString('hex')
+
+// of the base64 that Standard Webhooks asks for, and good for everybody else
+const secret = 'MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3'
+const otherSecret = 'ZmVkY2JhOTg3NjU0MzIxMGZlZGNiYTk4'
+
+type Options = { name: string } & Record<string, string>
+
+function optionsOf(name: string, key = secret): Options {
+  if (name === 'discord') return { name, publicKey: publicHex }
+  return { name, secret: key, ...(name === 'twilio' ? { publicUrl: `https://gateway.example/hooks/${name}` } : {}) }
+}
+
+function presetNamed(name: string): Preset {
+  const preset = bundled.find((candidate) => candidate.name === name)
+  if (preset === undefined) throw new Error(`no preset ${name}`)
+  return preset
+}
+
+const Fixture = z.object({
+  request: z.object({ headers: z.record(z.string(), z.string()), payload: z.json() }),
+  expect: z.object({ decision: z.string() }),
+})
+const folder = join(import.meta.dirname, '../../presets')
+
+/** The first fixture that becomes a run. */
+function fixtureOf(preset: string) {
+  for (const file of readdirSync(join(folder, preset, 'fixtures'))) {
+    const fixture = Fixture.parse(JSON.parse(readFileSync(join(folder, preset, 'fixtures', file), 'utf8')))
+    if (fixture.expect.decision === 'accept') return { file, ...fixture.request }
+  }
+  throw new Error(`no fixture of ${preset} becomes a run`)
+}
+
+/** As the sender of the entry would post it. */
+function signedSample(options: Options, { asStranger = false } = {}): Sample {
+  const { file, headers, payload } = fixtureOf(options.name)
+  if (options.name !== 'discord') {
+    const config = Config.parse({ hooks: { presets: [options] } })
+    return toSample(config, presetNamed(options.name), { word: file, now: Date.now() })
+  }
+  const body = JSON.stringify(payload)
+  const time = String(Math.floor(Date.now() / 1000))
+  const signature = sign(null, Buffer.from(time + body), asStranger ? strangersKey : privateKey).toString('hex')
+  const proof = { 'x-signature-ed25519': signature, 'x-signature-timestamp': time }
+  return { path: options['path'] ?? 'discord', isSigned: true, headers: { ...headers, ...proof }, body }
+}
+
+/** Header of the proof, and whether the proof covers the body. */
+function toProofHeader({ headers }: Sample): string {
+  const names = [
+    'x-hub-signature-256',
+    'authorization',
+    'x-gitlab-token',
+    'x-shopify-hmac-sha256',
+    'x-signature-ed25519',
+  ]
+  const found = Object.keys(headers).find((name) => names.includes(name) || name.endsWith('-signature'))
+  if (found === undefined) throw new Error(`no proof among ${Object.keys(headers).join(', ')}`)
+  return found
+}
+
+const tokenAlone = new Set(['gitlab', 'alertmanager', 'home-assistant'])
+
+function post(port: number, { path, headers, body }: Sample): Promise<Reply> {
+  return send(port, { target: `/hooks/${path}`, headers: Object.entries(headers), body })
+}
+
+function without(sample: Sample, name: string): Sample {
+  const { [name]: _dropped, ...headers } = sample.headers
+  return { ...sample, headers }
+}
+
+/** One character of the signature is another one. */
+function withBrokenProof(sample: Sample): Sample {
+  const name = toProofHeader(sample)
+  const value = sample.headers[name] ?? ''
+  const at = value.length - 6
+  const broken = value.slice(0, at) + (value[at] === '1' ? '2' : '1') + value.slice(at + 1)
+  return { ...sample, headers: { ...sample.headers, [name]: broken } }
+}
+
+const start = (...entries: Options[]) =>
+  startInside({ config: { hooks: { presets: entries, allowedSessionKeyPrefixes: ['hook:'] } } })
+
+async function mappingOf(dir: string, reply: Reply): Promise<string | undefined> {
+  const { deliveryId } = z.object({ deliveryId: z.string() }).parse(JSON.parse(reply.body))
+  return (await readStore(dir, (reader) => reader.delivery(deliveryId)))?.mappingId
+}
+
+const names = bundled.map(({ name }) => name).filter((name) => name !== 'gmail')
+
+describe('a preset with a key', () => {
+  test.each(names)('%s takes what its sender signed, and refuses it with anything changed', async (name) => {
+    const gateway = await start(optionsOf(name))
+    const sample = signedSample(optionsOf(name))
+    const statusOf = async (changed: Sample) => (await post(gateway.port, changed)).status
+
+    expect(await statusOf(withBrokenProof(sample))).toBe(401)
+    expect(await statusOf(without(sample, toProofHeader(sample)))).toBe(401)
+    expect(await statusOf(signedSample(optionsOf(name, otherSecret), { asStranger: true }))).toBe(401)
+    expect(await statusOf({ ...sample, body: `${sample.body} ` })).toBe(tokenAlone.has(name) ? 200 : 401)
+    // last: what was refused must not have taken its delivery id
+    const fresh = { ...sample, headers: { ...sample.headers, 'idempotency-key': 'another-delivery' } }
+    const reply = await post(gateway.port, fresh)
+    expect([reply.status, reply.headers['idempotent-replay']]).toEqual([200, undefined])
+    expect(await mappingOf(gateway.dir, reply)).toMatch(new RegExp(`^${name}(-|$)`))
+  })
+
+  test.each(names)('%s is not opened by the hook token', async (name) => {
+    const gateway = await start(optionsOf(name))
+    const { file: _file, headers, payload } = fixtureOf(name)
+    const withToken = {
+      path: name,
+      isSigned: false,
+      headers: { ...headers, 'content-type': 'application/json', authorization: `Bearer ${hookToken}` },
+      body: JSON.stringify(payload),
+    }
+    expect((await post(gateway.port, withToken)).status).toBe(401)
+    const unsigned = await startInside({ config: { hooks: { presets: [name] } } })
+    expect((await post(unsigned.port, withToken)).status).toBe(200)
+  })
+})
+
+describe('two signed presets on one path', () => {
+  test('are told apart by their headers, each with its own secret', async () => {
+    const [github, stripe] = [
+      { ...optionsOf('github'), path: 'in' },
+      { ...optionsOf('stripe', otherSecret), path: 'in' },
+    ]
+    const gateway = await start(github, stripe)
+    const fromGithub = await post(gateway.port, signedSample(github))
+    const fromStripe = await post(gateway.port, signedSample(stripe))
+    expect(await mappingOf(gateway.dir, fromGithub)).toMatch(/^github:in-/)
+    expect(await mappingOf(gateway.dir, fromStripe)).toMatch(/^stripe:in-/)
+    expect((await post(gateway.port, signedSample({ ...github, secret: otherSecret }))).status).toBe(401)
+    expect((await post(gateway.port, signedSample({ ...stripe, secret }))).status).toBe(401)
+  })
+
+  test('that prove themselves in one header are told apart by their secrets alone', async () => {
+    const [alerts, home] = [
+      { ...optionsOf('alertmanager'), path: 'in' },
+      { ...optionsOf('home-assistant', otherSecret), path: 'in' },
+    ]
+    const gateway = await start(alerts, home)
+    const sample = signedSample(alerts)
+    const asHome = { ...sample, headers: { ...sample.headers, authorization: `Bearer ${otherSecret}` } }
+    expect(await mappingOf(gateway.dir, await post(gateway.port, sample))).toBe('alertmanager:in-firing')
+    expect(await mappingOf(gateway.dir, await post(gateway.port, asHome))).toBe('home-assistant:in')
+  })
+})

@@ -1,0 +1,61 @@
+// A gateway for signed senders: in this process, without a disk, at the time that the test says.
+import { afterAll } from 'vitest'
+import { createHookloom, type Hookloom } from '../../src/app.ts'
+import type { MappingInput } from '../../src/define.ts'
+import { createMemoryStore } from '../../src/store/memory.ts'
+import type { DeliveryRecord } from '../../src/store/store.ts'
+import { gatewayToken, makeConfigDir } from './gateway.ts'
+import { type Reply, type RequestParts, send } from './wire.ts'
+
+export type Proving = {
+  readonly port: number
+  /** Milliseconds since the epoch: what the gateway takes for now. */
+  readonly time: { now: number }
+  /** A request of a client of its own, so that nobody's failures lock another out; or of the client that is named. */
+  ask(parts: RequestParts, client?: string): Promise<Reply>
+  /** Newest last. */
+  deliveries(): Promise<DeliveryRecord[]>
+  /** An answer of the admin port to whoever has its token. */
+  admin(method: 'GET' | 'POST', path: string): Promise<{ status: number; body: string }>
+}
+
+const running = new Set<Hookloom>()
+
+afterAll(async () => {
+  for (const app of running) await app.stop()
+})
+
+/** Mappings become wakes that wait for the next heartbeat, so that nothing runs; `now` is a whole second. */
+export async function startProving(
+  mappings: readonly MappingInput[],
+  now = Math.floor(Date.now() / 1000) * 1000,
+): Promise<Proving> {
+  const time = { now }
+  const clock = () => time.now
+  const store = createMemoryStore({ clock })
+  const dir = makeConfigDir({
+    config: {
+      server: { trustedProxies: ['127.0.0.1'] },
+      hooks: { mappings: mappings.map((mapping) => ({ action: 'wake', wakeMode: 'next-heartbeat', ...mapping })) },
+    },
+  })
+  const app = await createHookloom({ dir, env: {}, store, clock, write: () => {} })
+  running.add(app)
+  const port = Number(new URL(app.url).port)
+  let clients = 0
+  return {
+    port,
+    time,
+    ask(parts, client) {
+      clients += 1
+      const address = client ?? `10.${(clients >> 16) & 255}.${(clients >> 8) & 255}.${clients & 255}`
+      return send(port, { ...parts, headers: [['x-forwarded-for', address], ...(parts.headers ?? [])] })
+    },
+    deliveries: () => store.deliveries({ limit: 10_000 }),
+    async admin(method, path) {
+      const headers = { authorization: `Bearer ${gatewayToken}` }
+      const answer = await fetch(`${app.adminUrl}${path}`, { method, headers })
+      return { status: answer.status, body: await answer.text() }
+    },
+  }
+}

@@ -1,0 +1,283 @@
+// One door for many senders: who is let in by what, and who is slowed down for guessing.
+import { createHmac } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { parse } from 'jsonc-parser'
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import type { MappingInput } from '../../src/define.ts'
+import { toDeliveryId, toVerdict } from './answers.ts'
+import { type Proving, startProving } from './proving.ts'
+import { bearer, type Headers, json, type Reply, type RequestParts } from './wire.ts'
+
+const secrets = { github: 'github-secret', stripe: 'whsec_stripe', slack: 'slack-secret', meta: 'meta-secret' }
+
+const hmac = (secret: string, text: string) => createHmac('sha256', secret).update(text).digest('hex')
+
+type Sign = (gateway: Proving, body: string, secret?: string) => Headers
+const github: Sign = (_, body, secret = secrets.github) => [
+  ['x-github-event', 'push'],
+  ['x-hub-signature-256', `sha256=${hmac(secret, body)}`],
+]
+const meta: Sign = (_, body, secret = secrets.meta) => [['x-hub-signature-256', `sha256=${hmac(secret, body)}`]]
+const stripe: Sign = ({ time }, body, secret = secrets.stripe) => {
+  const at = time.now / 1000
+  return [['stripe-signature', `t=${at},v1=${hmac(secret, `${at}.${body}`)}`]]
+}
+const slack: Sign = ({ time }, body, secret = secrets.slack) => {
+  const at = time.now / 1000
+  return [
+    ['x-slack-request-timestamp', String(at)],
+    ['x-slack-signature', `v0=${hmac(secret, `v0:${at}:${body}`)}`],
+  ]
+}
+
+const wrongBearer: Headers = [['authorization', 'Bearer a-guess-of-the-hook-token']]
+const forged: Headers = [['x-hub-signature-256', `sha256=${'0'.repeat(64)}`]]
+
+describe('one path for many senders', () => {
+  let gateway: Proving
+  beforeAll(async () => {
+    gateway = await startProving([
+      // in nobody's alphabetical or table order: what is proven decides, not what comes first
+      { id: 'slack', match: { path: 'in' }, verify: { scheme: 'slack', secret: secrets.slack } },
+      { id: 'named-stripe', match: { path: 'in', source: 'stripe' }, verify: { scheme: 'github', secret: 'another' } },
+      { id: 'stripe', match: { path: 'in' }, verify: { scheme: 'stripe', secret: secrets.stripe } },
+      { id: 'github', match: { path: 'in' }, verify: { scheme: 'github', secret: secrets.github } },
+      { id: 'meta', match: { path: 'in' }, verify: { scheme: 'meta', secret: secrets.meta } },
+      { id: 'open', match: { path: 'mixed', payload: { kind: 'open' } } },
+      { id: 'closed', match: { path: 'mixed' }, verify: { scheme: 'github', secret: secrets.github } },
+      { id: 'both', match: { path: 'both' }, verify: { scheme: 'github', secret: secrets.github, also: 'token' } },
+      { id: 'rotating', match: { path: 'rotating' }, verify: { scheme: 'github', secrets: ['new', 'old'] } },
+      { id: 'only-pushes', match: { path: 'pushes', event: 'push' }, verify: { scheme: 'github', secret: 's' } },
+    ])
+  })
+
+  const post = (path: string, body: string, headers: Headers) =>
+    gateway.ask({ target: `/hooks/${path}`, headers: [...json, ...headers], body })
+
+  async function recordOf(reply: Reply) {
+    const id = toDeliveryId(reply)
+    return (await gateway.deliveries()).find(({ deliveryId }) => deliveryId === id)
+  }
+
+  test.each([
+    ['github', github],
+    ['stripe', stripe],
+    ['slack', slack],
+    ['meta', meta],
+  ])('a delivery that %s signed goes to its mapping and no other', async (id, sign) => {
+    const body = `{"from":"${id}"}`
+    expect(await recordOf(await post('in', body, sign(gateway, body)))).toMatchObject({ mappingId: id, source: id })
+  })
+
+  test.each([
+    ['github', stripe, secrets.github],
+    ['stripe', slack, secrets.stripe],
+    ['slack', github, secrets.slack],
+    ['meta', stripe, secrets.meta],
+  ])('the secret of %s signs for nobody else', async (_, sign, secret) => {
+    expect(toVerdict(await post('in', '{}', sign(gateway, '{}', secret)))).toBe('unauthorized')
+  })
+
+  test('a payload that names another source stays with the one that signed it', async () => {
+    const body = '{"source":"stripe","event":"charge.succeeded"}'
+    const record = await recordOf(await post('in', body, github(gateway, body)))
+    expect(record).toMatchObject({ mappingId: 'github', source: 'github' })
+  })
+
+  test('the headers of another sender beside a proof are claims that prove nothing', async () => {
+    const body = '{"a":1}'
+    const both = [...stripe(gateway, body, 'guess'), ...github(gateway, body)]
+    expect(await recordOf(await post('in', body, both))).toMatchObject({ mappingId: 'github', source: 'github' })
+    expect(toVerdict(await post('in', body, [...stripe(gateway, body, 'guess'), ...github(gateway, body, 'x')]))).toBe(
+      'unauthorized',
+    )
+  })
+
+  test('the hook token opens no signed mapping, with or without the headers of a signature', async () => {
+    expect(toVerdict(await post('in', '{}', bearer))).toBe('unauthorized')
+    expect(toVerdict(await post('in', '{}', [...bearer, ...forged]))).toBe('unauthorized')
+    expect(toVerdict(await post('in', '{}', [['x-service-token', bearer[0]?.[1] ?? '']]))).toBe('unauthorized')
+  })
+
+  test('of a token and a signature each opens what asks for it', async () => {
+    const open = '{"kind":"open"}'
+    expect(await recordOf(await post('mixed', open, bearer))).toMatchObject({ mappingId: 'open' })
+    // the token opens a mapping of this path, whose condition does not hold; the signed one stays shut
+    expect(toVerdict(await post('mixed', '{"kind":"x"}', bearer))).toBe('skipped')
+    expect(await recordOf(await post('mixed', open, github(gateway, open)))).toMatchObject({ mappingId: 'closed' })
+  })
+
+  test('also: "token" takes the signature and the token together, and neither alone', async () => {
+    const sign = github(gateway, '{}')
+    expect(toVerdict(await post('both', '{}', sign))).toBe('unauthorized')
+    expect(toVerdict(await post('both', '{}', bearer))).toBe('unauthorized')
+    expect(toVerdict(await post('both', '{}', [...bearer, ...forged]))).toBe('unauthorized')
+    expect(toVerdict(await post('both', '{}', [...wrongBearer, ...sign]))).toBe('unauthorized')
+    expect(await recordOf(await post('both', '{}', [...bearer, ...sign]))).toMatchObject({ mappingId: 'both' })
+  })
+
+  test('while a secret is rotated, deliveries under the old and the new one come in, and no third', async () => {
+    for (const secret of ['new', 'old']) {
+      expect(toVerdict(await post('rotating', '{}', github(gateway, '{}', secret)))).toBe('accepted')
+    }
+    expect(toVerdict(await post('rotating', '{}', github(gateway, '{}', 'older')))).toBe('unauthorized')
+  })
+
+  test('a proven delivery that no condition takes is skipped, and one that is not proven is not', async () => {
+    const ping: Headers = [
+      ['x-github-event', 'ping'],
+      ['x-hub-signature-256', `sha256=${hmac('s', '{}')}`],
+    ]
+    expect(toVerdict(await post('pushes', '{}', ping))).toBe('skipped')
+    expect(toVerdict(await post('pushes', '{}', [['x-github-event', 'ping'], ...forged]))).toBe('unauthorized')
+  })
+
+  test('a signature never opens wake or agent', async () => {
+    const body = '{"text":"x","message":"x"}'
+    for (const path of ['wake', 'agent']) {
+      expect(toVerdict(await post(path, body, github(gateway, body)))).toBe('unauthorized')
+      expect(toVerdict(await post(path, body, [...bearer, ...github(gateway, body)]))).toBe('accepted')
+    }
+  })
+
+  test('whoever sent no proof at all is explained as well', async () => {
+    const reply = await post('in', '{}', [])
+    expect(toVerdict(reply)).toBe('unauthorized')
+    const { body } = await gateway.admin('GET', '/api/refusals')
+    const Refusals = z.object({ refusals: z.array(z.looseObject({ requestId: z.string(), trace: z.array(z.json()) })) })
+    const refusal = Refusals.parse(JSON.parse(body)).refusals.find(
+      ({ requestId }) => requestId === reply.headers['x-request-id'],
+    )
+    expect(refusal?.trace).toContainEqual({
+      mappingId: 'stripe',
+      matched: false,
+      why: 'it carries no proof of scheme stripe',
+    })
+  })
+})
+
+describe('the README’s signed mappings', () => {
+  const text = readFileSync(resolve(import.meta.dirname, '../../README.md'), 'utf8').replaceAll(
+    /\$\{\w+\}/g,
+    'its-secret',
+  )
+  const blocks = [...text.matchAll(/```jsonc\n([^]*?)```/g)].map(([, block = '']) => block)
+  const mappings = blocks.filter((block) => block.includes('"verify"')).map((block): MappingInput => parse(block))
+
+  test('run as they are printed', async () => {
+    const gateway = await startProving(mappings.map(({ match, verify }) => ({ match: { path: match?.path }, verify })))
+    const at = String(gateway.time.now / 1000)
+    const proofs: Record<string, (secret: string) => Headers> = {
+      github: (secret) => github(gateway, '{}', secret),
+      acme: (secret) => [
+        ['x-acme-time', at],
+        ['x-acme-signature', `sha256=${hmac(secret, `${at}.{}`)}`],
+      ],
+    }
+    expect(mappings.map(({ match }) => match?.path)).toEqual(Object.keys(proofs))
+    for (const [path, proof] of Object.entries(proofs)) {
+      const post = async (secret: string) =>
+        toVerdict(await gateway.ask({ target: `/hooks/${path}`, headers: [...json, ...proof(secret)], body: '{}' }))
+      expect([path, await post('its-secret'), await post('another')]).toEqual([path, 'accepted', 'unauthorized'])
+    }
+  })
+})
+
+describe('a client that fails too often', () => {
+  const client = '203.0.113.7'
+  const other = '203.0.113.8'
+  let gateway: Proving
+  beforeEach(async () => {
+    gateway = await startProving([
+      { id: 'signed', match: { path: 'in' }, verify: { scheme: 'github', secret: secrets.github } },
+      { id: 'asks', match: { path: 'in' }, verify: { scheme: 'microsoft-graph', secret: 'state' } },
+      { id: 'meta', match: { path: 'meta' }, verify: { scheme: 'meta', secret: 'm', verifyToken: 'right-word' } },
+      { id: 'both', match: { path: 'both' }, verify: { scheme: 'github', secret: secrets.github, also: 'token' } },
+      { id: 'open', match: { path: 'in' } },
+    ])
+  })
+
+  const post = (headers: Headers, from = client, target = '/hooks/in') =>
+    gateway.ask({ target, headers: [...json, ...headers], body: '{"a":1}' }, from)
+  const valid = () => github(gateway, '{"a":1}')
+
+  async function failing(times: number, parts: Headers | RequestParts, from = client): Promise<string[]> {
+    const verdicts: string[] = []
+    for (let count = 0; count < times; count++) {
+      const reply = 'target' in parts ? await gateway.ask(parts, from) : await post(parts, from)
+      verdicts.push(toVerdict(reply))
+    }
+    return verdicts
+  }
+  const twenty = Array.from({ length: 20 }, () => 'unauthorized')
+
+  test('is told to wait after twenty forged signatures, for a minute, and alone', async () => {
+    expect(await failing(20, forged)).toEqual(twenty)
+    const limited = await post(forged)
+    expect([toVerdict(limited), limited.headers['retry-after']]).toEqual(['rate-limited', '60'])
+    expect(toVerdict(await post(forged, other))).toBe('unauthorized')
+    gateway.time.now += 60_000
+    expect(toVerdict(await post(forged))).toBe('unauthorized')
+  })
+
+  test('still comes in with a signature that holds: one address of a sender serves many people', async () => {
+    await failing(25, forged)
+    expect(toVerdict(await post(forged))).toBe('rate-limited')
+    expect(toVerdict(await post(valid()))).toBe('accepted')
+    // what was guessed was no token
+    expect(toVerdict(await post(bearer))).toBe('accepted')
+  })
+
+  test('comes in with a signature also while its guesses of the token lock it out', async () => {
+    expect(await failing(20, wrongBearer)).toEqual(twenty)
+    expect(toVerdict(await post(bearer))).toBe('rate-limited')
+    expect(toVerdict(await post(valid()))).toBe('accepted')
+    expect(toVerdict(await post([...bearer, ...valid()]))).toBe('accepted')
+    expect(toVerdict(await post([...bearer, ...valid()], client, '/hooks/both'))).toBe('rate-limited')
+  })
+
+  test('cannot guess the token behind a forged signature', async () => {
+    await failing(20, [...wrongBearer, ...forged])
+    expect(toVerdict(await post(bearer))).toBe('rate-limited')
+    expect(toVerdict(await post(bearer, other))).toBe('accepted')
+  })
+
+  test('cannot guess it behind signatures that are refused already', async () => {
+    await failing(20, forged)
+    await failing(20, [...wrongBearer, ...forged])
+    expect(toVerdict(await post(bearer))).toBe('rate-limited')
+  })
+
+  test('sees no difference between a right and a wrong token while it is locked out', async () => {
+    await failing(20, wrongBearer)
+    const greeting = '/hooks/in?validationToken=hello'
+    for (const [target, proof] of [
+      ['/hooks/in', forged],
+      ['/hooks/in', []],
+      [greeting, []],
+    ] as const) {
+      const [right, wrong] = [
+        await post([...bearer, ...proof], client, target),
+        await post([...wrongBearer, ...proof], client, target),
+      ]
+      expect([right.status, right.body]).toEqual([wrong.status, wrong.body])
+    }
+  })
+
+  test('cannot guess the word of a handshake, and who knows it is answered', async () => {
+    const ask = (word: string, from: string) =>
+      gateway.ask(
+        {
+          method: 'GET',
+          target: `/hooks/meta?hub.mode=subscribe&hub.verify_token=${word}&hub.challenge=1158201444`,
+        },
+        from,
+      )
+    for (let count = 0; count < 20; count++) expect((await ask(`guess-${count}`, client)).status).toBe(401)
+    expect(toVerdict(await ask('guess', client))).toBe('rate-limited')
+    expect(await ask('right-word', other)).toMatchObject({ status: 200, body: '1158201444' })
+    expect(await ask('right-word', client)).toMatchObject({ status: 200, body: '1158201444' })
+  })
+})

@@ -1,0 +1,190 @@
+// Proofs of senders over real HTTP: what a sender signed comes in, and nothing that differs from it by a character or a second.
+import { createHash } from 'node:crypto'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import type { VerifyRequest } from '../../src/model/verifier.ts'
+import type { HmacScheme } from '../../src/pipeline/verifiers/scheme.ts'
+import {
+  hmacSchemes,
+  publicUrl,
+  requestOf,
+  secretOf,
+  settingsOf,
+  signed,
+  withBrokenSignature,
+  withHeader,
+} from '../unit/verify-stage.ts'
+import { toDeliveryId, toVerdict } from './answers.ts'
+import { type Proving, startProving } from './proving.ts'
+import { missingVectors, readVectors, toVerify, type Vector } from './vectors.ts'
+import type { Reply } from './wire.ts'
+
+function post(gateway: Proving, target: string, { headers, rawBody }: Pick<VerifyRequest, 'headers' | 'rawBody'>) {
+  return gateway.ask({ target, headers: Object.entries(headers), body: rawBody })
+}
+
+// without keys and certificates, which come from the network
+const vectors = readVectors()?.vectors.filter((one) => one.method === 'POST' && !one.certs && !one.jwks)
+
+describe.skipIf(vectors === undefined)(`published vectors over HTTP (skipped when ${missingVectors})`, () => {
+  const cases = vectors ?? []
+  const paths = new Map<string, string>()
+  const pathOf = (vector: Vector): string => {
+    const key = JSON.stringify(toVerify(vector))
+    const known = paths.get(key) ?? `vectors/${paths.size}`
+    paths.set(key, known)
+    return known
+  }
+  let gateway: Proving
+
+  beforeAll(async () => {
+    const mappings = cases.map((vector) => ({ match: { path: pathOf(vector) }, verify: toVerify(vector) }))
+    gateway = await startProving([...new Map(mappings.map((mapping) => [mapping.match.path, mapping])).values()])
+  })
+
+  function deliver(vector: Vector): Promise<Reply> {
+    gateway.time.now = (vector.now ?? 1_700_000_000) * 1000
+    const query = vector.url?.match(/\?.*$/s)?.[0] ?? ''
+    return post(gateway, `/hooks/${pathOf(vector)}${query}`, { ...vector, rawBody: Buffer.from(vector.body) })
+  }
+
+  // one vector signs "Hello, World!": proven, and no JSON
+  const isJson = ({ headers, body }: Vector): boolean =>
+    /^[[{]/.test(body) || /urlencoded/.test(headers['content-type'] ?? '')
+  const proven = cases.filter(({ valid }) => valid)
+
+  test.each(proven.filter(isJson).map((vector) => [vector.name, vector] as const))('%s comes in', async (_, vector) => {
+    expect([200, 204]).toContain((await deliver(vector)).status)
+  })
+
+  test.each(proven.filter((vector) => !isJson(vector)).map((vector) => [vector.name, vector] as const))(
+    '%s is proven, and told that its body is no JSON',
+    async (_, vector) => {
+      expect(toVerdict(await deliver(vector))).toBe('body-invalid')
+    },
+  )
+
+  test.each(cases.filter(({ valid }) => !valid).map((vector) => [vector.name, vector] as const))(
+    '%s stays out, and leaves nothing behind',
+    async (_, vector) => {
+      const before = (await gateway.deliveries()).length
+      const reply = await deliver(vector)
+      expect(toVerdict(reply)).toBe('unauthorized')
+      expect((await gateway.deliveries()).length).toBe(before)
+    },
+  )
+
+  test('the operator is told why each was refused, without a secret, a signature or a payload', async () => {
+    const { body } = await gateway.admin('GET', '/api/refusals')
+    const { refusals } = z
+      .object({ refusals: z.array(z.object({ trace: z.array(z.object({ why: z.string().min(1) })) })) })
+      .parse(JSON.parse(body))
+    expect(refusals.length).toBeGreaterThan(100)
+    expect(refusals.filter(({ trace }) => trace.length === 0)).toEqual([])
+    const hidden = cases.flatMap(({ secret = '', headers, body: payload }) => [
+      secret,
+      payload,
+      ...Object.entries(headers).flatMap(([name, value]) => (/sign|token|auth|secret/.test(name) ? value : '')),
+    ])
+    expect(hidden.filter((text) => text.length > 12 && body.includes(text))).toEqual([])
+  })
+})
+
+describe('every scheme that hashes, signed for now', () => {
+  let gateway: Proving
+  let now: number
+  const acme = {
+    scheme: 'generic-hmac',
+    secret: 'acme-secret',
+    header: 'x-acme-signature',
+    prefix: 'sha1=',
+    algorithm: 'sha1',
+  } as const
+
+  beforeAll(async () => {
+    const hubspot = { secret: 'hubspot-secret', publicUrl }
+    gateway = await startProving([
+      ...hmacSchemes.map((scheme) => ({ match: { path: scheme.id }, verify: settingsOf(scheme) })),
+      { match: { path: 'hubspot-v1' }, verify: { scheme: 'hubspot-v1', ...hubspot } },
+      { match: { path: 'hubspot-v2' }, verify: { scheme: 'hubspot-v2', ...hubspot } },
+      { match: { path: 'acme' }, verify: acme },
+    ])
+    now = gateway.time.now
+  })
+
+  const isIn = async (path: string, request: VerifyRequest): Promise<boolean> => {
+    const before = (await gateway.deliveries()).length
+    const reply = await post(gateway, `/hooks/${path}`, request)
+    if (reply.status === 200) return toDeliveryId(reply) !== ''
+    expect(toVerdict(reply)).toBe('unauthorized')
+    expect((await gateway.deliveries()).length).toBe(before)
+    return false
+  }
+
+  test.each(hmacSchemes.map((scheme) => [scheme.id, scheme] as const))(
+    '%s comes in, and not with a character, a space, a header or a secret that differs',
+    async (id, scheme) => {
+      const request = signed(scheme, { at: now })
+      expect(await isIn(id, request)).toBe(true)
+      expect(await isIn(id, withBrokenSignature(request, scheme.header))).toBe(false)
+      expect(await isIn(id, withSpace(request))).toBe(false)
+      expect(await isIn(id, withHeader(request, scheme.header, undefined))).toBe(false)
+      expect(await isIn(id, signed(scheme, { at: now, which: 'other' }))).toBe(false)
+    },
+  )
+
+  const isTimed = (scheme: HmacScheme) => scheme.toleranceSeconds !== undefined
+  test.each(hmacSchemes.filter(isTimed).map((scheme) => [scheme.id, scheme] as const))(
+    '%s comes in for as long as its tolerance, before and after, and not a second longer',
+    async (id, scheme) => {
+      const tolerance = (scheme.toleranceSeconds ?? Number.NaN) * 1000
+      for (const side of [-1, 1]) {
+        expect(await isIn(id, signed(scheme, { at: now + side * tolerance }))).toBe(true)
+        expect(await isIn(id, signed(scheme, { at: now + side * (tolerance + 1000) }))).toBe(false)
+      }
+    },
+  )
+
+  test('there are more than sixty of them, most of which sign a time', () => {
+    expect(hmacSchemes.length).toBeGreaterThan(60)
+    expect(hmacSchemes.filter(isTimed).length).toBeGreaterThan(20)
+  })
+
+  test.each([
+    ['hubspot-v1', 'v1', ''],
+    ['hubspot-v2', 'v2', `POST${publicUrl}`],
+  ])('%s comes in, and not with another body, secret or version', async (id, version, before) => {
+    const body = '{"event":"x"}'
+    const sign = (secret: string) => createHash('sha256').update(`${secret}${before}${body}`).digest('hex')
+    const request = requestOf(
+      { 'x-hubspot-signature': sign('hubspot-secret'), 'x-hubspot-signature-version': version },
+      body,
+    )
+    expect(await isIn(id, request)).toBe(true)
+    expect(await isIn(id, withSpace(request))).toBe(false)
+    expect(await isIn(id, withHeader(request, 'x-hubspot-signature', sign('hubspot-secreT')))).toBe(false)
+    expect(await isIn(id, withHeader(request, 'x-hubspot-signature-version', 'v9'))).toBe(false)
+    expect(await isIn(id, withHeader(request, 'x-hubspot-signature', undefined))).toBe(false)
+  })
+
+  test('generic-hmac comes in as its mapping says', async () => {
+    const row: HmacScheme = {
+      id: 'acme',
+      source: undefined,
+      kind: 'hmac',
+      header: acme.header,
+      algorithm: acme.algorithm,
+      syntax: { prefix: acme.prefix },
+      docs: '',
+      confidence: 'verified',
+    }
+    expect(await isIn('acme', signed(row))).toBe(false)
+    const own = await startProving([{ match: { path: 'acme' }, verify: { ...acme, secret: secretOf(row) } }])
+    expect((await post(own, '/hooks/acme', signed(row))).status).toBe(200)
+    expect((await post(own, '/hooks/acme', withSpace(signed(row)))).status).toBe(401)
+  })
+})
+
+function withSpace(request: VerifyRequest): VerifyRequest {
+  return { ...request, rawBody: Buffer.concat([request.rawBody, Buffer.from(' ')]) }
+}

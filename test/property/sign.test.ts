@@ -1,0 +1,154 @@
+// What the sender's side makes, the gateway's side accepts: for every scheme whose proof can be made here.
+import * as fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { Problem } from '../../src/model/problem.ts'
+import type { VerifyInput } from '../../src/model/verify.ts'
+import { VerifySettings } from '../../src/model/verify.ts'
+import type { Scheme } from '../../src/pipeline/verifiers/scheme.ts'
+import { schemes } from '../../src/pipeline/verifiers/schemes.ts'
+import { signRequest, stampPayload } from '../../src/pipeline/verifiers/sign.ts'
+import { createVerifier } from '../../src/pipeline/verify.ts'
+
+const all: readonly Scheme[] = schemes
+const offline = () => Promise.reject(new Error('nothing is fetched'))
+const makes = (scheme: Scheme): boolean =>
+  ['hmac', 'token', 'basic', 'concat-hash'].includes(scheme.kind) ||
+  (scheme.kind === 'jwt' && scheme.algorithm === 'HS256')
+const made = all.filter(makes)
+
+const word = fc.stringMatching(/^[!-~]{1,40}$/)
+
+/** Secrets as each scheme writes them. */
+function secretFor(scheme: Scheme): fc.Arbitrary<string> {
+  if (scheme.kind === 'basic') return fc.tuple(word, word).map(([user, password]) => `${user}:${password}`)
+  if (scheme.kind !== 'hmac' || scheme.secretEncoding === undefined) return word
+  const { secretEncoding, secretPrefix = '' } = scheme
+  return fc
+    .uint8Array({ minLength: 1, maxLength: 40 })
+    .map((bytes) => secretPrefix + Buffer.from(bytes).toString(secretEncoding))
+}
+
+function settingsOf(scheme: Scheme, secret: string): VerifySettings {
+  const named = scheme.kind === 'token' && scheme.header === undefined ? { header: 'x-named' } : {}
+  return VerifySettings.parse({ scheme: scheme.id, secret, publicUrl: 'https://x.example/hooks/x', ...named })
+}
+
+/** Whether a verifier of these settings takes what was signed with those, at this moment and with this body. */
+async function isTaken(
+  { signed, asked = signed }: { signed: VerifySettings; asked?: VerifySettings },
+  { body, sent = body, at = 1_700_000_000_000, now = at }: { body: string; sent?: string; at?: number; now?: number },
+): Promise<boolean> {
+  const given = {
+    method: 'POST',
+    url: '/hooks/x?a=1',
+    headers: { 'content-type': 'application/x-www-form-urlencoded' },
+  }
+  const proof = signRequest(signed, { ...given, body: Buffer.from(body), now: at })
+  const request = { ...given, headers: { ...given.headers, ...proof }, rawBody: Buffer.from(sent) }
+  const verifier = createVerifier(asked, { fetch: offline, now: () => now })
+  return verifier.isClaimed(request.headers) && (await verifier.verify(request)).ok
+}
+
+/** A body that holds the time of signing where the scheme wants it. */
+const stamped = (settings: VerifySettings, text: string, at = 1_700_000_000_000): string =>
+  JSON.stringify(stampPayload(settings, { text }, at))
+
+describe('a request that was signed', () => {
+  test.each(made.map((scheme) => [scheme.id, scheme] as const))('for %s is accepted', async (_, scheme) => {
+    await fc.assert(
+      fc.asyncProperty(secretFor(scheme), fc.string({ maxLength: 60 }), async (secret, text) => {
+        const settings = settingsOf(scheme, secret)
+        expect(await isTaken({ signed: settings }, { body: stamped(settings, text) })).toBe(true)
+      }),
+      { numRuns: 20 },
+    )
+  })
+
+  test.each(made.map((scheme) => [scheme.id, scheme] as const))(
+    'for %s with another secret is refused',
+    async (_, scheme) => {
+      await fc.assert(
+        fc.asyncProperty(secretFor(scheme), secretFor(scheme), async (secret, other) => {
+          // HMAC fills a short key with zero bytes: only secrets that are not the same but for those are others
+          fc.pre(secret.replace(/[A0=]+$/, '') !== other.replace(/[A0=]+$/, ''))
+          const settings = settingsOf(scheme, secret)
+          const body = stamped(settings, 'x')
+          expect(await isTaken({ signed: settings, asked: settingsOf(scheme, other) }, { body })).toBe(false)
+        }),
+        { numRuns: 10 },
+      )
+    },
+  )
+
+  const overBody = made.filter(({ kind, id }) => !['token', 'basic'].includes(kind) && id !== 'monday')
+  test.each(overBody.map((scheme) => [scheme.id, scheme] as const))(
+    'for %s is bound to its body',
+    async (_, scheme) => {
+      const settings = settingsOf(scheme, scheme.kind === 'hmac' && scheme.secretEncoding ? 'abcdef01' : 'secret')
+      const body = stamped(settings, 'x')
+      expect(await isTaken({ signed: settings }, { body })).toBe(true)
+      expect(await isTaken({ signed: settings }, { body, sent: `${body} ` })).toBe(false)
+    },
+  )
+
+  const timed = made.filter((scheme) => scheme.kind === 'hmac' && scheme.toleranceSeconds !== undefined)
+  test.each(timed.map((scheme) => [scheme.id, scheme] as const))(
+    'for %s is too old one day later',
+    async (_, scheme) => {
+      const settings = settingsOf(scheme, scheme.kind === 'hmac' && scheme.secretEncoding ? 'abcdef01' : 'secret')
+      const at = 1_700_000_000_000
+      const body = stamped(settings, 'x', at)
+      expect(await isTaken({ signed: settings }, { body, at })).toBe(true)
+      expect(await isTaken({ signed: settings }, { body, at, now: at + 86_400_000 })).toBe(false)
+    },
+  )
+
+  test('as the operator describes it, with a time and another header, is accepted', async () => {
+    const settings = VerifySettings.parse({
+      scheme: 'generic-hmac',
+      secret: 'ab12',
+      secretEncoding: 'hex',
+      algorithm: 'sha512',
+      encoding: 'base64url',
+      header: 'X-Sum',
+      prefix: 'v9=',
+      timestamp: { header: 'X-Time', unit: 'ms' },
+      template: '{method} {header:content-type} {timestamp}.{body}',
+    } satisfies VerifyInput)
+    expect(await isTaken({ signed: settings }, { body: '{}' })).toBe(true)
+    expect(await isTaken({ signed: settings }, { body: '{}', sent: '[]' })).toBe(false)
+  })
+
+  test('as Grafana lets its user name the headers is accepted', async () => {
+    const settings = VerifySettings.parse({
+      scheme: 'grafana',
+      secret: 'x',
+      header: 'X-Sum',
+      timestamp: { header: 'X-Time' },
+    })
+    expect(await isTaken({ signed: settings }, { body: '{}' })).toBe(true)
+    expect(await isTaken({ signed: settings }, { body: '{}', sent: '{ }' })).toBe(false)
+  })
+})
+
+test('is not there for a scheme whose key only the sender has, and says so', () => {
+  const others = all.filter((scheme) => !makes(scheme))
+  expect(others.length).toBeGreaterThan(5)
+  for (const { id } of others) {
+    const sign = () =>
+      signRequest(
+        { scheme: id, secret: 'ab', publicKey: 'x' },
+        { body: Buffer.from('{}'), now: 0, method: 'POST', url: '/' },
+      )
+    expect(sign).toThrow(Problem)
+    expect(sign).toThrow(/Nothing can be signed here/)
+  }
+})
+
+test('a payload is stamped with the time only where the scheme signs one that stands in it', () => {
+  const linear = VerifySettings.parse({ scheme: 'linear', secret: 'x' })
+  const github = VerifySettings.parse({ scheme: 'github', secret: 'x' })
+  expect(stampPayload(linear, { a: 1, webhookTimestamp: 5 }, 99_000)).toEqual({ a: 1, webhookTimestamp: 99_000 })
+  expect(stampPayload(github, { a: 1 }, 99_000)).toEqual({ a: 1 })
+  expect(stampPayload(linear, [1], 99_000)).toEqual([1])
+})

@@ -1,0 +1,169 @@
+// The README's table of senders: what a row of the table of schemes proves, in words, and the settings without which it does not load.
+import { Problem } from '../src/model/problem.ts'
+import { type VerifyInput, VerifySettings } from '../src/model/verify.ts'
+import type { Scheme } from '../src/pipeline/verifiers/scheme.ts'
+import { schemes } from '../src/pipeline/verifiers/schemes.ts'
+import { createVerifier } from '../src/pipeline/verify.ts'
+
+/** Sender, scheme, what it proves, what to set, and how sure its facts are. */
+export function toSenderRows(): string[][] {
+  return schemes
+    .toSorted((one, other) => (one.id < other.id ? -1 : 1))
+    .map((scheme) => [
+      `[${toLabel(scheme.id)}](${scheme.docs})`,
+      `\`${scheme.id}\``,
+      toProof(scheme),
+      toNeeded(scheme),
+      scheme.confidence === 'verified' ? 'checked' : 'uncertain',
+    ])
+}
+
+/** Names that are not just their id with a capital. */
+const labels: Record<string, string> = {
+  'adyen-platform': 'Adyen Platform',
+  'aws-sns': 'Amazon SNS',
+  'azure-devops': 'Azure DevOps',
+  'bitbucket-server': 'Bitbucket Data Center',
+  'cal.com': 'Cal.com',
+  circleci: 'CircleCI',
+  clickup: 'ClickUp',
+  customerio: 'Customer.io',
+  docusign: 'DocuSign',
+  elevenlabs: 'ElevenLabs',
+  github: 'GitHub',
+  'gitlab-signing': 'GitLab (signing token)',
+  'gitlab-token': 'GitLab (secret token)',
+  gocardless: 'GoCardless',
+  'google-channel': 'Google (push channels)',
+  'google-pubsub': 'Google Pub/Sub',
+  'home-assistant': 'Home Assistant',
+  'hubspot-v1': 'HubSpot (v1)',
+  'hubspot-v2': 'HubSpot (v2)',
+  'hubspot-v3': 'HubSpot (v3)',
+  huggingface: 'Hugging Face',
+  lemonsqueezy: 'Lemon Squeezy',
+  line: 'LINE',
+  meta: 'Meta (Facebook, Instagram, WhatsApp)',
+  'microsoft-graph': 'Microsoft Graph',
+  monday: 'monday.com',
+  'msteams-outgoing': 'Microsoft Teams (outgoing)',
+  openai: 'OpenAI',
+  pagerduty: 'PagerDuty',
+  paypal: 'PayPal',
+  sendgrid: 'SendGrid',
+  'standard-webhooks': 'Standard Webhooks',
+  'standard-webhooks-asym': 'Standard Webhooks (public key)',
+  woocommerce: 'WooCommerce',
+  workos: 'WorkOS',
+  'x-twitter': 'X',
+}
+
+function toLabel(id: string): string {
+  return labels[id] ?? id.charAt(0).toUpperCase() + id.slice(1)
+}
+
+function toProof(scheme: Scheme): string {
+  switch (scheme.kind) {
+    case 'hmac': {
+      const template = scheme.template ?? scheme.timedTemplate ?? '{body}'
+      const parts = `HMAC-${toHash(scheme.algorithm)} of ${toParts(template)}`
+      if (scheme.timedTemplate !== undefined) return `${parts}, the time if its user wants it`
+      return parts + toTime(scheme.timestamp?.in === 'body', scheme.toleranceSeconds)
+    }
+    case 'ed25519':
+      return `Ed25519 of ${toParts(scheme.template)}${toTime(false, scheme.toleranceSeconds)}`
+    case 'ecdsa':
+      return `ECDSA of ${toParts(scheme.template)}${toTime(false, scheme.toleranceSeconds)}`
+    case 'concat-hash':
+      return `SHA-256 of ${toParts(`{secret}${scheme.template}`)}`
+    case 'x509':
+      return `RSA with the sender’s certificate${toTime(false, scheme.toleranceSeconds)}`
+    case 'jwt':
+      return `JSON Web Token (${scheme.algorithm})${scheme.bodyHashClaim === undefined ? '; not the body' : ' with the hash of the body'}`
+    case 'body-hmac':
+      return scheme.form === 'mailgun'
+        ? 'HMAC-SHA256 of time and token in the body; not the event'
+        : 'HMAC-SHA256 of the main fields of each item, in the body'
+    case 'token':
+      return 'shared token in a header; not the body'
+    case 'basic':
+      return 'user and password; not the body'
+    case 'client-state':
+      return 'shared word in the body; nothing else'
+  }
+}
+
+function toHash(algorithm = 'sha256'): string {
+  return algorithm.toUpperCase()
+}
+
+const words: Record<string, string> = {
+  secret: 'secret',
+  id: 'id',
+  timestamp: 'time',
+  method: 'method',
+  url: 'URL',
+  decodedUrl: 'URL',
+  form: 'form',
+  body: 'body',
+}
+
+/** `v0:{timestamp}:{body}` → `time and body` */
+function toParts(template: string): string {
+  const parts = [...template.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => words[name] ?? name)
+  const [last = '', ...before] = parts.toReversed()
+  return before.length === 0 ? `the ${last}` : `${before.toReversed().join(', ')} and ${last}`
+}
+
+function toTime(isInBody: boolean, seconds: number | undefined): string {
+  if (seconds === undefined) return ''
+  return `${isInBody ? ', in which the time is' : ''}; ± ${seconds} s`
+}
+
+/** A value for every setting that some scheme cannot do without; a key comes in the form of its scheme. */
+function toFull(scheme: Scheme): VerifyInput {
+  const curve =
+    'MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE83T4O/n84iotIvIW4mdBgQ/7dAfSmpqIM8kF9mN1flpVKS3GRqe62gw+2fNNRaINXvVpiglSI8eNEc6wEA3F+g=='
+  const point = 'd75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a'
+  const keys = { 'raw-hex': point, 'raw-base64': Buffer.from(point, 'hex').toString('base64'), 'spki-base64': curve }
+  return {
+    scheme: scheme.id,
+    secret: scheme.kind === 'basic' ? 'user:password' : 'ab'.repeat(16),
+    ...('keyForm' in scheme ? { publicKey: keys[scheme.keyForm] } : {}),
+    publicUrl: 'https://gateway.example/hooks/x',
+    header: 'x-named',
+    webhookId: 'w',
+    topicArn: 't',
+    email: 'account@sender.example',
+    audience: 'a',
+    jwksUrl: 'https://keys.example/set',
+  }
+}
+
+/** The settings that cannot be left away: each is left away once, and the verifier asked whether it loads. */
+function toNeeded(scheme: Scheme): string {
+  const full = toFull(scheme)
+  const keys = Object.keys(full).filter((key) => key !== 'scheme')
+  if (!loads(Object.entries(full))) throw new Error(`${scheme.id} does not load with every setting`)
+  const needed = keys.filter((key) => !loads(Object.entries(full).filter(([name]) => name !== key)))
+  const shown = needed.map((key) => (scheme.kind === 'basic' ? `\`${key}\` as \`user:password\`` : `\`${key}\``))
+  if (scheme.kind === 'jwt' && needed.includes('jwksUrl')) shown.push('or `publicKey`')
+  // the audience may be the public URL, so that neither of the two is needed alone
+  if (scheme.kind === 'jwt' && scheme.forAccount === true) shown.push('`audience`')
+  if (scheme.handsOver === true) shown.push('nothing: it hands its secret over; or `secret`')
+  if (scheme.handshakes?.some((name) => name === 'meta-hub' || name === 'strava-hub')) shown.push('`verifyToken`')
+  return shown.join(', ').replace(', or ', ' or ')
+}
+
+function loads(settings: readonly (readonly [string, unknown])[]): boolean {
+  try {
+    createVerifier(VerifySettings.parse(Object.fromEntries(settings)), {
+      fetch: async () => ({ ok: false, fault: 'gateway', reason: '' }),
+      now: () => 0,
+    })
+    return true
+  } catch (error) {
+    if (error instanceof Problem && error.code === 'config-invalid') return false
+    throw error
+  }
+}

@@ -1,0 +1,179 @@
+import { describe, expect, test } from 'vitest'
+import { silentLog } from '../../src/model/log.ts'
+import { toDeliveryHead } from '../../src/model/delivery.ts'
+import { createDrain } from '../../src/server/drain.ts'
+import { Rerunner } from '../../src/server/rerun.ts'
+import { createMemoryStore } from '../../src/store/memory.ts'
+import type { Store } from '../../src/store/store.ts'
+import { createStage, says, type Stage } from './stage.ts'
+
+let ids = 0
+const newId = () => `n-${++ids}`
+
+/** A store with this many deliveries that are parked for x.ts, oldest first, and what drains it. */
+async function createParked(stage: Stage, count: number) {
+  let now = 1000
+  const store = createMemoryStore({ clock: () => now })
+  for (let n = 1; n <= count; n += 1) await park(store, n, stage.live.current().id)
+  now += 100_000
+  const rerunner = new Rerunner({
+    generation: stage.live.current,
+    hold: stage.live.hold,
+    store,
+    clock: () => now,
+    newId,
+    accepted: () => {},
+    log: silentLog,
+  })
+  const drain = createDrain({ store, rerunner, generation: stage.live.current, log: silentLog })
+  return { store, rerunner, drain }
+}
+
+async function park(store: Store, n: number, generation: string): Promise<void> {
+  const head = {
+    method: 'POST',
+    url: '/hooks/x',
+    path: 'x',
+    headers: { 'content-type': 'application/json' },
+    query: {},
+    verifiedBy: undefined,
+    admitted: { token: true, signedFor: [] },
+  }
+  await store.append({
+    id: `d-${n}`,
+    receivedAt: 1000 + n,
+    hook: 'x',
+    source: undefined,
+    event: undefined,
+    dedupe: undefined,
+    answer: { status: 200, body: '' },
+    state: 'parked',
+    mappingId: 'mapping-1',
+    generation,
+    waitsFor: 'x.ts',
+    jobs: [],
+    trace: [],
+    log: [],
+    request: { head: toDeliveryHead({ ...emptyDelivery, ...head }), body: Buffer.from(JSON.stringify({ n })) },
+  })
+}
+
+const emptyDelivery = {
+  id: '',
+  receivedAt: 0,
+  rawBody: new Uint8Array(),
+  payload: null,
+  source: undefined,
+  event: undefined,
+  accepts: { forms: true },
+}
+
+async function statesOf(store: Store) {
+  const records = await store.deliveries({ limit: 1000 })
+  return Object.fromEntries(records.map(({ deliveryId, state }) => [deliveryId, state]))
+}
+
+const messagesOf = async (store: Store) =>
+  (await store.claim({ limit: 1000, leaseMs: 1000 })).map(({ planned }) =>
+    planned.kind === 'agent' ? planned.action.message : '',
+  )
+
+const echo = (text: string) => `export default ({ payload }) => ({ message: ${text} })\n`
+const poison = (n: number, text: string) =>
+  `export default ({ payload }) => { if (payload.n === ${n}) throw new Error('poison'); return { message: ${text} } }\n`
+
+describe('deliveries that are parked for a module', { timeout: 30_000 }, () => {
+  test('run when a mended version is live, oldest first', async () => {
+    const stage = await createStage({ 'x.ts': 'export default (' })
+    const { store, drain } = await createParked(stage, 5)
+    const drained = new Promise((done) => {
+      stage.live.onSwap((_generation, { mended }) => done(drain.drain(mended)))
+    })
+    await stage.write({ 'x.ts': echo('`of ${payload.n}`') })
+    expect(await drained).toEqual({ settled: 5, stillParked: 0 })
+    expect(await messagesOf(store)).toEqual(['of 1', 'of 2', 'of 3', 'of 4', 'of 5'])
+  })
+
+  test('are stepped over one by one where they fail again, and wait for the next version', async () => {
+    const stage = await createStage({ 'x.ts': 'export default (' }, { watch: false })
+    const { store, drain } = await createParked(stage, 3)
+    await stage.write({ 'x.ts': poison(2, '`of ${payload.n}`') })
+    await stage.live.reload()
+    expect(await drain.drain(['x.ts'])).toEqual({ settled: 2, stillParked: 1 })
+    expect(await statesOf(store)).toEqual({ 'd-1': 'accepted', 'd-2': 'parked', 'd-3': 'accepted' })
+
+    expect(await drain.drain(['x.ts']), 'once a generation').toEqual({ settled: 0, stillParked: 0 })
+    expect(await drain.drain(['x.ts'], { again: true }), 'or when asked').toEqual({ settled: 0, stillParked: 1 })
+    await stage.write({ 'x.ts': echo('`mended ${payload.n}`') })
+    await stage.live.reload()
+    expect(await drain.drain(['x.ts'])).toEqual({ settled: 1, stillParked: 0 })
+    expect(await messagesOf(store)).toEqual(['of 1', 'of 3', 'mended 2'])
+  })
+
+  test('wait on when another module is mended', async () => {
+    const stage = await createStage({ 'x.ts': 'export default (' }, { watch: false })
+    const { store, drain } = await createParked(stage, 2)
+    await stage.write({ 'x.ts': says('good') })
+    await stage.live.reload()
+    expect(await drain.drain(['y.ts'])).toEqual({ settled: 0, stillParked: 0 })
+    expect(await statesOf(store)).toEqual({ 'd-1': 'parked', 'd-2': 'parked' })
+  })
+
+  test('begin anew with the oldest when another version comes in the middle, and none becomes two', async () => {
+    const stage = await createStage({ 'x.ts': 'export default (' }, { watch: false })
+    const { store, rerunner } = await createParked(stage, 4)
+    const ran: string[] = []
+    const drain = createDrain({
+      store,
+      generation: stage.live.current,
+      log: silentLog,
+      rerunner: {
+        async rerun(open) {
+          ran.push(open.deliveryId)
+          const state = await rerunner.rerun(open)
+          if (ran.length === 2) {
+            await stage.write({ 'x.ts': echo('`new ${payload.n}`') })
+            await stage.live.reload()
+            void drain.drain(['x.ts'])
+          }
+          return state
+        },
+      },
+    })
+    await stage.write({ 'x.ts': poison(1, '`old ${payload.n}`') })
+    await stage.live.reload()
+    expect(await drain.drain(['x.ts'])).toEqual({ settled: 4, stillParked: 0 })
+    expect(ran).toEqual(['d-1', 'd-2', 'd-1', 'd-3', 'd-4'])
+    expect(await messagesOf(store)).toEqual(['old 2', 'new 1', 'new 3', 'new 4'])
+  })
+
+  test('are left as they are by a stop in the middle, and the next start runs the rest', async () => {
+    const stage = await createStage({ 'x.ts': 'export default (' }, { watch: false })
+    const { store, rerunner } = await createParked(stage, 3)
+    await stage.write({ 'x.ts': echo('`of ${payload.n}`') })
+    await stage.live.reload()
+    const parts = { store, generation: stage.live.current, log: silentLog }
+    const first = createDrain({
+      ...parts,
+      rerunner: {
+        async rerun(open) {
+          void first.stop()
+          return rerunner.rerun(open)
+        },
+      },
+    })
+    expect(await first.drain(['x.ts'])).toEqual({ settled: 1, stillParked: 0 })
+    expect(await statesOf(store)).toEqual({ 'd-1': 'accepted', 'd-2': 'parked', 'd-3': 'parked' })
+    expect(await createDrain({ ...parts, rerunner }).drain(['x.ts'])).toEqual({ settled: 2, stillParked: 0 })
+  })
+
+  test('are run by two at once, and each is still one', async () => {
+    const stage = await createStage({ 'x.ts': 'export default (' }, { watch: false })
+    const { store, rerunner } = await createParked(stage, 5)
+    await stage.write({ 'x.ts': echo('`of ${payload.n}`') })
+    await stage.live.reload()
+    const parts = { store, rerunner, generation: stage.live.current, log: silentLog }
+    await Promise.all([createDrain(parts).drain(['x.ts']), createDrain(parts).drain(['x.ts'])])
+    expect(await messagesOf(store)).toEqual(['of 1', 'of 2', 'of 3', 'of 4', 'of 5'])
+  })
+})

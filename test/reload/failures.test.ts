@@ -1,0 +1,156 @@
+import { rename, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { baseConfig, createStage, says } from './stage.ts'
+
+const pair = {
+  hooks: {
+    ...baseConfig.hooks,
+    mappings: ['x', 'y'].map((name) => ({ match: { path: name }, transform: { module: `${name}.ts` } })),
+  },
+}
+
+describe('a save that is not sound', { timeout: 30_000 }, () => {
+  test('leaves the last good version serving, is told with its line, and stays in the status until it is mended', async () => {
+    const stage = await createStage({ 'x.ts': says('good') })
+    await stage.write({ 'x.ts': 'export default () => {\n  retrun 1\n}\n' })
+    const line = await stage.logged(/does not build/)
+    expect(line.text).toContain('transforms/x.ts does not build at x.ts:2')
+    expect(line.text).toContain('The last good version keeps serving.')
+    expect(line.frame).toContain('retrun 1')
+    expect(await stage.answer('x')).toBe('good')
+    const { degraded, problems } = stage.live.status()
+    expect(degraded).toBe(true)
+    expect(problems).toMatchObject([{ module: 'x.ts', code: 'transform-build-failed', since: expect.any(Number) }])
+
+    await stage.live.reload()
+    expect(stage.live.status().problems[0]?.since).toBe(problems[0]?.since)
+    await stage.write({ 'x.ts': says('mended') })
+    await stage.answers('x', 'mended')
+    expect((await stage.logged(/^x\.ts is live \(\d+ ms\)\n/)).level).toBe('info')
+    expect(stage.live.status()).toMatchObject({ degraded: false, problems: [] })
+  })
+
+  test.each([
+    ['throws at its top level', 'throw new Error("top")', 'transform-load-failed'],
+    ['exports no function', 'export default 42', 'transform-load-failed'],
+    ['imports what is not there', 'import "./gone.ts"\nexport default () => null', 'transform-build-failed'],
+  ])('is one that %s', async (_what, text, code) => {
+    const stage = await createStage({ 'x.ts': says('good') })
+    await stage.write({ 'x.ts': text })
+    await stage.logged(/The last good version keeps serving/)
+    expect(await stage.answer('x')).toBe('good')
+    expect(stage.live.status().problems).toMatchObject([{ code }])
+  })
+
+  test('does not keep another module from going live', async () => {
+    const stage = await createStage({ 'x.ts': says('good'), 'y.ts': says('old') }, { config: pair })
+    await stage.write({ 'x.ts': 'export default (', 'y.ts': says('new') })
+    await stage.answers('y', 'new')
+    expect(await stage.answer('x')).toBe('good')
+    expect(stage.live.status().problems).toMatchObject([{ module: 'x.ts' }])
+  })
+
+  test('is a removed file as well, and its return is seen', async () => {
+    const stage = await createStage({ 'x.ts': says('good') })
+    await rm(join(stage.root, 'x.ts'))
+    await stage.logged(/x\.ts is not there/)
+    expect(await stage.answer('x')).toBe('good')
+    await stage.write({ 'x.ts': says('back') })
+    await stage.answers('x', 'back')
+    expect(stage.live.status().degraded).toBe(false)
+  })
+
+  test('parks what comes where there never was a good one, until there is', async () => {
+    const stage = await createStage({ 'x.ts': 'export default (' })
+    expect(await stage.answer('x')).toMatch(/^park/)
+    const swaps: unknown[] = []
+    stage.live.onSwap((_generation, { mended }) => swaps.push(mended))
+    await stage.write({ 'x.ts': says('mended') })
+    await stage.answers('x', 'mended')
+    expect(swaps).toEqual([['x.ts']])
+  })
+
+  test('that is taken back is no problem any more, and what serves stays the same generation', async () => {
+    const stage = await createStage({ 'x.ts': says('good') })
+    const { id } = stage.live.current()
+    await stage.write({ 'x.ts': 'export default (' })
+    await stage.logged(/does not build/)
+    await stage.write({ 'x.ts': says('good') })
+    await stage.logged(/x\.ts is as it serves again/)
+    expect(stage.live.current().id).toBe(id)
+    expect(stage.live.status().degraded).toBe(false)
+  })
+})
+
+describe('an edit of the configuration', { timeout: 30_000 }, () => {
+  const withPath = (path: string) =>
+    JSON.stringify({ hooks: { ...baseConfig.hooks, mappings: [{ match: { path }, transform: { module: 'x.ts' } }] } })
+
+  test('goes live: a new mapping answers', async () => {
+    const stage = await createStage({ 'x.ts': says('code') })
+    expect(await stage.answer('new')).toBe('skip')
+    await writeFile(join(stage.dir, 'hookloom.jsonc'), withPath('new'))
+    await stage.answers('new', 'code')
+    expect(await stage.answer('x')).toBe('skip')
+    await stage.logged(/hookloom\.jsonc is live/)
+  })
+
+  test('that is broken keeps the whole last generation and says so; mended, it goes live with what was saved meanwhile', async () => {
+    const stage = await createStage({ 'x.ts': says('code') })
+    const before = stage.live.current()
+    const file = join(stage.dir, 'hookloom.jsonc')
+    await writeFile(file, '{ "hooks": ')
+    const line = await stage.logged(/The last good configuration keeps serving/)
+    expect(line.frame).toContain('hookloom.jsonc:1')
+    await stage.write({ 'x.ts': says('newer') })
+    await stage.live.reload()
+    expect(stage.live.current()).toBe(before)
+    expect(stage.live.status().problems).toMatchObject([{ module: undefined, code: 'config-invalid' }])
+    await writeFile(`${file}.new`, withPath('new'))
+    await rename(`${file}.new`, file)
+    await stage.answers('new', 'newer')
+    expect(stage.live.status().degraded).toBe(false)
+  })
+
+  test('may be one of .env alone', async () => {
+    const stage = await createStage(
+      { 'x.ts': says('code') },
+      { config: { hooks: { enabled: true, token: 'x', defaultSessionKey: 'hook:a' } } },
+    )
+    await writeFile(join(stage.dir, 'hookloom.jsonc'), withPath('x').replace('"hook-secret"', '"${TOKEN}"'))
+    await stage.logged(/TOKEN/)
+    await writeFile(join(stage.dir, '.env'), 'TOKEN=from-env\n')
+    await stage.answers('x', 'code')
+    expect(stage.live.current().config.hooks.token).toBe('from-env')
+  })
+
+  test('that names a module outside the root is refused, and the last generation serves', async () => {
+    const stage = await createStage({ 'x.ts': says('code') })
+    await writeFile(join(stage.dir, 'hookloom.jsonc'), withPath('x').replace('x.ts', '../x.ts'))
+    await stage.logged(/keeps serving/)
+    expect(await stage.answer('x')).toBe('code')
+  })
+})
+
+describe('a transforms directory', { timeout: 30_000 }, () => {
+  test('that is not there yet is picked up when it comes', async () => {
+    const stage = await createStage({})
+    expect(await stage.answer('x')).toMatch(/^park/)
+    await stage.write({ 'x.ts': says('first') })
+    await stage.answers('x', 'first')
+    await stage.write({ 'x.ts': says('second') })
+    await stage.answers('x', 'second')
+  })
+
+  test('that is moved away and back is watched as before', async () => {
+    const stage = await createStage({ 'x.ts': says('good') })
+    await rename(stage.root, `${stage.root}.old`)
+    await stage.logged(/is not there/)
+    await rename(`${stage.root}.old`, stage.root)
+    await stage.logged(/as it serves again/)
+    await stage.write({ 'x.ts': says('later') })
+    await stage.answers('x', 'later')
+    expect(stage.live.status().degraded).toBe(false)
+  })
+})

@@ -1,0 +1,66 @@
+import { describe, expect, test } from 'vitest'
+import { createStage, says } from './stage.ts'
+
+const fixture = (expected: object, payload: object = {}) =>
+  JSON.stringify({ request: { path: 'x', payload }, expect: expected })
+const good = fixture({ decision: 'accept', actions: [{ message: 'good' }] })
+
+describe('the fixtures of a module', { timeout: 30_000 }, () => {
+  test('that pass let it go live, and are counted in the line', async () => {
+    const stage = await createStage({ 'x.ts': says('old'), 'x.fixtures/one.json': good, 'x.fixtures/two.json': good })
+    await stage.write({ 'x.ts': says('good') })
+    expect((await stage.logged(/^x\.ts is live/)).text).toMatch(/^x\.ts is live \(\d+ ms, 2 fixtures passed\)$/)
+    expect(await stage.answer('x')).toBe('good')
+  })
+
+  test('that fail block it, and the field is named; a mended fixture lets it go live', async () => {
+    const stage = await createStage({ 'x.ts': says('good'), 'x.fixtures/one.json': good })
+    await stage.write({ 'x.ts': says('bad') })
+    const line = await stage.logged(/fails its fixture/)
+    expect(line.text).toContain('transforms/x.ts fails its fixture one.json at actions[0].message.')
+    expect(line.frame).toBe('one.json\n  actions[0].message: expected "good", got "bad"')
+    expect(await stage.answer('x')).toBe('good')
+    expect(stage.live.status().problems).toMatchObject([{ module: 'x.ts' }])
+    await stage.write({ 'x.fixtures/one.json': good.replace('"good"', '"bad"') })
+    await stage.answers('x', 'bad')
+    expect(stage.live.status().degraded).toBe(false)
+  })
+
+  test('that are no fixtures fail with their reason', async () => {
+    const stage = await createStage({ 'x.ts': says('old'), 'x.fixtures/one.json': '{"request":{}}' })
+    await stage.write({ 'x.ts': says('new') })
+    expect((await stage.logged(/fails its fixture/)).frame).toContain('request.path: expected a string, found nothing')
+    expect(await stage.answer('x')).toBe('old')
+  })
+
+  test('that come to fail by an edit of their own are told, and the code serves on', async () => {
+    const stage = await createStage({ 'x.ts': says('good'), 'x.fixtures/one.json': good })
+    await stage.write({ 'x.fixtures/one.json': good.replace('"good"', '"better"') })
+    await stage.logged(/fails its fixture one\.json/)
+    expect(await stage.answer('x')).toBe('good')
+    await stage.write({ 'x.fixtures/one.json': good })
+    await stage.logged(/x\.ts is as it serves again/)
+    expect(stage.live.status().degraded).toBe(false)
+  })
+
+  test('that take longer than all of them may are reported as not run, not as failed', async () => {
+    const slow = `export default async ({ payload }) => {
+  if (payload.slow) await new Promise((done) => setTimeout(done, 3000))
+  return { message: 'good' }
+}`
+    const stage = await createStage({
+      'x.ts': says('old'),
+      'x.fixtures/1.json': good,
+      'x.fixtures/2.json': fixture({ decision: 'accept' }, { slow: true }),
+      'x.fixtures/3.json': good,
+    })
+    await stage.write({ 'x.ts': slow })
+    expect((await stage.logged(/^x\.ts is live/)).text).toMatch(/1 fixture passed, 2 not run: the time was up/)
+    expect(await stage.answer('x')).toBe('good')
+  })
+
+  test('are not asked at the start, where nothing better is there', async () => {
+    const stage = await createStage({ 'x.ts': says('bad'), 'x.fixtures/one.json': good })
+    expect(await stage.answer('x')).toBe('bad')
+  })
+})

@@ -1,0 +1,143 @@
+// A config directory whose saves go live, and deliveries that ask which version answers. Events are awaited, never the clock.
+import { mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { onTestFinished } from 'vitest'
+import { createLive, type Live, type LoadedModules } from '../../src/live.ts'
+import { createTransformRuntime } from '../../src/loader/runtime.ts'
+import type { JsonValue } from '../../src/model/json.ts'
+import { type Log, silentLog } from '../../src/model/log.ts'
+import type { Decision } from '../../src/pipeline/decision.ts'
+import { decide } from '../../src/pipeline/pipeline.ts'
+import { toDelivery } from '../../src/server/delivery.ts'
+
+export type Line = { readonly level: string; readonly text: string; readonly frame: string }
+
+export type Stage = {
+  readonly dir: string
+  readonly root: string
+  readonly live: Live
+  readonly lines: readonly Line[]
+  write(files: Readonly<Record<string, string>>): Promise<void>
+  /** What the hook of this name decides on a delivery now. */
+  decide(hook: string, payload?: JsonValue): Promise<Decision>
+  /** Its message, or the kind of the decision where it has none. */
+  answer(hook: string, payload?: JsonValue): Promise<string>
+  /** Resolves once the hook answers this; asks again after each turn of the loop. */
+  answers(hook: string, message: string): Promise<void>
+  /** Resolves once a line is logged that fits; those of before count. */
+  logged(pattern: RegExp): Promise<Line>
+}
+
+export const baseConfig = {
+  hooks: { enabled: true, token: 'hook-secret', mappings: [{ match: { path: 'x' }, transform: { module: 'x.ts' } }] },
+}
+
+/** A module that answers with this text. */
+export const says = (text: string) => `export default () => ({ message: ${JSON.stringify(text)} })\n`
+
+export async function createStage(
+  files: Readonly<Record<string, string>>,
+  { config = baseConfig, watch = true }: { config?: object | string; watch?: boolean } = {},
+): Promise<Stage> {
+  const dir = await realpath(await mkdtemp(join(tmpdir(), 'hookloom-reload-')))
+  const root = join(dir, 'hooks', 'transforms')
+  const write = (texts: Readonly<Record<string, string>>) => writeAll(root, texts)
+  await writeFile(join(dir, 'hookloom.jsonc'), typeof config === 'string' ? config : JSON.stringify(config))
+  await write(files)
+  const lines: Line[] = []
+  const listeners = new Set<() => void>()
+  const runtime = createTransformRuntime({
+    limits: () => ({ timeoutMs: 10_000, memoryMb: 128, workers: 1 }),
+    env: {},
+    clock: Date.now,
+    log: silentLog,
+  })
+  const live = createLive({
+    dir,
+    env: {},
+    clock: Date.now,
+    log: createLog((line) => {
+      lines.push(line)
+      for (const listener of listeners) listener()
+    }),
+    async load(query): Promise<LoadedModules> {
+      const transforms = await runtime.load(query)
+      return { transforms, inputs: runtime.inputs() }
+    },
+  })
+  onTestFinished(async () => {
+    await live.close()
+    await runtime.close()
+    await rm(dir, { recursive: true, force: true })
+  })
+  await live.start()
+  if (watch) await live.watch()
+
+  const stage: Stage = {
+    dir,
+    root,
+    live,
+    lines,
+    write,
+    decide: (hook, payload = {}) => decideNow(live, hook, payload),
+    answer: async (hook, payload) => toAnswer(await stage.decide(hook, payload)),
+    async answers(hook, message) {
+      const until = performance.now() + 10_000
+      for (let answer = ''; answer !== message;) {
+        if (performance.now() > until) throw new Error(`${hook} still answers ${answer}, never ${message}`)
+        await new Promise((resolve) => setImmediate(resolve))
+        answer = await stage.answer(hook)
+      }
+    },
+    logged: (pattern) =>
+      new Promise((found) => {
+        const look = () => {
+          const line = lines.find(({ text, frame }) => pattern.test(`${text}\n${frame}`))
+          if (line === undefined) return
+          listeners.delete(look)
+          found(line)
+        }
+        listeners.add(look)
+        look()
+      }),
+  }
+  return stage
+}
+
+export async function writeAll(root: string, files: Readonly<Record<string, string>>): Promise<void> {
+  for (const [path, text] of Object.entries(files)) {
+    await mkdir(dirname(join(root, path)), { recursive: true })
+    await writeFile(join(root, path), text)
+  }
+}
+
+let ids = 0
+
+async function decideNow(live: Live, path: string, payload: JsonValue): Promise<Decision> {
+  const generation = live.current()
+  const release = live.hold(generation)
+  const admitted = { token: true, signedFor: [] }
+  const headers = { 'content-type': 'application/json' }
+  const head = { method: 'POST', url: `/hooks/${path}`, path, headers, query: {}, verifiedBy: undefined, admitted }
+  const body = Buffer.from(JSON.stringify(payload))
+  const delivery = toDelivery(head, body, { generation, id: `d-${++ids}`, receivedAt: Date.now() })
+  try {
+    return await decide(generation, delivery, () => `id-${++ids}`)
+  } finally {
+    release()
+  }
+}
+
+function toAnswer(decision: Decision): string {
+  if (decision.kind === 'park') return `park: ${decision.problem.message}`
+  if (decision.kind !== 'accept') return decision.kind
+  const [planned] = decision.actions
+  return planned?.kind === 'agent' ? planned.action.message : 'wake'
+}
+
+function createLog(add: (line: Line) => void): Log {
+  const at = (level: string) => (fields: object, text: string) =>
+    add({ level, text, frame: 'frame' in fields ? String(fields.frame) : '' })
+  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
+}
