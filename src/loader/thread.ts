@@ -20,7 +20,13 @@ export type Job = {
   readonly settle: (outcome: TransformOutcome, stopped: boolean) => void
 }
 
-export type InFlight = { readonly seq: number; readonly job: Job; readonly postedAt: number }
+/** Moments are of `performance.now`; `begunAt` is when it was first seen to be begun, or a little earlier. */
+export type InFlight = {
+  readonly seq: number
+  readonly job: Job
+  readonly postedAt: number
+  begunAt: number | undefined
+}
 
 export type ThreadEvents = {
   settled(thread: Thread, job: Job, outcome: TransformOutcome): void
@@ -40,6 +46,8 @@ export type Thread = {
   /** Bundles that it was given. */
   readonly bundles: ReadonlySet<number>
   readonly isReady: () => boolean
+  /** Resolves when it is, or never will be. */
+  readonly ready: Promise<void>
   readonly lastSeq: () => number
   /** The call whose synchronous part holds the thread now, else 0. */
   readonly running: () => number
@@ -53,8 +61,8 @@ export type Thread = {
   recall(): Job[]
   take(seq: number): Job | undefined
   takeAll(): InFlight[]
-  /** Whether a call of this number was begun. */
-  isBegun(seq: number): boolean
+  /** The newest call that was begun; all before it were, too. */
+  begun(): number
   /** Ends the thread, whatever it does. */
   end(): Promise<void>
 }
@@ -73,6 +81,10 @@ export function createThread(options: {
   let pongs: (() => void)[] = []
   let seq = 0
   let isReady = false
+  let becomeReady = () => {}
+  const ready = new Promise<void>((resolve) => {
+    becomeReady = resolve
+  })
   let isEnded = false
   let cause: unknown
   const start: WorkerStart = { board: shared, memoryMb: limits.memoryMb }
@@ -93,6 +105,7 @@ export function createThread(options: {
     cause = error
   })
   worker.on('exit', (code) => {
+    becomeReady()
     if (isEnded) return
     isEnded = true
     events.gone(thread, cause ?? new Error(`it ended with code ${code}`))
@@ -119,8 +132,10 @@ export function createThread(options: {
       )
     } else if (message.kind === 'leaving') events.leaving(thread, message)
     else if (message.kind === 'checked') events.checked(thread, message)
-    else if (message.kind === 'ready') isReady = true
-    else if (message.kind === 'pong') {
+    else if (message.kind === 'ready') {
+      isReady = true
+      becomeReady()
+    } else if (message.kind === 'pong') {
       for (const pong of pongs) pong()
       pongs = []
     }
@@ -161,6 +176,7 @@ export function createThread(options: {
     inFlight,
     bundles,
     isReady: () => isReady,
+    ready,
     lastSeq: () => seq,
     running: () => Atomics.load(board, words.running),
     load: (bundle) => {
@@ -170,13 +186,15 @@ export function createThread(options: {
       send({ kind: 'load', bundle: { id, root, file, code, map }, timeoutMs: limits.timeoutMs })
     },
     unload: (bundle) => {
+      // calls that wait for the end of this turn still need it
+      flush()
       if (bundles.delete(bundle)) send({ kind: 'unload', bundle })
     },
     check: (bundle, exports) => send({ kind: 'check', bundle, exports }),
     post: (job) => {
       thread.load(job.bundle)
       seq += 1
-      const flight = { seq, job, postedAt: performance.now() }
+      const flight: InFlight = { seq, job, postedAt: performance.now(), begunAt: undefined }
       inFlight.set(seq, flight)
       if (outbox.push(flight) === 1) setImmediate(flush)
     },
@@ -201,7 +219,7 @@ export function createThread(options: {
       inFlight.clear()
       return all
     },
-    isBegun: (each) => each <= Atomics.load(board, words.begun),
+    begun: () => Atomics.load(board, words.begun),
     end: async () => {
       isEnded = true
       await worker.terminate()

@@ -57,6 +57,7 @@ export type TransformCall = {
   readonly head: Omit<TransformInput, 'payload'>
   /** Never changed, never detached: a delivery that parks still needs it. */
   readonly body: Uint8Array
+  /** Undefined: the body is JSON. */
   readonly contentType: string | undefined
 }
 

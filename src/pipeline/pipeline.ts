@@ -3,6 +3,7 @@ import { type Action, AgentPayload, type Origin, type PlannedAction, WakePayload
 import type { Delivery, TraceEntry } from '../model/delivery.ts'
 import { toFirstIssue } from '../model/issue.ts'
 import { isJsonObject, type JsonObject, toKindOf } from '../model/json.ts'
+import { toBodySyntax } from '../model/parse-body.ts'
 import { Problem } from '../model/problem.ts'
 import type { Transform, TransformCall } from '../model/transform.ts'
 import { type CompiledMapping, isOpened } from './compile.ts'
@@ -187,13 +188,17 @@ function toScope(delivery: Delivery): TemplateScope {
   }
 }
 
+const nothing = new TextEncoder().encode('null')
+const formType = 'application/x-www-form-urlencoded'
+
 /** `isItem`: the body was made here, as JSON, whatever the sender's content type says. */
 function toTransformCall(delivery: Delivery, isItem: boolean): TransformCall {
-  const { headers, query, url, path, method, source, event, receivedAt, id, rawBody } = delivery
+  const { headers, query, url, path, method, source, event, receivedAt, id, rawBody, accepts } = delivery
   return {
     head: { headers, query, url, path, method, source, event, receivedAt, deliveryId: id },
-    body: rawBody,
-    contentType: isItem ? undefined : headers['content-type'],
+    // what a scheme lets in beside JSON and forms is JSON, or nothing at all
+    body: rawBody.byteLength === 0 && accepts.empty === true ? nothing : rawBody,
+    contentType: isItem || toBodySyntax(headers['content-type'], accepts) === 'json' ? undefined : formType,
   }
 }
 
