@@ -20,7 +20,7 @@ type Schema = {
 export function toReadmeTables(): Record<string, string> {
   return {
     'config keys': toKeyTable(toSchema(Config), (path) => path !== '$schema'),
-    'mapping keys': toKeyTable(toSchema(Mapping), (path) => !path.startsWith('verify.')),
+    'mapping keys': toKeyTable(toSchema(Mapping), () => true),
     'verify keys': toKeyTable(toSchema(VerifySettings), () => true),
     senders: toTable(['sender', '`scheme`', 'what it proves', 'what to set', 'facts'], toSenderRows()),
     problems: toProblemTable(),
@@ -39,14 +39,15 @@ function toKeyTable(schema: Schema, isShown: (path: string) => boolean): string 
   return toTable(['key', 'default', 'meaning'], rows)
 }
 
+const withOwnTable: ReadonlySet<string> = new Set(['hooks.mappings', 'verify'])
+
 function toRows(schema: Schema, prefix: string): string[][] {
   return Object.entries(schema.properties ?? {}).flatMap(([key, value]) => {
     const path = `${prefix}${key}`
-    if (value.properties !== undefined) return toRows(value, `${path}.`)
+    if (value.properties !== undefined && !withOwnTable.has(path)) return toRows(value, `${path}.`)
     const fallback = value.default === undefined ? '' : `\`${JSON.stringify(value.default)}\``
     const row = [`\`${path}\``, fallback, value.description ?? '']
-    // mappings have a table of their own
-    const inner = path === 'hooks.mappings' ? undefined : value.items?.properties && value.items
+    const inner = withOwnTable.has(path) ? undefined : value.items?.properties && value.items
     return [row, ...(inner === undefined ? [] : toRows(inner, `${path}[].`))]
   })
 }

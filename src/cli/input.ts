@@ -60,8 +60,7 @@ function isHopHeader(name: string): boolean {
   return /^(host|connection|content-length|transfer-encoding|content-encoding|accept-encoding|expect)$/i.test(name)
 }
 
-/** `name: value` of a command line. Throws `usage-invalid`. */
-export function parseHeader(text: string): [string, string] {
+function parseHeader(text: string): [string, string] {
   const [, name, value] = /^([!#$%&'*+.^_`|~\w-]+):\s*([\t\x20-\x7e\x80-\xff]*)$/.exec(text) ?? []
   if (name === undefined || value === undefined) {
     throw new Problem('usage-invalid', '--header takes "name: value", as in --header "x-github-event: push".')

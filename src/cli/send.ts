@@ -6,7 +6,7 @@ import type { Config } from '../model/config.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
 import type { Context } from './context.ts'
 import { ask, toAddress, toJson, toRefusal } from './gateway.ts'
-import { parseHeader, readInput } from './input.ts'
+import { readInput } from './input.ts'
 import { toCut } from './print.ts'
 import { withProgress } from './progress.ts'
 import { findPreset, toSample } from './sample.ts'
@@ -38,11 +38,10 @@ function toOutgoing(config: Config, { hook, file, headers }: SendOptions): Outgo
     const path = hook.replace(/^\/+|\/+$/g, '')
     return { path, headers: { ...input.headers, authorization: toBearer(config) }, body: input.body }
   }
-  const sample = toSample(config, preset, { word: file, now: Date.now() })
+  const sample = toSample(config, preset, { word: file, now: Date.now(), headers })
   // a sample has the delivery id of its file: without a key of its own, only the first one would run
-  const own = { 'idempotency-key': randomUUID(), ...(sample.isSigned ? {} : { authorization: toBearer(config) }) }
-  const asked = Object.fromEntries(headers.map(parseHeader).map(([name, value]) => [name.toLowerCase(), value]))
-  return { path: sample.path, headers: { ...sample.headers, ...own, ...asked }, body: sample.body }
+  const key = { 'idempotency-key': randomUUID(), ...sample.headers }
+  return { ...sample, headers: sample.isSigned ? key : { ...key, authorization: toBearer(config) } }
 }
 
 function toBearer({ hooks }: Config): string {

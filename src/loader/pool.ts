@@ -23,8 +23,11 @@ export type Pool = {
   submit(job: Job): void
   /** Evaluates a bundle in the spare and looks for its exports. */
   check: Checks['run']
-  /** Gives these bundles to every thread, and takes all others away. Calls of another one bring it along. */
-  keep(bundles: readonly BundlePost[]): void
+  /**
+   * Gives these bundles to every thread, and takes all others away. Calls of another one bring it along. Resolves when the
+   * serving threads have started.
+   */
+  keep(bundles: readonly BundlePost[]): Promise<void>
   /** Threads that are alive, and the bundles that each serving one holds. */
   state(): { threads: number; serving: { bundles: number; inFlight: number }[] }
   close(): Promise<void>
@@ -144,7 +147,7 @@ export function createPool(options: {
     let best: Thread | undefined
     let least = Number.POSITIVE_INFINITY
     for (const thread of serving) {
-      const load = thread.inFlight.size + (watchdog.isStalled(thread) ? 1e9 : 0)
+      const load = thread.inFlight.size + (watchdog.isStalled(thread) ? 1e9 : thread.isReady() ? 0 : 1e6)
       if (load >= least) continue
       best = thread
       least = load
@@ -198,12 +201,13 @@ export function createPool(options: {
     const wasServing = serving.has(thread)
     const wasAlone = alone.has(thread)
     checks.lost(thread, (label) => toProblemRecord(toProblem(label)))
+    const begun = thread.begun()
     const flights = remove(thread)
     // before its calls look for a place
     if (wasServing) fill()
     for (const { seq, job } of flights) {
-      if (seq === culprit || (wasAlone && thread.isBegun(seq))) fail(job, toProblem(toFileLabel(job.bundle)), true)
-      else if (wasAlone || thread.isBegun(seq)) waitingAlone.push(job)
+      if (seq === culprit || (wasAlone && seq <= begun)) fail(job, toProblem(toFileLabel(job.bundle)), true)
+      else if (wasAlone || seq <= begun) waitingAlone.push(job)
       else dispatch(job)
     }
     startAlone()
@@ -243,7 +247,7 @@ export function createPool(options: {
   return {
     submit: dispatch,
     check: checks.run,
-    keep: (bundles) => {
+    keep: async (bundles) => {
       kept = bundles
       const ids = new Set(bundles.map(({ id }) => id))
       for (const thread of [...serving, ...(spare === undefined ? [] : [spare])]) {
@@ -251,6 +255,7 @@ export function createPool(options: {
         for (const bundle of bundles) thread.load(bundle)
       }
       if (bundles.length > 0 && serving.size === 0) fill()
+      await Promise.all([...serving].map(({ ready }) => ready))
     },
     state: () => ({
       threads: serving.size + retiring.size + alone.size + (spare === undefined ? 0 : 1),

@@ -92,7 +92,7 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
         return tried === undefined ? [] : [[module, tried]]
       }),
     )
-    pool.keep([...good.values()].map(({ post }) => post))
+    await pool.keep([...good.values()].map(({ post }) => post))
     return new Map(refs.map((ref) => [toTransformKey(ref), toTransform(ref, byModule.get(ref.module))]))
   }
 

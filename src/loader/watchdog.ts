@@ -5,9 +5,11 @@ const tickMs = 10
 /** A call that holds its thread longer than this keeps no other one waiting. */
 const stallMs = 100
 /** Time in which a thread that is not held answers. */
-const answerMs = 30
+const answerMs = 50
 /** Until a call is this old, its memory is not looked at. */
 const memoryAfterMs = 25
+/** For a thread to start. */
+const startMs = 5000
 const megabyte = 1024 * 1024
 
 type Sight = {
@@ -15,6 +17,8 @@ type Sight = {
   running: number
   since: number
   isStalled: boolean
+  /** The newest call that was seen to be begun. */
+  begun: number
   isAsked: boolean
   /** The oldest call, and the memory of all threads when it was first seen. */
   oldest: number
@@ -41,7 +45,6 @@ export function createWatchdog(options: {
 }): Watchdog {
   const { limits, threads, late, stuck, stalled, overMemory } = options
   const sights = new WeakMap<Thread, Sight>()
-  const patience = new WeakMap<InFlight, number>()
   let timer: NodeJS.Timeout | undefined
   let lastTick = 0
 
@@ -61,27 +64,35 @@ export function createWatchdog(options: {
     const sight = toSight(thread)
     const running = thread.running()
     if (running !== sight.running) Object.assign(sight, { running, since: before, isStalled: false })
+    const begun = thread.begun()
+    for (; sight.begun < begun; sight.begun += 1) {
+      const flight = thread.inFlight.get(sight.begun + 1)
+      if (flight !== undefined) flight.begunAt = Math.max(before, flight.postedAt)
+    }
+    const holder = thread.inFlight.get(running)
+    if (holder !== undefined && isLate(holder, now)) return stuck(thread, running)
     const [oldest] = thread.inFlight.values()
     if (oldest === undefined) return
-    const { timeoutMs } = limits()
-    if (now - oldest.postedAt >= timeoutMs) return beLate(thread, sight, oldest, now)
+    if (isLate(oldest, now)) return beLate(thread, sight, oldest, now)
     if (running === 0 || sight.isStalled || now - sight.since < stallMs) return
     sight.isStalled = true
     stalled(thread)
   }
 
-  function beLate(thread: Thread, sight: Sight, oldest: InFlight, now: number): void {
+  /** Its time runs from its begin: a thread may still be starting, or held by another call. But it does not wait for ever. */
+  function isLate({ begunAt, postedAt }: InFlight, now: number): boolean {
     const { timeoutMs } = limits()
-    if (sight.running === 0) {
-      const { seq } = oldest
+    return begunAt === undefined ? now - postedAt >= 2 * timeoutMs + startMs : now - begunAt >= timeoutMs + tickMs
+  }
+
+  function beLate(thread: Thread, { running }: Sight, oldest: InFlight, now: number): void {
+    const { seq, postedAt } = oldest
+    if (running === 0) {
       void ask(thread, seq, { ifItAnswers: () => late(thread, seq), otherwise: () => stuck(thread, undefined) })
       return
     }
-    if (now - sight.since >= timeoutMs - 2 * tickMs) return stuck(thread, sight.running)
-    // it waited for one that has not had its time yet; but it does not wait for ever
-    const until = patience.get(oldest) ?? sight.since + timeoutMs
-    patience.set(oldest, until)
-    if (now >= until) stuck(thread, undefined)
+    // a younger one holds the thread, and has time left: the older one may have been done long ago
+    if (now - postedAt >= 2 * limits().timeoutMs + startMs) stuck(thread, undefined)
   }
 
   /** A thread with no call in its synchronous part may be idle, or held by what comes after an `await`. */
@@ -123,7 +134,7 @@ export function createWatchdog(options: {
   function toSight(thread: Thread): Sight {
     const known = sights.get(thread)
     if (known !== undefined) return known
-    const sight = { running: 0, since: 0, isStalled: false, isAsked: false, oldest: 0, memoryThen: 0 }
+    const sight = { running: 0, since: 0, isStalled: false, begun: 0, isAsked: false, oldest: 0, memoryThen: 0 }
     sights.set(thread, sight)
     return sight
   }

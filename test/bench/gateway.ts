@@ -1,5 +1,5 @@
 // The gateway as a host starts it, from the built package, with a store of its own.
-import { writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 export type GatewayOptions = {
@@ -30,10 +30,13 @@ export async function startGateway(options: GatewayOptions): Promise<BenchedGate
     built
   )) as typeof import('../../src/index.ts')
   const clock = Date.now
+  // where the default configuration has it: a store among the watched files would wake the watcher at each commit
+  const file = join(dir, 'state/hookloom.db')
+  mkdirSync(join(dir, 'state'))
   const store =
     options.store === 'memory'
       ? createMemoryStore({ clock })
-      : createSqliteStore({ file: join(dir, 'bench.db'), clock, commitDelayMs: delayMs })
+      : createSqliteStore({ file, clock, commitDelayMs: delayMs })
   const gateway = await createHookloom({ dir, env: {}, store, write: () => {} })
   return {
     port: Number(new URL(gateway.url).port),

@@ -99,6 +99,11 @@ describe('a question by POST before there is a secret', () => {
     expect((await gateway.admin('POST', '/api/mappings/nobody/arm')).status).toBe(404)
   })
 
+  test('what is answered only once it is signed is not answered to a greeting', async () => {
+    const [greeting, ping] = [asanaGreeting(handed), '{"events":[]}']
+    expect(toVerdict(await gateway.greet({ ...greeting, body: ping }))).toBe('unauthorized')
+  })
+
   test('Asana’s empty heartbeat is answered, once it is signed', async () => {
     await gateway.admin('POST', '/api/mappings/asana/arm')
     await gateway.greet(asanaGreeting(handed))

@@ -119,6 +119,14 @@ describe('a request that was signed', () => {
     expect(await isTaken({ signed: settings }, { body: '{}', sent: '[]' })).toBe(false)
   })
 
+  test('keeps an id that it has already, and gets one where it has none', () => {
+    const settings = VerifySettings.parse({ scheme: 'standard-webhooks', secret: 'abcd' })
+    const given = { body: Buffer.from('{}'), now: 1_700_000_000_000, method: 'POST', url: '/' }
+    const kept = signRequest(settings, { ...given, headers: { 'webhook-id': 'msg_own' } })
+    expect(kept['webhook-id']).toBe('msg_own')
+    expect(signRequest(settings, given)['webhook-id']).toMatch(/^msg_./)
+  })
+
   test('as Grafana lets its user name the headers is accepted', async () => {
     const settings = VerifySettings.parse({
       scheme: 'grafana',

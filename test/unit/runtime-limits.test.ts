@@ -1,19 +1,193 @@
-import { expect, test } from 'vitest'
-import { createStage, resultOf, run } from './runtime-stage.ts'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { createStage, resultOf } from './runtime-stage.ts'
+import type { Stage } from './runtime-stage.ts'
 
-test('smoke', async () => {
-  const { load, write, runtime } = await createStage({ timeoutMs: 300 })
-  await write({ 'good.ts': `export default ({ payload }) => ({ n: payload.n })`, 'loop.ts': `export default () => { while (true); }`, 'never.ts': 'export default () => new Promise(() => {})' })
-  const t0 = performance.now()
-  const all = await load('good.ts', 'loop.ts', 'never.ts')
-  console.log('load', performance.now() - t0)
-  let t = performance.now()
-  console.log(await run(all['good.ts'], { n: 1 }), performance.now() - t)
-  t = performance.now()
-  console.log(await run(all['loop.ts'], { n: 1 }), performance.now() - t)
-  t = performance.now()
-  const mates = [1, 2, 3, 4, 5].map((n) => resultOf(all['good.ts'], { n }))
-  console.log(await run(all['never.ts'], { n: 1 }), performance.now() - t, await Promise.all(mates))
-  console.log(runtime.state())
-  expect(1).toBe(1)
+const good = `export default ({ payload }) => payload`
+/** Notes each begin in a file beside it, then waits. */
+const noted = `import { appendFileSync } from 'node:fs'
+export default async ({ payload }) => {
+  appendFileSync(import.meta.dirname + '/noted', payload.n + ' ')
+  await new Promise((done) => setTimeout(done, payload.ms))
+  return payload
+}`
+const begins = (stage: Stage) => readFileSync(join(stage.root, 'noted'), 'utf8').trim().split(' ')
+
+describe('a transform that does not end', () => {
+  test.each([
+    ['loops', 'export default () => { while (true); }'],
+    ['loops after an await', 'export default async () => { await 1; while (true); }'],
+    ['never settles', 'export default () => new Promise(() => {})'],
+    ['turns microtasks for ever', 'export default async () => { for (;;) await 1 }'],
+  ])('and %s has timed out, while others are served at once and after it', async (_, bad) => {
+    const { write, load } = await createStage({ timeoutMs: 250 })
+    await write({ 'good.ts': good, 'bad.ts': bad })
+    const modules = await load('good.ts', 'bad.ts')
+    const order: string[] = []
+    const failing = resultOf(modules['bad.ts']).then((detail) => order.push(String(detail)))
+    const served = [1, 2, 3, 4].map(async (n) => {
+      expect(await resultOf(modules['good.ts'], { n })).toEqual({ n })
+      order.push('good')
+    })
+    await Promise.all([failing, ...served])
+    expect(order.at(-1)).toBe('transforms/bad.ts did not end within 250 ms.')
+    expect(await resultOf(modules['good.ts'], { n: 5 })).toEqual({ n: 5 })
+  })
+
+  test('keeps nobody waiting even where it holds the only worker', async () => {
+    const { write, load } = await createStage({ timeoutMs: 2000, workers: 1 })
+    await write({ 'good.ts': good, 'bad.ts': 'export default () => { while (true); }' })
+    const modules = await load('good.ts', 'bad.ts')
+    const order: string[] = []
+    const failing = resultOf(modules['bad.ts']).then(() => order.push('bad'))
+    await Promise.all([1, 2, 3].map(async (n) => order.push(JSON.stringify(await resultOf(modules['good.ts'], { n })))))
+    await failing
+    expect(order).toEqual(['{"n":1}', '{"n":2}', '{"n":3}', 'bad'])
+  })
+
+  test('leaves one that is slow and ends in time alone', async () => {
+    const { write, load, runtime } = await createStage({ timeoutMs: 5000, workers: 1 })
+    await write({
+      'slow.ts': `export default () => { const end = Date.now() + 150; while (Date.now() < end); return 'slow' }`,
+    })
+    const modules = await load('slow.ts')
+    expect(await Promise.all([resultOf(modules['slow.ts']), resultOf(modules['slow.ts'])])).toEqual(['slow', 'slow'])
+    expect(runtime.state().threads).toBeLessThanOrEqual(3)
+  })
+})
+
+describe('the calls that were in flight in a worker that was stopped', () => {
+  test('run again once, and those that had not begun run once in all', async () => {
+    const stage = await createStage({ timeoutMs: 400, workers: 1 })
+    await stage.write({ 'noted.ts': noted, 'bad.ts': 'export default () => { while (true); }' })
+    const modules = await stage.load('noted.ts', 'bad.ts')
+    const results = await Promise.all([
+      resultOf(modules['noted.ts'], { n: 1, ms: 100 }),
+      resultOf(modules['bad.ts']),
+      resultOf(modules['noted.ts'], { n: 2, ms: 1 }),
+    ])
+    expect(results).toEqual([{ n: 1, ms: 100 }, 'transforms/bad.ts did not end within 400 ms.', { n: 2, ms: 1 }])
+    expect(begins(stage).toSorted()).toEqual(['1', '1', '2'])
+  })
+
+  test('each run alone: where nobody knows which one was to blame, only the one that fails alone has failed', async () => {
+    const stage = await createStage({ timeoutMs: 400, workers: 1 })
+    await stage.write({
+      'noted.ts': noted,
+      'bad.ts': `import './noted.ts'\nexport default async () => { await 1; while (true); }`,
+    })
+    const modules = await stage.load('noted.ts', 'bad.ts')
+    const results = await Promise.all([
+      resultOf(modules['noted.ts'], { n: 1, ms: 50 }),
+      resultOf(modules['bad.ts']),
+      resultOf(modules['noted.ts'], { n: 2, ms: 50 }),
+    ])
+    expect(results).toEqual([{ n: 1, ms: 50 }, 'transforms/bad.ts did not end within 400 ms.', { n: 2, ms: 50 }])
+    expect(begins(stage).length).toBeLessThanOrEqual(4)
+  })
+
+  test('run again after the process was to exit, too', async () => {
+    const stage = await createStage({ workers: 1 })
+    await stage.write({ 'noted.ts': noted, 'bad.ts': 'export default () => process.exit(1)' })
+    const modules = await stage.load('noted.ts', 'bad.ts')
+    const results = await Promise.all([resultOf(modules['noted.ts'], { n: 1, ms: 50 }), resultOf(modules['bad.ts'])])
+    expect(results).toEqual([{ n: 1, ms: 50 }, 'transforms/bad.ts ended its worker (process.exit).'])
+    expect(begins(stage)).toEqual(['1', '1'])
+  })
+})
+
+describe('a transform that would end the process', () => {
+  test('ends its worker however it tries, and others are served', async () => {
+    const ways = {
+      'process.exit': ['process.exit(0)', 'await 1; process.exit()'],
+      'process.abort': ['process.abort()'],
+      'process.kill': ['process.kill(process.pid)', `process.kill(process.pid, 'SIGKILL')`, 'process.kill(0)'],
+      'process.reallyExit': ['process.reallyExit(1)'],
+    }
+    const { write, load } = await createStage({ workers: 1 })
+    const bad = Object.entries(ways).flatMap(([how, codes]) => codes.map((code) => ({ how, code })))
+    const named = bad.map(({ how, code }, n) => ({ how, file: `bad${n}.ts`, code }))
+    await write({ 'good.ts': good })
+    for (const { file, code } of named) {
+      await write({ [file]: `export default async () => { ${code}; return 'went on' }` })
+    }
+    const modules = await load('good.ts', ...named.map(({ file }) => file))
+    for (const { how, file } of named) {
+      const both = Promise.all([resultOf(modules[file]), resultOf(modules['good.ts'], { file })])
+      expect(await both).toEqual([`transforms/${file} ended its worker (${how}).`, { file }])
+    }
+  })
+
+  test('may ask whether a process is there', async () => {
+    const { write, load } = await createStage({ workers: 1 })
+    await write({ 'x.ts': 'export default () => process.kill(process.pid, 0)' })
+    expect(await resultOf((await load('x.ts'))['x.ts'])).toBe(true)
+  })
+})
+
+describe('a transform that takes all memory', () => {
+  test.each([
+    ['in a list', 'const all = []; for (;;) all.push({ n: [1, 2, 3] })'],
+    ['in a map, whose growth alone would end a process', 'const all = new Map(); for (let n = 0; ; n++) all.set(n, n)'],
+    ['in buffers', 'const all = []; for (;;) all.push(Buffer.alloc(1e6, 1))'],
+    [
+      'in buffers, bit by bit',
+      'const all = []; for (;;) { all.push(Buffer.alloc(1e6, 1)); await new Promise(setImmediate) }',
+    ],
+    [
+      'in texts, bit by bit',
+      `const all = []; for (;;) { all.push(JSON.stringify('x'.repeat(1e6))); await new Promise(setImmediate) }`,
+    ],
+  ])('%s is stopped, and others are served', async (_, code) => {
+    const { write, load } = await createStage({ memoryMb: 32 })
+    await write({ 'good.ts': good, 'bad.ts': `export default async () => { ${code} }` })
+    const modules = await load('good.ts', 'bad.ts')
+    const both = Promise.all([resultOf(modules['bad.ts']), resultOf(modules['good.ts'], { n: 1 })])
+    expect(await both).toEqual(['transforms/bad.ts used more than 32 MB.', { n: 1 }])
+    expect(await resultOf(modules['good.ts'], { n: 2 })).toEqual({ n: 2 })
+  })
+
+  test('may use some of it, and leave garbage behind', async () => {
+    const { write, load } = await createStage({ memoryMb: 64, workers: 1 })
+    await write({
+      'x.ts': `export default async () => {
+        for (let n = 0; n < 100; n++) { Buffer.alloc(4e6, 1); await new Promise(setImmediate) }
+        return 'done'
+      }`,
+    })
+    expect(await resultOf((await load('x.ts'))['x.ts'])).toBe('done')
+  })
+})
+
+describe('what is thrown where nothing catches it', () => {
+  test.each([
+    ['in a timer', `setTimeout(() => { throw new TypeError('secret') }, 5); await new Promise(() => {})`],
+    ['in a promise that nobody awaits', `Promise.reject(new TypeError('secret')); await new Promise(() => {})`],
+  ])('%s fails the call that it came from, and no other', async (_, code) => {
+    const { write, load } = await createStage({ workers: 1 })
+    await write({
+      'good.ts': `export default ({ payload }) => new Promise((done) => setTimeout(done, 30, payload))`,
+      'bad.ts': `export default async () => {\n  ${code}\n}`,
+    })
+    const modules = await load('good.ts', 'bad.ts')
+    const both = Promise.all([resultOf(modules['good.ts'], { n: 1 }), resultOf(modules['bad.ts'])])
+    expect(await both).toEqual([
+      { n: 1 },
+      'transforms/bad.ts threw a TypeError at bad.ts:2 where nothing catches it: in a timer, or a promise that nobody awaits.',
+    ])
+    expect(await resultOf(modules['good.ts'], { n: 2 })).toEqual({ n: 2 })
+  })
+
+  test('after the call has ended harms nobody', async () => {
+    const { write, load } = await createStage({ workers: 1 })
+    await write({
+      'late.ts': `export default () => { setTimeout(() => { throw new Error('late') }, 5); return 'fine' }`,
+      'good.ts': `export default () => new Promise((done) => setTimeout(done, 40, 'good'))`,
+    })
+    const modules = await load('late.ts', 'good.ts')
+    const both = Promise.all([resultOf(modules['late.ts']), resultOf(modules['good.ts'])])
+    expect(await both).toEqual(['fine', 'good'])
+    expect(await resultOf(modules['good.ts'])).toBe('good')
+  })
 })

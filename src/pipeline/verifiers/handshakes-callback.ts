@@ -33,8 +33,9 @@ export const callbackHandshakes = {
   }),
   /** Type 1 is the ping of interactions, 0 that of webhook events. */
   'discord-ping': signed((request) => {
-    const { type } = fieldsOf(request)
-    if (type === 1) return answerJson({ type: 1 })
+    const { type, event } = fieldsOf(request)
+    // 1 is the ping of an interaction, and every event of a webhook; the ping of a webhook is 0
+    if (type === 1 && event === undefined) return answerJson({ type: 1 })
     return type === 0 ? answerNothing(204) : undefined
   }),
   'zoom-url': signed((request, { secrets }) => {

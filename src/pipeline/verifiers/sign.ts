@@ -7,7 +7,7 @@ import type { VerifyRequest } from '../../model/verifier.ts'
 import type { TimestampUnit, VerifySettings } from '../../model/verify.ts'
 import { genericScheme, toGenericScheme, toNamedScheme } from './generic.ts'
 import { toSecretKey, toSecrets } from './keys.ts'
-import { fault, need } from './proof.ts'
+import { fault, need, readHeader } from './proof.ts'
 import type { ConcatHashScheme, HmacScheme, JwtScheme, Scheme } from './scheme.ts'
 import { schemes } from './schemes.ts'
 import { compileSigned, type SignedParts, toPieces } from './signed.ts'
@@ -20,7 +20,7 @@ export type ToSign = {
   readonly method: string
   /** Path and query. */
   readonly url: string
-  /** Lower-case names. What is signed may depend on them: Twilio signs forms in another way than JSON. */
+  /** Lower-case names. What is signed may depend on them: Twilio signs forms in another way than JSON, others sign an id. */
   readonly headers?: Readonly<Record<string, string>>
 }
 
@@ -81,7 +81,7 @@ function signHmac(
 ): Record<string, string> {
   const { algorithm = 'sha256', encoding = 'hex', syntax, timestamp, template = '{body}', idHeader } = scheme
   const time = timestamp === undefined ? '' : toTimeText(now, timestamp.unit)
-  const id = `msg_${now}`
+  const id = (idHeader === undefined ? undefined : readHeader(request.headers, idHeader)) ?? `msg_${now}`
   const proof = {
     ...(idHeader === undefined ? {} : { [idHeader]: id }),
     ...(timestamp?.in === 'header' ? { [timestamp.name]: time } : {}),

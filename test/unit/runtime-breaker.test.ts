@@ -1,0 +1,116 @@
+import { describe, expect, test } from 'vitest'
+import { createBreakers } from '../../src/loader/breaker.ts'
+import { Problem } from '../../src/model/problem.ts'
+import { createStage, resultOf } from './runtime-stage.ts'
+
+const minute = 60_000
+
+function createClock() {
+  const clock = { now: new Date(2026, 0, 5, 11, 59, 1).getTime(), recovered: [] as string[] }
+  const breakers = createBreakers({
+    clock: () => clock.now,
+    onHalfOpen: () => {},
+    onRecovered: (module) => void clock.recovered.push(module),
+  })
+  const strike = (isTrial = false) => breakers.ended('x.ts', { stopped: true, isTrial })
+  return Object.assign(clock, { breakers, strike })
+}
+
+describe('a breaker', () => {
+  test('opens at the third strike within a minute, for its module alone, and says until when', () => {
+    const { breakers, strike } = createClock()
+    strike()
+    strike()
+    expect(breakers.admit('x.ts')).toBe('free')
+    strike()
+    expect(breakers.admit('x.ts')).toMatchObject({
+      code: 'transform-failed',
+      message:
+        'transforms/x.ts was stopped three times within a minute; its deliveries park until 12:00:01 or until it is saved again.',
+    })
+    expect(breakers.admit('y.ts')).toBe('free')
+    breakers.close()
+  })
+
+  test('stays closed when the strikes are further apart', () => {
+    const clock = createClock()
+    for (let n = 0; n < 10; n++) {
+      clock.strike()
+      clock.now += minute / 2
+      expect(clock.breakers.admit('x.ts')).toBe('free')
+    }
+  })
+
+  test('lets one call through after a minute, and closes when that one ends', () => {
+    const clock = createClock()
+    for (let n = 0; n < 3; n++) clock.strike()
+    clock.now += minute - 1
+    expect(clock.breakers.admit('x.ts')).toBeInstanceOf(Problem)
+    clock.now += 1
+    expect(clock.breakers.admit('x.ts')).toBe('trial')
+    expect(clock.breakers.admit('x.ts')).toBeInstanceOf(Problem)
+    clock.breakers.ended('x.ts', { stopped: false, isTrial: false })
+    expect(clock.recovered).toEqual([])
+    clock.breakers.ended('x.ts', { stopped: false, isTrial: true })
+    expect(clock.recovered).toEqual(['x.ts'])
+    expect(clock.breakers.admit('x.ts')).toBe('free')
+  })
+
+  test('is open for another minute when the one call is stopped, too', () => {
+    const clock = createClock()
+    for (let n = 0; n < 3; n++) clock.strike()
+    clock.now += minute
+    expect(clock.breakers.admit('x.ts')).toBe('trial')
+    // in flight since before it opened
+    clock.strike()
+    expect(clock.breakers.admit('x.ts')).toBeInstanceOf(Problem)
+    clock.strike(true)
+    clock.now += minute - 1
+    expect(clock.breakers.admit('x.ts')).toBeInstanceOf(Problem)
+    clock.now += 1
+    expect(clock.breakers.admit('x.ts')).toBe('trial')
+    expect(clock.recovered).toEqual([])
+    clock.breakers.close()
+  })
+})
+
+describe('code that keeps ending its worker', () => {
+  const bad = `import { existsSync } from 'node:fs'
+    export default () => existsSync(import.meta.dirname + '/mended') ? 'fine' : process.exit(1)`
+
+  test('gets no worker after the third time, and one call after a minute', async () => {
+    const recovered: string[] = []
+    let now = Date.now()
+    const stage = await createStage({
+      clock: () => now,
+      onRecovered: (module) => void recovered.push(module),
+      workers: 1,
+    })
+    await stage.write({ 'bad.ts': bad, 'good.ts': `export default () => 'good'` })
+    const modules = await stage.load('bad.ts', 'good.ts')
+    const ended = 'transforms/bad.ts ended its worker (process.exit).'
+    for (let n = 0; n < 3; n++) expect(await resultOf(modules['bad.ts'])).toBe(ended)
+    const open = expect.stringContaining('was stopped three times within a minute; its deliveries park until')
+    expect(await resultOf(modules['bad.ts'])).toEqual(open)
+    expect(await resultOf(modules['good.ts'])).toBe('good')
+    now += minute
+    expect(await resultOf(modules['bad.ts'])).toBe(ended)
+    expect(await resultOf(modules['bad.ts'])).toEqual(open)
+    now += minute
+    await stage.write({ mended: '' })
+    expect(await resultOf(modules['bad.ts'])).toBe('fine')
+    expect(recovered).toEqual(['bad.ts'])
+    expect(await resultOf(modules['bad.ts'])).toBe('fine')
+  })
+
+  test('gets its workers back when it is saved', async () => {
+    const stage = await createStage({ workers: 1 })
+    await stage.write({ 'bad.ts': bad })
+    const before = await stage.load('bad.ts')
+    for (let n = 0; n < 3; n++) await resultOf(before['bad.ts'])
+    await stage.load('bad.ts')
+    expect(await resultOf(before['bad.ts'])).toContain('three times within a minute')
+    await stage.write({ 'bad.ts': `export default () => 'mended'` })
+    expect(await resultOf((await stage.load('bad.ts'))['bad.ts'])).toBe('mended')
+  })
+})

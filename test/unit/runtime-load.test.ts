@@ -1,0 +1,157 @@
+import { rename } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { createStage, resultOf, toLoaded } from './runtime-stage.ts'
+
+describe('a module that did not change', () => {
+  test('is not built again, and keeps its state; one that did is live', async () => {
+    const { write, load, runtime } = await createStage({ workers: 1 })
+    await write({ 'a.ts': 'let n = 0\nexport default () => ++n', 'b.ts': `export default () => 'old'` })
+    const before = await load('a.ts', 'b.ts')
+    expect(await resultOf(before['a.ts'])).toBe(1)
+    await write({ 'b.ts': `export default () => 'new!'` })
+    const after = await load('a.ts', 'b.ts')
+    expect([await resultOf(after['a.ts']), await resultOf(after['b.ts'])]).toEqual([2, 'new!'])
+    expect(runtime.state().builds).toBe(3)
+    expect(after['a.ts']?.hash).toBe(before['a.ts']?.hash)
+    expect(after['b.ts']?.hash).not.toBe(before['b.ts']?.hash)
+  })
+
+  test('is not built again because another was saved by renaming', async () => {
+    const { write, load, runtime, root } = await createStage()
+    await write({
+      'a.ts': `import { x } from './lib/x.ts'\nexport default () => x`,
+      'lib/x.ts': 'export const x = 1',
+      'b.ts': 'export default () => 1',
+    })
+    await load('a.ts', 'b.ts')
+    await write({ '.b.ts.tmp': 'export default () => 22' })
+    await rename(join(root, '.b.ts.tmp'), join(root, 'b.ts'))
+    expect(await resultOf((await load('a.ts', 'b.ts'))['b.ts'])).toBe(22)
+    expect(runtime.state().builds).toBe(3)
+  })
+
+  test.each([
+    ['a helper was saved', { 'lib/mode.js': `export const mode = 'saved'` }, 'saved'],
+    ['a nearer meaning of an import appeared', { 'lib/mode.ts': `export const mode = 'nearer'` }, 'nearer'],
+    ['JSON that it reads was saved', { 'words.json': '{"word":"saved"}' }, 'saved'],
+    [
+      'a package was installed',
+      { 'node_modules/said/package.json': '{"main":"b.js"}', 'node_modules/said/b.js': `exports.said = 'b'` },
+      'b',
+    ],
+  ])('has changed when %s', async (_, files, expected) => {
+    const { write, load, runtime } = await createStage()
+    await write({
+      'x.ts': `import { mode } from './lib/mode'\nimport words from './words.json'\nimport { said } from 'said'
+        export default () => [mode, words.word, said]`,
+      'lib/mode.js': `export const mode = 'old'`,
+      'words.json': '{"word":"old"}',
+      'node_modules/said/package.json': '{"main":"a.js"}',
+      'node_modules/said/a.js': `exports.said = 'a'`,
+    })
+    expect(await resultOf((await load('x.ts'))['x.ts'])).toEqual(['old', 'old', 'a'])
+    await write(files)
+    expect(await resultOf((await load('x.ts'))['x.ts'])).toContain(expected)
+    await load('x.ts')
+    expect(runtime.state().builds).toBe(2)
+  })
+})
+
+describe('a transform of an earlier load', () => {
+  test('runs its own code, for as long as somebody has it', async () => {
+    const { write, load } = await createStage()
+    await write({ 'x.ts': `export default () => 'first'` })
+    const first = await load('x.ts')
+    for (const word of ['second', 'third']) {
+      await write({ 'x.ts': `export default () => '${word}'` })
+      const next = await load('x.ts')
+      expect([await resultOf(first['x.ts']), await resultOf(next['x.ts'])]).toEqual(['first', word])
+    }
+  })
+
+  test('goes on when the next one does not load, which fails with the reason until it is mended', async () => {
+    const { write, load } = await createStage()
+    await write({ 'x.ts': `export default () => 'good'`, 'y.ts': `export default () => 'other'` })
+    const good = await load('x.ts', 'y.ts')
+    await write({ 'x.ts': `throw new RangeError('no')\nexport default () => 1` })
+    const bad = await load('x.ts', 'y.ts')
+    const detail = 'transforms/x.ts does not load: it threw a RangeError at x.ts:1.'
+    expect(bad['x.ts']).toMatchObject({ hash: undefined, problem: { code: 'transform-load-failed', detail } })
+    expect(await resultOf(bad['x.ts'])).toBe(detail)
+    expect([await resultOf(good['x.ts']), await resultOf(bad['y.ts'])]).toEqual(['good', 'other'])
+    await write({ 'x.ts': `export default () => 'mended'` })
+    expect(await resultOf((await load('x.ts', 'y.ts'))['x.ts'])).toBe('mended')
+  })
+})
+
+describe('a module that harms while it loads', () => {
+  test('does so in no worker that serves, and each says what it did', async () => {
+    const { write, load } = await createStage({ timeoutMs: 300 })
+    await write({
+      'good.ts': `let n = 0\nexport default () => ++n`,
+      'loop.ts': 'while (true);\nexport default () => 1',
+      'never.ts': 'await new Promise(() => {})\nexport default () => 1',
+      'exit.ts': 'process.exit(0)\nexport default () => 1',
+      'none.ts': 'export const other = 1',
+    })
+    const { 'good.ts': good } = await load('good.ts')
+    const loading = load('good.ts', 'loop.ts', 'never.ts', 'exit.ts', 'none.ts')
+    const served: unknown[] = []
+    for (let n = 0; n < 20; n++) served.push(await resultOf(good))
+    const modules = await loading
+    expect(served.every((value) => typeof value === 'number')).toBe(true)
+    expect(Object.values(modules).map(({ problem }) => problem?.detail)).toEqual([
+      undefined,
+      'transforms/loop.ts was not loaded within 300 ms.',
+      'transforms/never.ts was not loaded within 300 ms.',
+      'transforms/exit.ts ended its worker (process.exit).',
+      'transforms/none.ts must export a function, found nothing. Did you forget "export default"?',
+    ])
+    expect(await resultOf(modules['good.ts'])).toEqual(expect.any(Number))
+  })
+
+  test('is told apart from the others of its module: one export may be there, and another not', async () => {
+    const { write, runtime, root } = await createStage()
+    await write({ 'x.ts': 'export const a = () => 1' })
+    const refs = [
+      { module: 'x.ts', export: 'a' },
+      { module: 'x.ts', export: 'b' },
+    ]
+    const loaded = await runtime.load({ root, refs })
+    expect(await resultOf(loaded.get('x.ts#a'))).toBe(1)
+    expect(await resultOf(loaded.get('x.ts#b'))).toContain('must export a function "b", found nothing')
+  })
+
+  test('a module outside the root rejects the load', async () => {
+    const { load } = await createStage()
+    await expect(load('../x.ts')).rejects.toMatchObject({ code: 'config-invalid' })
+  })
+})
+
+test('after 300 reloads each worker holds as many bundles as there are modules', { timeout: 120_000 }, async () => {
+  const { write, load, runtime } = await createStage({ workers: 1 })
+  await write({ 'y.ts': 'export default () => 0' })
+  for (let n = 1; n <= 300; n++) {
+    await write({ 'x.ts': `export default () => ${n}` })
+    const modules = await load('x.ts', 'y.ts')
+    if (n % 50 === 0) expect(await resultOf(modules['x.ts'])).toBe(n)
+  }
+  expect(runtime.state()).toMatchObject({ builds: 301, serving: [{ bundles: 2 }], threads: 2 })
+  await load('y.ts')
+  expect(runtime.state()).toMatchObject({ serving: [{ bundles: 1 }] })
+})
+
+test('zod is there with nothing installed, and a version beside the modules goes first', async () => {
+  const { write, load } = await createStage()
+  await write({
+    'x.ts': `import { z } from 'zod'\nexport default () => z.object({ a: z.string() }).parse({ a: 'b', c: 1 })`,
+  })
+  const transform = toLoaded((await load('x.ts'))['x.ts'])
+  expect(await resultOf(transform)).toEqual({ a: 'b' })
+  await write({
+    'node_modules/zod/package.json': '{"main":"z.js"}',
+    'node_modules/zod/z.js': `exports.z = { string() {}, object: () => ({ parse: () => 'installed' }) }`,
+  })
+  expect(await resultOf((await load('x.ts'))['x.ts'])).toBe('installed')
+})

@@ -1,0 +1,57 @@
+import { describe, expect, test } from 'vitest'
+import { createStage, run, toLoaded } from './runtime-stage.ts'
+
+const checked = `import { defineTransform } from 'hookloom'
+import { z } from 'zod'
+
+export default defineTransform({
+  payload: z.object({ user: z.object({ name: z.string(), age: z.number().min(18).default(20) }) }),
+  run: ({ payload, headers }) => ({ message: payload.user.name.toUpperCase() + payload.user.age, name: headers['content-type'] }),
+})`
+
+describe('a transform with a payload schema', () => {
+  test('gets the payload as the schema gives it back, and all else as it is', async () => {
+    const { write, load } = await createStage()
+    await write({ 'x.ts': checked })
+    expect(await run((await load('x.ts'))['x.ts'], { user: { name: 'ann', secret: 1 } })).toMatchObject({
+      kind: 'returned',
+      value: { message: 'ANN20', name: 'application/json' },
+    })
+  })
+
+  test.each([
+    [{ user: { name: 5 } }, 'The payload does not fit: user.name: expected a string, found a number.'],
+    [
+      { user: { name: 'SECRET', age: 3 } },
+      'The payload does not fit: user.age: expected a number of at least 18, found a number.',
+    ],
+    [{ other: 'SECRET' }, 'The payload does not fit: user: expected an object, found nothing.'],
+    [['SECRET'], 'The payload does not fit: expected an object, found an array.'],
+  ])('refuses %j with the path and what was expected, and no value', async (payload, detail) => {
+    const { write, load } = await createStage({ workers: 1 })
+    await write({ 'x.ts': checked })
+    const outcome = await run((await load('x.ts'))['x.ts'], payload)
+    expect(outcome).toEqual({ kind: 'refused', problem: { code: 'payload-invalid', detail }, log: [] })
+  })
+
+  test('may bring any schema that has a safeParse; what its errors look like does not matter', async () => {
+    const { write, load } = await createStage({ workers: 1 })
+    await write({
+      'x.ts': `import { defineTransform } from 'hookloom'
+        const payload = { safeParse: (value: { n?: number }) => value.n === 1 ? { success: true as const, data: value } : { success: false as const, error: 'SECRET' } }
+        export default defineTransform({ payload, run: ({ payload }) => ({ n: payload.n }) })`,
+    })
+    const transform = toLoaded((await load('x.ts'))['x.ts'])
+    expect(await run(transform, { n: 1 })).toMatchObject({ kind: 'returned', value: { n: 1 } })
+    expect(await run(transform, { n: 2 })).toMatchObject({
+      kind: 'refused',
+      problem: { code: 'payload-invalid', detail: 'The payload does not fit: it is not what this hook takes.' },
+    })
+  })
+
+  test('whose own code throws has failed, and nobody is refused', async () => {
+    const { write, load } = await createStage({ workers: 1 })
+    await write({ 'x.ts': checked.replace('payload.user.name.toUpperCase()', `(() => { throw new Error('no') })()`) })
+    expect(await run((await load('x.ts'))['x.ts'], { user: { name: 'ann' } })).toMatchObject({ kind: 'failed' })
+  })
+})
