@@ -31,7 +31,9 @@ export class Rerunner {
   async resumePending(startedAt: number): Promise<void> {
     const { store, log } = this.#parts
     for (;;) {
-      const page = (await store.open({ limit: pageSize, state: 'pending' })).filter((open) => open.receivedAt < startedAt)
+      const page = (await store.open({ limit: pageSize, state: 'pending' })).filter(
+        (open) => open.receivedAt < startedAt,
+      )
       let settled = 0
       for (const open of page) if ((await this.rerun(open)) !== 'waiting') settled += 1
       if (settled > 0) log.info({ deliveries: settled }, 'deliveries that were pending at the last stop ran again')
@@ -48,7 +50,10 @@ export class Rerunner {
       return await this.settleLate(decide(generation, delivery, this.#parts.newId), delivery, generation)
     } catch (error) {
       const { deliveryId } = open
-      this.#parts.log.error({ err: error, deliveryId }, 'a waiting delivery cannot be read any more; it goes on waiting')
+      this.#parts.log.error(
+        { err: error, deliveryId },
+        'a waiting delivery cannot be read any more; it goes on waiting',
+      )
       return 'waiting'
     }
   }
