@@ -1,8 +1,8 @@
 // The parts of a gateway, the order in which they start, and the same order reversed to stop.
+import { randomUUID } from 'node:crypto'
 import { rmSync, writeFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { v7 as newId } from 'uuid'
 import { createConsoleChannel } from './effects/channels/console.ts'
 import { createEchoRunner } from './effects/runners/echo.ts'
 import { createWorker } from './effects/worker.ts'
@@ -10,6 +10,7 @@ import { createLive, type LiveStatus } from './live.ts'
 import { loadConfig } from './loader/config.ts'
 import { createTransformRuntime, pickEnv } from './loader/runtime.ts'
 import type { Config } from './model/config.ts'
+import { newId } from './model/id.ts'
 import { type Log, silentLog } from './model/log.ts'
 import { toGatewayFile, toHandedFile, toStoreFile } from './model/places.ts'
 import type { Generation } from './pipeline/generation.ts'
@@ -140,7 +141,7 @@ async function start(options: HookloomOptions, onStop: (stop: () => unknown) => 
     ...edge,
   })
   onStop(() => admin.close(0))
-  const hooks = await listen(createHookApp({ receive, newId }), { host, port, ...edge })
+  const hooks = await listen(createHookApp({ receive, newId: randomUUID }), { host, port, ...edge })
   onStop(() => hooks.close(requestGraceMs))
   const url = `http://${host.includes(':') ? `[${host}]` : host}:${hooks.port}${config.hooks.path}`
   const adminUrl = `http://127.0.0.1:${admin.port}`

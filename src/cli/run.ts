@@ -1,10 +1,10 @@
 // A dry run: what this configuration would make of a delivery, and why. Touches nothing: no store, no gateway.
-import { v7 as newId } from 'uuid'
+import { newId } from '../model/id.ts'
 import { assembleGeneration } from '../assemble.ts'
 import { loadConfig } from '../loader/config.ts'
 import { nearestOf } from '../loader/nearest.ts'
 import type { PlannedAction } from '../model/action.ts'
-import type { Delivery } from '../model/delivery.ts'
+import { type Delivery, withFields } from '../model/delivery.ts'
 import { exitCodes, Problem, toProblemRecord } from '../model/problem.ts'
 import { type Explanation, type FieldOrigins, explain } from '../pipeline/explain.ts'
 import type { Generation } from '../pipeline/generation.ts'
@@ -46,7 +46,7 @@ function toDryDelivery(generation: Generation, { hook, file, headers, event }: R
     admitted: { token: true, signedFor: generation.router.candidates(path).map(({ id }) => id) },
   }
   const delivery = toDelivery(head, Buffer.from(input.body), { generation, id: newId(), receivedAt: Date.now() })
-  return event === undefined ? delivery : { ...delivery, event }
+  return event === undefined ? delivery : withFields(delivery, { event })
 }
 
 function toUnknownHook({ config }: Generation, path: string): Problem {

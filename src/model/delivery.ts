@@ -41,6 +41,14 @@ export type Delivery = {
   readonly accepts: Accepts
 }
 
+/** A copy with other fields: a spread would lose those that are computed when they are read. */
+export function withFields(delivery: Delivery, fields: Partial<Delivery>): Delivery {
+  const { id, receivedAt, method, url, path, headers, query, payload, rawBody } = delivery
+  const { source, event, verifiedBy, admitted, accepts } = delivery
+  const own = { id, receivedAt, method, url, path, headers, query, payload, rawBody }
+  return { ...own, source, event, verifiedBy, admitted, accepts, ...fields }
+}
+
 /** What is kept of a delivery while it may have to run again; the body stands beside it as bytes. */
 export type DeliveryHead = Pick<Delivery, 'method' | 'url' | 'path' | 'headers' | 'query' | 'verifiedBy' | 'admitted'>
 

@@ -1,6 +1,6 @@
 // One delivery in, one decision out. Reads nothing but its arguments; the transform is the only thing here that may take time.
 import { type Action, AgentPayload, type Origin, type PlannedAction, WakePayload } from '../model/action.ts'
-import type { Delivery, TraceEntry } from '../model/delivery.ts'
+import { type Delivery, type TraceEntry, withFields } from '../model/delivery.ts'
 import { toFirstIssue } from '../model/issue.ts'
 import { isJsonObject, type JsonObject, toKindOf } from '../model/json.ts'
 import { toBodySyntax } from '../model/parse-body.ts'
@@ -121,7 +121,7 @@ function toItems(delivery: Delivery, forEach: string | undefined): Delivery[] {
   }
   return items.map((item): Delivery => {
     const alone: JsonObject = { ...payload, [forEach]: [item] }
-    return { ...delivery, payload: alone, rawBody: Buffer.from(JSON.stringify(alone)) }
+    return withFields(delivery, { payload: alone, rawBody: Buffer.from(JSON.stringify(alone)) })
   })
 }
 

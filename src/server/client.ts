@@ -26,6 +26,20 @@ export function createClientOf(trustedProxies: readonly string[]): (req: Connect
   const trusted = trustedProxies.map(toNetwork)
   const isTrusted = (address: Address) => trusted.some((network) => isInside(address, network))
 
+  // a connection has one peer: its address is read once, where no proxy speaks for others
+  const known = new WeakMap<object, string>()
+  if (trusted.length === 0) {
+    return ({ socket }) => {
+      const before = known.get(socket)
+      if (before !== undefined) return before
+      const address = toAddress(socket.remoteAddress ?? '')
+      if (address === undefined) return 'unknown'
+      const client = toClient(address)
+      known.set(socket, client)
+      return client
+    }
+  }
+
   return (req) => {
     let client = toAddress(req.socket.remoteAddress ?? '')
     if (client === undefined) return 'unknown'

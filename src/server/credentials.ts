@@ -1,5 +1,5 @@
 // Credentials are read here, compared here, and go no further: no template, transform or row ever sees them.
-import { createHash, timingSafeEqual } from 'node:crypto'
+import { hash, timingSafeEqual } from 'node:crypto'
 
 export type TokenRead = { kind: 'none' } | { kind: 'token'; token: string } | { kind: 'ambiguous' }
 
@@ -30,7 +30,7 @@ export function createTokenCheck(secret: string): (given: string) => boolean {
 }
 
 function toDigest(text: string): Buffer {
-  return createHash('sha256').update(text, 'utf8').digest()
+  return hash('sha256', text, 'buffer')
 }
 
 /**

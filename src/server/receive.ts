@@ -66,13 +66,15 @@ export function createReceiver(parts: ReceiverParts): Receive {
   async function pass(incoming: Incoming, generation: Generation, trail: Trail): Promise<Answer> {
     const entered = await enter(incoming, generation, trail)
     if (entered.kind === 'handshake') return entered.answer
-    const delivery = toDelivery(entered.head, entered.body, { generation, id: newId(), receivedAt: clock() })
+    const receivedAt = clock()
+    const delivery = toDelivery(entered.head, entered.body, { generation, id: newId(), receivedAt })
     const dedupe = toDedupe(delivery)
     if (dedupe === undefined) return handle(generation, delivery, undefined, trail)
     return once(dedupe, {
       recognised: () => void delivery.payload,
       first: () => handle(generation, delivery, dedupe.key, trail),
-      parkedAgain: (deliveryId, replay) => handleAgain(generation, { ...delivery, id: deliveryId }, replay, trail),
+      parkedAgain: (id, replay) =>
+        handleAgain(generation, toDelivery(entered.head, entered.body, { generation, id, receivedAt }), replay, trail),
     })
   }
 

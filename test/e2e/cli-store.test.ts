@@ -1,6 +1,8 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { runCommand } from './command.ts'
-import { type Gateway, makeConfigDir, post, startGateway, writeFiles } from './gateway.ts'
+import { type Gateway, makeConfigDir, makeFolder, post, startGateway, writeFiles } from './gateway.ts'
 
 const broken = 'export default () => {\n  throw new Error("not yet")\n}\n'
 const mended = 'export default () => ({ message: "mended" })\n'
@@ -148,7 +150,7 @@ describe('reading commands beside a running gateway', { timeout: 60_000 }, () =>
     await post(gateway, 'agent', { message: ' ' })
     const refused = await read('list', '--refused')
     expect(refused).toMatchObject([
-      { hook: null, status: 401, code: 'unauthorized' },
+      { hook: 'wake', status: 401, code: 'unauthorized' },
       { hook: 'agent', status: 400, code: 'payload-invalid' },
     ])
     for (const refusal of refused) {
@@ -181,10 +183,16 @@ describe('an empty store', { timeout: 60_000 }, () => {
 })
 
 describe('changing commands', { timeout: 60_000 }, () => {
-  test('retry runs a parked delivery once its transform is mended, and drop ends one for good', async () => {
-    const first = await startGateway({ config, files: { 'hooks/transforms/later.ts': broken } })
-    const { dir } = first
-    const ids = [await post(first, 'later', {}), await post(first, 'later', {})].map(({ deliveryId }) =>
+  test('retry runs a parked delivery again, and drop ends one for good', async () => {
+    const sign = join(makeFolder(), 'open')
+    const waiting = `import { existsSync } from 'node:fs'
+      export default () => {
+        if (!existsSync(${JSON.stringify(sign)})) throw new Error('not yet')
+        return { message: 'now' }
+      }`
+    const gateway = await startGateway({ config, files: { 'hooks/transforms/later.ts': waiting } })
+    const { dir } = gateway
+    const ids = [await post(gateway, 'later', {}), await post(gateway, 'later', {})].map(({ deliveryId }) =>
       String(deliveryId),
     )
     const [kept = '', given = ''] = ids
@@ -193,30 +201,35 @@ describe('changing commands', { timeout: 60_000 }, () => {
     const dropped = await runCommand(['drop', given, '--json'], { dir })
     expect(dropped.json()).toEqual([{ deliveryId: given, state: 'dropped' }])
     expect(await runCommand(['drop', given], { dir })).toMatchObject({ code: 65, stdout: '' })
-    expect(await first.stop()).toBe(0)
 
-    writeFiles(dir, { 'hooks/transforms/later.ts': mended })
-    const second = await startGateway({ dir })
+    writeFileSync(sign, '')
     const ran = await runCommand(['retry', kept], { dir })
     expect(ran).toMatchObject({ code: 0, stderr: '', stdout: `${kept} ran again and is accepted.\n` })
     const states = (await runCommand(['list', '--json'], { dir })).json().map(({ state }) => state)
     expect(states).toEqual(['accepted', 'dropped'])
     expect(await runCommand(['retry', given], { dir })).toMatchObject({ code: 65 })
     expect(await runCommand(['retry', 'nothing'], { dir })).toMatchObject({ code: 65 })
-    await second.stop()
+    await gateway.stop()
     expect(await runCommand(['retry', kept], { dir })).toMatchObject({ code: 69 })
+  })
+
+  test('what was parked runs by itself when a gateway starts with a mended transform', async () => {
+    const first = await startGateway({ config, files: { 'hooks/transforms/later.ts': broken } })
+    const { deliveryId } = await post(first, 'later', {})
+    expect(await first.stop()).toBe(0)
+    const second = await startGateway({ dir: first.dir, files: { 'hooks/transforms/later.ts': mended } })
+    await second.printed(/parked deliveries ran again/)
+    const [record] = (await runCommand(['list', '--json'], { dir: first.dir })).json()
+    expect(record).toMatchObject({ deliveryId, state: 'accepted' })
   })
 
   test('another gateway token changes nothing', async () => {
     const gateway = await startGateway({ config, files: { 'hooks/transforms/later.ts': broken } })
     const { deliveryId } = await post(gateway, 'later', {})
-    writeFiles(gateway.dir, {
-      'hookloom.jsonc': JSON.stringify({
-        gateway: { token: 'another-token-0123456789abcdef' },
-        hooks: { enabled: false },
-      }),
-    })
-    const { code, stderr } = await runCommand(['drop', String(deliveryId)], { dir: gateway.dir })
+    const stranger = makeConfigDir({ config: { gateway: { token: 'another-token-0123456789abcdef' } } })
+    const address = readFileSync(join(gateway.dir, 'state/gateway.json'), 'utf8')
+    writeFiles(stranger, { 'state/gateway.json': address })
+    const { code, stderr } = await runCommand(['drop', String(deliveryId)], { dir: stranger })
     expect({ code, stderr }).toMatchObject({ code: 77, stderr: expect.stringContaining('gateway token') })
     const [record] = (await runCommand(['list', '--json'], { dir: gateway.dir })).json()
     expect(record).toMatchObject({ deliveryId, state: 'parked' })
