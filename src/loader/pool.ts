@@ -7,12 +7,14 @@
 // A call that was not begun when its thread stopped goes to another one. One that was begun runs again once, alone; only a call
 // that is known to have stopped its thread, or that does so alone, has failed.
 import type { Log } from '../model/log.ts'
-import { Problem, toProblemRecord } from '../model/problem.ts'
+import { toProblemRecord } from '../model/problem.ts'
+import type { Problem } from '../model/problem.ts'
 import { createChecks } from './checks.ts'
 import type { Checks } from './checks.ts'
 import { toFailed, toLateProblem } from './call.ts'
 import type { BundlePost, Leaving } from './messages.ts'
 import { toFileLabel } from './root.ts'
+import { toClosedProblem, toExitProblem, toGoneProblem, toMemoryProblem, toStartProblem } from './stopped.ts'
 import { createThread } from './thread.ts'
 import type { Job, Thread } from './thread.ts'
 import { createWatchdog } from './watchdog.ts'
@@ -275,27 +277,4 @@ export function createPool(options: {
 
 function fail(job: Job, problem: Problem, stopped: boolean): void {
   job.settle(toFailed(problem), stopped)
-}
-
-function toClosedProblem(): Problem {
-  return new Problem('transform-failed', 'The gateway is shutting down.')
-}
-
-function toMemoryProblem(label: string, memoryMb: number): Problem {
-  return new Problem('transform-failed', `${label} used more than ${memoryMb} MB.`)
-}
-
-function toExitProblem(label: string, how: string): Problem {
-  return new Problem('transform-failed', `${label} ended its worker (${how}).`)
-}
-
-function toGoneProblem(label: string, cause: unknown, memoryMb: number): Problem {
-  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : 'it crashed'
-  if (code === 'ERR_WORKER_OUT_OF_MEMORY') return toMemoryProblem(label, memoryMb)
-  return new Problem('transform-failed', `${label} ended its worker (${code}).`, { cause })
-}
-
-function toStartProblem(cause: unknown): Problem {
-  const why = cause instanceof Error ? cause.message.slice(0, 200) : 'no reason given'
-  return new Problem('transform-failed', 'The worker of transforms does not start.', { frame: why, cause })
 }

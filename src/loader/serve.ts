@@ -1,25 +1,21 @@
 // The worker's side: bundles become functions, calls become outcomes. Whatever a transform does to its thread, the main
 // thread is told; what is not begun by then is given back.
 import type { AsyncLocalStorage } from 'node:async_hooks'
-import { Problem, toProblem, toProblemRecord } from '../model/problem.ts'
+import { Problem, toProblemRecord } from '../model/problem.ts'
 import type { TransformOutcome } from '../model/transform.ts'
 import { startCall, toFailed } from './call.ts'
-import type { Callable } from './call.ts'
-import { evaluateBundle, pickExport } from './evaluate.ts'
-import type { Evaluated } from './evaluate.ts'
 import type { OpenCall } from './guard.ts'
 import type { Intrinsics } from './intrinsics.ts'
 import { board as words } from './messages.ts'
-import type { BundlePost, CallPost, FromWorker, Leaving, ToWorker } from './messages.ts'
+import type { CallPost, FromWorker, Leaving, ToWorker } from './messages.ts'
+import { createShelf, toCallable } from './shelf.ts'
+import type { Loaded } from './shelf.ts'
 import { toThrownReport } from './thrown.ts'
 
 /** Outcomes wait for one another this long at the most while calls run back to back. */
 const holdMs = 1
 /** Milliseconds between two looks at the memory while calls are in flight. */
 const memoryLookMs = 50
-
-/** `callables`: by export, made at the first call. */
-type Loaded = { readonly evaluated: Evaluated; readonly callables: Map<string | undefined, Callable> }
 
 export type Serving = {
   receive(message: ToWorker): void
@@ -33,6 +29,8 @@ export type Serving = {
 const { parse, stringify } = JSON
 const now = performance.now.bind(performance)
 const later = setImmediate
+const repeat = setInterval
+const stopRepeating = clearInterval
 const { store, load } = Atomics
 const toBytes = Buffer.from.bind(Buffer)
 
@@ -49,19 +47,14 @@ export function createServing({
   intrinsics: Intrinsics
   memory: { isOver(): boolean }
 }): Serving {
-  const bundles = new Map<number, Loaded | Promise<Loaded | Problem> | Problem>()
-  /** Bundles that changed a global while they loaded: when they go, so must this thread. */
-  const changes = new Map<number, string>()
+  const shelf = createShelf(intrinsics)
   const open = new Set<OpenCall>()
   let outcomes: string[] = []
   let unrun: number[] = []
   let flushedAt = 0
   let willFlush = false
   let isLeaving = false
-
-  setInterval(() => {
-    if (open.size > 0) lookAtMemory()
-  }, memoryLookMs).unref()
+  let looking: NodeJS.Timeout | undefined
 
   function flush(): void {
     willFlush = false
@@ -83,6 +76,15 @@ export function createServing({
     post({ kind: 'leaving', ...leaving })
   }
 
+  /** While calls wait for something, and only then: an idle worker sleeps. */
+  function keepLooking(): void {
+    looking ??= repeat(() => {
+      if (open.size > 0) return lookAtMemory()
+      stopRepeating(looking)
+      looking = undefined
+    }, memoryLookMs)
+  }
+
   function lookAtMemory(): void {
     if (memory.isOver()) leave({ why: 'memory', what: '', seq: undefined, bundle: undefined })
   }
@@ -94,38 +96,13 @@ export function createServing({
     return !isLeaving
   }
 
-  async function evaluate(bundle: BundlePost, timeoutMs: number): Promise<Loaded | Problem> {
-    try {
-      const evaluated = await evaluateBundle(bundle, timeoutMs)
-      const changed = intrinsics.changed()
-      if (changed !== undefined) changes.set(bundle.id, changed)
-      intrinsics.accept()
-      return { evaluated, callables: new Map() }
-    } catch (error) {
-      return toProblem(error)
-    }
-  }
-
-  function loadBundle(bundle: BundlePost, timeoutMs: number): void {
-    isPristine()
-    const loading = evaluate(bundle, timeoutMs)
-    bundles.set(bundle.id, loading)
-    void replace(bundle.id, loading)
-  }
-
-  /** What is loaded is called without waiting. */
-  async function replace(id: number, loading: Promise<Loaded | Problem>): Promise<void> {
-    const loaded = await loading
-    if (bundles.get(id) === loading) bundles.set(id, loaded)
-  }
-
   async function check(bundle: number, exports: readonly (string | undefined)[]): Promise<void> {
-    const loaded = await (bundles.get(bundle) ?? notHere())
+    const loaded = await shelf.get(bundle)
     const problems = exports.map((name) => {
       const callable = toCallable(loaded, name)
       return callable instanceof Problem ? toProblemRecord(callable) : undefined
     })
-    post({ kind: 'checked', bundle, problems, changed: changes.get(bundle) })
+    post({ kind: 'checked', bundle, problems, changed: shelf.changedBy(bundle) })
   }
 
   function runBatch({ calls, bodies }: Extract<ToWorker, { kind: 'calls' }>): void {
@@ -152,7 +129,7 @@ export function createServing({
     if (load(board, words.recalled) >= seq) return void unrun.push(seq)
     const call: OpenCall = { seq, bundle, log: [], isOpen: true }
     open.add(call)
-    const loaded = bundles.get(bundle) ?? notHere()
+    const loaded = shelf.get(bundle)
     if (loaded instanceof Promise) void loaded.then((ready) => run(ready, call, post, body))
     else run(loaded, call, post, body)
   }
@@ -165,6 +142,7 @@ export function createServing({
     const outcome = calls.run(call, startCall, callable, { head, contentType, body }, call.log)
     store(board, words.running, 0)
     if (outcome instanceof Promise) {
+      keepLooking()
       isPristine(call)
       void outcome.then((settled) => finish(call, settled))
     } else finish(call, outcome)
@@ -186,12 +164,14 @@ export function createServing({
   return {
     receive: (message) => {
       if (message.kind === 'calls') runBatch(message)
-      else if (message.kind === 'load') loadBundle(message.bundle, message.timeoutMs)
-      else if (message.kind === 'check') void check(message.bundle, message.exports)
+      else if (message.kind === 'load') {
+        isPristine()
+        shelf.load(message.bundle, message.timeoutMs)
+      } else if (message.kind === 'check') void check(message.bundle, message.exports)
       else if (message.kind === 'ping') post({ kind: 'pong' })
       else {
-        bundles.delete(message.bundle)
-        const what = changes.get(message.bundle)
+        const what = shelf.unload(message.bundle)
+        // what it changed is still there
         if (what !== undefined) leave({ why: 'globals', what, seq: undefined, bundle: message.bundle })
       }
     },
@@ -201,7 +181,7 @@ export function createServing({
     },
     uncaught: (thrown) => {
       const call = calls.getStore()
-      const loaded = call && bundles.get(call.bundle)
+      const loaded = call && shelf.get(call.bundle)
       const evaluated = loaded !== undefined && 'evaluated' in loaded ? loaded.evaluated : undefined
       const { what, at, frame } = toThrownReport(thrown, evaluated?.locate ?? (() => undefined))
       const label = evaluated?.label ?? 'A transform'
@@ -224,21 +204,3 @@ function toText(outcome: TransformOutcome): string {
 const unreadable = stringify(
   toFailed(new Problem('transform-failed', 'The transform broke what makes JSON of a result.')),
 )
-
-function notHere(): Problem {
-  return new Problem('transform-load-failed', 'The module was not loaded where it was to run.')
-}
-
-function toCallable(loaded: Loaded | Problem, name: string | undefined): Callable | Problem {
-  if (loaded instanceof Problem) return loaded
-  const known = loaded.callables.get(name)
-  if (known !== undefined) return known
-  try {
-    const { label, locate } = loaded.evaluated
-    const callable = { label, locate, call: pickExport(loaded.evaluated, name) }
-    loaded.callables.set(name, callable)
-    return callable
-  } catch (error) {
-    return toProblem(error)
-  }
-}

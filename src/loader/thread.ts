@@ -3,13 +3,11 @@ import { createRequire } from 'node:module'
 import { Worker } from 'node:worker_threads'
 import type { TransformCall, TransformOutcome } from '../model/transform.ts'
 import { board as words } from './messages.ts'
-import type { BundlePost, CallPost, FromWorker, Leaving, SettledCall, ToWorker, WorkerStart } from './messages.ts'
+import { toCallsMessage } from './parcel.ts'
+import type { BundlePost, FromWorker, Leaving, SettledCall, ToWorker, WorkerStart } from './messages.ts'
 
 /** V8 ends the whole process when one allocation jumps over its limit, as a growing Map does: its limit must be far. */
 const headroomMb = 2048
-
-/** Bodies of a batch that go as a text, together. */
-const textBytes = 16 * 1024
 
 /** One call on its way. */
 export type Job = {
@@ -151,24 +149,8 @@ export function createThread(options: {
     const batch = outbox.filter(({ seq }) => inFlight.has(seq))
     outbox = []
     if (batch.length === 0) return
-    const posts = batch.map(({ seq, job }): CallPost => {
-      const { head, contentType, body } = job.call
-      return { seq, bundle: job.bundle.id, export: job.export, contentType, size: body.byteLength, head }
-    })
-    const calls = JSON.stringify(posts)
-    const size = posts.reduce((total, post) => total + post.size, 0)
-    if (size <= textBytes) {
-      send({ kind: 'calls', calls, bodies: batch.map(({ job }) => toBytesText(job.call.body)).join('') })
-      return
-    }
-    // not of the pool that other buffers share: it is given away
-    const bodies = Buffer.allocUnsafeSlow(size)
-    let at = 0
-    for (const { job } of batch) {
-      bodies.set(job.call.body, at)
-      at += job.call.body.byteLength
-    }
-    send({ kind: 'calls', calls, bodies: bodies.buffer }, [bodies.buffer])
+    const { message, transfer } = toCallsMessage(batch)
+    send(message, transfer)
   }
 
   const thread: Thread = {
@@ -226,9 +208,4 @@ export function createThread(options: {
     },
   }
   return thread
-}
-
-/** Each byte as a character. */
-function toBytesText({ buffer, byteOffset, byteLength }: Uint8Array): string {
-  return Buffer.from(buffer, byteOffset, byteLength).toString('latin1')
 }

@@ -185,7 +185,8 @@ describe('what a transform prints', () => {
 })
 
 test('a runtime that is closed has ended every thread, and fails calls instead of hanging', async () => {
-  const threads = () => (process.platform === 'linux' ? readdirSync('/proc/self/task').length : 0)
+  // other systems do not tell
+  const threads = () => (process.platform === 'linux' ? readdirSync('/proc/self/task').length : -1)
   const { write, load, runtime } = await createStage()
   await write({
     'x.ts': 'export default () => new Promise(() => {})',
@@ -199,5 +200,5 @@ test('a runtime that is closed has ended every thread, and fails calls instead o
   expect(await Promise.all(pending)).toEqual(['The gateway is shutting down.', 'The gateway is shutting down.'])
   expect(await resultOf(modules['x.ts'])).toBe('The gateway is shutting down.')
   expect(runtime.state().threads).toBe(0)
-  if (alive > 0) expect(threads()).toBeLessThanOrEqual(alive - 2)
+  expect(threads()).toBeLessThanOrEqual(Math.max(alive - 2, -1))
 })

@@ -55,6 +55,21 @@ describe('a transform that does not end', () => {
     expect(await Promise.all([resultOf(modules['slow.ts']), resultOf(modules['slow.ts'])])).toEqual(['slow', 'slow'])
     expect(runtime.state().threads).toBeLessThanOrEqual(3)
   })
+
+  test('lets those that wait behind it go elsewhere, where each runs once', async () => {
+    const stage = await createStage({ workers: 1 })
+    await stage.write({
+      'noted.ts': noted,
+      'slow.ts': `export default () => { const end = Date.now() + 600; while (Date.now() < end); return 'slow' }`,
+    })
+    const modules = await stage.load('noted.ts', 'slow.ts')
+    const order: unknown[] = []
+    const slow = resultOf(modules['slow.ts']).then((value) => order.push(value))
+    await Promise.all([1, 2].map(async (n) => order.push(await resultOf(modules['noted.ts'], { n, ms: 1 }))))
+    await slow
+    expect(order.at(-1)).toBe('slow')
+    expect(begins(stage).toSorted()).toEqual(['1', '2'])
+  })
 })
 
 describe('the calls that were in flight in a worker that was stopped', () => {

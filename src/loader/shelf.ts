@@ -1,0 +1,73 @@
+// The bundles that a worker holds, evaluated.
+import { Problem, toProblem } from '../model/problem.ts'
+import type { Callable } from './call.ts'
+import { evaluateBundle, pickExport } from './evaluate.ts'
+import type { Evaluated } from './evaluate.ts'
+import type { Intrinsics } from './intrinsics.ts'
+import type { BundlePost } from './messages.ts'
+
+/** `callables`: by export, made at the first call. */
+export type Loaded = { readonly evaluated: Evaluated; readonly callables: Map<string | undefined, Callable> }
+
+export type Shelf = {
+  load(bundle: BundlePost, timeoutMs: number): void
+  /** A promise while it is evaluated; a Problem when it cannot be. */
+  get(id: number): Loaded | Problem | Promise<Loaded | Problem>
+  /** What the bundle changed, for everybody, while it loaded: meant so, and no reason to leave. */
+  changedBy(id: number): string | undefined
+  /** Gives back what it had changed. */
+  unload(id: number): string | undefined
+}
+
+export function createShelf(intrinsics: Intrinsics): Shelf {
+  const bundles = new Map<number, ReturnType<Shelf['get']>>()
+  const changes = new Map<number, string>()
+
+  async function evaluate(bundle: BundlePost, timeoutMs: number): Promise<Loaded | Problem> {
+    try {
+      const evaluated = await evaluateBundle(bundle, timeoutMs)
+      const changed = intrinsics.changed()
+      if (changed !== undefined) changes.set(bundle.id, changed)
+      intrinsics.accept()
+      return { evaluated, callables: new Map() }
+    } catch (error) {
+      return toProblem(error)
+    }
+  }
+
+  /** What is loaded is called without waiting. */
+  async function replace(id: number, loading: Promise<Loaded | Problem>): Promise<void> {
+    const loaded = await loading
+    if (bundles.get(id) === loading) bundles.set(id, loaded)
+  }
+
+  return {
+    load: (bundle, timeoutMs) => {
+      const loading = evaluate(bundle, timeoutMs)
+      bundles.set(bundle.id, loading)
+      void replace(bundle.id, loading)
+    },
+    get: (id) =>
+      bundles.get(id) ?? new Problem('transform-load-failed', 'The module was not loaded where it was to run.'),
+    changedBy: (id) => changes.get(id),
+    unload: (id) => {
+      bundles.delete(id)
+      return changes.get(id)
+    },
+  }
+}
+
+/** The function behind an export, or why there is none. */
+export function toCallable(loaded: Loaded | Problem, name: string | undefined): Callable | Problem {
+  if (loaded instanceof Problem) return loaded
+  const known = loaded.callables.get(name)
+  if (known !== undefined) return known
+  try {
+    const { label, locate } = loaded.evaluated
+    const callable = { label, locate, call: pickExport(loaded.evaluated, name) }
+    loaded.callables.set(name, callable)
+    return callable
+  } catch (error) {
+    return toProblem(error)
+  }
+}
