@@ -24,8 +24,13 @@ export async function makeFolder(dir: string): Promise<Made[]> {
   else if (existsSync(join(dir, envFile))) made.push({ file: envFile, what: 'exists' })
   made.push(await make(dir, schemaFile, toSchemaText()))
   for (const [file, text] of await readSample()) made.push(await make(dir, join(transformsDir, file), text))
-  made.push(await make(dir, join(transformsDir, 'tsconfig.json'), renderEditorConfig()))
+  made.push(await makeEditorConfig(dir))
   return made
+}
+
+/** What makes editors understand the transforms of this directory. */
+export function makeEditorConfig(dir: string): Promise<Made> {
+  return make(dir, join(transformsDir, 'tsconfig.json'), renderEditorConfig())
 }
 
 /** The fixtures of the sample, by their paths in the directory. */

@@ -127,6 +127,46 @@ add
   )
 
 program
+  .command('new')
+  .description('a transform of your own, with its first fixture and its mapping')
+  .argument('<name>', 'name of the transform and of its hook')
+  .option('--from <sender>', 'take the fixture from a bundled request of this sender')
+  .action((name: string, options: { from?: string }, command: Command) =>
+    act(command, async (context) => {
+      const { createTransform } = await import('./new.ts')
+      return createTransform(context, { name, from: options.from })
+    }),
+  )
+
+program
+  .command('test')
+  .description('run the fixtures of the transforms')
+  .argument('[module...]', 'these modules alone')
+  .option('--watch', 'run again what each save touches')
+  .option('-u, --update', 'write what the code does now as what is expected')
+  .addOption(json())
+  .action((modules: string[], options: { watch?: boolean; update?: boolean }, command: Command) =>
+    act(command, async (context) => {
+      const { test } = await import('./test.ts')
+      return test(context, { modules, watch: options.watch === true, update: options.update === true })
+    }),
+  )
+
+program
+  .command('capture')
+  .description('make a fixture of a delivery that was kept, without its secrets')
+  .argument('<id>', 'delivery id or run id')
+  .option('--name <name>', 'name of the fixture')
+  .option('--module <module>', 'whose fixture it is, in place of the mapping’s transform')
+  .addOption(json())
+  .action((id: string, options: { name?: string; module?: string }, command: Command) =>
+    act(command, async (context) => {
+      const { capture } = await import('./capture.ts')
+      return capture(context, { id, name: options.name, module: options.module })
+    }),
+  )
+
+program
   .command('list')
   .description('deliveries, newest last')
   .addOption(limit())

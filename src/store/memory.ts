@@ -178,6 +178,7 @@ export function createMemoryStore({ clock }: { clock: Clock }): Store {
       const kept = deliveries.get(jobs.all.get(id)?.deliveryId ?? id)
       return kept && toRecord(kept)
     },
+    request: async (id) => deliveries.get(jobs.all.get(id)?.deliveryId ?? id)?.settlement.request,
     events: async ({ limit }) => sessions.events(limit),
     sessions: async ({ limit }) => sessions.sessions(limit),
     messages: async (query) => sessions.messages(query),

@@ -9,6 +9,7 @@ import {
   toDeliveryRecord,
   toJob,
   toJobCounts,
+  toKeptRequest,
   toMessage,
   toOpenDelivery,
   toSession,
@@ -30,6 +31,9 @@ const selectDeliveries = newest(`SELECT ${recordColumns} FROM deliveries`, 'seq'
 const selectDeliveriesByState = newest(`SELECT ${recordColumns} FROM deliveries WHERE state = ?`, 'seq')
 const selectDelivery = `SELECT ${recordColumns} FROM deliveries
   WHERE seq = coalesce((SELECT seq FROM deliveries WHERE id = ?1), (SELECT delivery_seq FROM jobs WHERE id = ?1))`
+const selectRequest = `SELECT head, body FROM deliveries
+  WHERE seq = coalesce((SELECT seq FROM deliveries WHERE id = ?1), (SELECT delivery_seq FROM jobs WHERE id = ?1))
+    AND head IS NOT NULL AND body IS NOT NULL`
 const selectJobs = `SELECT ${jobColumns} FROM jobs j JOIN deliveries d ON d.seq = j.delivery_seq
   WHERE j.delivery_seq IN (SELECT value FROM json_each(?)) ORDER BY j.seq`
 const selectEvents = newest('SELECT * FROM events', 'seq')
@@ -64,6 +68,10 @@ export function createReads(connection: ReadConnection): Reads {
         toRecords(db, state ? db.all(selectDeliveriesByState, state, limit) : db.all(selectDeliveries, limit)),
       ),
     delivery: async (id) => connection.use([], (db) => toRecords(db, db.all(selectDelivery, id)))[0],
+    request: async (id) => {
+      const row = connection.use(undefined, (db) => db.get(selectRequest, id))
+      return row && toKeptRequest(row)
+    },
     events: async ({ limit }) => all(selectEvents, limit).map(toSystemEvent),
     sessions: async ({ limit }) => all(selectSessions, limit).map(toSession),
     messages: async ({ agentId, sessionKey, limit }) => all(selectMessages, agentId, sessionKey, limit).map(toMessage),

@@ -9,7 +9,7 @@ import {
   type SystemEvent,
 } from '../model/job.ts'
 import type { Row, SqlValue } from './driver.ts'
-import type { Answered, DeliveryRecord, OpenDelivery } from './store.ts'
+import type { Answered, DeliveryRecord, KeptRequest, OpenDelivery } from './store.ts'
 
 function column<T extends SqlValue>(row: Row, name: string): T {
   // as: the schema is strict and only this folder writes it
@@ -84,8 +84,12 @@ export function toOpenDelivery(row: Row): OpenDelivery {
     hook: column(row, 'hook'),
     waitsFor: optional<string>(row, 'waits_for'),
     generation: column(row, 'generation'),
-    request: { head: toHead(json(row, 'head')), body: column<Uint8Array>(row, 'body') },
+    request: toKeptRequest(row),
   }
+}
+
+export function toKeptRequest(row: Row): KeptRequest {
+  return { head: toHead(json(row, 'head')), body: column<Uint8Array>(row, 'body') }
 }
 
 function toHead(head: DeliveryHead): DeliveryHead {

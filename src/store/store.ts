@@ -133,6 +133,8 @@ export interface StoreReader {
   deliveries(query: { limit: number; state?: DeliveryState }): Promise<DeliveryRecord[]>
   /** By delivery id or by the id of one of its jobs. */
   delivery(id: string): Promise<DeliveryRecord | undefined>
+  /** The request of a delivery, by the same ids, for as long as it is kept: while it waits, and after where that was asked for. */
+  request(id: string): Promise<KeptRequest | undefined>
   /** The newest `limit` system events, oldest first; pending and consumed. */
   events(query: { limit: number }): Promise<SystemEvent[]>
   sessions(query: { limit: number }): Promise<Session[]>

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Stage } from './store.ts'
 import { claimOne } from './jobs.ts'
-import { newDelivery, newEvent, newJob, parked, planned } from './stage.ts'
+import { newDelivery, newEvent, newJob, parked, planned, request } from './stage.ts'
 
 export function describeReads(stage: () => Stage): void {
   describe('reads', () => {
@@ -32,6 +32,25 @@ export function describeReads(stage: () => Stage): void {
       expect(record?.jobs.map(({ id }) => id)).toEqual(jobs.map(({ id }) => id))
       expect(await store.delivery(jobs[1]?.id ?? '')).toEqual(record)
       expect(await store.delivery('nobody')).toBeUndefined()
+    })
+
+    test('the request of a delivery is read while it waits, and afterwards only where it is kept', async () => {
+      const { store, clock } = stage()
+      const jobs = [newJob()]
+      const waiting = newDelivery({ at: clock(), ...parked({ jobs, request: request('{"a":"\u00e9"}') }) })
+      const retained = newDelivery({ at: clock(), request: request('{"b":2}') })
+      const plain = newDelivery({ at: clock() })
+      for (const each of [waiting, retained, plain]) await store.append(each)
+      const body = async (id: string) => {
+        const kept = await store.request(id)
+        return kept && new TextDecoder().decode(kept.body)
+      }
+      expect((await store.request(waiting.id))?.head).toEqual(request().head)
+      expect([await body(waiting.id), await body(retained.id)]).toEqual(['{"a":"\u00e9"}', '{"b":2}'])
+      expect(await body(jobs[0]?.id ?? '')).toBe('{"a":"\u00e9"}')
+      expect([await body(plain.id), await body('nobody')]).toEqual([undefined, undefined])
+      await store.drop(waiting.id)
+      expect([await body(waiting.id), await body(retained.id)]).toEqual([undefined, '{"b":2}'])
     })
 
     test('events come oldest first, the newest of them', async () => {

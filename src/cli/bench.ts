@@ -1,0 +1,114 @@
+// Modules as a gateway loads them, in worker threads under its limits, and their fixtures as it runs them before a swap.
+import { realpathSync } from 'node:fs'
+import { extname, relative, resolve } from 'node:path'
+import { toMappings } from '../assemble.ts'
+import { type FixtureOutcome, type Parts, runFixture } from '../fixtures.ts'
+import { loadConfig } from '../loader/config.ts'
+import { type FixtureFile, readFixtures } from '../loader/fixture-files.ts'
+import { nearestOf } from '../loader/nearest.ts'
+import type { Input } from '../loader/read.ts'
+import { moduleExtensions, resolveModule, resolveTransformsRoot } from '../loader/root.ts'
+import { createTransformRuntime, pickEnv } from '../loader/runtime.ts'
+import { silentLog } from '../model/log.ts'
+import { Problem, type ProblemRecord } from '../model/problem.ts'
+import type { Context } from './context.ts'
+import { toCut } from './print.ts'
+
+export type Loaded = {
+  /** A real path. */
+  readonly root: string
+  readonly parts: Parts
+  /** Those that were asked for, in the order of the mappings; each once. */
+  readonly modules: readonly string[]
+}
+
+export type ModuleResult = {
+  readonly module: string
+  /** Why it does not load: then no fixture ran. */
+  readonly problem: ProblemRecord | undefined
+  readonly fixtures: readonly { readonly file: FixtureFile; readonly outcome: FixtureOutcome }[]
+}
+
+export type Bench = {
+  /**
+   * The configuration as it is now, and the code of the modules that are named, or of all that it names. Throws a Problem of the
+   * configuration, and `usage-invalid` for a name that is no module.
+   */
+  load(names: readonly string[]): Promise<Loaded>
+  run(loaded: Loaded, module: string): Promise<ModuleResult>
+  /** What the newest load was made of. */
+  inputs(): readonly Input[]
+  close(): Promise<void>
+}
+
+export function createBench({ dir, env }: Pick<Context, 'dir' | 'env'>): Bench {
+  const first = loadConfig({ dir, env })
+  let limits = first.config.hooks.transforms
+  const runtime = createTransformRuntime({
+    limits: () => limits,
+    env: pickEnv(limits.env, first.env),
+    clock: Date.now,
+    log: silentLog,
+  })
+
+  async function load(names: readonly string[]): Promise<Loaded> {
+    const { config } = loadConfig({ dir, env })
+    limits = config.hooks.transforms
+    const mappings = toMappings(config)
+    const root = await resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
+    const mapped = mappings.flatMap(({ transform }) => transform ?? [])
+    const known = [...new Set(mapped.map(({ module }) => module))]
+    const modules = names.length === 0 ? known : await Promise.all(names.map((name) => findModule(root, known, name)))
+    const bare = modules.filter((module) => !known.includes(module)).map((module) => ({ module }))
+    const refs = [...mapped.filter(({ module }) => modules.includes(module)), ...bare]
+    const transforms = await runtime.load({ root, refs })
+    return { root, parts: { config, mappings, transforms }, modules: [...new Set(modules)] }
+  }
+
+  return {
+    load,
+    async run({ root, parts }, module) {
+      const problem = toProblemOf(parts, module)
+      if (problem !== undefined) return { module, problem, fixtures: [] }
+      const fixtures: ModuleResult['fixtures'][number][] = []
+      for (const file of await readFixtures(root, module)) {
+        fixtures.push({ file, outcome: await runFixture(parts, module, file) })
+      }
+      return { module, problem, fixtures }
+    },
+    inputs: runtime.inputs,
+    close: runtime.close,
+  }
+}
+
+function toProblemOf({ transforms }: Parts, module: string): ProblemRecord | undefined {
+  const own = [...transforms.values()].filter((transform) => transform.module === module)
+  return own.find(({ problem }) => problem !== undefined)?.problem
+}
+
+/** As the configuration names it, without its ending, or as the shell completes its path. */
+async function findModule(root: string, known: readonly string[], name: string): Promise<string> {
+  for (const word of [name, relative(root, toRealPath(name))]) {
+    const endings = extname(word) === '' ? moduleExtensions : ['']
+    for (const plain of endings.map((ending) => `${word.replace(/^(\.\/)+/, '')}${ending}`)) {
+      const mapped = known.find((module) => module.replace(/^(\.\/)+/, '') === plain)
+      if (mapped !== undefined) return mapped
+      const isThere = await resolveModule(root, plain).then(
+        () => true,
+        () => false,
+      )
+      if (isThere) return plain
+    }
+  }
+  const near = nearestOf(name, [...known, ...known.map((module) => module.slice(0, -extname(module).length))])
+  const next = near === undefined ? `Looked in ${root}.` : `Did you mean ${near}?`
+  throw new Problem('usage-invalid', `There is no module "${toCut(name, 80)}". ${next}`)
+}
+
+function toRealPath(path: string): string {
+  try {
+    return realpathSync(path)
+  } catch {
+    return resolve(path)
+  }
+}

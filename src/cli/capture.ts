@@ -1,0 +1,152 @@
+// A delivery that was kept becomes a fixture of its transform, without what opens a door. Reads beside a running gateway.
+import { existsSync } from 'node:fs'
+import { mkdir } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { runFixture } from '../fixtures.ts'
+import { loadConfig } from '../loader/config.ts'
+import { privateMode, writeFileAtomic } from '../loader/config-file.ts'
+import { type Actual, parseFixture, toFixturesFolder, updateFixture } from '../loader/fixture-files.ts'
+import { toMappings } from '../assemble.ts'
+import type { Config } from '../model/config.ts'
+import type { Delivery } from '../model/delivery.ts'
+import { exitCodes, Problem } from '../model/problem.ts'
+import type { NamedMapping } from '../pipeline/compile.ts'
+import { explain } from '../pipeline/explain.ts'
+import { createGeneration } from '../pipeline/generation.ts'
+import { toDelivery } from '../server/delivery.ts'
+import type { DeliveryRecord, KeptRequest } from '../store/store.ts'
+import { createBench } from './bench.ts'
+import type { Context } from './context.ts'
+import { toInvocation } from './invocation.ts'
+import { toCut, toFields } from './print.ts'
+import { withProgress } from './progress.ts'
+import { type Redacted, withoutSecrets } from './redact.ts'
+import { readStore } from './stored.ts'
+
+export type CaptureOptions = { id: string; name: string | undefined; module: string | undefined }
+
+/** Throws `not-found`; `conflict` where the payload was not kept, where nobody's code takes it, or where the file is there. */
+export async function capture(context: Context, options: CaptureOptions): Promise<number> {
+  const { dir, env } = context
+  const { config } = loadConfig({ dir, env })
+  const mappings = toMappings(config)
+  const { record, request } = await findKept(context, options.id, mappings)
+  const generation = createGeneration({ config, mappings, transforms: new Map() })
+  const { deliveryId: id, receivedAt } = record
+  const delivery = toDelivery(request.head, request.body, { generation, id, receivedAt })
+  const safe = withoutSecrets(delivery, toSecrets(config, mappings))
+  const bench = createBench(context)
+  try {
+    const asked = options.module ?? (await findModuleOf(record, delivery, { mappings, generation }))
+    // a module of a mapping need not be there yet: its fixture may come first
+    const loaded = await withProgress('Loading the transform', () => bench.load([asked]))
+    const [module = asked] = loaded.modules
+    const name = toFileName(options.name, delivery)
+    const file = join(loaded.root, toFixturesFolder(module), name)
+    if (existsSync(file)) {
+      throw new Problem('conflict', `${file} is there already. Nothing was overwritten: --name gives it another name.`)
+    }
+    const plain = renderFixture(delivery, safe)
+    const fixture = parseFixture(plain)
+    if (typeof fixture === 'string') throw new Problem('conflict', `No fixture can hold this delivery: ${fixture}.`)
+    const outcome = await runFixture(loaded.parts, module, { kind: 'fixture', name, file, fixture })
+    const actual = outcome.actual?.decision === 'park' ? undefined : outcome.actual
+    await mkdir(dirname(file), { recursive: true })
+    await writeFileAtomic(file, actual === undefined ? plain : updateFixture(plain, actual), privateMode)
+    const why = actual === undefined && !outcome.ok ? (outcome.diff[0] ?? 'it fails') : undefined
+    tell(context, { file, module, deliveryId: id, removed: safe.removed, actual, why })
+    return exitCodes.ok
+  } finally {
+    await bench.close()
+  }
+}
+
+async function findKept(
+  context: Context,
+  id: string,
+  mappings: readonly NamedMapping[],
+): Promise<{ record: DeliveryRecord; request: KeptRequest }> {
+  const found = await readStore(context, undefined, async (store) => ({
+    record: await store.delivery(id),
+    request: await store.request(id),
+  }))
+  const { record, request } = found ?? {}
+  if (record === undefined) {
+    throw new Problem('not-found', `No delivery or run has the id "${toCut(id, 60)}". "hookloom list" shows them.`)
+  }
+  if (request !== undefined) return { record, request }
+  const mapping = mappings.find((each) => each.id === record.mappingId)
+  const next =
+    mapping === undefined
+      ? 'A payload is kept while a delivery waits, and where its mapping has "retain": true.'
+      : `Set "retain": true in the mapping "${mapping.id}", and send it again.`
+  throw new Problem('conflict', `The payload of this delivery was not kept: it is ${record.state}. ${next}`)
+}
+
+/** Of the mapping that took it; one that has not been decided on is matched now, and no code runs for that. */
+async function findModuleOf(
+  record: DeliveryRecord,
+  delivery: Delivery,
+  { mappings, generation }: { mappings: readonly NamedMapping[]; generation: ReturnType<typeof createGeneration> },
+): Promise<string> {
+  const known = mappings.find(({ id }) => id === record.mappingId)
+  const id = known?.id ?? (await explain(generation, delivery, () => '')).decision.mappingId
+  const module = mappings.find((mapping) => mapping.id === id)?.transform?.module
+  if (module !== undefined) return module
+  const whose = id === undefined ? 'No mapping takes this delivery' : `The mapping "${id}" has no transform`
+  throw new Problem('conflict', `${whose}, so it is nobody's fixture. --module <name> says whose.`)
+}
+
+function toSecrets(config: Config, mappings: readonly NamedMapping[]): string[] {
+  const shared = mappings.flatMap(({ verify }) => [verify?.secret, ...(verify?.secrets ?? []), verify?.verifyToken])
+  return [config.hooks.token, config.gateway.token, ...shared].flatMap((secret) => secret ?? [])
+}
+
+function toFileName(asked: string | undefined, { id, event, path }: Delivery): string {
+  if (asked === undefined) {
+    const word = (event ?? path).toLowerCase().replace(/[^a-z\d]+/g, '-')
+    return `${word.replace(/^-|-$/g, '').slice(0, 60) || 'delivery'}-${id.slice(-8)}.json`
+  }
+  const name = asked.replace(/\.json$/, '')
+  if (/^[A-Za-z\d][\w-]{0,99}$/.test(name)) return `${name}.json`
+  throw new Problem('usage-invalid', '--name takes the name of a file: letters, digits, "-" and "_".')
+}
+
+function renderFixture({ method, path }: Delivery, { headers, query, payload }: Redacted): string {
+  const request = {
+    path,
+    ...(method === 'POST' ? {} : { method }),
+    headers,
+    ...(Object.keys(query).length === 0 ? {} : { query }),
+    payload,
+  }
+  return `${JSON.stringify({ request, expect: { decision: 'accept' } }, undefined, 2)}\n`
+}
+
+type Captured = {
+  readonly file: string
+  readonly module: string
+  readonly deliveryId: string
+  readonly removed: readonly string[]
+  /** Undefined: the present code fails, and `why` says how. */
+  readonly actual: Actual | undefined
+  readonly why: string | undefined
+}
+
+function tell(context: Context, { file, module, deliveryId, removed, actual, why }: Captured): void {
+  if (context.json) {
+    const decision = actual?.decision ?? 'accept'
+    return context.printJson({ file, module, deliveryId, removed, decision, note: why ?? null })
+  }
+  context.print(
+    toFields([
+      ['created', file],
+      ['removed', removed.join(', ')],
+      ['expects', actual?.decision ?? 'accept'],
+    ]),
+  )
+  if (why !== undefined) {
+    context.print(`\nThe present code fails on it, so the fixture is red until it is mended:\n  ${toCut(why, 500)}`)
+  }
+  context.print(`\nNext\n  ${toInvocation(context, ['test', module])}`)
+}

@@ -1,0 +1,80 @@
+// The text of a new transform and of its first fixture: they belong together, and the fixture holds from the start.
+import type { Fixture } from '../loader/fixture-files.ts'
+import { isJsonObject, type JsonValue } from '../model/json.ts'
+
+type Request = Pick<Fixture['request'], 'path' | 'headers' | 'payload'>
+
+export const greeting: Pick<Request, 'headers' | 'payload'> = {
+  headers: { 'content-type': 'application/json' },
+  payload: { name: 'Ada' },
+}
+
+/** `module` reads one text of the payload, and `fixture` expects the message that it makes of it. */
+export function renderFirstTransform({ path, headers, payload }: Request): { module: string; fixture: string } {
+  const found = findText(payload)
+  const steps = found?.steps ?? ['name']
+  const expect =
+    found === undefined
+      ? { decision: 'skip', actions: [] }
+      : { decision: 'accept', actions: [{ kind: 'agent', message: `${toOpening(steps)} ${found.text}` }] }
+  const fixture = { request: { path, headers, payload }, expect }
+  return { module: renderModule(steps), fixture: `${JSON.stringify(fixture, undefined, 2)}\n` }
+}
+
+function renderModule(steps: readonly string[]): string {
+  const field = steps.at(-1) ?? 'name'
+  const type = steps.reduceRight((inner, step) => `{ ${step}?: ${inner} }`, 'string')
+  return `/** The ${field} of the payload becomes a message to the agent; a payload without one is skipped. */
+import { defineTransform } from 'hookloom'
+
+/** What is read of the payload. It comes from outside: any field may be missing. */
+type Payload = ${type}
+
+export default defineTransform<Payload>(({ payload }, { log }) => {
+  const ${field} = payload.${steps.join('?.')}
+  if (typeof ${field} !== 'string' || ${field}.trim() === '') {
+    log('skipped: no ${field}') // "hookloom show <deliveryId>" has this line
+    return null // no action: the sender is answered 204
+  }
+  // one action; an array makes several, and {} keeps what the mapping says
+  return { message: \`${toOpening(steps)} \${${field}}\` }
+})
+`
+}
+
+function toOpening(steps: readonly string[]): string {
+  const field = steps.at(-1) ?? ''
+  return field === 'name' ? 'Hello' : `Look at this ${field}:`
+}
+
+const likely = ['title', 'subject', 'name', 'summary', 'text', 'message', 'description', 'action', 'event', 'type']
+const deepest = 3
+
+/** The likeliest text, by its name first and then by how near it is. */
+function findText(payload: JsonValue): { steps: string[]; text: string } | undefined {
+  const all = listTexts(payload, [])
+  const named = likely.flatMap((name) => all.filter(({ steps }) => steps.at(-1) === name).toSorted(byDepth))
+  return named[0] ?? all.toSorted(byDepth)[0]
+}
+
+type Text = { steps: string[]; text: string }
+
+function byDepth(one: Text, other: Text): number {
+  return one.steps.length - other.steps.length
+}
+
+function listTexts(value: JsonValue, steps: string[]): Text[] {
+  if (typeof value === 'string') {
+    return steps.length > 0 && value.trim() !== '' && value.length <= 300 ? [{ steps, text: value }] : []
+  }
+  if (!isJsonObject(value) || steps.length === deepest) return []
+  return Object.entries(value).flatMap(([key, item]) => (isWord(key) ? listTexts(item, [...steps, key]) : []))
+}
+
+// it becomes a variable beside payload and log
+const taken =
+  /^(payload|log|default|new|class|function|delete|in|if|for|do|this|null|true|false|var|let|const|return|with|case|try|void|enum|export|import|switch|throw|typeof|while|yield|await|static|package|private|public|protected|interface|implements|super|extends|else|break|catch|continue|debugger|finally|instanceof|arguments|eval)$/
+
+function isWord(key: string): boolean {
+  return /^[A-Za-z_][A-Za-z\d_]*$/.test(key) && !taken.test(key)
+}

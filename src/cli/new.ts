@@ -1,0 +1,97 @@
+// A new transform with its first fixture, and the mapping that calls it. Overwrites nothing.
+import { existsSync } from 'node:fs'
+import { mkdir, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { configFile, type LoadedConfig, loadConfig, parseConfig } from '../loader/config.ts'
+import { editConfig, privateMode, writeFileAtomic } from '../loader/config-file.ts'
+import { resolveTransformsRoot } from '../loader/root.ts'
+import { exitCodes, Problem } from '../model/problem.ts'
+import { findBundledRequest } from './bundled.ts'
+import type { Context } from './context.ts'
+import { greeting, renderFirstTransform } from './first-transform.ts'
+import { makeEditorConfig } from './folder.ts'
+import { toInvocation } from './invocation.ts'
+import { toFields } from './print.ts'
+import { withoutSecrets } from './redact.ts'
+
+export type NewOptions = { name: string; from: string | undefined }
+
+/** Throws `usage-invalid` for a name that is none and for a sender that is unknown, `config-invalid` where a file is there. */
+export async function createTransform(context: Context, { name, from }: NewOptions): Promise<number> {
+  const { dir, env } = context
+  checkName(name)
+  const loaded = loadConfig({ dir, env })
+  const request = from === undefined ? greeting : withoutSecrets(findBundledRequest(from), [])
+  const root = await resolveTransformsRoot({ configDir: dir, transformsDir: loaded.config.hooks.transformsDir })
+  const module = `${name}.ts`
+  const { path, edited } = toMapped(loaded, name, module)
+  const text = renderFirstTransform({ path, headers: request.headers, payload: request.payload })
+  // the fixture before its module, and both before the mapping: a gateway that watches meets no half of it
+  const fixture = join(root, `${name}.fixtures`, 'first.json')
+  const files = [
+    [fixture, text.fixture],
+    [join(root, module), text.module],
+  ] as const
+  const there = files.find(([file]) => existsSync(file))
+  if (there !== undefined) {
+    throw new Problem('config-invalid', `${there[0]} is there already. Nothing was overwritten.`)
+  }
+  const made: [string, string][] = []
+  for (const [file, content] of files) {
+    await mkdir(dirname(file), { recursive: true })
+    await writeFile(file, content, { flag: 'wx' })
+    made.unshift(['created', file])
+  }
+  const editor = await makeEditorConfig(dir)
+  if (editor.what === 'created') made.push(['created', join(dir, editor.file)])
+  if (edited !== undefined) {
+    await writeFileAtomic(join(dir, configFile), edited, privateMode)
+    made.push(['changed', join(dir, configFile)])
+  }
+  context.print(toFields(made))
+  context.print(`\nPOST ${loaded.config.hooks.path}/${path} calls it.${toWarning(loaded, path, module)}`)
+  const next = [
+    ['test', name, '--watch'],
+    ['send', path, fixture],
+  ].map((words) => `  ${toInvocation(context, words)}`)
+  context.print(`\nNext\n${next.join('\n')}`)
+  return exitCodes.ok
+}
+
+function checkName(name: string): void {
+  if (/^(wake|agent)$/i.test(name)) {
+    throw new Problem('usage-invalid', `"${name}" is a built-in hook, which no mapping overrides. Give another name.`)
+  }
+  if (/^[A-Za-z][\w-]{0,63}$/.test(name)) return
+  throw new Problem(
+    'usage-invalid',
+    'A transform is named by letters, digits, "-" and "_", as in "greet": no path and no ending.',
+  )
+}
+
+/** The hook that calls the module, and the configuration with its mapping; undefined where one names the module already. */
+function toMapped(
+  { config, env, text }: LoadedConfig,
+  name: string,
+  module: string,
+): { path: string; edited: string | undefined } {
+  const known = config.hooks.mappings.find(({ transform }) => transform?.module.replace(/^(\.\/)+/, '') === module)
+  if (known !== undefined) return { path: known.match.path?.replace(/^\/+|\/+$/g, '') ?? name, edited: undefined }
+  const mapping = { id: name, match: { path: name }, transform: { module } }
+  const edited = editConfig(text, ['hooks', 'mappings', -1], mapping)
+  const { problems } = parseConfig(edited, env)
+  if (problems.length === 0) return { path: name, edited }
+  throw new Problem('config-invalid', 'The configuration would not hold with this mapping. Nothing was changed.', {
+    frame: problems.join('\n'),
+  })
+}
+
+/** Order is priority: a mapping of the same path that stands before it may take everything. */
+function toWarning({ config }: LoadedConfig, path: string, module: string): string {
+  const before = config.hooks.mappings.find(
+    ({ match, transform }) =>
+      transform?.module !== module && (match.path === undefined || match.path.replace(/^\/+|\/+$/g, '') === path),
+  )
+  if (before === undefined) return ''
+  return `\nBut the mapping "${before.id ?? before.match.path ?? 'without a path'}" stands before it and may take the same requests.`
+}

@@ -1,0 +1,94 @@
+// A request that may be kept in a repository: what opens a door is taken out, and the rest stays as it was sent.
+import type { Delivery } from '../model/delivery.ts'
+import { isJsonObject, type JsonValue } from '../model/json.ts'
+import { detectSource } from '../pipeline/sources.ts'
+
+export const removedMark = '[removed]'
+
+/** `verifiedBy`: the sender that was proved, so that no header is needed to know it. */
+export type KeepableRequest = Pick<Delivery, 'headers' | 'query' | 'payload'> & {
+  readonly verifiedBy?: string | undefined
+}
+
+export type Redacted = Pick<KeepableRequest, 'headers' | 'query' | 'payload'> & {
+  /** Where something was taken out, as in `headers.x-hub-signature-256`. */
+  readonly removed: readonly string[]
+}
+
+const proofHeader =
+  /signature|token|secret|cookie|authorization|api-?key|password|credential|hmac|jwt|-sig$|-verification$|^x-trello-webhook$/i
+// what belongs to the connection and to the proxies before us: it says nothing of the event, and may name a person's address
+const connectionHeader =
+  /^(host|connection|content-length|transfer-encoding|content-encoding|accept-encoding|expect|via|forwarded|x-forwarded-.*|x-real-ip|cf-.*|true-client-ip|x-request-id)$/i
+
+const secretWords: ReadonlySet<string> = new Set(
+  'token secret password passwd pwd passphrase passcode authorization credential cookie signature jwt hmac apikey'.split(
+    ' ',
+  ),
+)
+const secretKeys: ReadonlySet<string> = new Set(['api', 'private', 'access', 'secret', 'signing', 'auth', 'encryption'])
+// a shorter word may be part of any text
+const shortestSecret = 6
+
+/** `secrets`: values that are known to be some; they are taken out wherever they stand. */
+export function withoutSecrets(request: KeepableRequest, secrets: readonly string[]): Redacted {
+  const known = secrets.filter((secret) => secret.length >= shortestSecret)
+  const removed: string[] = []
+  const cleanText = (text: string, path: string): string => {
+    if (!known.some((secret) => text.includes(secret))) return text
+    removed.push(path)
+    return known.reduce((rest, secret) => rest.replaceAll(secret, removedMark), text)
+  }
+  const clean = (value: JsonValue, path: string): JsonValue => {
+    if (typeof value === 'string') return cleanText(value, path)
+    if (Array.isArray(value)) return value.map((item, index) => clean(item, `${path}[${index}]`))
+    if (!isJsonObject(value)) return value
+    const entries = Object.entries(value).map(([key, item]): [string, JsonValue] => {
+      const at = `${path}.${key}`
+      if (!isSecret(key, item)) return [key, clean(item, at)]
+      removed.push(at)
+      return [key, removedMark]
+    })
+    // fromEntries defines its keys: `__proto__` stays data
+    return Object.fromEntries(entries)
+  }
+  const headers = cleanHeaders(request, removed)
+  const named = Object.entries(request.query).map(([name, value]): [string, string] => {
+    if (!isSecret(name, value)) return [name, cleanText(value, `query.${name}`)]
+    removed.push(`query.${name}`)
+    return [name, removedMark]
+  })
+  return {
+    headers: Object.fromEntries(headers.map(([name, value]) => [name, cleanText(value, `headers.${name}`)])),
+    query: Object.fromEntries(named),
+    payload: clean(request.payload, 'payload'),
+    removed,
+  }
+}
+
+/** Some senders are known by their signature's header alone: then its name stays, and its value does not. */
+function cleanHeaders({ headers, verifiedBy }: KeepableRequest, removed: string[]): [string, string][] {
+  const all = Object.entries(headers).filter(([name]) => !connectionHeader.test(name))
+  const bare = all.filter(([name]) => !proofHeader.test(name))
+  removed.push(...all.flatMap(([name]) => (proofHeader.test(name) ? [`headers.${name}`] : [])))
+  const isKnown = verifiedBy !== undefined || toSource(bare) === toSource(all)
+  return isKnown ? bare : all.map(([name, value]) => [name, proofHeader.test(name) ? removedMark : value])
+}
+
+function toSource(headers: readonly (readonly [string, string])[]): string | undefined {
+  return detectSource(Object.fromEntries(headers))?.source
+}
+
+/** By its last word: `access_token`, `clientSecret` and `api-key` are, `token_type` and a count of tokens are not. */
+function isSecret(key: string, value: JsonValue): boolean {
+  if (value === null || typeof value === 'boolean' || value === '') return false
+  const words = key
+    .replace(/([a-z\d])([A-Z])/g, '$1 $2')
+    .toLowerCase()
+    .split(/[^a-z\d]+/)
+    .filter((word) => word !== '')
+  const last = words.at(-1) ?? ''
+  if (secretWords.has(last)) return true
+  if (last === 'key' && secretKeys.has(words.at(-2) ?? '')) return true
+  return last.endsWith('s') && secretWords.has(last.slice(0, -1)) && typeof value !== 'number'
+}

@@ -1,0 +1,113 @@
+// Runs again what a save touched: a module, what it imports, its fixtures; or everything, where the configuration changed.
+import { readFileSync, statSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
+import { configFile, envFile } from '../loader/config.ts'
+import { toFixturesFolder } from '../loader/fixture-files.ts'
+import { createWatcher } from '../loader/watch.ts'
+import { silentLog } from '../model/log.ts'
+import { exitCodes, Problem } from '../model/problem.ts'
+import { toPrintableLine } from '../model/printable.ts'
+import type { Bench, Loaded } from './bench.ts'
+import type { Context } from './context.ts'
+import { toFailure } from './print.ts'
+
+/** `written`: texts that this very command gave to files, which are no saves of the author's. */
+export type Round = { readonly code: number; readonly written: ReadonlyMap<string, string> }
+
+/** Until SIGINT or SIGTERM. `names`: the modules that are asked for, none means all. */
+export async function watchSaves(
+  context: Context,
+  bench: Bench,
+  { names, round }: { names: readonly string[]; round: (loaded: Loaded, modules: readonly string[]) => Promise<Round> },
+): Promise<number> {
+  const { dir } = context
+  const changed = new Set<string>()
+  const written = new Map<string, string>()
+  const over = new AbortController()
+  let wake = () => {}
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.once(signal, () => {
+      over.abort()
+      wake()
+    })
+  }
+  const watcher = createWatcher({
+    paths: { root: join(dir, 'hooks', 'transforms'), files: [join(dir, configFile), join(dir, envFile)] },
+    inputs: bench.inputs,
+    onChange: (reason) => {
+      for (const path of reason.changed) changed.add(path)
+      wake()
+    },
+    log: { ...silentLog, warn: (_fields, message) => context.note(message) },
+  })
+
+  let serving: Loaded | undefined
+  async function look(paths: readonly string[]): Promise<void> {
+    try {
+      const loaded = await bench.load(names)
+      const touched = loaded.modules.filter((module) => isTouched(module, { paths, before: serving, after: loaded }))
+      serving = loaded
+      if (touched.length === 0) return
+      if (paths.length > 0 && !context.json) context.print(`\n${toSaved(loaded.root, paths)}`)
+      for (const [file, text] of (await round(loaded, touched)).written) written.set(file, text)
+    } catch (error) {
+      // of the configuration: it is in the middle of being written, or wrong
+      if (!(error instanceof Problem) || serving === undefined) throw error
+      context.note(toFailure(error))
+    }
+  }
+
+  try {
+    await watcher.ready()
+    await look([])
+    if (!context.json) context.print('\nWatching. Ctrl-C ends it.')
+    while (!over.signal.aborted) {
+      if (changed.size === 0) await new Promise<void>((resolve) => (wake = resolve))
+      const paths = [...changed].filter((path) => !isOwn(path, written))
+      changed.clear()
+      if (!over.signal.aborted && paths.length > 0) await look(paths)
+    }
+    return exitCodes.ok
+  } finally {
+    await watcher.close()
+  }
+}
+
+function isTouched(
+  module: string,
+  { paths, before, after }: { paths: readonly string[]; before: Loaded | undefined; after: Loaded },
+): boolean {
+  if (before === undefined || toSettings(before) !== toSettings(after)) return true
+  const folder = join(after.root, toFixturesFolder(module))
+  const own = [join(after.root, module), folder]
+  if (paths.some((path) => own.includes(path) || dirname(path) === folder)) return true
+  return toVersion(before, module) !== toVersion(after, module)
+}
+
+function toSettings({ parts }: Loaded): string {
+  return JSON.stringify([parts.config, parts.mappings])
+}
+
+/** What a change of a file that the module imports changes too. */
+function toVersion({ parts }: Loaded, module: string): string {
+  const own = [...parts.transforms].filter(([, transform]) => transform.module === module)
+  return JSON.stringify(own.map(([key, { hash, problem }]) => [key, hash, problem]))
+}
+
+/** What `-u` wrote is no save: code that never says the same twice would be updated for ever. */
+function isOwn(path: string, written: ReadonlyMap<string, string>): boolean {
+  try {
+    return written.has(path) && readFileSync(path, 'utf8') === written.get(path)
+  } catch {
+    return false
+  }
+}
+
+function toSaved(root: string, paths: readonly string[]): string {
+  // an editor's temporary file is gone by now, and a folder says nothing
+  const files = paths.filter((path) => statSync(path, { throwIfNoEntry: false })?.isFile())
+  const names = (files.length > 0 ? files : paths).map((path) =>
+    path.startsWith(root) ? relative(root, path) : relative(dirname(dirname(root)), path),
+  )
+  return `Saved ${toPrintableLine(names.slice(0, 3).join(', '))}${names.length > 3 ? ', …' : ''}`
+}

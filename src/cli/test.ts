@@ -1,0 +1,98 @@
+// Runs the fixtures of modules as the gateway does before it lets new code go live.
+import { readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import colors from 'picocolors'
+import { writeFileAtomic } from '../loader/config-file.ts'
+import { updateFixture } from '../loader/fixture-files.ts'
+import { exitCodes, Problem, type ProblemRecord } from '../model/problem.ts'
+import { toPrintableLine } from '../model/printable.ts'
+import { type Bench, createBench, type Loaded, type ModuleResult } from './bench.ts'
+import type { Context } from './context.ts'
+import { toFailure, toIndented } from './print.ts'
+import { withProgress } from './progress.ts'
+import { type Round, watchSaves } from './test-watch.ts'
+
+/** `modules`: none means all that the configuration names. */
+export type TestOptions = { modules: readonly string[]; watch: boolean; update: boolean }
+
+/** Ends with 0 where every fixture holds or was updated, and with that of `broken` where one does not. */
+export async function test(context: Context, options: TestOptions): Promise<number> {
+  const bench = createBench(context)
+  try {
+    const round = (loaded: Loaded, modules: readonly string[]) =>
+      runModules(context, bench, { loaded, modules, options })
+    if (options.watch) return await watchSaves(context, bench, { names: options.modules, round })
+    const loaded = await withProgress('Loading the transforms', () => bench.load(options.modules))
+    return (await round(loaded, loaded.modules)).code
+  } finally {
+    await bench.close()
+  }
+}
+
+type Counts = { passed: number; failed: number; updated: number; broken: number }
+
+async function runModules(
+  context: Context,
+  bench: Bench,
+  { loaded, modules, options }: { loaded: Loaded; modules: readonly string[]; options: TestOptions },
+): Promise<Round> {
+  const counts: Counts = { passed: 0, failed: 0, updated: 0, broken: 0 }
+  const written = new Map<string, string>()
+  for (const module of modules) {
+    const { problem, fixtures } = await bench.run(loaded, module)
+    if (problem !== undefined) {
+      counts.broken += 1
+      tell(context, { module, ok: false, problem })
+    } else if (fixtures.length === 0 && !context.json) {
+      context.print(`${colors.dim('·')} ${toPrintableLine(module)} has no fixtures`)
+    }
+    for (const each of fixtures) {
+      const text = options.update ? await update(each) : undefined
+      if (text !== undefined) written.set(each.file.file, text)
+      const isUpdated = text !== undefined
+      counts[isUpdated ? 'updated' : each.outcome.ok ? 'passed' : 'failed'] += 1
+      const diff = each.outcome.ok ? [] : each.outcome.diff
+      tell(context, { module, fixture: each.file.name, ok: each.outcome.ok || isUpdated, diff, isUpdated })
+    }
+  }
+  if (!context.json) context.print(`\n${toSummary(counts)}`)
+  return { code: counts.failed + counts.broken === 0 ? exitCodes.ok : exitCodes.broken, written }
+}
+
+/** Writes what the code makes of the request as what is expected of it; the text, or undefined where nothing was written. */
+async function update({ file, outcome }: ModuleResult['fixtures'][number]): Promise<string | undefined> {
+  if (file.kind === 'unusable' || outcome.ok || outcome.actual === undefined) return undefined
+  // what throws is a fault to be mended: written down as expected, it would never be seen again
+  if (outcome.actual.decision === 'park' && file.fixture.expect.decision !== 'park') return undefined
+  const before = (await readFile(file.file, 'utf8')).replace(/^\uFEFF/, '')
+  const text = updateFixture(before, outcome.actual)
+  await writeFileAtomic(file.file, text, (await stat(file.file)).mode & 0o777)
+  return text
+}
+
+type Line =
+  | { module: string; ok: false; problem: ProblemRecord }
+  | { module: string; fixture: string; ok: boolean; diff: readonly string[]; isUpdated: boolean }
+
+function tell(context: Context, line: Line): void {
+  if ('problem' in line) {
+    const { module, problem } = line
+    const { code, detail, frame } = problem
+    if (context.json) context.printJson({ module, fixture: null, ok: false, updated: false, diff: [], problem })
+    else context.print(toFailure(new Problem(code, detail, frame === undefined ? {} : { frame })))
+    return
+  }
+  const { module, fixture, ok, diff, isUpdated } = line
+  if (context.json) return context.printJson({ module, fixture, ok, updated: isUpdated, diff, problem: null })
+  const mark = ok ? colors.green('✓') : colors.red('✗')
+  const name = toPrintableLine(join(module, fixture))
+  context.print(`${mark} ${name}${isUpdated ? ' is updated' : ''}`)
+  if (diff.length > 0) context.print(toIndented(diff.map((each) => `  ${each}`).join('\n')))
+}
+
+function toSummary({ passed, failed, updated, broken }: Counts): string {
+  const parts = [`${passed} passed`, `${failed} failed`]
+  if (updated > 0) parts.push(`${updated} updated`)
+  if (broken > 0) parts.push(broken === 1 ? '1 module does not load' : `${broken} modules do not load`)
+  return parts.join(', ')
+}

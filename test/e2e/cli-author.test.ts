@@ -1,0 +1,350 @@
+// The author's tools: a new transform, its fixtures, a delivery that becomes one; and the README's walk, run as it is printed.
+import { spawn, spawnSync } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { loadConfig } from '../../src/loader/config.ts'
+import { runCommand } from './command.ts'
+import {
+  type Gateway,
+  hookToken,
+  mainFile,
+  makeConfigDir,
+  makeFolder,
+  post,
+  startGateway,
+  toChildEnv,
+  writeFiles,
+} from './gateway.ts'
+import { startInside } from './inside.ts'
+
+const says = (text: string) => `export default ({ payload }) => ({ message: \`${text} \${payload.name}\` })\n`
+const fixture = (message: string, payload: object = { name: 'Ada' }) =>
+  `${JSON.stringify({ request: { path: 'x', payload }, expect: { decision: 'accept', actions: [{ message }] } })}\n`
+const mapped = (module: string, more: object = {}) => ({
+  hooks: { mappings: [{ id: 'x', match: { path: 'x' }, transform: { module }, ...more }] },
+})
+const root = 'hooks/transforms'
+
+describe('hookloom new', { timeout: 60_000 }, () => {
+  test('makes a module whose fixture holds, and the mapping that calls it, every comment kept', async () => {
+    const dir = makeConfigDir()
+    writeFileSync(
+      join(dir, 'hookloom.jsonc'),
+      '{\n  // mine\n  "hooks": { "enabled": true, "token": "hook-secret-0123456789", "mappings": [] },\n}\n',
+    )
+    const made = await runCommand(['new', 'greet'], { dir })
+    expect([made.code, made.stderr]).toEqual([0, ''])
+    const text = readFileSync(join(dir, 'hookloom.jsonc'), 'utf8')
+    expect(text).toContain('// mine')
+    expect(loadConfig({ dir, env: {} }).config.hooks.mappings).toMatchObject([
+      { id: 'greet', match: { path: 'greet' }, transform: { module: 'greet.ts' } },
+    ])
+    expect(readdirSync(join(dir, root)).toSorted()).toEqual(['greet.fixtures', 'greet.ts', 'tsconfig.json'])
+    expect((await runCommand(['test'], { dir })).stdout).toBe('✓ greet.ts/first.json\n\n1 passed, 0 failed\n')
+    expect((await runCommand(['check'], { dir })).code).toBe(0)
+  })
+
+  test('overwrites nothing, and adds no second mapping of a module', async () => {
+    const dir = makeConfigDir({ config: mapped('greet.ts'), files: { [`${root}/taken.ts`]: '// mine' } })
+    const before = readFileSync(join(dir, 'hookloom.jsonc'), 'utf8')
+    expect((await runCommand(['new', 'taken'], { dir })).code).toBe(78)
+    expect(readFileSync(join(dir, root, 'taken.ts'), 'utf8')).toBe('// mine')
+    expect(existsSync(join(dir, root, 'taken.fixtures'))).toBe(false)
+    const made = await runCommand(['new', 'greet'], { dir })
+    expect([made.code, made.stdout]).toEqual([0, expect.stringContaining('POST /hooks/x calls it.')])
+    expect(readFileSync(join(dir, 'hookloom.jsonc'), 'utf8')).toBe(before)
+    expect((await runCommand(['test', 'greet'], { dir })).code).toBe(0)
+  })
+
+  test.each(['../up', 'a/b', 'a.ts', '.hidden', 'wake', 'Agent', '1st', ''])('refuses the name %j', async (name) => {
+    const dir = makeConfigDir()
+    expect((await runCommand(['new', name], { dir })).code).toBe(64)
+    expect(existsSync(join(dir, 'hooks'))).toBe(false)
+  })
+
+  test.each(['github', 'gmail', 'calcom', 'twilio'])(
+    'from %s takes a request of that sender, and its fixture holds',
+    async (from) => {
+      const dir = makeConfigDir()
+      expect(await runCommand(['new', 'mine', '--from', from], { dir })).toMatchObject({ code: 0, stderr: '' })
+      const tested = await runCommand(['test', 'mine'], { dir })
+      expect([tested.code, tested.stdout]).toEqual([0, expect.stringContaining('1 passed, 0 failed')])
+      const { request, expect: expected } = JSON.parse(
+        readFileSync(join(dir, root, 'mine.fixtures/first.json'), 'utf8'),
+      )
+      expect([request.path, expected.decision]).toEqual(['mine', 'accept'])
+      expect(JSON.stringify(request)).not.toContain('Ada"')
+    },
+  )
+
+  test('from nobody lists the senders that there are', async () => {
+    const dir = makeConfigDir()
+    const { code, stderr } = await runCommand(['new', 'mine', '--from', 'nobody-at-all'], { dir })
+    expect([code, stderr]).toEqual([64, expect.stringMatching(/calcom.*github.*stripe/)])
+    expect(existsSync(join(dir, 'hooks'))).toBe(false)
+  })
+})
+
+describe('hookloom test', { timeout: 60_000 }, () => {
+  const files = {
+    [`${root}/x.ts`]: says('Hello'),
+    [`${root}/x.fixtures/bad.json`]: fixture('Bye Ada'),
+    [`${root}/x.fixtures/good.json`]: fixture('Hello Ada'),
+    [`${root}/free.ts`]: says('Free'),
+    [`${root}/free.fixtures/one.json`]: fixture('Free Ada'),
+    [`${root}/broken.ts`]: 'export default () => {\n  retrun {}\n}\n',
+  }
+
+  test('says of each fixture whether it holds, and where it does not; the exit code is that of broken code', async () => {
+    const dir = makeConfigDir({ config: mapped('x.ts'), files })
+    const { code, stdout } = await runCommand(['test'], { dir })
+    expect([code, stdout]).toEqual([
+      70,
+      `✗ x.ts/bad.json\n    actions[0].message: expected "Bye Ada", got "Hello Ada"\n✓ x.ts/good.json\n\n1 passed, 1 failed\n`,
+    ])
+    const { json } = await runCommand(['test', '--json'], { dir })
+    const diff = ['actions[0].message: expected "Bye Ada", got "Hello Ada"']
+    expect(json()).toEqual([
+      { module: 'x.ts', fixture: 'bad.json', ok: false, updated: false, diff, problem: null },
+      { module: 'x.ts', fixture: 'good.json', ok: true, updated: false, diff: [], problem: null },
+    ])
+  })
+
+  test('runs the modules that are named, also one that no mapping names, also by its path', async () => {
+    const dir = makeConfigDir({ config: mapped('x.ts'), files })
+    const free = { code: 0, stdout: '✓ free.ts/one.json\n\n1 passed, 0 failed\n' }
+    expect(await runCommand(['test', 'free'], { dir })).toMatchObject(free)
+    expect(await runCommand(['test', `${root}/free.ts`], { dir, cwd: dir })).toMatchObject(free)
+    expect(await runCommand(['test', 'fre'], { dir })).toMatchObject({
+      code: 64,
+      stderr: expect.stringContaining('fre'),
+    })
+    expect((await runCommand(['test', '../../hookloom.jsonc'], { dir })).code).toBe(64)
+  })
+
+  test('shows a module that does not load with its line, and runs the others', async () => {
+    const dir = makeConfigDir({ config: mapped('x.ts'), files })
+    const { code, stdout } = await runCommand(['test', 'broken', 'free'], { dir })
+    expect(code).toBe(70)
+    expect(stdout).toMatch(/broken\.ts:2/)
+    expect(stdout).toContain('1 passed, 0 failed, 1 module does not load')
+  })
+
+  test('-u writes what the code does now where a fixture failed, and nothing anywhere else', async () => {
+    const dir = makeConfigDir({ config: mapped('x.ts'), files })
+    const read = (name: string) => readFileSync(join(dir, root, 'x.fixtures', name), 'utf8')
+    const before = { good: read('good.json'), bad: read('bad.json') }
+    expect((await runCommand(['test', '-u'], { dir })).stdout).toContain('1 passed, 0 failed, 1 updated')
+    expect(read('good.json')).toBe(before.good)
+    expect(JSON.parse(read('bad.json'))).toEqual(JSON.parse(before.bad.replace('Bye', 'Hello')))
+    expect(await runCommand(['test'], { dir })).toMatchObject({ code: 0 })
+  })
+
+  test('-u never writes that code throws as what is expected', async () => {
+    const dir = makeConfigDir({ config: mapped('x.ts'), files })
+    writeFiles(dir, { [`${root}/x.ts`]: 'export default () => { throw new TypeError("never") }\n' })
+    expect(await runCommand(['test', '-u'], { dir })).toMatchObject({
+      code: 70,
+      stdout: expect.stringContaining('0 passed, 2 failed'),
+    })
+    expect(readFileSync(join(dir, root, 'x.fixtures/good.json'), 'utf8')).toBe(files[`${root}/x.fixtures/good.json`])
+  })
+
+  test('--watch runs again what a save touched, and that alone, until Ctrl-C', async () => {
+    const helped = `import { word } from './word.ts'\nexport default ({ payload }) => ({ message: word + payload.name })\n`
+    const hooks = { mappings: ['x', 'y'].map((id) => ({ id, match: { path: id }, transform: { module: `${id}.ts` } })) }
+    const dir = makeConfigDir({
+      config: { hooks },
+      files: {
+        ...files,
+        [`${root}/y.ts`]: helped,
+        [`${root}/word.ts`]: `export const word = 'Hey '\n`,
+        [`${root}/y.fixtures/one.json`]: fixture('Hey Ada'),
+      },
+    })
+    const watching = startWatching(dir)
+    await watching.printed(/Watching/)
+    expect(watching.take()).toContain('2 passed, 1 failed')
+    writeFiles(dir, { [`${root}/word.ts`]: `export const word = 'Ho '\n` })
+    await watching.printed(/failed\n/)
+    expect(watching.take()).toMatch(/Saved word\.ts\n✗ y\.ts\/one\.json\n.*got "Ho Ada"\n\n0 passed, 1 failed\n/)
+    writeFiles(dir, { [`${root}/x.fixtures/bad.json`]: fixture('Hello Ada') })
+    await watching.printed(/failed\n/)
+    expect(watching.take()).toMatch(/bad\.json\n✓ x\.ts\/bad\.json\n✓ x\.ts\/good\.json\n\n2 passed, 0 failed\n/)
+    expect(await watching.stop()).toBe(0)
+  })
+})
+
+describe('hookloom capture', { timeout: 60_000 }, () => {
+  const secretHeaders = { 'x-acme-signature': 'sig-1', 'x-api-key': 'key-1', 'x-acme-time': '12' }
+  const payload = {
+    name: 'Ada',
+    auth: { access_token: 'tok-1', token_type: 'bearer' },
+    note: 'a long text '.repeat(40),
+  }
+  const find = (dir: string, name: string) => JSON.parse(readFileSync(join(dir, root, 'x.fixtures', name), 'utf8'))
+
+  test('makes a fixture of a retained delivery, without its secrets, that holds from the start', async () => {
+    const { dir, url } = await startInside({
+      config: mapped('x.ts', { retain: true }),
+      files: { [`${root}/x.ts`]: says('Hello') },
+    })
+    const token = hookToken
+    const mine = { ...payload, deep: [{ clientSecret: 'sec-1' }, `see ${token}`] }
+    const { deliveryId } = await post({ url, token }, 'x', mine, { ...secretHeaders, cookie: 'session=cook-1' })
+    const { code, json } = await runCommand(['capture', String(deliveryId), '--name', 'real', '--json'], { dir })
+    expect([code, json()]).toMatchObject([0, [{ module: 'x.ts', deliveryId, decision: 'accept', note: null }]])
+    const { request, expect: expected } = find(dir, 'real.json')
+    expect(request.headers).toMatchObject({ 'x-acme-time': '12', 'content-type': 'application/json' })
+    expect(request.payload).toEqual({
+      ...payload,
+      auth: { access_token: '[removed]', token_type: 'bearer' },
+      deep: [{ clientSecret: '[removed]' }, 'see [removed]'],
+    })
+    expect(JSON.stringify(request)).not.toMatch(/sig-1|key-1|tok-1|sec-1|cook-1|hook-secret/)
+    expect(expected).toEqual({ decision: 'accept', actions: [{ kind: 'agent', message: 'Hello Ada' }] })
+    expect((await runCommand(['test'], { dir })).code).toBe(0)
+    expect((await runCommand(['capture', String(deliveryId), '--name', 'real'], { dir })).code).toBe(65)
+  })
+
+  test('makes a red fixture of a parked delivery, which the mended code passes', async () => {
+    const { dir, url } = await startInside({
+      config: mapped('x.ts'),
+      files: { [`${root}/x.ts`]: 'export default () => { throw new TypeError("never") }\n' },
+    })
+    const token = hookToken
+    const { deliveryId, status } = await post({ url, token }, 'x', payload)
+    expect(status).toBe('parked')
+    const { code, stdout } = await runCommand(['capture', String(deliveryId), '--name', 'real'], { dir })
+    expect([code, stdout]).toEqual([0, expect.stringContaining('red until it is mended')])
+    expect(find(dir, 'real.json').expect).toEqual({ decision: 'accept' })
+    expect((await runCommand(['test'], { dir })).code).toBe(70)
+    writeFiles(dir, { [`${root}/x.ts`]: says('Hello') })
+    expect((await runCommand(['test'], { dir })).code).toBe(0)
+  })
+
+  test('says of one whose payload was not kept that its mapping should retain, and of an unknown one that it is', async () => {
+    const { dir, url } = await startInside({ config: mapped('x.ts'), files: { [`${root}/x.ts`]: says('Hello') } })
+    const token = hookToken
+    const { deliveryId } = await post({ url, token }, 'x', payload)
+    const gone = await runCommand(['capture', String(deliveryId)], { dir })
+    expect([gone.code, gone.stderr]).toEqual([65, expect.stringContaining('Set "retain": true in the mapping "x"')])
+    expect((await runCommand(['capture', 'nobody'], { dir })).code).toBe(65)
+    expect(existsSync(join(dir, root, 'x.fixtures'))).toBe(false)
+  })
+})
+
+describe('the README’s first transform', { timeout: 60_000 }, () => {
+  const text = readFileSync(resolve(import.meta.dirname, '../../README.md'), 'utf8')
+
+  test('goes as it is printed, step by step', async () => {
+    const home = makeFolder()
+    const dir = join(home, '.hookloom')
+    const env = { ...toChildEnv(), HOME: home }
+    const shell = (lines: string, url: string) => {
+      const script = lines.replaceAll('http://127.0.0.1:8790/hooks', url).replaceAll('npx hookloom', '"$NODE" "$MAIN"')
+      const ran = spawnSync('sh', ['-c', script], {
+        env: { ...env, NODE: process.execPath, MAIN: mainFile },
+        encoding: 'utf8',
+      })
+      expect(ran.stderr.replace(/^Loading the transforms …\n/, '')).toBe('')
+      return ran.stdout
+    }
+    shell('npx hookloom init', '')
+    const config = readFileSync(join(dir, 'hookloom.jsonc'), 'utf8')
+    writeFileSync(join(dir, 'hookloom.jsonc'), config.replace('"port": 8790,', '"port": 0, "adminPort": 0,'))
+    const gateway = await startGateway({ dir, command: 'dev' })
+    const module = join(dir, root, 'greet.ts')
+    let stdout = ''
+    // one shell all along: what it has read stays
+    let read = ''
+    let heard = gateway.output().length
+    for (const [language, block] of toBlocks(text, 'Write your first transform')) {
+      if (language === 'sh') {
+        heard = gateway.output().length
+        stdout = shell(read + block, gateway.url)
+        read += (block.match(/^\. .*\n/gm) ?? []).join('')
+      } else if (language === 'ts') {
+        heard = gateway.output().length
+        writeFileSync(module, readFileSync(module, 'utf8').replace(/^ {2}return \{.*\n/m, block))
+      } else if (language === 'json') {
+        expect(withoutIds(stdout)).toBe(withoutIds(block.trim()))
+        stdout = ''
+      } else if (stdout !== '') {
+        expect(toNeutral(stdout, home)).toBe(block)
+        stdout = ''
+      } else {
+        for (const line of block.split('\n').filter((each) => each !== '')) await hears(gateway, heard, line)
+      }
+    }
+    // the last step: what was updated is live
+    await hears(gateway, heard, 'greet.ts is live (1 ms, 1 fixture passed)')
+    await post(gateway, 'greet', { name: 'Ada' })
+    await gateway.printed(/> Welcome, Ada/)
+    expect(await gateway.stop()).toBe(0)
+  })
+
+  test('has a checked payload that is answered 400 with its path', async () => {
+    const [, checked = ''] = toBlocks(text, 'Transforms').find(([, block]) => block.includes('z.object')) ?? []
+    const { url } = await startInside({ config: mapped('x.ts'), files: { [`${root}/x.ts`]: checked } })
+    const token = hookToken
+    expect(await post({ url, token }, 'x', { name: 'Ada' })).toMatchObject({ ok: true })
+    expect(await post({ url, token }, 'x', { name: 7 })).toMatchObject({
+      code: 'payload-invalid',
+      error: expect.stringContaining('name'),
+    })
+  })
+})
+
+/** Language and text of each fenced block below a heading, up to the next one. */
+function toBlocks(text: string, heading: string): [string, string][] {
+  const [, section = ''] = text.split(new RegExp(`^#+ ${heading}\n`, 'm'))
+  const [own = ''] = section.split(/^#+ /m)
+  return [...own.matchAll(/^```(\w+)\n([^]*?)^```/gm)].map(([, language = '', block = '']) => [language, block])
+}
+
+function withoutIds(text: string): string {
+  return text.replaceAll(/[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}/g, 'ID')
+}
+
+/** As a command prints it that is installed, in the home of Ada. */
+function toNeutral(stdout: string, home: string): string {
+  const script = /^( +)node \S+main\.js /gm
+  return stdout.replaceAll(home, '/home/ada').replaceAll(script, '$1hookloom ')
+}
+
+/** Awaits a line that the gateway prints after this place; milliseconds are any. */
+function hears(gateway: Gateway, after: number, line: string): Promise<void> {
+  const pattern = line.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&').replace(/\d+ ms/, '\\d+ ms')
+  return gateway.printed(new RegExp(`^[^]{${after},}${pattern}`))
+}
+
+/** `hookloom test --watch` as a child process; `take` gives what it printed since the last time. */
+function startWatching(dir: string) {
+  const child = spawn(process.execPath, [mainFile, 'test', '--watch', '--config-dir', dir], { env: toChildEnv() })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  let text = ''
+  child.stdout.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
+  const closed = new Promise<number | null>((done) => child.once('close', done))
+  return {
+    take() {
+      const taken = text
+      text = ''
+      return taken
+    },
+    printed: (pattern: RegExp) =>
+      new Promise<void>((done, failed) => {
+        const look = () => {
+          if (pattern.test(text)) done()
+        }
+        child.stdout.on('data', look)
+        void closed.then(() => failed(new Error(`it ended before it printed ${String(pattern)}:\n${text}`)))
+        look()
+      }),
+    stop() {
+      child.kill('SIGINT')
+      return closed
+    },
+  }
+}
