@@ -11,8 +11,9 @@ const floors: [RegExp, number][] = [
   [/^src\/effects\//, 3],
   [/^src\/(server|inspector)\//, 4],
   [/^(presets|transforms)\//, 5],
-  [/^src\/(app|assemble|live|fixtures|gate|holds|news)\.ts$/, 6],
-  [/^src\/(index\.ts$|cli\/)/, 7],
+  [/^src\/live\//, 6],
+  [/^src\/app\.ts$/, 7],
+  [/^src\/(index\.ts$|cli\/)/, 8],
 ]
 
 function filesBelow(dir: string): string[] {

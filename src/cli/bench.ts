@@ -1,8 +1,8 @@
 // Modules as a gateway loads them, in worker threads under its limits, and their fixtures as it runs them before a swap.
 import { realpathSync } from 'node:fs'
 import { extname, relative, resolve } from 'node:path'
-import { toMappings } from '../assemble.ts'
-import { type FixtureOutcome, type Parts, runFixture } from '../fixtures.ts'
+import { toMappings } from '../live/assemble.ts'
+import { type FixtureOutcome, type Parts, runFixture } from '../live/fixtures.ts'
 import { loadConfig } from '../loader/config.ts'
 import { type FixtureFile, readFixtures } from '../loader/fixture-files.ts'
 import { nearestOf } from '../loader/nearest.ts'

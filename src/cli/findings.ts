@@ -1,6 +1,6 @@
 // What `check` and `doctor` look at, and how they say it. A warning is no failure.
 import colors from 'picocolors'
-import { assembleGeneration } from '../assemble.ts'
+import { assembleGeneration } from '../live/assemble.ts'
 import { type LoadedConfig, loadConfig } from '../loader/config.ts'
 import { toFileFacts, toWarnings } from '../loader/warnings.ts'
 import type { Config } from '../model/config.ts'

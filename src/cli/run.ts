@@ -1,6 +1,6 @@
 // A dry run: what this configuration would make of a delivery, and why. Touches nothing: no store, no gateway.
 import { newId } from '../model/id.ts'
-import { assembleGeneration } from '../assemble.ts'
+import { assembleGeneration } from '../live/assemble.ts'
 import { loadConfig } from '../loader/config.ts'
 import { nearestOf } from '../loader/nearest.ts'
 import type { PlannedAction } from '../model/action.ts'

@@ -1,7 +1,7 @@
 // Why a request is let in or refused: each signed mapping of its path with its verdict. And the door for a secret that a sender hands over.
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
-import { toMappings } from '../assemble.ts'
+import { toMappings } from '../live/assemble.ts'
 import { loadConfig } from '../loader/config.ts'
 import type { Config } from '../model/config.ts'
 import { toFirstIssue } from '../model/issue.ts'

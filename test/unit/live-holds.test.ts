@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { createHolds } from '../../src/holds.ts'
+import { createHolds } from '../../src/live/holds.ts'
 import { toGeneration } from './decide.ts'
 
 describe('a generation', () => {

@@ -4,16 +4,16 @@ import { toMappings } from './assemble.ts'
 import type { Parts } from './fixtures.ts'
 import { type ModuleReport, passGate } from './gate.ts'
 import { createHolds } from './holds.ts'
-import { configFile, envFile, loadConfig } from './loader/config.ts'
-import type { Env } from './loader/env.ts'
-import type { Input } from './loader/read.ts'
-import { resolveTransformsRoot } from './loader/root.ts'
-import { createWatcher, type Watcher } from './loader/watch.ts'
-import type { Config } from './model/config.ts'
-import type { Log } from './model/log.ts'
-import type { TransformRef } from './model/mapping.ts'
-import { type Problem, type ProblemRecord, toProblem, toProblemRecord } from './model/problem.ts'
-import type { Transform } from './model/transform.ts'
+import { configFile, envFile, loadConfig } from '../loader/config.ts'
+import type { Env } from '../loader/env.ts'
+import type { Input } from '../loader/read.ts'
+import { resolveTransformsRoot } from '../loader/root.ts'
+import { createWatcher, type Watcher } from '../loader/watch.ts'
+import type { Config } from '../model/config.ts'
+import type { Log } from '../model/log.ts'
+import type { TransformRef } from '../model/mapping.ts'
+import { type Problem, type ProblemRecord, toProblem, toProblemRecord } from '../model/problem.ts'
+import type { Transform } from '../model/transform.ts'
 import {
   type FoundProblem,
   isSameProblem,
@@ -23,8 +23,8 @@ import {
   toConfigProblem,
   toModuleProblems,
 } from './news.ts'
-import { createGeneration, type Generation } from './pipeline/generation.ts'
-import type { VerifierTools } from './pipeline/verify.ts'
+import { createGeneration, type Generation } from '../pipeline/generation.ts'
+import type { VerifierTools } from '../pipeline/verify.ts'
 
 /** What a load gave, and the files as they were read for it. */
 export type LoadedModules = {

@@ -1,10 +1,10 @@
 // What may go live: code that loads and passes its own fixtures. What does not leaves its last good version in place.
 import { dirname, join } from 'node:path'
 import { type Parts, runFixture } from './fixtures.ts'
-import { readFixtures, toFixturesFolder } from './loader/fixture-files.ts'
-import { toModuleLabel } from './loader/root.ts'
-import type { ProblemRecord } from './model/problem.ts'
-import type { Transform } from './model/transform.ts'
+import { readFixtures, toFixturesFolder } from '../loader/fixture-files.ts'
+import { toModuleLabel } from '../loader/root.ts'
+import type { ProblemRecord } from '../model/problem.ts'
+import type { Transform } from '../model/transform.ts'
 
 /**
  * - `live`: new code, and sound. `same`: the code that serves already.

@@ -1,5 +1,5 @@
 // Who still works with which generation: it lives as long as it serves or a request holds it.
-import type { Generation } from './pipeline/generation.ts'
+import type { Generation } from '../pipeline/generation.ts'
 
 export type Holds = {
   /** Makes a generation known and holds it. */

@@ -1,9 +1,9 @@
 // What a reload says: one line for each module that went live, and for each problem that is new.
 import type { ModuleReport } from './gate.ts'
-import { configFile } from './loader/config.ts'
-import type { Config } from './model/config.ts'
-import type { Log } from './model/log.ts'
-import { type Problem, type ProblemRecord, toProblemRecord } from './model/problem.ts'
+import { configFile } from '../loader/config.ts'
+import type { Config } from '../model/config.ts'
+import type { Log } from '../model/log.ts'
+import { type Problem, type ProblemRecord, toProblemRecord } from '../model/problem.ts'
 
 /** `module` is undefined for a problem of the configuration. `since`: milliseconds since the epoch. */
 export type LiveProblem = ProblemRecord & { readonly module: string | undefined; readonly since: number }
