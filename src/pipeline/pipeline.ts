@@ -1,18 +1,16 @@
 // One delivery in, one decision out. Reads nothing but its arguments; the transform is the only thing here that may take time.
-import { type Action, AgentPayload, type Origin, type PlannedAction, WakePayload } from '../model/action.ts'
+import { type Action, AgentPayload, type PlannedAction, WakePayload } from '../model/action.ts'
 import { type Delivery, type TraceEntry, withFields } from '../model/delivery.ts'
 import { toFirstIssue } from '../model/issue.ts'
 import { isJsonObject, type JsonObject, toKindOf } from '../model/json.ts'
-import { toBodySyntax } from '../model/parse-body.ts'
 import { Problem } from '../model/problem.ts'
-import type { Transform, TransformCall } from '../model/transform.ts'
+import type { Transform } from '../model/transform.ts'
 import { type CompiledMapping, isOpened } from './compile.ts'
 import type { Decision } from './decision.ts'
 import type { Generation } from './generation.ts'
 import { type Draft, mergeResult, renderDraft, toAction } from './merge.ts'
 import { applyPolicy } from './policy.ts'
-import { detectSource, senderNamed, toCorrespondent } from './sources.ts'
-import type { TemplateScope } from './template.ts'
+import { toOrigin, toScope, toTransformCall } from './views.ts'
 
 /** The most actions that one delivery may become. */
 const mostActions = 200
@@ -166,50 +164,4 @@ function toOperatorProblem(problem: Problem, transform: Transform): Problem {
       cause: problem,
     },
   )
-}
-
-/** Lazy where the delivery is: a template that reads no field costs no parse. */
-function toScope(delivery: Delivery): TemplateScope {
-  const { headers, query, path } = delivery
-  return {
-    get payload() {
-      return delivery.payload
-    },
-    headers,
-    query,
-    path,
-    get source() {
-      return delivery.source
-    },
-    get event() {
-      return delivery.event
-    },
-    now: () => new Date(delivery.receivedAt).toISOString(),
-  }
-}
-
-const nothing = new TextEncoder().encode('null')
-const formType = 'application/x-www-form-urlencoded'
-
-/** `isItem`: the body was made here, as JSON, whatever the sender's content type says. */
-function toTransformCall(delivery: Delivery, isItem: boolean): TransformCall {
-  const { headers, query, url, path, method, source, event, receivedAt, id, rawBody, accepts } = delivery
-  return {
-    head: { headers, query, url, path, method, source, event, receivedAt, deliveryId: id },
-    // what a scheme lets in beside JSON and forms is JSON, or nothing at all
-    body: rawBody.byteLength === 0 && accepts.empty === true ? nothing : rawBody,
-    contentType: isItem || toBodySyntax(headers['content-type'], accepts) === 'json' ? undefined : formType,
-  }
-}
-
-function toOrigin(delivery: Delivery): Origin {
-  const { path, source, headers } = delivery
-  const sender = detectSource(headers) ?? (source === undefined ? undefined : senderNamed(source))
-  const { from, subject } = sender === undefined ? {} : toCorrespondent(sender, delivery)
-  return {
-    hook: path,
-    ...(source === undefined ? {} : { source }),
-    ...(from === undefined ? {} : { from }),
-    ...(subject === undefined ? {} : { subject }),
-  }
 }
