@@ -86,8 +86,12 @@ async function decideMapped(
     for (const item of items) {
       const drafts = await toDrafts(compiled, item, log)
       for (const draft of drafts) actions.push(plan(generation, compiled, item, draft, newId))
-      if (actions.length > mostActions)
-        throw new Problem('too-many-items', `More than ${mostActions} actions from one delivery.`)
+      if (actions.length > mostActions) {
+        throw new Problem(
+          'transform-result-invalid',
+          `${transform?.module} made more than ${mostActions} actions of one delivery.`,
+        )
+      }
     }
     if (actions.length > 0) return { kind: 'accept', actions, retain: mapping.retain, ...reasons }
     const why =
@@ -119,7 +123,7 @@ function toItems(delivery: Delivery, forEach: string | undefined): Delivery[] {
   }
   return items.map((item): Delivery => {
     const alone: JsonObject = { ...payload, [forEach]: [item] }
-    return withFields(delivery, { payload: alone, rawBody: Buffer.from(JSON.stringify(alone)) })
+    return withFields(delivery, { payload: alone })
   })
 }
 

@@ -29,15 +29,15 @@ export function toScope(delivery: Delivery): TemplateScope {
 const nothing = new TextEncoder().encode('null')
 const formType = 'application/x-www-form-urlencoded'
 
-/** `isItem`: the body was made here, as JSON, whatever the sender's content type says. */
+/** `isItem`: one of a `forEach`, whose body is made here, as JSON, whatever the sender's content type says. */
 export function toTransformCall(delivery: Delivery, isItem: boolean): TransformCall {
   const { headers, query, url, path, method, source, event, receivedAt, id, rawBody, accepts } = delivery
-  return {
-    head: { headers, query, url, path, method, source, event, receivedAt, deliveryId: id },
-    // what a scheme lets in beside JSON and forms is JSON, or nothing at all
-    body: rawBody.byteLength === 0 && accepts.empty === true ? nothing : rawBody,
-    contentType: isItem || toBodySyntax(headers['content-type'], accepts) === 'json' ? undefined : formType,
-  }
+  const head = { headers, query, url, path, method, source, event, receivedAt, deliveryId: id }
+  if (isItem) return { head, body: Buffer.from(JSON.stringify(delivery.payload)), contentType: undefined }
+  // what a scheme lets in beside JSON and forms is JSON, or nothing at all
+  const body = rawBody.byteLength === 0 && accepts.empty === true ? nothing : rawBody
+  const isForm = toBodySyntax(headers['content-type'], accepts) === 'form'
+  return { head, body, contentType: isForm ? formType : undefined }
 }
 
 export function toOrigin(delivery: Delivery): Origin {

@@ -242,6 +242,12 @@ describe('transforms', () => {
     expect(decision).toMatchObject({ actions: [{ kind: 'agent' }, { kind: 'wake', action: { text: 'two' } }] })
   })
 
+  test('200 results pass, 201 are the code’s fault and park', async () => {
+    const results = (count: number) => Array.from({ length: count }, () => ({ message: 'x' }))
+    expect(await run(results(200))).toMatchObject({ kind: 'accept' })
+    expect(await run(results(201))).toMatchObject({ kind: 'park', problem: { code: 'transform-result-invalid' } })
+  })
+
   test('a result of the other kind starts over, but trust stays the mapping’s', async () => {
     const decision = await run(
       { kind: 'wake', text: 'x' },
