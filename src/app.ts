@@ -117,7 +117,17 @@ async function start(options: HookloomOptions, onStop: (stop: () => unknown) => 
   })
   const accepted = () => worker.poke()
   const refusals = new Refusals()
-  const rerunner = new Rerunner({ generation: current, hold: live.hold, store, clock, newId, accepted, log })
+  const stopping = new AbortController()
+  const rerunner = new Rerunner({
+    generation: current,
+    hold: live.hold,
+    store,
+    clock,
+    newId,
+    accepted,
+    stopping: stopping.signal,
+    log,
+  })
   const drain = createDrain({ store, rerunner, generation: current, log })
   const admission = createAdmission({ tokens: createThrottle({ clock }), signers: createThrottle({ clock }) })
   const shared = { generation: current, hold: live.hold, store, refusals, rerunner, handed, newId, accepted }
@@ -138,6 +148,7 @@ async function start(options: HookloomOptions, onStop: (stop: () => unknown) => 
   const admin = await listen(createAdminApp({ ...shared, status: live.status }), {
     host: '127.0.0.1',
     port: adminPort,
+    key: 'server.adminPort',
     ...edge,
   })
   onStop(() => admin.close(0))
@@ -147,18 +158,24 @@ async function start(options: HookloomOptions, onStop: (stop: () => unknown) => 
   const adminUrl = `http://127.0.0.1:${admin.port}`
   onStop(announce(dir, { pid: process.pid, url, adminUrl, startedAt: new Date(startedAt).toISOString() }))
 
+  // first of all: from here on, what is cut off is left for the next start
+  onStop(() => stopping.abort())
+
   const retention = createRetention({ store, days: () => current().config.store.retainDays, clock, log })
   onStop(() => retention.stop())
-  void resume(startedAt)
+  void resume()
   await live.watch()
   return { url, adminUrl, generation: current, status: live.status }
 
   /** What the process before this one left behind, and what it could not do with its code. */
-  async function resume(before: number): Promise<void> {
+  async function resume(): Promise<void> {
     try {
-      await rerunner.resumePending(before)
+      await rerunner.resumePending()
       const sound = [...current().transforms.values()].filter(({ problem }) => problem === undefined)
-      await drain.drain(sound.map(({ module }) => module))
+      await drain.drain(
+        sound.map(({ module }) => module),
+        { again: true },
+      )
     } catch (error) {
       log.error({ err: error }, 'what was left waiting could not be read; it waits for the next start')
     }

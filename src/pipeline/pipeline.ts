@@ -14,6 +14,8 @@ import { toOrigin, toScope, toTransformCall } from './views.ts'
 
 /** The most actions that one delivery may become. */
 const mostActions = 200
+/** The most text that the items of one delivery may become together, in UTF-16 units. */
+const mostText = 4_000_000
 
 type NewId = () => string
 
@@ -83,9 +85,21 @@ async function decideMapped(
   try {
     const items = toItems(delivery, mapping.forEach)
     const actions: PlannedAction[] = []
+    let written = 0
     for (const item of items) {
       const drafts = await toDrafts(compiled, item, log)
-      for (const draft of drafts) actions.push(plan(generation, compiled, item, draft, newId))
+      for (const draft of drafts) {
+        const planned = plan(generation, compiled, item, draft, newId)
+        written += planned.kind === 'wake' ? planned.action.text.length : planned.action.message.length
+        actions.push(planned)
+      }
+      // every item repeats what stands beside the array: a small request must not become a large one on disk
+      if (items.length > 1 && written > mostText) {
+        throw new Problem(
+          'too-many-items',
+          `${mapping.forEach}: the texts of its items come to more than ${mostText} characters.`,
+        )
+      }
       if (actions.length > mostActions) {
         throw new Problem(
           'transform-result-invalid',

@@ -21,6 +21,8 @@ export type Admission = {
   knock(req: IncomingMessage, config: Config): Knock
   /** Throws `rate-limited` for a client that is locked out, whatever it shows; `unauthorized` without a valid token, and counts it. */
   checkToken(knock: Knock): void
+  /** Counts a wrong token, and lets the request pass. */
+  countToken(knock: Knock): void
   /**
    * Counts a proof that did not hold, unless the client has the hook token, and throws `unauthorized`, or `rate-limited` beyond
    * the limit. A proof that could not be checked counts for nothing and is `proof-unavailable`. A wrong token beside a proof
@@ -81,6 +83,9 @@ export function createAdmission({ tokens, signers }: { tokens: Throttle; signers
       tokens.fail(client)
       throw new Problem('unauthorized', 'A valid hook token is required: "Authorization: Bearer <token>".')
     },
+    countToken({ client, token }) {
+      if (token === 'wrong') tokens.fail(client)
+    },
     turnAwaySigner({ client, token }, { isGatewaysFault } = { isGatewaysFault: false }) {
       if (token === 'wrong') {
         refuseLocked(tokens, client)
@@ -116,5 +121,10 @@ function toHookName(url: string, prefix: string): string | undefined {
   const mark = url.indexOf('?')
   const path = mark < 0 ? url : url.slice(0, mark)
   if (path !== prefix && !path.startsWith(`${prefix}/`)) return undefined
-  return path.slice(prefix.length).replace(/^\/+|\/+$/g, '')
+  // by hand: a pattern that trims both ends is quadratic on the slashes between them, and this runs before any credential
+  let from = prefix.length
+  let to = path.length
+  while (from < to && path[from] === '/') from += 1
+  while (to > from && path[to - 1] === '/') to -= 1
+  return path.slice(from, to)
 }

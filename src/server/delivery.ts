@@ -136,7 +136,11 @@ function toQuery(url: string): Record<string, string> {
   return query
 }
 
-/** How this delivery is recognised when it comes again; `isSenders`: by the sender's own id, not by an Idempotency-Key. */
+/**
+ * How this delivery is recognised when it comes again; `isSenders`: by the sender's own id, not by an Idempotency-Key. A proved
+ * delivery goes by its proved sender's id before any header that nobody signed, and apart for each mapping that it opens: two
+ * senders of one path count for themselves.
+ */
 export function toDedupe(delivery: Delivery): { key: DedupeKey; isSenders: boolean } | undefined {
   const asked = delivery.headers['idempotency-key']
   if (asked !== undefined && (asked.trim() === '' || asked.length > longestKey)) {
@@ -145,11 +149,12 @@ export function toDedupe(delivery: Delivery): { key: DedupeKey; isSenders: boole
       `Idempotency-Key: expected 1 to ${longestKey} characters, found ${asked.length}.`,
     )
   }
+  const { signedFor } = delivery.admitted
   const sender = toSender(delivery)
   const own = sender === undefined ? undefined : toDeliveryId(sender, delivery)
-  const name = asked === undefined ? own && `${sender?.source}:${own}` : `key:${asked}`
+  const isSenders = own !== undefined && (signedFor.length > 0 || asked === undefined || asked === own)
+  const name = isSenders ? `${sender?.source}:${own}` : asked && `key:${asked}`
   if (name === undefined) return undefined
-  const bodyHash = hash('sha256', delivery.rawBody, 'hex')
-  // a sender that names its own id Idempotency-Key (GitLab) is its sender, not a caller of ours
-  return { key: { hook: delivery.path, key: name, bodyHash }, isSenders: asked === undefined || asked === own }
+  const key = signedFor.length > 0 ? `${signedFor.join()} ${name}` : name
+  return { key: { hook: delivery.path, key, bodyHash: hash('sha256', delivery.rawBody, 'hex') }, isSenders }
 }

@@ -50,7 +50,10 @@ export function createEntry({ admission, handed }: EntryParts) {
     })
     const proof = await prove(asked, { ...knock, rawBody: raw })
     if (proof.answer !== undefined) return { kind: 'handshake', answer: proof.answer }
-    const head = toHead(knock, toSecretHeaders(signed), proof)
+    const secretHeaders = toSecretHeaders(signed)
+    // a signer must not guess the hook token beside its signature; where the header is the scheme's own, it is no guess
+    if (proof.signedFor.length > 0 && !secretHeaders.has('authorization')) admission.countToken(knock)
+    const head = toHead(knock, secretHeaders, proof)
     if (!isOpen(generation, head)) {
       trail.trace = [...proof.trace, ...trail.trace]
       admission.turnAwaySigner(knock, proof)

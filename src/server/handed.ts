@@ -24,6 +24,15 @@ export function createHandedSecrets({ file, clock }: { file: string; clock: Cloc
   const secrets = new Map<string, readonly string[]>(Object.entries(readSecrets(file)))
   const armedUntil = new Map<string, number>()
   const none: readonly string[] = []
+  let last: Promise<unknown> = Promise.resolve()
+
+  async function write(mappingId: string, secret: string): Promise<void> {
+    const kept = [secret, ...(secrets.get(mappingId) ?? [])].slice(0, most)
+    // a store that lies elsewhere has not made this folder
+    await mkdir(dirname(file), { recursive: true, mode: 0o700 })
+    await writeFileAtomic(file, JSON.stringify(Object.fromEntries([...secrets, [mappingId, kept]])), 0o600)
+    secrets.set(mappingId, kept)
+  }
 
   return {
     of: (mappingId) => secrets.get(mappingId) ?? none,
@@ -33,14 +42,13 @@ export function createHandedSecrets({ file, clock }: { file: string; clock: Cloc
       armedUntil.set(mappingId, until)
       return until
     },
-    async keep(mappingId, secret) {
+    keep(mappingId, secret) {
       // at once, so that a second greeting during the write finds the window closed
       armedUntil.delete(mappingId)
-      const kept = [secret, ...(secrets.get(mappingId) ?? [])].slice(0, most)
-      // a store that lies elsewhere has not made this folder
-      await mkdir(dirname(file), { recursive: true, mode: 0o700 })
-      await writeFileAtomic(file, JSON.stringify(Object.fromEntries([...secrets, [mappingId, kept]])), 0o600)
-      secrets.set(mappingId, kept)
+      // one write after the other: each holds what the one before has noted
+      const mine = last.then(() => write(mappingId, secret))
+      last = mine.catch(() => undefined)
+      return mine
     },
   }
 }

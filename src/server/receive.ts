@@ -105,7 +105,13 @@ export function createReceiver(parts: ReceiverParts): Receive {
     replay: Answer,
     trail: Trail,
   ): Promise<Answer> {
-    const decision = await decide(generation, delivery, newId)
+    const deciding = decide(generation, delivery, newId)
+    const decision = await inPatience(deciding, generation, delivery.path)
+    if (decision === undefined) {
+      // its row is durable since it was parked: what the transform comes to settles it later
+      void parts.rerunner.settleLate(deciding, delivery, generation)
+      return replay
+    }
     const { settlement, answer } = conclude(decision, delivery, generation, trail)
     if (!(await store.settle(delivery.id, settlement))) return replay
     if (hasWork(settlement)) parts.accepted()

@@ -1,10 +1,11 @@
 // Deliveries that wait run again: what was pending when the process ended, and what is parked.
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Delivery } from '../model/delivery.ts'
 import type { Log } from '../model/log.ts'
 import type { Decision } from '../pipeline/decision.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import { decide } from '../pipeline/pipeline.ts'
-import type { Clock, OpenDelivery, Store } from '../store/store.ts'
+import type { Clock, OpenDelivery, Settlement, Store } from '../store/store.ts'
 import { toDeliveryAgain } from './delivery.ts'
 import { hasWork, type LastingDecision, toSettlement } from './settlement.ts'
 
@@ -15,31 +16,37 @@ export type RerunnerParts = {
   readonly clock: Clock
   readonly newId: () => string
   readonly accepted: () => void
+  /** Aborted when the gateway begins to stop. */
+  readonly stopping?: AbortSignal
   readonly log: Log
 }
 
-const pageSize = 100
+const firstPauseMs = 200
+const longestPauseMs = 30_000
 
 export class Rerunner {
   readonly #parts: RerunnerParts
+  readonly #stopping: AbortSignal
+  /** Deliveries whose code this process runs now. */
+  readonly #inHand = new Set<string>()
 
   constructor(parts: RerunnerParts) {
     this.#parts = parts
+    this.#stopping = parts.stopping ?? new AbortController().signal
   }
 
-  /** What the process before this one left pending, oldest first: all that came before `startedAt`. */
-  async resumePending(startedAt: number): Promise<void> {
+  /** What the process before this one left pending, oldest first; what this one has in hand is let alone. */
+  async resumePending(): Promise<void> {
     const { store, log } = this.#parts
-    for (;;) {
-      const page = (await store.open({ limit: pageSize, state: 'pending' })).filter(
-        (open) => open.receivedAt < startedAt,
-      )
-      let settled = 0
-      for (const open of page) if ((await this.rerun(open)) !== 'waiting') settled += 1
-      if (settled > 0) log.info({ deliveries: settled }, 'deliveries that were pending at the last stop ran again')
-      // what could not be settled stands at the head of the next page as well: going on would be a circle
-      if (page.length < pageSize || settled < page.length) return
+    const { pending } = (await store.counts()).deliveries
+    if (pending === 0) return
+    let settled = 0
+    for (const { deliveryId } of await store.deliveries({ state: 'pending', limit: pending })) {
+      if (this.#inHand.has(deliveryId)) continue
+      const [open] = await store.open({ id: deliveryId, state: 'pending', limit: 1 })
+      if (open !== undefined && (await this.rerun(open)) !== 'waiting') settled += 1
     }
+    log.info({ deliveries: settled }, 'deliveries that were pending at the last stop ran again')
   }
 
   /** The delivery's state after the current generation had it again. */
@@ -60,19 +67,37 @@ export class Rerunner {
 
   /** Settles a delivery that is stored already. Never rejects: what cannot be written now is still waiting on disk. */
   async settleLate(deciding: Promise<Decision>, delivery: Delivery, generation: Generation): Promise<string> {
-    const { store, clock, newId, accepted, log } = this.#parts
+    const { clock, newId, accepted, log } = this.#parts
     const letGo = this.#parts.hold(generation)
+    this.#inHand.add(delivery.id)
     try {
       const decision = toLasting(await deciding)
+      // code that was cut off by a stop has failed at nothing: the next start runs it again
+      if (this.#stopping.aborted && decision.kind === 'park') return 'waiting'
       const settlement = toSettlement(decision, delivery, { generation: generation.id, newId, now: clock() })
-      if (!(await store.settle(delivery.id, settlement))) return 'settled already'
+      if (!(await this.#settle(delivery.id, settlement))) return 'settled already'
       if (hasWork(settlement)) accepted()
       return settlement.state
     } catch (error) {
       log.error({ err: error, deliveryId: delivery.id }, 'a waiting delivery could not be settled; it goes on waiting')
       return 'waiting'
     } finally {
+      this.#inHand.delete(delivery.id)
       letGo()
+    }
+  }
+
+  /** Tries until the store takes it or the gateway stops: nobody else would come back to it before the next start. */
+  async #settle(deliveryId: string, settlement: Settlement): Promise<boolean> {
+    const { store, log } = this.#parts
+    for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(2 * pauseMs, longestPauseMs)) {
+      try {
+        return await store.settle(deliveryId, settlement)
+      } catch (error) {
+        if (this.#stopping.aborted) throw error
+        log.warn({ err: error, deliveryId }, 'a waiting delivery could not be settled; it is tried again')
+        await sleep(pauseMs, undefined, { signal: this.#stopping }).catch(() => undefined)
+      }
     }
   }
 }

@@ -72,10 +72,10 @@ function continueBody(ctx: Context): void {
   if (waitingForLeave.delete(ctx.req)) ctx.res.writeContinue()
 }
 
-/** Listens; port 0 takes any. `bodyTimeoutMs` is the longest that a request may take to arrive. */
+/** Listens; port 0 takes any. `bodyTimeoutMs` is the longest that a request may take to arrive, `key` sets the port. */
 export async function listen(
   listener: RequestListener,
-  options: { host: string; port: number; bodyTimeoutMs: number; log: Log },
+  options: { host: string; port: number; key?: string; bodyTimeoutMs: number; log: Log },
 ): Promise<Listening> {
   const guard = createMalformedGuard()
   const ending = createEnding()
@@ -115,11 +115,14 @@ function toAddress(server: Server): AddressInfo {
   return address
 }
 
-function toListenProblem(error: NodeJS.ErrnoException, { host, port }: { host: string; port: number }): Problem {
+function toListenProblem(
+  error: NodeJS.ErrnoException,
+  { host, port, key = 'server.port' }: { host: string; port: number; key?: string },
+): Problem {
   const reason = error.code === 'EADDRINUSE' ? 'the port is in use' : (error.code ?? 'it failed')
   return new Problem(
     'config-invalid',
-    `Cannot listen on ${host}:${port}: ${reason}. Set another server.port or stop what uses it.`,
+    `Cannot listen on ${host}:${port}: ${reason}. Set another ${key} or stop what uses it.`,
     {
       cause: error,
     },

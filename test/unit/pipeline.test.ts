@@ -211,6 +211,14 @@ describe('forEach', () => {
     expect(decision).toMatchObject({ kind: 'refuse', problem: { code: 'too-many-items', status: 400 } })
   })
 
+  test('what stands beside the array is not repeated without end', async () => {
+    const mapping: MappingInput = { ...each, messageTemplate: '{{big}} {{items[0].n}}' }
+    const payload = { big: 'x'.repeat(100_000), items: Array.from({ length: 100 }, () => ({ n: 'a' })) }
+    const decision = await decideOn(toGeneration([mapping]), toTestDelivery('in', payload))
+    expect(decision).toMatchObject({ kind: 'refuse', problem: { code: 'too-many-items' } })
+    expect(await accepted([mapping], { ...payload, items: payload.items.slice(0, 20) })).toHaveLength(20)
+  })
+
   test('all or nothing: one item that renders blank refuses the delivery', async () => {
     const mapping: MappingInput = { ...each, messageTemplate: '{{items[0].n}}' }
     const decision = await decideOn(toGeneration([mapping]), toTestDelivery('in', { items: [{ n: 'a' }, {}] }))

@@ -1,0 +1,82 @@
+import { describe, expect, test } from 'vitest'
+import type { Decision } from '../../src/pipeline/decision.ts'
+import { Problem } from '../../src/model/problem.ts'
+import { silentLog } from '../../src/model/log.ts'
+import { Rerunner } from '../../src/server/rerun.ts'
+import { createMemoryStore } from '../../src/store/memory.ts'
+import type { Store } from '../../src/store/store.ts'
+import { toGeneration, toTestDelivery, toTestId } from './decide.ts'
+
+const generation = toGeneration([{ match: { path: 'in' }, messageTemplate: 'Say {{text}}' }])
+const reasons = { mappingId: 'mapping-1', transformHash: undefined, trace: [], log: [] }
+const parkedDecision: Decision = {
+  ...reasons,
+  kind: 'park',
+  problem: new Problem('transform-failed', 'it was cut off'),
+  waitsFor: 't.ts',
+}
+
+/** A store with deliveries that wait, and a rerunner over it. */
+async function stage(ids: string[], change: (store: Store) => Partial<Store> = () => ({})) {
+  const memory = createMemoryStore({ clock: Date.now })
+  for (const id of ids) {
+    const delivery = { ...toTestDelivery('in', { text: id }), id }
+    const { method, url, path, headers, query, verifiedBy, admitted } = delivery
+    await memory.append({
+      id,
+      receivedAt: Date.now() + 3_600_000,
+      hook: 'in',
+      source: undefined,
+      event: undefined,
+      dedupe: undefined,
+      answer: { status: 200, body: '{}' },
+      state: 'pending',
+      mappingId: undefined,
+      generation: 'before',
+      jobs: [],
+      trace: [],
+      log: [],
+      request: { head: { method, url, path, headers, query, verifiedBy, admitted }, body: delivery.rawBody },
+    })
+  }
+  const stopping = new AbortController()
+  const store = new Proxy(memory, {
+    get: (target, name) => Reflect.get(change(target), name) ?? Reflect.get(target, name),
+  })
+  const parts = { generation: () => generation, hold: () => () => {}, store, clock: Date.now, newId: toTestId }
+  const rerunner = new Rerunner({ ...parts, accepted() {}, stopping: stopping.signal, log: silentLog })
+  const stateOf = async (id: string) => (await memory.delivery(id))?.state
+  return { rerunner, stopping, stateOf, delivery: (id: string) => ({ ...toTestDelivery('in', { text: id }), id }) }
+}
+
+describe('deliveries that wait', () => {
+  test('run again at the next start, also when its clock is behind', async () => {
+    const { rerunner, stateOf } = await stage(['a', 'b'])
+    await rerunner.resumePending()
+    expect([await stateOf('a'), await stateOf('b')]).toEqual(['accepted', 'accepted'])
+  })
+
+  test('one that the store does not take is tried again, and the next are not held up for good', async () => {
+    let failures = 2
+    const { rerunner, stateOf } = await stage(['a', 'b'], (store) => ({
+      settle: (id, settlement) =>
+        failures-- > 0 ? Promise.reject(new Problem('store-unavailable', 'full')) : store.settle(id, settlement),
+    }))
+    await rerunner.resumePending()
+    expect(await stateOf('b')).toBe('accepted')
+    expect(await stateOf('a')).toBe('accepted')
+  })
+
+  test('code that a stop cuts off has not failed: its delivery stays pending, and runs at the next start', async () => {
+    const { rerunner, stopping, stateOf, delivery } = await stage(['a'])
+    stopping.abort()
+    expect(await rerunner.settleLate(Promise.resolve(parkedDecision), delivery('a'), generation)).toBe('waiting')
+    expect(await stateOf('a')).toBe('pending')
+  })
+
+  test('code that fails by itself parks', async () => {
+    const { rerunner, stateOf, delivery } = await stage(['a'])
+    expect(await rerunner.settleLate(Promise.resolve(parkedDecision), delivery('a'), generation)).toBe('parked')
+    expect(await stateOf('a')).toBe('parked')
+  })
+})
