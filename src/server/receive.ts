@@ -157,6 +157,12 @@ export function createReceiver(parts: ReceiverParts): Receive {
     }
     const appended = await store.append({ ...settlement, ...row })
     if (appended.kind === 'duplicate') return toReplay(appended.first)
+    if (settlement.problem !== undefined) {
+      parts.log.warn(
+        { deliveryId: id, hook },
+        `parked: ${settlement.problem.detail} "hookloom show ${id}" has the rest.`,
+      )
+    }
     if (hasWork(settlement)) parts.accepted()
     return answer
   }
@@ -164,6 +170,8 @@ export function createReceiver(parts: ReceiverParts): Receive {
   function refuse(problem: Problem, requestId: string, trail: Trail): Answer {
     const { code, status, message: error } = problem
     parts.refusals.add({ requestId, receivedAt: clock(), hook: trail.hook, status, code, error, trace: trail.trace })
+    // in production refusals are kept, not logged: whoever sends them must not fill the disk
+    if (development) parts.log.info({}, `${status} ${code}: ${error} "hookloom list --refused" has its reasons.`)
     if (code === 'internal-error')
       parts.log.error({ err: problem.cause, requestId }, 'a request failed inside the gateway')
     return toRefusalAnswer(problem, development)
