@@ -39,7 +39,8 @@ type Read = (scope: TemplateScope) => JsonValue | undefined
  * - `default: "text"` stands in for an empty text, in double or single quotes with `\\ \" \' \n \t`.
  * - `truncate: n` leaves at most n UTF-16 units, the last one an ellipsis where something was cut, and no half characters.
  *
- * Throws `config-invalid` that names the column, what was expected and what came.
+ * Throws `config-invalid` that names the column, what was expected and what came. The tags of other template languages, as in
+ * `{{#if x}}` and `{{else}}`, are such an error and no fields: `{{payload.else}}` reads a field of that name.
  */
 export function compileTemplate(text: string): Template {
   const expressions: string[] = []
@@ -129,6 +130,8 @@ function parsePlaceholder(text: string, open: number): Placeholder {
   const expression = raw.trim()
   let at = open + 2 + raw.length
   const start = open + 2 + (raw.length - raw.trimStart().length)
+  const [logic] = /^(?:[#/^>!&]\s*[^\s|]*|else(?: if\b.*)?$)/.exec(expression) ?? []
+  if (logic !== undefined) throw toLogicProblem(text, start, logic)
   if (at >= text.length) throw faultAt(text, open, 'a "}}" that closes this "{{"', 'the end')
   if (expression === '' && text[at] !== '{') throw faultAt(text, at, 'a path, as in {{messages[0].subject}}')
   const filters: Filter[] = []
@@ -145,8 +148,17 @@ function parsePlaceholder(text: string, open: number): Placeholder {
 }
 
 function faultAt(text: string, index: number, expected: string, came = toExcerpt(text, index)): Problem {
+  return toTemplateProblem(text, index, `expected ${expected}, came ${came}.`)
+}
+
+function toLogicProblem(text: string, index: number, tag: string): Problem {
+  const sentence = `templates have no logic: ${toExcerpt(tag, 0)}. Logic belongs in a transform.`
+  return toTemplateProblem(text, index, sentence)
+}
+
+function toTemplateProblem(text: string, index: number, what: string): Problem {
   const before = text.slice(0, index).split('\n')
   const column = `column ${(before.at(-1)?.length ?? 0) + 1}`
   const place = before.length > 1 ? `line ${before.length}, ${column}` : column
-  return new Problem('config-invalid', `The template is wrong at ${place}: expected ${expected}, came ${came}.`)
+  return new Problem('config-invalid', `The template is wrong at ${place}: ${what}`)
 }

@@ -5,6 +5,7 @@ import { paypalCertificate, snsCertificate, snsConfirmation } from '../../src/pi
 import {
   createPinnedFetch,
   isPrivateAddress,
+  keepUseful,
   overHttps,
   type Transport,
 } from '../../src/pipeline/verifiers/pinned-fetch.ts'
@@ -137,5 +138,75 @@ describe('URLs that are fetched', () => {
     expect(asked.length).toBe(2)
     expect(await world({ status: 503, body: '' }).fetch(good, rule)).toMatchObject({ fault: 'gateway' })
     expect(await world({ status: 404, body: '' }).fetch(good, rule)).toMatchObject({ fault: 'sender' })
+  })
+})
+
+describe('strangers who name one certificate after another', () => {
+  const numbered = (index: number) => `https://sns.r${index}-x.amazonaws.com/SimpleNotificationService-${index}.pem`
+  const tooMany = { ok: false, fault: 'sender', reason: expect.stringMatching(/^Too many/) }
+  const pem = { status: 200, body: 'pem' }
+
+  test('have 20 fetched a minute, from whichever host; what is kept is still given, and the next minute is a new one', async () => {
+    const { fetch, asked, clock } = world(pem)
+    for (let index = 0; index < 20; index++) expect(await fetch(numbered(index), rule)).toMatchObject({ ok: true })
+    expect(await fetch(numbered(20), rule)).toEqual(tooMany)
+    expect(asked.length).toBe(20)
+    expect(await fetch(numbered(3), rule)).toMatchObject({ ok: true })
+    clock.now = 59_999
+    expect(await fetch(numbered(20), rule)).toEqual(tooMany)
+    clock.now = 60_000
+    expect(await fetch(numbered(20), rule)).toMatchObject({ ok: true })
+  })
+
+  test('are counted also where nobody answers', async () => {
+    const { fetch, asked } = world(new Error('ENOTFOUND'))
+    for (let index = 0; index < 20; index++) await fetch(numbered(index), rule)
+    expect(await fetch(numbered(0), rule)).toEqual(tooMany)
+    expect(asked.length).toBe(20)
+  })
+
+  test('have four on their way at a time, and take nothing from other rules', async () => {
+    const waiting: (() => void)[] = []
+    const transport: Transport = () => new Promise((resolve) => waiting.push(() => resolve(pem)))
+    const fetch = createPinnedFetch({ now: () => 0, transport })
+    const first = [0, 1, 2, 3].map((index) => fetch(numbered(index), rule))
+    expect(await fetch(numbered(4), rule)).toEqual(tooMany)
+    const same = fetch(numbered(0), rule)
+    const confirmed = fetch('https://sns.eu-west-1.amazonaws.com/?Action=ConfirmSubscription', snsConfirmation)
+    expect(waiting.length).toBe(5)
+    for (const answer of waiting) answer()
+    expect(await Promise.all([...first, same, confirmed])).toEqual(
+      Array.from({ length: 6 }, () => ({ ok: true, body: 'pem' })),
+    )
+    const fifth = fetch(numbered(4), rule)
+    expect(waiting.length).toBe(6)
+    waiting.at(-1)?.()
+    expect(await fifth).toMatchObject({ ok: true })
+  })
+
+  test('do not push out a certificate under which a proof held, only one that proved nothing', async () => {
+    const { fetch, asked, clock } = world(pem)
+    const other = `${good.slice(0, -4)}-other.pem`
+    keepUseful(await fetch(good, rule))
+    await fetch(other, rule)
+    for (let index = 0; index < 120; index++) {
+      clock.now += 4_000
+      expect(await fetch(numbered(index), rule)).toMatchObject({ ok: true })
+    }
+    const before = asked.length
+    await fetch(good, rule)
+    expect(asked.length).toBe(before)
+    await fetch(other, rule)
+    expect(asked.length).toBe(before + 1)
+  })
+
+  test('do not keep such a certificate from being fetched afresh when its day is over', async () => {
+    const { fetch, asked, clock } = world(pem)
+    keepUseful(await fetch(good, rule))
+    clock.now = rule.maxAgeMs
+    for (let index = 0; index < 21; index++) await fetch(numbered(index), rule)
+    expect(await fetch(numbered(21), rule)).toEqual(tooMany)
+    expect(await fetch(good, rule)).toMatchObject({ ok: true })
+    expect(asked.filter((href) => href === good).length).toBe(2)
   })
 })

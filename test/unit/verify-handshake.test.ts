@@ -103,6 +103,20 @@ describe('a question by GET or HEAD', () => {
     expect(await ask({ scheme: 'x-twitter', secret: 's' }, get('?crc_token=%7B%22a%22%3A1%7D'))).toBeUndefined()
   })
 
+  test('no answer to a stranger is the signature of a delivery of X', async () => {
+    const settings = { scheme: 'x-twitter', secret: 's' }
+    const verifier = verifierOf(settings)
+    for (const word of ['forged', '1234', 'null', 'true', 'a'.repeat(128)]) {
+      const answer = await ask(settings, get(`?crc_token=${word}`))
+      const { response_token: signature } = JSON.parse(answer?.body ?? '')
+      const forged = await verifier.verify(requestOf({ 'x-twitter-webhooks-signature': signature }, word))
+      expect(forged).toEqual({ ok: false, fault: 'sender', reason: 'The body is no JSON object.' })
+    }
+    const body = '{"for_user_id":"1"}'
+    const signature = `sha256=${createHmac('sha256', 's').update(body).digest('base64')}`
+    expect(await verifier.verify(requestOf({ 'x-twitter-webhooks-signature': signature }, body))).toEqual({ ok: true })
+  })
+
   test('a scheme that declares none answers none', async () => {
     const verifier = verifierOf({ scheme: 'github', secret: 's' })
     expect(verifier.handshakeMethods).toEqual([])

@@ -188,6 +188,36 @@ describe('a signed URL', () => {
     expect(await isProven({ scheme: 'hubspot-v3', secret: 's', publicUrl }, request)).toBe(true)
   })
 
+  test('a form of Twilio has 1,000 fields at most, and is read once however many secrets and ports are tried', async () => {
+    const settings = { scheme: 'twilio', secrets: ['other', 's'], publicUrl }
+    const toForm = (count: number) => {
+      const names = Array.from({ length: count }, (_, index) => `f${String(index).padStart(5, '0')}`)
+      const text = `https://gateway.example:443/hooks/inbound${names.map((name) => `${name}1`).join('')}`
+      return requestOf(
+        {
+          'content-type': 'application/x-www-form-urlencoded',
+          'x-twilio-signature': createHmac('sha1', 's').update(text).digest('base64'),
+        },
+        names.map((name) => `${name}=1`).join('&'),
+      )
+    }
+    let reads = 0
+    const { rawBody, ...head } = toForm(1000)
+    const counted = Object.defineProperty({ ...head, rawBody }, 'headers', {
+      get: () => ({
+        ...head.headers,
+        get 'content-type'() {
+          reads += 1
+          return 'application/x-www-form-urlencoded'
+        },
+      }),
+    })
+    expect(await isProven(settings, counted)).toBe(true)
+    expect(reads).toBeLessThanOrEqual(1)
+    const verified = await verifierOf(settings).verify(toForm(1001))
+    expect(reasonOf(verified)).toMatch(/1,000 fields/)
+  })
+
   test('a JSON body of Twilio must be the one whose hash the URL has', async () => {
     const hash = '0a1ff7634d9ab3b95db5c9a2dfe9416e41502b283a80c7cf19632632f96e6620'
     const settings = { scheme: 'twilio', secret: '12345', publicUrl: 'https://mycompany.com/myapp.php' }

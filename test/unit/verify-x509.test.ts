@@ -53,6 +53,28 @@ describe('SNS', () => {
     })
   })
 
+  test('its certificate stays after a proof that held, however many others strangers name; after forgeries it does not', async () => {
+    for (const isForged of [false, true]) {
+      const asked: string[] = []
+      const clock = { now }
+      const fetch = createPinnedFetch({
+        now: () => clock.now,
+        transport: async ({ href }) => {
+          asked.push(href)
+          return { status: 200, body: certificate }
+        },
+      })
+      await sends({ ...message(), ...(isForged ? { Message: 'forged' } : {}) }, { asked, fetch })
+      for (let index = 0; index < 110; index++) {
+        clock.now += 4_000
+        const SigningCertURL = url.replace('-1.pem', `-x${index}.pem`)
+        await sends({ ...message(), SigningCertURL, Message: 'forged' }, { asked, fetch })
+      }
+      expect(await sends(message(), { asked, fetch })).toEqual({ ok: true })
+      expect(asked.filter((href) => href === url).length).toBe(isForged ? 2 : 1)
+    }
+  })
+
   test('a change of any signed field is refused', async () => {
     for (const change of [{ Message: 'x' }, { MessageId: 'm-2' }, { Subject: 'added' }, { SignatureVersion: '1' }]) {
       expect(await sends({ ...message(), ...change })).toMatchObject({ ok: false, fault: 'sender' })

@@ -9,7 +9,14 @@ import { fault, mismatch, missing, need, type Proof, type ProofTools, proven, re
 import type { HmacScheme, Syntax } from './scheme.ts'
 import { readEntries, toSignatures } from './signatures.ts'
 import { compileSigned, type SignedParts, toExplanation, toPieces } from './signed.ts'
+import { mostFields, toFormText } from './twilio.ts'
 import { toPortVariants, toPublicUrl } from './url.ts'
+
+const openingBrace = 0x7b
+
+const noForm = refused(
+  `The body is neither a form of at most ${mostFields.toLocaleString('en')} fields nor the one whose hash the URL has.`,
+)
 
 /** Throws `config-invalid` where settings lack what the scheme signs with. */
 export function createHmacProof(scheme: HmacScheme, { settings, secrets, now }: ProofTools): Proof {
@@ -18,6 +25,9 @@ export function createHmacProof(scheme: HmacScheme, { settings, secrets, now }: 
   if (unknown !== undefined) throw fault(settings, `has a template with ${unknown}, which is no placeholder.`)
   const signsUrl = /\{(?:url|decodedUrl)\}/.test(scheme.template ?? '')
   const publicUrl = signsUrl ? need(settings, 'publicUrl', 'the URL that the sender calls, which it signs') : ''
+  const signsForm = scheme.template?.includes('{form}') === true
+  // x-crc signs any word for a stranger, as X signs a body: a delivery is only what no such word can be
+  const signsWords = scheme.handshakes?.includes('x-crc') === true
   const tolerance = toTolerance(scheme, settings)
   const keys = createKeyring(secrets, (secret) =>
     toSecretKey(secret, settings, { encoding: scheme.secretEncoding, prefix: scheme.secretPrefix }),
@@ -52,7 +62,10 @@ export function createHmacProof(scheme: HmacScheme, { settings, secrets, now }: 
     }
     const id = names.id === undefined ? '' : readHeader(request.headers, names.id)
     if (names.id !== undefined && (id === undefined || id === '')) return missing(names.id)
-    return { request, timestamp: time, id: id ?? '', url: signsUrl ? toPublicUrl(publicUrl, request.url) : '' }
+    const values = { request, timestamp: time, id: id ?? '', url: signsUrl ? toPublicUrl(publicUrl, request.url) : '' }
+    if (!signsForm) return values
+    const form = toFormText(request, values.url)
+    return form === undefined ? noForm : { ...values, form }
   }
 
   function toTimeFault(text: string): string | undefined {
@@ -80,6 +93,7 @@ export function createHmacProof(scheme: HmacScheme, { settings, secrets, now }: 
     verify(request) {
       const live = keys()
       if (live.length === 0) return refused('The sender has not handed its secret over yet.')
+      if (signsWords && request.rawBody[0] !== openingBrace) return refused('The body is no JSON object.')
       const presented = toPresented(request.headers, toNames(request.headers).header)
       if (presented.length === 0) return missing(`${scheme.header}, or a signature in it,`)
       const values = toParts(request)

@@ -1,5 +1,5 @@
 // Fetches what a scheme needs, from the hosts that it allows and nowhere else: https, no redirect, no private address,
-// 5 s, 64 kB. The URL may come from an attacker.
+// 5 s, 64 kB, 4 at a time and 20 a minute. The URL may come from an attacker.
 import { lookup } from 'node:dns'
 import { get } from 'node:https'
 import { BlockList, isIP, type LookupFunction } from 'node:net'
@@ -9,34 +9,89 @@ const timeoutMs = 5_000
 const maxBytes = 65_536
 /** Certificates and key sets of a few senders; more than these are somebody's attempt to fill the memory. */
 const maxKept = 100
+/** Whoever has proven nothing can name new URLs; more than these a sender never has. Per rule. */
+const mostInFlight = 4
+const mostPerMinute = 20
 
 /** One GET, without following anything. Rejects for what never became an answer. */
 export type Transport = (url: URL) => Promise<{ readonly status: number; readonly body: string }>
 
+type Kept = { readonly at: number; readonly answer: Promise<Fetched>; fetched?: Fetched }
+
+/** What one rule has fetched and is fetching; each has its own, so that one scheme's strangers take nothing from another's. */
+type Room = { readonly kept: Map<string, Kept>; misses: readonly number[]; inFlight: number }
+
+const useful = new WeakSet<Fetched>()
+
+/** To be told when a proof held under an answer: no other URL pushes it out, and it is fetched afresh in spite of the limits. */
+export function keepUseful(fetched: Fetched): void {
+  useful.add(fetched)
+}
+
 export function createPinnedFetch(parts: { now: () => number; transport?: Transport }): PinnedFetch {
   const { now, transport = overHttps } = parts
-  const kept = new Map<string, { readonly at: number; readonly answer: Promise<Fetched> }>()
+  const rooms = new Map<string, Room>()
+
+  async function miss(url: URL, room: Room): Promise<Fetched> {
+    room.misses = [...room.misses, now()]
+    room.inFlight += 1
+    const fetched = await ask(transport, url)
+    room.inFlight -= 1
+    return fetched
+  }
 
   return async (text, rule) => {
     const url = toPinned(text, rule)
     if (url === undefined)
       return { ok: false, fault: 'sender', reason: 'A URL leads where this scheme fetches nothing.' }
     const { href } = url
-    const known = kept.get(href)
+    const room = toRoom(rooms, rule)
+    const known = room.kept.get(href)
     // also while it is still on its way, so that a burst of deliveries is one fetch
     if (known !== undefined && now() - known.at < rule.maxAgeMs) return known.answer
-    const answer = ask(transport, url)
-    if (rule.maxAgeMs === 0) return answer
-    kept.delete(href)
-    kept.set(href, { at: now(), answer })
-    for (const oldest of kept.keys()) {
-      if (kept.size <= maxKept) break
-      kept.delete(oldest)
+    if (!isUseful(known) && !hasRoom(room, now())) {
+      return {
+        ok: false,
+        fault: 'sender',
+        reason: 'Too many URLs were named that had to be fetched; see again in a minute.',
+      }
     }
+    const answer = miss(url, room)
+    if (rule.maxAgeMs === 0) return answer
+    const entry: Kept = { at: now(), answer }
+    room.kept.delete(href)
+    room.kept.set(href, entry)
+    dropOldest(room.kept)
     const fetched = await answer
-    if (!fetched.ok && kept.get(href)?.answer === answer) kept.delete(href)
+    entry.fetched = fetched
+    if (!fetched.ok && room.kept.get(href) === entry) room.kept.delete(href)
     return fetched
   }
+}
+
+function toRoom(rooms: Map<string, Room>, { host, path }: PinRule): Room {
+  // not the host itself: of some senders a stranger can name as many as he likes
+  const name = `${host.source} ${path?.source ?? ''}`
+  const room = rooms.get(name) ?? { kept: new Map(), misses: [], inFlight: 0 }
+  rooms.set(name, room)
+  return room
+}
+
+function hasRoom(room: Room, now: number): boolean {
+  // on both sides of now: a clock that is set back must not close the room
+  room.misses = room.misses.filter((at) => Math.abs(now - at) < 60_000)
+  return room.inFlight < mostInFlight && room.misses.length < mostPerMinute
+}
+
+function dropOldest(kept: Map<string, Kept>): void {
+  if (kept.size <= maxKept) return
+  const [first] = kept.keys()
+  const [stranger = first] = [...kept].filter(([, entry]) => !isUseful(entry)).map(([href]) => href)
+  if (stranger !== undefined) kept.delete(stranger)
+}
+
+function isUseful(entry: Kept | undefined): boolean {
+  return entry?.fetched !== undefined && useful.has(entry.fetched)
 }
 
 /** The parsed URL, if the rule allows it as it was written. */

@@ -11,6 +11,7 @@ import { fault, need, readHeader } from './proof.ts'
 import type { ConcatHashScheme, HmacScheme, JwtScheme, Scheme } from './scheme.ts'
 import { schemes } from './schemes.ts'
 import { compileSigned, type SignedParts, toPieces } from './signed.ts'
+import { toFormText } from './twilio.ts'
 import { toPublicUrl } from './url.ts'
 
 export type ToSign = {
@@ -138,14 +139,15 @@ function toTokenPart(part: object): string {
 function toSignedPieces(
   template: string,
   settings: VerifySettings,
-  values: Omit<SignedParts, 'url'>,
+  values: Omit<SignedParts, 'url' | 'form'>,
 ): readonly (string | Uint8Array)[] {
   const { parts, unknown } = compileSigned(template)
   if (unknown !== undefined) throw fault(settings, `has a template with ${unknown}, which is no placeholder.`)
   const signsUrl = /\{(?:url|decodedUrl)\}/.test(template)
   const publicUrl = signsUrl ? need(settings, 'publicUrl', 'the URL that the sender calls, which it signs') : ''
   const url = signsUrl ? toPublicUrl(publicUrl, values.request.url) : ''
-  const pieces = toPieces(parts, { ...values, url })
+  const form = template.includes('{form}') ? toFormText(values.request, url) : undefined
+  const pieces = toPieces(parts, { ...values, url, form })
   if (pieces !== undefined) return pieces
   throw new Problem('usage-invalid', `The request lacks a header or a form that the scheme "${settings.scheme}" signs.`)
 }

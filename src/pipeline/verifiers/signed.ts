@@ -1,7 +1,6 @@
 // The text that a sender signs, from a template: {body} {timestamp} {id} {method} {url} {decodedUrl} {form} {header:name}.
 import type { VerifyRequest } from '../../model/verifier.ts'
 import { readHeader } from './proof.ts'
-import { toFormText } from './twilio.ts'
 import { toDecodedUrl } from './url.ts'
 
 export type SignedParts = {
@@ -10,6 +9,8 @@ export type SignedParts = {
   readonly id: string
   /** The URL as the sender knows it. */
   readonly url: string
+  /** What toFormText made of the body, for the scheme that signs it: made once, since a stranger's form costs to sort. */
+  readonly form?: string | undefined
 }
 
 /** Undefined: the request lacks what this part is made of. */
@@ -22,7 +23,7 @@ const placeholders = new Map<string, SignedPart>([
   ['method', ({ request }) => request.method],
   ['url', ({ url }) => url],
   ['decodedUrl', ({ url }) => toDecodedUrl(url)],
-  ['form', ({ request, url }) => toFormText(request, url)],
+  ['form', ({ form }) => form],
 ])
 
 /** Undefined as `unknown`: every placeholder is known. */

@@ -6,9 +6,15 @@ import { isDigest } from './compare.ts'
 import { readHeader } from './proof.ts'
 import { queryOf } from './url.ts'
 
+/** Twilio sends some dozens; reading and sorting tens of thousands would be work that any stranger can ask for. */
+export const mostFields = 1_000
+
+const ampersand = 0x26
+
 /**
  * What stands behind the URL in the signed text: names and values sorted by name, a repeated name with its values sorted and
- * each once; nothing where the URL has the body's hash. Undefined: a body that is neither a form nor the one of that hash.
+ * each once; nothing where the URL has the body's hash. Undefined: a body that is neither
+ * a form of at most 1,000 fields nor the one of that hash.
  */
 export function toFormText(request: VerifyRequest, url: string): string | undefined {
   const hash = queryOf(url).get('bodySHA256')
@@ -18,6 +24,7 @@ export function toFormText(request: VerifyRequest, url: string): string | undefi
   if (request.rawBody.length === 0) return ''
   const type = readHeader(request.headers, 'content-type') ?? ''
   if (!/^application\/x-www-form-urlencoded\s*(;|$)/i.test(type)) return undefined
+  if (hasMoreFields(request.rawBody)) return undefined
   const fields = new Map<string, Set<string>>()
   for (const [name, value] of new URLSearchParams(Buffer.from(request.rawBody).toString())) {
     const values = fields.get(name)
@@ -33,4 +40,14 @@ export function toFormText(request: VerifyRequest, url: string): string | undefi
         .join(''),
     )
     .join('')
+}
+
+/** Counted before anything is read. */
+function hasMoreFields(body: Uint8Array): boolean {
+  let count = 1
+  for (let at = body.indexOf(ampersand); at >= 0; at = body.indexOf(ampersand, at + 1)) {
+    count += 1
+    if (count > mostFields) return true
+  }
+  return false
 }

@@ -5,6 +5,7 @@ import type { PinnedFetch, PinRule, Verified, VerifyRequest } from '../../model/
 import { readText, tryBody } from './body.ts'
 import { parseTimestamp, toClockFault } from './clock.ts'
 import { paypalCertificate, snsCertificate } from './hosts.ts'
+import { keepUseful } from './pinned-fetch.ts'
 import { mismatch, missing, need, type Proof, type ProofTools, proven, readHeader, refused } from './proof.ts'
 import type { X509Scheme } from './scheme.ts'
 
@@ -89,7 +90,9 @@ async function checkSigned(fetch: PinnedFetch, claim: Claim): Promise<Verified> 
   const key = toCertificateKey(fetched.body)
   if (key === undefined) return refused('The certificate cannot be read.')
   const isValid = verify(claim.hash, Buffer.from(claim.signed), key, Buffer.from(claim.signature, 'base64'))
-  return isValid ? proven : mismatch
+  if (!isValid) return mismatch
+  keepUseful(fetched)
+  return proven
 }
 
 /** PayPal sends a chain; the first certificate signs. Which host sent it is what makes it trusted. */
