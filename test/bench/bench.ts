@@ -6,8 +6,9 @@ import { compileChildren } from './child.ts'
 import { type BenchOptions, parseOptions, usage } from './options.ts'
 import { busyShare, describeMachine } from './machine.ts'
 import { toDisk, toMisses, toText } from './report.ts'
+import { runProbes } from './probes.ts'
 import { runSuites } from './run.ts'
-import { toRows, toVerdicts } from './verdicts.ts'
+import { toProbeVerdicts, toRows, toVerdicts } from './verdicts.ts'
 
 const root = resolve(import.meta.dirname, '../..')
 const built = join(root, 'dist/index.js')
@@ -22,17 +23,19 @@ async function bench(options: BenchOptions): Promise<number> {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
   await compileChildren(folder)
   const machine = describeMachine()
-  const { samples, disk, busy } = await runSuites({
+  const settings = {
     ...options,
     folder,
     built: pathToFileURL(built).href,
-    onProgress: (text) => process.stderr.write(`${text}\n`),
-  })
+    onProgress: (text: string) => void process.stderr.write(`${text}\n`),
+  }
+  const { samples, disk, busy } = await runSuites(settings)
+  const figures = await runProbes(settings)
   const report = {
     machine,
     busy: Math.max(...busy),
     disk: toDisk(disk),
-    verdicts: toVerdicts(samples),
+    verdicts: [...toVerdicts(samples), ...toProbeVerdicts(options.probes, figures)],
     rows: toRows(samples),
   }
   process.stdout.write(options.json ? `${JSON.stringify(report)}\n` : `${toText(report)}\n`)

@@ -1,7 +1,8 @@
 // Children of the bench: compiled once with esbuild, as the package is, so that no loader stands between them and the product.
 import { type ChildProcess, fork } from 'node:child_process'
-import { join } from 'node:path'
-import { build } from 'esbuild'
+import { readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { build, type BuildOptions } from 'esbuild'
 
 export type Child<Ask, Reply> = {
   /** One question at a time. Rejects with what the child says failed, or when it ends. */
@@ -9,19 +10,42 @@ export type Child<Ask, Reply> = {
   kill(): Promise<void>
 }
 
-/** Compiles `server.ts` and `load.ts` into a folder below the package, where its dependencies resolve. */
+const root = resolve(import.meta.dirname, '../..')
+const options = {
+  bundle: true,
+  packages: 'external',
+  platform: 'node',
+  format: 'esm',
+  target: 'node20',
+  logLevel: 'error',
+} satisfies BuildOptions
+
+/** Compiles the entries of children, and the gateway with transforms on its main thread, into a folder below the package, where its dependencies resolve. */
 export async function compileChildren(folder: string): Promise<void> {
   await build({
-    entryPoints: ['server.ts', 'load.ts'].map((name) => join(import.meta.dirname, name)),
+    ...options,
+    entryPoints: ['server.ts', 'load.ts', 'probe.ts'].map((name) => join(import.meta.dirname, name)),
     outdir: folder,
     outExtension: { '.js': '.mjs' },
-    bundle: true,
-    packages: 'external',
-    platform: 'node',
-    format: 'esm',
-    target: 'node20',
-    logLevel: 'error',
   })
+  await build({
+    ...options,
+    entryPoints: [join(root, 'src/index.ts')],
+    outfile: join(folder, 'inline.mjs'),
+    plugins: [
+      {
+        name: 'inline',
+        setup: ({ onResolve }) =>
+          onResolve({ filter: /\/loader\/runtime\.ts$/ }, () => ({
+            path: join(import.meta.dirname, 'inline-runtime.ts'),
+          })),
+      },
+    ],
+  })
+  // the threads of a gateway are found by the package's own names
+  const { imports }: { imports: object } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  writeFileSync(join(folder, 'package.json'), JSON.stringify({ type: 'module', imports }))
+  symlinkSync(join(root, 'dist'), join(folder, 'dist'))
 }
 
 /** Starts a compiled child; `first` is what it says once it is ready. */
@@ -43,7 +67,13 @@ export async function startChild<Ask extends object | string, Reply>(
         process.kill('SIGKILL')
       }),
   }
-  return { child, first: await nextReply<Reply>(process) }
+  try {
+    return { child, first: await nextReply<Reply>(process) }
+  } catch (error) {
+    // a child that lives on keeps the bench from ending
+    await child.kill()
+    throw error
+  }
 }
 
 function nextReply<Reply>(process: ChildProcess): Promise<Reply> {

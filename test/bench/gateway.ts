@@ -1,6 +1,6 @@
 // The gateway as a host starts it, from the built package, with a store of its own.
 import { mkdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 
 export type GatewayOptions = {
   /** URL of the built package's `index.js`. */
@@ -11,6 +11,10 @@ export type GatewayOptions = {
   readonly store: 'sqlite' | 'memory'
   /** Milliseconds that each commit takes longer, as on a slower disk. */
   readonly delayMs: number
+  /** Each module among the files, by its path below the transforms root, gets a hook of its name. */
+  readonly transforms?: { readonly files: Readonly<Record<string, string>>; readonly limits: { timeoutMs?: number } }
+  /** Transforms run on the main thread, see inline-runtime.ts. */
+  readonly inline?: boolean
 }
 
 export type BenchedGateway = {
@@ -23,11 +27,17 @@ export type BenchedGateway = {
 const fields = '{{action}} #{{issue.number}} {{issue.title}} by {{sender.login}}: {{issue.html_url}}'
 
 export async function startGateway(options: GatewayOptions): Promise<BenchedGateway> {
-  const { built, dir, token, delayMs } = options
-  writeFileSync(join(dir, 'hookloom.jsonc'), JSON.stringify(toConfig(token)))
+  const { built, dir, token, delayMs, transforms = { files: {}, limits: {} } } = options
+  for (const [path, text] of Object.entries(transforms.files)) {
+    mkdirSync(dirname(join(toRoot(dir), path)), { recursive: true })
+    writeFileSync(join(toRoot(dir), path), text)
+  }
+  writeFileSync(join(dir, 'hookloom.jsonc'), JSON.stringify(toConfig(token, transforms)))
   // as: the package is built from this source
-  const { createHookloom, createMemoryStore, createSqliteStore } = (await import(
-    built
+  const { createMemoryStore, createSqliteStore } = (await import(built)) as typeof import('../../src/index.ts')
+  // as: and so is the other one
+  const { createHookloom } = (await import(
+    options.inline === true ? new URL('inline.mjs', import.meta.url).href : built
   )) as typeof import('../../src/index.ts')
   const clock = Date.now
   // where the default configuration has it: a store among the watched files would wake the watcher at each commit
@@ -47,15 +57,25 @@ export async function startGateway(options: GatewayOptions): Promise<BenchedGate
   }
 }
 
-function toConfig(token: string): object {
+export const toRoot = (dir: string): string => join(dir, 'hooks', 'transforms')
+
+function toConfig(token: string, { files, limits }: NonNullable<GatewayOptions['transforms']>): object {
+  const modules = Object.keys(files).filter((path) => path.endsWith('.ts'))
   return {
     server: { port: 0, adminPort: 0 },
     hooks: {
       enabled: true,
       token,
+      ...(modules.length === 0 ? {} : { transforms: limits }),
       mappings: [
         { match: { path: 'bench' }, action: 'wake', wakeMode: 'next-heartbeat', textTemplate: fields },
         { match: { path: 'bench-agent' }, action: 'agent', messageTemplate: fields, channel: 'console' },
+        ...modules.map((module) => ({
+          match: { path: basename(module, '.ts') },
+          action: 'wake',
+          wakeMode: 'next-heartbeat',
+          transform: { module },
+        })),
       ],
     },
     channels: { default: { channel: 'console' } },

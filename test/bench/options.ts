@@ -1,17 +1,21 @@
 import { parseArgs } from 'node:util'
-import { type Suite, suites } from './suites.ts'
+import { type Probe, probes, type Suite, suites, usual } from './suites.ts'
 
 export type BenchOptions = {
   readonly rounds: number
   readonly seconds: number
   readonly suites: readonly Suite[]
+  readonly probes: readonly Probe[]
   readonly json: boolean
 }
+
+const names = [...new Set([...suites, ...probes].map(({ name }) => name))]
 
 export const usage = `npm run bench -- [options]
   --rounds N      rounds, of which the tables show the median (3)
   --seconds S     measured time of each variant under each load (1)
-  --only a,b      suites: ${suites.map(({ name }) => name).join(', ')} (all)
+  --only a,b      suites: ${names.join(', ')} (${usual.join(',')})
+  --all           every suite
   --json          one JSON object instead of tables
 The exit code is 1 when a measurement misses its floor, 64 for a wrong option.`
 
@@ -22,14 +26,15 @@ export function parseOptions(args: readonly string[]): BenchOptions | 'help' {
     options: {
       rounds: { type: 'string', default: '3' },
       seconds: { type: 'string', default: '1' },
-      only: { type: 'string', default: suites.map(({ name }) => name).join(',') },
+      only: { type: 'string', default: usual.join(',') },
+      all: { type: 'boolean', default: false },
       json: { type: 'boolean', default: false },
       help: { type: 'boolean', short: 'h', default: false },
     },
   })
   if (values.help) return 'help'
-  const only = values.only.split(',').map((name) => name.trim())
-  const unknown = only.find((name) => !suites.some((suite) => suite.name === name))
+  const only = values.all ? names : values.only.split(',').map((name) => name.trim())
+  const unknown = only.find((name) => !names.some((known) => known === name))
   if (unknown !== undefined) throw new Error(`--only: there is no suite "${unknown}".`)
   const rounds = toPositive('--rounds', values.rounds)
   if (!Number.isInteger(rounds)) throw new Error(`--rounds must be a whole number, found "${values.rounds}".`)
@@ -37,6 +42,7 @@ export function parseOptions(args: readonly string[]): BenchOptions | 'help' {
     rounds,
     seconds: toPositive('--seconds', values.seconds),
     suites: suites.filter(({ name }) => only.includes(name)),
+    probes: probes.filter(({ name }) => only.includes(name)),
     json: values.json,
   }
 }

@@ -21,7 +21,7 @@ export function toDisk(rounds: readonly DiskTimes[]): DiskTimes {
 export function toText({ machine, busy, disk, verdicts, rows }: Report): string {
   const ratios = verdicts.map((verdict) => [
     verdict.title,
-    toLoadText(verdict.load),
+    verdict.load === undefined ? '' : toLoadText(verdict.load),
     verdict.value.toFixed(2),
     `${verdict.lowest.toFixed(2)} to ${verdict.highest.toFixed(2)}`,
     toDemand(verdict),
@@ -37,8 +37,13 @@ export function toText({ machine, busy, disk, verdicts, rows }: Report): string 
     row.jobsPerSecond === undefined ? '' : `${Math.round(row.jobsPerSecond).toLocaleString('en')} runs/s beside`,
   ])
   return [
-    toTable(['requests a second, as a ratio', 'load', 'median', 'rounds', 'goal (floor)', ''], ratios),
-    toTable(['server', 'load', 'req/s', 'p50 ms', 'p99 ms', 'cpu µs/req', ''], absolutes),
+    toTable(
+      ['requests a second, as a ratio, and other verdicts', 'load', 'median', 'rounds', 'goal (floor)', ''],
+      ratios,
+    ),
+    ...(rows.length === 0
+      ? []
+      : [toTable(['server', 'load', 'req/s', 'p50 ms', 'p99 ms', 'cpu µs/req', ''], absolutes)]),
     `disk: append and fdatasync p50 ${disk.p50Ms.toFixed(3)} ms, p99 ${disk.p99Ms.toFixed(3)} ms`,
     `machine: ${machine}, in use by others ${Math.round(busy * 100)} %`,
   ].join('\n\n')
@@ -49,8 +54,8 @@ export function toMisses(verdicts: readonly Verdict[]): string[] {
   return verdicts
     .filter(({ holds }) => !holds)
     .map(
-      ({ title, load, value, as, floor }) =>
-        `${title}, ${toLoadText(load)}: expected ${as === 'throughput' ? 'at least' : 'at most'} ${floor?.toFixed(2)}, ` +
+      ({ title, load, value, isMost, floor }) =>
+        `${[title, ...(load ? [toLoadText(load)] : [])].join(', ')}: expected ${isMost ? 'at most' : 'at least'} ${floor?.toFixed(2)}, ` +
         `measured ${value.toFixed(2)}.`,
     )
 }
@@ -59,14 +64,14 @@ function toLoadText({ connections, bytes }: Load): string {
   return `${connections} × ${bytes / 1000} kB`
 }
 
-function toDemand({ as, goal, floor }: Verdict): string {
-  return goal === undefined ? '' : `${as === 'throughput' ? '≥' : '≤'} ${goal} (${floor?.toFixed(2)})`
+function toDemand({ isMost, goal, floor }: Verdict): string {
+  return goal === undefined ? '' : `${isMost ? '≤' : '≥'} ${goal} (${floor?.toFixed(2)})`
 }
 
-function toStanding({ as, value, goal, holds }: Verdict): string {
+function toStanding({ isMost, value, goal, holds }: Verdict): string {
   if (!holds) return 'MISSED'
-  const isReached = goal !== undefined && (as === 'throughput' ? value >= goal : value <= goal)
-  return isReached ? 'reached' : 'above the floor'
+  const isReached = goal !== undefined && (isMost ? value <= goal : value >= goal)
+  return isReached ? 'reached' : isMost ? 'below the ceiling' : 'above the floor'
 }
 
 /** The first two columns and the last are text, the others numbers. */

@@ -39,7 +39,7 @@ export type Measured = {
 type Running = { readonly port: number; readonly child: Child<ServerRequest, number> }
 type Generator = Child<LoadJob, LoadResult>
 
-const token = 'bench-token-0123456789abcdef'
+export const token = 'bench-token-0123456789abcdef'
 const warmUp: Load = { connections: 16, bytes: 1_000 }
 /** Until its code is compiled: this many requests, or as many as fit into the time. */
 const warmUpRequests = 20_000
@@ -91,7 +91,7 @@ function toTurns({ variants, loads }: Suite, round: number): { variant: Variant;
 
 /** Variants of one name share a server. */
 function toServerName({ server, runsJobs = false }: Variant): string {
-  return JSON.stringify([server.kind, server.delayMs, runsJobs])
+  return JSON.stringify([server, runsJobs])
 }
 
 async function start(variant: Variant, generator: Generator, { folder, built }: RunOptions): Promise<Running> {
@@ -100,7 +100,7 @@ async function start(variant: Variant, generator: Generator, { folder, built }: 
   const args = [JSON.stringify(server)]
   const { child, first: port } = await startChild<ServerRequest, number>(join(folder, 'server.mjs'), args)
   try {
-    await warm(port, generator)
+    await warm(port, generator, variant.runsJobs ? warmUpPath : variant.path)
   } catch (error) {
     await child.kill()
     throw error
@@ -108,10 +108,10 @@ async function start(variant: Variant, generator: Generator, { folder, built }: 
   return { port, child }
 }
 
-/** On the hook that runs no jobs: a backlog is not part of warming up. */
-async function warm(port: number, generator: Generator): Promise<void> {
+/** Never on the hook that runs jobs: a backlog is not part of warming up. */
+async function warm(port: number, generator: Generator, path: string): Promise<void> {
   for (let second = 0, answered = 0; second < warmUpSeconds && answered < warmUpRequests; second += 1) {
-    answered += (await generator.ask({ port, path: warmUpPath, token, ...warmUp, seconds: 1 })).answered
+    answered += (await generator.ask({ port, path, token, ...warmUp, seconds: 1 })).answered
   }
 }
 

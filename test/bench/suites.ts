@@ -4,7 +4,7 @@ import type { ServerOptions } from './server.ts'
 export type Variant = {
   /** Name in the tables. */
   readonly name: string
-  readonly server: Pick<ServerOptions, 'kind' | 'delayMs'>
+  readonly server: Pick<ServerOptions, 'kind' | 'delayMs' | 'transforms' | 'inline'>
   readonly path: string
   /** Jobs run beside, and are counted. Its server is a new one in each round, and gone after it with its backlog. */
   readonly runsJobs?: boolean
@@ -13,7 +13,7 @@ export type Variant = {
 export type Load = { readonly connections: number; readonly bytes: number }
 
 export type Suite = {
-  readonly name: 'accept' | 'slow' | 'agent'
+  readonly name: 'accept' | 'slow' | 'agent' | 'isolation'
   readonly variants: readonly Variant[]
   readonly loads: readonly Load[]
 }
@@ -39,6 +39,21 @@ const insert2 = other('insert', 'koa, insert each, 2 ms more', 2)
 const wakes = gateway('gateway, wakes')
 const agents: Variant = { ...gateway('gateway, agents'), path: '/hooks/bench-agent', runsJobs: true }
 
+/** The template of the benched hook as code. */
+const reshape = `export default ({ payload: { action, issue, sender } }) => ({
+  text: \`\${action} #\${issue.number} \${issue.title} by \${sender.login}: \${issue.html_url}\`,
+})
+`
+const transforming = (kind: 'sqlite' | 'memory', name: string, inline: boolean): Variant => ({
+  name,
+  server: { kind, delayMs: 0, inline, transforms: { files: { 'reshape.ts': reshape }, limits: {} } },
+  path: '/hooks/reshape',
+})
+const isolated = transforming('sqlite', 'transform in its worker', false)
+const inline = transforming('sqlite', 'transform inline', true)
+const isolatedMemory = transforming('memory', 'transform in its worker, memory store', false)
+const inlineMemory = transforming('memory', 'transform inline, memory store', true)
+
 const one: Load = { connections: 1, bytes: 1_000 }
 const few: Load = { connections: 16, bytes: 1_000 }
 const many: Load = { connections: 64, bytes: 1_000 }
@@ -49,6 +64,7 @@ export const suites: readonly Suite[] = [
   { name: 'accept', variants: [durable, memory, insert, koa, http], loads: [one, few, many, large, huge] },
   { name: 'slow', variants: [fast, slow2, slow5, insert2], loads: [many] },
   { name: 'agent', variants: [wakes, agents], loads: [many] },
+  { name: 'isolation', variants: [isolated, inline, isolatedMemory, inlineMemory], loads: [one, many, huge] },
 ]
 
 /** A comparison of two variants under one load, in the same round. */
@@ -60,9 +76,10 @@ export type Comparison = {
   readonly to: Variant
   /**
    * - `throughput`: how many times as many requests a second.
+   * - `added`: microseconds by which the p50 is longer.
    * - `lag`: by how many commits of the slower disk the p99 is longer. A queue that grows behind the disk costs dozens.
    */
-  readonly as: 'throughput' | 'lag'
+  readonly as: 'throughput' | 'lag' | 'added'
   /** Missing: it is shown, and nothing is asked of it. */
   readonly goal?: number
 }
@@ -91,7 +108,95 @@ export const comparisons: readonly Comparison[] = [
   { ...ratio(slow2, fast, many, 3), suite: 'slow', as: 'lag', title: 'p99 with 2 ms more, in commits' },
   { ...ratio(slow5, fast, many, 3), suite: 'slow', as: 'lag', title: 'p99 with 5 ms more, in commits' },
   { ...ratio(agents, wakes, many), suite: 'agent' },
+  { ...ratio(isolated, inline, many, 0.85), suite: 'isolation' },
+  { ...ratio(isolated, inline, huge, 0.95), suite: 'isolation' },
+  { ...ratio(isolatedMemory, inlineMemory, many), suite: 'isolation' },
+  { ...ratio(isolatedMemory, inlineMemory, huge), suite: 'isolation' },
+  { ...ratio(isolated, inline, one), suite: 'isolation', as: 'added', title: 'p50 that the worker adds, µs' },
+  // without a disk, whose own spread is several times what is looked for
+  {
+    ...ratio(isolatedMemory, inlineMemory, one, 25),
+    suite: 'isolation',
+    as: 'added',
+    title: 'p50 that the worker adds, memory store, µs',
+  },
 ]
+
+/** Of one figure that a probe measures. */
+export type Figure = {
+  readonly key: string
+  /** With its unit. */
+  readonly title: string
+  /** Missing: it is shown, and nothing is asked of it. A goal of 0 has no slack. */
+  readonly most?: number
+}
+
+/** What is measured in a way of its own, in a child that lives through the rounds. */
+export type Probe = {
+  readonly name: 'verify' | 'isolation' | 'reload' | 'runaway'
+  /** Once, however many rounds there are: it has rounds of its own. */
+  readonly once?: boolean
+  readonly figures: readonly Figure[]
+}
+
+export const verifySchemes = ['github', 'slack', 'stripe', 'standard-webhooks'] as const
+export const saveStyles = [
+  'in place',
+  'by rename',
+  'in two chunks 15 ms apart',
+  'in two chunks 40 ms apart',
+  'twice within 15 ms',
+  'by delete and re-create',
+] as const
+export const savesOfStyle = 20
+export const reloadsWanted = 2000
+export const reloadSeconds = 40
+export const runawayTimeoutMs = 200
+
+export const probes: readonly Probe[] = [
+  {
+    name: 'verify',
+    figures: verifySchemes.flatMap((scheme) => [
+      { key: `${scheme} added`, title: `verify ${scheme} beyond the hash, 1 kB, µs`, most: 5 },
+      { key: `${scheme} hash`, title: `the hash alone for ${scheme}, 1 kB, µs` },
+    ]),
+  },
+  {
+    name: 'isolation',
+    figures: [
+      { key: 'empty', title: 'bare postMessage round trip, p50, µs' },
+      { key: 'kilobyte', title: 'bare postMessage round trip with 1 kB, p50, µs' },
+    ],
+  },
+  {
+    name: 'reload',
+    once: true,
+    figures: [
+      { key: 'p50', title: 'save → served, all styles, p50 ms', most: 50 },
+      { key: 'p99', title: 'save → served, all styles, p99 ms', most: 120 },
+      { key: 'lost', title: 'saves lost', most: 0 },
+      ...saveStyles.flatMap((style) => [
+        { key: `${style} p50`, title: `saved ${style}, p50 ms` },
+        { key: `${style} p99`, title: `saved ${style}, p99 ms` },
+      ]),
+      { key: 'reloads', title: `reloads for the next row (${reloadsWanted}, or what fits into ${reloadSeconds} s)` },
+      { key: 'heap', title: 'main heap growth over these reloads, MB', most: 2 },
+    ],
+  },
+  {
+    name: 'runaway',
+    figures: [
+      { key: 'next', title: 'endless loop sent → next call of its module served, ms', most: runawayTimeoutMs + 40 },
+      { key: 'worst', title: 'the same, the worst of a round, ms' },
+      { key: 'parked', title: 'endless loop sent → it is parked, ms' },
+      { key: 'transform', title: 'p99 of another transform beside a loop / without', most: 2 },
+      { key: 'template', title: 'p99 of a template beside a loop / without', most: 2 },
+    ],
+  },
+]
+
+/** What runs when nothing is named: about three minutes. */
+export const usual = ['accept', 'slow', 'agent'] as const
 
 /** Machines are noisy: the bench fails at this share of a goal. */
 export const floorShare = 0.75

@@ -1,19 +1,31 @@
 // From samples to what is said about them. Medians of rounds throughout; a comparison is made within each round first.
+import type { ProbeSample } from './probes.ts'
 import type { Sample } from './run.ts'
 import { toMedian } from './statistics.ts'
-import { type Comparison, comparisons, floorShare, type Load, type Suite, type Variant } from './suites.ts'
+import {
+  type Comparison,
+  comparisons,
+  type Figure,
+  floorShare,
+  type Load,
+  type Probe,
+  type Suite,
+  type Variant,
+} from './suites.ts'
 
 export type Verdict = {
   readonly title: string
-  readonly load: Load
-  readonly as: Comparison['as']
+  /** Undefined: no load, but a probe of its own. */
+  readonly load: Load | undefined
+  readonly as: Comparison['as'] | 'figure'
   readonly value: number
   /** Of the rounds. */
   readonly lowest: number
   readonly highest: number
   readonly goal: number | undefined
-  /** The least that passes, for `lag` the most. */
+  /** The least that passes; the most, where less is better: `isMost`. */
   readonly floor: number | undefined
+  readonly isMost: boolean
   readonly holds: boolean
 }
 
@@ -43,15 +55,39 @@ function compare({ of, to, load, as }: Comparison, samples: readonly Sample[]): 
   const find = (variant: Variant) => samples.find((sample) => sample.variant === variant && sample.load === load)
   const [a, b] = [find(of), find(to)]
   if (!a || !b) return Number.NaN
-  return as === 'throughput' ? a.perSecond / b.perSecond : (a.p99Ms - b.p99Ms) / of.server.delayMs
+  switch (as) {
+    case 'throughput':
+      return a.perSecond / b.perSecond
+    case 'lag':
+      return (a.p99Ms - b.p99Ms) / of.server.delayMs
+    case 'added':
+      return (a.p50Ms - b.p50Ms) * 1000
+  }
 }
 
-function toVerdict({ title, load, as, goal }: Comparison, values: readonly number[]): Verdict {
+/** A figure that is not among the samples was not measured, and holds nothing. */
+export function toProbeVerdicts(probes: readonly Probe[], samples: readonly ProbeSample[]): Verdict[] {
+  return probes.flatMap((probe) => {
+    const own = samples.filter((sample) => sample.probe === probe.name)
+    return probe.figures.map((figure) => toFigureVerdict(figure, own))
+  })
+}
+
+function toFigureVerdict({ key, title, most }: Figure, samples: readonly ProbeSample[]): Verdict {
+  const values = samples.map(({ figures }) => figures[key] ?? Number.NaN)
+  return toVerdict({ title, load: undefined, as: 'figure', goal: most }, values)
+}
+
+type Judged = Pick<Verdict, 'title' | 'load' | 'as'> & { readonly goal?: number | undefined }
+
+function toVerdict({ title, load, as, goal }: Judged, values: readonly number[]): Verdict {
   const value = toMedian(values)
-  const floor = goal === undefined ? undefined : as === 'throughput' ? goal * floorShare : goal / floorShare
+  const isMost = as !== 'throughput'
+  const floor = goal === undefined ? undefined : isMost ? goal / floorShare : goal * floorShare
   // NaN holds nothing
-  const holds = floor === undefined || (as === 'throughput' ? value >= floor : value <= floor)
-  return { title, load, as, value, lowest: Math.min(...values), highest: Math.max(...values), goal, floor, holds }
+  const holds = floor === undefined || (isMost ? value <= floor : value >= floor)
+  const [lowest, highest] = [Math.min(...values), Math.max(...values)]
+  return { title, load, as, value, lowest, highest, goal, floor, isMost, holds }
 }
 
 export function toRows(samples: readonly Sample[]): Row[] {
@@ -85,5 +121,5 @@ function toRow(group: readonly Sample[]): Row[] {
 
 /** Suites in their order, loads from light to heavy. */
 function toRank({ suite, load }: Row): number {
-  return ['accept', 'slow', 'agent'].indexOf(suite) * 1e12 + load.bytes * 1e4 + load.connections
+  return ['accept', 'slow', 'agent', 'isolation'].indexOf(suite) * 1e12 + load.bytes * 1e4 + load.connections
 }

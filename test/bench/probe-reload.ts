@@ -1,0 +1,163 @@
+// Save → served, as the author of a module sees it: over HTTP, with fixtures; and what the gateway keeps of each reload.
+import { mkdtempSync, realpathSync, writeFileSync } from 'node:fs'
+import { open, rename, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { performance } from 'node:perf_hooks'
+import { setTimeout as pause } from 'node:timers/promises'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { createTransformRuntime } from '../../src/loader/runtime.ts'
+import { silentLog } from '../../src/model/log.ts'
+import { startChild } from './child.ts'
+import { type Client, createClient } from './client.ts'
+import { toRoot } from './gateway.ts'
+import type { ProbeOptions, RunningProbe } from './probe.ts'
+import { token } from './run.ts'
+import type { ServerOptions, ServerRequest } from './server.ts'
+import { toQuantile } from './statistics.ts'
+import { reloadSeconds, reloadsWanted, saveStyles, savesOfStyle } from './suites.ts'
+
+/** A save that is not served by then is lost. */
+const patienceMs = 5000
+/** Until the watcher has seen the last of a save, so that the next one is another. */
+const restMs = 120
+const warmReloads = 50
+const megabyte = 1e6
+
+/** Asked for its version, it answers 204 for the odd ones and 200 for the even. */
+const toModule = (version: number, remark = '') => `// version ${version}${remark}
+export default ({ payload }) => {
+  if (payload.probe && ${version} % 2 === 1) return null
+  return { text: 'issue ' + payload.action }
+}
+`
+const toStatus = (version: number) => (version % 2 === 1 ? 204 : 200)
+const toFixture = (action: string) =>
+  JSON.stringify({
+    request: { path: 'saved', payload: { action } },
+    expect: { decision: 'accept', actions: [{ text: `issue ${action}` }] },
+  })
+const files = {
+  'saved.ts': toModule(0),
+  'saved.fixtures/opened.json': toFixture('opened'),
+  'saved.fixtures/closed.json': toFixture('closed'),
+}
+
+/** How editors and tools write a file. The pauses are the writers' own: they are what is measured. */
+const savers: Record<(typeof saveStyles)[number], (file: string, version: number) => Promise<void>> = {
+  'in place': (file, version) => writeFile(file, toModule(version)),
+  'by rename': async (file, version) => {
+    await writeFile(`${file}~`, toModule(version))
+    await rename(`${file}~`, file)
+  },
+  'in two chunks 15 ms apart': (file, version) => writeTwice(file, toModule(version), 15),
+  'in two chunks 40 ms apart': (file, version) => writeTwice(file, toModule(version), 40),
+  'twice within 15 ms': async (file, version) => {
+    // what it answers is what was served already: only the second save ends the wait
+    await writeFile(file, toModule(version - 1, ', again'))
+    await pause(15)
+    await writeFile(file, toModule(version))
+  },
+  'by delete and re-create': async (file, version) => {
+    await rm(file)
+    await pause(5)
+    await writeFile(file, toModule(version))
+  },
+}
+
+async function writeTwice(file: string, text: string, ms: number): Promise<void> {
+  const handle = await open(file, 'w')
+  const middle = Math.floor(text.length / 2)
+  await handle.write(text.slice(0, middle))
+  await pause(ms)
+  await handle.write(text.slice(middle))
+  await handle.close()
+}
+
+export async function createReloadProbe({ folder, built }: ProbeOptions): Promise<RunningProbe> {
+  const dir = mkdtempSync(join(folder, 'store-'))
+  const server: ServerOptions = { kind: 'sqlite', delayMs: 0, transforms: { files, limits: {} }, dir, built, token }
+  const args = [JSON.stringify(server)]
+  const { first: port, child } = await startChild<ServerRequest, number>(join(folder, 'server.mjs'), args)
+  return async () => {
+    const saves = await measureSaves(join(toRoot(dir), 'saved.ts'), createClient({ port, token }))
+    await child.kill()
+    return { ...saves, ...(await measureHeap(mkdtempSync(join(folder, 'modules-')))) }
+  }
+}
+
+async function measureSaves(file: string, client: Client): Promise<Record<string, number>> {
+  const figures: Record<string, number> = {}
+  const all: number[] = []
+  let version = 0
+  let lost = 0
+  for (const style of saveStyles) {
+    const times: number[] = []
+    for (let save = 0; save < savesOfStyle; save += 1) {
+      version += 1
+      await savers[style](file, version)
+      const took = await untilServed(client, version)
+      times.push(took)
+      if (took === patienceMs) {
+        lost += 1
+        await rescue(file, client, version)
+      }
+      await pause(restMs)
+    }
+    figures[`${style} p50`] = toQuantile(times, 0.5)
+    figures[`${style} p99`] = toQuantile(times, 0.99)
+    all.push(...times)
+  }
+  return { ...figures, p50: toQuantile(all, 0.5), p99: toQuantile(all, 0.99), lost }
+}
+
+/** Milliseconds from the end of the save; `patienceMs` when it is lost. */
+async function untilServed(client: Client, version: number): Promise<number> {
+  const saved = performance.now()
+  while (performance.now() - saved < patienceMs) {
+    if ((await client.post('/hooks/saved', { probe: true, action: 'asked' })) === toStatus(version)) {
+      return performance.now() - saved
+    }
+    await pause(1)
+  }
+  return patienceMs
+}
+
+/** One lost save must not make the next ones look lost. */
+async function rescue(file: string, client: Client, version: number): Promise<void> {
+  await writeFile(file, toModule(version, ', rescued'))
+  await untilServed(client, version)
+}
+
+/** The heap of the thread that reloads, collected before and after. */
+async function measureHeap(folder: string): Promise<{ reloads: number; heap: number }> {
+  const root = realpathSync(folder)
+  const runtime = createTransformRuntime({
+    limits: () => ({ timeoutMs: 10_000, memoryMb: 128, workers: 1 }),
+    env: {},
+    clock: Date.now,
+    log: silentLog,
+  })
+  const reload = async (version: number) => {
+    writeFileSync(join(root, 'saved.ts'), toModule(version, `\nexport const version = ${version}`))
+    const [transform] = (await runtime.load({ root, refs: [{ module: 'saved.ts' }] })).values()
+    if (transform === undefined || transform.problem !== undefined) throw new Error('A reload failed.')
+  }
+  setFlagsFromString('--expose-gc')
+  const collect: () => void = runInNewContext('gc')
+  const toHeap = () => {
+    for (let pass = 0; pass < 3; pass += 1) collect()
+    return process.memoryUsage().heapUsed / megabyte
+  }
+  for (let version = 0; version < warmReloads; version += 1) await reload(version)
+  const before = toHeap()
+  const until = performance.now() + reloadSeconds * 1000
+  let reloads = 0
+  while (reloads < reloadsWanted && performance.now() < until) {
+    await reload(warmReloads + reloads)
+    reloads += 1
+  }
+  const heap = toHeap() - before
+  await runtime.close()
+  return { reloads, heap }
+}

@@ -1,0 +1,44 @@
+// A process that measures one probe, once for each round that it is asked for.
+import { createIsolationProbe } from './probe-isolation.ts'
+import { createReloadProbe } from './probe-reload.ts'
+import { createRunawayProbe } from './probe-runaway.ts'
+import { createVerifyProbe } from './probe-verify.ts'
+import type { Figures } from './probes.ts'
+import type { Probe } from './suites.ts'
+
+export type ProbeOptions = {
+  readonly name: Probe['name']
+  /** Where the compiled children stand and the stores will. */
+  readonly folder: string
+  /** URL of the built package's `index.js`. */
+  readonly built: string
+  readonly seconds: number
+}
+/** Measures a round; the first is 0. */
+export type RunningProbe = (round: number) => Promise<Figures>
+
+async function create(options: ProbeOptions): Promise<RunningProbe> {
+  switch (options.name) {
+    case 'verify':
+      return createVerifyProbe()
+    case 'isolation':
+      return createIsolationProbe()
+    case 'reload':
+      return createReloadProbe(options)
+    case 'runaway':
+      return createRunawayProbe(options)
+  }
+}
+
+function send(answer: Promise<unknown>): void {
+  answer.then(
+    (result) => process.send?.({ result }),
+    (error: unknown) => process.send?.({ failure: String(error) }),
+  )
+}
+
+// as: probes.ts wrote it
+const starting = create(JSON.parse(process.argv[2] ?? '{}') as ProbeOptions)
+send(starting.then(() => 'ready'))
+process.on('message', ({ round }: { round: number }) => send(starting.then((run) => run(round))))
+process.on('disconnect', () => process.exit())
