@@ -1,7 +1,7 @@
 // The jobs that this process holds. A job whose lease was lost is stopped and reports nothing; the store decides whose it is, never a local clock.
 import type { ClaimedJob } from '../model/job.ts'
 import type { Log } from '../model/log.ts'
-import type { JobReport, Store } from '../store/store.ts'
+import type { Clock, JobReport, Store } from '../store/store.ts'
 import { pause } from './deadline.ts'
 import { toThrownName } from './thrown.ts'
 
@@ -10,15 +10,30 @@ export const leaseMs = 30_000
 const storeRetryMs = { first: 500, cap: 5_000 }
 
 /** A job in hand. The signal ends when it must stop: lost, or given back at a shutdown. */
-export type HeldJob = { readonly job: ClaimedJob; readonly abort: AbortController; isEnding: boolean }
+export type HeldJob = {
+  /** As it was claimed last: see `takeOver`. */
+  job: ClaimedJob
+  readonly abort: AbortController
+  isEnding: boolean
+  /** The claim whose end the store has written. */
+  ended: ClaimedJob | undefined
+}
 
 export type Leases = {
   readonly size: number
   /** True after a store call that failed, until one succeeds. */
   readonly storeIsAway: boolean
+  /** True when so much time went by since they were prolonged that the store may give them away. */
+  readonly mayBeOver: boolean
   noteStore(away: boolean, thrown?: unknown): void
   hold(job: ClaimedJob): HeldJob
-  letGo(held: HeldJob): void
+  /**
+   * True: this job is in hand already and must not be begun a second time. Its lease ran out unnoticed, as the clock jumped,
+   * and it was nobody's between: what is in flight goes on under the new claim.
+   */
+  takeOver(job: ClaimedJob): boolean
+  /** Gives back a claim that was taken over after the job had ended, as a retry may be: it is still to be performed. */
+  letGo(held: HeldJob): ClaimedJob | undefined
   /** False: the job is not ours any more, or the store stayed away until its signal ended. */
   report(held: HeldJob, what: JobReport): Promise<boolean>
   /** Prolongs all of them and stops those that were lost. Never rejects. */
@@ -26,9 +41,11 @@ export type Leases = {
   abortAll(): void
 }
 
-export function createLeases({ store, log }: { store: Pick<Store, 'report' | 'extend'>; log: Log }): Leases {
+export function createLeases(options: { store: Pick<Store, 'report' | 'extend'>; clock: Clock; log: Log }): Leases {
+  const { store, clock, log } = options
   const jobs = new Map<string, HeldJob>()
   let storeIsAway = false
+  let keptAt = 0
 
   /** Hears of every store call, and logs only when the store goes and when it comes back. */
   function noteStore(away: boolean, thrown?: unknown): void {
@@ -54,17 +71,30 @@ export function createLeases({ store, log }: { store: Pick<Store, 'report' | 'ex
     get storeIsAway() {
       return storeIsAway
     },
+    get mayBeOver() {
+      return jobs.size > 0 && clock() - keptAt > leaseMs / 2
+    },
     noteStore,
     hold(job) {
+      if (jobs.size === 0) keptAt = clock()
       // claimed again under a new fence: the old hold is over
       const before = jobs.get(job.id)
       if (before !== undefined) stop(before)
-      const held: HeldJob = { job, abort: new AbortController(), isEnding: false }
+      const held: HeldJob = { job, abort: new AbortController(), isEnding: false, ended: undefined }
       jobs.set(job.id, held)
       return held
     },
+    takeOver(job) {
+      const held = jobs.get(job.id)
+      // a fence between: another worker had it, and began what ours does not know of
+      if (held === undefined || job.fence !== held.job.fence + 1) return false
+      held.job = job
+      return true
+    },
     letGo(held) {
-      if (isOurs(held)) jobs.delete(held.job.id)
+      if (!isOurs(held)) return undefined
+      jobs.delete(held.job.id)
+      return held.ended !== undefined && held.ended !== held.job ? held.job : undefined
     },
     async report(held, what) {
       held.isEnding = what.outcome !== undefined
@@ -72,8 +102,12 @@ export function createLeases({ store, log }: { store: Pick<Store, 'report' | 'ex
         // a job that must stop gets one try: its lease runs out by itself
         const isLastTry = held.abort.signal.aborted
         try {
-          const written = await store.report(held.job, what)
+          const { job } = held
+          const written = await store.report(job, what)
           noteStore(false)
+          if (written && held.isEnding) held.ended = job
+          // taken over meanwhile: the report counts under the new fence
+          if (!written && job !== held.job) continue
           if (!written && isOurs(held)) stop(held)
           return written
         } catch (thrown) {
@@ -85,8 +119,9 @@ export function createLeases({ store, log }: { store: Pick<Store, 'report' | 'ex
       return false
     },
     async extend() {
-      const before = [...jobs.values()]
+      const before = [...jobs.values()].map((held) => ({ held, job: held.job }))
       if (before.length === 0) return
+      const now = clock()
       try {
         const ids = new Set(
           await store.extend(
@@ -94,9 +129,12 @@ export function createLeases({ store, log }: { store: Pick<Store, 'report' | 'ex
             leaseMs,
           ),
         )
+        keptAt = now
         noteStore(false)
         // a job that ended meanwhile is no longer held, and not lost either
-        for (const held of before) if (!ids.has(held.job.id) && !held.isEnding && isOurs(held)) stop(held)
+        for (const { held, job } of before) {
+          if (!ids.has(job.id) && !held.isEnding && held.job === job && isOurs(held)) stop(held)
+        }
       } catch (thrown) {
         noteStore(true, thrown)
       }

@@ -58,7 +58,7 @@ const defaultTimeoutSeconds = 600
 export function createWorker(options: WorkerOptions): Worker {
   const { store, runner, channels, settings, clock, random, log } = options
   const newBoundaryId = options.newBoundaryId ?? (() => randomBytes(8).toString('hex'))
-  const leases = createLeases({ store, log })
+  const leases = createLeases({ store, clock, log })
   const performances = new Set<Promise<void>>()
   let state: 'new' | 'started' | 'stopping' = 'new'
   let pumping: Promise<void> | undefined
@@ -84,11 +84,13 @@ export function createWorker(options: WorkerOptions): Worker {
     } catch (thrown) {
       log.error({ jobId: job.id, thrown: toThrownName(thrown) }, 'a job broke off; it is due again when its lease ends')
     } finally {
-      leases.letGo(held)
+      const again = leases.letGo(held)
+      if (again !== undefined) launch(again)
     }
   }
 
   function launch(job: ClaimedJob): void {
+    if (leases.takeOver(job)) return
     const performance = perform(job).finally(() => {
       performances.delete(performance)
       poke()
@@ -99,13 +101,13 @@ export function createWorker(options: WorkerOptions): Worker {
   /** Fills the free slots. Gives back for how many milliseconds there is nothing more to do; undefined: until a slot is free. */
   async function fill(): Promise<number | undefined> {
     if (state !== 'started') return undefined
-    // after an outage our leases may be over: keep them first, or we would claim our own jobs again
-    if (leases.storeIsAway) await leases.extend()
+    // after an outage or a jump of the clock our leases may be over: keep them first, or we would claim our own jobs again
+    if (leases.storeIsAway || leases.mayBeOver) await leases.extend()
     const free = settings().maxConcurrent - leases.size
     if (free <= 0) return undefined
     const jobs = await store.claim({ limit: free, leaseMs })
     for (const job of jobs) launch(job)
-    if (jobs.length >= free) return undefined
+    if (leases.size >= settings().maxConcurrent) return undefined
     const runAt = await store.nextRunAt()
     leases.noteStore(false)
     if (runAt === undefined) return longestSleepMs

@@ -1,4 +1,5 @@
 // What the main thread and a transform worker say to one another, and the few words that they share in memory.
+import type { MessagePort } from 'node:worker_threads'
 import type { ProblemRecord } from '../model/problem.ts'
 import type { TransformCall, TransformOutcome } from '../model/transform.ts'
 import type { Bundle } from './build.ts'
@@ -58,7 +59,12 @@ export type FromWorker =
 
 export type SettledCall = readonly [seq: number, outcome: TransformOutcome]
 
-export type WorkerStart = { readonly board: SharedArrayBuffer; readonly memoryMb: number }
+/** `port`: both sides talk over it, for every module in the thread can import `parentPort`. */
+export type WorkerStart = {
+  readonly board: SharedArrayBuffer
+  readonly memoryMb: number
+  readonly port: MessagePort
+}
 
 /**
  * Words on the board that both sides read while the other one is busy.

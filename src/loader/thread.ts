@@ -1,6 +1,6 @@
 // The main thread's hold on one worker thread: calls go over together, once for each turn of the event loop.
 import { createRequire } from 'node:module'
-import { Worker } from 'node:worker_threads'
+import { MessageChannel, receiveMessageOnPort, Worker } from 'node:worker_threads'
 import type { TransformCall, TransformOutcome } from '../model/transform.ts'
 import { board as words } from './messages.ts'
 import { toCallsMessage } from './parcel.ts'
@@ -85,10 +85,13 @@ export function createThread(options: {
   })
   let isEnded = false
   let cause: unknown
-  const start: WorkerStart = { board: shared, memoryMb: limits.memoryMb }
+  // what transforms post over `parentPort` arrives where nobody listens
+  const { port1: port, port2 } = new MessageChannel()
+  const start: WorkerStart = { board: shared, memoryMb: limits.memoryMb, port: port2 }
   const worker = new Worker(createRequire(import.meta.url).resolve('#transform-worker'), {
     name: 'hookloom-transforms',
     workerData: start,
+    transferList: [port2],
     env: { ...env },
     argv: [],
     execArgv: [],
@@ -103,17 +106,34 @@ export function createThread(options: {
     cause = error
   })
   worker.on('exit', (code) => {
+    // its last words may still be on the way
+    for (let last = receiveMessageOnPort(port); last !== undefined; last = receiveMessageOnPort(port))
+      hear(last.message)
+    port.close()
+    lose(cause ?? new Error(`it ended with code ${code}`))
+  })
+  port.on('message', hear)
+
+  const send = (message: ToWorker, transfer: ArrayBuffer[] = []) => {
+    if (!isEnded) port.postMessage(message, transfer)
+  }
+
+  function lose(why: unknown): void {
     becomeReady()
     if (isEnded) return
     isEnded = true
-    events.gone(thread, cause ?? new Error(`it ended with code ${code}`))
-  })
-  worker.on('message', (message: FromWorker) => {
-    if (!isEnded) receive(message)
-  })
+    events.gone(thread, why)
+  }
 
-  const send = (message: ToWorker, transfer: ArrayBuffer[] = []) => {
-    if (!isEnded) worker.postMessage(message, transfer)
+  /** Code in the thread that got hold of our port may post anything: the thread is lost then, and not the gateway. */
+  function hear(message: FromWorker): void {
+    if (isEnded) return
+    try {
+      receive(message)
+    } catch (error) {
+      lose(error)
+      void worker.terminate()
+    }
   }
 
   function receive(message: FromWorker): void {

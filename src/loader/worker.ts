@@ -1,7 +1,7 @@
 // The thread in which transforms run: it joins its parts and listens.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { setFlagsFromString } from 'node:v8'
-import { parentPort, workerData } from 'node:worker_threads'
+import { workerData } from 'node:worker_threads'
 import { guardProcess } from './guard.ts'
 import type { OpenCall } from './guard.ts'
 import { createIntrinsics } from './intrinsics.ts'
@@ -10,9 +10,9 @@ import type { FromWorker, ToWorker, WorkerStart } from './messages.ts'
 import { createServing } from './serve.ts'
 
 // as: thread.ts starts this thread, and with nothing else
-const { board, memoryMb } = workerData as WorkerStart
-const port = parentPort
-if (port === null) throw new Error('this is the entry of a thread')
+const { board, memoryMb, port } = workerData as WorkerStart
+// transforms can import workerData
+Reflect.deleteProperty(workerData, 'port')
 
 // V8 keeps the source of whatever was evaluated, unused as it is, until memory ends: 0.4 MB for each reload of 200 kB
 setFlagsFromString('--no-compilation-cache')

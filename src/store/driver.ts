@@ -29,19 +29,22 @@ export function openDatabase(file: string, options: { readOnly: boolean; busyMs:
   }
   return {
     run: (sql, ...values) => {
-      const { changes, lastInsertRowid } = prepared(sql).run(
-        ...values.map((value) => (typeof value === 'string' ? toStoredText(value) : value)),
-      )
+      const { changes, lastInsertRowid } = prepared(sql).run(...values.map(toStoredValue))
       return { changes, seq: Number(lastInsertRowid) }
     },
-    get: (sql, ...values) => prepared(sql).get(...values),
-    all: (sql, ...values) => prepared(sql).all(...values),
+    get: (sql, ...values) => prepared(sql).get(...values.map(toStoredValue)),
+    all: (sql, ...values) => prepared(sql).all(...values.map(toStoredValue)),
     exec: (sql) => connection.exec(sql),
     get inTransaction() {
       return connection.isTransaction
     },
     close: () => connection.close(),
   }
+}
+
+/** What is looked for is written as it was when it was stored. */
+function toStoredValue(value: SqlValue): SqlValue {
+  return typeof value === 'string' ? toStoredText(value) : value
 }
 
 /** What is wrong with the disk or the file. `reopen`: this connection may be part of it. */

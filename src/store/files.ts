@@ -1,4 +1,4 @@
-import { rmSync, statSync, writeFileSync } from 'node:fs'
+import { closeSync, openSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 
 /** Folder and name of a store's file: what may be shown of it. */
@@ -9,6 +9,16 @@ export function toShownName(file: string): string {
 /** What identifies a file behind its name; undefined when nothing is there. */
 export function toInode(file: string): number | undefined {
   return statOf(file)?.ino
+}
+
+/** Makes a file that its owner alone may read, where there is none; SQLite gives its mode to the files beside it. */
+export function ensurePrivate(file: string): void {
+  try {
+    // wx: to open and close a file that is there would drop the locks that this process holds on it
+    closeSync(openSync(file, 'wx', 0o600))
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
+  }
 }
 
 /** Bytes of a file; 0 when nothing is there. */

@@ -2,7 +2,7 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { Problem } from '../model/problem.ts'
 import { openDatabase } from './driver.ts'
-import { toInode, toShownName } from './files.ts'
+import { ensurePrivate, toInode, toShownName } from './files.ts'
 
 export type StoreLock = {
   /** True: the lock's file is no longer where it was, so that another process could take a lock of its own. */
@@ -14,6 +14,7 @@ export type StoreLock = {
 export function takeLock(file: string): StoreLock {
   const lockFile = `${file}.lock`
   const pidFile = `${file}.pid`
+  ensurePrivate(lockFile)
   const db = openDatabase(lockFile, { readOnly: false, busyMs: 0 })
   try {
     db.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE')
@@ -44,7 +45,7 @@ function isBusy(error: unknown): boolean {
 
 function writePid(pidFile: string): void {
   try {
-    writeFileSync(pidFile, `${process.pid}\n`)
+    writeFileSync(pidFile, `${process.pid}\n`, { mode: 0o600 })
   } catch {
     // the lock holds without it, and on a full disk the store must come up to be emptied
   }

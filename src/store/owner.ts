@@ -2,7 +2,7 @@
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { type Database, openDatabase } from './driver.ts'
-import { toInode, toShownName } from './files.ts'
+import { ensurePrivate, toInode, toShownName } from './files.ts'
 import { recover } from './jobs.ts'
 import { type StoreLock, takeLock } from './lock.ts'
 import { migrate } from './migrations/migrate.ts'
@@ -88,6 +88,7 @@ function foldIn(db: Database): void {
 }
 
 function openWritable({ file, maxPages }: WriterOptions, prepare: (db: Database) => void): Database {
+  ensurePrivate(file)
   const db = openDatabase(file, { readOnly: false, busyMs: 2000 })
   try {
     db.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;

@@ -116,6 +116,21 @@ export function describeDeliveries(stage: () => Stage): void {
       expect(await store.answered({ hook: 'stripe', key: 'k' })).toBeUndefined()
     })
 
+    test('a key with a NUL is found again, and forgotten, as any other', async () => {
+      const { store, clock } = stage()
+      const key = 'a\0b'
+      const first = newDelivery({ at: clock(), ...keyed(key) })
+      await store.append(first)
+      expect(await store.append(newDelivery({ at: clock(), ...keyed(key) }))).toMatchObject({
+        kind: 'duplicate',
+        first: { deliveryId: first.id },
+      })
+      expect(await store.answered({ hook: 'github', key })).toMatchObject({ deliveryId: first.id })
+      expect(await store.answered({ hook: 'github', key: 'ab' })).toBeUndefined()
+      await store.forget({ hook: 'github', key })
+      expect(await store.answered({ hook: 'github', key })).toBeUndefined()
+    })
+
     test('a forgotten key is free, and its delivery stays', async () => {
       const { store, clock } = stage()
       const [first, other] = [newDelivery({ at: clock(), ...keyed('k') }), newDelivery({ at: clock(), ...keyed('k2') })]

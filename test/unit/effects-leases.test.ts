@@ -126,6 +126,79 @@ describe('a lease', () => {
   })
 })
 
+describe('a clock that jumps ahead of every lease', () => {
+  test('repeats nothing that is in flight, and its report counts', async () => {
+    const { runner, turns } = scriptedRunner()
+    const worker = stage.openWorker({ runner })
+    const [id] = await stage.accept(agentPlan())
+    vi.setSystemTime(Date.now() + 45_000)
+    worker.poke()
+    await pass(0)
+    expect(turns).toHaveLength(1)
+    expect(turns[0]?.io.signal.aborted).toBe(false)
+    turns[0]?.end(ok('x'))
+    await pass(0)
+    expect((await stage.jobOf(id)).state).toBe('done')
+    expect(turns).toHaveLength(1)
+  })
+
+  /** The clock jumps at the worst moment: after the look at the leases, before the claim. */
+  function jumpingStore() {
+    const state = { willJump: false }
+    const store: Stage['store'] = Object.create(stage.store)
+    store.claim = (query) => {
+      if (state.willJump) vi.setSystemTime(Date.now() + 45_000)
+      state.willJump = false
+      return stage.store.claim(query)
+    }
+    return { state, store }
+  }
+
+  test('between two calls of the worker repeats nothing either: its own job goes on under the new fence', async () => {
+    const { runner, turns } = scriptedRunner()
+    const { state, store } = jumpingStore()
+    const worker = stage.openWorker({ runner, store })
+    const [id] = await stage.accept(agentPlan())
+    state.willJump = true
+    worker.poke()
+    await pass(0)
+    expect(state.willJump).toBe(false)
+    expect(turns).toHaveLength(1)
+    await pass(120_000)
+    expect(turns[0]?.io.signal.aborted).toBe(false)
+    turns[0]?.end(ok('x'))
+    await pass(0)
+    expect((await stage.jobOf(id)).state).toBe('done')
+    expect(turns).toHaveLength(1)
+  })
+
+  test('does not keep a retry from running that was claimed while its report was on the way', async () => {
+    const { runner, turns } = scriptedRunner()
+    const { store } = jumpingStore()
+    let answer = () => {}
+    store.report = async (job, report) => {
+      const written = await stage.store.report(job, report)
+      if (report.outcome?.kind === 'retry') await new Promise<void>((resolve) => (answer = resolve))
+      return written
+    }
+    const worker = stage.openWorker({ runner, store })
+    const [id] = await stage.accept(agentPlan())
+    turns[0]?.end({ status: 'error', retryable: true, detail: 'busy' })
+    await pass(0)
+    expect(await stage.jobOf(id)).toMatchObject({ state: 'queued', attempts: 1 })
+    vi.setSystemTime(Date.now() + 3_600_000)
+    worker.poke()
+    await pass(0)
+    expect((await stage.jobOf(id)).state).toBe('running')
+    answer()
+    await pass(0)
+    expect(turns).toHaveLength(2)
+    turns[1]?.end(ok('x'))
+    await pass(0)
+    expect((await stage.jobOf(id)).state).toBe('done')
+  })
+})
+
 describe('a store that is away', () => {
   test('while a step is reported is asked again, and the step is not performed again', async () => {
     const { runner, turns } = scriptedRunner()

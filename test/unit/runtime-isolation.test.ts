@@ -139,6 +139,44 @@ describe('what one call changes', () => {
   })
 })
 
+describe('what a transform posts', () => {
+  test('over the port of its thread reaches nobody, and its call goes on', async () => {
+    const { write, load } = await createStage({ workers: 1 })
+    await write({
+      'x.ts': `import { parentPort, workerData } from 'node:worker_threads'
+        let calls = 0
+        export default () => {
+          for (const message of [null, 'x', { kind: 'leaving', why: 'globals' }, { kind: 'outcomes', outcomes: '{' }]) parentPort.postMessage(message)
+          return [++calls, Object.values(workerData).some((value) => value instanceof MessagePort)]
+        }`,
+    })
+    const modules = await load('x.ts')
+    // the second call meets the worker of the first
+    const results = [await resultOf(modules['x.ts']), await resultOf(modules['x.ts'])]
+    expect(results).toEqual([
+      [1, false],
+      [2, false],
+    ])
+  })
+
+  test.each(['null', '{ kind: "outcomes", outcomes: "{" }', '{ kind: "unrun" }'])(
+    'over a port that it was not given ends its worker, and nobody else: %s',
+    async (message) => {
+      const { write, load } = await createStage({ workers: 1 })
+      await write({
+        'bad.ts': `export default () => {
+          for (const handle of process._getActiveHandles()) if (handle instanceof MessagePort) handle.postMessage(${message})
+          return new Promise(() => {})
+        }`,
+        'good.ts': `export default () => 'good'`,
+      })
+      const modules = await load('bad.ts', 'good.ts')
+      expect(await resultOf(modules['bad.ts'])).toContain('transforms/bad.ts')
+      expect(await resultOf(modules['good.ts'])).toBe('good')
+    },
+  )
+})
+
 describe('the environment of a transform', () => {
   const text = 'export default () => ({ ...process.env })'
   test('is empty where no variable is named', async () => {

@@ -1,5 +1,5 @@
 // A store in trouble refuses, says why, and recovers by itself.
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { openDatabase } from '../../src/store/driver.ts'
@@ -103,6 +103,18 @@ describe('the owner', () => {
     await first.close()
     await second.ready()
     expect(await second.append(small())).toEqual({ kind: 'stored' })
+  })
+
+  test.skipIf(process.platform === 'win32')('alone can read what is stored, whoever may enter the folder', async () => {
+    const folder = newFolder()
+    chmodSync(folder, 0o755)
+    const store = openStore(join(folder, 'x.db'))
+    await store.append(small())
+    await store.deliveries({ limit: 1 })
+    const files = readdirSync(folder).toSorted()
+    expect(files).toEqual(['x.db', 'x.db-shm', 'x.db-wal', 'x.db.lock', 'x.db.pid'])
+    const open = files.filter((name) => (statSync(join(folder, name)).mode & 0o077) !== 0)
+    expect(open).toEqual([])
   })
 
   test('of another file is nobody’s rival', async () => {
