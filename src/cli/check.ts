@@ -7,5 +7,8 @@ export async function check(context: Context): Promise<number> {
   const { loaded, findings } = checkConfig(context)
   if (loaded === undefined) return tellFindings(context, findings)
   const mappings = await withProgress('Building the transforms', () => checkMappings(context, loaded.config))
-  return tellFindings(context, [...findings, ...mappings, ...checkWarnings(loaded)])
+  const exitCode = tellFindings(context, [...findings, ...mappings, ...checkWarnings(loaded)])
+  const hasTransforms = mappings.some(({ name }) => name.startsWith('transform '))
+  if (hasTransforms && !context.json) context.print('"hookloom test" runs their fixtures')
+  return exitCode
 }

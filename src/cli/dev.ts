@@ -4,7 +4,9 @@ import { join } from 'node:path'
 import colors from 'picocolors'
 import type { Hookloom } from '../app.ts'
 import { configFile, loadConfig } from '../loader/config.ts'
+import type { Config } from '../model/config.ts'
 import type { Context } from './context.ts'
+import { hooksAreOff } from './findings.ts'
 import { makeFolder, toFixturePath } from './folder.ts'
 import { toInvocation, toShellWord } from './invocation.ts'
 import { createPrettyLog } from './log.ts'
@@ -21,16 +23,17 @@ export async function dev(context: Context): Promise<number> {
     env,
     development: true,
     log: await createPrettyLog(),
-    announce: (gateway) => context.print(toWelcome(context, gateway, { isNew, token: config.hooks.token ?? '' })),
+    announce: (gateway) => context.print(toWelcome(context, gateway, { isNew, hooks: config.hooks })),
   })
 }
 
 function toWelcome(
   context: Context,
   { url, adminUrl }: Hookloom,
-  { isNew, token }: { isNew: boolean; token: string },
+  { isNew, hooks }: { isNew: boolean; hooks: Config['hooks'] },
 ): string {
   const { dir } = context
+  const token = hooks.token ?? ''
   const fixture = toFixturePath(dir, 'opened.json')
   const curl = [
     'curl -sS',
@@ -46,9 +49,8 @@ function toWelcome(
     `  Admin  ${adminUrl}`,
     `  Token  ${token}`,
     '',
-    'An agent run, answered below:',
-    `  ${curl}`,
-    ...(existsSync(fixture)
+    ...(hooks.enabled ? ['An agent run, answered below:', `  ${curl}`] : [hooksAreOff]),
+    ...(hooks.enabled && existsSync(fixture)
       ? ['', 'A pull request through the sample transform:', `  ${toInvocation(context, ['send', 'github', fixture])}`]
       : []),
     '',

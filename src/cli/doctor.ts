@@ -69,6 +69,7 @@ async function checkDisk(dir: string): Promise<Finding> {
 
 const Readiness = z.object({
   degraded: z.boolean(),
+  problems: z.array(z.object({ detail: z.string() })),
   store: z.object({ trouble: z.string().optional(), facts: z.record(z.string(), z.union([z.string(), z.number()])) }),
 })
 
@@ -81,14 +82,13 @@ async function checkGateway(dir: string): Promise<Finding[]> {
     const { status, text } = await ask(`${running.adminUrl}/readyz`, { method: 'GET' })
     const ready = Readiness.safeParse(toJson(text))
     if (!ready.success) return [toFailed(name, `${where}: /readyz answers ${status}`, exitCodes.unavailable)]
-    const { degraded, store } = ready.data
+    const { degraded, problems, store } = ready.data
     if (store.trouble !== undefined) return [toFailed(name, `${where}: ${store.trouble}`, exitCodes.unavailable)]
     const facts = Object.entries(store.facts).map(([fact, value]) => `${fact} ${value}`)
     const detail = [`${where} is ready`, ...facts].join(', ')
     if (!degraded) return [{ name, ok: true, detail }]
-    return [
-      toFailed(name, `${where} runs degraded: a transform does not load, and its deliveries park`, exitCodes.broken),
-    ]
+    const lines = [`${where} runs degraded`, ...problems.map((problem) => problem.detail)]
+    return [toFailed(name, lines.join('\n'), exitCodes.broken)]
   } catch (error) {
     if (!(error instanceof Problem)) throw error
     return [toFailed(name, error.message, exitCodes[error.kind])]

@@ -33,10 +33,15 @@ export function checkConfig({ dir, env }: Context): { loaded: LoadedConfig | und
   }
 }
 
+/** What an operator reads where `hooks.enabled` is false. */
+export const hooksAreOff = 'hooks.enabled is false: every hook answers 404. Set it to true.'
+
 export function checkWarnings({ config, files }: LoadedConfig): Finding[] {
-  return toWarnings(config, { files: toFileFacts(files) }).map(({ name, ok, detail }) =>
+  const off: Finding = { name: 'hooks', ok: false, severity: 'warning', detail: hooksAreOff }
+  const warnings = toWarnings(config, { files: toFileFacts(files) }).map(({ name, ok, detail }): Finding =>
     ok ? { name, ok, detail } : { name, ok, severity: 'warning', detail },
   )
+  return config.hooks.enabled ? warnings : [off, ...warnings]
 }
 
 /** Every template and match path of the operator's mappings, every preset, and every module, built and loaded. */

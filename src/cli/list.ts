@@ -68,8 +68,10 @@ async function listRefused(context: Context, limit: number): Promise<number> {
   } else if (newest.length === 0) {
     context.print('No refusal since the gateway started.')
   } else {
-    const rows = newest.map(({ receivedAt, hook, status, code, error, requestId }) => {
-      return [toTime(receivedAt), hook ?? '', String(status), code, requestId, error]
+    const rows = newest.map(({ receivedAt, hook, status, code, error, requestId, trace }) => {
+      const reasons = trace.map(({ mappingId, why }) => `${mappingId}: ${why}`)
+      const why = reasons.length === 0 ? error : `${error} (${reasons.join('; ')})`
+      return [toTime(receivedAt), hook ?? '', String(status), code, requestId, why]
     })
     context.print(toTable(['received', 'hook', 'status', 'code', 'request', 'why'], rows))
   }

@@ -90,12 +90,19 @@ function print(context: Context, { decision, trace, origins }: Explanation): voi
     case 'skip':
       return context.print(`skip: ${toCut(decision.why, 500)}`)
     case 'park':
-      context.print('park: the gateway would keep the delivery until this is mended')
+      context.print(`park: this code would park the delivery${isKeptOut(decision.problem) ? keptOut : ''}`)
       return context.note(toFailure(decision.problem))
     case 'refuse':
       context.print(`refusal: the sender would be answered ${decision.problem.status}`)
       return context.note(toFailure(decision.problem))
   }
+}
+
+const keptOut = '; a running gateway keeps its last good version'
+
+/** Such code never goes live; code that throws on this delivery may be what serves. */
+function isKeptOut({ code }: Problem): boolean {
+  return code === 'transform-missing' || code === 'transform-build-failed' || code === 'transform-load-failed'
 }
 
 function toActionText(planned: PlannedAction, origins: FieldOrigins): string {

@@ -40,7 +40,7 @@ export function tellReload(
   for (const problem of news.problems) {
     if (news.before.some((other) => isSameProblem(other, problem))) continue
     const frame = problem.frame === undefined ? {} : { frame: problem.frame }
-    log.warn(frame, `${problem.detail}${toConsequence(problem, news.modules)}`)
+    log.warn(frame, `${toSentence(problem.detail)}${toConsequence(problem, news.modules)}`)
   }
 }
 
@@ -48,6 +48,10 @@ export function tellConfig(log: Log, before: Config, after: Config): void {
   if (JSON.stringify(before) !== JSON.stringify(after)) log.info({}, `${configFile} is live`)
   const asWas = JSON.stringify([before.server, before.store.file]) === JSON.stringify([after.server, after.store.file])
   if (!asWas) log.warn({}, 'what changed of server or store.file may take effect at the next start only')
+}
+
+function toSentence(detail: string): string {
+  return /[.!?]$/.test(detail) ? detail : `${detail}.`
 }
 
 function toConsequence({ module }: FoundProblem, modules: readonly ModuleReport[]): string {

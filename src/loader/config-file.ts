@@ -23,6 +23,8 @@ export function renderNewConfig({ schema }: { schema?: string } = {}): string {
     // Loopback: put a reverse proxy or a tunnel in front, and name it in "trustedProxies".
     "host": "127.0.0.1",
     "port": 8790,
+    // Health pages and commands, on loopback only.
+    "adminPort": 8791,
   },
 
   // Opens the admin port to commands. Never the hook token.

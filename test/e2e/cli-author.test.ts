@@ -253,7 +253,7 @@ describe('the README’s first transform', { timeout: 60_000 }, () => {
     }
     shell('npx hookloom init', '')
     const config = readFileSync(join(dir, 'hookloom.jsonc'), 'utf8')
-    writeFileSync(join(dir, 'hookloom.jsonc'), config.replace('"port": 8790,', '"port": 0, "adminPort": 0,'))
+    writeFileSync(join(dir, 'hookloom.jsonc'), config.replace(/8790|8791/g, '0'))
     const gateway = await startGateway({ dir, command: 'dev' })
     const module = join(dir, root, 'greet.ts')
     let stdout = ''
@@ -311,7 +311,7 @@ function withoutIds(text: string): string {
 /** As a command prints it that is installed, in the home of Ada. */
 function toNeutral(stdout: string, home: string): string {
   const script = /^( +)node \S+main\.js /gm
-  return stdout.replaceAll(home, '/home/ada').replaceAll(script, '$1hookloom ')
+  return stdout.replaceAll(home, '/home/ada').replaceAll(script, '$1npx hookloom ')
 }
 
 /** Awaits a line that the gateway prints after this place; milliseconds are any. */

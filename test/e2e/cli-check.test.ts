@@ -57,6 +57,22 @@ describe('check', { timeout: 60_000 }, () => {
     expect(code).toBe(78)
   })
 
+  test('names the command that runs fixtures where there is a transform, and not elsewhere', async () => {
+    const line = '"hookloom test" runs their fixtures'
+    const withOne = await runCommand(['check'], { dir: makeConfigDir(sound) })
+    expect(withOne.stdout).toContain(line)
+    const without = await runCommand(['check'], { dir: makeConfigDir() })
+    expect(without).toMatchObject({ code: 0, stdout: expect.not.stringContaining(line) })
+  })
+
+  test('hooks that are switched off are told, and hooks that are on are not', async () => {
+    const off = await runCommand(['check', '--json'], { dir: makeConfigDir({ config: { hooks: { enabled: false } } }) })
+    expect(off.json()).toContainEqual(expect.objectContaining({ name: 'hooks', ok: false, severity: 'warning' }))
+    expect(off.code).toBe(0)
+    const on = await runCommand(['check', '--json'], { dir: makeConfigDir() })
+    expect(on.json().map(({ name }) => name)).not.toContain('hooks')
+  })
+
   test('a warning is shown and is no failure', async () => {
     const dir = makeConfigDir({ config: { hooks: { token: 'short' } } })
     const { code, json } = await runCommand(['check', '--json'], { dir })
@@ -92,7 +108,9 @@ describe('doctor', { timeout: 60_000 }, () => {
     const gateway = await startGateway({ ...sound, files: {} })
     const degraded = await runCommand(['doctor', '--json'], { dir: gateway.dir })
     expect(degraded.code).toBe(70)
-    expect(degraded.json()).toContainEqual(expect.objectContaining({ name: 'gateway', ok: false }))
+    const [finding] = degraded.json().filter(({ name }) => name === 'gateway')
+    // what is wrong is told by the gateway itself
+    expect(finding).toMatchObject({ ok: false, detail: expect.stringMatching(/runs degraded\n.*in\.ts/) })
     await gateway.stop()
     const dir = makeConfigDir({ files: { 'state/hookloom.db': 'this is no database, and never was one' } })
     const damaged = await runCommand(['doctor', '--json'], { dir })

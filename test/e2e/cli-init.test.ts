@@ -109,9 +109,18 @@ describe('dev', { timeout: 60_000 }, () => {
     const address = taken.address()
     const port = typeof address === 'object' && address !== null ? address.port : 0
     const { code, stderr } = await runCommand(['dev'], { dir: makeConfigDir({ config: { server: { port } } }) })
+    const admin = await runCommand(['dev'], { dir: makeConfigDir({ config: { server: { adminPort: port } } }) })
     taken.close()
-    expect(stderr).toContain(`127.0.0.1:${port}: the port is in use`)
-    expect(code).toBe(78)
+    expect(stderr).toContain(`127.0.0.1:${port}: the port is in use. Set another server.port or`)
+    expect(admin.stderr).toContain(`127.0.0.1:${port}: the port is in use. Set another server.adminPort or`)
+    expect([code, admin.code]).toEqual([78, 78])
+  })
+
+  test('says that the hooks are off, in place of a curl line that would be answered 404', async () => {
+    const gateway = await startGateway({ config: { hooks: { enabled: false } }, command: 'dev' })
+    await gateway.printed(/hooks\.enabled is false/)
+    expect(gateway.output()).not.toContain('curl')
+    await gateway.stop()
   })
 
   test('shows an operator’s problem in the answer, where start keeps it to itself', async () => {
@@ -145,7 +154,7 @@ async function initOnAnyPort(): Promise<string> {
   const dir = makeFolder()
   await runCommand(['init'], { dir })
   const file = join(dir, 'hookloom.jsonc')
-  writeFileSync(file, readFileSync(file, 'utf8').replace('"port": 8790,', '"port": 0, "adminPort": 0,'))
+  writeFileSync(file, readFileSync(file, 'utf8').replace(/8790|8791/g, '0'))
   return dir
 }
 

@@ -117,8 +117,17 @@ describe('run', { timeout: 60_000 }, () => {
   test('a transform that throws is shown with its file and line', async () => {
     const dir = makeConfigDir(setup)
     const { stdout, stderr } = await runCommand(['run', 'thrower', join(dir, 'opened.json')], { dir })
-    expect(stdout).toContain('park')
+    expect(stdout).toContain('park: this code would park the delivery\n')
     expect(stderr).toMatch(/thrower\.ts:2/)
+  })
+
+  test('code that does not build is told apart from what a running gateway serves', async () => {
+    const dir = makeConfigDir({
+      ...setup,
+      files: { ...setup.files, 'hooks/transforms/thrower.ts': 'export default (' },
+    })
+    const { stdout } = await runCommand(['run', 'thrower', join(dir, 'opened.json')], { dir })
+    expect(stdout).toContain('would park the delivery; a running gateway keeps its last good version\n')
   })
 
   test('a hook that nobody takes names the nearest, and a file that is no JSON says where it breaks', async () => {

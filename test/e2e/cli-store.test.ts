@@ -161,6 +161,14 @@ describe('reading commands beside a running gateway', { timeout: 60_000 }, () =>
     expect(await read('list', '--refused', '--limit', '1')).toEqual(refused.slice(-1))
   })
 
+  test('list --refused tells people which mapping took what was refused, and why', async () => {
+    await post(gateway, 'tickets', { id: 1, text: '' })
+    await post(gateway, 'nobody', {})
+    const { stdout } = await runCommand(['list', '--refused'], { dir: gateway.dir })
+    expect(stdout).toMatch(/ tickets .* payload-invalid .*\(tickets: .+\)$/m)
+    expect(stdout).toMatch(/ nobody .* No hook has this name\.$/m)
+  })
+
   test('what is stored is read without a gateway as well', async () => {
     const before = await read('list')
     await gateway.stop()

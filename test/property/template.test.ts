@@ -10,7 +10,7 @@ function scope(payload: JsonValue): TemplateScope {
 
 // fast-check calls its values unknown; by what it promises they are JSON
 const json = fc.jsonValue().map((value) => value as JsonValue)
-const fieldName = fc.stringMatching(/^[a-z_][a-z0-9_-]{0,7}$/)
+const fieldName = fc.stringMatching(/^[a-z_][a-z0-9_-]{0,7}$/).filter((name) => name !== 'else')
 const hostile = fc
   .array(
     fc.constantFrom(

@@ -163,4 +163,24 @@ describe('a template that does not parse', () => {
   ])('%s is refused with the column, what was expected and what came', (text, message) => {
     expect(messageOf(text)).toContain(message)
   })
+
+  test.each([
+    ['{{#if subject}}x{{/if}}', 'column 3: templates have no logic: "#if". Logic belongs in a transform.'],
+    ['{{ #each messages | truncate: 3 }}', 'column 4: templates have no logic: "#each".'],
+    ['{{#eq a "b"}}', 'templates have no logic: "#eq".'],
+    ['{{subject}}{{else}}', 'column 14: templates have no logic: "else".'],
+    ['{{/if}}', 'templates have no logic: "/if".'],
+    ['{{^subject}}', 'templates have no logic: "^subject".'],
+    ['{{> footer}}', 'templates have no logic: "> footer".'],
+    ['{{! a remark}}', 'templates have no logic: "! a".'],
+    ['{{&subject}}', 'templates have no logic: "&subject".'],
+  ])('%s, the logic of another template language, is refused and is no field', (text, message) => {
+    expect(messageOf(text)).toContain(message)
+  })
+
+  test('a field that begins with such a word or bears it below the payload is read', () => {
+    expect(
+      render('{{elsewhere}} {{payload.else}} {{payload.#text}}', { payload: { elsewhere: 1, else: 2, '#text': 3 } }),
+    ).toBe('1 2 3')
+  })
 })
