@@ -137,9 +137,9 @@ function toQuery(url: string): Record<string, string> {
 }
 
 /**
- * How this delivery is recognised when it comes again; `isSenders`: by the sender's own id, not by an Idempotency-Key. A proved
- * delivery goes by its proved sender's id before any header that nobody signed, and apart for each mapping that it opens: two
- * senders of one path count for themselves.
+ * How this delivery is recognised when it comes again; `isSenders`: by the sender's own id, not by an Idempotency-Key. An id
+ * in a proved body goes before that header, which nobody signed; and a proved delivery counts apart for each mapping that it
+ * opens, since two senders may share a path.
  */
 export function toDedupe(delivery: Delivery): { key: DedupeKey; isSenders: boolean } | undefined {
   const asked = delivery.headers['idempotency-key']
@@ -152,7 +152,8 @@ export function toDedupe(delivery: Delivery): { key: DedupeKey; isSenders: boole
   const { signedFor } = delivery.admitted
   const sender = toSender(delivery)
   const own = sender === undefined ? undefined : toDeliveryId(sender, delivery)
-  const isSenders = own !== undefined && (signedFor.length > 0 || asked === undefined || asked === own)
+  const isSigned = signedFor.length > 0 && sender?.deliveryId?.every((fact) => fact.in !== 'header') === true
+  const isSenders = own !== undefined && (isSigned || asked === undefined || asked === own)
   const name = isSenders ? `${sender?.source}:${own}` : asked && `key:${asked}`
   if (name === undefined) return undefined
   const key = signedFor.length > 0 ? `${signedFor.join()} ${name}` : name
