@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Fixture, parseFixture } from '../loader/fixture-files.ts'
-import { nearestOf } from '../loader/nearest.ts'
+import { nearestOf } from '../model/nearest.ts'
 import { Problem } from '../model/problem.ts'
 import { inPackage } from './package.ts'
 

@@ -2,7 +2,7 @@
 import { newId } from '../model/id.ts'
 import { assembleGeneration } from '../live/assemble.ts'
 import { loadConfig } from '../loader/config.ts'
-import { nearestOf } from '../loader/nearest.ts'
+import { nearestOf } from '../model/nearest.ts'
 import type { PlannedAction } from '../model/action.ts'
 import { type Delivery, withFields } from '../model/delivery.ts'
 import { exitCodes, Problem, toProblemRecord } from '../model/problem.ts'

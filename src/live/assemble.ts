@@ -1,6 +1,6 @@
 // From a configuration to a generation: presets behind the operator's mappings, every transform loaded.
 import { presets } from '../../presets/index.ts'
-import { nearestOf } from '../loader/nearest.ts'
+import { nearestOf } from '../model/nearest.ts'
 import { resolveTransformsRoot } from '../loader/root.ts'
 import { loadTransforms } from '../loader/transforms.ts'
 import type { Config } from '../model/config.ts'

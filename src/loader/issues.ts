@@ -3,7 +3,7 @@ import type { z } from 'zod'
 import type { ConfigIssue } from '../model/config-rules.ts'
 import { toDottedPath, toIssueSentence } from '../model/issue.ts'
 import { toKindOf } from '../model/json.ts'
-import { nearestOf } from './nearest.ts'
+import { nearestOf } from '../model/nearest.ts'
 import { toKeysAt } from './schema.ts'
 
 type SchemaIssue = z.core.$ZodIssue

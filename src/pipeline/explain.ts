@@ -7,7 +7,7 @@ import type { Transform } from '../model/transform.ts'
 import type { CompiledMapping } from './compile.ts'
 import type { Decision } from './decision.ts'
 import type { Generation } from './generation.ts'
-import { decide } from './pipeline.ts'
+import { decide, isBuiltIn } from './pipeline.ts'
 import type { Template } from './template.ts'
 
 /** Field → `request`, `template <key>`, `literal <key>`, `transform <module>`, `config <key>` or `default`. */
@@ -32,12 +32,11 @@ export async function explain(generation: Generation, delivery: Delivery, newId:
     return { ...found, mapping: { ...taken, transform: watch(taken.transform, results) } }
   }
   const decision = await decide({ ...generation, router: { ...generation.router, find } }, delivery, newId)
-  const isBuiltIn = delivery.path === 'wake' || delivery.path === 'agent'
   const { defaultSessionKey } = generation.config.hooks
   const actions = decision.kind === 'accept' ? decision.actions : []
   return {
     decision,
-    trace: isBuiltIn ? [] : generation.router.explain(delivery),
+    trace: isBuiltIn(delivery.path) ? [] : generation.router.explain(delivery),
     origins: actions.map((planned, index) => {
       const fields =
         taken === undefined ? toRequestOrigins(planned, delivery) : toMappedOrigins(planned, taken, results[index])

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { nearestOf } from '../../src/loader/nearest.ts'
+import { nearestOf } from '../../src/model/nearest.ts'
 import { toConfigSchema, toKeysAt } from '../../src/loader/schema.ts'
 
 type Node = { path: string; schema: Record<string, unknown> }

@@ -1,1 +1,0 @@
-export { nearestOf } from '../model/nearest.ts'
