@@ -25,6 +25,7 @@ const words = z.string().refine((text) => text.trim() !== '', 'must not be blank
 export const WakeMode = z.enum(wakeModes)
 export type WakeMode = z.infer<typeof WakeMode>
 export const Thinking = z.enum(thinkingLevels)
+export type Thinking = z.infer<typeof Thinking>
 export const ChannelName = z.preprocess(
   (name) => (typeof name === 'string' && Object.hasOwn(channelAliases, name) ? channelAliases[name] : name),
   z.enum(channelNames),
@@ -91,3 +92,11 @@ export type PlannedAction =
       instructions?: string
       origin: Origin
     }
+
+/** A turn of an agent's main session: `wake` because somebody asked for it, `interval` because its time has come. */
+export type Heartbeat = {
+  readonly kind: 'heartbeat'
+  readonly agentId: string
+  readonly sessionKey: string
+  readonly reason: 'wake' | 'interval'
+}

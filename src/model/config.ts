@@ -1,6 +1,8 @@
 // The configuration file, key by key. Unknown keys are errors; every key has its meaning beside it, and the JSON Schema for editors comes from here.
 import { z } from 'zod'
-import { ChannelName, Thinking } from './action.ts'
+import { Thinking } from './action.ts'
+import { AgentsConfig, ModelsConfig, RunnersConfig } from './agents-config.ts'
+import { ChannelsConfig } from './channels-config.ts'
 import { Mapping } from './mapping.ts'
 
 const filled = z.string().refine((text) => text.trim() !== '', 'must not be blank')
@@ -70,11 +72,6 @@ export const HooksConfig = z.strictObject({
 })
 export type HooksConfig = z.infer<typeof HooksConfig>
 
-export const AgentConfig = z.strictObject({
-  id: filled.describe('Agent id.'),
-  default: z.boolean().default(false).describe('The agent of runs that name none. Without one, the first.'),
-})
-
 export const Config = z.strictObject({
   $schema: z.string().optional().describe('JSON Schema of this file, for editors.'),
   server: z
@@ -93,37 +90,10 @@ export const Config = z.strictObject({
     .prefault({})
     .describe('The gateway itself.'),
   hooks: HooksConfig.prefault({}).describe('The hook endpoints.'),
-  agents: z
-    .strictObject({
-      defaults: z
-        .strictObject({
-          models: z.array(filled).optional().describe('When set, a model override must be one of these.'),
-          maxConcurrent: z.int().positive().max(256).default(4).describe('Runs at the same time.'),
-        })
-        .prefault({})
-        .describe('What holds for every agent.'),
-      list: z.array(AgentConfig).default([]).describe('Known agents. None: one, called main.'),
-    })
-    .prefault({})
-    .describe('Who runs the turns.'),
-  models: z
-    .strictObject({
-      aliases: z.record(z.string(), filled).default({}).describe('Short name → <provider>/<model>.'),
-    })
-    .prefault({})
-    .describe('The models that agents may use.'),
-  channels: z
-    .strictObject({
-      default: z
-        .strictObject({
-          channel: ChannelName.describe('Channel of the reply.'),
-          to: filled.optional().describe('Recipient on the channel.'),
-        })
-        .optional()
-        .describe('Where `last` goes while no reply went anywhere.'),
-    })
-    .prefault({})
-    .describe('Where replies go.'),
+  agents: AgentsConfig.prefault({}).describe('Who runs the turns.'),
+  models: ModelsConfig.prefault({}).describe('The models that agents may use.'),
+  runners: RunnersConfig,
+  channels: ChannelsConfig.prefault({}).describe('Where replies go.'),
   store: z
     .strictObject({
       file: filled.default('state/hookloom.db').describe('SQLite file, relative to the config directory.'),

@@ -1,4 +1,4 @@
-import type { PlannedAction } from './action.ts'
+import type { ChannelName, Heartbeat, PlannedAction } from './action.ts'
 
 /**
  * ```
@@ -14,28 +14,65 @@ export type JobState = (typeof jobStates)[number]
 export const stepNames = ['event', 'run', 'summary', 'deliver', 'wake'] as const
 export type StepName = (typeof stepNames)[number]
 
-/** One recorded effect. What is recorded is never done again. */
+/** Tokens of a turn, summed over its model calls. */
+export type Usage = {
+  readonly inputTokens: number
+  readonly outputTokens: number
+  readonly cachedInputTokens?: number
+  readonly reasoningTokens?: number
+  readonly costUsd?: number
+}
+
+/**
+ * One recorded effect. What is recorded is never done again. `forwarded`: a run that somebody else performs, and whose
+ * reply they deliver.
+ */
 export type Step = {
   name: StepName
-  state: 'done' | 'skipped'
+  state: 'done' | 'skipped' | 'forwarded'
   at: number
   /** A sentence for the operator: where it went, or why it was skipped. */
   detail?: string
   /** What a later step or a retry needs: the reply of a run, the provider's id of a message. */
   result?: string
+  /** Of a run: the model that answered, and what it cost. */
+  model?: string
+  usage?: Usage
+}
+
+export const postStates = ['waiting', 'sent', 'unknown'] as const
+
+/**
+ * One message of a reply, which may be cut into several. All are written down, with route and nonce, before the first is
+ * sent; each is marked when the provider took it. `unknown`: nobody can say whether it arrived.
+ */
+export type Post = {
+  readonly part: number
+  readonly channel: ChannelName
+  readonly to: string | undefined
+  readonly nonce: string
+  readonly text: string
+  readonly state: (typeof postStates)[number]
+  readonly at: number
+  /** The provider's. */
+  readonly id?: string
 }
 
 /** An accepted action on its way to its effects. `id` is the run id of an agent action. */
 export type Job = {
   readonly id: string
-  readonly deliveryId: string
-  readonly planned: PlannedAction
+  /** Undefined for a heartbeat: no single delivery caused it. */
+  readonly deliveryId: string | undefined
+  readonly planned: PlannedAction | Heartbeat
   readonly state: JobState
   readonly attempts: number
+  readonly createdAt: number
   readonly runAt: number
   readonly lockedUntil: number | undefined
   readonly lastError: string | undefined
   readonly steps: readonly Step[]
+  /** Empty until the step `deliver` begins. */
+  readonly posts: readonly Post[]
 }
 
 /** A claimed job. Whoever reports about it shows the fence: a stale one is refused. */
@@ -49,11 +86,22 @@ export type SystemEvent = {
   /** The hook that it came by, or the sender. */
   source: string
   trusted: boolean
+  /** True: whoever sent it asked for a turn at once, and not for the next periodic one. */
+  wakes: boolean
   at: number
-  deliveryId: string
+  deliveryId: string | undefined
   consumedAt: number | undefined
 }
 
 export type Message = { role: 'system' | 'user' | 'assistant'; text: string; runId: string; at: number }
 
-export type Session = { agentId: string; sessionKey: string; updatedAt: number }
+/** Where a reply went. */
+export type Recipient = { readonly channel: ChannelName; readonly to: string | undefined }
+
+export type Session = {
+  agentId: string
+  sessionKey: string
+  updatedAt: number
+  /** Where the last explicit delivery of the agent went; kept with its main session only. */
+  recipient: Recipient | undefined
+}

@@ -1,6 +1,8 @@
 // What performs an agent turn. A runner is handed a finished prompt and gives back what came of it; retries, timeouts and records are the worker's.
-import type { AgentAction } from './action.ts'
-import type { Message } from './job.ts'
+import type { AgentAction, Thinking } from './action.ts'
+import type { Probe } from './channel.ts'
+import type { Message, Usage } from './job.ts'
+import type { JsonValue } from './json.ts'
 
 export type RunRequest = {
   readonly runId: string
@@ -8,15 +10,23 @@ export type RunRequest = {
   readonly attempt: number
   readonly agentId: string
   readonly sessionKey: string
-  /** `<provider>/<model>`; undefined: the agent's own. */
+  /** `<provider>/<model>`; undefined: neither the action nor the agent names one. */
   readonly model: string | undefined
-  readonly thinking: AgentAction['thinking']
+  readonly thinking: Thinking | undefined
+  /** What the agent is told about itself: its configuration and the AGENTS.md of its workspace. */
+  readonly system: string | undefined
+  /** Working directory of the agent, absolute and existing; undefined: it has none. */
+  readonly workspace: string | undefined
   /** Earlier messages of a persistent session, oldest first; empty for an isolated run. */
   readonly history: readonly Message[]
+  /** What this runner kept of the session at its last turn (`RunResult.state`); undefined at the first, and for an isolated run. */
+  readonly state: JsonValue | undefined
   /** What the agent reads: the operator's instructions, and the outside text inside its boundary. */
   readonly prompt: string
   /** The outside text alone, to be shown to people. Without the boundary around it, it must never reach a model. */
   readonly message: string
+  /** The action of a hook run, for a runner that hands the delivery on as well; undefined for a heartbeat. */
+  readonly action: AgentAction | undefined
   /** When `io.signal` will end the run, in milliseconds since the epoch. */
   readonly deadline: number
 }
@@ -28,10 +38,23 @@ export type RunIO = {
   readonly log: (message: string) => void
 }
 
-/** `detail` is one sentence for the operator. An `error` that is not `retryable` ends the job. */
+/**
+ * `detail` is one sentence for the operator. An `error` that is not `retryable` ends the job. `forwarded`: somebody else
+ * performs the turn and delivers its reply; `id` is theirs.
+ */
 export type RunResult =
-  | { readonly status: 'ok'; readonly text: string; readonly simulated?: boolean }
-  | { readonly status: 'error'; readonly retryable: boolean; readonly detail: string }
+  | {
+      readonly status: 'ok'
+      readonly text: string
+      readonly simulated?: boolean
+      /** Which model answered, where that is known. */
+      readonly model?: string
+      readonly usage?: Usage
+      /** Kept with a persistent session and handed in at its next turn: a session id of a command, say. */
+      readonly state?: JsonValue
+    }
+  | { readonly status: 'forwarded'; readonly id: string; readonly detail: string }
+  | { readonly status: 'error'; readonly retryable: boolean; readonly detail: string; readonly retryAfterMs?: number }
   | { readonly status: 'rate-limited'; readonly retryAfterMs?: number; readonly detail: string }
   | { readonly status: 'timeout'; readonly detail: string }
 
@@ -39,4 +62,6 @@ export interface Runner {
   readonly id: string
   /** A model's failure is a result; what is thrown counts as a failure that may pass. */
   run(request: RunRequest, io: RunIO): Promise<RunResult>
+  /** Asks whether a turn could be run, without asking a model for anything that costs. */
+  probe?(signal: AbortSignal): Promise<Probe>
 }

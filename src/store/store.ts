@@ -1,7 +1,8 @@
 // What is durable, and what that word promises. Every engine keeps these promises; test/contract/store.ts holds each of them against it.
-import type { PlannedAction } from '../model/action.ts'
+import type { Heartbeat, PlannedAction } from '../model/action.ts'
 import type { DeliveryHead, DeliveryState, TraceEntry } from '../model/delivery.ts'
-import type { ClaimedJob, Job, JobState, Message, Session, Step, SystemEvent } from '../model/job.ts'
+import type { ClaimedJob, Job, JobState, Message, Post, Recipient, Session, Step, SystemEvent } from '../model/job.ts'
+import type { JsonValue } from '../model/json.ts'
 import type { ProblemRecord } from '../model/problem.ts'
 
 /** Scope and key under which a delivery is recognised when it comes again. */
@@ -26,7 +27,7 @@ export type Answered = {
 export type KeptRequest = { readonly head: DeliveryHead; readonly body: Uint8Array }
 
 /** A system event that is written in the same transaction as what caused it. */
-export type NewEvent = Pick<SystemEvent, 'agentId' | 'sessionKey' | 'text' | 'source' | 'trusted'>
+export type NewEvent = Pick<SystemEvent, 'agentId' | 'sessionKey' | 'text' | 'source' | 'trusted' | 'wakes'>
 export type NewMessage = Pick<Message, 'role' | 'text'>
 
 /**
@@ -41,6 +42,14 @@ export type NewJob = {
   readonly state: 'queued' | 'done'
   readonly steps: readonly Step[]
   readonly events: readonly NewEvent[]
+}
+
+/** A job that no delivery caused. `standsFor`: while one with the same text is queued, another is not added. */
+export type NewTask = {
+  readonly id: string
+  readonly planned: Heartbeat
+  readonly lane: string
+  readonly standsFor: string
 }
 
 /** What became of a delivery. `request` is there exactly where the request must be kept. */
@@ -69,6 +78,9 @@ export type NewDelivery = Settlement & {
   readonly answer: { readonly status: number; readonly body: string }
 }
 
+/** A place in somebody else's sequence, such as a mailbox's history id. It moves together with the deliveries that it stands for. */
+export type Cursor = { readonly name: string; readonly value: string }
+
 export type Appended = { kind: 'stored' } | { kind: 'duplicate'; first: Answered }
 
 /** What a worker says about a job that it holds. All of it is one transaction, or nothing of it happens. */
@@ -78,6 +90,14 @@ export type JobReport = {
   readonly events?: readonly NewEvent[]
   /** Appended to the transcript of the job's session. */
   readonly messages?: readonly NewMessage[]
+  /** The events of the job's session up to and including this place were read by the turn that ends here. */
+  readonly consumedUpTo?: number
+  /** What the runner keeps of the job's session until its next turn; null forgets it. */
+  readonly runnerState?: JsonValue
+  /** Where the reply was delivered; kept with the main session of the job's agent. */
+  readonly recipient?: Recipient
+  /** The messages of a reply as they stand now: takes the place of what was there. Written with or without a step. */
+  readonly posts?: readonly Post[]
   /**
    * Absent: the lease goes on. `retry` counts an attempt, unless `counted` is false (somebody asked to wait), and waits
    * until `runAt`; `release` gives the job back uncounted and due at once, as a shutdown does; `dead` and `done` end it
@@ -106,6 +126,15 @@ export type DeliveryRecord = {
   readonly trace: readonly TraceEntry[]
   readonly log: readonly string[]
   readonly jobs: readonly Job[]
+}
+
+/** The events that wait in a session, oldest first: `events` the first of them, `count` and `upTo` (the place of the last) all. */
+export type WaitingEvents = {
+  readonly events: readonly SystemEvent[]
+  readonly count: number
+  readonly upTo: number
+  /** True: at least one of all asked for a turn at once. */
+  readonly wakes: boolean
 }
 
 /** A delivery that waits to run again, oldest first. */
@@ -138,10 +167,24 @@ export interface StoreReader {
   /** The newest `limit` system events, oldest first; pending and consumed. */
   events(query: { limit: number }): Promise<SystemEvent[]>
   sessions(query: { limit: number }): Promise<Session[]>
+  /** Undefined where nothing was ever said. `runnerState` as a report left it. */
+  session(
+    name: Pick<Session, 'agentId' | 'sessionKey'>,
+  ): Promise<(Session & { runnerState: JsonValue | undefined }) | undefined>
+  /** What waits in a session for its next turn: the oldest `limit`, and how many there are. */
+  waiting(query: { agentId: string; sessionKey: string; limit: number }): Promise<WaitingEvents>
+  /** One job, by its id: also one that no delivery caused. */
+  job(id: string): Promise<Job | undefined>
+  /** When the newest task that `standsFor` this was added, in milliseconds since the epoch; undefined: none is remembered. */
+  lastTaskAt(standsFor: string): Promise<number | undefined>
+  /** The value of a cursor, as the last append left it. */
+  cursor(name: string): Promise<string | undefined>
   /** The transcript of a session, oldest first. */
   messages(query: { agentId: string; sessionKey: string; limit: number }): Promise<Message[]>
-  /** Deliveries by state and jobs by state, for doctor and /readyz. */
+  /** Deliveries by state and jobs by state, for doctor and /metrics. */
   counts(): Promise<{ deliveries: Record<DeliveryState, number>; jobs: Record<JobState, number> }>
+  /** When the oldest job that could run now became due, in milliseconds since the epoch; undefined: none waits. */
+  dueSince(): Promise<number | undefined>
   close(): Promise<void>
 }
 
@@ -157,6 +200,11 @@ export interface Store extends StoreReader {
    * Only an answer with status 200 keeps its key.
    */
   append(delivery: NewDelivery): Promise<Appended>
+  /**
+   * Appends all of them and moves the cursor in one transaction: all of it happens, or nothing. Duplicates among them are
+   * left out, as `append` leaves them out.
+   */
+  appendAll(deliveries: readonly NewDelivery[], cursor: Cursor): Promise<Appended[]>
   /** The first answer under a key, if it is remembered. */
   answered(key: Pick<DedupeKey, 'hook' | 'key'>): Promise<Answered | undefined>
   /** Notes that a twin came with the same key and another body. */
@@ -182,7 +230,12 @@ export interface Store extends StoreReader {
   extend(jobs: readonly { id: string; fence: number }[], leaseMs: number): Promise<string[]>
   /** The moment at which the next queued job is due, or undefined when none waits. */
   nextRunAt(): Promise<number | undefined>
-  /** Puts a dead job back into the queue, its recorded steps kept and its attempts at zero. False when it is not dead. */
+  /** Queues a job that no delivery caused. False: one that stands for the same is queued and not yet begun; nothing was written. */
+  addTask(task: NewTask): Promise<boolean>
+  /**
+   * Puts a dead job back into the queue, its recorded steps kept and its attempts at zero; of its posts those that were
+   * sent, and if none was, none: the route is found anew. False when it is not dead.
+   */
   requeue(jobId: string): Promise<boolean>
   /** Ends what waits of a delivery: parked and pending become dropped, queued jobs dead. False when nothing waited. */
   drop(deliveryId: string): Promise<boolean>
