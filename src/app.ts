@@ -3,13 +3,10 @@ import { randomUUID } from 'node:crypto'
 import { rmSync, writeFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { createConsoleChannel } from './effects/channels/console.ts'
-import { createEchoRunner } from './effects/runners/echo.ts'
-import { createWorker } from './effects/worker.ts'
+import { createEffects } from './effects/effects.ts'
 import { createLive, type LiveStatus } from './live/live.ts'
 import { loadConfig } from './loader/config.ts'
 import { createTransformRuntime, pickEnv } from './loader/runtime.ts'
-import type { Config } from './model/config.ts'
 import { newId } from './model/id.ts'
 import { type Log, silentLog } from './model/log.ts'
 import { toGatewayFile, toHandedFile, toStoreFile } from './model/places.ts'
@@ -17,6 +14,7 @@ import type { Generation } from './pipeline/generation.ts'
 import { createPinnedFetch } from './pipeline/verifiers/pinned-fetch.ts'
 import { createAdminApp } from './server/admin.ts'
 import { createAdmission } from './server/admission.ts'
+import { createMetrics } from './server/metrics.ts'
 import { createDrain } from './server/drain.ts'
 import { createHandedSecrets } from './server/handed.ts'
 import { createReceiver } from './server/receive.ts'
@@ -106,16 +104,20 @@ async function start(options: HookloomOptions, onStop: (stop: () => unknown) => 
   await live.start()
   const current = () => live.current()
 
-  const worker = createWorker({
+  const metrics = createMetrics({ store, clock })
+  const { meter } = metrics
+  const effects = createEffects({
+    dir,
+    config: () => current().config,
     store,
-    runner: createEchoRunner(),
-    channels: new Map([['console', createConsoleChannel({ write })]]),
-    settings: () => toSettings(current().config),
+    write,
+    env: settings,
     clock,
-    random: Math.random,
+    newId,
+    meter,
     log,
   })
-  const accepted = () => worker.poke()
+  const { accepted, poke } = effects
   const refusals = new Refusals()
   const stopping = new AbortController()
   const rerunner = new Rerunner({
@@ -131,21 +133,22 @@ async function start(options: HookloomOptions, onStop: (stop: () => unknown) => 
   const drain = createDrain({ store, rerunner, generation: current, log })
   const admission = createAdmission({ tokens: createThrottle({ clock }), signers: createThrottle({ clock }) })
   const shared = { generation: current, hold: live.hold, store, refusals, rerunner, handed, newId, accepted }
-  const receive = createReceiver({ ...shared, admission, clock, development, log })
+  const receive = createReceiver({ ...shared, meter, admission, clock, development, log })
   live.onSwap((generation, { mended, retired }) => {
     limits = generation.config.hooks.transforms
+    effects.refresh()
     void drain.drain(mended)
     // what the generation before parked while it ended may fare better now, too
     void retired.then(() => drain.drain(mended))
   })
 
   const startedAt = clock()
-  worker.start()
-  onStop(() => worker.stop({ graceMs: jobGraceMs }))
+  effects.start()
+  onStop(() => effects.stop({ graceMs: jobGraceMs }))
   onStop(() => drain.stop())
   const { host, port, adminPort, bodyTimeoutMs } = config.server
   const edge = { bodyTimeoutMs, log }
-  const admin = await listen(createAdminApp({ ...shared, status: live.status }), {
+  const admin = await listen(createAdminApp({ ...shared, metrics, poke, status: live.status }), {
     host: '127.0.0.1',
     port: adminPort,
     key: 'server.adminPort',
@@ -193,10 +196,6 @@ async function ready(store: Store & { ready?: () => Promise<void> }, log: Log): 
   await store.ready?.()
   const { trouble } = await store.health()
   if (trouble !== undefined) log.error({ trouble }, 'the store cannot be written; hooks answer 503 until it can')
-}
-
-function toSettings({ agents, channels }: Config) {
-  return { maxConcurrent: agents.defaults.maxConcurrent, defaultRoute: channels.default }
 }
 
 /** For commands: how the gateway is reached. Gives back what takes the file away. */

@@ -1,7 +1,7 @@
 // The newest system events, pending and consumed, newest last.
 import type { Context } from './context.ts'
 import { toCut, toTable, toTime } from './print.ts'
-import { toEventFields } from './records.ts'
+import { toEventFields } from '../server/records.ts'
 import { readStore } from './stored.ts'
 
 export async function events(context: Context, { limit }: { limit: number }): Promise<number> {

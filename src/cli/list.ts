@@ -5,8 +5,8 @@ import type { DeliveryState } from '../model/delivery.ts'
 import type { DeliveryRecord } from '../store/store.ts'
 import type { Context } from './context.ts'
 import { askAdmin } from './gateway.ts'
-import { toMoment, toTable, toTime } from './print.ts'
-import { toDeliveryFields } from './records.ts'
+import { toTable, toTime } from './print.ts'
+import { toDeliveryFields, toMoment } from '../server/records.ts'
 import { readStore } from './stored.ts'
 
 export type ListOptions = { limit: number; state?: DeliveryState; refused?: boolean }

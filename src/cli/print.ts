@@ -25,12 +25,7 @@ export function toFields(fields: readonly (readonly [name: string, value: string
     .join('\n')
 }
 
-/** ISO 8601 in UTC: what `--json` says. */
-export function toMoment(at: number): string {
-  return new Date(at).toISOString()
-}
-
-/** The same to the second, for people. */
+/** UTC to the second. */
 export function toTime(at: number): string {
   return `${new Date(at).toISOString().slice(0, 19).replace('T', ' ')}Z`
 }

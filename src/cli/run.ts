@@ -14,7 +14,7 @@ import type { Context } from './context.ts'
 import { readInput } from './input.ts'
 import { toCut, toFailure, toIndented, toTable } from './print.ts'
 import { withProgress } from './progress.ts'
-import { toActionFields } from './records.ts'
+import { toActionFields } from '../server/records.ts'
 import { toTrace } from './show.ts'
 
 export type RunOptions = { hook: string; file: string; headers: readonly string[]; event: string | undefined }

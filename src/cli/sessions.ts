@@ -3,7 +3,7 @@ import type { Message, Session } from '../model/job.ts'
 import { Problem } from '../model/problem.ts'
 import type { Context } from './context.ts'
 import { toCut, toIndented, toTable, toTime } from './print.ts'
-import { toSessionFields } from './records.ts'
+import { toSessionFields } from '../server/records.ts'
 import { readStore } from './stored.ts'
 
 /** A key is looked for among all sessions that are kept. */

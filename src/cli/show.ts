@@ -1,21 +1,30 @@
 // One delivery with everything that is known of it: its trace, its jobs and their steps.
 import type { TraceEntry } from '../model/delivery.ts'
-import type { Job } from '../model/job.ts'
+import type { Job, Step } from '../model/job.ts'
 import { toPrintable } from '../model/printable.ts'
 import { Problem } from '../model/problem.ts'
 import type { DeliveryRecord } from '../store/store.ts'
 import type { Context } from './context.ts'
 import { toCut, toFields, toIndented, toTable, toTime } from './print.ts'
-import { toShownFields } from './records.ts'
+import { toJobFields, toShownFields } from '../server/records.ts'
 import { readStore } from './stored.ts'
 
 export async function show(context: Context, { id }: { id: string }): Promise<number> {
   const record = await readStore(context, undefined, (store) => store.delivery(id))
-  if (record === undefined) {
-    throw new Problem('not-found', `No delivery or run has the id "${toCut(id, 60)}". "hookloom list" shows them.`)
-  }
+  if (record === undefined) return showHeartbeat(context, id)
   if (context.json) context.printJson(toShownFields(record))
   else context.print(toText(record))
+  return 0
+}
+
+/** The one run that no delivery caused. */
+async function showHeartbeat(context: Context, id: string): Promise<number> {
+  const job = await readStore(context, undefined, (store) => store.job(id))
+  if (job === undefined) {
+    throw new Problem('not-found', `No delivery or run has the id "${toCut(id, 60)}". "hookloom list" shows them.`)
+  }
+  if (context.json) context.printJson(toJobFields(job))
+  else context.print(toJobText(job))
   return 0
 }
 
@@ -52,18 +61,43 @@ export function toTrace(trace: readonly TraceEntry[]): string {
 
 function toJobText(job: Job): string {
   const { planned, steps } = job
-  const text = planned.kind === 'wake' ? planned.action.text : planned.action.message
-  const recorded = steps.map(({ name, state, at, detail = '' }) => [name, state, toTime(at), detail])
+  const recorded = steps.map(({ name, state, at, detail = '', ...step }) => [
+    name,
+    state,
+    toTime(at),
+    [detail, ...toCost(step)].join(', '),
+  ])
+  const posts = job.posts.map(({ part, state, channel, to = '', id = '' }) => [
+    `${part + 1} of ${job.posts.length}`,
+    state,
+    `${channel} ${to}`.trimEnd(),
+    id,
+  ])
   return [
-    `${planned.kind === 'wake' ? 'Wake' : 'Run'} ${toPrintable(job.id)}`,
+    `${titles[planned.kind]} ${toPrintable(job.id)}`,
     toFields([
       ['state', job.state],
       ['session', `${planned.sessionKey} of agent ${planned.agentId}`],
       ['attempts', String(job.attempts)],
       ['next try', job.state === 'queued' && job.attempts > 0 ? toTime(job.runAt) : ''],
       ['last error', job.lastError ?? ''],
-      ['text', toCut(text, 200)],
+      ['text', toCut(toAsked(planned), 200)],
     ]),
     ...(recorded.length === 0 ? [] : [toTable(['step', 'state', 'at', ''], recorded)]),
+    ...(posts.length === 0 ? [] : [toTable(['message', 'state', 'to', 'id'], posts)]),
   ].join('\n')
+}
+
+const titles = { wake: 'Wake', agent: 'Run', heartbeat: 'Heartbeat' } as const
+
+function toAsked(planned: Job['planned']): string {
+  if (planned.kind === 'heartbeat') return planned.reason === 'wake' ? 'somebody asked for it' : 'its time had come'
+  return planned.kind === 'wake' ? planned.action.text : planned.action.message
+}
+
+function toCost({ model, usage }: Pick<Step, 'model' | 'usage'>): string[] {
+  return [
+    ...(model === undefined ? [] : [model]),
+    ...(usage === undefined ? [] : [`${usage.inputTokens} tokens in, ${usage.outputTokens} out`]),
+  ]
 }

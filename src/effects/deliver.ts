@@ -1,79 +1,167 @@
-// The step `deliver`: the reply goes to a channel. It is repeated only where the channel surely took nothing or drops repeats, or after a crash or stop in mid-send.
+// The step `deliver`: the reply goes to a channel, message by message. One is repeated only where the channel surely took nothing or drops repeats, or after a crash in mid-send.
 import { createHash } from 'node:crypto'
-import type { SendResult } from '../model/channel.ts'
-import type { ClaimedJob } from '../model/job.ts'
+import type { Heartbeat } from '../model/action.ts'
+import type { Channel, SendResult } from '../model/channel.ts'
+import type { ClaimedJob, Post } from '../model/job.ts'
 import { whyNotPosted } from './acknowledgement.ts'
 import { withDeadline } from './deadline.ts'
-import type { StepOutcome, StepTools } from './outcome.ts'
+import type { Recorded, StepOutcome, StepTools } from './outcome.ts'
 import type { AgentPlan } from './prompt.ts'
 import { resolveRoute } from './route.ts'
-import { toReply, toRunName } from './summary.ts'
+import { mainSessionKey, toRunName, toRunStep } from './summary.ts'
 
 /** A channel that has not answered by then will not. */
 const sendTimeoutMs = 60_000
 
+type Posting = {
+  readonly job: ClaimedJob
+  readonly tools: StepTools
+  readonly signal: AbortSignal
+  readonly run: { readonly id: string; readonly agentId: string; readonly name: string }
+}
+
 export async function deliver(
-  planned: AgentPlan,
+  planned: AgentPlan | Heartbeat,
   job: ClaimedJob,
   tools: StepTools,
   signal: AbortSignal,
 ): Promise<StepOutcome> {
-  const { action, agentId } = planned
-  const text = toReply(job)
-  const quiet = whyNotPosted(text)
-  if (quiet !== undefined) return { kind: 'recorded', step: { state: 'skipped', detail: quiet } }
-  const route = resolveRoute({
-    channel: action.channel,
-    to: action.to,
-    defaultRoute: tools.defaultRoute,
-    configured: tools.channels,
+  const run = toRunStep(job)
+  if (run?.state === 'forwarded') return toSkipped('Whoever performs the run delivers its reply.')
+  if (run?.state === 'skipped') return toSkipped('There was no run.')
+  const reply = run?.result ?? ''
+  const agent = tools.agent(planned.agentId)
+  const quiet = whyNotPosted(reply, planned.kind === 'heartbeat' ? agent.heartbeat : undefined)
+  if (quiet !== undefined) return toSkipped(quiet)
+
+  const found = await findChannel(planned, job, tools)
+  if (found.kind === 'none') {
+    // nobody asked for the reply of a heartbeat, so that it is no failure
+    return planned.kind === 'heartbeat'
+      ? toSkipped(found.detail)
+      : { kind: 'permanent', status: 'error', detail: found.detail }
+  }
+  const posts = toPosts(reply, found, job)
+  if (!(await tools.savePosts(posts))) return { kind: 'aborted' }
+  const name = planned.kind === 'heartbeat' ? 'heartbeat' : toRunName(planned)
+  const outcome = await postAll(posts, found.channel, {
+    job,
+    tools,
+    signal,
+    run: { id: job.id, agentId: planned.agentId, name },
   })
-  if (route.kind === 'none') return { kind: 'permanent', status: 'error', detail: route.detail }
-  const channel = tools.channels.get(route.channel)
-  if (channel === undefined) throw new Error(`channels.${route.channel} went away`)
-  const nonce = toNonce(job.id, route.channel, route.to)
-  const ended = await withDeadline({ outer: signal, ms: sendTimeoutMs }, (limit) =>
-    channel.send({
-      to: route.to,
-      text,
-      nonce,
-      signal: limit,
-      run: { id: job.id, agentId, name: toRunName(planned) },
-    }),
-  )
-  if (ended.kind === 'aborted') return ended
-  const silence: SendResult = { kind: 'ambiguous', detail: `no answer in ${sendTimeoutMs / 1_000} s` }
-  const place = route.to === undefined ? route.channel : `${route.channel} ${route.to}`
-  return toSendOutcome(ended.kind === 'timeout' ? silence : ended.value, place, channel.dedupes)
+  const isExplicit = planned.kind === 'agent' && planned.action.channel !== 'last'
+  if (outcome.kind !== 'recorded' || !isExplicit) return outcome
+  return { ...outcome, recipient: { channel: found.name, to: found.to } }
 }
 
-function toSendOutcome(result: SendResult, place: string, dedupes: boolean): StepOutcome {
+/** A reply of which something was posted goes on where it began, whatever the configuration says by now. */
+async function findChannel(
+  planned: AgentPlan | Heartbeat,
+  job: ClaimedJob,
+  { store, channels, defaultRoute }: StepTools,
+) {
+  const [begun] = job.posts
+  if (begun !== undefined) {
+    const channel = channels.get(begun.channel)
+    if (channel !== undefined) return { kind: 'route', channel, name: begun.channel, to: begun.to } as const
+    const detail = `No route: the reply began on ${begun.channel}, and channels.${begun.channel} is not configured any more.`
+    return { kind: 'none', detail } as const
+  }
+  const main = await store.session({ agentId: planned.agentId, sessionKey: mainSessionKey })
+  const asked = planned.kind === 'agent' ? planned.action : { channel: 'last' as const }
+  return resolveRoute(asked, { last: main?.recipient, defaultRoute, channels })
+}
+
+/** The messages of a reply; those that are written down already stay as they are. */
+function toPosts(
+  reply: string,
+  { channel, name, to }: { channel: Channel; name: Post['channel']; to: string | undefined },
+  { id, posts }: ClaimedJob,
+): readonly Post[] {
+  return channel.split(reply).map((text, part) => {
+    const known = posts.find((post) => post.part === part)
+    if (known !== undefined) return known
+    return { part, channel: name, to, nonce: toNonce([id, name, to, part]), text, state: 'waiting', at: 0 }
+  })
+}
+
+/** One after the other: what comes later must not be read first. */
+async function postAll(posts: readonly Post[], channel: Channel, posting: Posting): Promise<StepOutcome> {
+  const { tools } = posting
+  let written = posts
+  for (const post of posts) {
+    if (post.state === 'sent') continue
+    const result = await postOne(post, channel, posting)
+    if (result.kind === 'aborted') return result
+    const at = tools.clock()
+    if (result.kind === 'sent') written = replace(written, { ...post, state: 'sent', id: result.id, at })
+    else if (result.kind === 'ambiguous' && !channel.dedupes) {
+      // repeating it could post it twice, and only a person can look
+      await tools.savePosts(replace(written, { ...post, state: 'unknown', at }))
+      const detail = `${toPlace(post)}: it is not known whether the reply arrived (${result.detail}). It was not sent again.`
+      return { kind: 'permanent', status: 'error', detail }
+    } else return toFailure(result, post)
+    if (post !== posts.at(-1) && !(await tools.savePosts(written))) return { kind: 'aborted' }
+  }
+  return toSent(written)
+}
+
+async function postOne(
+  { to, text, nonce }: Post,
+  channel: Channel,
+  { signal, run }: Posting,
+): Promise<SendResult | { kind: 'aborted' }> {
+  const ended = await withDeadline({ outer: signal, ms: sendTimeoutMs }, (limit) =>
+    channel.send({ to, text, nonce, signal: limit, run }),
+  )
+  if (ended.kind === 'aborted') return ended
+  if (ended.kind === 'timeout') return { kind: 'ambiguous', detail: `no answer in ${sendTimeoutMs / 1_000} s` }
+  return ended.value
+}
+
+function toFailure(result: Exclude<SendResult, { kind: 'sent' }>, post: Post): StepOutcome {
+  const detail = `${toPlace(post)}: ${result.detail}`
   switch (result.kind) {
-    case 'sent':
-      return {
-        kind: 'recorded',
-        step: { state: 'done', detail: `sent to ${place} as ${result.id}`, result: result.id },
-      }
     case 'rate-limited':
     case 'transient':
-      return { kind: result.kind, detail: `${place}: ${result.detail}`, retryAfterMs: result.retryAfterMs }
+      return { kind: result.kind, detail, retryAfterMs: result.retryAfterMs }
+    // of a channel that drops repeats
     case 'ambiguous':
-      if (dedupes) return { kind: 'transient', detail: `${place}: ${result.detail}` }
-      // repeating it could post the reply twice, and only a person can look
-      return {
-        kind: 'permanent',
-        status: 'error',
-        detail: `${place}: it is not known whether the reply arrived (${result.detail}). It was not sent again.`,
-      }
+      return { kind: 'transient', detail }
     case 'permanent':
-      return { kind: 'permanent', status: 'error', detail: `${place}: ${result.detail}` }
+      return { kind: 'permanent', status: 'error', detail }
   }
 }
 
-/** The same for every attempt of one reply, and for no other. */
-function toNonce(runId: string, channel: string, to: string | undefined): string {
+function toSent(posts: readonly Post[]): Recorded {
+  const ids = posts.map(({ id = '' }) => id)
+  const [first] = posts
+  const place = first === undefined ? '' : toPlace(first)
+  const count = posts.length === 1 ? '' : ` in ${posts.length} messages`
+  return {
+    kind: 'recorded',
+    step: { state: 'done', detail: `sent to ${place} as ${ids.join(', ')}${count}`, result: ids.join(' ') },
+    posts,
+  }
+}
+
+function toSkipped(detail: string): Recorded {
+  return { kind: 'recorded', step: { state: 'skipped', detail } }
+}
+
+function replace(posts: readonly Post[], changed: Post): readonly Post[] {
+  return posts.map((post) => (post.part === changed.part ? changed : post))
+}
+
+function toPlace({ channel, to }: Pick<Post, 'channel' | 'to'>): string {
+  return to === undefined ? channel : `${channel} ${to}`
+}
+
+/** The same for every attempt of one message, and for no other. */
+function toNonce(parts: readonly (string | number | undefined)[]): string {
   return createHash('sha256')
-    .update(JSON.stringify([runId, channel, to ?? null]))
+    .update(JSON.stringify(parts.map((part) => part ?? null)))
     .digest('hex')
     .slice(0, 25)
 }

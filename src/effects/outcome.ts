@@ -1,32 +1,39 @@
-// What a step is given, and how it can end. Nothing here writes: what is recorded is recorded by the caller.
+// What a step is given, and how it can end. What is recorded is recorded by the caller, but for posts, which are written down as they go.
 import type { Channel } from '../model/channel.ts'
-import type { Step } from '../model/job.ts'
+import type { Post, Step } from '../model/job.ts'
 import type { Runner } from '../model/runner.ts'
-import type { NewEvent, NewMessage, Store } from '../store/store.ts'
+import type { JobReport, Store } from '../store/store.ts'
+import type { Agent } from './agents.ts'
 import type { Failure } from './retry.ts'
 import type { DefaultRoute } from './route.ts'
 
 /** What steps are made with. */
 export type StepTools = {
-  readonly store: Pick<Store, 'messages'>
-  readonly runner: Runner
+  readonly store: Pick<Store, 'messages' | 'session' | 'waiting'>
+  readonly agent: (agentId: string) => Agent
+  /** By name; undefined where there is none of this name. */
+  readonly runner: (name: string) => Runner | undefined
+  /** By name; a channel that is not in it is not configured. */
   readonly channels: ReadonlyMap<string, Channel>
   readonly clock: () => number
   readonly newBoundaryId: () => string
   readonly defaultRoute: DefaultRoute | undefined
-  /** Of runs that name no time of their own. */
-  readonly timeoutSeconds: number
+  /** Writes the messages of a reply down as they stand. False: the job is not ours any more. */
+  readonly savePosts: (posts: readonly Post[]) => Promise<boolean>
+  /** Why an agent cannot be woken now; see plan.ts. */
+  readonly whyDeferred: (agentId: string) => string | undefined
   /** One line of a runner for the operator. */
   readonly note: (message: string) => void
 }
 
-/** A step to record with its rows, or why there is none. `aborted`: the signal ended first, nothing is known. */
-export type StepOutcome =
-  | {
-      readonly kind: 'recorded'
-      readonly step: Pick<Step, 'state' | 'detail' | 'result'>
-      readonly events?: readonly NewEvent[]
-      readonly messages?: readonly NewMessage[]
-    }
-  | Failure
-  | { readonly kind: 'aborted' }
+/** A step to record with its rows. */
+export type Recorded = Pick<
+  JobReport,
+  'events' | 'messages' | 'consumedUpTo' | 'runnerState' | 'recipient' | 'posts'
+> & {
+  readonly kind: 'recorded'
+  readonly step: Omit<Step, 'name' | 'at'>
+}
+
+/** A step to record, or why there is none. `aborted`: the signal ended first, nothing is known. */
+export type StepOutcome = Recorded | Failure | { readonly kind: 'aborted' }

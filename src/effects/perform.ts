@@ -1,9 +1,10 @@
 // One claimed job, from its first missing step to its end. Each effect is recorded before the next begins; the last record is also the end.
-import type { ClaimedJob, Step } from '../model/job.ts'
+import type { ClaimedJob, Step, StepName } from '../model/job.ts'
 import type { Log } from '../model/log.ts'
+import type { Meter } from '../model/meter.ts'
 import type { JobReport } from '../store/store.ts'
 import type { StepOutcome, StepTools } from './outcome.ts'
-import { type Effect, toMissing } from './plan.ts'
+import { toMissing } from './plan.ts'
 import type { Failure, Verdict } from './retry.ts'
 import { performStep } from './steps.ts'
 import { toSummary } from './summary.ts'
@@ -16,6 +17,11 @@ export type Performance = {
   /** False: the job is no longer ours, or the store stayed away until the signal ended. */
   readonly report: (report: JobReport) => Promise<boolean>
   readonly toVerdict: (failure: Failure) => Verdict
+  /** Counted attempts that a job may have. */
+  readonly maxAttempts: number
+  /** The main session of an agent has something that asks for a turn. */
+  readonly woken: (agentId: string) => void
+  readonly meter: Meter
   readonly log: Log
 }
 
@@ -24,6 +30,13 @@ export async function performJob(claimed: ClaimedJob, performance: Performance):
   const { signal, report, tools } = performance
   const missing = toMissing(claimed.planned, claimed.steps)
   if (missing.length === 0) await report({ outcome: { kind: 'done' } })
+  const [next] = missing
+  // each time that the process ended within the job was counted as an attempt
+  if (next !== undefined && claimed.attempts >= performance.maxAttempts) {
+    const detail = `The gateway ended ${claimed.attempts} times during this job, in the step "${next}" at last.`
+    await fail(next, claimed, { kind: 'permanent', status: 'error', detail }, performance)
+    return
+  }
   let job = claimed
   for (const name of missing) {
     const outcome = await attempt(name, job, performance)
@@ -32,21 +45,23 @@ export async function performJob(claimed: ClaimedJob, performance: Performance):
       return
     }
     if (outcome.kind !== 'recorded') {
-      await report(toFailureReport(name, job, outcome, performance))
+      await fail(name, job, outcome, performance)
       return
     }
     const step: Step = { name, ...outcome.step, at: tools.clock() }
     const isLast = name === missing.at(-1)
     const end = isLast ? ({ kind: 'done' } as const) : signal.aborted ? ({ kind: 'release' } as const) : undefined
-    const { events = [], messages = [] } = outcome
-    const held = await report({ step, events, messages, ...(end === undefined ? {} : { outcome: end }) })
+    const { kind: _, step: __, ...rows } = outcome
+    const held = await report({ ...rows, step, ...(end === undefined ? {} : { outcome: end }) })
+    if (held) performance.meter('steps', { step: name, outcome: step.state })
+    if (held && name === 'wake') performance.woken(job.planned.agentId)
     if (!held || end !== undefined) return
     job = { ...job, steps: [...job.steps, step] }
   }
 }
 
 /** Whatever a step throws is a failure that may pass, unless it was stopped. */
-async function attempt(name: Effect, job: ClaimedJob, { tools, signal, log }: Performance): Promise<StepOutcome> {
+async function attempt(name: StepName, job: ClaimedJob, { tools, signal, log }: Performance): Promise<StepOutcome> {
   if (signal.aborted) return { kind: 'aborted' }
   try {
     return await performStep(name, job, tools, signal)
@@ -58,11 +73,26 @@ async function attempt(name: Effect, job: ClaimedJob, { tools, signal, log }: Pe
   }
 }
 
+async function fail(name: StepName, job: ClaimedJob, failure: Failure, performance: Performance): Promise<void> {
+  const what = toFailureReport(name, job, failure, performance)
+  const held = await performance.report(what)
+  if (held) performance.meter('steps', { step: name, outcome: what.outcome?.kind === 'dead' ? 'dead' : 'retried' })
+  const { planned } = job
+  // its step `wake` is never reached, and yet the summary of the run stands there and asks for a turn
+  const wakes = planned.kind === 'agent' && planned.action.wakeMode === 'now'
+  if (held && what.outcome?.kind === 'dead' && wakes) performance.woken(planned.agentId)
+}
+
 /**
  * The main session hears of a run that failed for good, in the same transaction that makes the job dead. No step is
  * recorded for it: a job that the operator puts back runs again from the run, and its next end is told anew.
  */
-function toFailureReport(name: Effect, job: ClaimedJob, failure: Failure, { toVerdict, log }: Performance): JobReport {
+function toFailureReport(
+  name: StepName,
+  job: ClaimedJob,
+  failure: Failure,
+  { toVerdict, log }: Performance,
+): JobReport {
   const verdict = toVerdict(failure)
   const fields = { jobId: job.id, deliveryId: job.deliveryId, step: name, attempt: job.attempts + 1 }
   if (verdict.kind === 'retry') {

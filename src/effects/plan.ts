@@ -1,20 +1,38 @@
-// Which effects an action has, in which order, and which of them are done by being stored.
-import type { PlannedAction } from '../model/action.ts'
+// Which effects a job has, in which order, and which of them are done by being stored.
+import type { Heartbeat, PlannedAction } from '../model/action.ts'
+import type { Config } from '../model/config.ts'
 import type { Step, StepName } from '../model/job.ts'
 import type { NewEvent, NewJob } from '../store/store.ts'
+import { toHeartbeat } from './agents.ts'
+import { toActiveMoment } from './hours.ts'
 
-/** An effect that the worker can perform. */
-export type Effect = Exclude<StepName, 'wake'>
-
-/** `wake → [event]` · `agent → [run, summary, deliver?]` */
-export function toPlan(planned: PlannedAction): readonly Effect[] {
-  if (planned.kind === 'wake') return ['event']
-  return planned.action.deliver ? ['run', 'summary', 'deliver'] : ['run', 'summary']
+/** `wake → [event, wake?]` · `agent → [run, summary, deliver?, wake?]` · `heartbeat → [run, deliver]` */
+export function toPlan(planned: PlannedAction | Heartbeat): readonly StepName[] {
+  switch (planned.kind) {
+    case 'wake':
+      return planned.action.mode === 'now' ? ['event', 'wake'] : ['event']
+    case 'agent': {
+      const { deliver, wakeMode } = planned.action
+      return [
+        'run',
+        'summary',
+        ...(deliver ? (['deliver'] as const) : []),
+        ...(wakeMode === 'now' ? (['wake'] as const) : []),
+      ]
+    }
+    case 'heartbeat':
+      return ['run', 'deliver']
+  }
 }
 
 /** The effects that are not recorded yet, in order. */
-export function toMissing(planned: PlannedAction, steps: readonly Step[]): readonly Effect[] {
+export function toMissing(planned: PlannedAction | Heartbeat, steps: readonly Step[]): readonly StepName[] {
   return toPlan(planned).filter((name) => !steps.some((step) => step.name === name))
+}
+
+/** Jobs of one lane run one at a time, in arrival order. */
+export function toLane(agentId: string, sessionKey: string): string {
+  return `${agentId}/${sessionKey}`
 }
 
 /** Who the operator is told that a text came from: the sender, else the hook. Outside text. */
@@ -23,7 +41,7 @@ export function toSource({ origin }: Pick<PlannedAction, 'origin'>): string {
 }
 
 /** The system event that a wake is. */
-export function toWakeEvent(planned: Extract<PlannedAction, { kind: 'wake' }>): NewEvent {
+function toWakeEvent(planned: Extract<PlannedAction, { kind: 'wake' }>): NewEvent {
   const { action, agentId, sessionKey } = planned
   return {
     agentId,
@@ -31,31 +49,50 @@ export function toWakeEvent(planned: Extract<PlannedAction, { kind: 'wake' }>): 
     text: action.text,
     source: toSource(planned),
     trusted: action.allowUnsafeExternalContent,
+    wakes: action.mode === 'now',
   }
 }
 
+export type PlanContext = {
+  readonly newId: () => string
+  /** Milliseconds since the epoch. */
+  readonly now: number
+  /** Why an agent cannot be woken now, as one sentence; undefined: it can. */
+  readonly whyDeferred: (agentId: string) => string | undefined
+}
+
 /**
- * The jobs of a delivery, for the transaction that accepts it. A wake is only rows, so it is done with that transaction.
+ * The jobs of a delivery, for the transaction that accepts it. A wake is only rows, so it is done with that transaction:
+ * the event says that it wakes, and whoever keeps the heartbeats finds it there, also after a crash.
  * Runs of one session share a lane; those that merely fell back to the default key wait for nobody.
- * `now` in milliseconds since the epoch; a job's id is the run id that the sender is told.
+ * A job's id is the run id that the sender is told.
  */
-export function planJobs(
-  actions: readonly PlannedAction[],
-  { newId, now }: { newId: () => string; now: number },
-): NewJob[] {
+export function planJobs(actions: readonly PlannedAction[], context: PlanContext): NewJob[] {
+  const { newId, now } = context
   return actions.map((planned): NewJob => {
     if (planned.kind === 'agent') {
-      const lane = planned.sharesSession ? undefined : `${planned.agentId}/${planned.sessionKey}`
+      const lane = planned.sharesSession ? undefined : toLane(planned.agentId, planned.sessionKey)
       return { id: newId(), planned, lane, state: 'queued', steps: [], events: [] }
     }
-    const steps: Step[] = [{ name: 'event', state: 'done', at: now }]
-    return {
-      id: newId(),
-      planned,
-      lane: undefined,
-      state: toMissing(planned, steps).length === 0 ? 'done' : 'queued',
-      steps,
-      events: [toWakeEvent(planned)],
-    }
+    const steps = toPlan(planned).map((name): Step => ({
+      ...(name === 'wake' ? toWakeStep(planned.agentId, context) : { name, state: 'done' }),
+      at: now,
+    }))
+    return { id: newId(), planned, lane: undefined, state: 'done', steps, events: [toWakeEvent(planned)] }
   })
+}
+
+/** The step `wake`, as it is recorded: the turn itself is a job of its own. */
+export function toWakeStep(agentId: string, { whyDeferred }: Pick<PlanContext, 'whyDeferred'>): Omit<Step, 'at'> {
+  const why = whyDeferred(agentId)
+  return { name: 'wake', state: 'done', ...(why === undefined ? {} : { detail: why }) }
+}
+
+/** Why a wake of an agent has to wait, as one sentence; undefined: its turn comes at once. */
+export function whyDeferred(config: Config, agentId: string, now: number): string | undefined {
+  const { every, activeHours } = toHeartbeat(config, agentId)
+  if (every === 0)
+    return 'Heartbeats are off (agents.defaults.heartbeat.every is 0): the event waits for the next turn.'
+  if (toActiveMoment(activeHours, now) === now) return undefined
+  return `Outside the active hours: the event waits until ${activeHours?.start}.`
 }

@@ -6,22 +6,58 @@ import { toSource } from './plan.ts'
 
 export type AgentPlan = Extract<PlannedAction, { kind: 'agent' }>
 
+/** System events that wait for this turn: the oldest in full, the number of all. */
+export type WaitingTexts = {
+  readonly events: readonly Pick<SystemEvent, 'text' | 'source' | 'trusted'>[]
+  readonly count: number
+}
+
+export const nothingWaits: WaitingTexts = { events: [], count: 0 }
+
 /** `newBoundaryId` gives 16 unpredictable lower-case hex digits, others at every call: each wrap has its own. */
 export function buildPrompt({
   planned,
-  events = [],
+  waiting = nothingWaits,
   newBoundaryId,
 }: {
   planned: AgentPlan
-  /** System events that waited for this turn, oldest first. */
-  events?: readonly Pick<SystemEvent, 'text' | 'source' | 'trusted'>[]
+  waiting?: WaitingTexts
   newBoundaryId: () => string
 }): string {
-  const waited = events.map(({ text, source, trusted }) =>
+  const instructions = planned.instructions === undefined ? [] : [planned.instructions]
+  return [...toEventTexts(waiting, newBoundaryId), ...instructions, toMessage(planned, newBoundaryId)].join('\n\n')
+}
+
+/** What an agent is asked at a heartbeat when its operator asks nothing else. */
+const defaultHeartbeatPrompt =
+  'Look at the events above, if there are any, and at the standing checks, if there are any. Do what they ask for. ' +
+  'Do not repeat what was done before. If nothing needs attention, answer HEARTBEAT_OK.'
+
+/** `checks` is the operator's HEARTBEAT.md; `now` in milliseconds since the epoch. */
+export function buildHeartbeatPrompt({
+  waiting,
+  checks,
+  prompt = defaultHeartbeatPrompt,
+  now,
+  newBoundaryId,
+}: {
+  waiting: WaitingTexts
+  checks: string | undefined
+  prompt?: string | undefined
+  now: number
+  newBoundaryId: () => string
+}): string {
+  const standing = checks === undefined ? [] : [`Standing checks (HEARTBEAT.md):\n${checks}`]
+  const time = `The time is ${new Date(now).toISOString()}.`
+  return [...toEventTexts(waiting, newBoundaryId), ...standing, prompt, time].join('\n\n')
+}
+
+function toEventTexts({ events, count }: WaitingTexts, newBoundaryId: () => string): string[] {
+  const texts = events.map(({ text, source, trusted }) =>
     trusted ? `System: ${text}` : wrapExternal({ text, source, id: newBoundaryId() }),
   )
-  const instructions = planned.instructions === undefined ? [] : [planned.instructions]
-  return [...waited, ...instructions, toMessage(planned, newBoundaryId)].join('\n\n')
+  const others = count - events.length
+  return others > 0 ? [...texts, `And ${others} more events that are not shown here.`] : texts
 }
 
 function toMessage(planned: AgentPlan, newBoundaryId: () => string): string {

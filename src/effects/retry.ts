@@ -13,6 +13,9 @@ export type RetryPolicy = {
 /** 2 s, 4 s, 8 s, 16 s, then dead. */
 export const defaultRetry: RetryPolicy = { attempts: 5, firstMs: 2_000, capMs: 600_000, jitter: 0.2 }
 
+/** From then on a job that is only asked to wait is given up as well. */
+const horizonMs = 86_400_000
+
 /** What a provider may ask us to wait: never so little that we hammer it, never longer than a day. */
 const shortestAskedMs = 1_000
 const longestAskedMs = 86_400_000
@@ -33,21 +36,22 @@ export function toBackoffMs(attempts: number, random: number, policy: RetryPolic
   return Math.round(wait * (1 - jitter + 2 * jitter * random))
 }
 
-/** `attempts`: those counted before this one. A rate limit uses none up. */
+/** `attempts`: those counted before this one; `createdAt`: when the job was accepted. A rate limit uses no attempt up, for a day. */
 export function toVerdict(
   failure: Failure,
   {
     attempts,
+    createdAt,
     now,
     random,
     policy = defaultRetry,
-  }: { attempts: number; now: number; random: number; policy?: RetryPolicy },
+  }: { attempts: number; createdAt: number; now: number; random: number; policy?: RetryPolicy },
 ): Verdict {
   const { detail } = failure
   if (failure.kind === 'permanent') return { kind: 'dead', error: detail, status: failure.status }
   const backoffMs = toBackoffMs(attempts, random, policy)
   const askedMs = toAskedMs(failure.retryAfterMs)
-  if (failure.kind === 'rate-limited') {
+  if (failure.kind === 'rate-limited' && now - createdAt < horizonMs) {
     return { kind: 'retry', runAt: now + (askedMs ?? backoffMs), error: detail, counted: false }
   }
   if (attempts + 1 >= policy.attempts) return { kind: 'dead', error: detail, status: 'error' }

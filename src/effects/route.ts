@@ -1,53 +1,63 @@
 // Where a reply goes. What leads nowhere says which key to set; nothing is dropped in silence.
 import type { ChannelName } from '../model/action.ts'
+import type { Channel } from '../model/channel.ts'
+import type { Recipient } from '../model/job.ts'
 
 /** `channels.default` of the config. */
 export type DefaultRoute = { readonly channel: ChannelName; readonly to?: string | undefined }
 
 export type Route =
-  | { readonly kind: 'route'; readonly channel: ChannelName; readonly to: string | undefined }
+  | { readonly kind: 'route'; readonly channel: Channel; readonly name: ChannelName; readonly to: string | undefined }
   | { readonly kind: 'none'; readonly detail: string }
 
-/**
- * An explicit channel is taken as it is. `last` is where the last reply went (no such record is kept yet), else
- * `channels.default`, else WhatsApp when it is configured.
- * The recipient is the action's; that of `channels.default` only on its own channel.
- */
-export function resolveRoute({
-  channel,
-  to,
-  defaultRoute,
-  configured,
-}: {
-  channel: ChannelName
-  to: string | undefined
-  defaultRoute: DefaultRoute | undefined
-  configured: { has(channel: string): boolean }
-}): Route {
-  const chosen = channel === 'last' ? toFallback(defaultRoute, configured) : channel
-  if (chosen === undefined) {
-    return {
-      kind: 'none',
-      detail:
-        'No route: channel is "last", no reply was delivered yet, and channels.default is not set. ' +
-        'Set channels.default to {"channel": …, "to": …}, or name a channel in the mapping or the request.',
-    }
-  }
-  if (!configured.has(chosen)) {
-    const named = channel === 'last' ? `channels.default names "${chosen}"` : `channel is "${chosen}"`
-    return {
-      kind: 'none',
-      detail: `No route: ${named}, and channels.${chosen} is not configured. Set channels.${chosen}.`,
-    }
-  }
-  return { kind: 'route', channel: chosen, to: to ?? (defaultRoute?.channel === chosen ? defaultRoute.to : undefined) }
+type Known = {
+  /** Where the last explicit delivery of the agent went. */
+  readonly last: Recipient | undefined
+  readonly defaultRoute: DefaultRoute | undefined
+  readonly channels: ReadonlyMap<string, Channel>
 }
 
-function toFallback(
-  defaultRoute: DefaultRoute | undefined,
-  configured: { has(channel: string): boolean },
-): ChannelName | undefined {
+/**
+ * An explicit channel is taken as it is. `last` is where the last explicit delivery of the agent went, else
+ * `channels.default`, else WhatsApp when it is configured and has a recipient.
+ * The recipient is the action's, else the last one, else the channel's own, else that of `channels.default`; each of them
+ * on its own channel only.
+ */
+export function resolveRoute(
+  { channel: asked, to }: { readonly channel: ChannelName; readonly to?: string | undefined },
+  known: Known,
+): Route {
+  const { last, defaultRoute, channels } = known
+  const name = asked === 'last' ? toFallback(to, known) : asked
+  if (name === undefined) {
+    return none(
+      'channel is "last", no reply was delivered to anybody yet, and channels.default is not set. ' +
+        'Set channels.default to {"channel": …, "to": …}, or name a channel in the mapping or the request.',
+    )
+  }
+  const channel = channels.get(name)
+  if (channel === undefined) {
+    const named = asked === 'last' ? `channels.default names "${name}"` : `channel is "${name}"`
+    return none(`${named}, and channels.${name} is not configured. Set channels.${name}.`)
+  }
+  const recipient =
+    to ??
+    (last?.channel === name ? last.to : undefined) ??
+    channel.to ??
+    (defaultRoute?.channel === name ? defaultRoute.to : undefined)
+  const why = channel.whyNot(recipient)
+  return why === undefined ? { kind: 'route', channel, name, to: recipient } : none(why)
+}
+
+function toFallback(to: string | undefined, { last, defaultRoute, channels }: Known): ChannelName | undefined {
+  // its section may have been taken out since
+  if (last !== undefined && channels.has(last.channel)) return last.channel
   // a default that says "last" again names nothing
   if (defaultRoute !== undefined && defaultRoute.channel !== 'last') return defaultRoute.channel
-  return configured.has('whatsapp') ? 'whatsapp' : undefined
+  const whatsapp = channels.get('whatsapp')
+  return whatsapp !== undefined && (to ?? whatsapp.to) !== undefined ? 'whatsapp' : undefined
+}
+
+function none(why: string): Route {
+  return { kind: 'none', detail: `No route: ${why}` }
 }

@@ -1,31 +1,23 @@
 // The effects by name. An effect is performed once and told as what to record, or as how it failed.
-import type { ClaimedJob } from '../model/job.ts'
+import type { ClaimedJob, StepName } from '../model/job.ts'
 import { deliver } from './deliver.ts'
 import type { StepOutcome, StepTools } from './outcome.ts'
-import { type Effect, toWakeEvent } from './plan.ts'
-import { toReply, toSummary } from './summary.ts'
+import { toWakeStep } from './plan.ts'
+import { toRunEnd, toSummary } from './summary.ts'
 import { runTurn } from './turn.ts'
 
 export async function performStep(
-  name: Effect,
+  name: StepName,
   job: ClaimedJob,
   tools: StepTools,
   signal: AbortSignal,
 ): Promise<StepOutcome> {
   const { planned } = job
-  if (planned.kind === 'wake') {
-    return { kind: 'recorded', step: { state: 'done' }, events: [toWakeEvent(planned)] }
-  }
-  switch (name) {
-    case 'run':
-      return await runTurn(planned, job, tools, signal)
-    case 'deliver':
-      return await deliver(planned, job, tools, signal)
-    default:
-      return {
-        kind: 'recorded',
-        step: { state: 'done' },
-        events: [toSummary(planned, { status: 'ok', text: toReply(job) })],
-      }
-  }
+  // all steps of a wake are recorded as it is accepted
+  if (planned.kind === 'wake') throw new Error('a wake has nothing to perform')
+  if (name === 'run') return await runTurn(planned, job, tools, signal)
+  if (name === 'deliver') return await deliver(planned, job, tools, signal)
+  if (planned.kind === 'heartbeat') throw new Error(`a heartbeat has no step ${name}`)
+  if (name === 'wake') return { kind: 'recorded', step: toWakeStep(planned.agentId, tools) }
+  return { kind: 'recorded', step: { state: 'done' }, events: [toSummary(planned, toRunEnd(job))] }
 }

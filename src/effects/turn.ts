@@ -1,70 +1,185 @@
-// The step `run`: one agent turn, its prompt and its time limit.
-import type { ClaimedJob } from '../model/job.ts'
-import type { RunResult } from '../model/runner.ts'
+// The step `run`: one agent turn, its prompt, its history and its time limit.
+import type { Heartbeat } from '../model/action.ts'
+import type { ClaimedJob, Message } from '../model/job.ts'
+import type { JsonValue } from '../model/json.ts'
+import type { Runner, RunRequest, RunResult } from '../model/runner.ts'
+import type { Store, WaitingEvents } from '../store/store.ts'
+import { whyNotPosted } from './acknowledgement.ts'
+import type { Agent } from './agents.ts'
 import { withDeadline } from './deadline.ts'
-import type { StepOutcome, StepTools } from './outcome.ts'
-import { type AgentPlan, buildPrompt } from './prompt.ts'
+import type { Recorded, StepOutcome, StepTools } from './outcome.ts'
+import { type AgentPlan, buildHeartbeatPrompt, buildPrompt } from './prompt.ts'
+import { mainSessionKey } from './summary.ts'
+import { prepareWorkspace, readWorkspaceFile } from './workspace.ts'
 
-/** Messages of a persistent session that a run is given: the newest. */
+/** Of a persistent session a turn is given the newest messages: so many, and so many characters of them. */
 const historyLimit = 200
+const historyChars = 200_000
+/** Events that a prompt shows in full; the rest is counted. */
+const shownEvents = 50
 
-/** Prompt and reply go into the transcript together with the step. */
+/** What the runner kept of a session, and which runner it was: another one cannot read it. */
+type KeptState = { readonly runner: string; readonly state: JsonValue }
+
+/** Prompt and reply go into the transcript together with the step, and the events that the turn was shown are consumed with it. */
 export async function runTurn(
-  planned: AgentPlan,
+  planned: AgentPlan | Heartbeat,
   job: ClaimedJob,
   tools: StepTools,
   signal: AbortSignal,
 ): Promise<StepOutcome> {
-  const { action, agentId, sessionKey } = planned
-  const { runner, store, clock, note } = tools
-  const isolated = planned.sessionMode === 'isolated'
-  const history = isolated ? [] : await store.messages({ agentId, sessionKey, limit: historyLimit })
-  const prompt = buildPrompt({ planned, newBoundaryId: tools.newBoundaryId })
-  const seconds = action.timeoutSeconds ?? tools.timeoutSeconds
+  const { agentId, sessionKey } = planned
+  const agent = tools.agent(agentId)
+  const runner = tools.runner(agent.runner)
+  if (runner === undefined) return toUnknownRunner(agent)
+  const waiting = await readWaiting(tools.store, planned)
+  const checks = planned.kind === 'heartbeat' ? await readWorkspaceFile(agent.workspace, 'HEARTBEAT.md') : undefined
+  const prompt = toPrompt(planned, { waiting, checks, agent, tools })
+  if (prompt === undefined) return toSkipped()
+
+  const isPersistent = planned.kind === 'heartbeat' || planned.sessionMode === 'persistent'
+  const { history, state } = isPersistent ? await readSession(tools.store, planned, runner) : noSession
+  await prepareWorkspace(agent.workspace)
+  const action = planned.kind === 'agent' ? planned.action : undefined
+  const seconds = action?.timeoutSeconds ?? agent.timeoutSeconds
   const ms = Math.ceil(seconds * 1_000)
-  const request = {
+  const request: RunRequest = {
     runId: job.id,
     attempt: job.attempts + 1,
     agentId,
     sessionKey,
-    model: action.model,
-    thinking: action.thinking,
+    model: action?.model ?? agent.model,
+    thinking: action?.thinking ?? agent.thinking,
+    system: await toSystem(agent),
+    workspace: agent.workspace,
     history,
+    state,
     prompt,
-    message: action.message,
-    deadline: clock() + ms,
+    message: action?.message ?? '',
+    action,
+    deadline: tools.clock() + ms,
   }
-  const ended = await withDeadline({ outer: signal, ms }, (limit) => runner.run(request, { signal: limit, log: note }))
+  const io = { log: tools.note }
+  const ended = await withDeadline({ outer: signal, ms }, (limit) => runner.run(request, { ...io, signal: limit }))
   if (ended.kind === 'aborted') return ended
   if (ended.kind === 'timeout') {
     return { kind: 'permanent', status: 'timeout', detail: `The run did not end in ${seconds} s.` }
   }
-  return toRunOutcome(ended.value, prompt, runner.id)
+  const outcome = toRunOutcome(ended.value, { prompt, runner, isPersistent })
+  if (outcome.kind !== 'recorded') return outcome
+  const isIdle = planned.kind === 'heartbeat' && waiting.count === 0 && isAcknowledged(ended.value, agent)
+  return {
+    ...outcome,
+    // a heartbeat that found nothing leaves no trace in the conversation
+    ...(isIdle ? { messages: [] } : {}),
+    ...(waiting.count > 0 ? { consumedUpTo: waiting.upTo } : {}),
+  }
 }
 
-function toRunOutcome(result: RunResult, prompt: string, runnerId: string): StepOutcome {
+const noSession = { history: [], state: undefined }
+const noEvents: WaitingEvents = { events: [], count: 0, upTo: 0, wakes: false }
+
+/** Events wait in main sessions only. */
+async function readWaiting(store: Pick<Store, 'waiting'>, { agentId, sessionKey }: AgentPlan | Heartbeat) {
+  if (sessionKey !== mainSessionKey) return noEvents
+  return await store.waiting({ agentId, sessionKey, limit: shownEvents })
+}
+
+/** Undefined: a heartbeat that has nothing to look at, which costs no turn. */
+function toPrompt(
+  planned: AgentPlan | Heartbeat,
+  {
+    waiting,
+    checks,
+    agent,
+    tools: { clock, newBoundaryId },
+  }: { waiting: WaitingEvents; checks: string | undefined; agent: Agent; tools: StepTools },
+): string | undefined {
+  if (planned.kind === 'agent') return buildPrompt({ planned, waiting, newBoundaryId })
+  const { prompt } = agent.heartbeat
+  if (waiting.count === 0 && checks === undefined && prompt === undefined) return undefined
+  return buildHeartbeatPrompt({ waiting, checks, prompt, now: clock(), newBoundaryId })
+}
+
+async function readSession(
+  store: Pick<Store, 'messages' | 'session'>,
+  { agentId, sessionKey }: AgentPlan | Heartbeat,
+  runner: Runner,
+): Promise<{ history: readonly Message[]; state: JsonValue | undefined }> {
+  const [messages, session] = await Promise.all([
+    store.messages({ agentId, sessionKey, limit: historyLimit }),
+    store.session({ agentId, sessionKey }),
+  ])
+  // as: only `toRunOutcome` writes it
+  const kept = session?.runnerState as KeptState | undefined
+  return { history: newestWithin(messages), state: kept?.runner === runner.id ? kept.state : undefined }
+}
+
+/** Begins with a user's message: a reply to something that is not there would be read as somebody else's. */
+function newestWithin(messages: readonly Message[]): readonly Message[] {
+  let chars = 0
+  let from = messages.length
+  for (let at = messages.length - 1; at >= 0; at -= 1) {
+    const message = messages[at]
+    chars += message?.text.length ?? 0
+    if (chars > historyChars) break
+    if (message?.role === 'user') from = at
+  }
+  return messages.slice(from)
+}
+
+async function toSystem({ system, workspace }: Agent): Promise<string | undefined> {
+  const texts = [system, await readWorkspaceFile(workspace, 'AGENTS.md')].filter((text) => text !== undefined)
+  return texts.length === 0 ? undefined : texts.join('\n\n')
+}
+
+function toSkipped(): Recorded {
+  const detail = 'Nothing waits, and the workspace has no HEARTBEAT.md that asks for anything.'
+  return { kind: 'recorded', step: { state: 'skipped', detail } }
+}
+
+function toUnknownRunner({ id, runner }: Agent): StepOutcome {
+  const detail = `There is no runner "${runner}", which agent ${id} names. Add runners.${runner}, or name ai, claude, codex or echo.`
+  return { kind: 'permanent', status: 'error', detail }
+}
+
+function isAcknowledged(result: RunResult, { heartbeat }: Agent): boolean {
+  return result.status === 'ok' && whyNotPosted(result.text, heartbeat) !== undefined
+}
+
+function toRunOutcome(
+  result: RunResult,
+  { prompt, runner, isPersistent }: { prompt: string; runner: Runner; isPersistent: boolean },
+): StepOutcome {
   const { status } = result
   switch (status) {
-    case 'ok':
+    case 'ok': {
+      const { text, model, usage, state } = result
       return {
         kind: 'recorded',
         step: {
           state: 'done',
-          detail: result.simulated === true ? `simulated by ${runnerId}: no model was asked` : `by ${runnerId}`,
-          result: result.text,
+          detail: result.simulated === true ? `simulated by ${runner.id}: no model was asked` : `by ${runner.id}`,
+          result: text,
+          ...(model === undefined ? {} : { model }),
+          ...(usage === undefined ? {} : { usage }),
         },
         messages: [
           { role: 'user', text: prompt },
-          { role: 'assistant', text: result.text },
+          { role: 'assistant', text },
         ],
+        ...(isPersistent && state !== undefined ? { runnerState: { runner: runner.id, state } } : {}),
       }
+    }
+    case 'forwarded':
+      return { kind: 'recorded', step: { state: 'forwarded', detail: result.detail, result: result.id } }
     case 'rate-limited':
       return { kind: 'rate-limited', detail: result.detail, retryAfterMs: result.retryAfterMs }
     case 'timeout':
       return { kind: 'permanent', status, detail: result.detail }
     case 'error':
       return result.retryable
-        ? { kind: 'transient', detail: result.detail }
+        ? { kind: 'transient', detail: result.detail, retryAfterMs: result.retryAfterMs }
         : { kind: 'permanent', status, detail: result.detail }
   }
 }

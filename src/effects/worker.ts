@@ -1,38 +1,33 @@
 // Performs accepted jobs: as many at a time as allowed, each under a lease that it keeps, each given back when the gateway stops.
 import { randomBytes } from 'node:crypto'
-import type { Channel } from '../model/channel.ts'
 import type { ClaimedJob } from '../model/job.ts'
 import type { Log } from '../model/log.ts'
-import type { Runner } from '../model/runner.ts'
+import type { Meter } from '../model/meter.ts'
 import type { Clock, Store } from '../store/store.ts'
 import { cut } from './cut.ts'
 import { withDeadline } from './deadline.ts'
 import { createLeases, leaseMs } from './leases.ts'
+import type { StepTools } from './outcome.ts'
 import { performJob } from './perform.ts'
 import { defaultRetry, type RetryPolicy, toVerdict } from './retry.ts'
-import type { DefaultRoute } from './route.ts'
 import { toThrownName } from './thrown.ts'
 
 /** Read anew for every job, so that a new config counts at once. */
-export type WorkerSettings = {
+export type WorkerSettings = Pick<StepTools, 'agent' | 'runner' | 'channels' | 'defaultRoute' | 'whyDeferred'> & {
   /** Jobs at the same time. */
   readonly maxConcurrent: number
-  /** `channels.default` of the config. */
-  readonly defaultRoute?: DefaultRoute | undefined
-  /** Limit of runs that name none: 600. Without one, a hung run would hold its session for ever. */
-  readonly timeoutSeconds?: number
   readonly retry?: RetryPolicy
 }
 
 export type WorkerOptions = {
-  readonly store: Pick<Store, 'claim' | 'report' | 'extend' | 'nextRunAt' | 'messages'>
-  readonly runner: Runner
-  /** By name; a channel that is not in it is not configured. */
-  readonly channels: ReadonlyMap<string, Channel>
+  readonly store: Pick<Store, 'claim' | 'report' | 'extend' | 'nextRunAt' | 'messages' | 'session' | 'waiting'>
   readonly settings: () => WorkerSettings
+  /** The main session of an agent has something that asks for a turn. */
+  readonly woken: (agentId: string) => void
   readonly clock: Clock
   /** In [0, 1), for the jitter of retries. */
   readonly random: () => number
+  readonly meter: Meter
   readonly log: Log
   /** 16 unpredictable lower-case hex digits at every call. */
   readonly newBoundaryId?: () => string
@@ -53,10 +48,9 @@ const longestSleepMs = leaseMs
 const shortestSleepMs = 1_000
 /** What a stop waits for jobs to be given back; with a store that is away they cost a lease, not the shutdown. */
 const releaseMs = 5_000
-const defaultTimeoutSeconds = 600
 
 export function createWorker(options: WorkerOptions): Worker {
-  const { store, runner, channels, settings, clock, random, log } = options
+  const { store, settings, woken, clock, random, log } = options
   const newBoundaryId = options.newBoundaryId ?? (() => randomBytes(8).toString('hex'))
   const leases = createLeases({ store, clock, log })
   const performances = new Set<Promise<void>>()
@@ -71,14 +65,20 @@ export function createWorker(options: WorkerOptions): Worker {
     // claimed while the stop began: goes back at once
     if (state === 'stopping') held.abort.abort()
     try {
-      const { defaultRoute, timeoutSeconds = defaultTimeoutSeconds, retry = defaultRetry } = settings()
-      const note = (message: string) => log.info({ jobId: job.id, runner: runner.id }, cut(message, 500))
+      const { maxConcurrent: _, retry = defaultRetry, ...given } = settings()
+      const note = (message: string) => log.info({ jobId: job.id }, cut(message, 500))
+      const savePosts: StepTools['savePosts'] = (posts) => leases.report(held, { posts })
       await performJob(job, {
-        tools: { store, runner, channels, clock, newBoundaryId, defaultRoute, timeoutSeconds, note },
+        tools: { ...given, store, clock, newBoundaryId, savePosts, note },
         signal: held.abort.signal,
         report: (what) => leases.report(held, what),
-        toVerdict: (failure) =>
-          toVerdict(failure, { attempts: job.attempts, now: clock(), random: random(), policy: retry }),
+        toVerdict: (failure) => {
+          const { attempts, createdAt } = job
+          return toVerdict(failure, { attempts, createdAt, now: clock(), random: random(), policy: retry })
+        },
+        maxAttempts: retry.attempts,
+        woken,
+        meter: options.meter,
         log,
       })
     } catch (thrown) {

@@ -21,16 +21,11 @@ function toDurationMs(given: string | number): number | undefined {
   return Number(amount) * (unitMs[unit] ?? 0)
 }
 
-/** The prompt of a turn that nobody but the clock or an event asked for. */
-const heartbeatPrompt =
-  'Look at the events above, if there are any, and at the list of standing checks, if there is one. ' +
-  'Do what they ask for. Do not repeat what was done before. If nothing needs attention, answer HEARTBEAT_OK.'
-
 const clock = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$|^24:00$/, 'must be a time such as 08:00')
 
 export const HeartbeatConfig = z.strictObject({
   every: duration.prefault('30m').describe('Time between heartbeats, such as 30m or 1h; 0 turns them off.'),
-  prompt: filled.default(heartbeatPrompt).describe('What the agent is asked at a heartbeat.'),
+  prompt: filled.optional().describe('What the agent is asked at a heartbeat. Set: also when nothing waits.'),
   ackMaxChars: z
     .int()
     .nonnegative()

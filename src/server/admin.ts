@@ -2,14 +2,19 @@
 import type { RequestListener } from 'node:http'
 import Router from '@koa/router'
 import type { Context, Next } from 'koa'
+import { toDefaultAgentId } from '../model/config.ts'
 import type { DeliveryRecord, Store } from '../store/store.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import { Problem } from '../model/problem.ts'
 import { createTokenCheck, readToken } from './credentials.ts'
 import type { HandedSecrets } from './handed.ts'
+import type { Metrics } from './metrics.ts'
+import { toJobFields, toSessionFields } from './records.ts'
 import type { Refusals } from './refusals.ts'
 import type { Rerunner } from './rerun.ts'
 import { send, toListener } from './server.ts'
+
+const shownMessages = 200
 
 /** What of the last saves is live. */
 export type Readiness = {
@@ -26,9 +31,10 @@ export type AdminParts = {
   readonly refusals: Refusals
   readonly rerunner: Rerunner
   readonly handed: HandedSecrets
+  readonly metrics: Metrics
   readonly newId: () => string
   /** Called when a job may run again. */
-  readonly accepted: () => void
+  readonly poke: () => void
 }
 
 export function createAdminApp(parts: AdminParts): RequestListener {
@@ -42,6 +48,12 @@ export function createAdminApp(parts: AdminParts): RequestListener {
     const state = await toReadiness(parts)
     reply(ctx, state.ok ? 200 : 503, state)
   })
+  router.get('/metrics', async (ctx) => {
+    const body = await parts.metrics.page()
+    ctx.set('cache-control', 'no-store')
+    ctx.set('content-type', parts.metrics.contentType)
+    ctx.body = body
+  })
   router.get('/api/refusals', api, (ctx) => reply(ctx, 200, { ok: true, refusals: refusals.list() }))
   router.post('/api/deliveries/:id/retry', api, async (ctx) => {
     reply(ctx, 200, { ok: true, ...(await retry(parts, await find(store, ctx))) })
@@ -53,6 +65,14 @@ export function createAdminApp(parts: AdminParts): RequestListener {
     }
     reply(ctx, 200, { ok: true, deliveryId, state: 'dropped' })
   })
+  router.get('/api/runs/:id', api, async (ctx) => {
+    const job = await store.job(ctx.params['id'] ?? '')
+    if (job === undefined || job.planned.kind === 'wake') throw new Problem('not-found', 'No run has this id.')
+    reply(ctx, 200, { ok: true, ...toJobFields(job) })
+  })
+  router.get('/api/sessions/:key', api, async (ctx) =>
+    reply(ctx, 200, { ok: true, ...(await readSession(parts, ctx)) }),
+  )
   router.post('/api/mappings/:id/arm', api, (ctx) => {
     const mappingId = findSigned(generation(), ctx.params['id'] ?? '')
     reply(ctx, 200, { ok: true, mappingId, until: new Date(parts.handed.arm(mappingId)).toISOString() })
@@ -73,6 +93,16 @@ async function find(store: Store, ctx: Context & { params: Record<string, string
   return record
 }
 
+/** A session of the agent that `?agentId=` names, else of the default agent, with the newest of its messages. */
+async function readSession({ store, generation }: AdminParts, ctx: Context & { params: Record<string, string> }) {
+  const { agentId: named } = ctx.query
+  const agentId = typeof named === 'string' ? named : toDefaultAgentId(generation().config)
+  const sessionKey = ctx.params['key'] ?? ''
+  const session = await store.session({ agentId, sessionKey })
+  if (session === undefined) throw new Problem('not-found', 'No session of this agent has this key.')
+  return toSessionFields(session, await store.messages({ agentId, sessionKey, limit: shownMessages }))
+}
+
 /** The id of a mapping that asks for a proof: only such a one can be handed a secret. */
 function findSigned({ mappings }: Generation, id: string): string {
   const found = mappings.find((mapping) => mapping.id === id && mapping.verifier !== undefined)
@@ -81,7 +111,7 @@ function findSigned({ mappings }: Generation, id: string): string {
 }
 
 /** A parked delivery goes through the pipe again; the dead jobs of an accepted one go back into the queue. */
-async function retry({ store, rerunner, accepted }: AdminParts, record: DeliveryRecord) {
+async function retry({ store, rerunner, poke }: AdminParts, record: DeliveryRecord) {
   const { deliveryId } = record
   const [open] = await store.open({ id: deliveryId, limit: 1 })
   if (open !== undefined) return { deliveryId, state: await rerunner.rerun(open), jobs: [] }
@@ -89,7 +119,7 @@ async function retry({ store, rerunner, accepted }: AdminParts, record: Delivery
   for (const job of record.jobs) if (job.state === 'dead' && (await store.requeue(job.id))) jobs.push(job.id)
   if (jobs.length === 0)
     throw new Problem('conflict', `Nothing of ${deliveryId} can be retried: it is ${record.state}.`)
-  accepted()
+  poke()
   return { deliveryId, state: record.state, jobs }
 }
 

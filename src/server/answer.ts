@@ -1,7 +1,7 @@
 // What goes back to the sender: made before the delivery is stored, sent after, and sent again to a duplicate.
 import type { PlannedAction } from '../model/action.ts'
 import { Problem } from '../model/problem.ts'
-import type { Answered } from '../store/store.ts'
+import type { Answered, NewJob } from '../store/store.ts'
 
 export type Answer = {
   readonly status: number
@@ -10,20 +10,25 @@ export type Answer = {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** The answer of accepted actions; `jobIds` stand in the order of the actions. One action answers as its endpoint would. */
+/** The answer of accepted actions; `jobs` stand in the order of the actions. One action answers as its endpoint would. */
 export function toAcceptedAnswer(
   deliveryId: string,
   actions: readonly PlannedAction[],
-  jobIds: readonly string[],
+  jobs: readonly Pick<NewJob, 'id' | 'steps'>[],
 ): Answer {
   const [only, ...others] = actions
   if (only !== undefined && others.length === 0) {
     return only.kind === 'wake'
-      ? ok({ deliveryId, mode: only.action.mode })
-      : ok({ deliveryId, runId: jobIds[0], sessionKey: only.sessionKey })
+      ? ok({ deliveryId, mode: only.action.mode, ...(isDeferred(jobs[0]) ? { heartbeat: 'deferred' } : {}) })
+      : ok({ deliveryId, runId: jobs[0]?.id, sessionKey: only.sessionKey })
   }
-  const runIds = jobIds.filter((_, index) => actions[index]?.kind === 'agent')
+  const runIds = jobs.flatMap(({ id }, index) => (actions[index]?.kind === 'agent' ? [id] : []))
   return ok({ deliveryId, runIds, wakes: actions.length - runIds.length })
+}
+
+/** The step `wake` says why it has to wait, where it has to. */
+function isDeferred(job: Pick<NewJob, 'steps'> | undefined): boolean {
+  return job?.steps.some(({ name, detail }) => name === 'wake' && detail !== undefined) === true
 }
 
 /** 200: the delivery is on disk and waits, parked for the operator or pending on its transform. */

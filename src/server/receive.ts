@@ -1,6 +1,7 @@
 // The pipe, from request to answer: admit, read, recognise, decide, store, answer. Nothing is sent before the store has it.
 import type { Delivery } from '../model/delivery.ts'
 import type { Log } from '../model/log.ts'
+import type { Meter } from '../model/meter.ts'
 import { type Problem, toProblem } from '../model/problem.ts'
 import type { Decision } from '../pipeline/decision.ts'
 import type { Generation } from '../pipeline/generation.ts'
@@ -22,7 +23,7 @@ import type { HandedSecrets } from './handed.ts'
 import { createOnce } from './once.ts'
 import type { Refusals } from './refusals.ts'
 import type { Rerunner } from './rerun.ts'
-import { hasWork, type LastingDecision, toPending, toSettlement } from './settlement.ts'
+import { type LastingDecision, toPending, toSettlement } from './settlement.ts'
 
 export type ReceiverParts = {
   readonly generation: () => Generation
@@ -35,10 +36,11 @@ export type ReceiverParts = {
   readonly rerunner: Rerunner
   readonly clock: Clock
   readonly newId: () => string
-  /** Called when jobs were stored. */
-  readonly accepted: () => void
+  /** Called when jobs are stored. */
+  readonly accepted: (jobs: Settlement['jobs']) => void
   /** `hookloom dev`: answers show operators' problems, and a sender's redelivery runs again. */
   readonly development: boolean
+  readonly meter: Meter
   readonly log: Log
 }
 
@@ -114,7 +116,7 @@ export function createReceiver(parts: ReceiverParts): Receive {
     }
     const { settlement, answer } = conclude(decision, delivery, generation, trail)
     if (!(await store.settle(delivery.id, settlement))) return replay
-    if (hasWork(settlement)) parts.accepted()
+    parts.accepted(settlement.jobs)
     return answer
   }
 
@@ -122,18 +124,14 @@ export function createReceiver(parts: ReceiverParts): Receive {
     trail.trace = decision.trace
     if (decision.kind === 'refuse') throw decision.problem
     if (decision.kind === 'park' && generation.config.hooks.onTransformError === 'reject') throw decision.problem
-    const settlement = toSettlement(decision, delivery, { generation: generation.id, newId, now: clock() })
+    const settlement = toSettlement(decision, delivery, { generation, newId, now: clock() })
     return { settlement, answer: toAnswer(decision, delivery.id, settlement) }
   }
 
   function toAnswer(decision: LastingDecision, deliveryId: string, settlement: Settlement): Answer {
     if (decision.kind === 'skip') return skippedAnswer
     if (decision.kind === 'accept') {
-      return toAcceptedAnswer(
-        deliveryId,
-        decision.actions,
-        settlement.jobs.map((job) => job.id),
-      )
+      return toAcceptedAnswer(deliveryId, decision.actions, settlement.jobs)
     }
     const parked = toWaitingAnswer(deliveryId, 'parked')
     return development ? withProblem(parked, decision.problem) : parked
@@ -157,18 +155,20 @@ export function createReceiver(parts: ReceiverParts): Receive {
     }
     const appended = await store.append({ ...settlement, ...row })
     if (appended.kind === 'duplicate') return toReplay(appended.first)
+    parts.meter('deliveries', { outcome: settlement.state })
     if (settlement.problem !== undefined) {
       parts.log.warn(
         { deliveryId: id, hook },
         `parked: ${settlement.problem.detail} "hookloom show ${id}" has the rest.`,
       )
     }
-    if (hasWork(settlement)) parts.accepted()
+    parts.accepted(settlement.jobs)
     return answer
   }
 
   function refuse(problem: Problem, requestId: string, trail: Trail): Answer {
     const { code, status, message: error } = problem
+    parts.meter('refusals', { code })
     parts.refusals.add({ requestId, receivedAt: clock(), hook: trail.hook, status, code, error, trace: trail.trace })
     // in production refusals are kept, not logged: whoever sends them must not fill the disk
     if (development) parts.log.info({}, `${status} ${code}: ${error} "hookloom list --refused" has its reasons.`)

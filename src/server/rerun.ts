@@ -5,9 +5,9 @@ import type { Log } from '../model/log.ts'
 import type { Decision } from '../pipeline/decision.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import { decide } from '../pipeline/pipeline.ts'
-import type { Clock, OpenDelivery, Settlement, Store } from '../store/store.ts'
+import type { Clock, NewJob, OpenDelivery, Settlement, Store } from '../store/store.ts'
 import { toDeliveryAgain } from './delivery.ts'
-import { hasWork, type LastingDecision, toSettlement } from './settlement.ts'
+import { type LastingDecision, toSettlement } from './settlement.ts'
 
 export type RerunnerParts = {
   readonly generation: () => Generation
@@ -15,7 +15,8 @@ export type RerunnerParts = {
   readonly store: Store
   readonly clock: Clock
   readonly newId: () => string
-  readonly accepted: () => void
+  /** Called when jobs are stored. */
+  readonly accepted: (jobs: readonly NewJob[]) => void
   /** Aborted when the gateway begins to stop. */
   readonly stopping?: AbortSignal
   readonly log: Log
@@ -74,9 +75,9 @@ export class Rerunner {
       const decision = toLasting(await deciding)
       // code that was cut off by a stop has failed at nothing: the next start runs it again
       if (this.#stopping.aborted && decision.kind === 'park') return 'waiting'
-      const settlement = toSettlement(decision, delivery, { generation: generation.id, newId, now: clock() })
+      const settlement = toSettlement(decision, delivery, { generation, newId, now: clock() })
       if (!(await this.#settle(delivery.id, settlement))) return 'settled already'
-      if (hasWork(settlement)) accepted()
+      accepted(settlement.jobs)
       return settlement.state
     } catch (error) {
       log.error({ err: error, deliveryId: delivery.id }, 'a waiting delivery could not be settled; it goes on waiting')

@@ -1,8 +1,9 @@
 // A decision as the rows that make it durable.
-import { planJobs } from '../effects/plan.ts'
+import { planJobs, whyDeferred } from '../effects/plan.ts'
 import { type Delivery, toDeliveryHead } from '../model/delivery.ts'
 import { toProblemRecord } from '../model/problem.ts'
 import type { Decision } from '../pipeline/decision.ts'
+import type { Generation } from '../pipeline/generation.ts'
 import type { Settlement } from '../store/store.ts'
 
 /** A decision that leaves a row; a refusal leaves none. */
@@ -11,16 +12,21 @@ export type LastingDecision = Exclude<Decision, { kind: 'refuse' }>
 export function toSettlement(
   decision: LastingDecision,
   delivery: Delivery,
-  context: { generation: string; newId: () => string; now: number },
+  context: { generation: Generation; newId: () => string; now: number },
 ): Settlement {
+  const { generation, newId, now } = context
   const { mappingId, transformHash, trace, log } = decision
-  const reasons = { mappingId, transformHash, trace, log, generation: context.generation }
+  const reasons = { mappingId, transformHash, trace, log, generation: generation.id }
   switch (decision.kind) {
     case 'accept':
       return {
         ...reasons,
         state: 'accepted',
-        jobs: planJobs(decision.actions, context),
+        jobs: planJobs(decision.actions, {
+          newId,
+          now,
+          whyDeferred: (agentId) => whyDeferred(generation.config, agentId, now),
+        }),
         request: decision.retain ? toKeptRequest(delivery) : undefined,
       }
     case 'park':
@@ -52,9 +58,4 @@ export function toPending(delivery: Delivery, generation: string): Settlement {
 
 function toKeptRequest(delivery: Delivery): Settlement['request'] {
   return { head: toDeliveryHead(delivery), body: delivery.rawBody }
-}
-
-/** Whether the worker has something to do for it: a wake is done by being stored. */
-export function hasWork({ jobs }: Settlement): boolean {
-  return jobs.some(({ state }) => state === 'queued')
 }

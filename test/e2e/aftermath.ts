@@ -50,7 +50,10 @@ export async function expectEachOnce(dir: string, acknowledged: readonly Sent[])
 
     const events = await reader.events(all)
     const eventsOf = new Map<string, SystemEvent[]>()
-    for (const event of events) eventsOf.set(event.deliveryId, [...(eventsOf.get(event.deliveryId) ?? []), event])
+    for (const event of events) {
+      const { deliveryId = '' } = event
+      eventsOf.set(deliveryId, [...(eventsOf.get(deliveryId) ?? []), event])
+    }
     const wrong: object[] = []
     for (const { kind, text, deliveryId } of acknowledged) {
       const told = eventsOf.get(deliveryId) ?? []

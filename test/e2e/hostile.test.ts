@@ -199,6 +199,6 @@ describe('nobody reaches a prototype', () => {
   test('a template finds nothing that a payload does not own', async () => {
     const id = toDeliveryId(await post(gateway.port, '/hooks/inherited', {}))
     const record = await readStore(gateway.dir, (reader) => reader.delivery(id))
-    expect(record?.jobs.map(({ planned }) => 'message' in planned.action && planned.action.message)).toEqual(['found:'])
+    expect(record?.jobs.map(({ planned }) => planned.kind === 'agent' && planned.action.message)).toEqual(['found:'])
   })
 })

@@ -243,10 +243,9 @@ describe('a reply that cannot be delivered', () => {
     async (dedupes, sends, state) => {
       let tries = 0
       const hangs = () => new Promise<never>(() => {})
-      const { channel, sent } = scriptedChannel(
-        () => ((tries += 1) === 1 ? hangs() : { kind: 'sent', id: 'p' }),
+      const { channel, sent } = scriptedChannel(() => ((tries += 1) === 1 ? hangs() : { kind: 'sent', id: 'p' }), {
         dedupes,
-      )
+      })
       stage.openWorker({ channels: new Map([['console', channel]]) })
       const [id] = await stage.accept(agentPlan())
       await pass(70_000)

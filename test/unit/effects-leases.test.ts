@@ -40,7 +40,7 @@ function cutStore(calls: readonly (keyof WorkerOptions['store'])[]) {
 describe('a crash', () => {
   test('between run and delivery repeats only the delivery', async () => {
     const { runner, turns } = scriptedRunner(() => ok('Once'))
-    const dying = scriptedChannel(() => new Promise<never>(() => {}), true)
+    const dying = scriptedChannel(() => new Promise<never>(() => {}), { dedupes: true })
     const cut = cutStore(['report', 'extend', 'claim'])
     stage.openWorker({ runner, channels: new Map([['console', dying.channel]]), store: cut.store })
     const [id] = await stage.accept(agentPlan())

@@ -2,15 +2,24 @@ import { describe, expect, test } from 'vitest'
 import { planJobs, toMissing, toPlan } from '../../src/effects/plan.ts'
 import { agentPlan, wakePlan } from './effects-stage.ts'
 
-const context = { newId: () => 'id', now: 7 }
+const context = { newId: () => 'id', now: 7, whyDeferred: () => undefined }
 
 describe('planJobs', () => {
   test('a wake is done by being stored: its event and its step come with the acceptance', () => {
     const [job] = planJobs([wakePlan()], context)
     expect(job).toMatchObject({ state: 'done', steps: [{ name: 'event', state: 'done', at: 7 }], lane: undefined })
     expect(job?.events).toEqual([
-      { agentId: 'main', sessionKey: 'main', text: 'Somebody rang', source: 'ring', trusted: false },
+      { agentId: 'main', sessionKey: 'main', text: 'Somebody rang', source: 'ring', trusted: false, wakes: false },
     ])
+  })
+
+  test('a wake that asks for a turn now says so in its event, and why where it has to wait', () => {
+    const [job] = planJobs([wakePlan({ mode: 'now' })], context)
+    expect(job?.steps.map(({ name }) => name)).toEqual(['event', 'wake'])
+    expect(job?.steps[1]?.detail).toBeUndefined()
+    expect(job?.events[0]?.wakes).toBe(true)
+    const [deferred] = planJobs([wakePlan({ mode: 'now' })], { ...context, whyDeferred: () => 'It is night.' })
+    expect(deferred?.steps[1]).toMatchObject({ name: 'wake', state: 'done', detail: 'It is night.' })
   })
 
   test('the event of a wake is trusted only where the config opted out of the boundary', () => {
@@ -31,7 +40,7 @@ describe('planJobs', () => {
 
   test('every action of a delivery becomes a job of its own, in order', () => {
     let n = 0
-    const jobs = planJobs([wakePlan(), agentPlan()], { newId: () => `id-${(n += 1)}`, now: 0 })
+    const jobs = planJobs([wakePlan(), agentPlan()], { ...context, newId: () => `id-${(n += 1)}` })
     expect(jobs.map(({ id, planned }) => [id, planned.kind])).toEqual([
       ['id-1', 'wake'],
       ['id-2', 'agent'],
@@ -43,6 +52,7 @@ describe('toPlan', () => {
   test('an agent run is run, told to the main session, and delivered only where asked', () => {
     expect(toPlan(agentPlan())).toEqual(['run', 'summary', 'deliver'])
     expect(toPlan(agentPlan({ action: { deliver: false } }))).toEqual(['run', 'summary'])
+    expect(toPlan(agentPlan({ action: { wakeMode: 'now' } }))).toEqual(['run', 'summary', 'deliver', 'wake'])
   })
 
   test('what is recorded is not missing, whether it was done or skipped', () => {

@@ -61,7 +61,8 @@ describe('buildPrompt', () => {
       { text: 'OUTSIDE EVENT', source: 'ring', trusted: false },
       { text: 'own event', source: 'ops', trusted: true },
     ]
-    const prompt = buildPrompt({ planned: agentPlan(), events, newBoundaryId: ids() })
+    const prompt = buildPrompt({ planned: agentPlan(), waiting: { events, count: 5 }, newBoundaryId: ids() })
+    expect(prompt).toContain('And 3 more events')
     expect(prompt).toContain('System: own event')
     expect(prompt).not.toContain('System: OUTSIDE EVENT')
     expect(prompt.indexOf('OUTSIDE EVENT')).toBeGreaterThan(prompt.indexOf('id="0000000000000001"'))
@@ -70,7 +71,11 @@ describe('buildPrompt', () => {
 })
 
 describe('toSummary', () => {
-  const named = agentPlan({ agentId: 'ops', action: { name: 'CI' }, origin: { hook: 'ci', source: 'github' } })
+  const named = agentPlan({
+    agentId: 'ops',
+    action: { name: 'CI', wakeMode: 'now' },
+    origin: { hook: 'ci', source: 'github' },
+  })
 
   test('it goes to the main session of the agent that ran, and says from where', () => {
     expect(toSummary(named, { status: 'ok', text: 'All green' })).toEqual({
@@ -79,6 +84,7 @@ describe('toSummary', () => {
       text: 'Hook CI: All green',
       source: 'github',
       trusted: false,
+      wakes: true,
     })
   })
 

@@ -3,7 +3,7 @@ import { toBackoffMs, toVerdict } from '../../src/effects/retry.ts'
 
 const transient = { kind: 'transient', detail: 'busy' } as const
 const limited = { kind: 'rate-limited', detail: 'slow down' } as const
-const at = { attempts: 0, now: 1_000, random: 0.5 }
+const at = { attempts: 0, createdAt: 0, now: 1_000, random: 0.5 }
 
 describe('toBackoffMs', () => {
   test('waits double from two seconds and stop at ten minutes', () => {
@@ -38,6 +38,12 @@ describe('toVerdict', () => {
       error: 'slow down',
       counted: false,
     })
+  })
+
+  test('a rate limit that lasts a day counts like any other failure', () => {
+    const late = { ...at, now: 86_400_000 }
+    expect(toVerdict(limited, late)).toMatchObject({ kind: 'retry', counted: true })
+    expect(toVerdict(limited, { ...late, attempts: 4 })).toMatchObject({ kind: 'dead' })
   })
 
   test('a rate limit without a time waits as a failure does', () => {

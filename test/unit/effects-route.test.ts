@@ -1,13 +1,19 @@
 import { expect, test } from 'vitest'
 import { type DefaultRoute, resolveRoute } from '../../src/effects/route.ts'
 import type { ChannelName } from '../../src/model/action.ts'
+import type { Recipient } from '../../src/model/job.ts'
+import { scriptedChannel } from './effects-stage.ts'
 
+type Options = { to?: string; defaultRoute?: DefaultRoute; last?: Recipient; configured?: string[]; own?: string }
+
+/** `own`: the recipient that every channel has by its configuration. */
 function route(
   channel: ChannelName,
-  options: { to?: string; defaultRoute?: DefaultRoute; configured?: string[] } = {},
+  { to, defaultRoute, last, configured = ['slack', 'telegram'], own }: Options = {},
 ) {
-  const { to, defaultRoute, configured = ['slack', 'telegram'] } = options
-  return resolveRoute({ channel, to, defaultRoute, configured: new Set(configured) })
+  const channels = new Map(configured.map((name) => [name, scriptedChannel(undefined, { to: own }).channel]))
+  const found = resolveRoute({ channel, to }, { last, defaultRoute, channels })
+  return found.kind === 'none' ? found : { kind: found.kind, channel: found.name, to: found.to }
 }
 
 test('an explicit channel is taken, even where another one is the default', () => {
@@ -55,4 +61,40 @@ test('a channel that is not configured is named with its key', () => {
   expect(route('discord')).toHaveProperty('detail', expect.stringContaining('channels.discord'))
   const byDefault = route('last', { defaultRoute: { channel: 'signal' } })
   expect(byDefault).toHaveProperty('detail', expect.stringContaining('channels.signal'))
+})
+
+test('"last" goes where the last explicit delivery went, before any default', () => {
+  const last = { channel: 'slack', to: 'C9' } as const
+  const defaultRoute = { channel: 'telegram', to: '7' } as const
+  expect(route('last', { last, defaultRoute })).toMatchObject({ channel: 'slack', to: 'C9' })
+  expect(route('last', { last, defaultRoute, configured: ['telegram'] })).toMatchObject({
+    channel: 'telegram',
+    to: '7',
+  })
+})
+
+test('a recipient never moves to another channel than its own', () => {
+  const last = { channel: 'slack', to: 'C9' } as const
+  expect(route('telegram', { last })).toMatchObject({ to: undefined })
+  expect(route('slack', { last })).toMatchObject({ to: 'C9' })
+})
+
+test('the recipient of the channel stands between the last one and the default', () => {
+  const defaultRoute = { channel: 'slack', to: 'C1' } as const
+  expect(route('slack', { own: 'C2', defaultRoute })).toMatchObject({ to: 'C2' })
+  expect(route('slack', { own: 'C2', last: { channel: 'slack', to: 'C3' } })).toMatchObject({ to: 'C3' })
+})
+
+test('WhatsApp without any recipient is no way out for "last"', () => {
+  expect(route('last', { configured: ['whatsapp'] })).toHaveProperty('kind', 'none')
+  expect(route('last', { configured: ['whatsapp'], own: '+1' })).toMatchObject({ channel: 'whatsapp', to: '+1' })
+})
+
+test('a recipient that the channel cannot address is no route, and the channel says why', () => {
+  const { channel } = scriptedChannel(undefined, { whyNot: (to) => `"${to}" is no chat id.` })
+  const found = resolveRoute(
+    { channel: 'telegram', to: 'x' },
+    { last: undefined, defaultRoute: undefined, channels: new Map([['telegram', channel]]) },
+  )
+  expect(found).toEqual({ kind: 'none', detail: 'No route: "x" is no chat id.' })
 })

@@ -1,12 +1,16 @@
 // A stage for jobs: a memory store, a runner and a channel that do what the test says, and a clock that only the test moves.
 import { vi } from 'vitest'
-import { planJobs } from '../../src/effects/plan.ts'
+import { planJobs, whyDeferred } from '../../src/effects/plan.ts'
+import { toAgent } from '../../src/effects/agents.ts'
+import { createHeartbeats, type Heartbeats } from '../../src/effects/heartbeats.ts'
 import type { AgentPlan } from '../../src/effects/prompt.ts'
 import { createWorker, type Worker, type WorkerOptions, type WorkerSettings } from '../../src/effects/worker.ts'
 import { AgentAction, type PlannedAction, WakeAction } from '../../src/model/action.ts'
+import { Config } from '../../src/model/config.ts'
 import type { Channel, Outgoing, SendResult } from '../../src/model/channel.ts'
 import type { Job } from '../../src/model/job.ts'
 import { silentLog } from '../../src/model/log.ts'
+import { silentMeter } from '../../src/model/meter.ts'
 import type { RunIO, Runner, RunRequest, RunResult } from '../../src/model/runner.ts'
 import { createMemoryStore } from '../../src/store/memory.ts'
 import type { Store } from '../../src/store/store.ts'
@@ -17,7 +21,7 @@ export function agentPlan({
 }: Partial<Omit<AgentPlan, 'action' | 'kind'>> & { action?: Partial<AgentAction> } = {}): AgentPlan {
   return {
     kind: 'agent',
-    action: AgentAction.parse({ kind: 'agent', message: 'Look at this', ...action }),
+    action: AgentAction.parse({ kind: 'agent', message: 'Look at this', wakeMode: 'next-heartbeat', ...action }),
     agentId: 'main',
     sessionKey: 'hook:a',
     sharesSession: false,
@@ -30,7 +34,7 @@ export function agentPlan({
 export function wakePlan(action: Partial<WakeAction> = {}): PlannedAction {
   return {
     kind: 'wake',
-    action: WakeAction.parse({ kind: 'wake', text: 'Somebody rang', ...action }),
+    action: WakeAction.parse({ kind: 'wake', text: 'Somebody rang', mode: 'next-heartbeat', ...action }),
     agentId: 'main',
     sessionKey: 'main',
     origin: { hook: 'doorbell', source: 'ring' },
@@ -56,14 +60,23 @@ export function scriptedRunner(answer: (request: RunRequest) => RunResult | unde
   return { runner, turns }
 }
 
+type ChannelParts = Partial<Pick<Channel, 'dedupes' | 'to' | 'whyNot'>> & {
+  /** How a reply is cut. */
+  pieces?: (text: string) => readonly string[]
+}
+
 export function scriptedChannel(
   answer: (message: Outgoing) => SendResult | Promise<SendResult> = () => ({ kind: 'sent', id: 'p1' }),
-  dedupes = false,
+  { dedupes = false, pieces = (text: string): readonly string[] => [text], ...own }: ChannelParts = {},
 ) {
   const sent: Outgoing[] = []
   const channel: Channel = {
     id: 'console',
     dedupes,
+    to: undefined,
+    whyNot: () => undefined,
+    split: pieces,
+    ...own,
     async send(message) {
       sent.push(message)
       return await answer(message)
@@ -72,30 +85,49 @@ export function scriptedChannel(
   return { channel, sent }
 }
 
-export type StageOptions = Partial<Pick<WorkerOptions, 'runner' | 'channels' | 'store' | 'log' | 'random'>> & {
+export type StageOptions = Partial<Pick<WorkerOptions, 'store' | 'log' | 'random' | 'meter'>> & {
+  /** Whatever runner an agent names. */
+  runner?: Runner
+  channels?: ReadonlyMap<string, Channel>
   settings?: Partial<WorkerSettings>
+}
+
+/** A configuration of which a test says what counts. */
+export function configWith(parts: object = {}): Config {
+  return Config.parse(parts)
 }
 
 export type Stage = ReturnType<typeof createStage>
 
 /** Call it under `vi.useFakeTimers()`: the clock is theirs. */
-export function createStage() {
+export function createStage(config: Config = configWith()) {
   const clock = () => Date.now()
   const store: Store = createMemoryStore({ clock })
   const workers: Worker[] = []
+  let heartbeats: Heartbeats | undefined
   let ids = 0
   let deliveries = 0
 
-  function openWorker(options: StageOptions = {}): Worker {
+  function openWorker({ runner, channels, settings, ...options }: StageOptions = {}): Worker {
+    const runs = runner ?? scriptedRunner(() => ok('Done.')).runner
+    const posts = channels ?? new Map([['console', scriptedChannel().channel]])
     const worker = createWorker({
       store,
-      runner: scriptedRunner(() => ok('Done.')).runner,
-      channels: new Map([['console', scriptedChannel().channel]]),
       clock,
       random: () => 0.5,
+      meter: silentMeter,
       log: silentLog,
+      woken: (agentId) => heartbeats?.wake(agentId),
       ...options,
-      settings: () => ({ maxConcurrent: 4, defaultRoute: { channel: 'console' }, ...options.settings }),
+      settings: () => ({
+        maxConcurrent: 4,
+        agent: (id) => toAgent(config, id, '/nowhere'),
+        runner: () => runs,
+        channels: posts,
+        defaultRoute: { channel: 'console' },
+        whyDeferred: (agentId) => whyDeferred(config, agentId, clock()),
+        ...settings,
+      }),
     })
     worker.start()
     workers.push(worker)
@@ -104,7 +136,11 @@ export function createStage() {
 
   async function accept(...actions: PlannedAction[]): Promise<string[]> {
     deliveries += 1
-    const jobs = planJobs(actions, { newId: () => `job-${(ids += 1)}`, now: clock() })
+    const jobs = planJobs(actions, {
+      newId: () => `job-${(ids += 1)}`,
+      now: clock(),
+      whyDeferred: (agentId) => whyDeferred(config, agentId, clock()),
+    })
     await store.append({
       id: `delivery-${deliveries}`,
       receivedAt: clock(),
@@ -121,12 +157,13 @@ export function createStage() {
       log: [],
     })
     for (const worker of workers) worker.poke()
+    for (const { agentId, wakes } of jobs.flatMap(({ events }) => events)) if (wakes) heartbeats?.wake(agentId)
     await pass(0)
     return jobs.map(({ id }) => id)
   }
 
   async function jobOf(id: string | undefined): Promise<Job> {
-    const job = (await store.delivery(id ?? ''))?.jobs.find((one) => one.id === id)
+    const job = await store.job(id ?? '')
     if (job === undefined) throw new Error(`no job ${id}`)
     return job
   }
@@ -135,7 +172,23 @@ export function createStage() {
     return (await store.events({ limit: 100 })).map(({ text }) => text)
   }
 
-  return { store, openWorker, accept, jobOf, eventTexts }
+  /** Of the agent `main`. */
+  async function openHeartbeats(): Promise<Heartbeats> {
+    heartbeats = createHeartbeats({
+      store,
+      agents: () => [toAgent(config, 'main', '/nowhere')],
+      clock,
+      newId: () => `beat-${(ids += 1)}`,
+      added: () => {
+        for (const worker of workers) worker.poke()
+      },
+      log: silentLog,
+    })
+    await heartbeats.start()
+    return heartbeats
+  }
+
+  return { store, openWorker, openHeartbeats, accept, jobOf, eventTexts }
 }
 
 /** Moves the clock, and lets everything that is due happen. */

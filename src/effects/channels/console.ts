@@ -7,10 +7,14 @@ export function createConsoleChannel({ write }: { write: (text: string) => void 
   return {
     id: 'console',
     dedupes: false,
+    to: undefined,
+    whyNot: () => undefined,
+    split: (markdown) => [markdown],
     async send({ text, nonce, run }) {
       const title = toPrintableLine(`${run.agentId} (${run.name})`)
       write(`── reply of ${title} ──\n${toPrintable(text.trimEnd())}\n`)
       return { kind: 'sent', id: nonce }
     },
+    probe: async () => ({ ok: true, detail: 'The console is always there.' }),
   }
 }

@@ -1,11 +1,11 @@
-// What `--json` shows of what is stored: every field is always there, null where nothing is known, moments in ISO 8601.
-import type { PlannedAction } from '../model/action.ts'
+// What `--json` and /api show of what is stored: every field is always there, null where nothing is known, moments in ISO 8601.
+import type { Heartbeat, PlannedAction } from '../model/action.ts'
 import type { Job, Message, Session, SystemEvent } from '../model/job.ts'
 import type { DeliveryRecord } from '../store/store.ts'
-import { toMoment } from './print.ts'
 
 /** An action as it was let through: the agent and the session key are those that were settled. */
-export function toActionFields(planned: PlannedAction): object {
+export function toActionFields(planned: PlannedAction | Heartbeat): object {
+  if (planned.kind === 'heartbeat') return planned
   const { kind, ...fields } = planned.action
   if (planned.kind === 'wake') return { kind, ...fields }
   return { kind, ...fields, agentId: planned.agentId, sessionKey: planned.sessionKey }
@@ -38,43 +38,66 @@ export function toShownFields(record: DeliveryRecord): object {
   }
 }
 
-/** A wake has no run, so no run id. */
-function toJobFields({ id, planned, state, attempts, lastError, steps }: Job): object {
+/** A wake has no run, so no run id. `posts`: the messages of the reply, each with the provider's id once it was taken. */
+export function toJobFields(job: Job): object {
+  const { id, planned, state, attempts, lastError } = job
   return {
     jobId: id,
-    runId: planned.kind === 'agent' ? id : null,
+    runId: planned.kind === 'wake' ? null : id,
+    deliveryId: job.deliveryId ?? null,
     kind: planned.kind,
+    agentId: planned.agentId,
     sessionKey: planned.sessionKey,
     state,
     attempts,
     lastError: lastError ?? null,
-    steps: steps.map(({ name, state: stepState, at, detail }) => ({
+    steps: job.steps.map(({ name, state: stepState, at, detail, model, usage }) => ({
       name,
       state: stepState,
       at: toMoment(at),
       detail: detail ?? null,
+      ...(model === undefined ? {} : { model }),
+      ...(usage === undefined ? {} : { usage }),
+    })),
+    posts: job.posts.map(({ part, channel, to, state: postState, id: messageId, at, nonce }) => ({
+      part,
+      channel,
+      to: to ?? null,
+      state: postState,
+      messageId: messageId ?? null,
+      at: postState === 'waiting' ? null : toMoment(at),
+      nonce,
     })),
   }
 }
 
-export function toEventFields({ agentId, sessionKey, text, source, trusted, at, deliveryId, consumedAt }: SystemEvent) {
+export function toEventFields(event: SystemEvent): object {
+  const { agentId, sessionKey, text, source, trusted, wakes, at, deliveryId, consumedAt } = event
   return {
     agentId,
     sessionKey,
     text,
     source,
     trusted,
+    wakes,
     at: toMoment(at),
-    deliveryId,
+    deliveryId: deliveryId ?? null,
     consumedAt: consumedAt === undefined ? null : toMoment(consumedAt),
   }
 }
 
-export function toSessionFields({ sessionKey, agentId, updatedAt }: Session, messages: readonly Message[]): object {
+export function toSessionFields(session: Session, messages: readonly Message[]): object {
+  const { sessionKey, agentId, updatedAt, recipient } = session
   return {
     sessionKey,
     agentId,
     updatedAt: toMoment(updatedAt),
+    recipient: recipient === undefined ? null : { channel: recipient.channel, to: recipient.to ?? null },
     messages: messages.map(({ role, text, runId, at }) => ({ role, text, runId, at: toMoment(at) })),
   }
+}
+
+/** ISO 8601. */
+export function toMoment(at: number): string {
+  return new Date(at).toISOString()
 }

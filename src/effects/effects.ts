@@ -1,0 +1,84 @@
+// What happens in the world after the 200: jobs and heartbeats, by the configuration that is live.
+import type { Config } from '../model/config.ts'
+import type { Log } from '../model/log.ts'
+import type { Meter } from '../model/meter.ts'
+import type { Clock, NewJob, Store } from '../store/store.ts'
+import { toAgent, toAgentIds } from './agents.ts'
+import { createHeartbeats } from './heartbeats.ts'
+import { createOutlets, type OutletTools } from './outlets.ts'
+import { whyDeferred } from './plan.ts'
+import { createWorker, type WorkerSettings } from './worker.ts'
+
+export type EffectsOptions = OutletTools & {
+  /** The config directory: where workspaces begin. */
+  readonly dir: string
+  readonly config: () => Config
+  readonly store: Store
+  readonly clock: Clock
+  readonly newId: () => string
+  readonly meter: Meter
+  readonly log: Log
+}
+
+export type Effects = {
+  start(): void
+  /** Called when jobs are stored, of a new delivery or of one that waited. */
+  accepted(jobs: readonly NewJob[]): void
+  /** Called when a job that is stored already may run again. */
+  poke(): void
+  /** Called when the configuration has changed. */
+  refresh(): void
+  /** Takes nothing new, waits `graceMs` for what runs, gives back the rest. */
+  stop(options: { graceMs: number }): Promise<void>
+}
+
+export function createEffects(options: EffectsOptions): Effects {
+  const { dir, config, store, clock, newId, log } = options
+  const outletsOf = createOutlets(options)
+  const worker = createWorker({
+    store,
+    settings: () => toSettings(config()),
+    woken: (agentId) => heartbeats.wake(agentId),
+    clock,
+    random: Math.random,
+    meter: options.meter,
+    log,
+  })
+  const heartbeats = createHeartbeats({
+    store,
+    agents: () => toAgentIds(config()).map((id) => toAgent(config(), id, dir)),
+    clock,
+    newId,
+    added: () => worker.poke(),
+    log,
+  })
+
+  function toSettings(now: Config): WorkerSettings {
+    const { runner, channels } = outletsOf(now)
+    return {
+      maxConcurrent: now.agents.defaults.maxConcurrent,
+      agent: (id) => toAgent(now, id, dir),
+      runner,
+      channels,
+      defaultRoute: now.channels.default,
+      whyDeferred: (agentId) => whyDeferred(now, agentId, clock()),
+    }
+  }
+
+  return {
+    start() {
+      worker.start()
+      void heartbeats.start()
+    },
+    accepted(jobs) {
+      if (jobs.some(({ state }) => state === 'queued')) worker.poke()
+      for (const { agentId, wakes } of jobs.flatMap(({ events }) => events)) if (wakes) heartbeats.wake(agentId)
+    },
+    poke: worker.poke,
+    refresh: heartbeats.refresh,
+    async stop(grace) {
+      heartbeats.stop()
+      await worker.stop(grace)
+    },
+  }
+}

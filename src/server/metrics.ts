@@ -1,0 +1,47 @@
+// /metrics, for Prometheus: counters since the start, and gauges that are read from the store when they are asked for. Labels are words of ours only.
+import { Counter, Gauge, Registry } from 'prom-client'
+import type { Meter } from '../model/meter.ts'
+import type { Clock, StoreReader } from '../store/store.ts'
+
+export type Metrics = {
+  readonly meter: Meter
+  readonly contentType: string
+  /** The page in Prometheus' text format. Rejects while the store cannot be read. */
+  page(): Promise<string>
+}
+
+export function createMetrics({
+  store,
+  clock,
+}: {
+  store: Pick<StoreReader, 'counts' | 'dueSince'>
+  clock: Clock
+}): Metrics {
+  const registry = new Registry()
+  const registers = [registry]
+  const counter = (name: string, help: string, labelNames: string[]) =>
+    new Counter({ name: `hookloom_${name}_total`, help, labelNames, registers })
+  const counters = {
+    deliveries: counter('deliveries', 'Requests that were let in, by what became of them.', ['outcome']),
+    refusals: counter('refusals', 'Requests that were turned away, by problem code.', ['code']),
+    steps: counter('steps', 'Effects of jobs, by how they ended.', ['step', 'outcome']),
+    reloads: counter('reloads', 'Saved configurations and modules, by whether they are live.', ['outcome']),
+  }
+  const gauge = (name: string, help: string, labelNames: string[] = []) =>
+    new Gauge({ name: `hookloom_${name}`, help, labelNames, registers })
+  const kept = gauge('kept_deliveries', 'Deliveries in the store, by state.', ['state'])
+  const jobs = gauge('jobs', 'Jobs in the store, by state.', ['state'])
+  const age = gauge('queue_age_seconds', 'For how long the oldest job that could run has waited.')
+
+  return {
+    meter: (name, labels) => counters[name].inc(labels),
+    contentType: registry.contentType,
+    async page() {
+      const [counts, dueSince] = await Promise.all([store.counts(), store.dueSince()])
+      for (const [state, count] of Object.entries(counts.deliveries)) kept.set({ state }, count)
+      for (const [state, count] of Object.entries(counts.jobs)) jobs.set({ state }, count)
+      age.set(dueSince === undefined ? 0 : Math.max(0, clock() - dueSince) / 1_000)
+      return registry.metrics()
+    },
+  }
+}

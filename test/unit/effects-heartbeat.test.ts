@@ -1,0 +1,276 @@
+// Heartbeats: when the main session has a turn, what it is shown, and what becomes of what it says.
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import {
+  agentPlan,
+  configWith,
+  createStage,
+  ok,
+  pass,
+  scriptedChannel,
+  scriptedRunner,
+  type Stage,
+  stepsOf,
+  wakePlan,
+} from './effects-stage.ts'
+
+const quiet = { every: '30m', activeHours: { start: '08:00', end: '20:00', timezone: 'UTC' } }
+const noon = Date.UTC(2026, 0, 1, 12)
+const night = Date.UTC(2026, 0, 1, 23)
+const wakeNow = (text = 'Somebody rang') => wakePlan({ text, mode: 'now' })
+
+function stageWith(heartbeat: object = {}): Stage {
+  return createStage(configWith({ agents: { defaults: { heartbeat } } }))
+}
+
+beforeEach(() => {
+  vi.useFakeTimers({ now: noon })
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+async function waitingOf(stage: Stage) {
+  return await stage.store.waiting({ agentId: 'main', sessionKey: 'main', limit: 100 })
+}
+
+describe('a wake', () => {
+  test('has its turn at once, with its event inside the boundary, and the event is consumed with the turn', async () => {
+    const stage = stageWith()
+    const { runner, turns } = scriptedRunner(() => ok('I saw it.'))
+    const { channel, sent } = scriptedChannel()
+    stage.openWorker({ runner, channels: new Map([['console', channel]]) })
+    await stage.openHeartbeats()
+    await stage.accept(wakeNow())
+    expect(turns).toHaveLength(0)
+    await pass(10_000)
+    expect(turns).toHaveLength(1)
+    expect(turns[0]?.request.prompt).toMatch(/EXTERNAL_UNTRUSTED_CONTENT[^]*Somebody rang/)
+    expect(turns[0]?.request).toMatchObject({ agentId: 'main', sessionKey: 'main', action: undefined })
+    expect(sent.map(({ text }) => text)).toEqual(['I saw it.'])
+    expect(await waitingOf(stage)).toMatchObject({ count: 0 })
+    const [event] = await stage.store.events({ limit: 1 })
+    expect(event?.consumedAt).toBeGreaterThanOrEqual(noon)
+  })
+
+  test('a burst of them is one turn, and what comes during a turn has the next one', async () => {
+    const stage = stageWith()
+    const { runner, turns } = scriptedRunner()
+    stage.openWorker({ runner })
+    await stage.openHeartbeats()
+    await stage.accept(...Array.from({ length: 20 }, (_, n) => wakeNow(`ring ${n}`)))
+    await stage.accept(wakeNow('ring 20'))
+    await pass(10_000)
+    expect(turns).toHaveLength(1)
+    await stage.accept(wakeNow('LATE RING'))
+    await pass(60_000)
+    expect(turns).toHaveLength(1)
+    turns[0]?.end(ok('HEARTBEAT_OK'))
+    await pass(0)
+    expect(turns).toHaveLength(2)
+    expect(turns[0]?.request.prompt).not.toContain('LATE RING')
+    expect(turns[1]?.request.prompt).toContain('LATE RING')
+    expect(turns[1]?.request.prompt).not.toContain('ring 20')
+  })
+
+  test('two of them have no turns closer together than the least interval', async () => {
+    const stage = stageWith({ minIntervalSeconds: 60 })
+    const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
+    stage.openWorker({ runner })
+    await stage.openHeartbeats()
+    await pass(60_000)
+    await stage.accept(wakeNow())
+    await pass(250)
+    expect(turns).toHaveLength(1)
+    await stage.accept(wakeNow())
+    await pass(59_000)
+    expect(turns).toHaveLength(1)
+    await pass(1_000)
+    expect(turns).toHaveLength(2)
+  })
+
+  test('a prompt shows fifty events and counts the rest; the turn consumes them all', async () => {
+    const stage = stageWith()
+    const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
+    stage.openWorker({ runner })
+    await stage.openHeartbeats()
+    await stage.accept(...Array.from({ length: 63 }, (_, n) => wakeNow(`ring ${n}.`)))
+    await pass(20_000)
+    expect(turns).toHaveLength(1)
+    expect(turns[0]?.request.prompt).toContain('ring 49.')
+    expect(turns[0]?.request.prompt).not.toContain('ring 50.')
+    expect(turns[0]?.request.prompt).toContain('And 13 more events')
+    expect((await waitingOf(stage)).count).toBe(0)
+  })
+
+  test('in quiet hours it says that it is deferred, and has its turn when they end', async () => {
+    vi.setSystemTime(night)
+    const stage = stageWith(quiet)
+    const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
+    stage.openWorker({ runner })
+    await stage.openHeartbeats()
+    const [id] = await stage.accept(wakeNow())
+    expect((await stage.jobOf(id)).steps[1]?.detail).toContain('until 08:00')
+    await pass(8.9 * 3_600_000)
+    expect(turns).toHaveLength(0)
+    await pass(0.1 * 3_600_000)
+    expect(turns).toHaveLength(1)
+    expect(turns[0]?.request.prompt).toContain('Somebody rang')
+  })
+
+  test('where heartbeats are off it is deferred, and its event waits', async () => {
+    const stage = stageWith({ every: 0 })
+    const { runner, turns } = scriptedRunner(() => ok('x'))
+    stage.openWorker({ runner })
+    await stage.openHeartbeats()
+    const [id] = await stage.accept(wakeNow())
+    await pass(3 * 3_600_000)
+    expect((await stage.jobOf(id)).steps[1]?.detail).toContain('agents.defaults.heartbeat.every is 0')
+    expect(turns).toHaveLength(0)
+    expect(await waitingOf(stage)).toMatchObject({ count: 1, wakes: true })
+  })
+
+  test('what a process before this one left behind has its turn at the start', async () => {
+    const stage = stageWith()
+    await stage.accept(wakeNow())
+    const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
+    stage.openWorker({ runner })
+    await stage.openHeartbeats()
+    await pass(10_000)
+    expect(turns).toHaveLength(1)
+  })
+})
+
+describe('the next heartbeat', () => {
+  test('an event that can wait has no turn before the interval is over', async () => {
+    const stage = stageWith()
+    const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
+    stage.openWorker({ runner })
+    await stage.openHeartbeats()
+    await stage.accept(wakePlan({ mode: 'next-heartbeat' }))
+    await pass(29 * 60_000)
+    expect(turns).toHaveLength(0)
+    await pass(60_000)
+    expect(turns[0]?.request.prompt).toContain('Somebody rang')
+  })
+
+  test('where nothing waits and nothing is to be looked at, no model is asked', async () => {
+    const stage = stageWith()
+    const { runner, turns } = scriptedRunner(() => ok('x'))
+    stage.openWorker({ runner })
+    await stage.openHeartbeats()
+    await pass(31 * 60_000)
+    expect(turns).toHaveLength(0)
+    const job = await stage.jobOf('beat-1')
+    expect(job.state).toBe('done')
+    expect(stepsOf(job)).toEqual(['run skipped', 'deliver skipped'])
+  })
+
+  test('a prompt of the operator is asked at every interval', async () => {
+    const stage = stageWith({ every: '5m', prompt: 'Is the oven off?' })
+    const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
+    stage.openWorker({ runner })
+    await stage.openHeartbeats()
+    await pass(16 * 60_000)
+    expect(turns).toHaveLength(3)
+    expect(turns[0]?.request.prompt).toContain('Is the oven off?')
+    expect(await stage.store.messages({ agentId: 'main', sessionKey: 'main', limit: 9 })).toEqual([])
+  })
+})
+
+describe('a turn of the main session', () => {
+  test('that fails keeps its events for the turn that does not', async () => {
+    const stage = stageWith()
+    let tries = 0
+    const { runner, turns } = scriptedRunner(() =>
+      (tries += 1) === 1 ? { status: 'error', retryable: true, detail: 'busy' } : ok('Done'),
+    )
+    stage.openWorker({ runner })
+    await stage.openHeartbeats()
+    await stage.accept(wakeNow())
+    await pass(10_100)
+    expect(turns).toHaveLength(1)
+    expect((await waitingOf(stage)).count).toBe(1)
+    await pass(5_000)
+    expect(turns).toHaveLength(2)
+    expect((await waitingOf(stage)).count).toBe(0)
+  })
+
+  test('knows what was said before', async () => {
+    const stage = stageWith()
+    const { runner, turns } = scriptedRunner(() => ok('Noted.'))
+    stage.openWorker({ runner })
+    await stage.openHeartbeats()
+    await stage.accept(wakeNow('first'))
+    await pass(20_000)
+    await stage.accept(wakeNow('second'))
+    await pass(20_000)
+    expect(turns[1]?.request.history.map(({ role }) => role)).toEqual(['user', 'assistant'])
+    expect(turns[1]?.request.history[0]?.text).toContain('first')
+  })
+
+  test('a reply that only acknowledges is not delivered, one with something to say is', async () => {
+    const stage = stageWith({ ackMaxChars: 20 })
+    const replies = ['HEARTBEAT_OK all is well', 'HEARTBEAT_OK, but the oven is on and smoking']
+    const { runner } = scriptedRunner(() => ok(replies.shift() ?? ''))
+    const { channel, sent } = scriptedChannel()
+    stage.openWorker({ runner, channels: new Map([['console', channel]]) })
+    await stage.openHeartbeats()
+    await stage.accept(wakeNow())
+    await pass(20_000)
+    expect(sent).toHaveLength(0)
+    await stage.accept(wakeNow())
+    await pass(20_000)
+    expect(sent).toHaveLength(1)
+  })
+
+  test('without a route its reply is kept and the step says which key to set', async () => {
+    const stage = stageWith()
+    const { runner } = scriptedRunner(() => ok('Look here'))
+    stage.openWorker({ runner, settings: { defaultRoute: undefined } })
+    await stage.openHeartbeats()
+    await stage.accept(wakeNow())
+    await pass(20_000)
+    const job = await stage.jobOf('beat-2')
+    expect(job.state).toBe('done')
+    expect(job.steps[1]).toMatchObject({ state: 'skipped', detail: expect.stringContaining('channels.default') })
+  })
+})
+
+describe('a hook run', () => {
+  test('that asked for it is followed by a turn of the main session, which reads its summary', async () => {
+    const stage = stageWith()
+    const { runner, turns } = scriptedRunner(({ action }) => ok(action === undefined ? 'HEARTBEAT_OK' : 'Reviewed.'))
+    stage.openWorker({ runner })
+    await stage.openHeartbeats()
+    const [id] = await stage.accept(agentPlan({ action: { wakeMode: 'now', name: 'CI' } }))
+    await pass(20_000)
+    expect(stepsOf(await stage.jobOf(id))).toEqual(['run done', 'summary done', 'deliver done', 'wake done'])
+    expect(turns).toHaveLength(2)
+    expect(turns[1]?.request.prompt).toContain('Hook CI: Reviewed.')
+  })
+
+  test('that failed for good wakes the main session as well', async () => {
+    const stage = stageWith()
+    const { runner, turns } = scriptedRunner(({ action }) =>
+      action === undefined ? ok('HEARTBEAT_OK') : { status: 'error', retryable: false, detail: 'no key' },
+    )
+    stage.openWorker({ runner })
+    await stage.openHeartbeats()
+    await stage.accept(agentPlan({ action: { wakeMode: 'now' } }))
+    await pass(20_000)
+    expect(turns.at(-1)?.request.prompt).toContain('(error): no key')
+  })
+
+  test('under the main key reads the waiting events and consumes them', async () => {
+    const stage = stageWith()
+    const { runner, turns } = scriptedRunner(() => ok('Done'))
+    stage.openWorker({ runner })
+    await stage.accept(wakePlan())
+    await stage.accept(agentPlan({ sessionKey: 'main' }))
+    await pass(0)
+    expect(turns[0]?.request.prompt).toContain('Somebody rang')
+    expect((await waitingOf(stage)).count).toBe(1)
+    const left = await waitingOf(stage)
+    expect(left.events[0]?.text).toContain('Hook github: Done')
+  })
+})

@@ -1,0 +1,161 @@
+// A reply in several messages: written down before the first is sent, sent in order, each once.
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import type { SendResult } from '../../src/model/channel.ts'
+import {
+  agentPlan,
+  createStage,
+  ok,
+  pass,
+  scriptedChannel,
+  scriptedRunner,
+  type Stage,
+  stepsOf,
+} from './effects-stage.ts'
+
+let stage: Stage
+const pieces = (text: string) => text.split('|')
+const sent = (id: string): SendResult => ({ kind: 'sent', id })
+
+beforeEach(() => {
+  vi.useFakeTimers()
+  stage = createStage()
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+function open(answer: Parameters<typeof scriptedChannel>[0], parts: Parameters<typeof scriptedChannel>[1] = {}) {
+  const scripted = scriptedChannel(answer, { pieces, ...parts })
+  const channels = new Map([['console', scripted.channel]])
+  stage.openWorker({ runner: scriptedRunner(() => ok('one|two|three')).runner, channels })
+  return scripted
+}
+
+describe('the messages of a reply', () => {
+  test('go out in order, each under a nonce of its own, and the step names every id', async () => {
+    let n = 0
+    const { sent: taken } = open(() => sent(`m${(n += 1)}`))
+    const [id] = await stage.accept(agentPlan())
+    await pass(0)
+    expect(taken.map(({ text }) => text)).toEqual(['one', 'two', 'three'])
+    expect(new Set(taken.map(({ nonce }) => nonce)).size).toBe(3)
+    const job = await stage.jobOf(id)
+    expect(job.posts.map(({ state, id: given }) => [state, given])).toEqual([
+      ['sent', 'm1'],
+      ['sent', 'm2'],
+      ['sent', 'm3'],
+    ])
+    expect(job.steps.at(-1)?.detail).toContain('m1, m2, m3 in 3 messages')
+  })
+
+  test('a rate limit in the middle goes on where it stopped, with the same nonce and without a counted attempt', async () => {
+    let calls = 0
+    const { sent: taken } = open(({ text }) => {
+      calls += 1
+      return calls === 2 ? { kind: 'rate-limited', retryAfterMs: 30_000, detail: 'slow down' } : sent(text)
+    })
+    const [id] = await stage.accept(agentPlan())
+    await pass(0)
+    expect(await stage.jobOf(id)).toMatchObject({ state: 'queued', attempts: 0 })
+    await pass(30_000)
+    expect(taken.map(({ text }) => text)).toEqual(['one', 'two', 'two', 'three'])
+    expect(taken[1]?.nonce).toBe(taken[2]?.nonce)
+    expect((await stage.jobOf(id)).state).toBe('done')
+  })
+
+  test('what nobody knows of is marked, told, and sent again only when a person says so', async () => {
+    let calls = 0
+    const { sent: taken } = open(({ text }) => {
+      calls += 1
+      return calls === 2 ? { kind: 'ambiguous', detail: 'reset' } : sent(text)
+    })
+    const [id = ''] = await stage.accept(agentPlan())
+    await pass(60_000)
+    const job = await stage.jobOf(id)
+    expect(job).toMatchObject({ state: 'dead', lastError: expect.stringContaining('not known whether') })
+    expect(job.posts.map(({ state }) => state)).toEqual(['sent', 'unknown', 'waiting'])
+    expect(taken).toHaveLength(2)
+    expect(await stage.store.requeue(id)).toBe(true)
+    await pass(60_000)
+    expect(taken.map(({ text }) => text)).toEqual(['one', 'two', 'two', 'three'])
+    expect((await stage.jobOf(id)).state).toBe('done')
+  })
+
+  test('a reply that began on a channel stays there, whatever the default says by then', async () => {
+    let isDown = true
+    const first = scriptedChannel(
+      ({ text }) => (text === 'two' && isDown ? { kind: 'transient', detail: 'down' } : sent(text)),
+      { pieces },
+    )
+    const other = scriptedChannel(() => sent('x'), { pieces })
+    const channels = new Map([
+      ['console', first.channel],
+      ['slack', other.channel],
+    ])
+    const settings = { defaultRoute: { channel: 'console' } as { channel: 'console' | 'slack' } }
+    stage.openWorker({ runner: scriptedRunner(() => ok('one|two|three')).runner, channels, settings })
+    const [id] = await stage.accept(agentPlan())
+    await pass(0)
+    settings.defaultRoute = { channel: 'slack' }
+    isDown = false
+    await pass(10_000)
+    expect((await stage.jobOf(id)).state).toBe('done')
+    expect(other.sent).toEqual([])
+    expect(first.sent.map(({ text }) => text)).toEqual(['one', 'two', 'two', 'three'])
+  })
+
+  test('an explicit delivery is where "last" goes from then on; one that went by "last" changes nothing', async () => {
+    const slack = scriptedChannel(() => sent('x'))
+    const fallback = scriptedChannel(() => sent('y'))
+    const channels = new Map([
+      ['slack', slack.channel],
+      ['console', fallback.channel],
+    ])
+    stage.openWorker({ channels })
+    await stage.accept(agentPlan())
+    await pass(0)
+    expect(fallback.sent).toHaveLength(1)
+    await stage.accept(agentPlan({ action: { channel: 'slack', to: 'C1' } }))
+    await pass(0)
+    await stage.accept(agentPlan())
+    await pass(0)
+    expect(slack.sent.map(({ to }) => to)).toEqual(['C1', 'C1'])
+    expect(fallback.sent).toHaveLength(1)
+  })
+})
+
+test('a forwarded run is told as such, and its reply is left to whoever performs it', async () => {
+  const { channel, sent: taken } = scriptedChannel()
+  const { runner } = scriptedRunner(() => ({ status: 'forwarded', id: 'r7', detail: 'forwarded to OpenClaw as r7' }))
+  stage.openWorker({ runner, channels: new Map([['console', channel]]) })
+  const [id] = await stage.accept(agentPlan())
+  await pass(0)
+  expect(stepsOf(await stage.jobOf(id))).toEqual(['run forwarded', 'summary done', 'deliver skipped'])
+  expect(taken).toEqual([])
+  expect(await stage.eventTexts()).toEqual(['Hook github (forwarded): forwarded to OpenClaw as r7'])
+})
+
+test('a runner gets back at the next turn of a persistent session what it kept at the last one', async () => {
+  let turn = 0
+  const { runner, turns } = scriptedRunner(() => ({ ...ok('x'), state: { thread: (turn += 1) } }))
+  stage.openWorker({ runner })
+  const persistent = agentPlan({ sessionMode: 'persistent', sessionKey: 'hook:chat' })
+  await stage.accept(persistent)
+  await pass(0)
+  await stage.accept(persistent, agentPlan({ sessionKey: 'hook:other' }))
+  await pass(0)
+  expect(turns.map(({ request }) => request.state)).toEqual([undefined, { thread: 1 }, undefined])
+})
+
+test('a job during which the gateway ended time and again is given up, and says so', async () => {
+  const { runner, turns } = scriptedRunner(() => ok('x'))
+  const [id] = await stage.accept(agentPlan())
+  for (let n = 0; n < 5; n += 1) {
+    await stage.store.claim({ limit: 1, leaseMs: 1_000 })
+    await pass(2_000)
+  }
+  stage.openWorker({ runner })
+  await pass(2_000)
+  expect(turns).toEqual([])
+  expect(await stage.jobOf(id)).toMatchObject({ state: 'dead', lastError: expect.stringContaining('ended 5 times') })
+})
