@@ -1,9 +1,10 @@
 // A batch is one transaction, so one fsync. Trouble with the disk ends all of it; a bad operation ends alone.
-import { append, drop, forget, markDiffering, settle } from './deliveries.ts'
+import { append, appendAll, drop, forget, markDiffering, settle } from './deliveries.ts'
 import { type Database, toTrouble } from './driver.ts'
 import { claim, extend, report, requeue } from './jobs.ts'
 import type { Operation, Outcome, Results } from './operations.ts'
 import { prune, sweep } from './sweep.ts'
+import { addTask } from './tasks.ts'
 
 type Batch = { db: Database; operations: readonly Operation[]; beforeCommit: () => void }
 
@@ -47,6 +48,8 @@ function perform(db: Database, operation: Operation): Results[Operation['kind']]
   switch (operation.kind) {
     case 'append':
       return append(db, operation)
+    case 'appendAll':
+      return appendAll(db, operation)
     case 'settle':
       return settle(db, operation)
     case 'forget':
@@ -55,6 +58,8 @@ function perform(db: Database, operation: Operation): Results[Operation['kind']]
       return markDiffering(db, operation.id)
     case 'drop':
       return drop(db, operation)
+    case 'addTask':
+      return addTask(db, operation)
     case 'claim':
       return claim(db, operation)
     case 'report':

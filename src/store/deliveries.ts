@@ -36,6 +36,16 @@ export function append(db: Database, operation: OperationOf<'append'>): Appended
   return { kind: 'stored' }
 }
 
+export function appendAll(db: Database, { appends, cursor }: OperationOf<'appendAll'>): Appended[] {
+  const appended = appends.map((each) => append(db, each))
+  db.run(
+    'INSERT INTO cursors (name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value',
+    cursor.name,
+    cursor.value,
+  )
+  return appended
+}
+
 function toDuplicate(db: Database, key: DedupeKey, first: Row | undefined): Appended {
   if (!first) throw new Error('an insert gave way to a key that nobody has')
   const answered = toAnswered(first)

@@ -1,19 +1,20 @@
 // The jobs of the memory store: lanes, leases and fences as store.ts promises them.
-import type { ClaimedJob, Job, Message } from '../model/job.ts'
-import type { Clock, JobReport, NewEvent, NewJob, Store } from './store.ts'
+import type { ClaimedJob, Job } from '../model/job.ts'
+import type { Clock, JobReport, NewEvent, NewJob, NewTask, Store } from './store.ts'
+import { leaseLost } from './text.ts'
 
 /** A job in order of arrival: the map keeps it. */
 export type MemoryJob = {
   -readonly [Key in keyof ClaimedJob]: ClaimedJob[Key]
-} & { readonly lane: string | undefined; endedAt: number | undefined }
+} & { readonly lane: string | undefined; readonly standsFor: string | undefined; endedAt: number | undefined }
 
 type Effects = {
   clock: Clock
-  addEvents: (deliveryId: string, events: readonly NewEvent[]) => void
-  addMessages: (job: MemoryJob, messages: readonly Pick<Message, 'role' | 'text'>[]) => void
+  addEvents: (deliveryId: string | undefined, events: readonly NewEvent[]) => void
+  keepTurn: (job: MemoryJob, report: JobReport) => void
 }
 
-export function createMemoryJobs({ clock, addEvents, addMessages }: Effects) {
+export function createMemoryJobs({ clock, addEvents, keepTurn }: Effects) {
   const all = new Map<string, MemoryJob>()
   const ofDelivery = new Map<string, MemoryJob[]>()
   /** In order of arrival, so that a claim does not look at what has ended. */
@@ -34,6 +35,24 @@ export function createMemoryJobs({ clock, addEvents, addMessages }: Effects) {
   function held({ id, fence }: { id: string; fence: number }): MemoryJob | undefined {
     const job = all.get(id)
     return job?.state === 'running' && job.fence === fence ? job : undefined
+  }
+
+  function add(made: Pick<MemoryJob, 'id' | 'deliveryId' | 'planned' | 'lane' | 'state' | 'steps' | 'standsFor'>) {
+    const now = clock()
+    const job: MemoryJob = {
+      ...made,
+      attempts: 0,
+      createdAt: now,
+      runAt: now,
+      lockedUntil: undefined,
+      lastError: undefined,
+      posts: [],
+      fence: 0,
+      endedAt: made.state === 'done' ? now : undefined,
+    }
+    all.set(job.id, job)
+    if (job.state === 'queued') unfinished.add(job)
+    return job
   }
 
   function giveBack(job: MemoryJob, runAt: number): void {
@@ -57,37 +76,40 @@ export function createMemoryJobs({ clock, addEvents, addMessages }: Effects) {
         return giveBack(job, outcome.runAt)
       case 'done':
       case 'dead':
-        job.attempts += 1
+        if (outcome.kind === 'done' || outcome.counted !== false) job.attempts += 1
         if (outcome.kind === 'dead') job.lastError = outcome.error
         finish(job, outcome.kind)
     }
   }
 
+  /** Ends those that are queued; gives back how many. */
+  function drop(jobs: readonly MemoryJob[]): number {
+    const queued = jobs.filter(({ state }) => state === 'queued')
+    for (const job of queued) {
+      job.lastError = 'dropped'
+      finish(job, 'dead')
+    }
+    return queued.length
+  }
+
   return {
     all,
     add(deliveryId: string, { id, planned, lane, state, steps }: NewJob): void {
-      const now = clock()
-      const job: MemoryJob = {
-        id,
-        deliveryId,
-        planned,
-        lane,
-        state,
-        attempts: 0,
-        runAt: now,
-        lockedUntil: undefined,
-        lastError: undefined,
-        steps,
-        fence: 0,
-        endedAt: state === 'done' ? now : undefined,
-      }
-      all.set(id, job)
-      if (state === 'queued') unfinished.add(job)
+      const job = add({ id, deliveryId, planned, lane, state, steps, standsFor: undefined })
       ofDelivery.set(deliveryId, [...(ofDelivery.get(deliveryId) ?? []), job])
+    },
+    addTask({ id, planned, lane, standsFor }: NewTask): boolean {
+      for (const job of unfinished) if (job.standsFor === standsFor && job.state === 'queued') return false
+      add({ id, deliveryId: undefined, planned, lane, state: 'queued', steps: [], standsFor })
+      return true
     },
     claim({ limit, leaseMs }: Parameters<Store['claim']>[0]): ClaimedJob[] {
       const now = clock()
-      for (const job of running) if ((job.lockedUntil ?? 0) <= now) giveBack(job, now)
+      for (const job of running) {
+        if ((job.lockedUntil ?? 0) > now) continue
+        Object.assign(job, { attempts: job.attempts + 1, lastError: leaseLost })
+        giveBack(job, now)
+      }
       const due: MemoryJob[] = []
       for (const job of inFront()) {
         if (due.length >= limit) break
@@ -99,14 +121,16 @@ export function createMemoryJobs({ clock, addEvents, addMessages }: Effects) {
         return { ...toJob(job), fence: job.fence }
       })
     },
-    report(which: { id: string; fence: number }, { step, events = [], messages = [], outcome }: JobReport): boolean {
+    report(which: { id: string; fence: number }, report: JobReport): boolean {
+      const { step, events = [], posts, outcome } = report
       const job = held(which)
       if (!job) return false
       if (!step || !job.steps.some(({ name }) => name === step.name)) {
         if (step) job.steps = [...job.steps, step]
         addEvents(job.deliveryId, events)
-        addMessages(job, messages)
+        keepTurn(job, report)
       }
+      if (posts) job.posts = posts
       if (outcome) end(job, outcome)
       return true
     },
@@ -123,21 +147,31 @@ export function createMemoryJobs({ clock, addEvents, addMessages }: Effects) {
       for (const { runAt } of inFront()) next = Math.min(next ?? runAt, runAt)
       return next
     },
+    dueSince(): number | undefined {
+      const due = [...inFront()].map(({ runAt }) => runAt).filter((runAt) => runAt <= clock())
+      return due.length === 0 ? undefined : Math.min(...due)
+    },
+    lastTaskAt: (standsFor: string): number | undefined =>
+      [...all.values()].findLast((job) => job.standsFor === standsFor)?.createdAt,
     requeue(id: string): boolean {
       const job = all.get(id)
       if (job?.state !== 'dead') return false
-      Object.assign(job, { state: 'queued', attempts: 0, runAt: clock(), endedAt: undefined })
+      const posts = job.posts.filter(({ state }) => state === 'sent')
+      Object.assign(job, { state: 'queued', attempts: 0, posts, runAt: clock(), endedAt: undefined })
       unfinished = new Set([...all.values()].filter(({ endedAt }) => endedAt === undefined))
       return true
     },
     /** Ends the queued jobs of a delivery; gives back how many. */
-    endQueued(deliveryId: string): number {
-      const queued = (ofDelivery.get(deliveryId) ?? []).filter(({ state }) => state === 'queued')
-      for (const job of queued) {
-        job.lastError = 'dropped'
-        finish(job, 'dead')
-      }
-      return queued.length
+    endQueued: (deliveryId: string): number => drop(ofDelivery.get(deliveryId) ?? []),
+    /** What ended before the moment goes, what waits since then is dropped: of the jobs that no delivery caused. */
+    pruneTasks(before: number): void {
+      const old = [...all.values()].filter((job) => job.standsFor !== undefined && job.createdAt < before)
+      for (const { id, endedAt = before } of old) if (endedAt < before) all.delete(id)
+      drop(old)
+    },
+    job(id: string): Job | undefined {
+      const job = all.get(id)
+      return job && toJob(job)
     },
     of(deliveryId: string): Job[] {
       return (ofDelivery.get(deliveryId) ?? []).map(toJob)
@@ -152,6 +186,7 @@ export function createMemoryJobs({ clock, addEvents, addMessages }: Effects) {
   }
 }
 
-function toJob({ id, deliveryId, planned, state, attempts, runAt, lockedUntil, lastError, steps }: MemoryJob): Job {
-  return { id, deliveryId, planned, state, attempts, runAt, lockedUntil, lastError, steps }
+function toJob({ id, deliveryId, planned, state, attempts, createdAt, runAt, ...job }: MemoryJob): Job {
+  const { lockedUntil, lastError, steps, posts } = job
+  return { id, deliveryId, planned, state, attempts, createdAt, runAt, lockedUntil, lastError, steps, posts }
 }

@@ -2,37 +2,25 @@
 import { deliveryStates } from '../model/delivery.ts'
 import { jobStates } from '../model/job.ts'
 import { Problem } from '../model/problem.ts'
+import { isWaiting, type Kept, toAnswered, toKept, toKey, toOpen, toRecord } from './memory-deliveries.ts'
 import { createMemoryJobs } from './memory-jobs.ts'
 import { createMemorySessions, newest } from './memory-sessions.ts'
-import type {
-  Clock,
-  DedupeKey,
-  DeliveryRecord,
-  KeptRequest,
-  NewDelivery,
-  NewJob,
-  OpenDelivery,
-  Settlement,
-  Store,
-} from './store.ts'
-
-/** A delivery as it stands. */
-type Kept = Omit<NewDelivery, keyof Settlement> & {
-  settlement: Omit<Settlement, 'jobs'>
-  settledAt: number | undefined
-  bodyDiffered: boolean
-}
+import type { Appended, Clock, DedupeKey, NewDelivery, NewJob, Store } from './store.ts'
 
 export function createMemoryStore({ clock }: { clock: Clock }): Store {
   const deliveries = new Map<string, Kept>()
   const keys = new Map<string, Kept>()
+  const cursors = new Map<string, string>()
   const sessions = createMemorySessions({ clock })
   const jobs = createMemoryJobs({ clock, ...sessions })
 
   /** As a database would: nothing of a write is there when an id in it is taken. */
-  function refuseTwins(id: string | undefined, added: readonly NewJob[]): void {
-    const isTwin = (id !== undefined && deliveries.has(id)) || added.some((job) => jobs.all.has(job.id))
-    if (isTwin) throw new Problem('store-unavailable', 'The store cannot write this.', { retryAfterSeconds: 5 })
+  function refuseTwins(added: readonly { id?: string; jobs: readonly { id: string }[] }[]): void {
+    const ids = added.flatMap(({ id, jobs: own }) => [...(id === undefined ? [] : [id]), ...own.map((job) => job.id)])
+    const isTaken = ids.some((id) => deliveries.has(id) || jobs.all.has(id))
+    if (isTaken || new Set(ids).size < ids.length) {
+      throw new Problem('store-unavailable', 'The store cannot write this.', { retryAfterSeconds: 5 })
+    }
   }
 
   function addJobs(deliveryId: string, added: readonly NewJob[]): void {
@@ -42,16 +30,12 @@ export function createMemoryStore({ clock }: { clock: Clock }): Store {
     }
   }
 
-  function byKey({ hook, key }: Pick<DedupeKey, 'hook' | 'key'>): Kept | undefined {
-    return keys.get(JSON.stringify([hook, key]))
+  function byKey(key: Pick<DedupeKey, 'hook' | 'key'>): Kept | undefined {
+    return keys.get(toKey(key))
   }
 
   function forget(kept: Kept): void {
-    if (kept.dedupe && byKey(kept.dedupe) === kept) keys.delete(JSON.stringify([kept.dedupe.hook, kept.dedupe.key]))
-  }
-
-  function isWaiting(kept: Kept): boolean {
-    return kept.settlement.state === 'pending' || kept.settlement.state === 'parked'
+    if (kept.dedupe && byKey(kept.dedupe) === kept) keys.delete(toKey(kept.dedupe))
   }
 
   /** Ends what waits of a delivery. */
@@ -64,60 +48,40 @@ export function createMemoryStore({ clock }: { clock: Clock }): Store {
     return jobs.endQueued(kept.id) > 0 || waited
   }
 
-  function toAnswered(kept: Kept) {
-    const { id, settlement, answer, dedupe } = kept
-    return { deliveryId: id, state: settlement.state, ...answer, bodyHash: dedupe?.bodyHash ?? '' }
-  }
-
-  function toRecord({ id, settlement, ...kept }: Kept): DeliveryRecord {
-    return {
-      deliveryId: id,
-      receivedAt: kept.receivedAt,
-      hook: kept.hook,
-      source: kept.source,
-      event: kept.event,
-      mappingId: settlement.mappingId,
-      generation: settlement.generation,
-      transformHash: settlement.transformHash,
-      state: settlement.state,
-      bodyDiffered: kept.bodyDiffered,
-      problem: settlement.problem,
-      trace: settlement.trace,
-      log: settlement.log,
-      jobs: jobs.of(id),
+  function append({ id, receivedAt, hook, source, event, dedupe, answer, ...settlement }: NewDelivery): Appended {
+    const first = dedupe && byKey(dedupe)
+    if (first) {
+      first.bodyDiffered ||= first.dedupe?.bodyHash !== dedupe.bodyHash
+      return { kind: 'duplicate', first: toAnswered(first) }
     }
+    refuseTwins([{ id, jobs: settlement.jobs }])
+    const about = { id, receivedAt, hook, source, event, dedupe, answer }
+    const kept: Kept = { ...about, ...toKept(settlement, clock()), bodyDiffered: false }
+    deliveries.set(id, kept)
+    if (dedupe && answer.status === 200) keys.set(toKey(dedupe), kept)
+    addJobs(id, settlement.jobs)
+    return { kind: 'stored' }
   }
 
-  function toOpen({ id, receivedAt, hook, settlement }: Kept): OpenDelivery[] {
-    const { state, waitsFor, generation, request } = settlement
-    if ((state !== 'pending' && state !== 'parked') || !request) return []
-    return [{ deliveryId: id, receivedAt, state, hook, waitsFor, generation, request }]
+  /** Those that would be stored if all were appended one after the other. */
+  function withoutDuplicates(added: readonly NewDelivery[]): NewDelivery[] {
+    const taken = new Set(keys.keys())
+    return added.filter(({ dedupe, answer }) => {
+      if (dedupe && taken.has(toKey(dedupe))) return false
+      if (dedupe && answer.status === 200) taken.add(toKey(dedupe))
+      return true
+    })
   }
 
   return {
-    append: async ({ id, receivedAt, hook, source, event, dedupe, answer, ...settlement }) => {
-      const first = dedupe && byKey(dedupe)
-      if (first) {
-        first.bodyDiffered ||= first.dedupe?.bodyHash !== dedupe.bodyHash
-        return { kind: 'duplicate', first: toAnswered(first) }
-      }
-      refuseTwins(id, settlement.jobs)
-      const kept: Kept = {
-        id,
-        receivedAt,
-        hook,
-        source,
-        event,
-        dedupe,
-        answer,
-        ...toKept(settlement),
-        bodyDiffered: false,
-      }
-      deliveries.set(id, kept)
-      if (dedupe && answer.status === 200) keys.set(JSON.stringify([dedupe.hook, dedupe.key]), kept)
-      addJobs(id, settlement.jobs)
-      return { kind: 'stored' }
+    append: async (delivery) => append(delivery),
+    appendAll: async (added, cursor) => {
+      refuseTwins(withoutDuplicates(added))
+      const appended = added.map(append)
+      cursors.set(cursor.name, cursor.value)
+      return appended
     },
+    cursor: async (name) => cursors.get(name),
     answered: async (key) => {
       const first = byKey(key)
       return first && toAnswered(first)
@@ -129,8 +93,8 @@ export function createMemoryStore({ clock }: { clock: Clock }): Store {
     settle: async (id, settlement) => {
       const kept = deliveries.get(id)
       if (!kept || !isWaiting(kept)) return false
-      refuseTwins(undefined, settlement.jobs)
-      Object.assign(kept, toKept(settlement, kept.settlement.request))
+      refuseTwins([{ jobs: settlement.jobs }])
+      Object.assign(kept, toKept(settlement, clock(), kept.settlement.request))
       addJobs(id, settlement.jobs)
       return true
     },
@@ -150,6 +114,12 @@ export function createMemoryStore({ clock }: { clock: Clock }): Store {
     report: async (job, report) => jobs.report(job, report),
     extend: async (held, leaseMs) => jobs.extend(held, leaseMs),
     nextRunAt: async () => jobs.nextRunAt(),
+    dueSince: async () => jobs.dueSince(),
+    addTask: async (task) => {
+      refuseTwins([{ jobs: [task] }])
+      return jobs.addTask(task)
+    },
+    lastTaskAt: async (standsFor) => jobs.lastTaskAt(standsFor),
     requeue: async (id) => jobs.requeue(id),
     drop: async (id) => {
       const kept = deliveries.get(id)
@@ -166,6 +136,7 @@ export function createMemoryStore({ clock }: { clock: Clock }): Store {
           count += 1
         } else if (drop(kept)) count += 1
       }
+      jobs.pruneTasks(before)
       sessions.prune(before)
       return count
     },
@@ -173,14 +144,17 @@ export function createMemoryStore({ clock }: { clock: Clock }): Store {
       newest(
         [...deliveries.values()].filter((kept) => !state || kept.settlement.state === state),
         limit,
-      ).map(toRecord),
+      ).map((kept) => toRecord(kept, jobs.of(kept.id))),
     delivery: async (id) => {
       const kept = deliveries.get(jobs.all.get(id)?.deliveryId ?? id)
-      return kept && toRecord(kept)
+      return kept && toRecord(kept, jobs.of(kept.id))
     },
     request: async (id) => deliveries.get(jobs.all.get(id)?.deliveryId ?? id)?.settlement.request,
+    job: async (id) => jobs.job(id),
     events: async ({ limit }) => sessions.events(limit),
+    waiting: async (query) => sessions.waiting(query),
     sessions: async ({ limit }) => sessions.sessions(limit),
+    session: async (name) => sessions.session(name),
     messages: async (query) => sessions.messages(query),
     counts: async () => ({
       deliveries: countBy(
@@ -194,13 +168,6 @@ export function createMemoryStore({ clock }: { clock: Clock }): Store {
     }),
     health: async () => ({ engine: 'memory', trouble: undefined, facts: {} }),
     close: async () => {},
-  }
-
-  function toKept(settlement: Settlement, before?: KeptRequest): Pick<Kept, 'settlement' | 'settledAt'> {
-    const waits = settlement.state === 'pending' || settlement.state === 'parked'
-    const request = settlement.request ?? (waits ? before : undefined)
-    const copy = request && { head: request.head, body: new Uint8Array(request.body) }
-    return { settlement: { ...settlement, request: copy }, settledAt: waits ? undefined : clock() }
   }
 }
 

@@ -1,7 +1,7 @@
 // What the main thread asks of the writer thread: strings, numbers and bytes only, so that a batch is cheap to clone.
 import type { ProblemCode } from '../model/problem.ts'
 import type { Row, SqlValue } from './driver.ts'
-import type { Appended, DedupeKey } from './store.ts'
+import type { Appended, Cursor, DedupeKey } from './store.ts'
 
 /** Columns of a settlement, in the order of its values. */
 export const settlementColumns = [
@@ -32,8 +32,8 @@ export const deliveryColumns = [
   ...settlementColumns,
 ] as const
 
-/** agentId, sessionKey, text, source, trusted (0 or 1). */
-export type EventValues = readonly [string, string, string, string, number]
+/** agentId, sessionKey, text, source, trusted and wakes (0 or 1). */
+export type EventValues = readonly [string, string, string, string, number, number]
 
 export type JobValues = {
   readonly id: string
@@ -44,17 +44,20 @@ export type JobValues = {
   readonly events: readonly EventValues[]
 }
 
+type AppendOperation = {
+  readonly kind: 'append'
+  readonly at: number
+  readonly values: readonly SqlValue[]
+  /** `kept`: the row holds the key from now on. */
+  readonly key: (DedupeKey & { readonly kept: boolean }) | undefined
+  readonly id: string
+  readonly jobs: readonly JobValues[]
+}
+
 /** `at` is the clock of the main thread when the call was made. */
 export type Operation =
-  | {
-      readonly kind: 'append'
-      readonly at: number
-      readonly values: readonly SqlValue[]
-      /** `kept`: the row holds the key from now on. */
-      readonly key: (DedupeKey & { readonly kept: boolean }) | undefined
-      readonly id: string
-      readonly jobs: readonly JobValues[]
-    }
+  | AppendOperation
+  | { readonly kind: 'appendAll'; readonly appends: readonly AppendOperation[]; readonly cursor: Cursor }
   | {
       readonly kind: 'settle'
       readonly at: number
@@ -65,6 +68,14 @@ export type Operation =
   | { readonly kind: 'forget'; readonly hook: string; readonly key: string }
   | { readonly kind: 'differs'; readonly id: string }
   | { readonly kind: 'drop'; readonly at: number; readonly id: string }
+  | {
+      readonly kind: 'addTask'
+      readonly at: number
+      readonly id: string
+      readonly planned: string
+      readonly lane: string
+      readonly standsFor: string
+    }
   | { readonly kind: 'claim'; readonly at: number; readonly limit: number; readonly leaseMs: number }
   | {
       readonly kind: 'report'
@@ -74,10 +85,16 @@ export type Operation =
       readonly step: { readonly name: string; readonly json: string } | undefined
       readonly events: readonly EventValues[]
       readonly messages: readonly { readonly role: string; readonly text: string }[]
+      readonly consumedUpTo: number | undefined
+      /** JSON; null forgets what was kept. */
+      readonly runnerState: string | null | undefined
+      readonly recipient: { readonly channel: string; readonly to: string | null } | undefined
+      /** JSON. */
+      readonly posts: string | undefined
       readonly outcome:
         | { readonly kind: 'done' | 'release' | 'goes on' }
         | { readonly kind: 'retry'; readonly runAt: number; readonly error: string; readonly counted: boolean }
-        | { readonly kind: 'dead'; readonly error: string }
+        | { readonly kind: 'dead'; readonly error: string; readonly counted: boolean }
     }
   | { readonly kind: 'extend'; readonly until: number; readonly jobs: readonly { id: string; fence: number }[] }
   | { readonly kind: 'requeue'; readonly at: number; readonly id: string }
@@ -89,7 +106,7 @@ export type Operation =
       readonly after: number
       readonly limit: number
     }
-  | { readonly kind: 'prune'; readonly before: number; readonly limit: number }
+  | { readonly kind: 'prune'; readonly at: number; readonly before: number; readonly limit: number }
   /** Opens the file if need be, and nothing more. */
   | { readonly kind: 'open' }
   /** Writes a page and a file beside, to find out whether writing works again. */
@@ -97,10 +114,12 @@ export type Operation =
 
 export type Results = {
   append: Appended
+  appendAll: Appended[]
   settle: boolean
   forget: undefined
   differs: undefined
   drop: boolean
+  addTask: boolean
   claim: Row[]
   report: boolean
   extend: string[]

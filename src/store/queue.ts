@@ -120,7 +120,10 @@ export function createWriterQueue(options: QueueOptions): WriterQueue {
     const request: Request = { kind: 'batch', operations: calls.map((call) => call.operation) }
     try {
       worker ??= start()
-      worker.postMessage(request, calls.flatMap(toTransfers))
+      worker.postMessage(
+        request,
+        calls.flatMap((call) => toTransfers(call.operation)),
+      )
     } catch (error) {
       flight = undefined
       fail(calls, 'The store cannot write: its thread does not start.', error)
@@ -150,7 +153,7 @@ export function createWriterQueue(options: QueueOptions): WriterQueue {
     run: (operation) => {
       const bytes = toBytes(operation)
       const isFull =
-        operation.kind === 'append'
+        operation.kind === 'append' || operation.kind === 'appendAll'
           ? waiting.length >= options.maxQueued || (waitingBytes > 0 && waitingBytes + bytes > options.maxQueuedBytes)
           : waiting.length >= 2 * options.maxQueued
       if (isFull) return Promise.reject(unavailable('The store cannot keep up: its queue is full.', 1))
@@ -191,6 +194,7 @@ function unavailable(detail: string, retryAfterSeconds: number, cause?: unknown)
 }
 
 function toBytes(operation: Operation): number {
+  if (operation.kind === 'appendAll') return operation.appends.reduce((total, each) => total + toBytes(each), 0)
   if (operation.kind !== 'append' && operation.kind !== 'settle') return 0
   const body = operation.values.at(-1)
   return (
@@ -200,7 +204,8 @@ function toBytes(operation: Operation): number {
 }
 
 /** Bodies go over without a copy: values.ts made them for this. */
-function toTransfers({ operation }: Waiting): ArrayBuffer[] {
+function toTransfers(operation: Operation): ArrayBuffer[] {
+  if (operation.kind === 'appendAll') return operation.appends.flatMap(toTransfers)
   if (operation.kind !== 'append' && operation.kind !== 'settle') return []
   const body = operation.values.at(-1)
   return body instanceof Uint8Array && body.buffer instanceof ArrayBuffer ? [body.buffer] : []

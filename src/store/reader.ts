@@ -8,10 +8,8 @@ import type { StoreReader } from './store.ts'
  * `config-invalid` when a newer hookloom wrote it, `store-unavailable` when it cannot be read.
  */
 export function createSqliteReader({ file }: { file: string }): StoreReader {
-  const { deliveries, delivery, request, events, sessions, messages, counts, close } = createReads(
-    createReadConnection(file, () => {
-      throw new Problem('config-missing', `There is no store at ${file}. Start the gateway once, or check store.file.`)
-    }),
-  )
-  return { deliveries, delivery, request, events, sessions, messages, counts, close }
+  const connection = createReadConnection(file, () => {
+    throw new Problem('config-missing', `There is no store at ${file}. Start the gateway once, or check store.file.`)
+  })
+  return createReads(connection, Date.now)
 }

@@ -1,7 +1,7 @@
 // The read side over a read-only connection: point reads and short lists by index, and only what is committed.
 import type { Database, SqlValue } from './driver.ts'
 import { selectAnswered } from './deliveries.ts'
-import { jobColumns } from './jobs.ts'
+import { selectJob } from './jobs.ts'
 import type { ReadConnection } from './connection.ts'
 import {
   toAnswered,
@@ -13,10 +13,12 @@ import {
   toMessage,
   toOpenDelivery,
   toSession,
+  toSessionWithState,
   toSystemEvent,
+  toWaitingEvents,
 } from './rows.ts'
 import type { Job } from '../model/job.ts'
-import type { DeliveryRecord, Store, StoreReader } from './store.ts'
+import type { Clock, DeliveryRecord, Store, StoreReader } from './store.ts'
 
 /** What a Store reads beyond the reader's part. */
 export type Reads = StoreReader & Pick<Store, 'answered' | 'open' | 'nextRunAt'>
@@ -34,10 +36,16 @@ const selectDelivery = `SELECT ${recordColumns} FROM deliveries
 const selectRequest = `SELECT head, body FROM deliveries
   WHERE seq = coalesce((SELECT seq FROM deliveries WHERE id = ?1), (SELECT delivery_seq FROM jobs WHERE id = ?1))
     AND head IS NOT NULL AND body IS NOT NULL`
-const selectJobs = `SELECT ${jobColumns} FROM jobs j JOIN deliveries d ON d.seq = j.delivery_seq
-  WHERE j.delivery_seq IN (SELECT value FROM json_each(?)) ORDER BY j.seq`
+const selectJobs = `${selectJob} WHERE j.delivery_seq IN (SELECT value FROM json_each(?)) ORDER BY j.seq`
 const selectEvents = newest('SELECT * FROM events', 'seq')
 const selectSessions = newest('SELECT * FROM sessions', 'updated_at')
+const selectSession = 'SELECT * FROM sessions WHERE agent_id = ? AND session_key = ?'
+/** One statement, so one moment: what arrives meanwhile is neither counted nor shown. */
+const selectWaiting = `WITH waiting AS (SELECT seq, wakes FROM events
+    WHERE agent_id = ?1 AND session_key = ?2 AND consumed_at IS NULL)
+  SELECT sums.*, e.* FROM
+    (SELECT count(*) AS count, coalesce(max(seq), 0) AS up_to, coalesce(max(wakes), 0) AS any_wakes FROM waiting) sums
+    LEFT JOIN events e ON e.seq IN (SELECT seq FROM waiting ORDER BY seq LIMIT ?3) ORDER BY e.seq`
 const selectMessages = newest('SELECT * FROM messages WHERE agent_id = ? AND session_key = ?', 'seq')
 
 const openColumns = `id, received_at, state, hook, waits_for, generation, head, body`
@@ -60,7 +68,14 @@ const nextDue = `SELECT min(run_at) AS run_at FROM (
   SELECT run_at FROM (SELECT run_at FROM jobs WHERE state = 'queued' AND gate = 0 ORDER BY seq LIMIT 1) UNION ALL
   SELECT run_at FROM (SELECT run_at FROM jobs INDEXED BY jobs_later WHERE state = 'queued' AND gate = 2 ORDER BY run_at LIMIT 1))`
 
-export function createReads(connection: ReadConnection): Reads {
+/** A job that never came back is due since it was stored, and jobs are stored in order of time: behind the first such one nothing is due earlier. */
+const selectDueSince = `SELECT min(run_at) AS run_at FROM (
+  SELECT run_at FROM (SELECT min(run_at) AS run_at FROM jobs WHERE state = 'queued' AND gate = 0 AND seq <= coalesce(
+    (SELECT seq FROM jobs WHERE state = 'queued' AND gate = 0 AND run_at = created_at ORDER BY seq LIMIT 1), 9e18)) UNION ALL
+  SELECT run_at FROM (SELECT run_at FROM jobs INDEXED BY jobs_later WHERE state = 'queued' AND gate = 2 AND run_at <= ? ORDER BY run_at LIMIT 1))`
+
+export function createReads(connection: ReadConnection, clock: Clock): Reads {
+  const one = (sql: string, ...values: SqlValue[]) => connection.use(undefined, (db) => db.get(sql, ...values))
   const all = (sql: string, ...values: SqlValue[]) => connection.use([], (db) => db.all(sql, ...values))
   return {
     deliveries: async ({ limit, state }) =>
@@ -69,18 +84,33 @@ export function createReads(connection: ReadConnection): Reads {
       ),
     delivery: async (id) => connection.use([], (db) => toRecords(db, db.all(selectDelivery, id)))[0],
     request: async (id) => {
-      const row = connection.use(undefined, (db) => db.get(selectRequest, id))
+      const row = one(selectRequest, id)
       return row && toKeptRequest(row)
     },
     events: async ({ limit }) => all(selectEvents, limit).map(toSystemEvent),
     sessions: async ({ limit }) => all(selectSessions, limit).map(toSession),
+    session: async ({ agentId, sessionKey }) => {
+      const row = one(selectSession, agentId, sessionKey)
+      return row && toSessionWithState(row)
+    },
+    waiting: async ({ agentId, sessionKey, limit }) => toWaitingEvents(all(selectWaiting, agentId, sessionKey, limit)),
+    job: async (id) => {
+      const row = one(`${selectJob} WHERE j.id = ?`, id)
+      return row && toJob(row)
+    },
+    lastTaskAt: async (standsFor) =>
+      toTime(one('SELECT max(created_at) AS at FROM jobs WHERE stands_for = ?', standsFor)?.['at']),
+    cursor: async (name) => {
+      const value = one('SELECT value FROM cursors WHERE name = ?', name)?.['value']
+      return typeof value === 'string' ? value : undefined
+    },
     messages: async ({ agentId, sessionKey, limit }) => all(selectMessages, agentId, sessionKey, limit).map(toMessage),
     counts: async () => ({
       deliveries: toDeliveryCounts(all('SELECT state, count(*) AS count FROM deliveries GROUP BY state')),
       jobs: toJobCounts(all(countJobs)),
     }),
     answered: async ({ hook, key }) => {
-      const row = connection.use(undefined, (db) => db.get(selectAnswered, hook, key))
+      const row = one(selectAnswered, hook, key)
       return row && toAnswered(row)
     },
     open: async ({ limit, waitsFor, state, id }) => {
@@ -91,12 +121,14 @@ export function createReads(connection: ReadConnection): Reads {
       }
       return rows().map(toOpenDelivery)
     },
-    nextRunAt: async () => {
-      const runAt = connection.use(undefined, (db) => db.get(nextDue))?.['run_at']
-      return typeof runAt === 'number' ? runAt : undefined
-    },
+    nextRunAt: async () => toTime(one(nextDue)?.['run_at']),
+    dueSince: async () => toTime(one(selectDueSince, clock())?.['run_at']),
     close: async () => connection.close(),
   }
+}
+
+function toTime(value: SqlValue | undefined): number | undefined {
+  return typeof value === 'number' ? value : undefined
 }
 
 function toRecords(db: Database, rows: ReturnType<Database['all']>): DeliveryRecord[] {

@@ -5,11 +5,13 @@ import {
   type Job,
   type JobState,
   type Message,
+  type Recipient,
   type Session,
   type SystemEvent,
 } from '../model/job.ts'
+import type { JsonValue } from '../model/json.ts'
 import type { Row, SqlValue } from './driver.ts'
-import type { Answered, DeliveryRecord, KeptRequest, OpenDelivery } from './store.ts'
+import type { Answered, DeliveryRecord, KeptRequest, OpenDelivery, WaitingEvents } from './store.ts'
 
 function column<T extends SqlValue>(row: Row, name: string): T {
   // as: the schema is strict and only this folder writes it
@@ -42,14 +44,16 @@ export function toAnswered(row: Row): Answered {
 export function toJob(row: Row): Job {
   return {
     id: column(row, 'id'),
-    deliveryId: column(row, 'delivery_id'),
+    deliveryId: optional<string>(row, 'delivery_id'),
     planned: json(row, 'planned'),
     state: column<JobState>(row, 'state'),
     attempts: column(row, 'attempts'),
+    createdAt: column(row, 'created_at'),
     runAt: column(row, 'run_at'),
     lockedUntil: optional<number>(row, 'locked_until'),
     lastError: optional<string>(row, 'last_error'),
     steps: json(row, 'steps'),
+    posts: json(row, 'posts'),
   }
 }
 
@@ -105,8 +109,9 @@ export function toSystemEvent(row: Row): SystemEvent {
     text: column(row, 'text'),
     source: column(row, 'source'),
     trusted: row['trusted'] === 1,
+    wakes: row['wakes'] === 1,
     at: column(row, 'at'),
-    deliveryId: column(row, 'delivery_id'),
+    deliveryId: optional<string>(row, 'delivery_id'),
     consumedAt: optional<number>(row, 'consumed_at'),
   }
 }
@@ -116,6 +121,28 @@ export function toSession(row: Row): Session {
     agentId: column(row, 'agent_id'),
     sessionKey: column(row, 'session_key'),
     updatedAt: column(row, 'updated_at'),
+    recipient: toRecipient(row),
+  }
+}
+
+function toRecipient(row: Row): Recipient | undefined {
+  const channel = optional<Recipient['channel']>(row, 'recipient_channel')
+  return channel && { channel, to: optional<string>(row, 'recipient_to') }
+}
+
+export function toSessionWithState(row: Row): Session & { runnerState: JsonValue | undefined } {
+  return { ...toSession(row), runnerState: optionalJson(row, 'runner_state') }
+}
+
+/** Rows that each bring the sums; the only one of an empty session brings no event. */
+export function toWaitingEvents(rows: readonly Row[]): WaitingEvents {
+  const [sums] = rows
+  if (!sums) return { events: [], count: 0, upTo: 0, wakes: false }
+  return {
+    events: rows.filter(({ seq }) => seq !== null).map(toSystemEvent),
+    count: column(sums, 'count'),
+    upTo: column(sums, 'up_to'),
+    wakes: sums['any_wakes'] === 1,
   }
 }
 

@@ -8,7 +8,7 @@ import { createWriterQueue, spawnWriter } from './queue.ts'
 import { createReads } from './reads.ts'
 import { toClaimedJob } from './rows.ts'
 import type { Clock, Store } from './store.ts'
-import { toAppend, toJobValues, toReport, toSettlementValues } from './values.ts'
+import { toAddTask, toAppend, toAppendAll, toJobValues, toReport, toSettlementValues } from './values.ts'
 
 /** Rows of one step of a sweep. */
 const sweepRows = 500
@@ -40,7 +40,7 @@ export type SqliteStore = Store & {
 export function createSqliteStore(options: SqliteOptions): SqliteStore {
   const { file, clock, commitDelayMs = 0, maxQueued = 10_000, log = silentLog, spawn = spawnWriter } = options
   const connection = createReadConnection(file)
-  const reads = createReads(connection)
+  const reads = createReads(connection, clock)
   const writer = createWriterQueue({
     file,
     clock,
@@ -61,7 +61,7 @@ export function createSqliteStore(options: SqliteOptions): SqliteStore {
       total += step.count
       after = step.after
     }
-    while ((await writer.run({ kind: 'prune', before, limit: sweepRows })) > 0);
+    while ((await writer.run({ kind: 'prune', at: clock(), before, limit: sweepRows })) > 0);
     return total
   }
 
@@ -75,6 +75,7 @@ export function createSqliteStore(options: SqliteOptions): SqliteStore {
       }
     },
     append: async (delivery) => writer.run(toAppend(delivery, clock())),
+    appendAll: async (deliveries, cursor) => writer.run(toAppendAll(deliveries, cursor, clock())),
     settle: async (id, settlement) =>
       writer.run({
         kind: 'settle',
@@ -90,6 +91,7 @@ export function createSqliteStore(options: SqliteOptions): SqliteStore {
     report: async (job, report) => writer.run(toReport(job, report, clock())),
     extend: async (jobs, leaseMs) =>
       writer.run({ kind: 'extend', until: clock() + leaseMs, jobs: jobs.map(({ id, fence }) => ({ id, fence })) }),
+    addTask: async (task) => writer.run(toAddTask(task, clock())),
     requeue: async (id) => writer.run({ kind: 'requeue', at: clock(), id }),
     drop: async (id) => writer.run({ kind: 'drop', at: clock(), id }),
     sweep,

@@ -101,13 +101,14 @@ export type JobReport = {
   /**
    * Absent: the lease goes on. `retry` counts an attempt, unless `counted` is false (somebody asked to wait), and waits
    * until `runAt`; `release` gives the job back uncounted and due at once, as a shutdown does; `dead` and `done` end it
-   * and let the next of its lane go.
+   * and let the next of its lane go. Both count the attempt that they end, unless `counted` of a `dead` is false: the job
+   * was given up before anything was tried.
    */
   readonly outcome?:
     | { readonly kind: 'done' }
     | { readonly kind: 'retry'; readonly runAt: number; readonly error: string; readonly counted?: boolean }
     | { readonly kind: 'release' }
-    | { readonly kind: 'dead'; readonly error: string }
+    | { readonly kind: 'dead'; readonly error: string; readonly counted?: boolean }
 }
 
 export type DeliveryRecord = {
@@ -221,7 +222,9 @@ export interface Store extends StoreReader {
 
   /**
    * Leases up to `limit` due jobs, in arrival order, at most one of a lane, none whose lane has an earlier unfinished job.
-   * A job whose lease ran out is due again, under a new fence.
+   * A job whose lease ran out is due again, under a new fence and with one attempt more counted, and so is a job that a
+   * dead owner left running: one that kills its gateway comes back with `attempts` at the limit of whoever claims it, who
+   * then makes it dead instead of beginning it.
    */
   claim(query: { limit: number; leaseMs: number }): Promise<ClaimedJob[]>
   /** False: the lease was lost, nothing was written. */
@@ -230,7 +233,10 @@ export interface Store extends StoreReader {
   extend(jobs: readonly { id: string; fence: number }[], leaseMs: number): Promise<string[]>
   /** The moment at which the next queued job is due, or undefined when none waits. */
   nextRunAt(): Promise<number | undefined>
-  /** Queues a job that no delivery caused. False: one that stands for the same is queued and not yet begun; nothing was written. */
+  /**
+   * Queues a job that no delivery caused. False: one that stands for the same is queued, for the first time or for a
+   * retry; nothing was written. One that runs does not count: what it has not seen is for the next.
+   */
   addTask(task: NewTask): Promise<boolean>
   /**
    * Puts a dead job back into the queue, its recorded steps kept and its attempts at zero; of its posts those that were

@@ -2,6 +2,7 @@
 import { dropBySeq } from './deliveries.ts'
 import type { Database } from './driver.ts'
 import type { OperationOf, Results } from './operations.ts'
+import { pruneTasks } from './tasks.ts'
 
 /**
  * The oldest deliveries, in order of arrival, from `after` on: what ended before `before` is deleted with its jobs, what
@@ -27,9 +28,11 @@ export function sweep(db: Database, { at, before, after, limit }: OperationOf<'s
   return { count, after: old.length < limit || !last ? undefined : Number(last['seq']) }
 }
 
-/** Old events, messages and sessions. Gives back how many rows went; call it until none does. */
-export function prune(db: Database, { before, limit }: OperationOf<'prune'>): number {
+/** Old events, messages, sessions and tasks. Gives back how many rows it changed; call it until it changes none. */
+export function prune(db: Database, operation: OperationOf<'prune'>): number {
+  const { before, limit } = operation
   return (
+    pruneTasks(db, operation) +
     db.run('DELETE FROM events WHERE at < ?1 AND seq IN (SELECT seq FROM events ORDER BY seq LIMIT ?2)', before, limit)
       .changes +
     db.run(

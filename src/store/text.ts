@@ -2,3 +2,6 @@
 export function toStoredText(text: string): string {
   return text.includes('\0') ? text.replaceAll('\0', '\uFFFD') : text
 }
+
+/** Why an attempt counts that nobody reported about: kept as the job's last error. */
+export const leaseLost = 'The gateway that held this job died, or lost its lease, before it reported.'

@@ -1,7 +1,7 @@
 // Records as values for the writer thread. JSON is made here, on the main thread, so that a batch clones as plain text.
 import type { SqlValue } from './driver.ts'
 import type { EventValues, JobValues, OperationOf } from './operations.ts'
-import type { JobReport, KeptRequest, NewDelivery, NewEvent, NewJob, Settlement } from './store.ts'
+import type { Cursor, JobReport, KeptRequest, NewDelivery, NewEvent, NewJob, NewTask, Settlement } from './store.ts'
 
 /** The values of `settlementColumns`. The body is a copy of its own, so that it can be transferred. */
 export function toSettlementValues(settlement: Settlement, at: number): SqlValue[] {
@@ -55,8 +55,8 @@ export function toJobValues({ id, planned, lane, state, steps, events }: NewJob)
   }
 }
 
-function toEventValues({ agentId, sessionKey, text, source, trusted }: NewEvent): EventValues {
-  return [agentId, sessionKey, text, source, trusted ? 1 : 0]
+function toEventValues({ agentId, sessionKey, text, source, trusted, wakes }: NewEvent): EventValues {
+  return [agentId, sessionKey, text, source, trusted ? 1 : 0, wakes ? 1 : 0]
 }
 
 export function toAppend(delivery: NewDelivery, at: number): OperationOf<'append'> {
@@ -71,8 +71,20 @@ export function toAppend(delivery: NewDelivery, at: number): OperationOf<'append
   }
 }
 
+export function toAppendAll(deliveries: readonly NewDelivery[], cursor: Cursor, at: number): OperationOf<'appendAll'> {
+  return {
+    kind: 'appendAll',
+    appends: deliveries.map((delivery) => toAppend(delivery, at)),
+    cursor: { name: cursor.name, value: cursor.value },
+  }
+}
+
+export function toAddTask({ id, planned, lane, standsFor }: NewTask, at: number): OperationOf<'addTask'> {
+  return { kind: 'addTask', at, id, planned: JSON.stringify(planned), lane, standsFor }
+}
+
 export function toReport(job: { id: string; fence: number }, report: JobReport, at: number): OperationOf<'report'> {
-  const { step, events = [], messages = [], outcome = { kind: 'goes on' } } = report
+  const { step, events = [], messages = [], runnerState, recipient, posts, outcome = { kind: 'goes on' } } = report
   return {
     kind: 'report',
     at,
@@ -81,6 +93,10 @@ export function toReport(job: { id: string; fence: number }, report: JobReport, 
     step: step && { name: step.name, json: JSON.stringify(step) },
     events: events.map(toEventValues),
     messages,
-    outcome: outcome.kind === 'retry' ? { counted: true, ...outcome } : outcome,
+    consumedUpTo: report.consumedUpTo,
+    runnerState: runnerState === undefined || runnerState === null ? runnerState : JSON.stringify(runnerState),
+    recipient: recipient && { channel: recipient.channel, to: recipient.to ?? null },
+    posts: posts && JSON.stringify(posts),
+    outcome: outcome.kind === 'retry' || outcome.kind === 'dead' ? { counted: true, ...outcome } : outcome,
   }
 }

@@ -53,7 +53,18 @@ export function describeJobs(stage: () => Stage): void {
       const second = await claimOne(store)
       expect(second.id).toBe(first.id)
       expect(second.fence).toBeGreaterThan(first.fence)
-      expect(second.attempts).toBe(0)
+    })
+
+    test('a lease that ran out counts an attempt and says so, and the report that ends the job another', async () => {
+      const { store, clock } = stage()
+      const job = newJob({ lane: 'a' })
+      await store.append(newDelivery({ at: clock(), jobs: [job] }))
+      await claimOne(store)
+      clock.advance(leaseMs)
+      const again = await claimOne(store)
+      expect(again).toMatchObject({ attempts: 1, lastError: expect.stringMatching(/died, or lost its lease/) })
+      await store.report(again, { outcome: { kind: 'done' } })
+      expect(await store.job(job.id)).toMatchObject({ attempts: 2 })
     })
 
     test('who lost the lease can report nothing, who has it can', async () => {
@@ -69,7 +80,7 @@ export function describeJobs(stage: () => Stage): void {
       expect(await store.events({ limit: 9 })).toEqual([])
       expect(await store.report(held, done)).toBe(true)
       expect(await store.report(held, done)).toBe(false)
-      expect(await store.delivery(delivery.id)).toMatchObject({ jobs: [{ state: 'done', attempts: 1 }] })
+      expect(await store.delivery(delivery.id)).toMatchObject({ jobs: [{ state: 'done' }] })
     })
 
     test('a prolonged lease holds, a lost one cannot be prolonged', async () => {

@@ -39,7 +39,15 @@ export function newJob(over: Partial<NewJob> = {}): NewJob {
 }
 
 export function newEvent(over: Partial<NewEvent> = {}): NewEvent {
-  return { agentId: 'main', sessionKey: 'main', text: 'Build failed', source: 'ci', trusted: false, ...over }
+  return {
+    agentId: 'main',
+    sessionKey: 'main',
+    text: 'Build failed',
+    source: 'ci',
+    trusted: false,
+    wakes: false,
+    ...over,
+  }
 }
 
 /** Headers hold a name that an object must not take for its prototype. */

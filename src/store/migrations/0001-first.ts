@@ -38,17 +38,20 @@ CREATE INDEX deliveries_waiting ON deliveries (waits_for, received_at) WHERE sta
 CREATE TABLE jobs (
   seq INTEGER PRIMARY KEY,
   id TEXT NOT NULL UNIQUE,
-  delivery_seq INTEGER NOT NULL REFERENCES deliveries (seq) ON DELETE CASCADE,
+  delivery_seq INTEGER REFERENCES deliveries (seq) ON DELETE CASCADE,
   lane TEXT,
   state TEXT NOT NULL,
   gate INTEGER NOT NULL,
+  created_at INTEGER NOT NULL,
   run_at INTEGER NOT NULL,
   locked_until INTEGER,
   fence INTEGER NOT NULL DEFAULT 0,
   attempts INTEGER NOT NULL DEFAULT 0,
   ended_at INTEGER,
+  stands_for TEXT,
   last_error TEXT,
   steps TEXT NOT NULL,
+  posts TEXT NOT NULL DEFAULT '[]',
   planned TEXT NOT NULL
 ) STRICT;
 CREATE INDEX jobs_delivery ON jobs (delivery_seq);
@@ -57,6 +60,8 @@ CREATE INDEX jobs_later ON jobs (run_at) WHERE state = 'queued' AND gate = 2;
 CREATE INDEX jobs_leased ON jobs (locked_until) WHERE state = 'running';
 CREATE INDEX jobs_dead ON jobs (seq) WHERE state = 'dead';
 CREATE INDEX jobs_lane ON jobs (lane, seq) WHERE lane IS NOT NULL AND ended_at IS NULL;
+CREATE INDEX jobs_standing ON jobs (stands_for) WHERE stands_for IS NOT NULL AND state = 'queued';
+CREATE INDEX jobs_task ON jobs (stands_for, created_at) WHERE stands_for IS NOT NULL;
 
 CREATE TABLE events (
   seq INTEGER PRIMARY KEY,
@@ -65,15 +70,20 @@ CREATE TABLE events (
   at INTEGER NOT NULL,
   consumed_at INTEGER,
   trusted INTEGER NOT NULL,
+  wakes INTEGER NOT NULL,
   source TEXT NOT NULL,
-  delivery_id TEXT NOT NULL,
+  delivery_id TEXT,
   text TEXT NOT NULL
 ) STRICT;
+CREATE INDEX events_waiting ON events (agent_id, session_key, wakes) WHERE consumed_at IS NULL;
 
 CREATE TABLE sessions (
   agent_id TEXT NOT NULL,
   session_key TEXT NOT NULL,
   updated_at INTEGER NOT NULL,
+  recipient_channel TEXT,
+  recipient_to TEXT,
+  runner_state TEXT,
   PRIMARY KEY (agent_id, session_key)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX sessions_updated ON sessions (updated_at);
@@ -88,4 +98,9 @@ CREATE TABLE messages (
   text TEXT NOT NULL
 ) STRICT;
 CREATE INDEX messages_session ON messages (agent_id, session_key);
+
+CREATE TABLE cursors (
+  name TEXT PRIMARY KEY,
+  value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
 `
