@@ -121,7 +121,8 @@ export function createStage(config: Config = configWith()) {
       ...options,
       settings: () => ({
         maxConcurrent: 4,
-        agent: (id) => toAgent(config, id, '/nowhere'),
+        // no folder: reading files takes time that these timers do not see
+        agent: (id) => ({ ...toAgent(config, id, '/'), workspace: undefined }),
         runner: () => runs,
         channels: posts,
         defaultRoute: { channel: 'console' },
@@ -176,7 +177,7 @@ export function createStage(config: Config = configWith()) {
   async function openHeartbeats(): Promise<Heartbeats> {
     heartbeats = createHeartbeats({
       store,
-      agents: () => [toAgent(config, 'main', '/nowhere')],
+      agents: () => [toAgent(config, 'main', '/')],
       clock,
       newId: () => `beat-${(ids += 1)}`,
       added: () => {
