@@ -1,6 +1,6 @@
 // Schema issues of the configuration as sentences that begin with the key's path: what was expected, what kind of value came, never the value.
 import type { z } from 'zod'
-import type { ConfigIssue } from '../model/config-rules.ts'
+import type { ConfigIssue } from '../model/config-issue.ts'
 import { toDottedPath, toIssueSentence } from '../model/issue.ts'
 import { toKindOf } from '../model/json.ts'
 import { nearestOf } from '../model/nearest.ts'

@@ -49,8 +49,7 @@ export type HeartbeatConfig = z.infer<typeof HeartbeatConfig>
 
 function isTimezone(zone: string): boolean {
   try {
-    new Intl.DateTimeFormat('en', { timeZone: zone })
-    return true
+    return Intl.DateTimeFormat('en', { timeZone: zone }).resolvedOptions().timeZone !== ''
   } catch {
     return false
   }

@@ -1,12 +1,9 @@
 // What a configuration must hold beyond the types of its keys. Pure: templates, presets and module files are checked by whoever loads them.
+import { toAgentIssues } from './agents-rules.ts'
 import type { Config } from './config.ts'
-import { toDottedPath } from './issue.ts'
+import { type ConfigIssue, type ConfigPath, toDuplicates, toIssue } from './config-issue.ts'
 import type { Mapping } from './mapping.ts'
 import { isAgentAllowed, isModelAllowed, isPlainSessionKey, isSessionKeyAllowed } from './permission.ts'
-
-export type ConfigPath = readonly (string | number)[]
-/** `text` is one whole sentence that begins with the path. It never shows a value that may be a secret. */
-export type ConfigIssue = { readonly path: ConfigPath; readonly text: string }
 
 const builtInHooks = ['wake', 'agent']
 
@@ -101,18 +98,6 @@ function toModelIssues(model: string | undefined, config: Config, at: ConfigPath
   return [toIssue(at, 'is not in agents.defaults.models, so every delivery would be refused.')]
 }
 
-function toAgentIssues({ agents }: Config): ConfigIssue[] {
-  const issues = toDuplicates(
-    agents.list.map((agent) => agent.id),
-    (index) => ['agents', 'list', index, 'id'],
-  )
-  const defaults = agents.list.flatMap((agent, index) => (agent.default ? [index] : []))
-  for (const index of defaults.slice(1)) {
-    issues.push(toIssue(['agents', 'list', index, 'default'], `is true, as it is of agents.list[${defaults[0]}].`))
-  }
-  return issues
-}
-
 function toAliasIssues({ models }: Config): ConfigIssue[] {
   return Object.entries(models.aliases).flatMap(([alias, model]) => {
     const at = ['models', 'aliases', alias]
@@ -124,16 +109,4 @@ function toAliasIssues({ models }: Config): ConfigIssue[] {
       ? [toIssue(at, 'must have a short name: not blank, without "/" and without spaces around it.')]
       : []
   })
-}
-
-function toDuplicates(names: readonly (string | undefined)[], at: (index: number) => ConfigPath): ConfigIssue[] {
-  return names.flatMap((name, index) => {
-    const first = names.indexOf(name)
-    if (name === undefined || first === index) return []
-    return [toIssue(at(index), `is "${name}", as is ${toDottedPath(at(first))}. Give it another.`)]
-  })
-}
-
-function toIssue(path: ConfigPath, rest: string): ConfigIssue {
-  return { path, text: `${toDottedPath(path)} ${rest}` }
 }

@@ -1,0 +1,91 @@
+// What `agents`, `models`, `runners` and `channels` must hold together: every name leads somewhere.
+import type { Config } from './config.ts'
+import { type ConfigIssue, type ConfigPath, toDuplicates, toIssue } from './config-issue.ts'
+import { nearestOf } from './nearest.ts'
+import { toModelName } from './permission.ts'
+
+/** Runners that need no section of their own. */
+export const builtInRunners = ['ai', 'claude', 'codex', 'echo'] as const
+
+export function toAgentIssues(config: Config): ConfigIssue[] {
+  const { agents } = config
+  const defaults = agents.list.flatMap((agent, index) => (agent.default ? [index] : []))
+  return [
+    ...toDuplicates(
+      agents.list.map((agent) => agent.id),
+      (index) => ['agents', 'list', index, 'id'],
+    ),
+    ...defaults
+      .slice(1)
+      .map((index) =>
+        toIssue(['agents', 'list', index, 'default'], `is true, as it is of agents.list[${defaults[0]}].`),
+      ),
+    ...toTurnIssues(agents.defaults, config, ['agents', 'defaults']),
+    ...agents.list.flatMap((agent, index) => toTurnIssues(agent, config, ['agents', 'list', index])),
+    ...toProviderIssues(config),
+    ...toRunnerIssues(config),
+    ...toRouteIssues(config),
+  ]
+}
+
+type Turn = { readonly model?: string | undefined; readonly runner?: string | undefined }
+
+/** The runner and the model of an agent, or of all. */
+function toTurnIssues({ model, runner }: Turn, config: Config, at: ConfigPath): ConfigIssue[] {
+  const { models, runners } = config
+  const issues: ConfigIssue[] = []
+  const known = [...builtInRunners, ...Object.keys(runners)]
+  if (runner !== undefined && !known.includes(runner)) {
+    issues.push(toIssue([...at, 'runner'], `is "${runner}", and there is no such runner. ${toHint(runner, known)}`))
+  }
+  if (model === undefined || (runner ?? config.agents.defaults.runner ?? 'ai') !== 'ai') return issues
+  const [provider = '', ...rest] = toModelName(model, models.aliases).split('/')
+  if (rest.join('/').trim() === '') {
+    const aliases = Object.keys(models.aliases)
+    issues.push(
+      toIssue([...at, 'model'], `must be <provider>/<model> or an alias, found "${model}". ${toHint(model, aliases)}`),
+    )
+  } else if (!Object.hasOwn(models.providers, provider)) {
+    issues.push(
+      toIssue(
+        [...at, 'model'],
+        `names the provider "${provider}", which is not in models.providers. Add models.providers.${provider}.`,
+      ),
+    )
+  }
+  return issues
+}
+
+function toHint(word: string, known: readonly string[]): string {
+  const near = nearestOf(word, known)
+  if (near !== undefined) return `Did you mean "${near}"?`
+  return known.length === 0 ? '' : `Known: ${known.join(', ')}.`
+}
+
+function toProviderIssues({ models }: Config): ConfigIssue[] {
+  return Object.entries(models.providers).flatMap(([name, { kind, baseUrl }]) =>
+    kind === 'openai-compatible' && baseUrl === undefined
+      ? [
+          toIssue(
+            ['models', 'providers', name, 'baseUrl'],
+            'is required for openai-compatible, such as http://127.0.0.1:11434/v1.',
+          ),
+        ]
+      : [],
+  )
+}
+
+function toRunnerIssues({ runners }: Config): ConfigIssue[] {
+  return Object.entries(runners).flatMap(([name, runner]) => {
+    if (name === 'ai' || name === 'echo')
+      return [toIssue(['runners', name], 'is built in. Give this runner another name.')]
+    const isBare = runner.kind === 'command' && runner.profile === undefined && runner.command === undefined
+    return isBare ? [toIssue(['runners', name, 'command'], 'is required where no profile is named.')] : []
+  })
+}
+
+function toRouteIssues({ channels }: Config): ConfigIssue[] {
+  const name = channels.default?.channel
+  if (name === undefined || name === 'last' || name === 'console' || channels[name] !== undefined) return []
+  return [toIssue(['channels', 'default', 'channel'], `is "${name}", and channels.${name} is not set. Set it.`)]
+}

@@ -1,0 +1,139 @@
+// `kill -9` before and after the record of each step: every job ends, what was recorded is not repeated, and a message that may go out twice carries one nonce.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { resolve } from 'node:path'
+import { createInterface } from 'node:readline'
+import { text } from 'node:stream/consumers'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import type { StepName } from '../../src/model/job.ts'
+import { drain, findDamage } from './aftermath.ts'
+import { hookToken, makeConfigDir, startGateway } from './gateway.ts'
+import { readStore } from './inside.ts'
+
+const mortal = resolve(import.meta.dirname, '../fixtures/gateways/mortal.mjs')
+const asked = 'REVIEW-THE-KETTLE'
+
+/** A model and a receiver that write down who called. */
+const calls: string[] = []
+const nonces: string[] = []
+let others: Server
+let base: string
+
+beforeAll(async () => {
+  others = createServer(async (request, response) => {
+    const body = await text(request)
+    response.setHeader('content-type', 'application/json')
+    if (request.url === '/receiver') {
+      nonces.push(String(request.headers['webhook-id']))
+      response.end('{}')
+      return
+    }
+    calls.push(body)
+    const reply = body.includes(asked) ? 'It boils.' : 'HEARTBEAT_OK'
+    response.end(
+      JSON.stringify({
+        id: 'c1',
+        object: 'chat.completion',
+        created: 1,
+        model: 'm',
+        choices: [{ index: 0, message: { role: 'assistant', content: reply }, finish_reason: 'stop' }],
+        usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
+      }),
+    )
+  }).listen(0, '127.0.0.1')
+  await once(others, 'listening')
+  // as: it listens on TCP
+  base = `http://127.0.0.1:${(others.address() as AddressInfo).port}`
+})
+afterAll(() => {
+  others.closeAllConnections()
+  others.close()
+})
+
+function makeDir(): string {
+  return makeConfigDir({
+    config: {
+      models: { providers: { local: { kind: 'openai-compatible', baseUrl: `${base}/v1`, stream: false } } },
+      agents: { defaults: { model: 'local/m', heartbeat: { minIntervalSeconds: 0 } } },
+      channels: {
+        webhook: { endpoints: { hub: { url: `${base}/receiver`, secret: 'whsec_c2VjcmV0LXNlY3JldC1zZWNyZXQ=' } } },
+      },
+    },
+  })
+}
+
+/** Sends one request to a gateway that dies of it; what the sender was answered, if anything. */
+async function killAt(dir: string, step: StepName | 'posts', when: string, body: object): Promise<number | undefined> {
+  const child = spawn(process.execPath, [mortal, dir, step, when], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const ended = once(child, 'exit')
+  const [url] = await once(createInterface(child.stdout), 'line')
+  const hook = 'text' in body ? 'wake' : 'agent'
+  const status = await fetch(`${String(url)}/${hook}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${hookToken}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  }).then(
+    (response) => response.status,
+    () => undefined,
+  )
+  const [, signal] = await ended
+  expect(signal).toBe('SIGKILL')
+  return status
+}
+
+test.each([
+  ['run', 'before', { runs: 2, sends: 1 }],
+  ['run', 'after', { runs: 1, sends: 1 }],
+  ['summary', 'before', { runs: 1, sends: 1 }],
+  ['summary', 'after', { runs: 1, sends: 1 }],
+  ['posts', 'before', { runs: 1, sends: 1 }],
+  ['posts', 'after', { runs: 1, sends: 1 }],
+  ['deliver', 'before', { runs: 1, sends: 2 }],
+  ['deliver', 'after', { runs: 1, sends: 1 }],
+  ['wake', 'before', { runs: 1, sends: 1 }],
+  ['wake', 'after', { runs: 1, sends: 1 }],
+] as const)('a run that is killed at %s, %s its record', { timeout: 60_000 }, async (step, when, expected) => {
+  calls.length = 0
+  nonces.length = 0
+  const dir = makeDir()
+  const message = { message: asked, name: 'Kettle', channel: 'webhook', to: 'hub' }
+  expect(await killAt(dir, step, when, message)).toBe(200)
+  expect(findDamage(dir)).toEqual([])
+
+  const gateway = await startGateway({ dir })
+  await drain(dir)
+  const [record] = await readStore(dir, (store) => store.deliveries({ limit: 9 }))
+  expect(record?.jobs).toMatchObject([{ state: 'done', posts: [{ state: 'sent', id: nonces[0] }] }])
+  expect(record?.jobs[0]?.steps.map(({ name }) => name)).toEqual(['run', 'summary', 'deliver', 'wake'])
+  expect(calls.filter((body) => body.includes(asked))).toHaveLength(expected.runs)
+  expect(nonces).toHaveLength(expected.sends)
+  expect(new Set(nonces).size).toBe(1)
+
+  // the main session hears of it once, in a turn of its own
+  await vi.waitUntil(async () => (await waitingOf(dir)) === 0, { timeout: 20_000, interval: 100 })
+  const events = await readStore(dir, (store) => store.events({ limit: 9 }))
+  expect(events.map(({ text: told }) => told)).toEqual(['Hook Kettle: It boils.'])
+  expect(calls.filter((body) => body.includes('Hook Kettle: It boils.'))).toHaveLength(1)
+  expect(await gateway.stop()).toBe(0)
+})
+
+test.each(['before', 'after'])('a wake that is killed %s its event is written', { timeout: 60_000 }, async (when) => {
+  calls.length = 0
+  const dir = makeDir()
+  expect(await killAt(dir, 'event', when, { text: 'The kettle boils' })).toBeUndefined()
+  const gateway = await startGateway({ dir })
+  const expected = when === 'after' ? 1 : 0
+  await vi.waitUntil(async () => calls.length === expected && (await waitingOf(dir)) === 0, {
+    timeout: 20_000,
+    interval: 100,
+  })
+  expect(await readStore(dir, (store) => store.deliveries({ limit: 9 }))).toHaveLength(expected)
+  expect(await gateway.stop()).toBe(0)
+})
+
+async function waitingOf(dir: string): Promise<number> {
+  const { count } = await readStore(dir, (store) => store.waiting({ agentId: 'main', sessionKey: 'main', limit: 1 }))
+  return count
+}
