@@ -65,7 +65,7 @@ export async function expectEachOnce(dir: string, acknowledged: readonly Sent[])
       const turns = kind === 'wake' ? [] : await turnsOf(byId.get(deliveryId), reader)
       const expected = {
         state: 'accepted',
-        jobs: [{ state: 'done', steps: kind === 'wake' ? ['event'] : ['run', 'summary'] }],
+        jobs: [{ state: 'done', steps: kind === 'wake' ? ['event', 'wake'] : ['run', 'summary', 'wake'] }],
         told: 1,
         named: true,
       }

@@ -7,6 +7,8 @@ import { type Gateway, makeConfigDir, makeFolder, post, startGateway, writeFiles
 const broken = 'export default () => {\n  throw new Error("not yet")\n}\n'
 const mended = 'export default () => ({ message: "mended" })\n'
 const config = {
+  // what the events wait for does not come while they are looked at
+  agents: { defaults: { heartbeat: { every: 0 } } },
   hooks: {
     defaultSessionKey: 'hook:inbox',
     mappings: [
@@ -38,7 +40,7 @@ describe('reading commands beside a running gateway', { timeout: 60_000 }, () =>
     await vi.waitFor(
       async () => {
         const { stdout } = await runCommand(['show', String(ticket['deliveryId']), '--json'], { dir: gateway.dir })
-        if (!stdout.includes('"name":"deliver"')) throw new Error(`The run has not ended:\n${stdout}`)
+        if (!stdout.includes('"name":"wake"')) throw new Error(`The run has not ended:\n${stdout}`)
       },
       { timeout: 30_000, interval: 100 },
     )
@@ -81,7 +83,7 @@ describe('reading commands beside a running gateway', { timeout: 60_000 }, () =>
         state: 'done',
         attempts: expect.any(Number),
         lastError: null,
-        steps: ['run', 'summary', 'deliver'].map((name) =>
+        steps: ['run', 'summary', 'deliver', 'wake'].map((name) =>
           expect.objectContaining({ name, state: 'done', at: expect.stringMatching(/^\d{4}-.*Z$/) }),
         ),
       }),
