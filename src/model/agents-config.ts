@@ -119,15 +119,28 @@ export type ModelsConfig = z.infer<typeof ModelsConfig>
 export const CommandRunnerConfig = z.strictObject({
   kind: z.literal('command').describe('A command-line agent.'),
   profile: z.enum(['claude', 'codex']).optional().describe('What is not set here comes from this profile.'),
-  command: filled.optional().describe('The program. Never run through a shell.'),
+  command: filled
+    .refine(
+      (command) => /^([^/\\]+|\/.+|[a-z]:\\.+)$/i.test(command),
+      'must be the name of a program or an absolute path',
+    )
+    .optional()
+    .describe('The program: a name that is looked up in PATH, or an absolute path. Never run through a shell.'),
   args: z
     .array(z.string())
     .optional()
     .describe(
-      'Arguments of a first turn. {prompt} {sessionId} {model} {system} are filled in; an argument that lacks its value is left out.',
+      'Arguments of a first turn. {prompt} {sessionId} {provider} {model} {thinking} {system} are filled in. An argument ' +
+        'that lacks its value is left out, and so is the flag right before it, unless it is a flag itself (--model={model}).',
     ),
-  resumeArgs: z.array(z.string()).optional().describe('Arguments of a later turn of a persistent session.'),
-  input: z.enum(['stdin', 'arg']).optional().describe('How the prompt goes in. arg: by {prompt} in args.'),
+  resumeArgs: z
+    .array(z.string())
+    .optional()
+    .describe('Arguments of a later turn of a persistent session. Without them, every turn is a first one.'),
+  input: z
+    .enum(['stdin', 'arg'])
+    .optional()
+    .describe('How the prompt goes in. arg: by {prompt} in args. Default: arg where args have it, else stdin.'),
   output: z.enum(['text', 'json', 'jsonl']).optional().describe('What it prints.'),
   textField: filled.optional().describe('Path of the reply in its JSON.'),
   sessionField: filled.optional().describe('Path of the session id in its JSON, where it makes its own.'),

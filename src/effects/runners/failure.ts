@@ -1,0 +1,120 @@
+// Why a command gave no reply, as a sentence for the operator, and whether another try may help.
+import { toPrintableLine } from '../../model/printable.ts'
+import type { RunResult } from '../../model/runner.ts'
+import { cut } from '../cut.ts'
+import type { ChildEnd } from './child.ts'
+
+/** Whose failure it is: the runner, its program, and the values of its environment that no sentence may show. */
+export type Culprit = { readonly id: string; readonly command: string; readonly secrets: readonly string[] }
+
+type Failed = Exclude<RunResult, { status: 'ok' | 'forwarded' }>
+
+const maxWords = 500
+const maxLines = 5
+
+/** Long enough for a limit of an hour's quota not to be asked about every few seconds, for every job that waits. */
+const limitedMs = 300_000
+
+/** Codes by which programs say that another try will not help: usage (2, 64), permission, configuration, not executable, not found. */
+const hopelessCodes = new Set([2, 64, 77, 78, 126, 127])
+/** Reasons of the system that pass: too many processes or files, no memory. */
+const passingCodes = new Set(['EAGAIN', 'EMFILE', 'ENFILE', 'ENOMEM'])
+
+const limited = /rate.?limit|usage limit|too many requests|overloaded/i
+const refused = /\b401\b|unauthorized|not logged in|invalid api key|authentication_error/i
+const sessionGone =
+  /no (conversation|session|thread|rollout) (was )?found|(conversation|session|thread|rollout)\b.{0,80}(not found|does not exist|is unknown)|unknown (conversation|session|thread)/i
+
+/** True: the session that was to be continued is not known any more, in whatever words the command says so. */
+export function isSessionGone(words: string): boolean {
+  return sessionGone.test(words)
+}
+
+export function toNotStarted({ id, command }: Culprit, code: string): Failed {
+  const program = JSON.stringify(command)
+  switch (code) {
+    case 'ENOENT':
+      return permanent(
+        `The program ${program} was not found. Install it, or set runners.${id}.command to its full path.`,
+      )
+    case 'EACCES':
+      return permanent(`The program ${program} may not be executed. Check the file that runners.${id}.command names.`)
+    case 'E2BIG':
+      return permanent(
+        `The arguments for ${program} are longer than the system takes. ` +
+          `Set runners.${id}.input to "stdin", or shorten the system text of the agent.`,
+      )
+    default:
+      return error(`The program ${program} (runners.${id}) could not be started: ${code}.`, passingCodes.has(code))
+  }
+}
+
+export function toNoFolder({ id }: Culprit, folder: string): Failed {
+  return permanent(
+    `The folder ${JSON.stringify(folder)} in which runners.${id} was to work is not there. ` +
+      'Make it, or set the workspace of the agent to one that is.',
+  )
+}
+
+export function toStopped({ id, command }: Culprit, reason: unknown): Failed {
+  const isLate = reason instanceof DOMException && reason.name === 'TimeoutError'
+  const sentence = `The command ${JSON.stringify(command)} (runners.${id}) was stopped before it ended`
+  return isLate ? { status: 'timeout', detail: `${sentence}: its time was up.` } : error(`${sentence}.`, true)
+}
+
+export function toFlooded({ id, command }: Culprit, maxBytes: number): Failed {
+  return permanent(
+    `The command ${JSON.stringify(command)} (runners.${id}) printed more than ${maxBytes / 1_048_576} MB and was stopped.`,
+  )
+}
+
+export function toNotJson({ id, command }: Culprit, expected: string): Failed {
+  return permanent(
+    `The command ${JSON.stringify(command)} printed something that is not ${expected.toUpperCase()}. ` +
+      `Ask it for JSON in runners.${id}.args, or set runners.${id}.output to "text".`,
+  )
+}
+
+export function toNoText({ id, command }: Culprit, path: string): Failed {
+  return permanent(
+    `The command ${JSON.stringify(command)} printed JSON without ${JSON.stringify(path)}. ` +
+      `Set runners.${id}.textField to the path of the reply.`,
+  )
+}
+
+/** `said`: what it says of it in its JSON, where it does; else the last lines of stderr speak. */
+export function toFailed(
+  culprit: Culprit,
+  end: Extract<ChildEnd, { kind: 'exited' }>,
+  said: string | undefined,
+): Failed {
+  const { id, command } = culprit
+  const words = toWords(said ?? toLastLines(end.complaint), culprit)
+  const how =
+    end.code === 0 ? 'failed' : end.code === null ? `was ended by ${end.signal}` : `ended with exit code ${end.code}`
+  const detail = `The command ${JSON.stringify(command)} (runners.${id}) ${how}${
+    words === '' ? ' and did not say why. Run it by hand.' : `: ${words}`
+  }`
+  // only its JSON counts here: stderr may quote what a stranger wrote
+  if (said !== undefined && limited.test(said)) return { status: 'rate-limited', retryAfterMs: limitedMs, detail }
+  const isHopeless = hopelessCodes.has(end.code ?? 0) || (said !== undefined && refused.test(said))
+  return error(detail, !isHopeless)
+}
+
+function toLastLines(complaint: string): string {
+  const lines = complaint.split(/\r\n|\r|\n/).filter((line) => line.trim() !== '')
+  return lines.slice(-maxLines).join(' · ')
+}
+
+function toWords(text: string, { secrets }: Culprit): string {
+  const hidden = secrets.reduce((words, secret) => words.replaceAll(secret, '[hidden]'), text)
+  return cut(toPrintableLine(hidden), maxWords)
+}
+
+function permanent(detail: string): Failed {
+  return error(detail, false)
+}
+
+function error(detail: string, retryable: boolean): Failed {
+  return { status: 'error', retryable, detail }
+}

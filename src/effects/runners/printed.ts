@@ -1,0 +1,99 @@
+// What a command printed, read by paths. It is outside text: nothing in it is taken on trust, not even its session id.
+import { isJsonObject, type JsonObject, type JsonValue } from '../../model/json.ts'
+import type { Usage } from '../../model/job.ts'
+import { Problem } from '../../model/problem.ts'
+import { type Path, parsePath, readPath } from '../../pipeline/path.ts'
+import type { Field, Profile, UsageFields } from './profiles.ts'
+import { createUsageReader } from './usage.ts'
+
+export type Printed = {
+  readonly text: string | undefined
+  readonly sessionId: string | undefined
+  /** Why it failed, in its own words. */
+  readonly failure: string | undefined
+  readonly usage: Usage | undefined
+}
+
+/** `text` and `session` come from the configuration, so a path in them that does not parse is named by its key. */
+export type ReaderOptions = {
+  readonly id: string
+  readonly output: Profile['output']
+  readonly text: Field | undefined
+  readonly session: Field | undefined
+  readonly failure: readonly Field[]
+  readonly usage: UsageFields | undefined
+}
+
+/** Undefined: it was to be JSON and is none. */
+export type PrintedReader = (output: string) => Printed | undefined
+
+type FieldReader = (events: readonly JsonObject[]) => JsonValue | undefined
+
+/** What a session id is made of wherever we met one: it becomes an argument at the next turn. */
+const sessionId = /^[A-Za-z0-9][\w.:-]{0,199}$/
+
+export function createPrintedReader({ id, output, text, session, failure, usage }: ReaderOptions): PrintedReader {
+  if (output === 'text') {
+    return (printed) => ({ text: printed.trim(), sessionId: undefined, failure: undefined, usage: undefined })
+  }
+  const readText = toReader(text, `runners.${id}.textField`)
+  const readSession = toReader(session, `runners.${id}.sessionField`)
+  const readFailures = failure.map((field) => toReader(field, `runners.${id}`))
+  const readUsage = usage === undefined ? () => undefined : createUsageReader(usage)
+  return (printed) => {
+    const events = output === 'json' ? parseDocument(printed) : parseLines(printed)
+    if (events === undefined) return undefined
+    const spoken = readText(events)
+    const session = readSession(events)
+    return {
+      text: spoken === undefined || spoken === null ? undefined : toText(spoken),
+      sessionId: typeof session === 'string' && sessionId.test(session) ? session : undefined,
+      failure: readFailures.map((read) => toText(read(events) ?? '')).find((words) => words !== ''),
+      usage: events.map(readUsage).findLast((counts) => counts !== undefined),
+    }
+  }
+}
+
+/** One document; an array of objects is a list of events. */
+function parseDocument(printed: string): JsonObject[] | undefined {
+  const document = parseJson(printed)
+  const events = (Array.isArray(document) ? document : [document]).filter(isJsonObject)
+  return events.length === 0 ? undefined : events
+}
+
+/** An object a line; other lines, as warnings are, say nothing. */
+function parseLines(printed: string): JsonObject[] | undefined {
+  const events = printed.split('\n').map(parseJson).filter(isJsonObject)
+  return events.length === 0 ? undefined : events
+}
+
+function parseJson(text: string): JsonValue | undefined {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+function toReader(field: Field | undefined, key: string): FieldReader {
+  if (field === undefined) return () => undefined
+  const path = parseField(field.path, key)
+  const conditions = Object.entries(field.where ?? {}).map(([where, value]) => ({ at: parseField(where, key), value }))
+  const holds = (event: JsonObject) => conditions.every(({ at, value }) => readPath(event, at) === value)
+  return (events) => {
+    const event = events.findLast((one) => holds(one) && readPath(one, path) !== undefined)
+    return event === undefined ? undefined : readPath(event, path)
+  }
+}
+
+function parseField(path: string, key: string): Path {
+  return parsePath(path, (index, expected) => {
+    return new Problem('config-invalid', `${key} is wrong at column ${index + 1}: expected ${expected}.`)
+  })
+}
+
+function toText(value: JsonValue): string {
+  if (typeof value === 'string') return value
+  if (Array.isArray(value) && value.every((item) => typeof item === 'string')) return value.join('; ')
+  return JSON.stringify(value)
+}
