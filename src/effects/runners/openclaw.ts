@@ -1,0 +1,133 @@
+// A running OpenClaw gateway as a runner: it takes the turn, performs it and delivers its reply. We hear that it was taken, and no more.
+import type { AgentAction, ChannelName } from '../../model/action.ts'
+import type { OpenClawRunnerConfig } from '../../model/agents-config.ts'
+import { isJsonObject, type JsonObject } from '../../model/json.ts'
+import type { Runner, RunRequest, RunResult } from '../../model/runner.ts'
+import { toLine } from '../../pipeline/boundary.ts'
+import { cut } from '../cut.ts'
+import { type Answered, toRefused, toUnreached } from './openclaw-refusal.ts'
+
+const maxNameChars = 500
+/** An answer is a run id or a sentence; what is longer is not from OpenClaw. */
+const maxAnswerBytes = 65_536
+
+/** Channels of ours that OpenClaw does not have. */
+const ourChannels: readonly ChannelName[] = ['webhook', 'console']
+
+/**
+ * `POST {baseUrl}/agent`, and `/wake` for a heartbeat, with the run id as `Idempotency-Key`: a repeat is the same run.
+ * A session key is never sent, since OpenClaw refuses one unless it is set to take it; nor is our system text, which is not its.
+ */
+export function createOpenClawRunner(
+  id: string,
+  config: OpenClawRunnerConfig,
+  { fetch = globalThis.fetch }: { readonly fetch?: typeof globalThis.fetch } = {},
+): Runner {
+  async function post(
+    path: '/agent' | '/wake',
+    { body, runId, signal }: { body: JsonObject; runId?: string; signal: AbortSignal },
+  ): Promise<Answered> {
+    const response = await fetch(config.baseUrl + path, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${config.token}`,
+        'content-type': 'application/json',
+        ...(runId === undefined ? {} : { 'idempotency-key': runId }),
+      },
+      body: JSON.stringify(body),
+      // a redirect would carry the token, or lose the body
+      redirect: 'manual',
+      signal: AbortSignal.any([signal, AbortSignal.timeout(config.timeoutMs)]),
+    })
+    return { status: response.status, headers: response.headers, body: await readJson(response) }
+  }
+
+  return {
+    id,
+    async run(request, { signal }) {
+      const { runId, action, prompt } = request
+      const call =
+        action === undefined
+          ? ({ path: '/wake', body: { text: prompt, mode: 'now' } } as const)
+          : ({ path: '/agent', body: toAgentBody(request, action) } as const)
+      let answered: Answered
+      try {
+        answered = await post(call.path, { body: call.body, runId, signal })
+      } catch (thrown) {
+        return toUnreached(id, config, { thrown, isStopped: signal.aborted })
+      }
+      return toForwarded(request, answered) ?? toRefused(id, config, answered)
+    },
+    async probe(signal) {
+      try {
+        // an agent call without a message is refused for that, and only after the token was taken
+        const answered = await post('/agent', { body: {}, signal })
+        if (answered.status === 400) return { ok: true, detail: 'OpenClaw answers and takes the token.' }
+        return { ok: false, detail: toRefused(id, config, answered).detail }
+      } catch (thrown) {
+        return { ok: false, detail: toUnreached(id, config, { thrown, isStopped: signal.aborted }).detail }
+      }
+    },
+  }
+}
+
+/** Only what the action itself names: the rest is OpenClaw's to decide, and it refuses names that it does not know. */
+function toAgentBody({ prompt, agentId, model }: RunRequest, action: AgentAction): JsonObject {
+  const body = {
+    message: prompt,
+    name: action.name === undefined ? undefined : cut(toLine(action.name), maxNameChars),
+    agentId: action.agentId === agentId ? agentId : undefined,
+    wakeMode: action.wakeMode,
+    deliver: action.deliver && !ourChannels.includes(action.channel),
+    ...toDestination(action),
+    model: action.model === undefined ? undefined : model,
+    thinking: action.thinking,
+    // it rounds down, and 0 would be no limit
+    timeoutSeconds: action.timeoutSeconds === undefined ? undefined : Math.ceil(action.timeoutSeconds),
+  }
+  return Object.fromEntries(Object.entries(body).flatMap(([key, value]) => (value === undefined ? [] : [[key, value]])))
+}
+
+/** Channel and recipient, both or neither; `last` is refused in a direct call. */
+function toDestination({ deliver, channel, to }: AgentAction): { channel: ChannelName; to: string } | undefined {
+  if (!deliver || to === undefined || channel === 'last' || ourChannels.includes(channel)) return undefined
+  return { channel, to }
+}
+
+/** Undefined: it was not taken. */
+function toForwarded({ runId, action }: RunRequest, { status, body }: Answered): RunResult | undefined {
+  if ((status !== 200 && status !== 202) || body?.['ok'] !== true) return undefined
+  if (action === undefined) return { status: 'forwarded', id: runId, detail: 'Forwarded to OpenClaw as a wake.' }
+  const theirs = body['runId']
+  if (typeof theirs !== 'string' || theirs === '') return undefined
+  return {
+    status: 'forwarded',
+    id: theirs,
+    detail: `Forwarded to OpenClaw as run ${cut(toLine(theirs), 100)}. ${toReplyNote(action)}`,
+  }
+}
+
+function toReplyNote(action: AgentAction): string {
+  if (!action.deliver) return 'Its reply is not delivered.'
+  if (ourChannels.includes(action.channel))
+    return `Its reply is not delivered: OpenClaw has no channel "${action.channel}".`
+  if (toDestination(action) !== undefined) return `It delivers the reply to ${action.channel}.`
+  return 'It decides where the reply goes: name a channel other than "last", and to, in order to choose.'
+}
+
+/** Undefined: no JSON object, or too long for one of OpenClaw's. */
+async function readJson(response: Response): Promise<JsonObject | undefined> {
+  const chunks: Uint8Array[] = []
+  let bytes = 0
+  for await (const chunk of response.body ?? []) {
+    bytes += chunk.length
+    if (bytes > maxAnswerBytes) return undefined
+    chunks.push(chunk)
+  }
+  try {
+    const answer: unknown = JSON.parse(Buffer.concat(chunks).toString('utf8'))
+    return isJsonObject(answer) ? answer : undefined
+  } catch {
+    return undefined
+  }
+}
