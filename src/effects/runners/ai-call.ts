@@ -1,0 +1,96 @@
+// One call of a model by the AI SDK, streamed or not, and what came of it in one shape.
+import type { LanguageModel, LanguageModelUsage, TextStreamPart, ToolSet } from 'ai'
+import type { JsonObject } from '../../model/json.ts'
+import type { Turn } from './conversation.ts'
+
+export type Call = {
+  readonly model: LanguageModel
+  readonly system: string | undefined
+  readonly messages: Turn[]
+  /** By the name of the SDK's provider. */
+  readonly providerOptions: Record<string, JsonObject>
+  readonly signal: AbortSignal
+}
+
+export type Reply = {
+  readonly kind: 'reply'
+  readonly text: string
+  /** Why the model stopped: `stop`, `length`, `content-filter` …; `none`: the stream ended before the model said so. */
+  readonly finish: string
+  readonly model: string
+  readonly usage: LanguageModelUsage
+  /** What the SDK left out of the request, and why. */
+  readonly warnings: readonly string[]
+}
+
+/** `begun`: part of a reply had come. */
+export type Failed = { readonly kind: 'failed'; readonly thrown: unknown; readonly begun: boolean }
+
+type Sdk = typeof import('ai')
+type Part = TextStreamPart<ToolSet>
+type PartOf<Type extends Part['type']> = Extract<Part, { type: Type }>
+type Warning = PartOf<'start-step'>['warnings'][number]
+
+/** Never rejects. The connection is closed when it ends, however it ends. */
+export async function callModel(call: Call, { stream }: { stream: boolean }): Promise<Reply | Failed> {
+  const sdk = await import('ai')
+  // the SDK prints what it leaves out; here it becomes a line of the run, unless a host has its own place for it
+  globalThis.AI_SDK_LOG_WARNINGS ??= false
+  const ended = new AbortController()
+  const settings = toSettings({ ...call, signal: AbortSignal.any([call.signal, ended.signal]) })
+  try {
+    return await (stream ? readStream(sdk, settings) : generate(sdk, settings))
+  } catch (thrown) {
+    return { kind: 'failed', thrown, begun: false }
+  } finally {
+    ended.abort()
+  }
+}
+
+function toSettings({ model, system, messages, providerOptions, signal }: Call) {
+  // 0: the job is tried again, and later than the SDK would
+  const always = { model, messages, providerOptions, abortSignal: signal, maxRetries: 0 }
+  return system === undefined ? always : { ...always, system }
+}
+
+async function generate(sdk: Sdk, settings: ReturnType<typeof toSettings>): Promise<Reply> {
+  const { text, finishReason, response, totalUsage, warnings = [] } = await sdk.generateText(settings)
+  return {
+    kind: 'reply',
+    text,
+    finish: finishReason,
+    model: response.modelId,
+    usage: totalUsage,
+    warnings: warnings.map(toSentence),
+  }
+}
+
+async function readStream(sdk: Sdk, settings: ReturnType<typeof toSettings>): Promise<Reply | Failed> {
+  let text = ''
+  let start: PartOf<'start-step'> | undefined
+  let step: PartOf<'finish-step'> | undefined
+  // without onError the SDK prints an error with the whole request in it
+  const { fullStream } = sdk.streamText({ ...settings, onError: () => {} })
+  for await (const part of fullStream) {
+    if (part.type === 'start-step') start = part
+    if (part.type === 'text-delta') text += part.text
+    if (part.type === 'finish-step') step = part
+    if (part.type === 'error') return { kind: 'failed', thrown: part.error, begun: text !== '' }
+  }
+  if (step === undefined) return { kind: 'failed', thrown: undefined, begun: true }
+  const { finishReason, rawFinishReason, response, usage } = step
+  return {
+    kind: 'reply',
+    text,
+    // what a provider's package begins with, and keeps when the stream just ends
+    finish: finishReason === 'other' && rawFinishReason === undefined ? 'none' : finishReason,
+    model: response.modelId,
+    usage,
+    warnings: (start?.warnings ?? []).map(toSentence),
+  }
+}
+
+function toSentence(warning: Warning): string {
+  if (warning.type === 'other') return warning.message
+  return `"${warning.feature}" is not supported. ${warning.details ?? ''}`.trim()
+}

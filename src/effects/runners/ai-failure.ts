@@ -1,0 +1,179 @@
+// A model's failure as a result: may it pass, when to come back, where to look. The provider's own words are read and
+// never repeated, since they may quote the prompt or the key; only its error codes are.
+import { z } from 'zod'
+import type { RunResult } from '../../model/runner.ts'
+import { toThrownName } from '../thrown.ts'
+import type { Provider } from './providers.ts'
+import { toRetryAfterMs } from './retry-after.ts'
+
+/** `begun`: part of a reply had come. */
+export type Asked = { readonly provider: Provider; readonly model: string; readonly begun: boolean }
+
+/** What a provider says went wrong, in the field names of any of them. */
+const Told = z.object({
+  code: z.union([z.string(), z.number()]).optional().catch(undefined),
+  type: z.string().optional().catch(undefined),
+  status: z.string().optional().catch(undefined),
+  param: z.string().optional().catch(undefined),
+  message: z.string().optional().catch(undefined),
+  details: z
+    .array(z.looseObject({ reason: z.string(), retryDelay: z.string() }).partial())
+    .optional()
+    .catch(undefined),
+})
+type Told = z.infer<typeof Told>
+
+const Wrapped = z.object({ error: Told })
+
+/** The AI SDK's error of a call; read by its shape, so that the package is not loaded for a type. */
+const Answered = z.object({
+  statusCode: z.number().optional().catch(undefined),
+  responseBody: z.string().optional().catch(undefined),
+  responseHeaders: z.record(z.string(), z.string()).optional().catch(undefined),
+})
+type Answered = z.infer<typeof Answered>
+
+/** What an error in the middle of a stream means: there the status line was 200. */
+const statusOf: Readonly<Record<string, number>> = {
+  overloaded_error: 529,
+  rate_limit_error: 429,
+  rate_limit_exceeded: 429,
+  insufficient_quota: 429,
+  RESOURCE_EXHAUSTED: 429,
+  request_too_large: 413,
+  model_not_found: 404,
+  not_found_error: 404,
+  permission_error: 403,
+  billing_error: 402,
+  authentication_error: 401,
+  invalid_api_key: 401,
+  context_length_exceeded: 400,
+  invalid_request_error: 400,
+}
+
+const overflow =
+  /context[ _-]?(length|window|size)|maximum context|prompt is too long|input token count|too many (input )?tokens|input is too long/i
+const noCredit = /^(insufficient_quota|billing_error|billing_not_active|billing_hard_limit_reached)$/
+/** These come only after a connection stood. */
+const brokenOff: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE', 'ECONNABORTED', 'ERR_STREAM_PREMATURE_CLOSE'])
+
+export function toFailure(thrown: unknown, asked: Asked, now: number): RunResult {
+  const code = toNetworkCode(thrown)
+  if (code !== undefined) return toNetworkFailure(code, asked)
+  const answered = Answered.safeParse(thrown).data ?? {}
+  const told = toTold(thrown, answered)
+  const status = toStatus(answered, told)
+  if (status === undefined) return toOddFailure(thrown, asked)
+  const retryAfterMs = toRetryAfterMs(answered.responseHeaders ?? {}, now) ?? toRetryDelayMs(told)
+  return toStatusFailure({ status, told, retryAfterMs }, asked)
+}
+
+function toNetworkFailure(code: string, { provider: { name, baseUrl } }: Asked): RunResult {
+  const detail = brokenOff.has(code)
+    ? `${name} broke off before its reply was complete (${code}).`
+    : `${name} cannot be reached at ${new URL(baseUrl).host} (${code}). Is it there, and is models.providers.${name}.baseUrl right?`
+  return { status: 'error', retryable: true, detail }
+}
+
+/** Neither the network nor the provider said what is wrong. */
+function toOddFailure(thrown: unknown, { provider: { name }, begun }: Asked): RunResult {
+  if (begun) return { status: 'error', retryable: true, detail: `${name} broke off before its reply was complete.` }
+  const error = toThrownName(thrown)
+  if (error === 'AI_InvalidArgumentError') {
+    const detail = `The options of a thinking level are not what ${name} takes. Look at models.providers.${name}.thinking.`
+    return { status: 'error', retryable: false, detail }
+  }
+  const detail = `${name} answered what is no reply of this API (${error}). Look at models.providers.${name}.baseUrl and kind.`
+  return { status: 'error', retryable: true, detail }
+}
+
+function toStatusFailure(
+  { status, told, retryAfterMs }: { status: number; told: Told; retryAfterMs: number | undefined },
+  { provider: { name, baseUrl }, model }: Asked,
+): RunResult {
+  const wait = retryAfterMs === undefined ? {} : { retryAfterMs }
+  const said = `(${[status, ...toCodes(told)].join(', ')})`
+  const permanent = (detail: string): RunResult => ({ status: 'error', retryable: false, detail })
+
+  if (status === 402 || toCodes(told).some((word) => noCredit.test(word))) {
+    return permanent(`${name} says that the account has no credit ${said}. Look at its billing.`)
+  }
+  if (status === 429) return { status: 'rate-limited', detail: `${name} limits the rate of calls ${said}.`, ...wait }
+  if (status === 529) return { status: 'rate-limited', detail: `${name} is overloaded ${said}.`, ...wait }
+  if (status === 408 || status === 409 || status >= 500) {
+    return { status: 'error', retryable: true, detail: `${name} failed ${said}.`, ...wait }
+  }
+  if (status === 401) return permanent(`${name} refused the key ${said}. Look at models.providers.${name}.apiKey.`)
+  if (status === 403) {
+    return permanent(`${name} forbids "${model}" to this key ${said}. Look at models.providers.${name}.apiKey.`)
+  }
+  if (status === 404) {
+    const { host } = new URL(baseUrl)
+    return permanent(
+      `${name} has no "${model}" at ${host} ${said}. Look at the model's name and at models.providers.${name}.baseUrl.`,
+    )
+  }
+  if (status === 413 || overflow.test(`${told.code} ${told.type} ${told.message}`)) {
+    return permanent(
+      `The prompt is longer than the context of "${model}" ${said}. Choose a model with a longer one, or a shorter session.`,
+    )
+  }
+  return permanent(
+    `${name} refused the request for "${model}" ${said}. Look at the thinking level and at models.providers.${name}.`,
+  )
+}
+
+/** Codes such as `model_not_found` or `reasoning.effort`: words of a fixed vocabulary, never a sentence. */
+function toCodes({ code, type, status, param }: Told): string[] {
+  const words = [code, status, type, param].filter((word) => typeof word === 'string')
+  return [...new Set(words)].filter((word) => /^[A-Za-z]+([_.][A-Za-z]+)*$/.test(word) && word.length <= 60)
+}
+
+/** A failure of the network has a code such as ECONNREFUSED, somewhere below. */
+export function toNetworkCode(thrown: unknown): string | undefined {
+  let below = thrown
+  for (let depth = 0; depth < 5 && below instanceof Error; depth++) {
+    if ('code' in below && typeof below.code === 'string' && /^[A-Z][A-Z\d_]+$/.test(below.code)) return below.code
+    below = below.cause
+  }
+  return undefined
+}
+
+/** Of an answer: its body. Of an error inside a stream: itself. */
+function toTold(thrown: unknown, { responseBody }: Answered): Told {
+  const given = thrown instanceof Error ? toJson(responseBody) : thrown
+  // Google wraps its error into a list when it streams
+  const first: unknown = Array.isArray(given) ? given[0] : given
+  const wrapped = Wrapped.safeParse(first)
+  return (wrapped.success ? wrapped.data.error : Told.safeParse(first).data) ?? {}
+}
+
+function toJson(text: string | undefined): unknown {
+  try {
+    return JSON.parse(text ?? '')
+  } catch {
+    return undefined
+  }
+}
+
+function toStatus({ statusCode }: Answered, told: Told): number | undefined {
+  // Google's 400 for a wrong key
+  if (told.details?.some(({ reason }) => reason === 'API_KEY_INVALID')) return 401
+  if (statusCode !== undefined && statusCode >= 300 && statusCode !== 500) return statusCode
+  const meant = [told.code, told.status, told.type].flatMap((word) => toMeant(word) ?? [])[0]
+  // the AI SDK says 500 as well for an error inside a stream that it has no number for; a real 500 is never the request's fault
+  if (statusCode === 500) return meant === 429 || meant === 529 ? meant : 500
+  return meant ?? (told.message === undefined ? undefined : 500)
+}
+
+function toMeant(word: string | number | undefined): number | undefined {
+  const number = Number(word)
+  if (number >= 400 && number <= 599) return number
+  return typeof word === 'string' && Object.hasOwn(statusOf, word) ? statusOf[word] : undefined
+}
+
+/** Google's `RetryInfo`: `"retryDelay": "34s"`. */
+function toRetryDelayMs({ details = [] }: Told): number | undefined {
+  const [, seconds] = details.flatMap(({ retryDelay }) => /^(\d+(?:\.\d+)?)s$/.exec(retryDelay ?? '') ?? [])
+  return seconds === undefined ? undefined : Math.ceil(Number(seconds) * 1_000)
+}

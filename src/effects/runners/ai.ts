@@ -1,0 +1,111 @@
+// The runner that asks a model over HTTP, by the AI SDK. One request a run: retries are the worker's.
+import type { LanguageModelUsage } from 'ai'
+import type { Thinking } from '../../model/action.ts'
+import type { ModelsConfig } from '../../model/agents-config.ts'
+import type { Usage } from '../../model/job.ts'
+import type { JsonObject } from '../../model/json.ts'
+import type { Runner, RunResult } from '../../model/runner.ts'
+import { toLine } from '../../pipeline/boundary.ts'
+import { cut } from '../cut.ts'
+import { callModel, type Reply } from './ai-call.ts'
+import { toFailure } from './ai-failure.ts'
+import { probeProviders } from './ai-probe.ts'
+import { toConversation } from './conversation.ts'
+import { type Fetch, patientFetch } from './patient-fetch.ts'
+import { chooseModel, openModel, optionNames, type Provider } from './providers.ts'
+import { toThinkingOptions } from './thinking.ts'
+
+export type AiRunnerParts = {
+  readonly models: ModelsConfig
+  /** In place of the one without limits of time. */
+  readonly fetch?: Fetch
+  readonly now?: () => number
+}
+
+export function createAiRunner({ models, fetch = patientFetch, now = Date.now }: AiRunnerParts): Runner {
+  return {
+    id: 'ai',
+
+    async run(request, { signal, log }) {
+      const choice = chooseModel(request.model, models)
+      if (!choice.ok) return permanent(choice.reason)
+      const { provider, model } = choice
+      const answer = await callModel(
+        {
+          model: await openModel(provider, model, fetch),
+          system: request.system,
+          messages: toConversation(request.history, request.prompt),
+          providerOptions: { [optionNames[provider.config.kind]]: toOptions(choice, request.thinking) },
+          signal,
+        },
+        { stream: provider.config.stream },
+      )
+      if (answer.kind === 'failed') {
+        if (signal.aborted) return toStopped(signal)
+        return toFailure(answer.thrown, { provider, model, begun: answer.begun }, now())
+      }
+      for (const warning of answer.warnings) log(cut(toLine(`${provider.name}/${model}: ${warning}`), 300))
+      if (answer.finish === 'length') log(`${provider.name}/${model} was cut off at its greatest length.`)
+      return toResult(answer, provider)
+    },
+
+    probe: (signal) => probeProviders({ models, fetch, signal }),
+  }
+}
+
+/** OpenAI keeps nothing of a run: its transcript is ours. */
+function toOptions(
+  { provider: { config }, model }: { provider: Provider; model: string },
+  level: Thinking | undefined,
+): JsonObject {
+  const thinking = level === undefined ? {} : toThinkingOptions({ provider: config, model, level })
+  return config.kind === 'openai' ? { store: false, ...thinking } : thinking
+}
+
+function toResult({ text, finish, model, usage }: Reply, { name, config }: Provider): RunResult {
+  if (finish === 'none') return passing(`${name} broke off before its reply was complete.`)
+  if (finish === 'error') return passing(`${name} ended its reply with an error.`)
+  if (finish === 'content-filter') return permanent(`${name} withheld its reply (finish reason ${finish}).`)
+  const said = config.kind === 'openai-compatible' ? withoutThoughts(text) : text
+  if (said.trim() === '') {
+    const detail = `${name} gave an empty reply (finish reason ${finish}).`
+    return finish === 'stop' ? passing(detail) : permanent(detail)
+  }
+  return { status: 'ok', text: said, model: `${name}/${model}`, ...toUsage(usage) }
+}
+
+/** Servers that know no field for them put a model's thoughts before the reply, in its text. */
+function withoutThoughts(text: string): string {
+  return text.replace(/^\s*<think>[^]*?<\/think>\s*/, '')
+}
+
+function toUsage({ inputTokens, outputTokens, inputTokenDetails, outputTokenDetails }: LanguageModelUsage): {
+  usage?: Usage
+} {
+  if (inputTokens === undefined && outputTokens === undefined) return {}
+  const { cacheReadTokens } = inputTokenDetails
+  const { reasoningTokens } = outputTokenDetails
+  return {
+    usage: {
+      inputTokens: inputTokens ?? 0,
+      outputTokens: outputTokens ?? 0,
+      ...(cacheReadTokens === undefined ? {} : { cachedInputTokens: cacheReadTokens }),
+      ...(reasoningTokens === undefined ? {} : { reasoningTokens }),
+    },
+  }
+}
+
+function toStopped({ reason }: AbortSignal): RunResult {
+  return reason instanceof DOMException && reason.name === 'TimeoutError'
+    ? { status: 'timeout', detail: 'The model did not answer in time.' }
+    : passing('The run was stopped before the model had answered.')
+}
+
+function permanent(detail: string): RunResult {
+  return { status: 'error', retryable: false, detail }
+}
+
+/** A failure that may pass. */
+function passing(detail: string): RunResult {
+  return { status: 'error', retryable: true, detail }
+}

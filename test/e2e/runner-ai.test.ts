@@ -1,0 +1,220 @@
+// The runner `ai` with the real packages of each provider, against fakes of their APIs.
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { createAiRunner } from '../../src/effects/runners/ai.ts'
+import { thinkingLevels } from '../../src/model/action.ts'
+import { anthropic } from './fakes/anthropic.ts'
+import { chatCompletions } from './fakes/chat-completions.ts'
+import { google } from './fakes/google.ts'
+import { openai } from './fakes/openai.ts'
+import {
+  apiKey,
+  breaksOff,
+  failsInside,
+  type Fake,
+  neverAnswers,
+  refuses,
+  replies,
+  stalls,
+  startFake,
+} from './fakes/provider.ts'
+import { run, toModels } from './runner-stage.ts'
+
+const at = 1_700_000_000_000
+const history = [
+  { role: 'assistant', text: 'A reply that lost its question.', runId: 'a', at },
+  { role: 'user', text: 'Who is Mira?', runId: 'b', at },
+  { role: 'assistant', text: 'The harbour master.', runId: 'b', at },
+  { role: 'system', text: 'The harbour is closed.', runId: 'c', at },
+] as const
+
+const thinkingSeen: Record<string, readonly unknown[]> = {
+  openai: ['none', 'low', 'low', 'medium', 'high', 'xhigh'].map((effort) => ({ effort })),
+  anthropic: [
+    { type: 'disabled' },
+    ...['low', 'low', 'medium', 'high', 'xhigh'].map((effort) => ({ type: 'adaptive', effort })),
+  ],
+  google: ['minimal', 'minimal', 'low', 'medium', 'high', 'high'].map((thinkingLevel) => ({ thinkingLevel })),
+  'openai-compatible': [undefined, 'low', 'low', 'medium', 'high', 'high'],
+}
+
+const answeredBy: Record<string, string> = {
+  openai: 'mine/gpt-5.2-2025-12-11',
+  anthropic: 'mine/claude-opus-4-7-20260416',
+  google: 'mine/gemini-3-flash-preview',
+  'openai-compatible': 'mine/hf.co/qwen/qwen3:8b',
+}
+
+describe.each([openai, anthropic, google, chatCompletions])('$kind', (api) => {
+  let fake: Fake
+
+  beforeEach(async () => {
+    fake = await startFake(api)
+  })
+  afterEach(() => fake.close())
+
+  test.each([true, false])(
+    'a run is one request with the whole conversation, and its reply (stream: %s)',
+    async (stream) => {
+      fake.answer = replies('Hello, ', 'Mira.')
+      const { result, lines } = await run({
+        api,
+        fake,
+        provider: { stream, headers: { 'x-tenant': 'harbour' } },
+        request: { system: 'You greet people.', history },
+      })
+      expect(result).toEqual({
+        status: 'ok',
+        text: 'Hello, Mira.',
+        model: answeredBy[api.kind],
+        usage: {
+          inputTokens: 11,
+          outputTokens: 7,
+          cachedInputTokens: 4,
+          ...(api.kind === 'anthropic' ? {} : { reasoningTokens: 2 }),
+        },
+      })
+      expect(lines).toEqual([])
+      expect(fake.seen).toHaveLength(1)
+      const [seen] = fake.seen
+      expect(seen?.headers['x-tenant']).toBe('harbour')
+      expect(seen && api.isStreamed(seen)).toBe(stream)
+      const sent = JSON.stringify(seen?.body)
+      for (const text of [
+        'You greet people.',
+        'Who is Mira?',
+        'The harbour master.',
+        'The harbour is closed.',
+        'Say hello',
+      ]) {
+        expect(sent).toContain(text)
+      }
+      expect(sent).not.toContain('lost its question')
+    },
+  )
+
+  test('each thinking level reaches the model as this API says it', async () => {
+    for (const thinking of thinkingLevels) await run({ api, fake, request: { thinking } })
+    await run({ api, fake })
+    expect(fake.seen.map(({ body }) => api.thinkingOf(body))).toEqual([...(thinkingSeen[api.kind] ?? []), undefined])
+  })
+
+  test.each([true, false])(
+    'a rate limit is reported with its Retry-After, after one request (stream: %s)',
+    async (stream) => {
+      fake.answer = refuses(429, { 'retry-after': '7' })
+      const { result } = await run({ api, fake, provider: { stream } })
+      expect(result).toMatchObject({ status: 'rate-limited', retryAfterMs: 7_000 })
+      expect(fake.seen).toHaveLength(1)
+    },
+  )
+
+  test.each([
+    [500, { status: 'error', retryable: true }],
+    [503, { status: 'error', retryable: true }],
+    [529, { status: 'rate-limited' }],
+    [400, { status: 'error', retryable: false }],
+    [401, { status: 'error', retryable: false, detail: expect.stringContaining('models.providers.mine.apiKey') }],
+    [403, { status: 'error', retryable: false, detail: expect.stringContaining('models.providers.mine.apiKey') }],
+    [404, { status: 'error', retryable: false, detail: expect.stringContaining(api.model) }],
+  ])('status %i is told for what it is, without the words of the provider', async (status, expected) => {
+    fake.answer = refuses(status)
+    for (const stream of [true, false]) {
+      const { result } = await run({ api, fake, provider: { stream } })
+      expect(result).toMatchObject(expected)
+      expect(JSON.stringify(result)).not.toMatch(/sk-Test|Refused|Say hello/)
+    }
+    expect(fake.seen).toHaveLength(2)
+  })
+
+  test.each(['reset', 'end'] as const)('a stream that breaks off half-way is no reply (by %s)', async (how) => {
+    fake.answer = breaksOff(how)
+    const { result } = await run({ api, fake })
+    expect(result).toMatchObject({ status: 'error', retryable: true, detail: expect.stringContaining('broke off') })
+  })
+
+  test('an error inside a stream is the result, and the connection is closed', async () => {
+    fake.answer = failsInside()
+    const { result } = await run({ api, fake })
+    expect(result).toMatchObject({ status: 'rate-limited' })
+    await fake.seen[0]?.closed
+  })
+
+  test.each([
+    ['before it answers', neverAnswers],
+    ['in the middle of a stream', stalls()],
+  ])('a provider that falls silent %s is hung up on when the run ends', async (_, answer) => {
+    fake.answer = answer
+    const limit = new AbortController()
+    const asked = fake.next()
+    const ran = run({ api, fake, signal: limit.signal })
+    const { closed } = await asked
+    limit.abort(new DOMException('The time is up.', 'TimeoutError'))
+    expect((await ran).result).toMatchObject({ status: 'timeout' })
+    await closed
+  })
+
+  test('a run that is stopped by a shutdown may be tried again', async () => {
+    fake.answer = neverAnswers
+    const limit = new AbortController()
+    const asked = fake.next()
+    const ran = run({ api, fake, signal: limit.signal })
+    await asked
+    limit.abort()
+    expect((await ran).result).toMatchObject({ status: 'error', retryable: true })
+  })
+
+  test.each([true, false])(
+    'an empty reply is an error that says why the model stopped (stream: %s)',
+    async (stream) => {
+      fake.answer = replies(' ')
+      const { result } = await run({ api, fake, provider: { stream } })
+      expect(result).toMatchObject({ status: 'error', retryable: true, detail: expect.stringContaining('stop') })
+    },
+  )
+
+  test('an answer that is no JSON points at the URL', async () => {
+    fake.answer = (_api, _seen, response) => void response.writeHead(200).end('<html>Welcome</html>')
+    const { result } = await run({ api, fake, provider: { stream: false } })
+    expect(result).toMatchObject({ status: 'error', detail: expect.stringContaining('models.providers.mine.baseUrl') })
+  })
+
+  test('nobody at the address is an error that may pass and names the address', async () => {
+    const { baseUrl } = fake
+    await fake.close()
+    const url = baseUrl.replace('//', `//user:${apiKey}@`)
+    const { result } = await run({ api, fake: { baseUrl: url } })
+    expect(result).toMatchObject({ status: 'error', retryable: true })
+    expect(JSON.stringify(result)).toContain(new URL(baseUrl).host)
+    expect(JSON.stringify(result)).not.toContain(apiKey)
+    fake = await startFake(api)
+  })
+
+  test('nothing of a run is printed, whatever becomes of it', async () => {
+    const printed: unknown[] = []
+    for (const method of ['error', 'warn', 'info', 'log'] as const) {
+      vi.spyOn(console, method).mockImplementation((...words: unknown[]) => void printed.push(words))
+    }
+    try {
+      for (const answer of [replies('Hello'), refuses(400), failsInside(), breaksOff('end')]) {
+        fake.answer = answer
+        await run({ api, fake })
+      }
+    } finally {
+      vi.restoreAllMocks()
+    }
+    expect(fake.seen).toHaveLength(4)
+    expect(printed).toEqual([])
+  })
+
+  test('a probe asks for the list of models, with the key', async () => {
+    const runner = createAiRunner({ models: toModels(api, fake) })
+    const { signal } = new AbortController()
+    expect(await runner.probe?.(signal)).toEqual({ ok: true, detail: 'mine answers.' })
+    fake.answer = refuses(401)
+    expect(await runner.probe?.(signal)).toMatchObject({ ok: false, detail: expect.stringContaining('apiKey') })
+    expect(fake.seen.map(({ method, path }) => [method, path])).toEqual([
+      ['GET', api.listPath],
+      ['GET', api.listPath],
+    ])
+  })
+})
