@@ -1,0 +1,93 @@
+// A reply in pieces that a channel takes. Nothing is lost but white space where it breaks, and every piece is Markdown by itself.
+import { lastBreak } from './breaks.ts'
+import { closes, fenceAfter, type Fence } from './fences.ts'
+
+export type ChunkLimits = {
+  /** What `measure` may say of a piece. */
+  readonly limit: number
+  /** Length of a piece as it is sent, with its escaping; by default its UTF-16 units. */
+  readonly measure?: (piece: string) => number
+}
+
+/**
+ * The pieces of `markdown`, in order: each fits, none is blank. A piece ends at a paragraph, a line, a sentence or a space, the
+ * first of these that leaves it at least a third full; where there is none, between two characters as people see them.
+ * A code fence that is open at the end is closed, and opened again in the next piece. A blank text is one piece.
+ */
+export function splitMarkdown(markdown: string, { limit, measure = (piece) => piece.length }: ChunkLimits): string[] {
+  // half a surrogate pair is no character, and providers differ in what they do with one
+  const text = markdown
+    .replaceAll('\r\n', '\n')
+    .replace(/\p{Surrogate}/gu, '\uFFFD')
+    .trimEnd()
+  const pieces: string[] = []
+  let at = skipBlankLines(text, 0)
+  let open: Fence | undefined
+  while (at < text.length) {
+    const piece = take({ text, at, open, limit, measure })
+    if (piece.body.trim() !== '') pieces.push(piece.text)
+    at = piece.end
+    open = piece.open
+  }
+  return pieces.length === 0 ? [markdown] : pieces
+}
+
+type Rest = Required<ChunkLimits> & { readonly text: string; readonly at: number; readonly open: Fence | undefined }
+
+type Piece = {
+  readonly text: string
+  /** What is new in it. */
+  readonly body: string
+  /** Where the next one begins, and the fence that it has to open. */
+  readonly end: number
+  readonly open: Fence | undefined
+}
+
+/** The next piece: the most of the rest that fits, cut back to where one may break. */
+function take(rest: Rest): Piece {
+  const { limit, measure } = rest
+  // source that renders to nothing only makes a piece shorter than it could be; so the work is bounded
+  let room = limit
+  for (;;) {
+    const piece = cut(rest, room)
+    const size = measure(piece.text)
+    // a character that does not fit is sent anyway: the provider's refusal says more than a loop
+    if (size <= limit || room === 1) return piece
+    const share = Math.min(limit / size, 7 / 8)
+    room = Math.max(1, Math.floor(Math.min(room, piece.end - rest.at) * share))
+  }
+}
+
+function cut({ text, at, open }: Rest, room: number): Piece {
+  const stop = at + room >= text.length ? text.length : lastBreak({ text, at, max: at + room, open })
+  const body = text.slice(at, stop)
+  const after = fenceAfter(body, open)
+  const start = open === undefined ? '' : `${open.opening}\n`
+  if (after === undefined) {
+    return { text: start + body.trimEnd(), body, end: skipBlank(text, stop), open: undefined }
+  }
+  const next = skipBlankLines(text, stop)
+  const closing = lineAt(text, next)
+  // the line that comes next may be the very one that is added here
+  const ends = next > stop && closes(closing, after)
+  return {
+    text: `${start}${body.trimEnd()}\n${after.closing}`,
+    body,
+    end: ends ? skipBlank(text, next + closing.length) : next,
+    open: ends ? undefined : after,
+  }
+}
+
+function lineAt(text: string, at: number): string {
+  const end = text.indexOf('\n', at)
+  return end === -1 ? text.slice(at) : text.slice(at, end)
+}
+
+function skipBlank(text: string, at: number): number {
+  return at + (/^\s+/.exec(text.slice(at))?.[0].length ?? 0)
+}
+
+/** Past blank lines and the end of this one; the indentation of what follows belongs to it. */
+function skipBlankLines(text: string, at: number): number {
+  return Math.max(at, text.lastIndexOf('\n', skipBlank(text, at) - 1) + 1)
+}

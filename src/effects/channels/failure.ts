@@ -1,0 +1,64 @@
+// What an outcome without a message id means, once for all channels. Nothing here quotes an answer: it may hold the text.
+import type { SendResult } from '../../model/channel.ts'
+import type { HttpOutcome } from './http.ts'
+
+export type Failed = Exclude<SendResult, { kind: 'sent' }>
+
+export type FailureContext = {
+  /** As people call it: `Telegram`. */
+  readonly provider: string
+  /** The provider's own name for what went wrong, as `toCode` gave it. */
+  readonly code?: string | undefined
+  /** The next move, as a sentence. */
+  readonly hint?: string | undefined
+  /** Where the provider says it in its body; else the header counts. */
+  readonly retryAfterMs?: number | undefined
+}
+
+/**
+ * Besides 429: the request was not read to its end (408), was not begun (425, 503), or never got from the provider's edge
+ * to its servers (Cloudflare's 521, 523, 525, 526). Other 5xx may come after the message was taken.
+ */
+const surelyRefused = new Set([408, 425, 503, 521, 523, 525, 526])
+
+export function toFailure(outcome: HttpOutcome, { provider, code, hint, retryAfterMs }: FailureContext): Failed {
+  if (outcome.kind === 'unsent') return { kind: 'transient', detail: `${provider} was not reached: ${outcome.detail}.` }
+  if (outcome.kind === 'unknown') return { kind: 'ambiguous', detail: `${provider}: ${outcome.detail}.` }
+  const { status, headers } = outcome
+  const wait = toWait(retryAfterMs ?? toRetryAfterMs(headers))
+  const detail = `${provider} answered ${status}${code === undefined ? '' : ` (${code})`}.${hint === undefined ? '' : ` ${hint}`}`
+  if (status === 429) return { kind: 'rate-limited', detail, ...wait }
+  if (surelyRefused.has(status)) return { kind: 'transient', detail, ...wait }
+  if (status >= 500) return { kind: 'ambiguous', detail }
+  if (status >= 400) return { kind: 'permanent', detail }
+  if (status >= 300) {
+    return {
+      kind: 'permanent',
+      detail: `${provider} answered ${status}, a redirect, which is not followed. Set baseUrl to the final address.`,
+    }
+  }
+  return { kind: 'ambiguous', detail: `${provider} answered ${status} without the id of a message.` }
+}
+
+/** Nothing where it is not known: an optional field must not be set to undefined. */
+export function toWait(retryAfterMs: number | undefined): { retryAfterMs?: number } {
+  return retryAfterMs === undefined ? {} : { retryAfterMs }
+}
+
+/** `Retry-After` in seconds or as a date (RFC 9110, 10.2.3), in milliseconds from now. */
+export function toRetryAfterMs(headers: Headers, now: number = Date.now()): number | undefined {
+  const value = headers.get('retry-after')?.trim()
+  if (value === undefined || value === '') return undefined
+  if (/^\d+(\.\d+)?$/.test(value)) return Math.ceil(Number(value) * 1_000)
+  const until = Date.parse(value)
+  if (Number.isNaN(until)) return undefined
+  // by the clock of whoever wrote the date, where the answer shows it
+  const written = Date.parse(headers.get('date') ?? '')
+  return Math.max(0, until - (Number.isNaN(written) ? now : written))
+}
+
+/** An error code fit for a detail: a number or one short word. Anything else could be the message. */
+export function toCode(value: unknown): string | undefined {
+  if (typeof value === 'number') return String(value)
+  return typeof value === 'string' && /^[\w.-]{1,80}$/.test(value) ? value : undefined
+}

@@ -1,0 +1,130 @@
+// One request to a provider: it never repeats, never follows, and says what is known of it afterwards.
+
+export type HttpRequest = {
+  readonly method?: 'GET' | 'POST'
+  readonly url: string
+  readonly headers?: Readonly<Record<string, string>>
+  /** Sent as JSON. */
+  readonly body?: unknown
+  readonly timeoutMs: number
+  readonly signal: AbortSignal
+  readonly fetch?: typeof fetch | undefined
+}
+
+/**
+ * - `answer`: the provider said something; `body` is its JSON, undefined where it is none.
+ * - `unsent`: the request surely never arrived.
+ * - `unknown`: a timeout, a stop or a cut connection after it may have arrived.
+ *
+ * A `detail` is what one says after "Telegram: "; it holds no address, since an address can hold a token.
+ */
+export type HttpOutcome =
+  | {
+      readonly kind: 'answer'
+      readonly status: number
+      readonly headers: Headers
+      readonly body: unknown
+      readonly text: string
+    }
+  | { readonly kind: 'unsent' | 'unknown'; readonly detail: string }
+
+/** A provider repeats the message in its answer, twice and escaped (Slack); more than that is no answer to us. */
+const maxAnswerBytes = 262_144
+
+export async function sendJson(request: HttpRequest): Promise<HttpOutcome> {
+  const { method = 'POST', timeoutMs, signal, fetch = globalThis.fetch } = request
+  const prepared = prepare(request)
+  if (prepared === undefined) return { kind: 'unsent', detail: 'the URL or the token has characters that HTTP forbids' }
+  const timeout = AbortSignal.timeout(timeoutMs)
+  const { body } = prepared
+  try {
+    const response = await fetch(prepared.url, {
+      method,
+      headers: prepared.headers,
+      ...(body === undefined ? {} : { body }),
+      // a credential must not follow to wherever an answer points
+      redirect: 'manual',
+      signal: AbortSignal.any([signal, timeout]),
+    })
+    return await toAnswer(response)
+  } catch (thrown) {
+    if (timeout.aborted) return { kind: 'unknown', detail: `no answer in ${timeoutMs / 1_000} s` }
+    if (signal.aborted) return { kind: 'unknown', detail: 'stopped before the answer came' }
+    const why = toUnsent(thrown)
+    if (why !== undefined) return { kind: 'unsent', detail: why }
+    return { kind: 'unknown', detail: 'the connection was cut before the answer' }
+  }
+}
+
+/** Checked apart from the sending: what fetch throws for a bad header quotes it, and a header holds the token. */
+function prepare({ url, headers, body }: HttpRequest) {
+  try {
+    return {
+      url: new URL(url),
+      headers: new Headers({
+        // an idle connection that the provider is closing would make the next message one of unknown fate
+        connection: 'close',
+        'user-agent': 'hookloom',
+        ...(body === undefined ? {} : { 'content-type': 'application/json; charset=utf-8' }),
+        ...headers,
+      }),
+      body: body === undefined ? undefined : JSON.stringify(body),
+    }
+  } catch {
+    return undefined
+  }
+}
+
+async function toAnswer(response: Response): Promise<HttpOutcome> {
+  const { status, headers } = response
+  try {
+    const text = await readText(response)
+    return { kind: 'answer', status, headers, body: parseJson(text), text }
+  } catch (thrown) {
+    // a refusal is one without its reasons, too; of an acceptance the rest could say that it was none
+    if (status < 400) throw thrown
+    return { kind: 'answer', status, headers, body: undefined, text: '' }
+  }
+}
+
+/** The first `maxAnswerBytes` of an answer; what is longer is not JSON any more. */
+async function readText(response: Response): Promise<string> {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of response.body ?? []) {
+    chunks.push(chunk)
+    size += chunk.length
+    if (size > maxAnswerBytes) break
+  }
+  return Buffer.concat(chunks).subarray(0, maxAnswerBytes).toString()
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+const certificate = /^(CERT_|ERR_TLS_CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|HOSTNAME_MISMATCH|ERR_SSL_WRONG_VERSION)/
+
+/** Why the request surely never arrived, from what undici threw; undefined where it may have. */
+function toUnsent(thrown: unknown): string | undefined {
+  const { code = '', syscall, message } = toFault(thrown instanceof Error ? thrown.cause : undefined)
+  if (syscall === 'getaddrinfo') return `the name of its host could not be resolved (${code})`
+  if (syscall === 'connect') return `no connection to its host (${code})`
+  if (code === 'UND_ERR_CONNECT_TIMEOUT') return 'no connection to its host in time'
+  if (certificate.test(code)) return `its certificate was not accepted (${code})`
+  if (message === 'bad port') return 'its port is one that fetch never opens'
+  return undefined
+}
+
+type Fault = { readonly code?: string; readonly syscall?: string; readonly message?: string }
+
+function toFault(cause: unknown): Fault {
+  // a host with several addresses fails once for each; if it was connecting that failed, all failed so
+  if (cause instanceof AggregateError) return toFault(cause.errors[0])
+  // Node's errors carry more than Error declares; each field is only compared or shown
+  return cause instanceof Error ? (cause as Fault) : {}
+}
