@@ -22,8 +22,11 @@ export type FailureContext = {
 const surelyRefused = new Set([408, 425, 503, 521, 523, 525, 526])
 
 export function toFailure(outcome: HttpOutcome, { provider, code, hint, retryAfterMs }: FailureContext): Failed {
-  if (outcome.kind === 'unsent') return { kind: 'transient', detail: `${provider} was not reached: ${outcome.detail}.` }
-  if (outcome.kind === 'unknown') return { kind: 'ambiguous', detail: `${provider}: ${outcome.detail}.` }
+  if (outcome.kind !== 'answer') {
+    return outcome.kind === 'unsent'
+      ? { kind: 'transient', detail: `${provider} was not reached: ${outcome.detail}.` }
+      : { kind: 'ambiguous', detail: `${provider}: ${outcome.detail}.` }
+  }
   const { status, headers } = outcome
   const wait = toWait(retryAfterMs ?? toRetryAfterMs(headers))
   const detail = `${provider} answered ${status}${code === undefined ? '' : ` (${code})`}.${hint === undefined ? '' : ` ${hint}`}`

@@ -1,0 +1,119 @@
+// How each channel writes bold, code and links, and what it takes for a mention.
+import { toAddress } from './addresses.ts'
+import type { Flavour } from './markdown.ts'
+
+/** Parts a sign that would call somebody from the name, with a space of no width. */
+function breakMentions(text: string): string {
+  return text.replace(/(?<![\p{L}\p{N}])@(?=[\p{L}\p{N}_])/gu, '@\u200B')
+}
+
+function escapeXml(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+}
+
+function quoteLines(inner: string): string {
+  return inner.replace(/^/gm, '> ')
+}
+
+/** Three back ticks in code would end it where no longer fence is known. */
+function guardTicks(code: string): string {
+  return code.replaceAll('```', '`\u200B`\u200B`')
+}
+
+/** The words, then the address, unless they are the same. */
+function beside(inner: string, address: string): string {
+  return toAddress(inner) === address || `mailto:${inner}` === address ? inner : `${inner} (${address})`
+}
+
+/** No markup at all. */
+export const plainText: Flavour = {
+  text: (plain) => plain,
+  strong: (inner) => inner,
+  emphasis: (inner) => inner,
+  strike: (inner) => inner,
+  code: (plain) => plain,
+  block: (plain) => plain,
+  link: beside,
+  heading: (inner) => inner,
+  quote: quoteLines,
+  bullet: '•',
+  rule: '———',
+}
+
+/** core.telegram.org/bots/api#html-style. Quotes do not nest there. */
+export const telegramHtml: Flavour = {
+  text: (plain) => escapeXml(breakMentions(plain)),
+  strong: (inner) => `<b>${inner}</b>`,
+  emphasis: (inner) => `<i>${inner}</i>`,
+  strike: (inner) => `<s>${inner}</s>`,
+  code: (plain) => `<code>${escapeXml(plain)}</code>`,
+  block: (plain, language) =>
+    language === ''
+      ? `<pre>${escapeXml(plain)}</pre>`
+      : `<pre><code class="language-${language}">${escapeXml(plain)}</code></pre>`,
+  link: (inner, address) => `<a href="${escapeXml(address)}">${inner}</a>`,
+  heading: (inner) => `<b>${inner}</b>`,
+  // text is escaped, so these tags can only be our own
+  quote: (inner) => `<blockquote>${inner.replace(/<\/?blockquote>/g, '')}</blockquote>`,
+  bullet: '•',
+  rule: '———',
+}
+
+/** docs.slack.dev, "Formatting message text": the three escapes are what keeps <!channel> and <@U…> from being calls. */
+export const slackMrkdwn: Flavour = {
+  text: (plain) => escapeXml(plain),
+  strong: (inner) => `*${inner}*`,
+  emphasis: (inner) => `_${inner}_`,
+  strike: (inner) => `~${inner}~`,
+  code: (plain) => (plain.includes('`') ? escapeXml(plain) : `\`${escapeXml(plain)}\``),
+  block: (plain) => `\`\`\`\n${escapeXml(guardTicks(plain))}\n\`\`\``,
+  link: (inner, address) => `<${escapeXml(address)}|${inner.replace(/[\n|]/g, ' ')}>`,
+  heading: (inner) => `*${inner.replaceAll('*', '')}*`,
+  quote: quoteLines,
+  bullet: '•',
+  rule: '———',
+}
+
+/** faq.whatsapp.com, "How to format your messages". It makes links itself, of addresses that it sees. */
+export const whatsappText: Flavour = {
+  ...plainText,
+  strong: (inner) => `*${inner}*`,
+  emphasis: (inner) => `_${inner}_`,
+  strike: (inner) => `~${inner}~`,
+  code: (plain) => (plain.includes('`') ? plain : `\`${plain}\``),
+  block: (plain) => `\`\`\`${guardTicks(plain)}\`\`\``,
+  heading: (inner) => `*${inner.replaceAll('*', '')}*`,
+}
+
+/** Markdown as it was, less what it could set off: mentions, pictures that call home, links to other schemes. */
+export const safeMarkdown: Flavour = {
+  text: (plain, source = plain.replace(/[[\]!*_`~\\|]/g, '\\$&')) =>
+    breakMentions(source)
+      .replaceAll('![', '!\u200B[')
+      // Discord's own: <@id>, <#id>, </command:id>, <t:time>, <id:guide>, <:emoji:id>, <a:emoji:id>
+      .replace(/<(?=[@#/:]|(?:a|t|id):)/g, '<\u200B'),
+  strong: (inner) => `**${inner}**`,
+  emphasis: (inner) => `*${inner}*`,
+  strike: (inner) => `~~${inner}~~`,
+  code: (plain) => (plain.includes('`') ? `\`\` ${plain.replaceAll('``', '`\u200B`')} \`\`` : `\`${plain}\``),
+  block: (plain, language) => `\`\`\`${language}\n${guardTicks(plain)}\n\`\`\``,
+  link: (inner, address) => {
+    // a part after @ could be taken for a name
+    const target = address.startsWith('mailto:') ? address : address.replace(/[()@]/g, toPercent)
+    return toAddress(inner.replaceAll('\u200B', '')) === address ? `<${target}>` : `[${inner}](<${target}>)`
+  },
+  heading: (inner, depth) => `${'#'.repeat(Math.min(depth, 3))} ${inner}`,
+  quote: quoteLines,
+  bullet: '-',
+  rule: '---',
+}
+
+/** Microsoft Teams reads tags in Markdown, <at> among them. */
+export const teamsMarkdown: Flavour = {
+  ...safeMarkdown,
+  text: (plain, source) => safeMarkdown.text(plain, source).replaceAll('<', '&lt;'),
+}
+
+function toPercent(character: string): string {
+  return `%${character.charCodeAt(0).toString(16).toUpperCase()}`
+}
