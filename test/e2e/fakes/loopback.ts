@@ -1,0 +1,76 @@
+// What the fakes of providers have in common: a server on loopback that remembers what it was sent and can be told to misbehave.
+import { createServer, type IncomingHttpHeaders } from 'node:http'
+import { afterAll } from 'vitest'
+
+export type Received = {
+  readonly method: string
+  /** As it was sent, without the query. */
+  readonly path: string
+  readonly query: URLSearchParams
+  readonly headers: IncomingHttpHeaders
+  readonly text: string
+  /** The body as JSON; undefined when it is none. */
+  readonly body: unknown
+}
+
+export type Reply = {
+  readonly status: number
+  readonly headers?: Readonly<Record<string, string>>
+  /** A string is sent as it is, anything else as JSON. */
+  readonly body?: unknown
+}
+
+/** `reset`: the connection ends after the body was read. `silence`: no answer ever comes. */
+export type Misbehaviour = Reply | 'reset' | 'silence'
+
+export type Loopback = {
+  readonly url: string
+  /** Every request, in order. */
+  readonly received: readonly Received[]
+  /** What happens to the next requests, one each, before the fake is itself again. */
+  plays(...next: readonly Misbehaviour[]): void
+}
+
+const closers = new Set<() => void>()
+
+afterAll(() => {
+  for (const close of closers) close()
+})
+
+export async function startLoopback(answer: (request: Received) => Misbehaviour): Promise<Loopback> {
+  const received: Received[] = []
+  const planned: Misbehaviour[] = []
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = []
+    request.on('data', (chunk: Buffer) => chunks.push(chunk))
+    request.on('end', () => {
+      const text = Buffer.concat(chunks).toString()
+      const [path = '', query = ''] = (request.url ?? '').split('?')
+      const { method = '', headers } = request
+      const one = { method, path, query: new URLSearchParams(query), headers, text, body: parseJson(text) }
+      received.push(one)
+      const reply = planned.shift() ?? answer(one)
+      if (reply === 'silence') return
+      if (reply === 'reset') return void request.socket.resetAndDestroy()
+      const isText = typeof reply.body === 'string'
+      response.writeHead(reply.status, { 'content-type': isText ? 'text/plain' : 'application/json', ...reply.headers })
+      response.end(isText ? reply.body : JSON.stringify(reply.body ?? {}))
+    })
+  })
+  await new Promise<void>((listening) => void server.listen(0, '127.0.0.1', listening))
+  closers.add(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const address = server.address()
+  const port = typeof address === 'object' && address !== null ? address.port : 0
+  return { url: `http://127.0.0.1:${port}`, received, plays: (...next) => void planned.push(...next) }
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
