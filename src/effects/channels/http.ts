@@ -4,7 +4,7 @@ export type HttpRequest = {
   readonly method?: 'GET' | 'POST'
   readonly url: string
   readonly headers?: Readonly<Record<string, string>>
-  /** Sent as JSON. */
+  /** A string is sent as it is, anything else as JSON. */
   readonly body?: unknown
   readonly timeoutMs: number
   readonly signal: AbortSignal
@@ -68,7 +68,7 @@ function prepare({ url, headers, body }: HttpRequest) {
         ...(body === undefined ? {} : { 'content-type': 'application/json; charset=utf-8' }),
         ...headers,
       }),
-      body: body === undefined ? undefined : JSON.stringify(body),
+      body: body === undefined || typeof body === 'string' ? body : JSON.stringify(body),
     }
   } catch {
     return undefined
