@@ -29,6 +29,8 @@ export type Loopback = {
   readonly received: readonly Received[]
   /** What happens to the next requests, one each, before the fake is itself again. */
   plays(...next: readonly Misbehaviour[]): void
+  /** From now on nobody listens there. */
+  close(): void
 }
 
 const closers = new Set<() => void>()
@@ -58,13 +60,14 @@ export async function startLoopback(answer: (request: Received) => Misbehaviour)
     })
   })
   await new Promise<void>((listening) => void server.listen(0, '127.0.0.1', listening))
-  closers.add(() => {
-    server.closeAllConnections()
+  const close = () => {
     server.close()
-  })
+    server.closeAllConnections()
+  }
+  closers.add(close)
   const address = server.address()
   const port = typeof address === 'object' && address !== null ? address.port : 0
-  return { url: `http://127.0.0.1:${port}`, received, plays: (...next) => void planned.push(...next) }
+  return { url: `http://127.0.0.1:${port}`, received, plays: (...next) => void planned.push(...next), close }
 }
 
 function parseJson(text: string): unknown {

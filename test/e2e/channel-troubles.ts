@@ -1,0 +1,80 @@
+// What every channel goes through on its way to a provider: the same troubles, told apart the same way.
+import { expect, it } from 'vitest'
+import type { Channel } from '../../src/model/channel.ts'
+import { toOutgoing } from '../unit/channel-stage.ts'
+import type { Loopback } from './fakes/loopback.ts'
+
+export type Stage = {
+  readonly channel: Channel
+  /** Where the message goes. */
+  readonly fake: Loopback
+  /** A recipient that the fake knows. */
+  readonly to: string
+  /** What no detail may show. */
+  readonly secret: string
+}
+
+/** `start` takes how long the channel waits for an answer. */
+export function goesThroughTroubles(start: (options: { timeoutMs?: number }) => Promise<Stage>): void {
+  it('a limit is told with the time to wait, and nothing is sent twice', async () => {
+    const { channel, fake, to, secret } = await start({})
+    fake.plays({ status: 429, headers: { 'retry-after': '7' }, body: { error: 'slow down' } })
+    const result = await channel.send(toOutgoing({ to }))
+    expect(result).toMatchObject({ kind: 'rate-limited', retryAfterMs: 7_000 })
+    expect(fake.received).toHaveLength(1)
+    expectNoSecret(result, secret, fake)
+  })
+
+  it('a provider that is closed for a while has taken nothing', async () => {
+    const { channel, fake, to } = await start({})
+    fake.plays({ status: 503, body: 'Service Unavailable' })
+    expect(await channel.send(toOutgoing({ to }))).toMatchObject({ kind: 'transient' })
+  })
+
+  it('an error inside the provider leaves open whether the message arrived', async () => {
+    const { channel, fake, to } = await start({})
+    fake.plays({ status: 500, body: 'Internal Server Error' })
+    expect(await channel.send(toOutgoing({ to }))).toMatchObject({ kind: 'ambiguous' })
+  })
+
+  it('a connection that is cut after the message was out leaves it open, too', async () => {
+    const { channel, fake, to, secret } = await start({})
+    fake.plays('reset')
+    const result = await channel.send(toOutgoing({ to }))
+    expect(result).toMatchObject({ kind: 'ambiguous' })
+    expect(fake.received).toHaveLength(1)
+    expectNoSecret(result, secret, fake)
+  })
+
+  it('a provider that never answers is given up after the configured time', async () => {
+    const { channel, fake, to, secret } = await start({ timeoutMs: 300 })
+    fake.plays('silence')
+    const result = await channel.send(toOutgoing({ to }))
+    expect(result).toMatchObject({ kind: 'ambiguous', detail: expect.stringContaining('no answer in 0.3 s') })
+    expectNoSecret(result, secret, fake)
+  })
+
+  it('a provider that nobody can connect to has taken nothing', async () => {
+    const { channel, fake, to, secret } = await start({})
+    fake.close()
+    const result = await channel.send(toOutgoing({ to }))
+    expect(result).toMatchObject({ kind: 'transient' })
+    expectNoSecret(result, secret, fake)
+  })
+
+  it('a redirect is not followed: a credential goes nowhere else', async () => {
+    const { channel, fake, to, secret } = await start({})
+    fake.plays({ status: 307, headers: { location: `${fake.url}/elsewhere` }, body: '' })
+    const result = await channel.send(toOutgoing({ to }))
+    expect(result).toMatchObject({ kind: 'permanent' })
+    expect(fake.received).toHaveLength(1)
+    expectNoSecret(result, secret, fake)
+  })
+}
+
+function expectNoSecret(result: object, secret: string, fake: Loopback): void {
+  const shown = JSON.stringify(result)
+  expect(shown).not.toContain(secret)
+  expect(shown).not.toContain(new URL(fake.url).host)
+  expect(shown).not.toContain('The build is green')
+}
