@@ -100,7 +100,9 @@ export const channelSections = {
               .string()
               .regex(/^https?:\/\/\S+$/i, 'must be an http or https URL')
               .describe('Where replies go.'),
-            secret: filled.describe('Signs them after Standard Webhooks: whsec_… or plain text.'),
+            secret: filled
+              .regex(/^(?!whsec_)|^whsec_[A-Za-z0-9+/]+={0,2}$/, 'must go on in base64 after whsec_')
+              .describe('Signs them after Standard Webhooks: whsec_… or plain text.'),
           }),
         )
         .describe('Receivers by name. Only these URLs are ever called.'),
