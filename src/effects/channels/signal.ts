@@ -1,0 +1,89 @@
+// Signal, through signal-cli as a daemon with --http. https://github.com/AsamK/signal-cli/blob/master/man/signal-cli-jsonrpc.5.adoc
+import { z } from 'zod'
+import type { Channel, SendResult } from '../../model/channel.ts'
+import type { ChannelConfig } from '../../model/channels-config.ts'
+import { splitMarkdown } from './chunks.ts'
+import { toFailure } from './failure.ts'
+import { type HttpOutcome, sendJson } from './http.ts'
+import { refuseRecipient } from './recipient.ts'
+import { toSignalFailure } from './signal-errors.ts'
+import { toStyled } from './styled.ts'
+
+/** Bytes; Signal sends what is longer as an attachment, which not every client unfolds. */
+const maxBytes = 2_000
+
+const Accepted = z.object({ result: z.object({ timestamp: z.number() }) })
+
+const isUuid = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i
+
+/** The parameters of `send` that name a recipient. */
+type Recipient =
+  | { readonly recipient: readonly [string] }
+  | { readonly groupId: string }
+  | { readonly username: readonly [string] }
+
+export function createSignalChannel(config: ChannelConfig<'signal'>, tools: { fetch?: typeof fetch } = {}): Channel {
+  const { account, baseUrl, timeoutMs } = config
+
+  return {
+    id: 'signal',
+    dedupes: false,
+    to: config.to,
+    whyNot: (to = config.to) => (toRecipient(to) === undefined ? refuse(to) : undefined),
+    split: (markdown) =>
+      splitMarkdown(markdown, { limit: maxBytes, measure: (piece) => Buffer.byteLength(toStyled(piece).text) }),
+    async send({ to = config.to, text, nonce, signal }) {
+      const recipient = toRecipient(to)
+      if (recipient === undefined) return { kind: 'permanent', detail: refuse(to) }
+      const styled = toStyled(text)
+      const textStyle = styled.ranges.map(({ start, length, style }) => `${start}:${length}:${style}`)
+      const outcome = await sendJson({
+        url: `${baseUrl}/api/v1/rpc`,
+        body: {
+          jsonrpc: '2.0',
+          id: nonce,
+          method: 'send',
+          params: {
+            ...(account === undefined ? {} : { account }),
+            ...recipient,
+            message: styled.text,
+            ...(textStyle.length === 0 ? {} : { textStyle }),
+          },
+        },
+        timeoutMs,
+        signal,
+        ...tools,
+      })
+      return toResult(outcome)
+    },
+    async probe(signal) {
+      const outcome = await sendJson({ method: 'GET', url: `${baseUrl}/api/v1/check`, timeoutMs, signal, ...tools })
+      if (outcome.kind === 'answer' && outcome.status === 200) return { ok: true, detail: 'signal-cli is running.' }
+      return { ok: false, detail: toFailure(outcome, { provider: 'signal-cli' }).detail }
+    },
+  }
+}
+
+function refuse(to: string | undefined): string {
+  return refuseRecipient('signal', to, 'a phone number such as +15550100, uuid:<id>, username:<name> or group:<id>')
+}
+
+function toRecipient(to = ''): Recipient | undefined {
+  const text = to.trim().replace(/^signal:/i, '')
+  const [, form = '', rest = ''] = /^(uuid|username|group):(\S+)$/i.exec(text) ?? []
+  switch (form.toLowerCase()) {
+    case 'uuid':
+      return isUuid.test(rest) ? { recipient: [rest.toLowerCase()] } : undefined
+    case 'username':
+      return { username: [rest] }
+    case 'group':
+      return /^[A-Za-z0-9+/]{20,}={0,2}$/.test(rest) ? { groupId: rest } : undefined
+  }
+  const number = text.replace(/[\s().-]/g, '')
+  return /^\+[1-9]\d{6,14}$/.test(number) ? { recipient: [number] } : undefined
+}
+
+function toResult(outcome: HttpOutcome): SendResult {
+  const accepted = outcome.kind === 'answer' ? Accepted.safeParse(outcome.body).data : undefined
+  return accepted === undefined ? toSignalFailure(outcome) : { kind: 'sent', id: String(accepted.result.timestamp) }
+}
