@@ -1,0 +1,129 @@
+// iMessage, through a BlueBubbles server on a Mac. https://documenter.getpostman.com/view/765844/UV5RnfwM
+import { z } from 'zod'
+import type { Channel, SendResult } from '../../model/channel.ts'
+import type { ChannelConfig } from '../../model/channels-config.ts'
+import { splitMarkdown } from './chunks.ts'
+import type { Failed } from './failure.ts'
+import { plainText } from './flavours.ts'
+import { type HttpOutcome, sendJson } from './http.ts'
+import { render } from './markdown.ts'
+import { refuseRecipient } from './recipient.ts'
+import { type Ruling, toRuled, toUnposted } from './ruling.ts'
+
+/** Messages draws longer ones badly. */
+const maxLength = 4_000
+
+/** A text answers with its message, a new chat with the chat and its first message. */
+const Accepted = z.object({
+  data: z.union([
+    z.object({ guid: z.string(), messages: z.tuple([z.object({ guid: z.string() })]).rest(z.unknown()) }),
+    z.object({ guid: z.string() }),
+  ]),
+})
+/** `data` is the message, where Messages took it and could not send it. */
+const Refused = z.object({
+  error: z.object({ message: z.string() }),
+  data: z.object({ error: z.number() }).optional().catch(undefined),
+})
+
+/** Error of a message in Apple's database. */
+const noIMessage = 22
+
+type Target = { readonly kind: 'chat'; readonly guid: string } | { readonly kind: 'person'; readonly address: string }
+
+/**
+ * The server drops a repeated `tempGuid` only while the first message is on its way, so `dedupes` is false. The password
+ * travels in the query, where the server wants it; no detail shows a URL.
+ */
+export function createIMessageChannel(
+  config: ChannelConfig<'imessage'>,
+  tools: { fetch?: typeof fetch } = {},
+): Channel {
+  const { timeoutMs } = config
+  const toUrl = (path: string) => `${config.baseUrl}/api/v1/${path}?password=${encodeURIComponent(config.password)}`
+  const ask = (path: string, signal: AbortSignal) =>
+    sendJson({ method: 'GET', url: toUrl(path), timeoutMs, signal, ...tools })
+  const post = (path: string, body: object, signal: AbortSignal) =>
+    sendJson({ url: toUrl(path), body, timeoutMs, signal, ...tools })
+
+  return {
+    id: 'imessage',
+    dedupes: false,
+    to: config.to,
+    whyNot: (to = config.to) => (toTarget(to) === undefined ? refuse(to) : undefined),
+    split: (markdown) =>
+      splitMarkdown(markdown, { limit: maxLength, measure: (piece) => render(piece, plainText).length }),
+    async send({ to = config.to, text, nonce, signal }) {
+      const target = toTarget(to)
+      if (target === undefined) return { kind: 'permanent', detail: refuse(to) }
+      const content = { tempGuid: nonce, message: render(text, plainText) }
+      const guid = target.kind === 'chat' ? target.guid : `iMessage;-;${target.address}`
+      if (target.kind === 'person') {
+        const known = await ask(`chat/${encodeURIComponent(guid)}`, signal)
+        if (known.kind === 'answer' && known.status === 404) {
+          return toResult(await post('chat/new', { addresses: [target.address], ...content }, signal))
+        }
+        // nothing was posted yet, whatever became of the question
+        if (known.kind !== 'answer' || known.status !== 200) return toUnposted(toFailed(known))
+      }
+      return toResult(await post('message/text', { chatGuid: guid, ...content }, signal))
+    },
+    async probe(signal) {
+      const outcome = await ask('ping', signal)
+      if (outcome.kind === 'answer' && outcome.status === 200) {
+        return { ok: true, detail: 'BlueBubbles answers and takes the password.' }
+      }
+      return { ok: false, detail: toFailed(outcome).detail }
+    },
+  }
+}
+
+function refuse(to: string | undefined): string {
+  return refuseRecipient('imessage', to, 'a phone number such as +15550100, a mail address or chat_guid:<guid>')
+}
+
+function toTarget(to = ''): Target | undefined {
+  const text = to.trim()
+  const [, guid] = /^chat_guid:\s*(\S+)$/i.exec(text) ?? []
+  if (guid !== undefined) return { kind: 'chat', guid }
+  if (/^[^\s@;]{1,64}@[^\s@;]{1,190}$/.test(text)) return { kind: 'person', address: text.toLowerCase() }
+  const number = text.replace(/[\s().-]/g, '')
+  return /^\+[1-9]\d{6,14}$/.test(number) ? { kind: 'person', address: number } : undefined
+}
+
+function toResult(outcome: HttpOutcome): SendResult {
+  const accepted =
+    outcome.kind === 'answer' && outcome.status === 200 ? Accepted.safeParse(outcome.body).data : undefined
+  if (accepted === undefined) return toFailed(outcome)
+  const { data } = accepted
+  return { kind: 'sent', id: 'messages' in data ? data.messages[0].guid : data.guid }
+}
+
+function toFailed(outcome: HttpOutcome): Failed {
+  if (outcome.kind !== 'answer') return toRuled(outcome, { provider: 'BlueBubbles', ruling: undefined })
+  const refused = Refused.safeParse(outcome.body).data
+  const code = refused?.data?.error
+  const ruling = toRuling({ status: outcome.status, reason: refused?.error.message ?? '', code })
+  return toRuled(outcome, { provider: 'BlueBubbles', code: code?.toString(), ruling })
+}
+
+function toRuling({
+  status,
+  reason,
+  code,
+}: {
+  status: number
+  reason: string
+  code: number | undefined
+}): Ruling | undefined {
+  if (status === 401) {
+    return { kind: 'permanent', hint: 'It did not take the password. Check channels.imessage.password.' }
+  }
+  if (reason.startsWith('Message is already queued')) {
+    return { kind: 'ambiguous', hint: 'An earlier attempt of this message is still on its way.' }
+  }
+  if (code === noIMessage) return { kind: 'permanent', hint: 'The recipient has no iMessage.' }
+  return code === undefined || code === 0
+    ? undefined
+    : { kind: 'transient', hint: 'Messages could not send it. Look at the conversation on the Mac.' }
+}

@@ -1,0 +1,72 @@
+// Replies on iMessage, against a server that answers as BlueBubbles does.
+import { describe, expect, it } from 'vitest'
+import { createIMessageChannel } from '../../src/effects/channels/imessage.ts'
+import { channelSections } from '../../src/model/channels-config.ts'
+import { toOutgoing } from '../unit/channel-stage.ts'
+import { goesThroughTroubles } from './channel-troubles.ts'
+import { startFakeBlueBubbles } from './fakes/imessage.ts'
+
+const password = 'p&ss#word 1'
+const chat = 'iMessage;+;chat831551415676550949'
+const to = `chat_guid:${chat}`
+
+async function start(config: object = {}, given: { chats?: readonly string[]; sending?: readonly string[] } = {}) {
+  const fake = await startFakeBlueBubbles({ password, ...given })
+  const section = channelSections.imessage.unwrap()
+  const channel = createIMessageChannel(section.parse({ password, baseUrl: fake.url, ...config }))
+  return { channel, fake, to, secret: 'p&ss' }
+}
+
+it('a reply goes into the chat that is named, as plain text, under a tempGuid of its own', async () => {
+  const { channel, fake } = await start()
+  const text = 'This is **important**.'
+  expect(await channel.send(toOutgoing({ to, text }))).toEqual({ kind: 'sent', id: 'guid-1' })
+  expect(fake.posted).toEqual([{ chatGuid: chat, tempGuid: 'nonce-1', message: 'This is important.' }])
+})
+
+it('a person with whom there is a chat gets the reply there', async () => {
+  const { channel, fake } = await start({}, { chats: ['iMessage;-;+15550100'] })
+  expect(await channel.send(toOutgoing({ to: '+1 555-0100' }))).toEqual({ kind: 'sent', id: 'guid-1' })
+  expect(fake.posted).toEqual([
+    { chatGuid: 'iMessage;-;+15550100', tempGuid: 'nonce-1', message: 'The build is green.' },
+  ])
+})
+
+it('a person with whom there is none gets a new one', async () => {
+  const { channel, fake } = await start()
+  expect(await channel.send(toOutgoing({ to: 'Someone@example.com' }))).toEqual({ kind: 'sent', id: 'guid-1' })
+  expect(fake.posted).toEqual([
+    { addresses: ['someone@example.com'], tempGuid: 'nonce-1', message: 'The build is green.' },
+  ])
+})
+
+it('a server that cuts the question for the chat was sent nothing', async () => {
+  const { channel, fake } = await start()
+  fake.plays('reset')
+  expect(await channel.send(toOutgoing({ to: '+15550100' }))).toMatchObject({ kind: 'transient' })
+  expect(fake.received.map(({ method }) => method)).toEqual(['GET'])
+})
+
+it('a repeat while the first is on its way is dropped there, and its end is not known here', async () => {
+  const { channel, fake } = await start({}, { sending: ['nonce-1'] })
+  expect(await channel.send(toOutgoing({ to }))).toMatchObject({ kind: 'ambiguous' })
+  expect(fake.posted).toEqual([])
+  expect(channel.dedupes).toBe(false)
+})
+
+it('a wrong password ends for good and is not shown', async () => {
+  const { channel } = await start({ password: 'guessed' })
+  const result = await channel.send(toOutgoing({ to }))
+  expect(result).toMatchObject({ kind: 'permanent', detail: expect.stringContaining('channels.imessage.password') })
+  expect(JSON.stringify(result)).not.toContain('guessed')
+})
+
+it('a probe says whether the server takes the password', async () => {
+  const { signal } = new AbortController()
+  expect(await (await start()).channel.probe?.(signal)).toMatchObject({ ok: true })
+  expect(await (await start({ password: 'guessed' })).channel.probe?.(signal)).toMatchObject({ ok: false })
+})
+
+describe('on the way', () => {
+  goesThroughTroubles((options) => start(options))
+})
