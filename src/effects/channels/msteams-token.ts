@@ -1,0 +1,86 @@
+// The access token of a bot: fetched once at a time, kept until shortly before it expires.
+// https://learn.microsoft.com/azure/bot-service/rest-api/bot-framework-rest-connector-authentication
+import { z } from 'zod'
+import type { ChannelConfig } from '../../model/channels-config.ts'
+import { type Failed, toCode } from './failure.ts'
+import { type HttpOutcome, sendJson } from './http.ts'
+import { type Ruling, toRuled, toUnposted } from './ruling.ts'
+
+/** A token that ends on the way to the connector is refused there. */
+const marginMs = 60_000
+
+export type AccessToken =
+  | { readonly kind: 'token'; readonly token: string }
+  | { readonly kind: 'failed'; readonly failed: Failed }
+
+export type TokenCache = {
+  /** The kept token, else a new one. Callers at the same time share one request, which no single caller's signal stops. */
+  take(): Promise<AccessToken>
+  /** To be told that a token was refused: the next one is fetched. */
+  drop(token: string): void
+}
+
+const Granted = z.object({ access_token: z.string().min(1), expires_in: z.coerce.number().positive() })
+const Refused = z.object({ error: z.string() })
+
+export function createTokenCache(
+  config: ChannelConfig<'msteams'>,
+  { clock, ...tools }: { clock: () => number; fetch?: typeof fetch },
+): TokenCache {
+  let kept: { readonly token: string; readonly until: number } | undefined
+  let pending: Promise<AccessToken> | undefined
+
+  async function fetchToken(): Promise<AccessToken> {
+    const outcome = await sendJson({
+      url: `${config.loginUrl}/${encodeURIComponent(config.tenantId)}/oauth2/v2.0/token`,
+      headers: { 'content-type': 'application/x-www-form-urlencoded' },
+      body: new URLSearchParams({
+        grant_type: 'client_credentials',
+        client_id: config.appId,
+        client_secret: config.appPassword,
+        scope: 'https://api.botframework.com/.default',
+      }).toString(),
+      timeoutMs: config.timeoutMs,
+      signal: new AbortController().signal,
+      ...tools,
+    })
+    const granted =
+      outcome.kind === 'answer' && outcome.status === 200 ? Granted.safeParse(outcome.body).data : undefined
+    if (granted === undefined) return { kind: 'failed', failed: toFailed(outcome) }
+    kept = { token: granted.access_token, until: clock() + granted.expires_in * 1_000 - marginMs }
+    return { kind: 'token', token: granted.access_token }
+  }
+
+  return {
+    async take() {
+      if (kept !== undefined && clock() < kept.until) return { kind: 'token', token: kept.token }
+      pending ??= fetchToken().finally(() => (pending = undefined))
+      return pending
+    },
+    drop(token) {
+      // a late refusal of an older token must not cost the new one
+      if (kept?.token === token) kept = undefined
+    },
+  }
+}
+
+const rulings = new Map<string, Ruling>([
+  [
+    'invalid_client',
+    { kind: 'permanent', hint: 'It did not take the client secret. Check channels.msteams.appPassword.' },
+  ],
+  [
+    'unauthorized_client',
+    {
+      kind: 'permanent',
+      hint: 'It does not know the bot. Check channels.msteams.appId and channels.msteams.tenantId.',
+    },
+  ],
+  ['invalid_request', { kind: 'permanent', hint: 'Check channels.msteams.tenantId.' }],
+])
+
+function toFailed(outcome: HttpOutcome): Failed {
+  const code = outcome.kind === 'answer' ? Refused.safeParse(outcome.body).data?.error : undefined
+  const ruling = code === undefined ? undefined : rulings.get(code)
+  return toUnposted(toRuled(outcome, { provider: 'The login of Microsoft', code: toCode(code), ruling }))
+}

@@ -1,0 +1,97 @@
+// Microsoft Teams, through the Bot Connector. https://learn.microsoft.com/azure/bot-service/rest-api/bot-framework-rest-connector-api-reference
+import { z } from 'zod'
+import type { Channel, SendResult } from '../../model/channel.ts'
+import type { ChannelConfig } from '../../model/channels-config.ts'
+import { splitMarkdown } from './chunks.ts'
+import { type Failed, toCode } from './failure.ts'
+import { type HttpOutcome, sendJson } from './http.ts'
+import { render } from './markdown.ts'
+import { teamsMarkdown } from './msteams-markdown.ts'
+import { createTokenCache } from './msteams-token.ts'
+import { refuseRecipient } from './recipient.ts'
+import { type Ruling, toRuled } from './ruling.ts'
+
+/** Teams takes about 28 kB of an activity, and shows less well what is longer than this. */
+const maxLength = 4_000
+
+const Accepted = z.object({ id: z.string().min(1) })
+const Refused = z.object({ error: z.object({ code: z.string() }) })
+
+/** Microsoft asks to repeat 412, 502 and 504 like 429. https://learn.microsoft.com/microsoftteams/platform/bots/how-to/rate-limit */
+const rulings = new Map<number, Ruling>([
+  [401, { kind: 'transient', hint: 'The access token was refused; the next attempt fetches another.' }],
+  [403, { kind: 'permanent', hint: 'The bot may not write there. Install its app in the team or chat.' }],
+  [
+    404,
+    {
+      kind: 'permanent',
+      hint: 'There is no such conversation. Check "to" and channels.msteams.baseUrl, its serviceUrl.',
+    },
+  ],
+  [412, { kind: 'transient', hint: 'Something else was changing the conversation.' }],
+  [413, { kind: 'permanent', hint: 'The message is too large for Teams.' }],
+  [502, { kind: 'transient', hint: 'The connector did not reach Teams.' }],
+  [504, { kind: 'transient', hint: 'The connector did not reach Teams in time.' }],
+])
+
+export function createMsTeamsChannel(
+  config: ChannelConfig<'msteams'>,
+  { clock = Date.now, ...tools }: { fetch?: typeof fetch; clock?: () => number } = {},
+): Channel {
+  const tokens = createTokenCache(config, { clock, ...tools })
+
+  return {
+    id: 'msteams',
+    dedupes: false,
+    to: config.to,
+    whyNot: (to = config.to) => (toConversation(to) === undefined ? refuse(to) : undefined),
+    split: (markdown) =>
+      splitMarkdown(markdown, { limit: maxLength, measure: (piece) => render(piece, teamsMarkdown).length }),
+    async send({ to = config.to, text, signal }) {
+      const conversation = toConversation(to)
+      if (conversation === undefined) return { kind: 'permanent', detail: refuse(to) }
+      const access = await tokens.take()
+      if (access.kind === 'failed') return access.failed
+      const outcome = await sendJson({
+        url: `${config.baseUrl}/v3/conversations/${encodeURIComponent(conversation)}/activities`,
+        headers: { authorization: `Bearer ${access.token}` },
+        body: { type: 'message', text: render(text, teamsMarkdown), textFormat: 'markdown' },
+        timeoutMs: config.timeoutMs,
+        signal,
+        ...tools,
+      })
+      if (outcome.kind === 'answer' && outcome.status === 401) tokens.drop(access.token)
+      return toResult(outcome)
+    },
+    async probe() {
+      const access = await tokens.take()
+      if (access.kind === 'failed') return { ok: false, detail: access.failed.detail }
+      return {
+        ok: true,
+        detail: 'Microsoft gives the bot an access token. Only a message shows whether it is installed.',
+      }
+    },
+  }
+}
+
+function refuse(to: string | undefined): string {
+  return refuseRecipient('msteams', to, 'the id of a conversation with the bot in it, such as 19:…@thread.tacv2')
+}
+
+/** Ids contain no white space; a person's id is no conversation, and a bot may open one only where it is installed. */
+function toConversation(to = ''): string | undefined {
+  const [, id] = /^(?:conversation:)?(\S+)$/i.exec(to.trim()) ?? []
+  return id === undefined || /^(user|https?):/i.test(id) ? undefined : id
+}
+
+function toResult(outcome: HttpOutcome): SendResult {
+  const isTaken = outcome.kind === 'answer' && outcome.status >= 200 && outcome.status < 300
+  const accepted = isTaken ? Accepted.safeParse(outcome.body).data : undefined
+  return accepted === undefined ? toFailed(outcome) : { kind: 'sent', id: accepted.id }
+}
+
+function toFailed(outcome: HttpOutcome): Failed {
+  if (outcome.kind !== 'answer') return toRuled(outcome, { provider: 'Teams', ruling: undefined })
+  const code = toCode(Refused.safeParse(outcome.body).data?.error.code)
+  return toRuled(outcome, { provider: 'Teams', code, ruling: rulings.get(outcome.status) })
+}

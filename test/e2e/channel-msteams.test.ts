@@ -1,0 +1,95 @@
+// Replies on Microsoft Teams, against a login and a connector that check what they are documented to check.
+import { describe, expect, it } from 'vitest'
+import { createMsTeamsChannel } from '../../src/effects/channels/msteams.ts'
+import { channelSections } from '../../src/model/channels-config.ts'
+import { toOutgoing } from '../unit/channel-stage.ts'
+import { goesThroughTroubles } from './channel-troubles.ts'
+import { startFakeTeams } from './fakes/msteams.ts'
+
+const credentials = { appId: '3f1c0c9e-app', appPassword: 'se+cr/et&=~' }
+const to = '19:0a1b2c@thread.tacv2'
+
+async function start(config: object = {}) {
+  const teams = await startFakeTeams({ ...credentials, tenantId: 'contoso', conversations: [to] })
+  const section = channelSections.msteams.unwrap()
+  const channel = createMsTeamsChannel(
+    section.parse({
+      ...credentials,
+      tenantId: 'contoso',
+      baseUrl: `${teams.connector.url}/`,
+      loginUrl: teams.login.url,
+      ...config,
+    }),
+  )
+  return { channel, teams, fake: teams.connector, to, secret: credentials.appPassword }
+}
+
+it('a reply is posted as an activity with a token of the bot', async () => {
+  const { channel, teams } = await start()
+  expect(await channel.send(toOutgoing({ to: `conversation:${to}` }))).toEqual({ kind: 'sent', id: 'activity-1' })
+  expect(teams.posted).toEqual([{ conversation: to, text: 'The build is green.' }])
+  expect(teams.connector.received[0]?.path).toBe('/v3/conversations/19%3A0a1b2c%40thread.tacv2/activities')
+})
+
+it('one token serves many messages; a revoked one is replaced by the next attempt', async () => {
+  const { channel, teams } = await start()
+  await channel.send(toOutgoing({ to }))
+  await channel.send(toOutgoing({ to }))
+  expect(teams.login.received).toHaveLength(1)
+  teams.revoke()
+  expect(await channel.send(toOutgoing({ to }))).toMatchObject({ kind: 'transient' })
+  expect(await channel.send(toOutgoing({ to }))).toMatchObject({ kind: 'sent', id: 'activity-3' })
+  expect(teams.login.received).toHaveLength(2)
+})
+
+it('markup stays Markdown, and what an outsider wrote into it stays text', async () => {
+  const { channel, teams } = await start()
+  const text =
+    '**Done**: [log](https://ci.example.com/a_(1)), <at>Everyone</at> <img src="https://spy.example/x">, 1 < 2'
+  await channel.send(toOutgoing({ to, text }))
+  const [{ text: sent } = { text: '' }] = teams.posted
+  expect(sent).toContain('**Done**: [log](https://ci.example.com/a_%281%29)')
+  expect(sent).toContain('1 &lt; 2')
+  expect(sent).not.toMatch(/<(at|img)/)
+})
+
+it('a conversation that Teams does not know ends for good', async () => {
+  const { channel } = await start()
+  expect(await channel.send(toOutgoing({ to: '19:other@thread.tacv2' }))).toMatchObject({
+    kind: 'permanent',
+    detail: expect.stringContaining('ConversationNotFound'),
+  })
+})
+
+it.each([
+  [{ appPassword: 'guessed' }, 'channels.msteams.appPassword'],
+  [{ appId: 'another' }, 'channels.msteams.appId'],
+  [{ tenantId: 'elsewhere' }, 'channels.msteams.tenantId'],
+])('with %o nothing is posted, and the key to look at is named', async (config, key) => {
+  const { channel, teams } = await start(config)
+  const result = await channel.send(toOutgoing({ to }))
+  expect(result).toMatchObject({ kind: 'permanent', detail: expect.stringContaining(key) })
+  expect(JSON.stringify(result)).not.toContain('guessed')
+  expect(teams.connector.received).toEqual([])
+})
+
+it('a login that is cut or never answers has posted nothing, so the message may be tried again', async () => {
+  const { channel, teams } = await start({ timeoutMs: 300 })
+  teams.login.plays('reset', 'silence')
+  expect(await channel.send(toOutgoing({ to }))).toMatchObject({ kind: 'transient' })
+  expect(await channel.send(toOutgoing({ to }))).toMatchObject({ kind: 'transient' })
+  expect(teams.connector.received).toEqual([])
+})
+
+it('a probe asks for a token and posts nothing', async () => {
+  const { signal } = new AbortController()
+  const { channel, teams } = await start()
+  expect(await channel.probe?.(signal)).toMatchObject({ ok: true })
+  expect(teams.connector.received).toEqual([])
+  const wrong = await start({ appPassword: 'guessed' })
+  expect(await wrong.channel.probe?.(signal)).toMatchObject({ ok: false })
+})
+
+describe('on the way', () => {
+  goesThroughTroubles((options) => start(options))
+})
