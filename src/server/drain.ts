@@ -1,11 +1,11 @@
 // What was parked for a module runs again once the module is mended: oldest first, one at a time, once per generation.
 import type { Log } from '../model/log.ts'
 import type { Generation } from '../pipeline/generation.ts'
-import type { Store } from '../store/store.ts'
+import type { OpenDelivery, Store } from '../store/store.ts'
 import type { Rerunner } from './rerun.ts'
 
 export type DrainParts = {
-  readonly store: Pick<Store, 'open' | 'deliveries' | 'counts'>
+  readonly store: Pick<Store, 'open' | 'counts'>
   readonly rerunner: Pick<Rerunner, 'rerun'>
   readonly generation: () => Generation
   readonly log: Log
@@ -46,28 +46,33 @@ export function createDrain({ store, rerunner, generation, log }: DrainParts): D
     }
   }
 
-  /** One walk from the oldest to the newest, left at once where `isOver`. */
+  /** One walk through each module from the oldest to the newest, left at once where `isOver`. */
   async function runPass(isOver: () => boolean): Promise<Drained> {
+    const { id } = generation()
     let settled = 0
     let stillParked = 0
-    for (const id of await listParked()) {
-      if (isOver()) break
-      const [open] = await store.open({ id, state: 'parked', limit: 1 })
-      if (open?.waitsFor === undefined || !wanted.has(open.waitsFor)) continue
-      const state = await rerunner.rerun(open)
-      if (state === 'parked' || state === 'waiting') stillParked += 1
-      else settled += 1
+    for (const module of wanted) {
+      for await (const open of parkedFor(module)) {
+        if (isOver()) return { settled, stillParked }
+        if (!again && open.generation === id) continue
+        const state = await rerunner.rerun(open)
+        if (state === 'parked' || state === 'waiting') stillParked += 1
+        else settled += 1
+      }
     }
     return { settled, stillParked }
   }
 
-  /** Ids alone: a backlog of bodies has no place in memory. */
-  async function listParked(): Promise<string[]> {
+  /** One body at a time, and no more of them than wait now: what is parked meanwhile must not keep the walk going. */
+  async function* parkedFor(module: string): AsyncGenerator<OpenDelivery> {
     const { parked } = (await store.counts()).deliveries
-    if (parked === 0) return []
-    const { id } = generation()
-    const records = await store.deliveries({ state: 'parked', limit: parked })
-    return records.filter((record) => again || record.generation !== id).map(({ deliveryId }) => deliveryId)
+    let after: string | undefined
+    for (let seen = 0; seen < parked; seen += 1) {
+      const [open] = await store.open({ waitsFor: module, state: 'parked', limit: 1, after })
+      if (!open) return
+      yield open
+      after = open.deliveryId
+    }
   }
 
   return {

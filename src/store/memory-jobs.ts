@@ -98,10 +98,10 @@ export function createMemoryJobs({ clock, addEvents, keepTurn }: Effects) {
       const job = add({ id, deliveryId, planned, lane, state, steps, standsFor: undefined })
       ofDelivery.set(deliveryId, [...(ofDelivery.get(deliveryId) ?? []), job])
     },
-    addTask({ id, planned, lane, standsFor }: NewTask): boolean {
-      for (const job of unfinished) if (job.standsFor === standsFor && job.state === 'queued') return false
+    isQueued: (standsFor: string): boolean =>
+      [...unfinished].some((job) => job.standsFor === standsFor && job.state === 'queued'),
+    addTask({ id, planned, lane, standsFor }: NewTask): void {
       add({ id, deliveryId: undefined, planned, lane, state: 'queued', steps: [], standsFor })
-      return true
     },
     claim({ limit, leaseMs }: Parameters<Store['claim']>[0]): ClaimedJob[] {
       const now = clock()

@@ -102,22 +102,27 @@ export function createMemoryStore({ clock }: { clock: Clock }): Store {
       const kept = byKey(key)
       if (kept) forget(kept)
     },
-    open: async ({ limit, waitsFor, state, id }) =>
-      [...deliveries.values()]
+    open: async ({ limit, waitsFor, state, id, after }) => {
+      const inOrder = [...deliveries.values()].toSorted((a, b) => a.receivedAt - b.receivedAt)
+      const from = after === undefined ? -1 : inOrder.findIndex((kept) => kept.id === after)
+      return inOrder
+        .slice(from === -1 && after !== undefined ? inOrder.length : from + 1)
         .flatMap(toOpen)
         .filter((open) => id === undefined || open.deliveryId === id)
         .filter((open) => waitsFor === undefined || open.waitsFor === waitsFor)
         .filter((open) => state === undefined || open.state === state)
-        .toSorted((a, b) => a.receivedAt - b.receivedAt)
-        .slice(0, limit),
+        .slice(0, limit)
+    },
     claim: async (query) => jobs.claim(query),
     report: async (job, report) => jobs.report(job, report),
     extend: async (held, leaseMs) => jobs.extend(held, leaseMs),
     nextRunAt: async () => jobs.nextRunAt(),
     dueSince: async () => jobs.dueSince(),
     addTask: async (task) => {
+      if (jobs.isQueued(task.standsFor)) return false
       refuseTwins([{ jobs: [task] }])
-      return jobs.addTask(task)
+      jobs.addTask(task)
+      return true
     },
     lastTaskAt: async (standsFor) => jobs.lastTaskAt(standsFor),
     requeue: async (id) => jobs.requeue(id),

@@ -217,8 +217,17 @@ export interface Store extends StoreReader {
   settle(deliveryId: string, settlement: Settlement): Promise<boolean>
   /** Takes the key from the delivery that has it, so that a redelivery runs as a new one. */
   forget(key: Pick<DedupeKey, 'hook' | 'key'>): Promise<void>
-  /** Pending and parked deliveries, oldest first, with their requests. */
-  open(query: { limit: number; waitsFor?: string; state?: 'pending' | 'parked'; id?: string }): Promise<OpenDelivery[]>
+  /**
+   * Pending and parked deliveries, oldest first, with their requests. `after`: only what came after this delivery, whether
+   * it still waits or not.
+   */
+  open(query: {
+    limit: number
+    waitsFor?: string
+    state?: 'pending' | 'parked'
+    id?: string
+    after?: string | undefined
+  }): Promise<OpenDelivery[]>
 
   /**
    * Leases up to `limit` due jobs, in arrival order, at most one of a lane, none whose lane has an earlier unfinished job.
