@@ -48,31 +48,42 @@ const selectWaiting = `WITH waiting AS (SELECT seq, wakes FROM events
     LEFT JOIN events e ON e.seq IN (SELECT seq FROM waiting ORDER BY seq LIMIT ?3) ORDER BY e.seq`
 const selectMessages = newest('SELECT * FROM messages WHERE agent_id = ? AND session_key = ?', 'seq')
 
-const openColumns = `id, received_at, state, hook, waits_for, generation, head, body`
-const isOpen = `state IN ('pending', 'parked') AND head IS NOT NULL AND body IS NOT NULL`
-const inOrder = 'ORDER BY received_at, seq LIMIT ?'
-const selectOpen = `SELECT ${openColumns} FROM deliveries INDEXED BY deliveries_open WHERE ${isOpen} AND (?1 IS NULL OR state = ?1) ${inOrder}`
-const selectOpenById = `SELECT ${openColumns} FROM deliveries
-  WHERE ${isOpen} AND id = ?2 AND (?1 IS NULL OR state = ?1) AND (?3 IS NULL OR waits_for = ?3) ${inOrder}`
-const selectOpenByModule = `SELECT ${openColumns} FROM deliveries
-  WHERE ${isOpen} AND waits_for = ?2 AND (?1 IS NULL OR state = ?1) ${inOrder}`
+const start = { received_at: -1, seq: 0 }
+/** The places behind (?2, ?3): `received_at` alone is what the index is entered by. */
+const selectOpen = (table: string, condition: string) => `
+  SELECT id, received_at, state, hook, waits_for, generation, head, body FROM deliveries ${table}
+  WHERE state IN ('pending', 'parked') AND head IS NOT NULL AND body IS NOT NULL
+    AND (?1 IS NULL OR state = ?1) AND (received_at, seq) > (?2, ?3) AND ${condition}
+  ORDER BY received_at, seq LIMIT ?4`
+const selectAnyOpen = selectOpen('INDEXED BY deliveries_open', 'true')
+const selectOpenByModule = selectOpen('INDEXED BY deliveries_waiting', 'waits_for = ?5')
+const selectOpenById = selectOpen('', 'id = ?5 AND (?6 IS NULL OR waits_for = ?6)')
 
-const countJobs = `WITH open (state, count) AS (
-    SELECT 'queued', count(*) FROM jobs WHERE state = 'queued' UNION ALL
-    SELECT 'running', count(*) FROM jobs WHERE state = 'running' UNION ALL
-    SELECT 'dead', count(*) FROM jobs WHERE state = 'dead')
-  SELECT * FROM open UNION ALL
-  SELECT 'done', (SELECT count(*) FROM jobs) - (SELECT sum(count) FROM open)`
+/**
+ * A count by state that steps over all rows but those in their usual end: the number of all rows is read from the pages of
+ * an index, not row by row.
+ */
+const countByState = (table: string, usualEnd: string, others: readonly string[]) => `
+  WITH others (state, count) AS (
+    ${others.map((state) => `SELECT '${state}', count(*) FROM ${table} WHERE state = '${state}'`).join(' UNION ALL ')})
+  SELECT * FROM others UNION ALL
+  SELECT '${usualEnd}', (SELECT count(*) FROM ${table}) - (SELECT sum(count) FROM others)`
+const countDeliveries = countByState('deliveries', 'accepted', ['pending', 'parked', 'skipped', 'dropped'])
+const countJobs = countByState('jobs', 'done', ['queued', 'running', 'dead'])
 
+const couldRun = `state = 'queued' AND gate = 0`
+const waitsForRetry = `FROM jobs INDEXED BY jobs_later WHERE state = 'queued' AND gate = 2`
 const nextDue = `SELECT min(run_at) AS run_at FROM (
-  SELECT run_at FROM (SELECT run_at FROM jobs WHERE state = 'queued' AND gate = 0 ORDER BY seq LIMIT 1) UNION ALL
-  SELECT run_at FROM (SELECT run_at FROM jobs INDEXED BY jobs_later WHERE state = 'queued' AND gate = 2 ORDER BY run_at LIMIT 1))`
-
-/** A job that never came back is due since it was stored, and jobs are stored in order of time: behind the first such one nothing is due earlier. */
-const selectDueSince = `SELECT min(run_at) AS run_at FROM (
-  SELECT run_at FROM (SELECT min(run_at) AS run_at FROM jobs WHERE state = 'queued' AND gate = 0 AND seq <= coalesce(
-    (SELECT seq FROM jobs WHERE state = 'queued' AND gate = 0 AND run_at = created_at ORDER BY seq LIMIT 1), 9e18)) UNION ALL
-  SELECT run_at FROM (SELECT run_at FROM jobs INDEXED BY jobs_later WHERE state = 'queued' AND gate = 2 AND run_at <= ? ORDER BY run_at LIMIT 1))`
+  SELECT * FROM (SELECT run_at FROM jobs WHERE ${couldRun} ORDER BY seq LIMIT 1) UNION ALL
+  SELECT * FROM (SELECT run_at ${waitsForRetry} ORDER BY run_at LIMIT 1))`
+/**
+ * Jobs stand in order of arrival, and one that never came back is due since then: behind the first such one nothing is due
+ * for longer, however long the backlog.
+ */
+const longestDue = `SELECT min(run_at) AS run_at FROM (
+  SELECT min(run_at) AS run_at FROM jobs WHERE ${couldRun} AND seq <= coalesce(
+    (SELECT seq FROM jobs WHERE ${couldRun} AND run_at = created_at ORDER BY seq LIMIT 1), (SELECT max(seq) FROM jobs)) UNION ALL
+  SELECT min(run_at) ${waitsForRetry} AND run_at <= ?)`
 
 export function createReads(connection: ReadConnection, clock: Clock): Reads {
   const one = (sql: string, ...values: SqlValue[]) => connection.use(undefined, (db) => db.get(sql, ...values))
@@ -106,23 +117,24 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
     },
     messages: async ({ agentId, sessionKey, limit }) => all(selectMessages, agentId, sessionKey, limit).map(toMessage),
     counts: async () => ({
-      deliveries: toDeliveryCounts(all('SELECT state, count(*) AS count FROM deliveries GROUP BY state')),
+      deliveries: toDeliveryCounts(all(countDeliveries)),
       jobs: toJobCounts(all(countJobs)),
     }),
     answered: async ({ hook, key }) => {
       const row = one(selectAnswered, hook, key)
       return row && toAnswered(row)
     },
-    open: async ({ limit, waitsFor, state, id }) => {
-      const rows = () => {
-        if (id !== undefined) return all(selectOpenById, state ?? null, id, waitsFor ?? null, limit)
-        if (waitsFor !== undefined) return all(selectOpenByModule, state ?? null, waitsFor, limit)
-        return all(selectOpen, state ?? null, limit)
-      }
-      return rows().map(toOpenDelivery)
+    open: async ({ limit, waitsFor, state = null, id, after }) => {
+      const place = after === undefined ? start : one('SELECT received_at, seq FROM deliveries WHERE id = ?', after)
+      if (!place) return []
+      const { received_at: receivedAt = null, seq = null } = place
+      const page = [state, receivedAt, seq, limit]
+      if (id !== undefined) return all(selectOpenById, ...page, id, waitsFor ?? null).map(toOpenDelivery)
+      if (waitsFor !== undefined) return all(selectOpenByModule, ...page, waitsFor).map(toOpenDelivery)
+      return all(selectAnyOpen, ...page).map(toOpenDelivery)
     },
     nextRunAt: async () => toTime(one(nextDue)?.['run_at']),
-    dueSince: async () => toTime(one(selectDueSince, clock())?.['run_at']),
+    dueSince: async () => toTime(one(longestDue, clock())?.['run_at']),
     close: async () => connection.close(),
   }
 }

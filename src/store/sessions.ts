@@ -8,7 +8,7 @@ const insertEvent = `INSERT INTO events (agent_id, session_key, text, source, tr
 const insertMessage = `INSERT INTO messages (agent_id, session_key, at, role, run_id, text) VALUES (?, ?, ?, ?, ?, ?)`
 
 const touchSession = `INSERT INTO sessions (agent_id, session_key, updated_at) VALUES (?, ?, ?)
-  ON CONFLICT DO UPDATE SET updated_at = max(updated_at, excluded.updated_at)`
+  ON CONFLICT DO UPDATE SET updated_at = excluded.updated_at WHERE excluded.updated_at > updated_at`
 
 const consume = `UPDATE events SET consumed_at = ?
   WHERE agent_id = ? AND session_key = ? AND consumed_at IS NULL AND seq <= ?`

@@ -4,6 +4,9 @@
  * jobs.gate: 0 may be claimed · 1 behind another job of its lane · 2 waits for its run_at. Of the unfinished jobs of a lane
  * at most one has a gate other than 1. The partial indexes keep a claim independent of the backlog and of the finished jobs.
  * Wide columns come last: SQLite reads a row only as far as the last column asked for.
+ *
+ * events_waiting holds consumed_at although it is always NULL there: without it SQLite looks into every row.
+ * jobs.stands_for: of a job that no delivery caused, and of no other.
  */
 export const first = `
 CREATE TABLE deliveries (
@@ -75,7 +78,7 @@ CREATE TABLE events (
   delivery_id TEXT,
   text TEXT NOT NULL
 ) STRICT;
-CREATE INDEX events_waiting ON events (agent_id, session_key, wakes) WHERE consumed_at IS NULL;
+CREATE INDEX events_waiting ON events (agent_id, session_key, wakes, consumed_at) WHERE consumed_at IS NULL;
 
 CREATE TABLE sessions (
   agent_id TEXT NOT NULL,
