@@ -40,7 +40,8 @@ export function toFailure(outcome: HttpOutcome, { provider, code, hint, retryAft
       detail: `${provider} answered ${status}, a redirect, which is not followed. Set baseUrl to the final address.`,
     }
   }
-  return { kind: 'ambiguous', detail: `${provider} answered ${status} without the id of a message.` }
+  if (code !== undefined) return { kind: 'ambiguous', detail }
+  return { kind: 'ambiguous', detail: `${provider} answered ${status}, but not as documented. Check baseUrl.` }
 }
 
 /** Nothing where it is not known: an optional field must not be set to undefined. */

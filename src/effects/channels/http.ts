@@ -1,5 +1,10 @@
 // One request to a provider: it never repeats, never follows, and says what is known of it afterwards.
 
+import type { z } from 'zod'
+
+/** What a channel is made with besides its configuration. */
+export type ChannelTools = { readonly fetch?: typeof fetch | undefined }
+
 export type HttpRequest = {
   readonly method?: 'GET' | 'POST'
   readonly url: string
@@ -54,6 +59,18 @@ export async function sendJson(request: HttpRequest): Promise<HttpOutcome> {
     if (why !== undefined) return { kind: 'unsent', detail: why }
     return { kind: 'unknown', detail: 'the connection was cut before the answer' }
   }
+}
+
+/** The body of an answer that accepts, where it fits. */
+export function readAccepted<T>(outcome: HttpOutcome, schema: z.ZodType<T>): T | undefined {
+  return outcome.kind === 'answer' && outcome.status >= 200 && outcome.status < 300
+    ? schema.safeParse(outcome.body).data
+    : undefined
+}
+
+/** The body of an answer that refuses, where it fits. */
+export function readRefused<T>(outcome: HttpOutcome, schema: z.ZodType<T>): T | undefined {
+  return outcome.kind === 'answer' && outcome.status >= 300 ? schema.safeParse(outcome.body).data : undefined
 }
 
 /** Checked apart from the sending: what fetch throws for a bad header quotes it, and a header holds the token. */

@@ -1,0 +1,108 @@
+// Discord, through a bot. docs.discord.com/developers/resources/message#create-message
+import { z } from 'zod'
+import type { Channel } from '../../model/channel.ts'
+import type { ChannelConfig } from '../../model/channels-config.ts'
+import { splitMarkdown } from './chunks.ts'
+import { createConversations } from './conversations.ts'
+import { toCode, toFailure, type Failed } from './failure.ts'
+import { safeMarkdown } from './flavours.ts'
+import { type ChannelTools, type HttpOutcome, readAccepted, readRefused, sendJson } from './http.ts'
+import { render } from './markdown.ts'
+import { refuseRecipient } from './recipient.ts'
+import { toUnposted } from './ruling.ts'
+
+const limit = 2_000
+/** Of a message: no previews of what it links to. */
+const suppressEmbeds = 4
+
+const recipient = /^(?:(channel|user):)?(\d{15,20})$/
+
+const Created = z.object({ id: z.string() })
+const Me = z.object({ username: z.string() })
+const Refused = z.object({ code: z.number().optional(), retry_after: z.number().optional() })
+
+/** docs.discord.com/developers/topics/opcodes-and-status-codes#json-json-error-codes */
+const hints: Readonly<Record<string, string>> = {
+  401: 'It does not know the bot. Check channels.discord.botToken.',
+  10003: 'It knows no such channel. Check the id.',
+  10013: 'It knows no such user. Check the id.',
+  50001: 'The bot may not see the channel. Invite it to the server, and grant it View Channel there.',
+  50007: 'The user takes no direct messages from the bot.',
+  50008: 'The channel takes no text.',
+  50013: 'The bot may not write there. Grant it Send Messages.',
+  50278: 'The bot and the user have no server in common.',
+}
+
+/** Discord drops a nonce that the bot used in the past few minutes: an attempt of unknown fate may be repeated. */
+export function createDiscordChannel(config: ChannelConfig<'discord'>, { fetch }: ChannelTools = {}): Channel {
+  const call = (path: string, body: object | undefined, signal: AbortSignal) =>
+    sendJson({
+      method: body === undefined ? 'GET' : 'POST',
+      url: `${config.baseUrl}/${path}`,
+      headers: {
+        authorization: `Bot ${config.botToken}`,
+        // Discord turns away bots that do not name themselves so
+        'user-agent': 'DiscordBot (https://www.npmjs.com/package/hookloom, 0.1)',
+      },
+      body,
+      timeoutMs: config.timeoutMs,
+      signal,
+      fetch,
+    })
+
+  const toDirect = createConversations(async (user, signal) => {
+    const outcome = await call('users/@me/channels', { recipient_id: user }, signal)
+    const channel = readAccepted(outcome, Created)
+    return channel === undefined ? toUnposted(toFailed(outcome)) : { kind: 'open', id: channel.id }
+  })
+
+  function whyNot(to = config.to): string | undefined {
+    if (to !== undefined && recipient.test(to)) return undefined
+    return refuseRecipient('discord', to, 'a channel id, channel:<id> or user:<id>')
+  }
+
+  return {
+    id: 'discord',
+    dedupes: true,
+    to: config.to,
+    whyNot,
+    split: (markdown) => splitMarkdown(markdown, { limit, measure: (piece) => render(piece, safeMarkdown).length }),
+    async send({ to = config.to, text, nonce, signal }) {
+      const [, kind = 'channel', id] = recipient.exec(to ?? '') ?? []
+      if (id === undefined) return { kind: 'permanent', detail: whyNot(to) ?? 'No recipient on discord.' }
+      const channel = kind === 'user' ? await toDirect(id, signal) : { kind: 'open' as const, id }
+      if (channel.kind !== 'open') return channel
+      const outcome = await call(
+        `channels/${channel.id}/messages`,
+        {
+          content: render(text, safeMarkdown),
+          nonce,
+          enforce_nonce: true,
+          allowed_mentions: { parse: [] },
+          flags: suppressEmbeds,
+        },
+        signal,
+      )
+      const message = readAccepted(outcome, Created)
+      return message === undefined ? toFailed(outcome) : { kind: 'sent', id: message.id }
+    },
+    async probe(signal) {
+      const outcome = await call('users/@me', undefined, signal)
+      const me = readAccepted(outcome, Me)
+      if (me === undefined) return { ok: false, detail: toFailed(outcome).detail }
+      return { ok: true, detail: `Discord knows the bot as ${me.username}.` }
+    },
+  }
+}
+
+function toFailed(outcome: HttpOutcome): Failed {
+  const { code, retry_after: retryAfterSeconds } = readRefused(outcome, Refused) ?? {}
+  const status = outcome.kind === 'answer' ? outcome.status : 0
+  return toFailure(outcome, {
+    provider: 'Discord',
+    // 0 is "general error"
+    code: code === 0 ? undefined : toCode(code),
+    hint: hints[code ?? status] ?? hints[status],
+    retryAfterMs: retryAfterSeconds === undefined ? undefined : Math.ceil(retryAfterSeconds * 1_000),
+  })
+}

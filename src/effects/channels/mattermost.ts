@@ -1,0 +1,101 @@
+// Mattermost, through a bot account. developers.mattermost.com/api-documentation/#/operations/CreatePost
+import { z } from 'zod'
+import type { Channel } from '../../model/channel.ts'
+import type { ChannelConfig } from '../../model/channels-config.ts'
+import { splitMarkdown } from './chunks.ts'
+import { createConversations, type Opened } from './conversations.ts'
+import { toCode, toFailure, type Failed } from './failure.ts'
+import { safeMarkdown } from './flavours.ts'
+import { type ChannelTools, type HttpOutcome, readAccepted, readRefused, sendJson } from './http.ts'
+import { render } from './markdown.ts'
+import { refuseRecipient } from './recipient.ts'
+import { toUnposted } from './ruling.ts'
+
+/** What every server takes: 16,383 is the default of new ones, 4,000 that of databases from before 5.0. */
+const limit = 4_000
+
+const recipient = /^(?:(?:channel:)?([a-z0-9]{26})|user:([a-z0-9]{26})|(@[a-z][a-z0-9._-]{0,63}))$/
+
+const Id = z.object({ id: z.string() })
+const Me = z.object({ id: z.string(), username: z.string() })
+const Refused = z.object({ id: z.string() })
+
+const hints: Readonly<Record<number, string>> = {
+  401: 'It does not take the token. Check channels.mattermost.token.',
+  403: 'The bot may not write there. Add it to the team and to the channel.',
+  404: 'It knows no such channel or user. Check the id, and baseUrl.',
+}
+
+/** Repeats are dropped for 30 seconds only, and by the server that took the post: an attempt of unknown fate is not repeated. */
+export function createMattermostChannel(config: ChannelConfig<'mattermost'>, { fetch }: ChannelTools = {}): Channel {
+  const call = (path: string, body: object | undefined, signal: AbortSignal) =>
+    sendJson({
+      method: body === undefined ? 'GET' : 'POST',
+      url: `${config.baseUrl}/api/v4/${path}`,
+      headers: { authorization: `Bearer ${config.token}` },
+      body,
+      timeoutMs: config.timeoutMs,
+      signal,
+      fetch,
+    })
+
+  async function open(path: string, body: object | undefined, signal: AbortSignal): Promise<Opened> {
+    const outcome = await call(path, body, signal)
+    const found = readAccepted(outcome, Id)
+    return found === undefined ? toUnposted(toFailed(outcome)) : { kind: 'open', id: found.id }
+  }
+
+  /** `person`: an id, or a name with @. */
+  const toDirect = createConversations(async (person, signal) => {
+    const bot = await open('users/me', undefined, signal)
+    if (bot.kind !== 'open') return bot
+    const user: Opened = person.startsWith('@')
+      ? await open(`users/username/${person.slice(1)}`, undefined, signal)
+      : { kind: 'open', id: person }
+    return user.kind === 'open' ? open('channels/direct', [bot.id, user.id], signal) : user
+  })
+
+  function whyNot(to = config.to): string | undefined {
+    if (to !== undefined && recipient.test(to)) return undefined
+    return refuseRecipient('mattermost', to, 'a channel id, channel:<id>, user:<id> or @name')
+  }
+
+  return {
+    id: 'mattermost',
+    dedupes: false,
+    to: config.to,
+    whyNot,
+    split: (markdown) => splitMarkdown(markdown, { limit, measure: (piece) => render(piece, safeMarkdown).length }),
+    async send({ to = config.to, text, nonce, signal }) {
+      const [, id, user, name] = recipient.exec(to ?? '') ?? []
+      const person = user ?? name
+      const channel = person === undefined ? { kind: 'open' as const, id } : await toDirect(person, signal)
+      if (channel.kind !== 'open') return channel
+      if (channel.id === undefined) return { kind: 'permanent', detail: whyNot(to) ?? 'No recipient on mattermost.' }
+      const post = { channel_id: channel.id, message: render(text, safeMarkdown), pending_post_id: nonce }
+      const outcome = await call('posts', post, signal)
+      const posted = readAccepted(outcome, Id)
+      return posted === undefined ? toFailed(outcome) : { kind: 'sent', id: posted.id }
+    },
+    async probe(signal) {
+      const outcome = await call('users/me', undefined, signal)
+      const me = readAccepted(outcome, Me)
+      if (me === undefined) return { ok: false, detail: toFailed(outcome).detail }
+      return { ok: true, detail: `Mattermost knows the bot as @${me.username}.` }
+    },
+  }
+}
+
+function toFailed(outcome: HttpOutcome): Failed {
+  const code = toCode(readRefused(outcome, Refused)?.id)
+  if (outcome.kind !== 'answer') return toFailure(outcome, { provider: 'Mattermost' })
+  const { status, headers } = outcome
+  const reset = headers.get('x-ratelimit-reset')
+  return toFailure(outcome, {
+    provider: 'Mattermost',
+    code,
+    hint: hints[status],
+    // in seconds; Retry-After is not sent by every version
+    retryAfterMs: reset === null || !/^\d{1,6}$/.test(reset) ? undefined : Number(reset) * 1_000,
+  })
+}

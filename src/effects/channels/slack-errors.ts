@@ -1,0 +1,41 @@
+// What Slack's errors mean for a message. docs.slack.dev/reference/methods/chat.postMessage#errors
+import type { Ruling } from './ruling.ts'
+
+const token = 'Slack does not take the token. Install the app again, and set channels.slack.botToken to its bot token.'
+const busy: Ruling = { kind: 'rate-limited', hint: 'Too much is being posted there.' }
+const closed: Ruling = { kind: 'transient', hint: 'Slack cannot take it just now.' }
+/** "It's possible some aspect of the operation succeeded before the error was raised." */
+const unclear: Ruling = { kind: 'ambiguous', hint: 'Slack failed on the way.' }
+
+const rulings = new Map<string, Ruling>([
+  ['ratelimited', busy],
+  ['rate_limited', busy],
+  ['message_limit_exceeded', busy],
+  ['service_unavailable', closed],
+  ['request_timeout', closed],
+  ['team_added_to_org', closed],
+  ['internal_error', unclear],
+  ['fatal_error', unclear],
+])
+
+const hints = new Map<string, string>([
+  ['invalid_auth', token],
+  ['not_authed', token],
+  ['account_inactive', token],
+  ['token_revoked', token],
+  ['token_expired', token],
+  ['missing_scope', 'Give the app chat:write (for user:<id> im:write, too), and install it again.'],
+  ['channel_not_found', 'Slack shows the app no such channel. Check the id; invite the app with /invite.'],
+  ['not_in_channel', 'Invite the app to the channel with /invite, or give it chat:write.public.'],
+  ['is_archived', 'The channel is archived.'],
+  ['restricted_action', 'The workspace lets only some people post there.'],
+  ['user_not_found', 'Slack knows no such user. Check the id.'],
+  ['user_disabled', 'The user is deactivated.'],
+  ['cannot_dm_bot', 'The user is a bot, which takes no messages of an app.'],
+  ['messages_tab_disabled', 'Turn on the Messages Tab under App Home.'],
+])
+
+export function toSlackRuling(code: string): Ruling {
+  const hint = hints.get(code) ?? 'See the errors of chat.postMessage in the documentation of Slack.'
+  return rulings.get(code) ?? { kind: 'permanent', hint }
+}
