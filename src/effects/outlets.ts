@@ -1,9 +1,23 @@
 // The runners and channels that a configuration names: made when a job first asks, kept until the configuration changes.
+import type { RunnersConfig } from '../model/agents-config.ts'
 import type { Channel } from '../model/channel.ts'
+import type { ChannelsConfig } from '../model/channels-config.ts'
 import type { Config } from '../model/config.ts'
 import type { Runner } from '../model/runner.ts'
 import { createConsoleChannel } from './channels/console.ts'
+import { createDiscordChannel } from './channels/discord.ts'
+import { createIMessageChannel } from './channels/imessage.ts'
+import { createMattermostChannel } from './channels/mattermost.ts'
+import { createMsTeamsChannel } from './channels/msteams.ts'
+import { createSignalChannel } from './channels/signal.ts'
+import { createSlackChannel } from './channels/slack.ts'
+import { createTelegramChannel } from './channels/telegram.ts'
+import { createWebhookChannel } from './channels/webhook.ts'
+import { createWhatsAppChannel } from './channels/whatsapp.ts'
+import { createAiRunner } from './runners/ai.ts'
+import { createCommandRunner } from './runners/command.ts'
 import { createEchoRunner } from './runners/echo.ts'
+import { createOpenClawRunner } from './runners/openclaw.ts'
 
 export type Outlets = {
   /** By name; undefined where there is none of this name. */
@@ -29,10 +43,41 @@ export function createOutlets(tools: OutletTools): (config: Config) => Outlets {
   }
 }
 
-function toOutlets(_config: Config, { write }: OutletTools): Outlets {
-  const runners = new Map<string, Runner>([['echo', createEchoRunner()]])
-  return {
-    runner: (name) => runners.get(name),
-    channels: new Map<string, Channel>([['console', createConsoleChannel({ write })]]),
-  }
+function toOutlets(config: Config, tools: OutletTools): Outlets {
+  const runners = toRunners(config, tools)
+  return { runner: (name) => runners.get(name), channels: toChannels(config.channels, tools) }
+}
+
+/** A section of `runners` goes before the built-in of its name. */
+function toRunners({ models, runners }: Config, { env }: OutletTools): ReadonlyMap<string, Runner> {
+  const profile = (name: 'claude' | 'codex') =>
+    createCommandRunner(name, { kind: 'command', profile: name, killAfterMs: 5_000 }, { env })
+  return new Map<string, Runner>([
+    ['echo', createEchoRunner()],
+    ['ai', createAiRunner({ models })],
+    ['claude', profile('claude')],
+    ['codex', profile('codex')],
+    ...Object.entries(runners).map(([name, section]) => [name, toRunner(name, section, env)] as const),
+  ])
+}
+
+function toRunner(name: string, section: RunnersConfig[string], env: OutletTools['env']): Runner {
+  return section.kind === 'openclaw' ? createOpenClawRunner(name, section) : createCommandRunner(name, section, { env })
+}
+
+function toChannels(config: ChannelsConfig, { write }: OutletTools): ReadonlyMap<string, Channel> {
+  const { telegram, discord, slack, mattermost, msteams, whatsapp, signal, imessage, webhook } = config
+  const channels = [
+    createConsoleChannel({ write }),
+    telegram && createTelegramChannel(telegram),
+    discord && createDiscordChannel(discord),
+    slack && createSlackChannel(slack),
+    mattermost && createMattermostChannel(mattermost),
+    msteams && createMsTeamsChannel(msteams),
+    whatsapp && createWhatsAppChannel(whatsapp),
+    signal && createSignalChannel(signal),
+    imessage && createIMessageChannel(imessage),
+    webhook && createWebhookChannel(webhook),
+  ]
+  return new Map(channels.flatMap((channel) => (channel === undefined ? [] : [[channel.id, channel] as const])))
 }
