@@ -1,4 +1,4 @@
-// Whether this installation is well: what `check` looks at, and the store, the disk and the running gateway.
+// Whether this installation is well: what `check` looks at, and the store, the disk, the running gateway, and whoever it asks and posts to.
 import { existsSync } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 import { z } from 'zod'
@@ -10,6 +10,7 @@ import type { Context } from './context.ts'
 import { checkConfig, checkMappings, checkWarnings, type Finding, tellFindings, toFailed } from './findings.ts'
 import { ask, findRunning, toJson } from './gateway.ts'
 import { toCut } from './print.ts'
+import { checkOutlets } from './probes.ts'
 import { withProgress } from './progress.ts'
 
 const leastFreeBytes = 200 * 1024 * 1024
@@ -18,12 +19,16 @@ export async function doctor(context: Context): Promise<number> {
   const { loaded, findings } = checkConfig(context)
   if (loaded === undefined) return tellFindings(context, findings)
   const { config } = loaded
-  const further = await withProgress('Looking at the transforms, the store and the gateway', async () => [
-    ...(await checkMappings(context, config)),
-    ...(await checkStore(toStoreFile(context.dir, config))),
-    await checkDisk(context.dir),
-    ...(await checkGateway(context.dir)),
-  ])
+  const further = await withProgress(
+    'Looking at the transforms, the store, the gateway, the runners and the channels',
+    async () => [
+      ...(await checkMappings(context, config)),
+      ...(await checkStore(toStoreFile(context.dir, config))),
+      await checkDisk(context.dir),
+      ...(await checkGateway(context.dir)),
+      ...(await checkOutlets(context, config, loaded.env)),
+    ],
+  )
   return tellFindings(context, [...findings, ...further, ...checkWarnings(loaded)])
 }
 

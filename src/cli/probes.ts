@@ -1,0 +1,48 @@
+// Whether the runners of the agents and the channels of the replies are there and take their credentials. Nothing is posted, no model is asked.
+import { toAgent, toAgentIds } from '../effects/agents.ts'
+import { withDeadline } from '../effects/deadline.ts'
+import { createOutlets } from '../effects/outlets.ts'
+import type { Probe } from '../model/channel.ts'
+import type { Config } from '../model/config.ts'
+import { exitCodes } from '../model/problem.ts'
+import type { Context } from './context.ts'
+import { type Finding, toFailed } from './findings.ts'
+import { toCut } from './print.ts'
+
+const probeMs = 10_000
+
+type Probed = { readonly probe?: (signal: AbortSignal) => Promise<Probe> }
+
+export async function checkOutlets({ dir }: Context, config: Config, env: Context['env']): Promise<Finding[]> {
+  const { runner, channels } = createOutlets({ write: () => {}, env })(config)
+  const agents = toAgentIds(config).map((id) => toAgent(config, id, dir))
+  const names = [...new Set(agents.map((agent) => agent.runner))]
+  return await Promise.all([
+    ...names.map((name) => {
+      if (name === 'echo') return toEchoFinding()
+      return probe(`runner-${name}`, runner(name) ?? {})
+    }),
+    ...[...channels].map(([name, channel]) => probe(`channel-${name}`, channel)),
+  ])
+}
+
+function toEchoFinding(): Finding {
+  const detail =
+    'no model is configured: runs only say what they would have asked. Set agents.defaults.model and models.providers.'
+  return { name: 'runner-echo', ok: false, severity: 'warning', detail }
+}
+
+async function probe(name: string, { probe: ask }: Probed): Promise<Finding> {
+  if (ask === undefined) return { name, ok: true, detail: 'has nothing to ask' }
+  const outer = new AbortController().signal
+  const ended = await withDeadline({ outer, ms: probeMs }, ask).catch(
+    (thrown: unknown): { kind: 'finished'; value: Probe } => ({
+      kind: 'finished',
+      value: { ok: false, detail: thrown instanceof Error ? thrown.name : 'it failed' },
+    }),
+  )
+  if (ended.kind !== 'finished') return toFailed(name, `no answer in ${probeMs / 1_000} s`, exitCodes.unavailable)
+  const { ok, detail } = ended.value
+  const shown = toCut(detail, 500)
+  return ok ? { name, ok, detail: shown } : toFailed(name, shown, exitCodes.unavailable)
+}
