@@ -1,0 +1,123 @@
+import { APICallError } from 'ai'
+import { describe, expect, test } from 'vitest'
+import { toFailure } from '../../src/effects/runners/ai-failure.ts'
+import { toRetryAfterMs } from '../../src/effects/runners/retry-after.ts'
+import { ProviderConfig } from '../../src/model/agents-config.ts'
+
+const now = Date.parse('2026-01-01T00:00:00Z')
+const provider = {
+  name: 'mine',
+  config: ProviderConfig.parse({ kind: 'openai', apiKey: 'sk-Test' }),
+  baseUrl: 'https://user:sk-Test@api.example.com/v1',
+}
+
+function failureOf(thrown: unknown, begun = false) {
+  return toFailure(thrown, { provider, model: 'gpt-5.2', begun }, now)
+}
+
+function refusal(statusCode: number, error: object, responseHeaders: Record<string, string> = {}) {
+  return new APICallError({
+    message: 'It said: Say hello sk-Test',
+    url: 'https://user:sk-Test@api.example.com/v1/responses',
+    requestBodyValues: { input: 'Say hello' },
+    statusCode,
+    responseHeaders,
+    responseBody: JSON.stringify({ error: { message: 'Say hello sk-Test', ...error } }),
+  })
+}
+
+const permanent = { status: 'error', retryable: false }
+const passing = { status: 'error', retryable: true }
+const limited = { status: 'rate-limited' }
+const tooLong = 'longer than the context'
+
+describe('a failure of a provider', () => {
+  test.each([
+    ['no quota left is no rate limit', refusal(429, { code: 'insufficient_quota' }), permanent, 'billing'],
+    ['no credit ends the run', refusal(402, {}), permanent, 'billing'],
+    ['OpenAI on a long prompt', refusal(400, { code: 'context_length_exceeded' }), permanent, tooLong],
+    ['Anthropic on a long prompt', refusal(400, { message: 'prompt is too long: 210000 tokens' }), permanent, tooLong],
+    ['vLLM on a long prompt', refusal(400, { message: 'maximum context length is 4096 tokens' }), permanent, tooLong],
+    ['Google on a long prompt', refusal(400, { message: 'The input token count exceeds 9' }), permanent, tooLong],
+    ['a request that is too large', refusal(413, { type: 'request_too_large' }), permanent, tooLong],
+    [
+      'a 400 is told with its codes',
+      refusal(400, { code: 'unsupported_value', type: 'invalid_request_error', param: 'reasoning.effort' }),
+      permanent,
+      '(400, unsupported_value, invalid_request_error, reasoning.effort)',
+    ],
+    [
+      'Google’s 400 for a wrong key is about the key',
+      refusal(400, { status: 'INVALID_ARGUMENT', details: [{ reason: 'API_KEY_INVALID' }] }),
+      permanent,
+      'models.providers.mine.apiKey',
+    ],
+    ['an unknown model', refusal(404, { code: 'model_not_found' }), permanent, 'has no "gpt-5.2"'],
+    ['a real 500 is not the request’s fault', refusal(500, { type: 'invalid_request_error' }), passing, '(500'],
+    ['a rate limit that a library calls 500', refusal(500, { type: 'rate_limit_error' }), limited, '(429'],
+    ['a redirect is not followed', refusal(301, {}), permanent, '(301)'],
+    ['overload inside a stream', { type: 'overloaded_error', message: 'Overloaded' }, limited, 'overloaded'],
+    ['a status inside a stream', { error: { code: 502, message: 'Upstream' } }, passing, '(502)'],
+    ['an error that says nothing', { message: 'Something' }, passing, '(500)'],
+    ['what is no error of an API', 'a word', passing, 'baseUrl'],
+    ['nothing at all', undefined, passing, 'baseUrl'],
+  ])('%s', (_, thrown, expected, words) => {
+    const failure = failureOf(thrown)
+    expect(failure).toMatchObject({ ...expected, detail: expect.stringContaining(words) })
+    expect(JSON.stringify(failure)).not.toMatch(/sk-Test|Say hello/)
+  })
+
+  test('a code that is no word is not repeated', () => {
+    expect(JSON.stringify(failureOf(refusal(400, { code: 'sk-Test', type: 'Say hello' })))).not.toMatch(
+      /sk-Test|Say hello/,
+    )
+  })
+
+  test.each([
+    ['ECONNREFUSED', 'api.example.com'],
+    ['ENOTFOUND', 'api.example.com'],
+    ['CERT_HAS_EXPIRED', 'models.providers.mine.baseUrl'],
+    ['ECONNRESET', 'broke off'],
+  ])('%s of the network may pass, and is told without the credential of the URL', (code, words) => {
+    const cause = Object.assign(new Error('connect to https://user:sk-Test@api.example.com'), { code })
+    const failure = failureOf(new Error('Cannot connect to API', { cause }))
+    expect(failure).toMatchObject({ ...passing, detail: expect.stringContaining(words) })
+    expect(JSON.stringify(failure)).not.toContain('sk-Test')
+  })
+
+  test('what cannot be read after half a reply is a stream that broke off', () => {
+    expect(failureOf(new Error('odd'), true)).toMatchObject({
+      ...passing,
+      detail: expect.stringContaining('broke off'),
+    })
+  })
+
+  test('options that the provider does not take are the configuration’s', () => {
+    const thrown = Object.assign(new Error('invalid openai provider options'), { name: 'AI_InvalidArgumentError' })
+    expect(failureOf(thrown)).toMatchObject({
+      ...permanent,
+      detail: expect.stringContaining('models.providers.mine.thinking'),
+    })
+  })
+
+  test('Google says in the body how long to wait', () => {
+    const error = { status: 'RESOURCE_EXHAUSTED', details: [{ '@type': 'QuotaFailure' }, { retryDelay: '34.5s' }] }
+    expect(failureOf(refusal(429, error))).toMatchObject({ status: 'rate-limited', retryAfterMs: 34_500 })
+  })
+})
+
+describe('how long to wait', () => {
+  test.each([
+    [{ 'retry-after': '7' }, 7_000],
+    [{ 'retry-after': ' 1.5 ' }, 1_500],
+    [{ 'retry-after': 'Thu, 01 Jan 2026 00:01:00 GMT' }, 60_000],
+    [{ 'retry-after': 'Wed, 31 Dec 2025 23:59:00 GMT' }, 0],
+    [{ 'retry-after': '7', 'retry-after-ms': '250' }, 250],
+    [{ 'retry-after': '7', 'retry-after-ms': 'soon' }, 7_000],
+    [{ 'retry-after': 'soon' }, undefined],
+    [{ 'retry-after': '' }, undefined],
+    [{}, undefined],
+  ])('%o', (headers, ms) => {
+    expect(toRetryAfterMs(headers, now)).toBe(ms)
+  })
+})
