@@ -1,0 +1,97 @@
+// Replies on Mattermost, through a server on loopback that takes what the real one takes.
+import { Client4 } from '@mattermost/client'
+import { describe, expect, it } from 'vitest'
+import { createMattermostChannel } from '../../src/effects/channels/mattermost.ts'
+import { channelSections } from '../../src/model/channels-config.ts'
+import { toOutgoing } from '../unit/channel-stage.ts'
+import { goesThroughTroubles } from './channel-troubles.ts'
+import { refuse, startFakeMattermost, toDirectId } from './fakes/mattermost.ts'
+
+const token = 'oi6k8wg3kfyjpx8kuz9e5u3jxo'
+const room = 'town'.padEnd(26, 'x')
+const ada = 'ada'.padEnd(26, 'x')
+const section = channelSections.mattermost.unwrap()
+
+async function start(config: object = {}) {
+  const fake = await startFakeMattermost({ token, channels: [room], users: { ada } })
+  const channel = createMattermostChannel(section.parse({ token, baseUrl: fake.baseUrl, ...config }))
+  return { channel, fake, to: room, secret: token }
+}
+
+it('a reply is Markdown in which nobody is called and no picture is fetched', async () => {
+  const { channel, fake, to } = await start()
+  const text = '**Done** @channel @ada ![a](https://evil.example/?secret=1) `npm i @scope/x`'
+  expect(await channel.send(toOutgoing({ to, text }))).toMatchObject({
+    kind: 'sent',
+    id: expect.stringMatching(/^post1/),
+  })
+  expect(fake.posted).toEqual([
+    {
+      channel_id: room,
+      message: '**Done** @\u200Bchannel @\u200Bada [a](<https://evil.example/?secret=1>) `npm i @scope/x`',
+      pending_post_id: 'nonce-1',
+    },
+  ])
+})
+
+it('the request is the one that Mattermost’s own client makes', async () => {
+  const { channel, fake, to } = await start()
+  await channel.send(toOutgoing({ to }))
+  const client = new Client4()
+  client.setUrl(fake.url)
+  client.setToken(token)
+  await client.createPost({ channel_id: room, message: 'The build is green.', pending_post_id: 'nonce-1' })
+  const [ours, theirs] = fake.received
+  expect([ours?.method, ours?.path, ours?.body]).toEqual([theirs?.method, theirs?.path, theirs?.body])
+  expect(ours?.headers.authorization?.toLowerCase()).toBe(theirs?.headers.authorization?.toLowerCase())
+})
+
+it('a person is reached by id and by name, through a direct channel that is opened once', async () => {
+  const { channel, fake } = await start()
+  for (const to of [`user:${ada}`, `user:${ada}`, '@ada']) await channel.send(toOutgoing({ to }))
+  expect(fake.posted.map((post) => post.channel_id)).toEqual([toDirectId(ada), toDirectId(ada), toDirectId(ada)])
+  expect(fake.received.filter(({ path }) => path.endsWith('/channels/direct'))).toHaveLength(2)
+})
+
+it('a person whom the server does not know is a final refusal', async () => {
+  const { channel, fake } = await start()
+  expect(await channel.send(toOutgoing({ to: '@nobody' }))).toEqual({
+    kind: 'permanent',
+    detail:
+      'Mattermost answered 404 (app.user.missing_account.const). It knows no such channel or user. Check the id, and baseUrl.',
+  })
+  expect(fake.posted).toEqual([])
+})
+
+it('a channel without the bot says where to add it', async () => {
+  const { channel } = await start()
+  const result = await channel.send(toOutgoing({ to: 'other'.padEnd(26, 'x') }))
+  expect(result).toMatchObject({ kind: 'permanent', detail: expect.stringContaining('Add it to the team') })
+})
+
+it('a limit is waited out until the window that the server names is over', async () => {
+  const { channel, fake, to } = await start()
+  fake.plays({ status: 429, headers: { 'x-ratelimit-reset': '4' }, body: 'limit exceeded' })
+  expect(await channel.send(toOutgoing({ to }))).toMatchObject({ kind: 'rate-limited', retryAfterMs: 4_000 })
+})
+
+it('an attempt of unknown fate may not be repeated: the server forgets a pending id after half a minute', async () => {
+  const { channel, fake, to } = await start()
+  fake.plays(refuse(500, 'api.post.deduplicate_create_post.pending'))
+  expect(await channel.send(toOutgoing({ to }))).toMatchObject({ kind: 'ambiguous' })
+  expect(channel.dedupes).toBe(false)
+})
+
+it('a probe names the bot, or says that the token is wrong without showing it', async () => {
+  const { channel, fake } = await start()
+  const { signal } = new AbortController()
+  expect(await channel.probe?.(signal)).toEqual({ ok: true, detail: 'Mattermost knows the bot as @hooks.' })
+  const wrong = createMattermostChannel(section.parse({ token: 'wrong-one', baseUrl: fake.baseUrl }))
+  const probe = await wrong.probe?.(signal)
+  expect(probe).toMatchObject({ ok: false, detail: expect.stringContaining('channels.mattermost.token') })
+  expect(probe?.detail).not.toContain('wrong-one')
+})
+
+describe('on the way', () => {
+  goesThroughTroubles((options) => start(options))
+})

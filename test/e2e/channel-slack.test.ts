@@ -1,0 +1,114 @@
+// Replies on Slack, through a Web API on loopback that takes what the real one takes.
+import { WebClient } from '@slack/web-api'
+import { describe, expect, it } from 'vitest'
+import { createSlackChannel } from '../../src/effects/channels/slack.ts'
+import { channelSections } from '../../src/model/channels-config.ts'
+import { toOutgoing } from '../unit/channel-stage.ts'
+import { goesThroughTroubles } from './channel-troubles.ts'
+import { refuse, startFakeSlack, toArguments } from './fakes/slack.ts'
+
+const botToken = 'xoxb-17653672481-19874698323-pdFZKVeTuE8sk7oOcBrzbqgy'
+const room = 'C024BE91L'
+const section = channelSections.slack.unwrap()
+
+async function start(config: object = {}) {
+  const users = { U024BE7LH: 'D024BFF1M' }
+  const fake = await startFakeSlack({ botToken, channels: [room], others: ['C024BE92M'], users })
+  const channel = createSlackChannel(section.parse({ botToken, baseUrl: fake.baseUrl, ...config }))
+  return { channel, fake, to: room, secret: botToken }
+}
+
+it('a reply is mrkdwn in which nobody is called and nothing unfurls', async () => {
+  const { channel, fake, to } = await start()
+  const text = '**Done** <!channel> <@U024BE7LH> & [the log](https://ci.example.com/1?a=1&b=2|x)'
+  expect(await channel.send(toOutgoing({ to, text }))).toEqual({ kind: 'sent', id: '1700000000.000001' })
+  expect(fake.posted).toEqual([
+    {
+      channel: room,
+      text: '*Done* &lt;!channel&gt; &lt;@U024BE7LH&gt; &amp; <https://ci.example.com/1?a=1&amp;b=2%7Cx|the log>',
+      unfurl_links: false,
+      unfurl_media: false,
+      metadata: { event_type: 'hookloom_reply', event_payload: { run_id: 'run-1', nonce: 'nonce-1' } },
+    },
+  ])
+})
+
+it('the request says what that of Slack’s own client says', async () => {
+  const { channel, fake, to } = await start()
+  await channel.send(toOutgoing({ to }))
+  const client = new WebClient(botToken, { slackApiUrl: `${fake.baseUrl}/`, retryConfig: { retries: 0 } })
+  const [message] = fake.posted
+  if (message === undefined) throw new Error('nothing was posted')
+  await client.apiCall('chat.postMessage', message)
+  const [ours, theirs] = fake.received
+  if (ours === undefined || theirs === undefined) throw new Error('a request is missing')
+  expect(toArguments(ours)).toEqual(toArguments(theirs))
+  expect([ours.method, ours.path, ours.headers.authorization]).toEqual([
+    theirs.method,
+    theirs.path,
+    theirs.headers.authorization,
+  ])
+})
+
+it('a person is reached through a direct channel that is opened once', async () => {
+  const { channel, fake } = await start()
+  await channel.send(toOutgoing({ to: 'user:U024BE7LH' }))
+  await channel.send(toOutgoing({ to: 'user:U024BE7LH' }))
+  expect(fake.posted.map((message) => message.channel)).toEqual(['D024BFF1M', 'D024BFF1M'])
+  expect(fake.received.filter(({ path }) => path.endsWith('conversations.open'))).toHaveLength(1)
+})
+
+it.each([
+  ['not_in_channel', 'permanent', '/invite'],
+  ['invalid_auth', 'permanent', 'channels.slack.botToken'],
+  ['missing_scope', 'permanent', 'chat:write'],
+  ['some_new_error', 'permanent', 'See the errors of chat.postMessage'],
+  ['ratelimited', 'rate-limited', 'Too much'],
+  ['service_unavailable', 'transient', 'just now'],
+  ['internal_error', 'ambiguous', 'on the way'],
+])('%s, which Slack says with status 200, is %s and says: %s', async (error, kind, hint) => {
+  const { channel, fake, to } = await start()
+  fake.plays(refuse(error))
+  const result = await channel.send(toOutgoing({ to }))
+  expect(result).toMatchObject({
+    kind,
+    detail: expect.stringMatching(`^Slack answered 200 \\(${error}\\)\\. .*${hint}`),
+  })
+})
+
+it('an error that could be the message is not repeated', async () => {
+  const { channel, fake, to } = await start()
+  fake.plays(refuse('The build is green.'))
+  const result = await channel.send(toOutgoing({ to }))
+  expect(result.kind).toBe('permanent')
+  expect(JSON.stringify(result)).not.toContain('The build is green')
+})
+
+it('a channel without the app, and one that is not there, are final refusals', async () => {
+  const { channel } = await start()
+  expect(await channel.send(toOutgoing({ to: 'C024BE92M' }))).toMatchObject({ kind: 'permanent' })
+  expect(await channel.send(toOutgoing({ to: 'channel:C999BE92M' }))).toMatchObject({ kind: 'permanent' })
+})
+
+it('a long reply goes in pieces of four thousand characters with their escapes', async () => {
+  const { channel, fake, to } = await start()
+  for (const piece of channel.split('if a < b && c > d then stop. '.repeat(500))) {
+    await channel.send(toOutgoing({ to, text: piece }))
+  }
+  expect(fake.posted.length).toBeGreaterThan(4)
+  expect(Math.max(...fake.posted.map(({ text }) => text.length))).toBeLessThanOrEqual(4_000)
+})
+
+it('a probe names the app, or says that the token is wrong without showing it', async () => {
+  const { channel, fake } = await start()
+  const { signal } = new AbortController()
+  expect(await channel.probe?.(signal)).toEqual({ ok: true, detail: 'Slack knows the app as hooks in Example.' })
+  const wrong = createSlackChannel(section.parse({ botToken: 'xoxb-wrong', baseUrl: fake.baseUrl }))
+  const probe = await wrong.probe?.(signal)
+  expect(probe).toMatchObject({ ok: false, detail: expect.stringContaining('channels.slack.botToken') })
+  expect(probe?.detail).not.toContain('xoxb')
+})
+
+describe('on the way', () => {
+  goesThroughTroubles((options) => start(options))
+})
