@@ -112,6 +112,8 @@ export const safeMarkdown: Flavour = {
 export const teamsMarkdown: Flavour = {
   ...safeMarkdown,
   text: (plain, source) => safeMarkdown.text(plain, source).replaceAll('<', '&lt;'),
+  // it documents no <…> around an address
+  link: (inner, address) => `[${inner}](${address.replace(/[()<>]/g, toPercent)})`,
 }
 
 function toPercent(character: string): string {

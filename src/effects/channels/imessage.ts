@@ -5,7 +5,7 @@ import type { ChannelConfig } from '../../model/channels-config.ts'
 import { splitMarkdown } from './chunks.ts'
 import type { Failed } from './failure.ts'
 import { plainText } from './flavours.ts'
-import { type HttpOutcome, sendJson } from './http.ts'
+import { type ChannelTools, type HttpOutcome, readAccepted, readRefused, sendJson } from './http.ts'
 import { render } from './markdown.ts'
 import { refuseRecipient } from './recipient.ts'
 import { type Ruling, toRuled, toUnposted } from './ruling.ts'
@@ -35,10 +35,7 @@ type Target = { readonly kind: 'chat'; readonly guid: string } | { readonly kind
  * The server drops a repeated `tempGuid` only while the first message is on its way, so `dedupes` is false. The password
  * travels in the query, where the server wants it; no detail shows a URL.
  */
-export function createIMessageChannel(
-  config: ChannelConfig<'imessage'>,
-  tools: { fetch?: typeof fetch } = {},
-): Channel {
+export function createIMessageChannel(config: ChannelConfig<'imessage'>, tools: ChannelTools = {}): Channel {
   const { timeoutMs } = config
   const toUrl = (path: string) => `${config.baseUrl}/api/v1/${path}?password=${encodeURIComponent(config.password)}`
   const ask = (path: string, signal: AbortSignal) =>
@@ -92,8 +89,7 @@ function toTarget(to = ''): Target | undefined {
 }
 
 function toResult(outcome: HttpOutcome): SendResult {
-  const accepted =
-    outcome.kind === 'answer' && outcome.status === 200 ? Accepted.safeParse(outcome.body).data : undefined
+  const accepted = readAccepted(outcome, Accepted)
   if (accepted === undefined) return toFailed(outcome)
   const { data } = accepted
   return { kind: 'sent', id: 'messages' in data ? data.messages[0].guid : data.guid }
@@ -101,7 +97,7 @@ function toResult(outcome: HttpOutcome): SendResult {
 
 function toFailed(outcome: HttpOutcome): Failed {
   if (outcome.kind !== 'answer') return toRuled(outcome, { provider: 'BlueBubbles', ruling: undefined })
-  const refused = Refused.safeParse(outcome.body).data
+  const refused = readRefused(outcome, Refused)
   const code = refused?.data?.error
   const ruling = toRuling({ status: outcome.status, reason: refused?.error.message ?? '', code })
   return toRuled(outcome, { provider: 'BlueBubbles', code: code?.toString(), ruling })

@@ -3,7 +3,7 @@
 import { z } from 'zod'
 import type { ChannelConfig } from '../../model/channels-config.ts'
 import { type Failed, toCode } from './failure.ts'
-import { type HttpOutcome, sendJson } from './http.ts'
+import { type ChannelTools, type HttpOutcome, readAccepted, readRefused, sendJson } from './http.ts'
 import { type Ruling, toRuled, toUnposted } from './ruling.ts'
 
 /** A token that ends on the way to the connector is refused there. */
@@ -25,7 +25,7 @@ const Refused = z.object({ error: z.string() })
 
 export function createTokenCache(
   config: ChannelConfig<'msteams'>,
-  { clock, ...tools }: { clock: () => number; fetch?: typeof fetch },
+  { clock, ...tools }: ChannelTools & { readonly clock: () => number },
 ): TokenCache {
   let kept: { readonly token: string; readonly until: number } | undefined
   let pending: Promise<AccessToken> | undefined
@@ -44,8 +44,7 @@ export function createTokenCache(
       signal: new AbortController().signal,
       ...tools,
     })
-    const granted =
-      outcome.kind === 'answer' && outcome.status === 200 ? Granted.safeParse(outcome.body).data : undefined
+    const granted = readAccepted(outcome, Granted)
     if (granted === undefined) return { kind: 'failed', failed: toFailed(outcome) }
     kept = { token: granted.access_token, until: clock() + granted.expires_in * 1_000 - marginMs }
     return { kind: 'token', token: granted.access_token }
@@ -80,7 +79,7 @@ const rulings = new Map<string, Ruling>([
 ])
 
 function toFailed(outcome: HttpOutcome): Failed {
-  const code = outcome.kind === 'answer' ? Refused.safeParse(outcome.body).data?.error : undefined
+  const code = readRefused(outcome, Refused)?.error
   const ruling = code === undefined ? undefined : rulings.get(code)
   return toUnposted(toRuled(outcome, { provider: 'The login of Microsoft', code: toCode(code), ruling }))
 }

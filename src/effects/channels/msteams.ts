@@ -4,9 +4,9 @@ import type { Channel, SendResult } from '../../model/channel.ts'
 import type { ChannelConfig } from '../../model/channels-config.ts'
 import { splitMarkdown } from './chunks.ts'
 import { type Failed, toCode } from './failure.ts'
-import { type HttpOutcome, sendJson } from './http.ts'
+import { teamsMarkdown } from './flavours.ts'
+import { type ChannelTools, type HttpOutcome, readAccepted, readRefused, sendJson } from './http.ts'
 import { render } from './markdown.ts'
-import { teamsMarkdown } from './msteams-markdown.ts'
 import { createTokenCache } from './msteams-token.ts'
 import { refuseRecipient } from './recipient.ts'
 import { type Ruling, toRuled } from './ruling.ts'
@@ -36,7 +36,7 @@ const rulings = new Map<number, Ruling>([
 
 export function createMsTeamsChannel(
   config: ChannelConfig<'msteams'>,
-  { clock = Date.now, ...tools }: { fetch?: typeof fetch; clock?: () => number } = {},
+  { clock = Date.now, ...tools }: ChannelTools & { readonly clock?: () => number } = {},
 ): Channel {
   const tokens = createTokenCache(config, { clock, ...tools })
 
@@ -85,13 +85,12 @@ function toConversation(to = ''): string | undefined {
 }
 
 function toResult(outcome: HttpOutcome): SendResult {
-  const isTaken = outcome.kind === 'answer' && outcome.status >= 200 && outcome.status < 300
-  const accepted = isTaken ? Accepted.safeParse(outcome.body).data : undefined
+  const accepted = readAccepted(outcome, Accepted)
   return accepted === undefined ? toFailed(outcome) : { kind: 'sent', id: accepted.id }
 }
 
 function toFailed(outcome: HttpOutcome): Failed {
-  if (outcome.kind !== 'answer') return toRuled(outcome, { provider: 'Teams', ruling: undefined })
-  const code = toCode(Refused.safeParse(outcome.body).data?.error.code)
-  return toRuled(outcome, { provider: 'Teams', code, ruling: rulings.get(outcome.status) })
+  const code = toCode(readRefused(outcome, Refused)?.error.code)
+  const ruling = outcome.kind === 'answer' ? rulings.get(outcome.status) : undefined
+  return toRuled(outcome, { provider: 'Teams', code, ruling })
 }

@@ -1,12 +1,13 @@
 // What signal-cli's errors mean: first what became of the recipient, then the code of the call. Nothing here quotes its sentences.
 import { z } from 'zod'
 import { type Failed, toFailure, toWait } from './failure.ts'
-import type { HttpOutcome } from './http.ts'
+import { type HttpOutcome, readAccepted } from './http.ts'
 import type { Ruling } from './ruling.ts'
 
 const provider = 'signal-cli'
 
 const Fate = z.object({ type: z.string(), retryAfterSeconds: z.number().nonnegative().nullish() })
+/** With status 200. */
 const Refused = z.object({
   error: z.object({
     code: z.number(),
@@ -49,7 +50,7 @@ const codes = new Map<number, Ruling>([
 const unexpected: Ruling = { kind: 'ambiguous', hint: 'Its own log says more.' }
 
 export function toSignalFailure(outcome: HttpOutcome): Failed {
-  const refused = outcome.kind === 'answer' ? Refused.safeParse(outcome.body).data : undefined
+  const refused = readAccepted(outcome, Refused)
   if (refused === undefined) return toFailure(outcome, { provider })
   const { code, data } = refused.error
   const fate = data?.response.results.find(({ type }) => fates.has(type))

@@ -4,7 +4,7 @@ import type { Channel, SendResult } from '../../model/channel.ts'
 import type { ChannelConfig } from '../../model/channels-config.ts'
 import { splitMarkdown } from './chunks.ts'
 import { toFailure } from './failure.ts'
-import { type HttpOutcome, sendJson } from './http.ts'
+import { type ChannelTools, type HttpOutcome, readAccepted, sendJson } from './http.ts'
 import { refuseRecipient } from './recipient.ts'
 import { toSignalFailure } from './signal-errors.ts'
 import { toStyled } from './styled.ts'
@@ -22,7 +22,7 @@ type Recipient =
   | { readonly groupId: string }
   | { readonly username: readonly [string] }
 
-export function createSignalChannel(config: ChannelConfig<'signal'>, tools: { fetch?: typeof fetch } = {}): Channel {
+export function createSignalChannel(config: ChannelConfig<'signal'>, tools: ChannelTools = {}): Channel {
   const { account, baseUrl, timeoutMs } = config
 
   return {
@@ -84,6 +84,6 @@ function toRecipient(to = ''): Recipient | undefined {
 }
 
 function toResult(outcome: HttpOutcome): SendResult {
-  const accepted = outcome.kind === 'answer' ? Accepted.safeParse(outcome.body).data : undefined
+  const accepted = readAccepted(outcome, Accepted)
   return accepted === undefined ? toSignalFailure(outcome) : { kind: 'sent', id: String(accepted.result.timestamp) }
 }

@@ -3,7 +3,7 @@ import { createHmac } from 'node:crypto'
 import type { Channel, SendResult } from '../../model/channel.ts'
 import type { ChannelConfig } from '../../model/channels-config.ts'
 import { toFailure } from './failure.ts'
-import { type HttpOutcome, sendJson } from './http.ts'
+import { type ChannelTools, type HttpOutcome, sendJson } from './http.ts'
 import { refuseRecipient } from './recipient.ts'
 
 const hints = new Map([
@@ -18,7 +18,7 @@ type Endpoint = ChannelConfig<'webhook'>['endpoints'][string]
 /** `webhook-id` is the nonce, by which receivers drop repeats: an attempt of unknown fate may be repeated. */
 export function createWebhookChannel(
   config: ChannelConfig<'webhook'>,
-  { fetch, clock = Date.now }: { fetch?: typeof globalThis.fetch; clock?: () => number } = {},
+  { fetch, clock = Date.now }: ChannelTools & { readonly clock?: () => number } = {},
 ): Channel {
   // a Map: a name that a request made up finds configured endpoints and nothing else
   const endpoints = new Map<string, Endpoint>(Object.entries(config.endpoints))

@@ -6,7 +6,7 @@ import { cut } from '../cut.ts'
 import { splitMarkdown } from './chunks.ts'
 import type { Failed } from './failure.ts'
 import { plainText, whatsappText } from './flavours.ts'
-import { type HttpOutcome, sendJson } from './http.ts'
+import { type ChannelTools, type HttpOutcome, readAccepted, readRefused, sendJson } from './http.ts'
 import { render } from './markdown.ts'
 import { refuseRecipient } from './recipient.ts'
 import { toRuled } from './ruling.ts'
@@ -19,10 +19,7 @@ const maxVariableLength = 1_023
 const Accepted = z.object({ messages: z.tuple([z.object({ id: z.string() })]).rest(z.unknown()) })
 const Refused = z.object({ error: z.object({ code: z.number() }) })
 
-export function createWhatsAppChannel(
-  config: ChannelConfig<'whatsapp'>,
-  tools: { fetch?: typeof fetch } = {},
-): Channel {
+export function createWhatsAppChannel(config: ChannelConfig<'whatsapp'>, tools: ChannelTools = {}): Channel {
   const { template, timeoutMs } = config
   const url = `${config.baseUrl}/${encodeURIComponent(config.phoneNumberId)}`
   const shared = { headers: { authorization: `Bearer ${config.accessToken}` }, timeoutMs, ...tools }
@@ -79,7 +76,7 @@ function toTemplate({ name, language }: { name: string; language: string }, plai
 }
 
 function toCode(outcome: HttpOutcome): number | undefined {
-  return outcome.kind === 'answer' ? Refused.safeParse(outcome.body).data?.error.code : undefined
+  return readRefused(outcome, Refused)?.error.code
 }
 
 function toFailed(outcome: HttpOutcome): Failed {
@@ -89,7 +86,6 @@ function toFailed(outcome: HttpOutcome): Failed {
 }
 
 function toResult(outcome: HttpOutcome): SendResult {
-  const accepted =
-    outcome.kind === 'answer' && outcome.status === 200 ? Accepted.safeParse(outcome.body).data : undefined
+  const accepted = readAccepted(outcome, Accepted)
   return accepted === undefined ? toFailed(outcome) : { kind: 'sent', id: accepted.messages[0].id }
 }
