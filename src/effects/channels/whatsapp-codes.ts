@@ -5,6 +5,10 @@ import type { Ruling } from './ruling.ts'
 /** The recipient has not written for 24 hours. */
 export const windowClosed = 131_047
 
+const unpermitted = final(
+  'The access token lacks a permission: whatsapp_business_messaging to send, whatsapp_business_management to be looked up.',
+)
+
 export const rulings: ReadonlyMap<number, Ruling> = new Map<number, Ruling>([
   [4, limited('The app has made too many calls.')],
   [80_007, limited('The business account has made too many calls.')],
@@ -18,7 +22,8 @@ export const rulings: ReadonlyMap<number, Ruling> = new Map<number, Ruling>([
   [133_004, passing('The server is unavailable.')],
   [0, final('The access token is not valid any more. Renew channels.whatsapp.accessToken.')],
   [190, final('The access token is wrong or has expired. Renew channels.whatsapp.accessToken.')],
-  [10, final('The access token lacks the permission whatsapp_business_messaging.')],
+  [10, unpermitted],
+  [200, unpermitted],
   [33, final('There is no such sending number. Check channels.whatsapp.phoneNumberId.')],
   [100, final('Meta refused a parameter. Check channels.whatsapp.phoneNumberId and the recipient.')],
   [131_026, final('The recipient has no WhatsApp, or has not accepted its terms.')],
