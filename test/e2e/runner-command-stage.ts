@@ -1,0 +1,141 @@
+// A stage for commands: runners of the fixtures, and a roll-call by which a test knows which processes are there.
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync } from 'node:fs'
+import { createServer, type Server } from 'node:net'
+import { tmpdir } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
+import { createInterface } from 'node:readline'
+import { afterAll } from 'vitest'
+import { createCommandRunner } from '../../src/effects/runners/command.ts'
+import { CommandRunnerConfig } from '../../src/model/agents-config.ts'
+import type { RunIO, RunRequest } from '../../src/model/runner.ts'
+
+const fixtures = resolve(import.meta.dirname, '../fixtures/commands')
+const root = realpathSync(mkdtempSync(join(tmpdir(), 'hookloom-commands-')))
+const servers = new Set<Server>()
+
+afterAll(() => {
+  for (const server of servers) server.close()
+  rmSync(root, { recursive: true, force: true })
+})
+
+export function fixture(name: string): string {
+  return join(fixtures, `${name}.mjs`)
+}
+
+let folders = 0
+export function makeFolder(): string {
+  folders += 1
+  const folder = join(root, `folder-${folders}`)
+  mkdirSync(folder)
+  return folder
+}
+
+/** A PATH on which `claude` and `codex` are the fixtures of that name. */
+export function makePath(): string {
+  const bin = makeFolder()
+  for (const name of ['claude', 'codex']) {
+    chmodSync(fixture(name), 0o755)
+    symlinkSync(fixture(name), join(bin, name))
+  }
+  return [bin, dirname(process.execPath), '/usr/bin', '/bin'].join(':')
+}
+
+type Settings = Partial<CommandRunnerConfig> & { readonly vars?: Readonly<Record<string, string>> }
+
+/** A runner called `mine`. */
+export function openRunner({ vars = {}, ...config }: Settings) {
+  return createCommandRunner('mine', CommandRunnerConfig.parse({ kind: 'command', ...config }), {
+    env: { PATH: makePath(), HOME: root, LANG: 'C.UTF-8', ...vars },
+  })
+}
+
+/** One of a fixture, run by this Node. */
+export function openFixture(name: string, { args = [], ...config }: Settings = {}) {
+  return openRunner({ command: process.execPath, args: [fixture(name), ...args], ...config })
+}
+
+export function toRequest(request: Partial<RunRequest> = {}): RunRequest {
+  return {
+    runId: 'run-1',
+    attempt: 1,
+    agentId: 'main',
+    sessionKey: 'hook:a',
+    model: undefined,
+    thinking: undefined,
+    system: undefined,
+    workspace: undefined,
+    history: [],
+    state: undefined,
+    prompt: 'Look at this',
+    message: 'Look at this',
+    action: undefined,
+    deadline: 0,
+    ...request,
+  }
+}
+
+export function createIO(): { readonly io: RunIO; readonly lines: string[]; stop(reason?: unknown): void } {
+  const lines: string[] = []
+  const abort = new AbortController()
+  return {
+    io: { signal: abort.signal, log: (line) => void lines.push(line) },
+    lines,
+    stop: (reason) => abort.abort(reason),
+  }
+}
+
+export const timeIsUp = new DOMException('The time is up.', 'TimeoutError')
+
+/** What a fake wrote down of its calls, oldest first. */
+export function callsIn(folder: string): { args: string[]; values: Record<string, unknown>; prompt: string }[] {
+  return readFileSync(join(folder, 'calls.jsonl'), 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+}
+
+export type RollCall = {
+  readonly port: string
+  /** The pids of the next processes that say that they are there. */
+  hear(count: number): Promise<number[]>
+}
+
+export async function openRollCall(): Promise<RollCall> {
+  const heard: number[] = []
+  let wake = () => {}
+  const server = createServer((socket) => {
+    socket.on('error', () => {})
+    createInterface(socket)
+      .on('error', () => {})
+      .on('line', (line) => {
+        heard.push(Number(line))
+        wake()
+      })
+  })
+  servers.add(server)
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('no port')
+  return {
+    port: String(address.port),
+    async hear(count) {
+      while (heard.length < count) await new Promise<void>((resolve) => (wake = resolve))
+      return heard.splice(0, count)
+    },
+  }
+}
+
+/** True: somebody has this pid and is no corpse that only waits to be buried. */
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+  } catch {
+    return false
+  }
+  try {
+    return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))
+  } catch {
+    // no such file system, or gone meanwhile
+    return process.platform !== 'linux'
+  }
+}

@@ -1,0 +1,224 @@
+// Commands as real processes: what they are given, what becomes of them, and that nothing of them is left.
+import { existsSync } from 'node:fs'
+import { expect, describe, test } from 'vitest'
+import {
+  createIO,
+  fixture,
+  isAlive,
+  makeFolder,
+  openFixture,
+  openRollCall,
+  openRunner,
+  timeIsUp,
+  toRequest,
+} from './runner-command-stage.ts'
+
+const told = { output: 'json', textField: 'told' } as const
+
+async function tell(config: Parameters<typeof openFixture>[1], request: Parameters<typeof toRequest>[0] = {}) {
+  const result = await openFixture('tell', { ...told, ...config }).run(toRequest(request), createIO().io)
+  if (result.status !== 'ok') throw new Error(JSON.stringify(result))
+  const given: { args: string[]; input: string; env: Record<string, string>; cwd: string } = JSON.parse(result.text)
+  return given
+}
+
+describe('what a command is given', () => {
+  test('the prompt comes by stdin, which is closed behind it', async () => {
+    expect(await tell({}, { prompt: '-rf $(id) `id` "quoted" \n end' })).toMatchObject({
+      args: [],
+      input: '-rf $(id) `id` "quoted" \n end',
+    })
+  })
+
+  test('a prompt among the arguments is one argument, whatever is in it, and never a flag', async () => {
+    const { args, input } = await tell(
+      { args: ['-m', '{prompt}'] },
+      { prompt: '--yolo; $(id) {model} \0 x', model: 'a/b' },
+    )
+    expect(args).toEqual(['-m', ' --yolo; $(id) {model} \uFFFD x'])
+    expect(input).toBe('')
+  })
+
+  test('of the environment it sees the common four and what is listed', async () => {
+    const { env } = await tell({
+      env: ['LISTED', 'UNSET'],
+      vars: { LISTED: 'yes', OPENAI_API_KEY: 'sk-secret', TMPDIR: '/tmp', NODE_OPTIONS: '--no-warnings' },
+    })
+    expect(Object.keys(env).toSorted()).toEqual(['HOME', 'LANG', 'LISTED', 'PATH', 'TMPDIR'])
+  })
+
+  test('it works in the workspace of its agent', async () => {
+    const workspace = makeFolder()
+    expect((await tell({}, { workspace })).cwd).toBe(workspace)
+  })
+
+  test('without a workspace it works in a folder of its own that is gone afterwards', async () => {
+    const [one, other] = await Promise.all([tell({}), tell({})])
+    expect(one.cwd).not.toBe(other.cwd)
+    expect(one.cwd).not.toBe(process.cwd())
+    expect(existsSync(one.cwd)).toBe(false)
+  })
+
+  test('the system text goes before the prompt where the arguments have no place for it', async () => {
+    expect((await tell({}, { system: 'Be kind.' })).input).toBe('Be kind.\n\nLook at this')
+    const placed = await tell({ args: ['--system', '{system}'] }, { system: 'Be kind.' })
+    expect(placed).toMatchObject({ args: ['--system', 'Be kind.'], input: 'Look at this' })
+  })
+
+  test('a megabyte of prompt arrives whole', async () => {
+    const prompt = 'é'.repeat(524_288)
+    const runner = openFixture('tell', { output: 'json', textField: 'inputLength' })
+    expect(await runner.run(toRequest({ prompt }), createIO().io)).toMatchObject({ status: 'ok', text: '524288' })
+  })
+})
+
+describe('a command that does as it likes', () => {
+  test('one that never reads a megabyte of prompt has its answer all the same', async () => {
+    const result = await openFixture('deaf').run(toRequest({ prompt: 'x'.repeat(1_048_576) }), createIO().io)
+    expect(result).toEqual({ status: 'ok', text: 'I did not listen.' })
+  })
+
+  test('one that prints without end is killed', async () => {
+    const roll = await openRollCall()
+    const running = openFixture('flood', { args: [roll.port], killAfterMs: 50 }).run(toRequest(), createIO().io)
+    const pids = await roll.hear(1)
+    expect(await running).toEqual({
+      status: 'error',
+      retryable: false,
+      detail: expect.stringContaining('(runners.mine) printed more than 1 MB and was stopped.'),
+    })
+    expect(pids.filter(isAlive)).toEqual([])
+  })
+
+  test('one that exits while a grandchild holds its pipes has its answer, and the grandchild is killed', async () => {
+    const roll = await openRollCall()
+    const running = openFixture('family', { args: [roll.port], killAfterMs: 50 }).run(toRequest(), createIO().io)
+    const pids = await roll.hear(1)
+    expect(pids.map(isAlive)).toEqual([true])
+    expect(await running).toEqual({ status: 'ok', text: 'The family answers.' })
+    expect(pids.filter(isAlive)).toEqual([])
+  })
+})
+
+describe('a run that is stopped', () => {
+  test('a command that heeds SIGTERM is not killed', async () => {
+    const roll = await openRollCall()
+    const { io, stop } = createIO()
+    // a minute: longer than this test may last
+    const running = openFixture('obedient', { args: [roll.port], killAfterMs: 60_000 }).run(toRequest(), io)
+    const pids = await roll.hear(1)
+    stop(timeIsUp)
+    expect(await running).toEqual({ status: 'timeout', detail: expect.stringContaining('its time was up') })
+    expect(pids.filter(isAlive)).toEqual([])
+  })
+
+  test('a command that ignores SIGTERM is killed', async () => {
+    const roll = await openRollCall()
+    const { io, stop } = createIO()
+    const running = openFixture('stubborn', { args: [roll.port], killAfterMs: 50 }).run(toRequest(), io)
+    const pids = await roll.hear(1)
+    stop(timeIsUp)
+    expect(await running).toMatchObject({ status: 'timeout' })
+    expect(pids.filter(isAlive)).toEqual([])
+  })
+
+  test('its grandchildren go with it', async () => {
+    const roll = await openRollCall()
+    const { io, stop } = createIO()
+    const running = openFixture('family', { args: [roll.port, 'stays'], killAfterMs: 50 }).run(toRequest(), io)
+    const pids = await roll.hear(2)
+    expect(pids.map(isAlive)).toEqual([true, true])
+    stop()
+    expect(await running).toMatchObject({ status: 'error', retryable: true })
+    expect(pids.filter(isAlive)).toEqual([])
+  })
+
+  test('one that is stopped before it began is never started', async () => {
+    const workspace = makeFolder()
+    const { io, stop } = createIO()
+    stop(timeIsUp)
+    const runner = openRunner({ profile: 'codex' })
+    expect(await runner.run(toRequest({ workspace }), io)).toMatchObject({ status: 'timeout' })
+    expect(existsSync(`${workspace}/calls.jsonl`)).toBe(false)
+  })
+})
+
+describe('a run that fails', () => {
+  async function failing(name: string, config: Parameters<typeof openFixture>[1] = {}) {
+    return await openFixture(name, config).run(toRequest(), createIO().io)
+  }
+
+  test('a program that is not there is named with the key that names it', async () => {
+    const result = await openRunner({ command: 'no-such-agent' }).run(toRequest(), createIO().io)
+    expect(result).toEqual({
+      status: 'error',
+      retryable: false,
+      detail: 'The program "no-such-agent" was not found. Install it, or set runners.mine.command to its full path.',
+    })
+  })
+
+  test('a workspace that is not there is not taken for a program that is not there', async () => {
+    const result = await openFixture('deaf').run(toRequest({ workspace: '/no/such/folder' }), createIO().io)
+    expect(result).toMatchObject({ retryable: false, detail: expect.stringContaining('"/no/such/folder"') })
+  })
+
+  test('a file that is no program is named', async () => {
+    const result = await openRunner({ command: fixture('deaf') }).run(toRequest(), createIO().io)
+    expect(result).toMatchObject({ retryable: false, detail: expect.stringContaining('may not be executed') })
+  })
+
+  test('a prompt that is too long for an argument says how else it can go in', async () => {
+    const runner = openFixture('tell', { args: ['{prompt}'] })
+    const result = await runner.run(toRequest({ prompt: 'x'.repeat(1_048_576) }), createIO().io)
+    expect(result).toMatchObject({ retryable: false, detail: expect.stringContaining('runners.mine.input to "stdin"') })
+  })
+
+  test('an exit code is told with the last lines of stderr, without what drives a terminal and without a secret', async () => {
+    const complaint = 'one\ntwo\nthree\n\u001b[31mkey sk-secret-1 was refused\u001b[0m\n\nfive\nsix\n'
+    const result = await failing('fail', {
+      args: ['1', complaint],
+      env: ['AGENT_KEY'],
+      vars: { AGENT_KEY: 'sk-secret-1' },
+    })
+    expect(result).toMatchObject({ status: 'error', retryable: true })
+    const { detail } = result as { detail: string }
+    expect(detail).toContain('ended with exit code 1: two · three · ␛[31mkey [hidden] was refused␛[0m · five · six')
+  })
+
+  test.each([
+    ['1', true],
+    ['75', true],
+    ['2', false],
+    ['64', false],
+    ['127', false],
+  ])('after exit code %s another try may help: %s', async (code, retryable) => {
+    expect(await failing('fail', { args: [code, ''] })).toMatchObject({ status: 'error', retryable })
+  })
+
+  test('output that is not JSON and was to be says which key to set', async () => {
+    const result = await failing('fail', { args: ['0', '', 'Sure! Here it is.'], output: 'json', textField: 'reply' })
+    expect(result).toMatchObject({ retryable: false, detail: expect.stringContaining('runners.mine.output to "text"') })
+    expect(JSON.stringify(result)).not.toContain('Sure!')
+  })
+
+  test('JSON without the reply says which key to set', async () => {
+    const result = await failing('fail', { args: ['0', '', '{"answer":1}'], output: 'json', textField: 'reply' })
+    expect(result).toMatchObject({ retryable: false, detail: expect.stringContaining('Set runners.mine.textField') })
+  })
+})
+
+describe('probe', () => {
+  const { signal } = new AbortController()
+
+  test('gives the version', async () => {
+    expect(await openRunner({ profile: 'claude' }).probe?.(signal)).toEqual({
+      ok: true,
+      detail: '2.1.197 (Claude Code)',
+    })
+  })
+
+  test('says that the program is not there', async () => {
+    const probe = await openRunner({ command: 'no-such-agent' }).probe?.(signal)
+    expect(probe).toMatchObject({ ok: false, detail: expect.stringContaining('runners.mine.command') })
+  })
+})
