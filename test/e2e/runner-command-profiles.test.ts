@@ -1,0 +1,159 @@
+// claude and codex by their profiles, against programs that speak as they do: rights, sessions, counts and refusals.
+import { expect, describe, test } from 'vitest'
+import type { RunResult } from '../../src/model/runner.ts'
+import { callsIn, createIO, makeFolder, openRunner, toRequest } from './runner-command-stage.ts'
+
+function stateOf(result: RunResult) {
+  if (result.status !== 'ok' || result.state === undefined) throw new Error(JSON.stringify(result))
+  return result.state
+}
+
+describe('claude', () => {
+  const runner = openRunner({ profile: 'claude' })
+
+  test('may read and nothing more, and is told what the run is to have', async () => {
+    const workspace = makeFolder()
+    const request = toRequest({ workspace, model: 'anthropic/sonnet', thinking: 'minimal', system: '-Be kind.' })
+    const result = await runner.run({ ...request, prompt: '-help me' }, createIO().io)
+    expect(result).toMatchObject({ status: 'ok', text: 'Heard 8 characters.' })
+    const [call] = callsIn(workspace)
+    expect(call?.prompt).toBe('-help me')
+    expect(call?.values).toEqual({
+      print: true,
+      'output-format': 'json',
+      'permission-mode': 'plan',
+      tools: 'Read,Glob,Grep',
+      'strict-mcp-config': true,
+      'setting-sources': 'user',
+      'disable-slash-commands': true,
+      model: 'sonnet',
+      effort: 'low',
+      'append-system-prompt': ' -Be kind.',
+      'session-id': expect.stringMatching(/^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/),
+    })
+  })
+
+  test('is given no flag whose value nobody named', async () => {
+    const workspace = makeFolder()
+    await runner.run(toRequest({ workspace, thinking: 'off' }), createIO().io)
+    const values = callsIn(workspace)[0]?.values ?? {}
+    expect(Object.keys(values)).not.toContain('model')
+    expect(Object.keys(values)).not.toContain('effort')
+    expect(Object.keys(values)).not.toContain('append-system-prompt')
+  })
+
+  test('counts what it read from its cache among what went in', async () => {
+    expect(await runner.run(toRequest({ workspace: makeFolder() }), createIO().io)).toMatchObject({
+      usage: { inputTokens: 325, cachedInputTokens: 300, outputTokens: 7, costUsd: 0.25 },
+    })
+  })
+
+  test('continues the session that it began', async () => {
+    const workspace = makeFolder()
+    const first = await runner.run(toRequest({ workspace }), createIO().io)
+    const second = await runner.run(toRequest({ workspace, state: stateOf(first) }), createIO().io)
+    expect(stateOf(second)).toEqual(stateOf(first))
+    const [begun, continued] = callsIn(workspace).map(({ values }) => values)
+    expect(continued).toMatchObject({ resume: begun?.['session-id'] })
+    expect(continued).not.toHaveProperty('session-id')
+  })
+
+  test('begins a new session where it does not know the old one, once', async () => {
+    const workspace = makeFolder()
+    const { io, lines } = createIO()
+    const state = { sessionId: '00000000-0000-4000-8000-000000000000' }
+    const result = await runner.run(toRequest({ workspace, state }), io)
+    expect(stateOf(result)).not.toEqual(state)
+    expect(callsIn(workspace)).toHaveLength(2)
+    expect(lines).toEqual(['runners.mine: the command does not know this session any more; a new one is begun'])
+  })
+
+  test('without a workspace continues nothing: its sessions lie by folder', async () => {
+    const result = await runner.run(toRequest({ state: { sessionId: 'from-elsewhere' } }), createIO().io)
+    expect(result).toMatchObject({ status: 'ok' })
+    expect(result).not.toHaveProperty('state')
+  })
+
+  test('reads no file because a stranger wrote its name behind an @', async () => {
+    const workspace = makeFolder()
+    const prompt = '@/etc/passwd (@~/.ssh/id_rsa) 。@"a b" >@x me@example.com, cc @octocat at 5 @ 7'
+    await runner.run(toRequest({ workspace, prompt }), createIO().io)
+    expect(callsIn(workspace)[0]?.prompt).toBe(
+      '@ /etc/passwd (@ ~/.ssh/id_rsa) 。@ "a b" >@ x me@example.com, cc @ octocat at 5 @ 7',
+    )
+  })
+
+  test.each([
+    ['Claude AI usage limit reached', { status: 'rate-limited', retryAfterMs: 300_000 }],
+    ['Not logged in · Please run /login', { status: 'error', retryable: false }],
+    ['API Error: 500 Internal server error', { status: 'error', retryable: true }],
+  ])('that says "%s" failed, in its own words', async (words, expected) => {
+    const result = await runner.run(toRequest({ workspace: makeFolder(), prompt: `say ${words}` }), createIO().io)
+    expect(result).toMatchObject({ ...expected, detail: expect.stringContaining(words) })
+  })
+})
+
+describe('codex', () => {
+  const runner = openRunner({ profile: 'codex' })
+
+  test('may read and nothing more, and is told what the run is to have', async () => {
+    const workspace = makeFolder()
+    const request = toRequest({ workspace, model: 'openai/gpt-5', thinking: 'off', system: 'Be kind.' })
+    expect(await runner.run(request, createIO().io)).toMatchObject({ status: 'ok', text: 'Turn 1 is done.' })
+    expect(callsIn(workspace)).toEqual([
+      {
+        args: [
+          ['exec', '--json', '--color', 'never', '--skip-git-repo-check'],
+          ['--sandbox', 'read-only', '--ignore-rules', '-c', 'web_search=disabled'],
+          ['--model', 'gpt-5', '-c', 'model_reasoning_effort=none', '-'],
+        ].flat(),
+        prompt: 'Be kind.\n\nLook at this',
+      },
+    ])
+  })
+
+  test('continues its thread under the same rights, and each turn has its own count', async () => {
+    const workspace = makeFolder()
+    let state = stateOf(await runner.run(toRequest({ workspace, system: 'Be kind.' }), createIO().io))
+    for (const turn of [2, 3]) {
+      const result = await runner.run(toRequest({ workspace, system: 'Be kind.', state }), createIO().io)
+      expect(result).toMatchObject({
+        text: `Turn ${turn} is done.`,
+        usage: { inputTokens: 5, cachedInputTokens: 1, outputTokens: 3, reasoningTokens: 0 },
+      })
+      state = stateOf(result)
+    }
+    const last = callsIn(workspace).at(-1)
+    expect(last?.args.slice(0, 10)).toEqual(callsIn(workspace)[0]?.args.slice(0, 10))
+    expect(last?.args.slice(-3)).toEqual(['resume', expect.stringMatching(/^[\da-f-]{36}$/), '-'])
+    expect(last?.prompt).toBe('Look at this')
+  })
+
+  test('begins a new thread where it does not know the old one, and counts it from the beginning', async () => {
+    const state = { sessionId: 'gone', usage: { inputTokens: 2, outputTokens: 1 } }
+    const result = await runner.run(toRequest({ workspace: makeFolder(), state }), createIO().io)
+    expect(result).toMatchObject({ text: 'Turn 1 is done.', usage: { inputTokens: 5, outputTokens: 3 } })
+    expect(stateOf(result)).not.toMatchObject({ sessionId: 'gone' })
+  })
+
+  test('a state that is none of ours begins a new thread', async () => {
+    const workspace = makeFolder()
+    await runner.run(toRequest({ workspace, state: ['--dangerous'] }), createIO().io)
+    expect(callsIn(workspace)[0]?.args).not.toContain('resume')
+  })
+
+  test('a turn that failed is told in its own words', async () => {
+    const words = 'unexpected status 401 Unauthorized: bad key'
+    const result = await runner.run(toRequest({ workspace: makeFolder(), prompt: `say ${words}` }), createIO().io)
+    expect(result).toMatchObject({ status: 'error', retryable: false, detail: expect.stringContaining(words) })
+  })
+})
+
+test('arguments of one’s own stand in place of the profile’s, and a session is continued only by resumeArgs of one’s own', async () => {
+  const workspace = makeFolder()
+  const runner = openRunner({ profile: 'codex', args: ['exec', '--json', '-'] })
+  const result = await runner.run(toRequest({ workspace, state: { sessionId: 'x' } }), createIO().io)
+  expect(result).toMatchObject({ status: 'ok' })
+  expect(result).not.toHaveProperty('state')
+  expect(callsIn(workspace)[0]?.args).toEqual(['exec', '--json', '-'])
+})
