@@ -1,0 +1,234 @@
+// OpenClaw as a runner, against a fake that takes what OpenClaw documents and nothing else.
+import { createServer, type IncomingHttpHeaders, type Server } from 'node:http'
+import { afterAll, describe, expect, test } from 'vitest'
+import { createOpenClawRunner } from '../../src/effects/runners/openclaw.ts'
+import { AgentAction } from '../../src/model/action.ts'
+import { OpenClawRunnerConfig } from '../../src/model/agents-config.ts'
+import { createIO, timeIsUp, toRequest } from './runner-command-stage.ts'
+
+type Call = { path: string | undefined; headers: IncomingHttpHeaders; body: Record<string, unknown> }
+type Answer = { status: number; headers?: Record<string, string>; body?: string }
+
+const token = 'openclaw-hook-token'
+const servers = new Set<Server>()
+
+afterAll(() => {
+  for (const server of servers) {
+    server.close()
+    server.closeAllConnections()
+  }
+})
+
+/** `answer` undefined: as OpenClaw does. Null: it never answers. */
+async function openFake(answer?: Answer | null) {
+  const calls: Call[] = []
+  let wake = () => {}
+  const called = new Promise<void>((resolve) => (wake = resolve))
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk)
+    const body = JSON.parse(Buffer.concat(chunks).toString())
+    const call = { path: request.url, headers: request.headers, body }
+    calls.push(call)
+    wake()
+    if (answer === null) return
+    const { status, headers = {}, body: text = '' } = answer ?? answerAsOpenClaw(call)
+    response.writeHead(status, { 'content-type': 'application/json; charset=utf-8', ...headers }).end(text)
+  })
+  servers.add(server)
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('no port')
+  const close = () => new Promise((resolve) => server.close(resolve))
+  return { calls, called, close, baseUrl: `http://127.0.0.1:${address.port}/hooks` }
+}
+
+function answerAsOpenClaw({ path, headers, body }: Call): Answer {
+  const refuse = (status: number, error: string) => ({ status, body: JSON.stringify({ ok: false, error }) })
+  if (headers.authorization !== `Bearer ${token}`) return { status: 401, body: 'Unauthorized' }
+  if (path === '/hooks/wake') {
+    return typeof body.text === 'string' && body.mode === 'now'
+      ? { status: 200, body: JSON.stringify({ ok: true, mode: 'now', eventOutcome: 'queued' }) }
+      : refuse(400, 'text required')
+  }
+  if (path !== '/hooks/agent') return { status: 404, body: 'Not Found' }
+  if (typeof body.message !== 'string') return refuse(400, 'message required')
+  if ('sessionKey' in body) return refuse(400, 'sessionKey is disabled for externally supplied hook payload values')
+  if (body.channel === 'last') return refuse(400, 'channel must name a concrete channel for hook delivery')
+  if ('channel' in body !== 'to' in body) return refuse(400, 'channel and to must be set together for hook delivery')
+  return { status: 200, body: JSON.stringify({ ok: true, runId: 'theirs-1' }) }
+}
+
+function openRunner(baseUrl: string, config: object = {}, fetch = globalThis.fetch) {
+  const parsed = OpenClawRunnerConfig.parse({ kind: 'openclaw', baseUrl, token, ...config })
+  return createOpenClawRunner('claw', parsed, { fetch })
+}
+
+function toRun(action: Partial<AgentAction> = {}) {
+  const whole = AgentAction.parse({ kind: 'agent', message: 'outside', ...action })
+  return toRequest({ action: whole, prompt: 'the prompt, with its boundary', system: 'ours', model: 'local/llama' })
+}
+
+describe('a run that is handed on', () => {
+  test('carries the prompt, the run id as its key, and nothing that nobody named', async () => {
+    const { baseUrl, calls } = await openFake()
+    expect(await openRunner(baseUrl).run(toRun(), createIO().io)).toMatchObject({ status: 'forwarded', id: 'theirs-1' })
+    expect(calls).toMatchObject([
+      { path: '/hooks/agent', headers: { 'content-type': 'application/json', 'idempotency-key': 'run-1' } },
+    ])
+    expect(calls[0]?.body).toEqual({ message: 'the prompt, with its boundary', wakeMode: 'now', deliver: true })
+  })
+
+  test('carries all that the action names', async () => {
+    const { baseUrl, calls } = await openFake()
+    const action = {
+      name: 'CI\nbroke',
+      agentId: 'main',
+      sessionKey: 'hook:ci',
+      wakeMode: 'next-heartbeat',
+      channel: 'slack',
+      to: 'C1',
+      model: 'small',
+      thinking: 'low',
+      timeoutSeconds: 0.5,
+    } as const
+    const result = await openRunner(baseUrl).run(toRun(action), createIO().io)
+    expect(result).toMatchObject({ detail: 'Forwarded to OpenClaw as run theirs-1. It delivers the reply to slack.' })
+    expect(calls[0]?.body).toEqual({
+      message: 'the prompt, with its boundary',
+      name: 'CI broke',
+      agentId: 'main',
+      wakeMode: 'next-heartbeat',
+      deliver: true,
+      channel: 'slack',
+      to: 'C1',
+      model: 'local/llama',
+      thinking: 'low',
+      timeoutSeconds: 1,
+    })
+  })
+
+  test('names no agent that fell back to another', async () => {
+    const { baseUrl, calls } = await openFake()
+    await openRunner(baseUrl).run(toRun({ agentId: 'unknown' }), createIO().io)
+    expect(calls[0]?.body).not.toHaveProperty('agentId')
+  })
+
+  test.each([
+    [{ channel: 'slack' }, true, 'It decides where the reply goes'],
+    [{ channel: 'last', to: 'C1' }, true, 'It decides where the reply goes'],
+    [{ channel: 'console', to: 'me' }, false, 'OpenClaw has no channel "console"'],
+    [{ channel: 'slack', to: 'C1', deliver: false }, false, 'Its reply is not delivered.'],
+  ] as const)('names channel and recipient together or not at all: %j', async (action, deliver, note) => {
+    const { baseUrl, calls } = await openFake()
+    const result = await openRunner(baseUrl).run(toRun(action), createIO().io)
+    expect(result).toMatchObject({ status: 'forwarded', detail: expect.stringContaining(note) })
+    expect(calls[0]?.body).toMatchObject({ deliver })
+    expect(calls[0]?.body).not.toHaveProperty('channel')
+    expect(calls[0]?.body).not.toHaveProperty('to')
+  })
+
+  test('is a wake where nobody but the clock asked for it', async () => {
+    const { baseUrl, calls } = await openFake()
+    const result = await openRunner(baseUrl).run(toRequest({ prompt: 'Anything new?' }), createIO().io)
+    expect(result).toMatchObject({ status: 'forwarded', id: 'run-1' })
+    expect(calls).toMatchObject([{ path: '/hooks/wake', body: { text: 'Anything new?', mode: 'now' } }])
+  })
+})
+
+describe('a run that is refused', () => {
+  test.each([
+    [429, { status: 'rate-limited', retryAfterMs: 7_000 }],
+    [502, { status: 'error', retryable: true, retryAfterMs: 7_000 }],
+    [503, { status: 'error', retryable: true }],
+    [400, { status: 'error', retryable: false, detail: expect.stringContaining('Change what the mapping') }],
+    [401, { status: 'error', retryable: false, detail: expect.stringContaining('hooks.token there') }],
+    [404, { status: 'error', retryable: false, detail: expect.stringContaining('baseUrl') }],
+    [409, { status: 'error', retryable: false }],
+    [418, { status: 'error', retryable: false }],
+  ])('with %i says so, and whether another try may help', async (status, expected) => {
+    const body = JSON.stringify({ ok: false, error: `no \u001b[31m because of ${token}` })
+    const { baseUrl } = await openFake({ status, headers: { 'retry-after': '7' }, body })
+    const result = await openRunner(baseUrl).run(toRun(), createIO().io)
+    expect(result).toMatchObject(expected)
+    const { detail } = result as { detail: string }
+    expect(detail).toContain(`OpenClaw (runners.claw) answered ${status}: no ␛[31m because of [hidden].`)
+  })
+
+  test('a redirect is not followed with the token', async () => {
+    const other = await openFake()
+    const { baseUrl } = await openFake({ status: 307, headers: { location: `${other.baseUrl}/agent` } })
+    expect(await openRunner(baseUrl).run(toRun(), createIO().io)).toMatchObject({
+      status: 'error',
+      retryable: false,
+      detail: expect.stringContaining('redirect'),
+    })
+    expect(other.calls).toEqual([])
+  })
+
+  test.each(['<html>Welcome</html>', '{}', '{"ok":true}', `{"ok":true,"runId":"${'x'.repeat(70_000)}"}`])(
+    'an answer that is not OpenClaw’s is no run that was taken: %#',
+    async (body) => {
+      const { baseUrl } = await openFake({ status: 200, body })
+      expect(await openRunner(baseUrl).run(toRun(), createIO().io)).toMatchObject({
+        status: 'error',
+        retryable: false,
+        detail: expect.stringContaining('Set runners.claw.baseUrl'),
+      })
+    },
+  )
+})
+
+describe('a gateway that does not answer', () => {
+  test('is asked again under the same key: it may have taken the run', async () => {
+    const { baseUrl } = await openFake(null)
+    const keys: (string | null)[] = []
+    const runner = openRunner(baseUrl, { timeoutMs: 50 }, (input, init) => {
+      keys.push(new Headers(init?.headers).get('idempotency-key'))
+      return fetch(input, init)
+    })
+    for (const attempt of [1, 2]) {
+      expect(await runner.run({ ...toRun(), attempt }, createIO().io)).toMatchObject({
+        status: 'error',
+        retryable: true,
+        detail: expect.stringContaining('did not answer in 0.05 s'),
+      })
+    }
+    expect(keys).toEqual(['run-1', 'run-1'])
+  })
+
+  test('is left when the run is stopped', async () => {
+    const { baseUrl, called } = await openFake(null)
+    const { io, stop } = createIO()
+    const running = openRunner(baseUrl).run(toRun(), io)
+    await called
+    stop(timeIsUp)
+    expect(await running).toMatchObject({ status: 'timeout' })
+  })
+
+  test('and is not there is named', async () => {
+    const { baseUrl, close } = await openFake()
+    await close()
+    expect(await openRunner(baseUrl).run(toRun(), createIO().io)).toEqual({
+      status: 'error',
+      retryable: true,
+      detail: `OpenClaw at ${new URL(baseUrl).origin} (runners.claw) cannot be reached (ECONNREFUSED). Is it running?`,
+    })
+  })
+})
+
+describe('probe', () => {
+  const { signal } = new AbortController()
+
+  test('asks whether the token is taken, and starts nothing', async () => {
+    const { baseUrl, calls } = await openFake()
+    expect(await openRunner(baseUrl).probe?.(signal)).toMatchObject({ ok: true })
+    expect(calls.map(({ body }) => body)).toEqual([{}])
+  })
+
+  test('says what to change', async () => {
+    const { baseUrl } = await openFake()
+    const probe = await openRunner(baseUrl, { token: 'other' }).probe?.(signal)
+    expect(probe).toMatchObject({ ok: false, detail: expect.stringContaining('Set its token') })
+  })
+})
