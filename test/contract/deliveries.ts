@@ -177,43 +177,6 @@ export function describeDeliveries(stage: () => Stage): void {
     })
   })
 
-  describe('open', () => {
-    test('gives back the request as it came', async () => {
-      const { store, clock } = stage()
-      await store.append(newDelivery({ at: clock(), ...parked() }))
-      const [open] = await store.open({ limit: 10 })
-      expect(open?.request.head).toEqual(request().head)
-      expect(Object.getPrototypeOf(open?.request.head.headers)).toBeNull()
-      expect(Object.keys(open?.request.head.headers ?? {})).toContain('__proto__')
-      expect([...(open?.request.body ?? [])]).toEqual([...request().body])
-    })
-
-    test('lists what waits, oldest first, up to the limit, and nothing else', async () => {
-      const { store, clock } = stage()
-      const late = newDelivery({ at: clock() + 2, ...parked() })
-      const early = newDelivery({ at: clock() + 1, ...parked({ state: 'pending' }) })
-      for (const each of [late, early, newDelivery({ at: clock() })]) await store.append(each)
-      const ids = async (limit: number) => (await store.open({ limit })).map(({ deliveryId }) => deliveryId)
-      expect(await ids(10)).toEqual([early.id, late.id])
-      expect(await ids(1)).toEqual([early.id])
-    })
-
-    test('can be asked by module, by state and by id', async () => {
-      const { store, clock } = stage()
-      const a = newDelivery({ at: clock(), ...parked({ waitsFor: 'a.ts' }) })
-      const b = newDelivery({ at: clock(), ...parked({ waitsFor: 'b.ts' }) })
-      const c = newDelivery({ at: clock(), ...parked({ state: 'pending', waitsFor: 'a.ts' }) })
-      for (const each of [a, b, c]) await store.append(each)
-      const ids = async (query: { waitsFor?: string; state?: 'pending' | 'parked'; id?: string }) =>
-        (await store.open({ limit: 10, ...query })).map(({ deliveryId }) => deliveryId)
-      expect(await ids({ waitsFor: 'a.ts' })).toEqual([a.id, c.id])
-      expect(await ids({ waitsFor: 'a.ts', state: 'parked' })).toEqual([a.id])
-      expect(await ids({ state: 'pending' })).toEqual([c.id])
-      expect(await ids({ id: b.id })).toEqual([b.id])
-      expect(await ids({ id: b.id, waitsFor: 'a.ts' })).toEqual([])
-    })
-  })
-
   describe('drop', () => {
     test('ends what waits of a delivery: it is dropped, and its queued jobs are dead', async () => {
       const { store, clock } = stage()

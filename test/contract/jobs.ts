@@ -120,8 +120,8 @@ export function describeJobs(stage: () => Stage): void {
       )
       expect(await store.sessions({ limit: 9 })).toEqual(
         expect.arrayContaining([
-          { agentId: 'main', sessionKey: 'main', updatedAt: clock() },
-          { agentId: 'main', sessionKey: 'hook:pr:1', updatedAt: clock() },
+          { agentId: 'main', sessionKey: 'main', updatedAt: clock(), recipient: undefined },
+          { agentId: 'main', sessionKey: 'hook:pr:1', updatedAt: clock(), recipient: undefined },
         ]),
       )
     })
@@ -175,6 +175,20 @@ export function describeJobs(stage: () => Stage): void {
       expect(await claimOne(store)).toMatchObject({ attempts: 0, lastError: 'rate limited' })
     })
 
+    test('an end counts the attempt, but not one that says that nothing was tried', async () => {
+      const { store, clock } = stage()
+      const jobs = [newJob(), newJob(), newJob()] as const
+      await store.append(newDelivery({ at: clock(), jobs }))
+      const [one, two, three] = await store.claim({ limit: 3, leaseMs })
+      if (!one || !two || !three) throw new Error('three jobs were due')
+      await store.report(one, { outcome: { kind: 'done' } })
+      await store.report(two, { outcome: { kind: 'dead', error: 'no route' } })
+      await store.report(three, { outcome: { kind: 'dead', error: 'given up', counted: false } })
+      const ended = await Promise.all(jobs.map(({ id }) => store.job(id)))
+      expect(ended.map((job) => job?.attempts)).toEqual([1, 1, 0])
+      expect(ended[2]).toMatchObject({ state: 'dead', lastError: 'given up' })
+    })
+
     test('jobs that come back keep their place before later ones', async () => {
       const { store, clock } = stage()
       const [early, late] = [newJob(), newJob()]
@@ -202,31 +216,6 @@ export function describeJobs(stage: () => Stage): void {
       const again = await claimOne(store)
       expect(again).toMatchObject({ id: job.id, attempts: 0, steps: [ran(1)] })
       expect(again.fence).toBeGreaterThan(held.fence)
-    })
-  })
-
-  describe('nextRunAt', () => {
-    test('is the moment of the next queued job, and undefined when none waits', async () => {
-      const { store, clock } = stage()
-      expect(await store.nextRunAt()).toBeUndefined()
-      await store.append(newDelivery({ at: clock(), jobs: [newJob()] }))
-      expect(await store.nextRunAt()).toBe(clock())
-      const held = await claimOne(store)
-      expect(await store.nextRunAt()).toBeUndefined()
-      const runAt = clock() + 7000
-      await store.report(held, { outcome: { kind: 'retry', runAt, error: 'busy' } })
-      expect(await store.nextRunAt()).toBe(runAt)
-      await store.append(newDelivery({ at: clock(), jobs: [newJob()] }))
-      expect(await store.nextRunAt()).toBe(clock())
-    })
-
-    test('a job behind another of its lane is not what comes next', async () => {
-      const { store, clock } = stage()
-      await store.append(newDelivery({ at: clock(), jobs: [newJob({ lane: 'a' }), newJob({ lane: 'a' })] }))
-      const held = await claimOne(store)
-      expect(await store.nextRunAt()).toBeUndefined()
-      await store.report(held, { outcome: { kind: 'done' } })
-      expect(await store.nextRunAt()).toBe(clock())
     })
   })
 }

@@ -1,12 +1,18 @@
 // The promises of store.ts, one test each and from both sides. A new engine calls this and adds nothing.
 import { afterEach, beforeEach, describe } from 'vitest'
 import type { Clock, Store } from '../../src/store/store.ts'
+import { describeCursors } from './cursors.ts'
 import { describeDeliveries } from './deliveries.ts'
+import { describeDue } from './due.ts'
 import { describeJobs } from './jobs.ts'
 import { describeLanes } from './lanes.ts'
+import { describeOpen } from './open.ts'
+import { describePosts } from './posts.ts'
 import { describeReads } from './reads.ts'
+import { describeSessions } from './sessions.ts'
 import { createClock, type Moved } from './stage.ts'
 import { describeSweep } from './sweep.ts'
+import { describeTasks } from './tasks.ts'
 
 /** The store under test and the clock that it goes by. */
 export type Stage = { readonly store: Store; readonly clock: Moved }
@@ -21,7 +27,19 @@ export function storeContract(name: string, open: (clock: Clock) => Promise<Stor
     afterEach(async () => {
       await stage.store.close()
     })
-    for (const part of [describeDeliveries, describeJobs, describeLanes, describeReads, describeSweep])
-      part(() => stage)
+    const parts = [
+      describeDeliveries,
+      describeOpen,
+      describeCursors,
+      describeJobs,
+      describeDue,
+      describeTasks,
+      describeLanes,
+      describePosts,
+      describeSessions,
+      describeReads,
+      describeSweep,
+    ]
+    for (const part of parts) part(() => stage)
   })
 }

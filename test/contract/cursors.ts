@@ -1,0 +1,81 @@
+import { describe, expect, test } from 'vitest'
+import { keyed, newDelivery, newEvent, newJob } from './stage.ts'
+import type { Stage } from './store.ts'
+
+export function describeCursors(stage: () => Stage): void {
+  const cursor = (value: string, name = 'gmail/a@example.com') => ({ name, value })
+
+  describe('appendAll', () => {
+    test('stores all of them and moves the cursor', async () => {
+      const { store, clock } = stage()
+      const deliveries = [1, 2].map(() => newDelivery({ at: clock(), jobs: [newJob()] }))
+      expect(await store.cursor('gmail/a@example.com')).toBeUndefined()
+      expect(await store.appendAll(deliveries, cursor('7'))).toEqual([{ kind: 'stored' }, { kind: 'stored' }])
+      for (const { id, jobs } of deliveries) {
+        expect(await store.delivery(id)).toMatchObject({ jobs: [{ id: jobs[0]?.id, state: 'queued' }] })
+      }
+      expect(await store.cursor('gmail/a@example.com')).toBe('7')
+      expect(await store.cursor('gmail')).toBeUndefined()
+    })
+
+    test('moves the cursor where there is nothing to store, and each cursor by itself', async () => {
+      const { store } = stage()
+      expect(await store.appendAll([], cursor('1'))).toEqual([])
+      await store.appendAll([], cursor('9', 'other'))
+      await store.appendAll([], cursor('2'))
+      expect([await store.cursor('gmail/a@example.com'), await store.cursor('other')]).toEqual(['2', '9'])
+    })
+
+    test('leaves out duplicates, of what is stored and of one another, and moves on', async () => {
+      const { store, clock } = stage()
+      const known = newDelivery({ at: clock(), ...keyed('a') })
+      await store.append(known)
+      const [again, fresh] = [
+        newDelivery({ at: clock(), ...keyed('a', 'hash-2') }),
+        newDelivery({ at: clock(), ...keyed('b'), jobs: [newJob()] }),
+      ]
+      const twin = newDelivery({ at: clock(), ...keyed('b'), jobs: [newJob()] })
+      expect(await store.appendAll([again, fresh, twin], cursor('7'))).toMatchObject([
+        { kind: 'duplicate', first: { deliveryId: known.id } },
+        { kind: 'stored' },
+        { kind: 'duplicate', first: { deliveryId: fresh.id } },
+      ])
+      expect(await store.delivery(known.id)).toMatchObject({ bodyDiffered: true })
+      expect(await store.delivery(twin.id)).toBeUndefined()
+      expect((await store.counts()).jobs.queued).toBe(1)
+      expect(await store.cursor('gmail/a@example.com')).toBe('7')
+    })
+
+    test('is all or nothing: where one cannot be stored none is, no mark is left and the cursor stays', async () => {
+      const { store, clock } = stage()
+      const taken = newJob()
+      const known = newDelivery({ at: clock(), ...keyed('a'), jobs: [taken] })
+      await store.appendAll([known], cursor('7'))
+      const good = newDelivery({ at: clock(), ...keyed('b'), jobs: [newJob({ events: [newEvent()] })] })
+      const differs = newDelivery({ at: clock(), ...keyed('a', 'hash-2') })
+      const bad = newDelivery({ at: clock(), jobs: [taken] })
+      const all = store.appendAll([good, differs, bad], cursor('8'))
+      await expect(all).rejects.toMatchObject({ code: 'store-unavailable' })
+      expect(await store.delivery(good.id)).toBeUndefined()
+      expect(await store.answered({ hook: 'github', key: 'b' })).toBeUndefined()
+      expect(await store.events({ limit: 9 })).toEqual([])
+      expect(await store.delivery(known.id)).toMatchObject({ bodyDiffered: false })
+      expect(await store.cursor('gmail/a@example.com')).toBe('7')
+      expect(await store.appendAll([good], cursor('8'))).toEqual([{ kind: 'stored' }])
+    })
+
+    test('is refused where two of them have the same id', async () => {
+      const { store, clock } = stage()
+      const one = newDelivery({ at: clock() })
+      await expect(store.appendAll([one, one], cursor('8'))).rejects.toMatchObject({ code: 'store-unavailable' })
+      expect(await store.delivery(one.id)).toBeUndefined()
+    })
+
+    test('moves a cursor that outlives every sweep', async () => {
+      const { store, clock } = stage()
+      await store.appendAll([newDelivery({ at: clock() })], cursor('7'))
+      await store.sweep(clock() + 1)
+      expect(await store.cursor('gmail/a@example.com')).toBe('7')
+    })
+  })
+}

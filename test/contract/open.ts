@@ -1,0 +1,59 @@
+import { describe, expect, test } from 'vitest'
+import { accepted, newDelivery, parked, request } from './stage.ts'
+import type { Stage } from './store.ts'
+
+export function describeOpen(stage: () => Stage): void {
+  describe('open', () => {
+    test('gives back the request as it came', async () => {
+      const { store, clock } = stage()
+      await store.append(newDelivery({ at: clock(), ...parked() }))
+      const [open] = await store.open({ limit: 10 })
+      expect(open?.request.head).toEqual(request().head)
+      expect(Object.getPrototypeOf(open?.request.head.headers)).toBeNull()
+      expect(Object.keys(open?.request.head.headers ?? {})).toContain('__proto__')
+      expect([...(open?.request.body ?? [])]).toEqual([...request().body])
+    })
+
+    test('lists what waits, oldest first, up to the limit, and nothing else', async () => {
+      const { store, clock } = stage()
+      const late = newDelivery({ at: clock() + 2, ...parked() })
+      const early = newDelivery({ at: clock() + 1, ...parked({ state: 'pending' }) })
+      for (const each of [late, early, newDelivery({ at: clock() })]) await store.append(each)
+      const ids = async (limit: number) => (await store.open({ limit })).map(({ deliveryId }) => deliveryId)
+      expect(await ids(10)).toEqual([early.id, late.id])
+      expect(await ids(1)).toEqual([early.id])
+    })
+
+    test('goes on after a delivery, whether that one still waits or not', async () => {
+      const { store, clock } = stage()
+      const at = [clock() + 2, clock() + 1, clock() + 1, clock() + 3]
+      const [last, first, second, other] = at.map((receivedAt) => newDelivery({ at: receivedAt, ...parked() }))
+      if (!last || !first || !second || !other) throw new Error('four were made')
+      for (const each of [last, first, second]) await store.append(each)
+      await store.append({ ...other, waitsFor: 'other.ts' })
+      const ids = async (query: { limit: number; after: string; waitsFor?: string }) =>
+        (await store.open(query)).map(({ deliveryId }) => deliveryId)
+      expect(await ids({ limit: 1, after: first.id })).toEqual([second.id])
+      await store.settle(second.id, accepted())
+      expect(await ids({ limit: 9, after: second.id })).toEqual([last.id, other.id])
+      expect(await ids({ limit: 9, after: first.id, waitsFor: 'github.ts' })).toEqual([last.id])
+      expect(await ids({ limit: 9, after: other.id })).toEqual([])
+      expect(await ids({ limit: 9, after: 'nobody' })).toEqual([])
+    })
+
+    test('can be asked by module, by state and by id', async () => {
+      const { store, clock } = stage()
+      const a = newDelivery({ at: clock(), ...parked({ waitsFor: 'a.ts' }) })
+      const b = newDelivery({ at: clock(), ...parked({ waitsFor: 'b.ts' }) })
+      const c = newDelivery({ at: clock(), ...parked({ state: 'pending', waitsFor: 'a.ts' }) })
+      for (const each of [a, b, c]) await store.append(each)
+      const ids = async (query: { waitsFor?: string; state?: 'pending' | 'parked'; id?: string }) =>
+        (await store.open({ limit: 10, ...query })).map(({ deliveryId }) => deliveryId)
+      expect(await ids({ waitsFor: 'a.ts' })).toEqual([a.id, c.id])
+      expect(await ids({ waitsFor: 'a.ts', state: 'parked' })).toEqual([a.id])
+      expect(await ids({ state: 'pending' })).toEqual([c.id])
+      expect(await ids({ id: b.id })).toEqual([b.id])
+      expect(await ids({ id: b.id, waitsFor: 'a.ts' })).toEqual([])
+    })
+  })
+}

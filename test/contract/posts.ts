@@ -1,0 +1,73 @@
+import { describe, expect, test } from 'vitest'
+import type { ClaimedJob, Post, Step } from '../../src/model/job.ts'
+import { claimOne } from './jobs.ts'
+import { newDelivery, newJob } from './stage.ts'
+import type { Stage } from './store.ts'
+
+const delivered: Step = { name: 'deliver', state: 'done', at: 1 }
+
+function newPost(part: number, over: Partial<Post> = {}): Post {
+  const text = `part ${part} with a " and a \0`
+  return { part, channel: 'slack', to: 'C1', nonce: `nonce-${part}`, text, state: 'waiting', at: 1, ...over }
+}
+
+export function describePosts(stage: () => Stage): void {
+  async function claimed(): Promise<ClaimedJob> {
+    const { store, clock } = stage()
+    await store.append(newDelivery({ at: clock(), jobs: [newJob()] }))
+    return claimOne(store)
+  }
+
+  describe('posts', () => {
+    test('are kept with their job as they were reported last, with a step or without one', async () => {
+      const { store } = stage()
+      const job = await claimed()
+      expect(job.posts).toEqual([])
+      const waiting = [newPost(0), newPost(1, { to: undefined })]
+      expect(await store.report(job, { posts: waiting })).toBe(true)
+      expect(await store.job(job.id)).toMatchObject({ state: 'running', steps: [] })
+      expect((await store.job(job.id))?.posts).toEqual(waiting)
+      const sent = waiting.map((post) => ({ ...post, state: 'sent' as const, id: `m-${post.part}` }))
+      await store.report(job, { posts: sent, step: delivered })
+      expect((await store.job(job.id))?.posts).toEqual(sent)
+      expect((await store.delivery(job.id))?.jobs[0]?.posts).toEqual(sent)
+    })
+
+    test('are kept also where the step is on record, and left as they are where a report brings none', async () => {
+      const { store } = stage()
+      const job = await claimed()
+      await store.report(job, { posts: [newPost(0)], step: delivered })
+      await store.report(job, { posts: [newPost(0, { state: 'unknown' })], step: delivered })
+      await store.report(job, { outcome: { kind: 'retry', runAt: 0, error: 'busy' } })
+      expect(await claimOne(store)).toMatchObject({ steps: [delivered], posts: [{ state: 'unknown' }] })
+    })
+
+    test('of who lost the lease are not kept', async () => {
+      const { store, clock } = stage()
+      const stale = await claimed()
+      clock.advance(30_000)
+      await claimOne(store)
+      expect(await store.report(stale, { posts: [newPost(0)] })).toBe(false)
+      expect((await store.job(stale.id))?.posts).toEqual([])
+    })
+
+    test('that were sent survive a requeue, and what was not sent is forgotten with its route', async () => {
+      const { store } = stage()
+      const job = await claimed()
+      const sent = [newPost(0, { state: 'sent', id: 'm-0' }), newPost(2, { state: 'sent', id: 'm-2' })] as const
+      const posts = [sent[0], newPost(1), sent[1], newPost(3, { state: 'unknown' })]
+      await store.report(job, { posts, outcome: { kind: 'dead', error: 'no route' } })
+      expect((await store.job(job.id))?.posts).toEqual(posts)
+      await store.requeue(job.id)
+      expect((await claimOne(store)).posts).toEqual(sent)
+    })
+
+    test('of which none was sent are gone after a requeue', async () => {
+      const { store } = stage()
+      const job = await claimed()
+      await store.report(job, { posts: [newPost(0), newPost(1)], outcome: { kind: 'dead', error: 'no route' } })
+      await store.requeue(job.id)
+      expect((await claimOne(store)).posts).toEqual([])
+    })
+  })
+}

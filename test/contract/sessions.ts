@@ -1,0 +1,165 @@
+import { describe, expect, test } from 'vitest'
+import type { ClaimedJob, Step } from '../../src/model/job.ts'
+import { claimOne } from './jobs.ts'
+import { newDelivery, newEvent, newJob, planned } from './stage.ts'
+import type { Stage } from './store.ts'
+
+const ran: Step = { name: 'run', state: 'done', at: 1, result: 'All good' }
+const main = { agentId: 'main', sessionKey: 'main' }
+
+export function describeSessions(stage: () => Stage): void {
+  /** Appends system events, and gives back what waits in the main session. */
+  async function waitingAfter(...events: Parameters<typeof newEvent>[0][]) {
+    const { store, clock } = stage()
+    const jobs = [newJob({ state: 'done', events: events.map((event) => newEvent(event)) })]
+    await store.append(newDelivery({ at: clock(), jobs }))
+    return store.waiting({ ...main, limit: 9 })
+  }
+
+  /** A claimed job of this session. */
+  async function turnIn(sessionKey: string): Promise<ClaimedJob> {
+    const { store, clock } = stage()
+    await store.append(newDelivery({ at: clock(), jobs: [newJob({ planned: planned(sessionKey) })] }))
+    return claimOne(store)
+  }
+
+  describe('waiting events', () => {
+    test('are those of one session, oldest first, with their number beyond the limit', async () => {
+      const { store } = stage()
+      const texts = ['one', 'two', 'three'].map((text) => ({ text }))
+      const all = await waitingAfter({ text: 'else', sessionKey: 'other' }, ...texts, { agentId: 'other' })
+      expect(all.events.map(({ text }) => text)).toEqual(['one', 'two', 'three'])
+      expect(all).toMatchObject({ count: 3, wakes: false })
+      const first = await store.waiting({ ...main, limit: 2 })
+      expect(first.events.map(({ text }) => text)).toEqual(['one', 'two'])
+      expect(first).toMatchObject({ count: 3, upTo: all.upTo })
+      expect(await store.waiting({ ...main, limit: 0 })).toMatchObject({ events: [], count: 3 })
+    })
+
+    test('of a session in which nothing waits are none', async () => {
+      await waitingAfter({ sessionKey: 'other' })
+      const nothing = { events: [], count: 0, upTo: 0, wakes: false }
+      expect(await stage().store.waiting({ ...main, limit: 9 })).toEqual(nothing)
+    })
+
+    test('ask for a turn at once when one of them does, also one beyond the limit', async () => {
+      const { store } = stage()
+      expect(await waitingAfter({}, { sessionKey: 'other', wakes: true })).toMatchObject({ wakes: false })
+      const all = await waitingAfter({ wakes: true })
+      expect(all).toMatchObject({ wakes: true, events: [{ wakes: false }, { wakes: true }] })
+      expect(await store.waiting({ ...main, limit: 1 })).toMatchObject({ wakes: true, events: [{ wakes: false }] })
+    })
+  })
+
+  describe('a turn', () => {
+    test('consumes the events of its session up to a place, and what came later waits on', async () => {
+      const { store, clock } = stage()
+      const { upTo } = await waitingAfter({ text: 'old' }, { text: 'else', sessionKey: 'other' })
+      await waitingAfter({ text: 'new', wakes: true })
+      const turn = await turnIn('main')
+      clock.advance(7)
+      await store.report(turn, { step: ran, consumedUpTo: upTo, outcome: { kind: 'done' } })
+      expect(await store.waiting({ ...main, limit: 9 })).toMatchObject({ events: [{ text: 'new' }], count: 1 })
+      expect(await store.waiting({ ...main, sessionKey: 'other', limit: 9 })).toMatchObject({ count: 1 })
+      expect((await store.events({ limit: 9 })).map(({ text, consumedAt }) => [text, consumedAt])).toEqual([
+        ['old', clock()],
+        ['else', undefined],
+        ['new', undefined],
+      ])
+    })
+
+    test('consumes nothing twice: the moment of an event stays the first', async () => {
+      const { store, clock } = stage()
+      const { upTo } = await waitingAfter({})
+      const [first, second] = [await turnIn('main'), await turnIn('main')]
+      const at = clock()
+      await store.report(first, { step: ran, consumedUpTo: upTo })
+      clock.advance(7)
+      await store.report(second, { step: ran, consumedUpTo: upTo })
+      expect(await store.events({ limit: 9 })).toMatchObject([{ consumedAt: at }])
+    })
+
+    test('that lost its lease consumes nothing and leaves nothing behind', async () => {
+      const { store, clock } = stage()
+      const { upTo } = await waitingAfter({})
+      const stale = await turnIn('main')
+      clock.advance(30_000)
+      const held = await claimOne(store)
+      const rows = { consumedUpTo: upTo, runnerState: 'kept', recipient: { channel: 'slack', to: 'C1' } } as const
+      expect(await store.report(stale, { step: ran, ...rows })).toBe(false)
+      expect(await store.waiting({ ...main, limit: 9 })).toMatchObject({ count: 1 })
+      expect(await store.session(main)).toMatchObject({ runnerState: undefined, recipient: undefined })
+      expect(await store.report(held, { step: ran, ...rows })).toBe(true)
+      expect(await store.waiting({ ...main, limit: 9 })).toMatchObject({ count: 0 })
+    })
+
+    test('whose step is on record consumes nothing more and changes nothing that it left behind', async () => {
+      const { store } = stage()
+      const turn = await turnIn('main')
+      await store.report(turn, { step: ran, runnerState: 'first', recipient: { channel: 'slack', to: 'C1' } })
+      const { upTo } = await waitingAfter({})
+      const again = { consumedUpTo: upTo, runnerState: 'second', recipient: { channel: 'signal', to: '1' } } as const
+      expect(await store.report(turn, { step: ran, ...again })).toBe(true)
+      expect(await store.waiting({ ...main, limit: 9 })).toMatchObject({ count: 1 })
+      expect(await store.session(main)).toMatchObject({
+        runnerState: 'first',
+        recipient: { channel: 'slack', to: 'C1' },
+      })
+    })
+  })
+
+  describe('a session', () => {
+    test('is there once something was said in it, and not before', async () => {
+      const { store, clock } = stage()
+      expect(await store.session(main)).toBeUndefined()
+      await waitingAfter({})
+      expect(await store.session(main)).toEqual({
+        ...main,
+        updatedAt: clock(),
+        recipient: undefined,
+        runnerState: undefined,
+      })
+      expect(await store.session({ ...main, agentId: 'other' })).toBeUndefined()
+    })
+
+    test('keeps the state of its runner until the next is kept, and null forgets it', async () => {
+      const { store, clock } = stage()
+      const turn = await turnIn('hook:pr:1')
+      const name = { agentId: 'main', sessionKey: 'hook:pr:1' }
+      const state = { id: 'abc', turns: [1, 2], open: true }
+      await store.report(turn, { step: ran, runnerState: state })
+      expect(await store.session(name)).toMatchObject({ updatedAt: clock(), runnerState: state })
+      await store.report(turn, { step: { ...ran, name: 'summary' } })
+      expect(await store.session(name)).toMatchObject({ runnerState: state })
+      expect(await store.session(main)).toBeUndefined()
+      await store.report(turn, { step: { ...ran, name: 'deliver' }, runnerState: null })
+      expect(await store.session(name)).toMatchObject({ runnerState: undefined })
+    })
+
+    test('of an agent’s main knows where a reply of any of its sessions went last', async () => {
+      const { store, clock } = stage()
+      const turn = await turnIn('hook:pr:1')
+      await store.report(turn, { step: ran, recipient: { channel: 'slack', to: 'C1' } })
+      expect(await store.session(main)).toMatchObject({ recipient: { channel: 'slack', to: 'C1' }, updatedAt: clock() })
+      expect(await store.session({ ...main, sessionKey: 'hook:pr:1' })).toBeUndefined()
+      await store.report(turn, { step: { ...ran, name: 'deliver' }, recipient: { channel: 'console', to: undefined } })
+      expect(await store.sessions({ limit: 9 })).toEqual([
+        { ...main, updatedAt: clock(), recipient: { channel: 'console', to: undefined } },
+      ])
+    })
+
+    test('keeps recipient and state through whatever else is said in it, until it is swept', async () => {
+      const { store, clock } = stage()
+      const turn = await turnIn('main')
+      const kept = { recipient: { channel: 'slack', to: 'C1' }, runnerState: 7 } as const
+      await store.report(turn, { step: ran, ...kept, outcome: { kind: 'done' } })
+      clock.advance(5)
+      await waitingAfter({})
+      expect(await store.session(main)).toMatchObject({ ...kept, updatedAt: clock() })
+      await store.sweep(clock() + 1)
+      expect(await store.session(main)).toBeUndefined()
+      await waitingAfter({})
+      expect(await store.session(main)).toMatchObject({ recipient: undefined, runnerState: undefined })
+    })
+  })
+}

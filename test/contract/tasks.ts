@@ -1,0 +1,158 @@
+import { describe, expect, test } from 'vitest'
+import { v7 as uuid } from 'uuid'
+import type { Step } from '../../src/model/job.ts'
+import type { NewTask } from '../../src/store/store.ts'
+import { claimOne } from './jobs.ts'
+import { newDelivery, newEvent, newJob } from './stage.ts'
+import type { Stage } from './store.ts'
+
+function newTask(over: Partial<NewTask> = {}): NewTask {
+  const planned = { kind: 'heartbeat', agentId: 'main', sessionKey: 'main', reason: 'interval' } as const
+  return { id: uuid(), planned, lane: 'main/main', standsFor: 'heartbeat/main', ...over }
+}
+
+export function describeTasks(stage: () => Stage): void {
+  describe('a task', () => {
+    test('is a job that no delivery caused, claimed and ended as any other', async () => {
+      const { store, clock } = stage()
+      const task = newTask()
+      expect(await store.addTask(task)).toBe(true)
+      const made = {
+        id: task.id,
+        deliveryId: undefined,
+        planned: task.planned,
+        attempts: 0,
+        createdAt: clock(),
+        runAt: clock(),
+        lastError: undefined,
+        steps: [],
+        posts: [],
+      }
+      expect(await store.job(task.id)).toEqual({ ...made, state: 'queued', lockedUntil: undefined })
+      expect(await store.nextRunAt()).toBe(clock())
+      const held = await claimOne(store)
+      expect(held).toMatchObject({ ...made, state: 'running', fence: expect.any(Number) })
+      const step: Step = { name: 'run', state: 'done', at: clock() }
+      const events = [newEvent({ text: 'it ran' })]
+      expect(await store.report(held, { step, events, outcome: { kind: 'done' } })).toBe(true)
+      expect(await store.job(task.id)).toMatchObject({ state: 'done', attempts: 1, steps: [step] })
+      expect(await store.events({ limit: 9 })).toMatchObject([{ text: 'it ran', deliveryId: undefined }])
+      expect((await store.counts()).jobs).toEqual({ queued: 0, running: 0, done: 1, dead: 0 })
+    })
+
+    test('belongs to no delivery, and an id that is taken is refused', async () => {
+      const { store, clock } = stage()
+      const job = newJob()
+      await store.append(newDelivery({ at: clock(), jobs: [job] }))
+      const task = newTask()
+      await store.addTask(task)
+      expect(await store.delivery(task.id)).toBeUndefined()
+      expect(await store.request(task.id)).toBeUndefined()
+      expect(await store.job(job.id)).toMatchObject({ createdAt: clock(), deliveryId: expect.any(String) })
+      expect(await store.job('nobody')).toBeUndefined()
+      const twin = newTask({ id: job.id, standsFor: 'else' })
+      await expect(store.addTask(twin)).rejects.toMatchObject({ code: 'store-unavailable' })
+    })
+
+    test('is added once while it is queued, for the first time or for a retry, and again while it runs', async () => {
+      const { store, clock } = stage()
+      expect(await store.addTask(newTask())).toBe(true)
+      expect(await store.addTask(newTask())).toBe(false)
+      expect(await store.addTask(newTask({ standsFor: 'heartbeat/other', lane: 'other/main' }))).toBe(true)
+      const held = await claimOne(store)
+      await store.report(held, { outcome: { kind: 'retry', runAt: clock() + 500, error: 'busy' } })
+      expect(await store.addTask(newTask())).toBe(false)
+      clock.advance(500)
+      expect(await claimOne(store)).toMatchObject({ id: held.id })
+      expect(await store.addTask(newTask())).toBe(true)
+      expect(await store.addTask(newTask())).toBe(false)
+      expect((await store.counts()).jobs).toMatchObject({ queued: 2, running: 1 })
+    })
+
+    test('that was refused leaves no trace', async () => {
+      const { store, clock } = stage()
+      await store.addTask(newTask())
+      const added = clock()
+      clock.advance(5)
+      const refused = newTask()
+      await store.addTask(refused)
+      expect(await store.job(refused.id)).toBeUndefined()
+      expect(await store.lastTaskAt('heartbeat/main')).toBe(added)
+    })
+
+    test('shares its lane with the jobs of deliveries, in order of arrival', async () => {
+      const { store, clock } = stage()
+      const [before, after] = [newJob({ lane: 'main/main' }), newJob({ lane: 'main/main' })]
+      const task = newTask()
+      await store.append(newDelivery({ at: clock(), jobs: [before] }))
+      await store.addTask(task)
+      await store.append(newDelivery({ at: clock(), jobs: [after] }))
+      for (const id of [before.id, task.id, after.id]) {
+        const due = await store.claim({ limit: 9, leaseMs: 1000 })
+        expect(due.map((job) => job.id)).toEqual([id])
+        for (const job of due) await store.report(job, { outcome: { kind: 'done' } })
+      }
+    })
+
+    test('that is dead can be requeued', async () => {
+      const { store } = stage()
+      const task = newTask()
+      await store.addTask(task)
+      await store.report(await claimOne(store), { outcome: { kind: 'dead', error: 'no model' } })
+      expect(await store.requeue(task.id)).toBe(true)
+      expect(await store.addTask(newTask())).toBe(false)
+      expect(await claimOne(store)).toMatchObject({ id: task.id, attempts: 0 })
+    })
+  })
+
+  describe('lastTaskAt', () => {
+    test('is the moment of the newest of its name, whatever became of it', async () => {
+      const { store, clock } = stage()
+      expect(await store.lastTaskAt('heartbeat/main')).toBeUndefined()
+      await store.addTask(newTask())
+      await store.report(await claimOne(store), { outcome: { kind: 'done' } })
+      clock.advance(5)
+      await store.addTask(newTask())
+      await store.report(await claimOne(store), { outcome: { kind: 'dead', error: 'no model' } })
+      expect(await store.lastTaskAt('heartbeat/main')).toBe(clock())
+      expect(await store.lastTaskAt('heartbeat')).toBeUndefined()
+    })
+  })
+
+  describe('sweep', () => {
+    test('forgets tasks by their own end, and keeps those that ended later or still run', async () => {
+      const { store, clock } = stage()
+      const names = ['ended', 'ended later', 'running']
+      const tasks = names.map((standsFor) => newTask({ standsFor, lane: standsFor }))
+      for (const task of tasks) await store.addTask(task)
+      const held = await store.claim({ limit: 3, leaseMs: 60_000 })
+      const end = async (index: number) => {
+        const job = held[index]
+        if (job) await store.report(job, { outcome: { kind: 'done' } })
+      }
+      await end(0)
+      clock.advance(1000)
+      await end(1)
+      await store.sweep(clock())
+      const left = await Promise.all(tasks.map(({ id }) => store.job(id)))
+      expect(left.map((job) => job?.state)).toEqual([undefined, 'done', 'running'])
+      expect(await Promise.all(names.map((name) => store.lastTaskAt(name)))).toEqual([
+        undefined,
+        clock() - 1000,
+        clock() - 1000,
+      ])
+    })
+
+    test('drops a task that waits since then, and lets the next of its lane go', async () => {
+      const { store, clock } = stage()
+      const task = newTask()
+      await store.addTask(task)
+      clock.advance(1000)
+      const next = newJob({ lane: task.lane })
+      await store.append(newDelivery({ at: clock(), jobs: [next] }))
+      await store.sweep(clock())
+      expect(await store.job(task.id)).toMatchObject({ state: 'dead', lastError: 'dropped' })
+      expect(await claimOne(store)).toMatchObject({ id: next.id })
+    })
+  })
+}
