@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest'
 import { openDatabase } from '../../src/store/driver.ts'
 import { spawnWriter } from '../../src/store/queue.ts'
 import { createSqliteReader } from '../../src/store/reader.ts'
-import { keyed, newDelivery, newJob, parked } from '../contract/stage.ts'
+import { keyed, newDelivery, newJob, parked, request } from '../contract/stage.ts'
 import { createSpawn, newFolder, openStore, small } from './sqlite-stage.ts'
 
 describe('a commit', () => {
@@ -76,8 +76,8 @@ describe('a commit', () => {
     await reopened.ready()
     for (const { id } of deliveries) expect(await reopened.delivery(id)).toBeDefined()
     expect(await reopened.open({ limit: 100 })).toHaveLength(50)
-    // the lease was a dead process's: the job is due at once
-    expect(await reopened.claim({ limit: 9, leaseMs: 1000 })).toMatchObject([{ id: held?.id, fence: 2 }])
+    // the lease was a dead process's: the job is due at once, and may have been the cause of that death
+    expect(await reopened.claim({ limit: 9, leaseMs: 1000 })).toMatchObject([{ id: held?.id, fence: 2, attempts: 1 }])
     const db = openDatabase(join(copy, 'x.db'), { readOnly: true, busyMs: 1000 })
     expect(db.get('PRAGMA integrity_check')).toMatchObject({ integrity_check: 'ok' })
     db.close()
@@ -107,6 +107,22 @@ describe('the queue', () => {
     expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'fulfilled', 'rejected'])
     expect(results[3]).toMatchObject({ reason: { code: 'store-unavailable', retryAfterSeconds: 1 } })
     expect(await store.append(small())).toEqual({ kind: 'stored' })
+  })
+
+  test('is as bounded for deliveries that come together, whose bodies arrive whole', async () => {
+    const store = openStore(join(newFolder(), 'x.db'), { maxQueued: 3, commitDelayMs: 20 })
+    const cursor = { name: 'mail', value: '7' }
+    const bodies = ['{"a":1}', '{"b":2}']
+    const together = bodies.map((body) => newDelivery({ at: 1, ...parked({ request: request(body) }) }))
+    const waiting = [store.append(small()), store.appendAll(together, cursor), store.append(small())]
+    await expect(store.appendAll([small()], { name: 'mail', value: '8' })).rejects.toMatchObject({
+      code: 'store-unavailable',
+      retryAfterSeconds: 1,
+    })
+    await Promise.all(waiting)
+    expect(await store.cursor('mail')).toBe('7')
+    const open = await store.open({ limit: 9 })
+    expect(open.map((each) => new TextDecoder().decode(each.request.body))).toEqual(bodies)
   })
 
   test('is emptied by close, after which nothing is taken', async () => {

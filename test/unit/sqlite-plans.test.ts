@@ -1,0 +1,67 @@
+// What is asked often must cost the same behind a long history: SQLite itself says how it goes about each statement.
+import { expect, test } from 'vitest'
+import { runBatch } from '../../src/store/batch.ts'
+import { type Database, openDatabase, type SqlValue } from '../../src/store/driver.ts'
+import { migrate } from '../../src/store/migrations/migrate.ts'
+import type { Operation } from '../../src/store/operations.ts'
+import { createReads, type Reads } from '../../src/store/reads.ts'
+
+const main = { agentId: 'main', sessionKey: 'main' }
+const report = { events: [], messages: [], consumedUpTo: 1, runnerState: '1', recipient: undefined, posts: '[]' }
+const task = { id: 'j', planned: JSON.stringify({ kind: 'heartbeat', ...main }), lane: 'main/main', standsFor: 't' }
+
+/** In an order in which each finds what it needs. */
+const operations: readonly Operation[] = [
+  { kind: 'addTask', at: 1, ...task },
+  { kind: 'claim', at: 1, limit: 9, leaseMs: 9 },
+  { kind: 'report', at: 1, id: 'j', fence: 1, step: { name: 'run', json: '{}' }, ...report, outcome: { kind: 'done' } },
+]
+
+const reads: readonly ((from: Reads) => Promise<unknown>)[] = [
+  (from) => from.waiting({ ...main, limit: 50 }),
+  (from) => from.session(main),
+  (from) => from.messages({ ...main, limit: 50 }),
+  (from) => from.job('j'),
+  (from) => from.lastTaskAt('t'),
+  (from) => from.cursor('c'),
+  (from) => from.dueSince(),
+  (from) => from.open({ limit: 1 }),
+  (from) => from.open({ limit: 1, waitsFor: 'a.ts' }),
+]
+
+/** A database that writes the plan of each statement down. */
+function createPlanned() {
+  const db = openDatabase(':memory:', { readOnly: false, busyMs: 0 })
+  migrate(db, 'memory')
+  const plan: string[] = []
+  const explained =
+    <Result>(perform: (sql: string, ...values: readonly SqlValue[]) => Result) =>
+    (sql: string, ...values: readonly SqlValue[]) => {
+      plan.push(...db.all(`EXPLAIN QUERY PLAN ${sql}`, ...values).map(({ detail }) => String(detail)))
+      return perform(sql, ...values)
+    }
+  const planned: Database = { ...db, run: explained(db.run), get: explained(db.get), all: explained(db.all) }
+  return { plan, planned }
+}
+
+const tables = /^(SCAN|SEARCH) (deliveries|jobs|events|messages|sessions|cursors|[dej])\b/
+
+test('neither the worker nor the heartbeat nor a scrape walks through a table', async () => {
+  const { plan, planned } = createPlanned()
+  const outcomes = runBatch({ db: planned, operations, beforeCommit: () => {} })
+  expect(outcomes.map(({ ok }) => ok)).toEqual([true, true, true])
+  const from = createReads({ use: (_empty, query) => query(planned), reset() {}, close() {} }, Date.now)
+  for (const read of reads) await read(from)
+  const steps = plan.filter((line) => tables.test(line))
+  expect(steps.length).toBeGreaterThan(20)
+  expect(steps.filter((line) => line.startsWith('SCAN'))).toEqual([])
+})
+
+test('the events that wait are summed up without a look into their rows', async () => {
+  const { plan, planned } = createPlanned()
+  const from = createReads({ use: (_empty, query) => query(planned), reset() {}, close() {} }, Date.now)
+  await from.waiting({ ...main, limit: 50 })
+  const sums = plan.filter((line) => line.includes('events_waiting'))
+  expect(sums.length).toBeGreaterThan(0)
+  expect(sums.filter((line) => !line.includes('COVERING'))).toEqual([])
+})
