@@ -1,12 +1,13 @@
-// The authors' door: what transforms and presets import. Nothing here has an effect.
+// The authors' door: what transforms, presets and verifiers import. Nothing here has an effect.
 import type { JsonValue } from './model/json.ts'
 import type { Preset } from './model/preset.ts'
 import { parsePayload, type PayloadSchema } from './model/refusal.ts'
 import type { TransformContext, TransformFunction, TransformInput } from './model/transform.ts'
+import type { VerifierDefinition } from './model/verifier.ts'
 
 export type { JsonObject, JsonValue } from './model/json.ts'
 export type { MappingInput } from './model/mapping.ts'
-export type { Preset, PresetParts } from './model/preset.ts'
+export type { Preset, PresetParts, PresetSetup } from './model/preset.ts'
 export type { PayloadSchema } from './model/refusal.ts'
 export type {
   AgentResult,
@@ -16,6 +17,8 @@ export type {
   TransformResult,
   WakeResult,
 } from './model/transform.ts'
+export type { Verified, VerifierContext, VerifierDefinition, VerifyRequest } from './model/verifier.ts'
+export type { VerifySettings } from './model/verify.ts'
 
 /** A transform that checks what it is given. */
 export type CheckedTransform<Payload> = {
@@ -43,4 +46,9 @@ export function defineTransform<Payload>(
 /** Declares a mapping pack. */
 export function definePreset<Options>(preset: Preset<Options>): Preset<Options> {
   return preset
+}
+
+/** Declares a scheme in code, for a sender that neither the table of schemes nor `generic-hmac` can describe. */
+export function defineVerifier(verifier: VerifierDefinition): VerifierDefinition {
+  return verifier
 }

@@ -1,7 +1,7 @@
 // Modules as a gateway loads them, in worker threads under its limits, and their fixtures as it runs them before a swap.
 import { realpathSync } from 'node:fs'
 import { extname, relative, resolve } from 'node:path'
-import { toMappings } from '../live/assemble.ts'
+import { createAssembler } from '../live/assemble.ts'
 import { type FixtureOutcome, type Parts, runFixture } from '../live/fixtures.ts'
 import { loadConfig } from '../loader/config.ts'
 import { type FixtureFile, readFixtures } from '../loader/fixture-files.ts'
@@ -44,6 +44,7 @@ export type Bench = {
 export function createBench({ dir, env }: Pick<Context, 'dir' | 'env'>): Bench {
   const first = loadConfig({ dir, env })
   let limits = first.config.hooks.transforms
+  const assembler = createAssembler(dir)
   const runtime = createTransformRuntime({
     limits: () => limits,
     env: pickEnv(limits.env, first.env),
@@ -54,7 +55,7 @@ export function createBench({ dir, env }: Pick<Context, 'dir' | 'env'>): Bench {
   async function load(names: readonly string[]): Promise<Loaded> {
     const { config } = loadConfig({ dir, env })
     limits = config.hooks.transforms
-    const mappings = toMappings(config)
+    const { mappings, verifiers } = await assembler.assemble(config)
     const root = await resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
     const mapped = mappings.flatMap(({ transform }) => transform ?? [])
     const known = [...new Set(mapped.map(({ module }) => module))]
@@ -62,7 +63,7 @@ export function createBench({ dir, env }: Pick<Context, 'dir' | 'env'>): Bench {
     const bare = modules.filter((module) => !known.includes(module)).map((module) => ({ module }))
     const refs = [...mapped.filter(({ module }) => modules.includes(module)), ...bare]
     const transforms = await runtime.load({ root, refs })
-    return { root, parts: { config, mappings, transforms }, modules: [...new Set(modules)] }
+    return { root, parts: { config, mappings, transforms, verifiers }, modules: [...new Set(modules)] }
   }
 
   return {

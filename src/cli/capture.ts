@@ -6,7 +6,7 @@ import { runFixture } from '../live/fixtures.ts'
 import { loadConfig } from '../loader/config.ts'
 import { privateMode, writeFileAtomic } from '../loader/config-file.ts'
 import { type Actual, parseFixture, toFixturesFolder, updateFixture } from '../loader/fixture-files.ts'
-import { toMappings } from '../live/assemble.ts'
+import { assemble } from '../live/assemble.ts'
 import type { Config } from '../model/config.ts'
 import type { Delivery } from '../model/delivery.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
@@ -29,9 +29,9 @@ export type CaptureOptions = { id: string; name: string | undefined; module: str
 export async function capture(context: Context, options: CaptureOptions): Promise<number> {
   const { dir, env } = context
   const { config } = loadConfig({ dir, env })
-  const mappings = toMappings(config)
+  const { mappings, verifiers } = await assemble(dir, config)
   const { record, request } = await findKept(context, options.id, mappings)
-  const generation = createGeneration({ config, mappings, transforms: new Map() })
+  const generation = createGeneration({ config, mappings, transforms: new Map(), verifiers })
   const { deliveryId: id, receivedAt } = record
   const delivery = toDelivery(request.head, request.body, { generation, id, receivedAt })
   const safe = withoutSecrets(delivery, toSecrets(config, mappings))

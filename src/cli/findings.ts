@@ -1,12 +1,14 @@
 // What `check` and `doctor` look at, and how they say it. A warning is no failure.
 import colors from 'picocolors'
-import { assembleGeneration } from '../live/assemble.ts'
+import { assemble, assembleGeneration } from '../live/assemble.ts'
 import { type LoadedConfig, loadConfig } from '../loader/config.ts'
 import { toFileFacts, toWarnings } from '../loader/warnings.ts'
 import type { Config } from '../model/config.ts'
-import { exitCodes, Problem } from '../model/problem.ts'
-import { type CompiledMapping, compileMapping } from '../pipeline/compile.ts'
+import { exitCodes, Problem, type ProblemRecord, toProblemRecord } from '../model/problem.ts'
+import type { DefinedVerifier } from '../model/verifier.ts'
+import { type CompiledMapping, compileMapping, offline } from '../pipeline/compile.ts'
 import { createRouter } from '../pipeline/match.ts'
+import { schemeNames } from '../pipeline/verify.ts'
 import type { Context } from './context.ts'
 import { toIndented } from './print.ts'
 
@@ -50,32 +52,50 @@ export async function checkMappings({ dir }: Context, config: Config): Promise<F
     ...mapping,
     id: mapping.id ?? `mapping-${index + 1}`,
   }))
-  const templates = mappings.map((mapping) => checkTemplates(mapping))
-  const sound = mappings.filter((_, index) => templates[index]?.ok === true)
   try {
+    const { verifiers } = await assemble(dir, config)
+    const templates = mappings.map((mapping) => checkTemplates(mapping, verifiers))
+    const sound = mappings.filter((_, index) => templates[index]?.ok === true)
     // without those that do not parse, so that one mistake does not hide the others
-    const generation = await assembleGeneration({
-      dir,
-      config: { ...config, hooks: { ...config.hooks, mappings: sound } },
-    })
-    const modules = [...generation.transforms.values()].map(({ module, hash, problem }): Finding => {
-      const name = `transform ${module}`
-      if (problem === undefined) return { name, ok: true, detail: `builds and loads (${hash?.slice(0, 12)})` }
-      const detail = [problem.detail, ...(problem.frame === undefined ? [] : [problem.frame])].join('\n')
-      return toFailed(name, detail, exitCodes.broken)
-    })
-    return [...templates, ...modules]
+    const sane = { ...config, hooks: { ...config.hooks, mappings: sound } }
+    return [...templates, ...verifiers.map(toVerifierFinding), ...(await checkModules(dir, sane))]
   } catch (error) {
     if (!(error instanceof Problem)) throw error
-    const detail = [error.message, ...(error.frame === undefined ? [] : [error.frame])].join('\n')
-    return [...templates, toFailed('mappings', detail, exitCodes[error.kind])]
+    const known = mappings.filter(({ verify }) => verify === undefined || schemeNames.includes(verify.scheme))
+    const templates = known.map((mapping) => checkTemplates(mapping, []))
+    return [...templates, toFailed('mappings', toDetail(error), exitCodes[error.kind])]
   }
 }
 
-function checkTemplates(mapping: CompiledMapping['mapping']): Finding {
+async function checkModules(dir: string, config: Config): Promise<Finding[]> {
+  try {
+    const { transforms } = await assembleGeneration({ dir, config })
+    return [...transforms.values()].map(({ module, hash, problem }): Finding => {
+      const name = `transform ${module}`
+      if (problem === undefined) return { name, ok: true, detail: `builds and loads (${hash?.slice(0, 12)})` }
+      return toFailed(name, toDetail(problem), exitCodes.broken)
+    })
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error
+    return [toFailed('mappings', toDetail(error), exitCodes[error.kind])]
+  }
+}
+
+function toVerifierFinding(verifier: DefinedVerifier): Finding {
+  const name = `verifier ${verifier.scheme}`
+  if (verifier.kind === 'sound') return { name, ok: true, detail: `builds and loads (${verifier.hash.slice(0, 12)})` }
+  return toFailed(name, toDetail(verifier.problem), exitCodes.broken)
+}
+
+function toDetail(problem: Problem | ProblemRecord): string {
+  const { detail, frame } = problem instanceof Problem ? toProblemRecord(problem) : problem
+  return frame === undefined ? detail : `${detail}\n${frame}`
+}
+
+function checkTemplates(mapping: CompiledMapping['mapping'], defined: readonly DefinedVerifier[]): Finding {
   const name = `mapping ${mapping.id}`
   try {
-    createRouter([compileMapping(mapping, undefined)])
+    createRouter([compileMapping(mapping, undefined, () => ({ ...offline, defined }))])
     return { name, ok: true, detail: 'its templates and conditions parse' }
   } catch (error) {
     if (!(error instanceof Problem)) throw error

@@ -1,7 +1,7 @@
 // Why a request is let in or refused: each signed mapping of its path with its verdict. And the door for a secret that a sender hands over.
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
-import { toMappings } from '../live/assemble.ts'
+import { assemble } from '../live/assemble.ts'
 import { loadConfig } from '../loader/config.ts'
 import type { Config } from '../model/config.ts'
 import { toFirstIssue } from '../model/issue.ts'
@@ -48,7 +48,7 @@ export async function explainProofs(
   const { config } = loadConfig({ dir, env })
   const capture = readCapture(file)
   const now = capture.receivedAt ?? Date.now()
-  const asked = toAsked(compileSigned(dir, config, now), config, { capture, mappingId })
+  const asked = toAsked(await compileSigned(dir, config, now), config, { capture, mappingId })
   const verdicts: Verdict[] = []
   for (const mapping of asked) verdicts.push(await toVerdict(mapping, toRequest(capture, mapping, config)))
   if (context.json) for (const verdict of verdicts) context.printJson(verdict)
@@ -113,13 +113,15 @@ function toTarget(url: string): string {
 }
 
 /** The signed mappings, with the secrets that were handed over, and the moment of the capture as the clock. */
-function compileSigned(dir: string, config: Config, now: number): CompiledMapping[] {
+async function compileSigned(dir: string, config: Config, now: number): Promise<CompiledMapping[]> {
+  const { mappings, verifiers } = await assemble(dir, config)
   const clock = () => now
   const handed = createHandedSecrets({ file: toHandedFile(dir), clock })
   const fetch = createPinnedFetch({ now: clock })
-  return toMappings(config)
+  const toTools = (id: string) => ({ fetch, now: clock, handed: () => handed.of(id), defined: verifiers })
+  return mappings
     .filter(({ verify }) => verify !== undefined)
-    .map((mapping) => compileMapping(mapping, undefined, (id) => ({ fetch, now: clock, handed: () => handed.of(id) })))
+    .map((mapping) => compileMapping(mapping, undefined, toTools))
 }
 
 function toAsked(

@@ -1,19 +1,57 @@
-// From a configuration to a generation: presets behind the operator's mappings, every transform loaded.
-import { presets } from '../../presets/index.ts'
-import { nearestOf } from '../model/nearest.ts'
+// From a configuration to a generation: presets behind the operator's mappings, every verifier and every transform loaded.
+import { createDefinitions } from '../loader/definitions.ts'
+import type { Input } from '../loader/read.ts'
 import { resolveTransformsRoot } from '../loader/root.ts'
 import { loadTransforms } from '../loader/transforms.ts'
 import type { Config } from '../model/config.ts'
 import { toMappingIssues } from '../model/config-rules.ts'
-import { toIssueSentence } from '../model/issue.ts'
+import { parsePresetParts, toFaults } from '../model/definitions.ts'
+import { toConfigSentence } from '../model/issue.ts'
 import { Mapping } from '../model/mapping.ts'
-import type { Preset, PresetParts } from '../model/preset.ts'
 import { Problem } from '../model/problem.ts'
 import type { NamedMapping } from '../pipeline/compile.ts'
 import { createGeneration, type Generation } from '../pipeline/generation.ts'
 import type { VerifierTools } from '../pipeline/verify.ts'
+import { loadPacks, type Pack, refuseUnknown, toPackReports } from './packs.ts'
+import { type LoadedVerifiers, loadVerifiers } from './verifiers.ts'
 
-/** Throws `config-invalid`. A transform that does not load is no reason to throw: its generation is degraded. */
+export type Assembled = LoadedVerifiers & {
+  readonly packs: readonly Pack[]
+  readonly mappings: readonly NamedMapping[]
+}
+
+export type Assembler = {
+  /**
+   * What a configuration makes of itself, of presets and of outsiders' modules. Throws `config-invalid`. A verifier that does
+   * not load is no reason to: what serves has the last good one.
+   */
+  assemble(config: Config, serving?: Assembled): Promise<Assembled>
+  /** Every file of outsiders' modules, as it was when it was read. */
+  inputs(): readonly Input[]
+}
+
+/** Modules whose files are as they were are not loaded again. */
+export function createAssembler(dir: string): Assembler {
+  const ofPacks = createDefinitions()
+  const ofVerifiers = createDefinitions()
+  return {
+    async assemble(config, serving) {
+      const packs = await loadPacks(dir, toWanted(config), ofPacks)
+      const mappings = toMappings(config, packs)
+      const before = serving?.verifiers ?? []
+      const { verifiers, reports } = await loadVerifiers({ dir, mappings, packs, serving: before }, ofVerifiers)
+      return { packs, mappings, verifiers, reports: [...toPackReports(packs, serving?.packs), ...reports] }
+    },
+    inputs: () => [...ofPacks.inputs(), ...ofVerifiers.inputs()],
+  }
+}
+
+/** The same once, for a command. */
+export function assemble(dir: string, config: Config): Promise<Assembled> {
+  return createAssembler(dir).assemble(config)
+}
+
+/** Throws `config-invalid`. A transform or a verifier that does not load is no reason to throw: its generation is degraded. */
 export async function assembleGeneration({
   dir,
   config,
@@ -24,17 +62,34 @@ export async function assembleGeneration({
   /** Without it, nothing is fetched to prove a sender. */
   verifierTools?: (mappingId: string) => VerifierTools
 }): Promise<Generation> {
-  const mappings = toMappings(config)
+  const { mappings, verifiers } = await assemble(dir, config)
   const refs = mappings.flatMap(({ transform }) => transform ?? [])
   const root = await resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
   const transforms = await loadTransforms({ root, refs, timeoutMs: config.hooks.transforms.timeoutMs })
-  return createGeneration({ config, mappings, transforms, verifierTools })
+  return createGeneration({ config, mappings, transforms, verifiers, verifierTools })
+}
+
+type Entry = Config['hooks']['presets'][number]
+
+function toWanted({ hooks }: Config) {
+  return hooks.presets.map((entry, index) => ({ name: toName(entry), where: toWhere(index) }))
+}
+
+function toName(entry: Entry): string {
+  return typeof entry === 'string' ? entry : entry.name
+}
+
+function toWhere(index: number): string {
+  return `hooks.presets[${index}]`
 }
 
 /** Every mapping in order of priority: the operator's first, then each preset's. */
-export function toMappings(config: Config): NamedMapping[] {
+function toMappings(config: Config, packs: readonly Pack[]): NamedMapping[] {
   const own = config.hooks.mappings.map((mapping, index) => ({ ...mapping, id: mapping.id ?? `mapping-${index + 1}` }))
-  const packed = config.hooks.presets.flatMap((entry, index) => toPresetMappings(entry, config, index))
+  const packed = config.hooks.presets.flatMap((entry, index) => {
+    const pack = packs.find(({ name }) => name === toName(entry)) ?? refuseUnknown(toName(entry), toWhere(index))
+    return toPackMappings(pack, { entry, config, index })
+  })
   const all = [...own, ...packed]
   const twice = all.find(({ id }, index) => all.findIndex((other) => other.id === id) !== index)
   if (twice !== undefined) {
@@ -46,26 +101,24 @@ export function toMappings(config: Config): NamedMapping[] {
   return all
 }
 
-function toPresetMappings(entry: Config['hooks']['presets'][number], config: Config, index: number): NamedMapping[] {
-  const { name, ...given } = typeof entry === 'string' ? { name: entry } : entry
-  const preset = findPreset(name, index)
-  const { mappings, maxBodyBytes } = build(preset, { ...toSection(config, name), ...given }, index)
+function toPackMappings(
+  pack: Pack,
+  { entry, config, index }: { entry: Entry; config: Config; index: number },
+): NamedMapping[] {
+  const { name, preset } = pack
+  const { mappings, maxBodyBytes } = buildPack(
+    pack,
+    { ...toSection(config, name), ...toOptions(entry) },
+    toWhere(index),
+  )
   return mappings.map((input, at) => {
-    const id = input.id ?? (mappings.length === 1 ? name : `${name}-${at + 1}`)
-    const mapping = Mapping.parse(input)
-    const [issue] = toMappingIssues(mapping, config, ['hooks', 'presets', index])
+    const own = mappings.length === 1 ? preset.name : `${preset.name}-${at + 1}`
+    const mapping = Mapping.safeParse(input)
+    if (!mapping.success) throw refuse(pack, toWhere(index), toFaults(mapping.error, input, ['mappings', at]))
+    const [issue] = toMappingIssues(mapping.data, config, ['hooks', 'presets', index])
     if (issue !== undefined) throw new Problem('config-invalid', `Preset "${name}": ${issue.text}`)
-    return { ...mapping, id, maxBodyBytes }
+    return { ...mapping.data, id: mapping.data.id ?? own, maxBodyBytes }
   })
-}
-
-function findPreset(name: string, index: number): Preset {
-  const preset = presets.find((candidate) => candidate.name === name)
-  if (preset !== undefined) return preset
-  const names = presets.map((candidate) => candidate.name)
-  const near = nearestOf(name, names)
-  const hint = near === undefined ? `Presets: ${names.join(', ')}.` : `Did you mean "${near}"?`
-  throw new Problem('config-invalid', `hooks.presets[${index}]: there is no preset "${name}". ${hint}`)
 }
 
 /** `hooks.<name>`, where the configuration has a section of the preset's name. */
@@ -73,9 +126,47 @@ function toSection(config: Config, name: string): object {
   return name === 'gmail' ? (config.hooks.gmail ?? {}) : {}
 }
 
-function build(preset: Preset, options: object, index: number): PresetParts {
-  const parsed = preset.options.safeParse(options)
-  if (parsed.success) return preset.build(parsed.data)
-  const lines = parsed.error.issues.map((issue) => `hooks.presets[${index}]: ${toIssueSentence(issue, options)}.`)
-  throw new Problem('config-invalid', `The options of preset "${preset.name}" do not hold`, { frame: lines.join('\n') })
+function toOptions(entry: Entry): object {
+  if (typeof entry === 'string') return {}
+  const { name: _name, ...options } = entry
+  return options
+}
+
+/** The parts of a pack with these options. Throws `config-invalid` with a line for each that does not hold. */
+export function buildPack(pack: Pack, options: object, where: string) {
+  const { preset } = pack
+  const parsed = outsiders(pack, where, () => preset.options.safeParse(options))
+  if (!parsed.success) {
+    const lines = parsed.error.issues.map((issue) => `${where}: ${toConfigSentence(issue, options)}.`)
+    throw new Problem('config-invalid', `The options of preset "${preset.name}" do not hold`, {
+      frame: lines.join('\n'),
+    })
+  }
+  const parts = parsePresetParts(outsiders(pack, where, () => preset.build(parsed.data)))
+  if (parts.ok) return parts.value
+  throw refuse(pack, where, parts.faults)
+}
+
+/** What code of a pack throws is a problem of the configuration, told with its place. */
+function outsiders<T>({ preset, origin }: Pack, where: string, call: () => T): T {
+  try {
+    return call()
+  } catch (thrown) {
+    if (origin === undefined) throw thrown
+    const what = origin.toThrown(thrown)
+    throw new Problem('config-invalid', `${where}: the preset "${preset.name}" (${origin.label}) threw ${what}.`)
+  }
+}
+
+function refuse({ preset, origin }: Pack, where: string, faults: readonly string[]): Problem {
+  const label = origin?.label ?? 'bundled'
+  return new Problem('config-invalid', `${where}: what the preset "${preset.name}" (${label}) builds does not hold`, {
+    frame: faults.map((fault) => `${label}: ${fault}.`).join('\n'),
+  })
+}
+
+/** The pack that an entry of the configuration, or a command, names. Throws `config-invalid` where one does not load. */
+export async function findPack(dir: string, name: string): Promise<Pack | undefined> {
+  const [pack] = await loadPacks(dir, [{ name, where: `The preset "${name}"` }], createDefinitions())
+  return pack
 }

@@ -7,6 +7,7 @@ import type { Delivery } from '../model/delivery.ts'
 import type { JsonValue } from '../model/json.ts'
 import { Mapping } from '../model/mapping.ts'
 import { type Transform, toTransformKey } from '../model/transform.ts'
+import type { DefinedVerifier } from '../model/verifier.ts'
 import type { NamedMapping } from '../pipeline/compile.ts'
 import type { Decision } from '../pipeline/decision.ts'
 import { createGeneration, type Generation } from '../pipeline/generation.ts'
@@ -18,6 +19,8 @@ export type Parts = {
   readonly config: Config
   readonly mappings: readonly NamedMapping[]
   readonly transforms: ReadonlyMap<string, Transform>
+  /** Schemes in code that the mappings name. */
+  readonly verifiers?: readonly DefinedVerifier[]
 }
 
 /** `diff`: a line for each field that differs, `path: expected …, got …`. `actual` is what `updateFixture` takes. */
@@ -52,16 +55,16 @@ export async function runFixture(parts: Parts, module: string, file: FixtureFile
 }
 
 /** The same configuration with this module's mappings alone; one without conditions for a module that has none yet. */
-function toOwnGeneration({ config, mappings, transforms }: Parts, module: string, path: string): Generation {
+function toOwnGeneration({ config, mappings, transforms, verifiers }: Parts, module: string, path: string): Generation {
   const own = mappings.filter(({ transform }) => transform?.module === module)
-  const generation = createGeneration({ config, mappings: own, transforms })
+  const generation = createGeneration({ config, mappings: own, transforms, verifiers })
   if (own.length > 0 && generation.router.candidates(path).length > 0) return generation
   const bare = own.length > 0 ? own : [toBareMapping(module, transforms)]
   const anywhere = bare.map((mapping) => {
     const { path: _taken, ...match } = mapping.match
     return { ...mapping, match }
   })
-  return createGeneration({ config, mappings: anywhere, transforms })
+  return createGeneration({ config, mappings: anywhere, transforms, verifiers })
 }
 
 function toBareMapping(module: string, transforms: Parts['transforms']): NamedMapping {

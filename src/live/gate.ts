@@ -36,6 +36,11 @@ export type GateInput = {
 
 const noFixtures: FixtureCounts = { passed: 0, failed: 0, notRun: 0 }
 
+/** Of a module that has no fixtures. */
+export function toReport(module: string, kind: ModuleReport['kind'], problem?: ProblemRecord): ModuleReport {
+  return { module, kind, problem, fixtures: noFixtures }
+}
+
 /** The transforms of the next generation, and a report on each of its modules. Never rejects. */
 export async function passGate(input: GateInput): Promise<{
   transforms: ReadonlyMap<string, Transform>

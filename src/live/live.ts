@@ -1,6 +1,6 @@
 // Save → live: one generation serves, and the next takes its place in one assignment, once all of it is known to be good.
 import { join } from 'node:path'
-import { toMappings } from './assemble.ts'
+import { type Assembled, createAssembler } from './assemble.ts'
 import type { Parts } from './fixtures.ts'
 import { type ModuleReport, passGate } from './gate.ts'
 import { createHolds } from './holds.ts'
@@ -88,6 +88,7 @@ export type Live = {
 type Built = {
   kind: 'built'
   generation: Generation
+  assembled: Assembled
   parts: Parts
   modules: readonly ModuleReport[]
 }
@@ -98,6 +99,7 @@ const mostRounds = 5
 
 export function createLive({ dir, env, load, verifierTools, log, clock }: LiveOptions): Live {
   const holds = createHolds()
+  const assembler = createAssembler(dir)
   const listeners: SwapListener[] = []
   const changed = new Set<string>()
   let serving: Built | undefined
@@ -122,23 +124,25 @@ export function createLive({ dir, env, load, verifierTools, log, clock }: LiveOp
   /** Everything anew from disk. Throws a Problem of the configuration. */
   async function build(): Promise<Built> {
     const { config } = loadConfig({ dir, env })
-    const mappings = toMappings(config)
-    // a template that does not parse is found before any code is loaded
-    createGeneration({ config, mappings, transforms: new Map() })
+    const assembled = await assembler.assemble(config, serving?.assembled)
+    const { mappings, verifiers, reports } = assembled
+    // a template that does not parse is found before any transform is loaded
+    createGeneration({ config, mappings, transforms: new Map(), verifiers })
     const root = await resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
     const refs = mappings.flatMap(({ transform }) => transform ?? [])
     const loaded = await load({ root, refs, config })
-    inputs = loaded.inputs
+    inputs = [...loaded.inputs, ...assembler.inputs()]
     const { transforms, modules } = await passGate({
       root,
-      parts: { config, mappings, transforms: loaded.transforms },
+      parts: { config, mappings, transforms: loaded.transforms, verifiers },
       serving: serving?.generation.transforms,
       changed: [...changed],
       suspects: new Set(problems.flatMap(({ module }) => module ?? [])),
       budgetMs: fixtureBudgetMs,
     })
-    const parts = { config, mappings, transforms }
-    return { kind: 'built', parts, modules, generation: createGeneration({ ...parts, verifierTools }) }
+    const parts = { config, mappings, transforms, verifiers }
+    const generation = createGeneration({ ...parts, verifierTools })
+    return { kind: 'built', assembled, parts, modules: [...reports, ...modules], generation }
   }
 
   /** The newest that there is: what was saved while it was built is built again. */
@@ -209,7 +213,11 @@ export function createLive({ dir, env, load, verifierTools, log, clock }: LiveOp
     },
     async watch() {
       watcher = createWatcher({
-        paths: { root: join(dir, 'hooks', 'transforms'), files: [join(dir, configFile), join(dir, envFile)] },
+        paths: {
+          root: join(dir, 'hooks', 'transforms'),
+          further: [join(dir, 'hooks', 'presets'), join(dir, 'hooks', 'verifiers')],
+          files: [join(dir, configFile), join(dir, envFile)],
+        },
         inputs: () => inputs,
         onTouch: () => {
           touched = true

@@ -54,11 +54,12 @@ function toSentence(detail: string): string {
   return /[.!?]$/.test(detail) ? detail : `${detail}.`
 }
 
-function toConsequence({ module }: FoundProblem, modules: readonly ModuleReport[]): string {
+function toConsequence({ module, code }: FoundProblem, modules: readonly ModuleReport[]): string {
   if (module === undefined) return ' The last good configuration keeps serving.'
   const kind = modules.find((report) => report.module === module)?.kind
   if (kind === 'kept') return ' The last good version keeps serving.'
-  return kind === 'broken' ? ' Its deliveries park.' : ''
+  if (kind !== 'broken') return ''
+  return code === 'verifier-failed' ? ' Its deliveries are answered 503.' : ' Its deliveries park.'
 }
 
 function toFacts(tookMs: number, { passed, notRun }: ModuleReport['fixtures']): string {

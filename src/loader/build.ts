@@ -16,6 +16,8 @@ import type { Witness } from './witness.ts'
 export type Bundle = {
   readonly root: string
   readonly file: string
+  /** What messages call the root, where it is not the transforms directory. */
+  readonly folder?: string
   readonly code: string
   readonly map: string
   /** SHA-256 of the code, hex. */
@@ -32,28 +34,34 @@ const banner = [
   'filename: __filename, dirname: __dirname };',
 ].join(' ')
 
+export type ModuleFile = Pick<Bundle, 'root' | 'file' | 'folder'> & {
+  /** The name of the package, where `file` is the folder of one. */
+  readonly packageName?: string
+}
+
 /**
  * Builds the module at `file`, a real path inside `root`. Throws `transform-build-failed` with file, line and a code frame,
  * paths relative to the root, or `transform-missing`.
  */
-export async function buildModule({ root, file }: { root: string; file: string }): Promise<Bundle> {
+export async function buildModule({ root, file, folder, packageName }: ModuleFile): Promise<Bundle> {
   const esbuild = await import('esbuild')
   const name = toName(root, file)
-  const entry = `import * as loaded from ${JSON.stringify(`./${name}`)}\nhookloom$export(loaded)`
-  const { plugin, inputs, witness } = createGraph(root, entry)
+  const entry = `import * as loaded from ${JSON.stringify(packageName ?? `./${name}`)}\nhookloom$export(loaded)`
+  const { plugin, inputs, witness } = createGraph({ root, entry, folder })
   try {
     const { outputFiles } = await esbuild.build({ ...toOptions(root), plugins: [plugin] })
     const text = (suffix: string) => outputFiles.find(({ path }) => path.endsWith(suffix))?.text ?? ''
     const code = text('.js')
     const hash = createHash('sha256').update(code).digest('hex')
-    return { root, file, code, map: text('.js.map'), hash, inputs, witness }
+    const map = text('.js.map')
+    return { root, file, ...(folder === undefined ? {} : { folder }), code, map, hash, inputs, witness }
   } catch (error) {
     if (!isBuildFailure(error)) throw error
     await access(file).catch((cause: unknown) => {
-      throw new Problem('transform-missing', `${toModuleLabel(name)} is not there.`, { cause })
+      throw new Problem('transform-missing', `${toModuleLabel(name, folder)} is not there.`, { cause })
     })
     const frames = await esbuild.formatMessages(error.errors.slice(0, 5), { kind: 'error', terminalWidth: 120 })
-    throw new Problem('transform-build-failed', toDetail(name, error.errors[0]), {
+    throw new Problem('transform-build-failed', toDetail(toModuleLabel(name, folder), error.errors[0]), {
       frame: frames
         .map((frame) => frame.trimEnd())
         .join('\n\n')
@@ -94,7 +102,7 @@ function isBuildFailure(error: unknown): error is BuildFailure {
   return error instanceof Error && 'errors' in error && Array.isArray(error.errors)
 }
 
-function toDetail(name: string, first: Message | undefined): string {
+function toDetail(label: string, first: Message | undefined): string {
   const place = first?.location ? ` at ${first.location.file}:${first.location.line}` : ''
-  return `${toModuleLabel(name)} does not build${place}: ${(first?.text ?? 'no reason given').slice(0, 300)}.`
+  return `${label} does not build${place}: ${(first?.text ?? 'no reason given').slice(0, 300)}.`
 }

@@ -23,7 +23,7 @@ export type UncheckedFunction = (input: unknown, context: unknown) => unknown
  * it is not through in `timeoutMs`.
  */
 export async function evaluateBundle(
-  bundle: Pick<Bundle, 'root' | 'file' | 'code' | 'map'>,
+  bundle: Pick<Bundle, 'root' | 'file' | 'folder' | 'code' | 'map'>,
   timeoutMs: number,
 ): Promise<Evaluated> {
   const { file, code, map } = bundle
@@ -90,6 +90,13 @@ export function pickExport({ label, exports, locate }: Evaluated, name: Transfor
     'transform-load-failed',
     `${label} must export a function, found ${toKindOf(found)}. Did you forget "export default"?`,
   )
+}
+
+/** What a module that defines something exports: its default, also where it is CommonJS made from ESM. May throw: a getter. */
+export function pickDefault({ exports }: Evaluated): unknown {
+  const found = toOwn(exports, 'default')
+  if (typeof found !== 'object' || found === null) return found
+  return toOwn(found, 'default') ?? found
 }
 
 function toDefault(exports: object): unknown {

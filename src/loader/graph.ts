@@ -17,9 +17,17 @@ const asked = Symbol('asked')
 
 /**
  * The plugin that holds the graph together, the files that it has read, and what lay where it looked for them.
- * `entry` is the source of the first module, which is no file.
+ * `entry` is the source of the first module, which is no file; `folder` is what messages call the root.
  */
-export function createGraph(root: string, entry: string): { plugin: Plugin; inputs: Input[]; witness: Witness } {
+export function createGraph({
+  root,
+  entry,
+  folder = 'transforms',
+}: {
+  root: string
+  entry: string
+  folder?: string | undefined
+}): { plugin: Plugin; inputs: Input[]; witness: Witness } {
   const inputs: Input[] = []
   const { witness, lookUp } = createWitness(root)
   const plugin: Plugin = {
@@ -47,9 +55,8 @@ export function createGraph(root: string, entry: string): { plugin: Plugin; inpu
           if (isProvided(path) && !isInstalled) return { path, namespace: 'provided' }
           // a miss is esbuild's to report: it knows the imports that are allowed to fail
           if (found.errors.length > 0) return undefined
-          if (found.external || found.namespace !== 'file')
-            return refuse(path, 'is no file of the transforms directory')
-          if (!isInside(root, found.path)) return refuse(path, outsideReason(path))
+          if (found.external || found.namespace !== 'file') return refuse(path, `is no file of the ${folder} directory`)
+          if (!isInside(root, found.path)) return refuse(path, outsideReason(path, folder))
           if (extname(found.path) === '.node') return refuse(path, 'is a native addon, which a transform cannot load')
           return undefined
         },
@@ -88,11 +95,11 @@ function toDefineFile(): string {
   return createRequire(import.meta.url).resolve('#define')
 }
 
-function outsideReason(path: string): string {
+function outsideReason(path: string, folder: string): string {
   const isPackage = !/^[./]/.test(path)
   return isPackage
-    ? 'is not installed beside the transforms: only packages in their own node_modules are bundled'
-    : 'lies outside the transforms directory'
+    ? `is not installed beside the ${folder}: only packages in their own node_modules are bundled`
+    : `lies outside the ${folder} directory`
 }
 
 function refuse(path: string, why: string): OnResolveResult {

@@ -1,7 +1,7 @@
-// Schema issues of the configuration as sentences that begin with the key's path: what was expected, what kind of value came, never the value.
+// Schema issues of the configuration as sentences that begin with the key's path: what was expected, what kind of value came, never a value that may be secret.
 import type { z } from 'zod'
 import type { ConfigIssue } from '../model/config-issue.ts'
-import { toDottedPath, toIssueSentence } from '../model/issue.ts'
+import { toConfigSentence, toDottedPath } from '../model/issue.ts'
 import { toKindOf } from '../model/json.ts'
 import { nearestOf } from '../model/nearest.ts'
 import { toKeysAt } from './schema.ts'
@@ -16,7 +16,7 @@ export function toKeyedIssues(issue: SchemaIssue, input: unknown): ConfigIssue[]
   if (issue.code === 'invalid_union') return toUnionIssues(issue, input)
   // the schema's own sentences begin with "must" and say more than a type
   const isOwn = (issue.code === 'custom' || issue.code === 'invalid_format') && issue.message.startsWith('must ')
-  return [{ path, text: isOwn ? `${toDottedPath(path)} ${issue.message}` : toIssueSentence(issue, input) }]
+  return [{ path, text: isOwn ? `${toDottedPath(path)} ${issue.message}` : toConfigSentence(issue, input) }]
 }
 
 function toUnknownKey(parent: readonly (string | number)[], key: string): ConfigIssue {

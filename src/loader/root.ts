@@ -12,14 +12,17 @@ export function isInside(directory: string, path: string): boolean {
   return path.startsWith(directory.endsWith(sep) ? directory : directory + sep)
 }
 
-/** How messages call a module: by the name that its author knows, never by an absolute path. */
-export function toModuleLabel(module: string): string {
-  return `transforms/${module.replace(/^(\.\/)+/, '')}`
+/**
+ * How messages call a module: by the name that its author knows, never by an absolute path. `folder`: what they call the
+ * directory that it must not leave.
+ */
+export function toModuleLabel(module: string, folder = 'transforms'): string {
+  return `${folder}/${module.replace(/^(\.\/)+/, '')}`
 }
 
 /** The same of a file, which lies inside the root. */
-export function toFileLabel({ root, file }: { root: string; file: string }): string {
-  return toModuleLabel(relative(root, file).split(sep).join('/'))
+export function toFileLabel({ root, file, folder }: { root: string; file: string; folder?: string }): string {
+  return toModuleLabel(relative(root, file).split(sep).join('/'), folder)
 }
 
 /**
@@ -49,7 +52,7 @@ function notInside(why: string): Problem {
 }
 
 /** The real path, also of what does not exist: then of the nearest directory above that does. */
-async function toRealPath(path: string): Promise<string> {
+export async function toRealPath(path: string): Promise<string> {
   try {
     return await realpath(path)
   } catch (error) {
@@ -97,7 +100,7 @@ function isPlainModulePath(module: string): boolean {
   return !module.split('/').includes('..')
 }
 
-function isMissing(error: unknown): boolean {
+export function isMissing(error: unknown): boolean {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   return code === 'ENOENT' || code === 'ENOTDIR'
 }

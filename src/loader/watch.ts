@@ -10,6 +10,8 @@ export type WatchOptions = {
   readonly paths: {
     /** The transforms root, below the directory of the files. It need not be there yet. */
     readonly root: string
+    /** More directories of the same kind. */
+    readonly further?: readonly string[]
     /** hookloom.jsonc and .env, there or not; all in one directory. */
     readonly files: readonly string[]
   }
@@ -45,11 +47,17 @@ const pollEveryMs = 500
 
 export function createWatcher({ paths, inputs, onChange, onTouch, log, open = openChokidar }: WatchOptions): Watcher {
   const top = toRealPath(dirname(paths.files[0] ?? paths.root))
-  const root = join(top, relative(resolve(dirname(paths.files[0] ?? paths.root)), resolve(paths.root)))
+  const roots = [paths.root, ...(paths.further ?? [])].map((root) =>
+    join(top, relative(resolve(dirname(paths.files[0] ?? paths.root)), resolve(root))),
+  )
+  const isInRoot = (path: string) => roots.some((root) => isSource(root, path))
   const files = paths.files.map((file) => join(top, basename(file)))
-  /** Below the directory only the way to the root, the root itself and the files are of interest. */
+  /** Below the directory only the ways to the roots, the roots themselves and the files are of interest. */
   const isWatched = (path: string) =>
-    path === top || files.includes(path) || path === root || isInside(path, root) || isSource(root, path)
+    path === top ||
+    files.includes(path) ||
+    roots.some((root) => path === root || isInside(path, root)) ||
+    isInRoot(path)
   const seen = new Map<string, string>(files.map((file) => [file, toStamp(file)]))
   const burst = new Set<string>()
   let timers: NodeJS.Timeout[] = []
@@ -98,7 +106,7 @@ export function createWatcher({ paths, inputs, onChange, onTouch, log, open = op
   }
 
   function notice(path: string): void {
-    if (isSource(root, path)) touch(path)
+    if (isInRoot(path)) touch(path)
     else lookAtFiles()
   }
 

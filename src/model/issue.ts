@@ -1,6 +1,7 @@
 // Schema issues as sentences: which field, what was expected, what kind of value came. Never the value: it may be a secret or a payload.
 import type { z } from 'zod'
 import { toKindOf } from './json.ts'
+import { nearestOf } from './nearest.ts'
 
 /** The first issue of a failed parse, e.g. `timeoutSeconds: expected a number above 0, found a string`. */
 export function toFirstIssue(error: z.ZodError, input: unknown): string {
@@ -8,14 +9,30 @@ export function toFirstIssue(error: z.ZodError, input: unknown): string {
   return issue === undefined ? 'it does not fit' : toIssueSentence(issue, input)
 }
 
-export function toIssueSentence(issue: z.core.$ZodIssue, input: unknown): string {
-  const where = toDottedPath(issue.path)
+/** `at`: where the input stands, for the path. */
+export function toIssueSentence(issue: z.core.$ZodIssue, input: unknown, at: readonly PropertyKey[] = []): string {
+  const where = toDottedPath([...at, ...issue.path])
   if (issue.code === 'unrecognized_keys') {
     return `${where === '' ? '' : `${where}: `}${issue.keys.map((key) => `"${key.slice(0, 60)}"`).join(', ')} is not a field here`
   }
   const found = readAt(input, issue.path)
   const sentence = `expected ${toExpectation(issue)}, found ${toKindOf(found)}`
   return where === '' ? sentence : `${where}: ${sentence}`
+}
+
+/**
+ * For keys of the configuration: a word that is nearly one of those allowed is shown beside it. Any other value is not: an
+ * enum may have been given a secret by mistake, and a secret is near to no word.
+ */
+export function toConfigSentence(issue: z.core.$ZodIssue, input: unknown): string {
+  const found = readAt(input, issue.path)
+  if (issue.code !== 'invalid_value' || typeof found !== 'string') return toIssueSentence(issue, input)
+  const near = nearestOf(
+    found,
+    issue.values.filter((value) => typeof value === 'string'),
+  )
+  if (near === undefined) return toIssueSentence(issue, input)
+  return `${toDottedPath(issue.path)}: expected ${toExpectation(issue)}, found ${JSON.stringify(found)}. Did you mean ${JSON.stringify(near)}?`
 }
 
 /** `hooks.mappings[0].match` */

@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import type { MappingInput } from './mapping.ts'
+import type { VerifierDefinition } from './verifier.ts'
 
 /** A mapping pack for one sender. */
 export type Preset<Options = unknown> = {
@@ -10,6 +11,8 @@ export type Preset<Options = unknown> = {
   readonly options: z.ZodType<Options>
   /** What `hookloom add preset` writes beside the name. Absent: nothing. */
   readonly setup?: PresetSetup
+  /** Schemes in code that its mappings name. No built-in scheme can be replaced. */
+  readonly verifiers?: readonly VerifierDefinition[]
   /** Gets what its own schema parsed. */
   build(options: Options): PresetParts
 }

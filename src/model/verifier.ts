@@ -1,4 +1,5 @@
 // What proves who sent a request. A verifier reads raw bytes and headers; it throws for nothing that a sender can send.
+import type { ProblemRecord } from './problem.ts'
 import type { VerifySettings } from './verify.ts'
 
 /** Header names are lower-case; `url` is path and query as they came. */
@@ -38,6 +39,8 @@ export interface Verifier {
   readonly source: string | undefined
   /** Headers that carry a secret: no delivery may keep them. */
   readonly secretHeaders: readonly string[]
+  /** Whether its sender hands a secret over in a handshake. */
+  readonly handsOver: boolean
   /** Methods besides POST with which a handshake comes. */
   readonly handshakeMethods: readonly string[]
   /** `text`: text/plain counts as JSON. `empty`: a body of no bytes is a delivery. */
@@ -73,17 +76,44 @@ export type Fetched =
 /** GET of a URL that a request or the operator names, to hosts that the scheme allows and no others. */
 export type PinnedFetch = (url: string, rule: PinRule) => Promise<Fetched>
 
-/** A scheme in code, for what no row of the table can say. */
+/** `secrets` are those of the mapping, the first of them the newest; `now` is in milliseconds since the epoch. */
+export type VerifierContext = {
+  readonly secrets: readonly string[]
+  readonly settings: VerifySettings
+  readonly now: number
+}
+
+/**
+ * A scheme in code, for what no row of the table can say. It runs in the gateway's thread, before the body counts for
+ * anything: code that loops stops the gateway.
+ */
 export type VerifierDefinition = {
-  /** The name by which `verify.scheme` finds it. */
+  /** The name by which `verify.scheme` finds it: that of its file. No built-in scheme can be replaced. */
   readonly scheme: string
+  /** The sender, where it is one that is known by its headers: then its event types and delivery ids are. Default: the scheme. */
   readonly source?: string
   /** The headers whose presence makes a request a candidate. None: every request of the path is. */
   readonly headers: readonly string[]
+  /** Headers that carry a secret: no template, transform or row sees them. */
   readonly secretHeaders?: readonly string[]
-  /** `secrets` are those of the mapping; `now` is in milliseconds since the epoch. What is thrown refuses the request. */
-  verify(
-    request: VerifyRequest,
-    context: { readonly secrets: readonly string[]; readonly settings: VerifySettings; readonly now: number },
-  ): Verified | Promise<Verified>
+  /**
+   * The proof, over the raw bytes. What is thrown refuses the request as a proof that does not hold (401). What is no answer,
+   * or none after 5 s, is a fault of the gateway (503), which senders repeat.
+   */
+  verify(request: VerifyRequest, context: VerifierContext): Verified | Promise<Verified>
+  /** The headers of a proof, so that `hookloom send` can play the sender. `request.headers` has all others. */
+  sign?(request: VerifyRequest, context: VerifierContext): Readonly<Record<string, string>>
 }
+
+/** A scheme in code as it was loaded. `broken`: its module is missing or does not load, and lets nobody in. */
+export type DefinedVerifier =
+  | {
+      readonly kind: 'sound'
+      readonly scheme: string
+      readonly definition: VerifierDefinition
+      /** Of its code. */
+      readonly hash: string
+      /** What was thrown, and where, without a text that may quote a request: `a TypeError at acme.ts:12`. */
+      toThrown(thrown: unknown): string
+    }
+  | { readonly kind: 'broken'; readonly scheme: string; readonly problem: ProblemRecord }

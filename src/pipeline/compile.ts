@@ -27,7 +27,7 @@ export type CompiledMapping = {
 }
 
 /** For mappings that judge no request of the network: nothing is fetched. */
-const offline: VerifierTools = {
+export const offline: VerifierTools = {
   fetch: async () => ({ ok: false, fault: 'gateway', reason: 'nothing is fetched here' }),
   now: Date.now,
 }

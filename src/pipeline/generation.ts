@@ -3,19 +3,22 @@ import { createHash } from 'node:crypto'
 import type { Config } from '../model/config.ts'
 import type { ProblemRecord } from '../model/problem.ts'
 import { type Transform, toTransformKey } from '../model/transform.ts'
-import { type CompiledMapping, compileMapping, type NamedMapping } from './compile.ts'
+import type { DefinedVerifier } from '../model/verifier.ts'
+import { type CompiledMapping, compileMapping, type NamedMapping, offline } from './compile.ts'
 import { createRouter, type Router } from './match.ts'
 import type { VerifierTools } from './verify.ts'
 
 export type Generation = {
-  /** Hash of the configuration and of the code of every transform. */
+  /** Hash of the configuration and of the code of every transform and verifier. */
   readonly id: string
   readonly config: Config
   readonly router: Router<CompiledMapping>
   /** All of them, in order of priority. */
   readonly mappings: readonly CompiledMapping[]
   readonly transforms: ReadonlyMap<string, Transform>
-  /** Why it is degraded: transforms that do not load. */
+  /** Schemes in code that its mappings name. */
+  readonly verifiers: readonly DefinedVerifier[]
+  /** Why it is degraded: transforms and verifiers that do not load. */
   readonly problems: readonly ProblemRecord[]
 }
 
@@ -24,20 +27,26 @@ export function createGeneration(parts: {
   config: Config
   mappings: readonly NamedMapping[]
   transforms: ReadonlyMap<string, Transform>
+  verifiers?: readonly DefinedVerifier[] | undefined
   /** What verifiers need of the world. */
   verifierTools?: ((mappingId: string) => VerifierTools) | undefined
 }): Generation {
-  const { config, mappings, transforms, verifierTools } = parts
+  const { config, mappings, transforms, verifiers = [], verifierTools = () => offline } = parts
+  const toTools = (mappingId: string) => ({ ...verifierTools(mappingId), defined: verifiers })
   const compiled = mappings.map((mapping) =>
-    compileMapping(mapping, mapping.transform && transforms.get(toTransformKey(mapping.transform)), verifierTools),
+    compileMapping(mapping, mapping.transform && transforms.get(toTransformKey(mapping.transform)), toTools),
   )
   return {
-    id: toGenerationId(config, mappings, transforms),
+    id: toGenerationId({ config, mappings, transforms, verifiers }),
     config,
     router: createRouter(compiled),
     mappings: compiled,
     transforms,
-    problems: [...transforms.values()].flatMap((transform) => transform.problem ?? []),
+    verifiers,
+    problems: [
+      ...verifiers.flatMap((verifier) => (verifier.kind === 'broken' ? verifier.problem : [])),
+      ...[...transforms.values()].flatMap((transform) => transform.problem ?? []),
+    ],
   }
 }
 
@@ -48,12 +57,16 @@ export function toBodyLimit(generation: Generation, path: string): number {
   return limit
 }
 
-function toGenerationId(
-  config: Config,
-  mappings: readonly NamedMapping[],
-  transforms: ReadonlyMap<string, Transform>,
-): string {
+function toGenerationId({
+  config,
+  mappings,
+  transforms,
+  verifiers,
+}: Pick<Generation, 'config' | 'transforms' | 'verifiers'> & { mappings: readonly NamedMapping[] }): string {
   const hash = createHash('sha256').update(JSON.stringify([config, mappings]))
   for (const key of [...transforms.keys()].toSorted()) hash.update(`\0${key}\0${transforms.get(key)?.hash ?? ''}`)
+  for (const verifier of verifiers) {
+    hash.update(`\0${verifier.scheme}\0${verifier.kind === 'sound' ? verifier.hash : ''}`)
+  }
   return hash.digest('hex').slice(0, 12)
 }

@@ -1,19 +1,20 @@
 // Proof of sender: the settings of a mapping become a verifier. What is wrong with them is said at load, not with a delivery.
 import { nearestOf } from '../model/nearest.ts'
 import { Problem } from '../model/problem.ts'
-import type { PinnedFetch, Verifier, VerifierDefinition } from '../model/verifier.ts'
+import type { DefinedVerifier, PinnedFetch, Verifier } from '../model/verifier.ts'
 import type { VerifySettings } from '../model/verify.ts'
 import { createAsymmetricProof } from './verifiers/asymmetric.ts'
 import { createBodyHmacProof } from './verifiers/body-hmac.ts'
 import { createClientStateProof } from './verifiers/client-state.ts'
 import { createConcatHashProof } from './verifiers/concat-hash.ts'
+import { createBrokenVerifier, createDefinedVerifier } from './verifiers/defined.ts'
 import { genericScheme, toGenericScheme, toNamedScheme } from './verifiers/generic.ts'
 import { isDue } from './verifiers/handshake.ts'
 import { handshakes } from './verifiers/handshakes.ts'
 import { createHmacProof } from './verifiers/hmac.ts'
 import { createJwtProof } from './verifiers/jwt.ts'
 import { toSecrets } from './verifiers/keys.ts'
-import { fault, type Proof, type ProofTools, refused } from './verifiers/proof.ts'
+import { fault, type Proof, type ProofTools } from './verifiers/proof.ts'
 import type { Scheme } from './verifiers/scheme.ts'
 import { schemes } from './verifiers/schemes.ts'
 import { createBasicProof, createTokenProof } from './verifiers/token.ts'
@@ -26,7 +27,7 @@ export type VerifierTools = {
   /** Secrets that the sender handed over in a handshake; the same array as long as nothing changed. */
   readonly handed?: () => readonly string[]
   /** Schemes in code. They cannot replace those of the table. */
-  readonly defined?: readonly VerifierDefinition[]
+  readonly defined?: readonly DefinedVerifier[]
 }
 
 const byId = new Map(schemes.map((scheme) => [scheme.id, scheme]))
@@ -39,13 +40,16 @@ export function createVerifier(settings: VerifySettings, tools: VerifierTools): 
   const defined = tools.defined?.find(({ scheme }) => scheme === settings.scheme)
   const scheme = settings.scheme === genericScheme ? toGenericScheme(settings) : byId.get(settings.scheme)
   if (scheme !== undefined) return createSchemeVerifier(scheme, settings, tools)
-  if (defined !== undefined) return createDefinedVerifier(defined, settings, tools)
-  const known = [...schemeNames, ...(tools.defined ?? []).map((definition) => definition.scheme)]
+  if (defined?.kind === 'sound') return createDefinedVerifier(defined, settings, tools)
+  if (defined?.kind === 'broken') return createBrokenVerifier(defined.scheme, defined.problem)
+  const known = [...schemeNames, ...(tools.defined ?? []).map((other) => other.scheme)]
   const near = nearestOf(settings.scheme, known)
   throw new Problem(
     'config-invalid',
     `There is no scheme ${JSON.stringify(settings.scheme)} to verify with.` +
-      (near === undefined ? ' For a sender that is not listed there is "generic-hmac".' : ` Did you mean "${near}"?`),
+      (near === undefined
+        ? ' For a sender that is not listed there is "generic-hmac", or a module in hooks/verifiers.'
+        : ` Did you mean "${near}"?`),
   )
 }
 
@@ -64,6 +68,7 @@ function createSchemeVerifier(scheme: Scheme, settings: VerifySettings, tools: V
     scheme: scheme.id,
     source: scheme.source,
     secretHeaders: [...new Set([...proof.secretHeaders, ...(scheme.secretHeaders ?? [])])],
+    handsOver: scheme.handsOver === true,
     handshakeMethods: [...new Set(asked.map(({ method }) => method))].filter((method) => method !== 'POST'),
     accepts: { text: scheme.accepts?.text === true, empty: scheme.accepts?.empty === true },
     isClaimed: proof.isClaimed,
@@ -124,33 +129,5 @@ function createProof(scheme: Scheme, tools: ProofTools): Proof {
       return createConcatHashProof(scheme, tools)
     case 'client-state':
       return createClientStateProof(scheme, tools)
-  }
-}
-
-function createDefinedVerifier(
-  definition: VerifierDefinition,
-  settings: VerifySettings,
-  tools: VerifierTools,
-): Verifier {
-  const secrets = toSecrets(settings, true)
-  const headers = definition.headers.map((name) => name.toLowerCase())
-  return {
-    scheme: definition.scheme,
-    source: definition.source,
-    secretHeaders: (definition.secretHeaders ?? []).map((name) => name.toLowerCase()),
-    handshakeMethods: [],
-    accepts: { text: false, empty: false },
-    isClaimed: (given) => headers.length === 0 || headers.some((name) => Object.hasOwn(given, name)),
-    async verify(request) {
-      try {
-        return await definition.verify(request, { secrets, settings, now: tools.now() })
-      } catch {
-        // what it threw may quote the request
-        return refused(`The verifier "${definition.scheme}" threw.`)
-      }
-    },
-    isGreeting: () => false,
-    handshake: () => undefined,
-    explain: () => undefined,
   }
 }

@@ -265,36 +265,3 @@ describe('HMAC inside the body', () => {
     expect(await sends()).toBe(false)
   })
 })
-
-describe('a scheme in code', () => {
-  const acme = {
-    scheme: 'acme',
-    source: 'acme',
-    headers: ['X-Acme'],
-    verify: (
-      { headers }: { headers: Readonly<Record<string, string>> },
-      { secrets }: { secrets: readonly string[] },
-    ) => {
-      if (headers['x-acme'] === 'boom') throw new Error('payload in here')
-      return secrets.includes(headers['x-acme'] ?? '')
-        ? ({ ok: true } as const)
-        : ({ ok: false, fault: 'sender', reason: 'no' } as const)
-    },
-  }
-
-  test('is found by its name, judges by its own rule, and refuses what it throws at', async () => {
-    const verifier = verifierOf({ scheme: 'acme', secret: 's' }, { defined: [acme] })
-    expect(verifier.isClaimed({ 'x-acme': 's' })).toBe(true)
-    expect(verifier.isClaimed({})).toBe(false)
-    expect(await verifier.verify(requestOf({ 'x-acme': 's' }))).toEqual({ ok: true })
-    expect((await verifier.verify(requestOf({ 'x-acme': 't' }))).ok).toBe(false)
-    const thrown = await verifier.verify(requestOf({ 'x-acme': 'boom' }))
-    expect(thrown.ok).toBe(false)
-    expect(reasonOf(thrown)).not.toContain('payload')
-  })
-
-  test('does not replace one of the table', async () => {
-    const verifier = verifierOf({ scheme: 'github', secret: 's' }, { defined: [{ ...acme, scheme: 'github' }] })
-    expect((await verifier.verify(requestOf({ 'x-acme': 's' }))).ok).toBe(false)
-  })
-})

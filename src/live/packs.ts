@@ -1,0 +1,94 @@
+// Preset packs: the bundled ones first, then those of outsiders, from hooks/presets or installed beside the configuration.
+import { presets } from '../../presets/index.ts'
+import { findPresetFile, findPresetPackage, type PresetFile } from '../loader/definition-files.ts'
+import type { Definition, Definitions } from '../loader/definitions.ts'
+import { parsePreset } from '../model/definitions.ts'
+import { nearestOf } from '../model/nearest.ts'
+import type { Preset } from '../model/preset.ts'
+import { Problem } from '../model/problem.ts'
+import { type ModuleReport, toReport } from './gate.ts'
+
+/** Where an outsider's preset comes from. */
+export type Origin = Pick<PresetFile, 'label' | 'fixtures' | 'page'> & Pick<Definition, 'hash' | 'toThrown'>
+
+/** `name`: as a configuration lists it. `origin` is undefined for a bundled one. */
+export type Pack = { readonly name: string; readonly preset: Preset; readonly origin: Origin | undefined }
+
+/** `where`: what a message names, as `hooks.presets[0]`. */
+export type WantedPack = { readonly name: string; readonly where: string }
+
+/** Each name once, those that nobody has left out. Throws `config-invalid` naming place and file where one does not hold. */
+export async function loadPacks(
+  dir: string,
+  wanted: readonly WantedPack[],
+  definitions: Definitions,
+): Promise<readonly Pack[]> {
+  const firsts = wanted.filter(({ name }, index) => wanted.findIndex((other) => other.name === name) === index)
+  const found = await Promise.all(firsts.map(async (one) => ({ ...one, file: await findFile(dir, one) })))
+  const files = found.flatMap(({ file }) => file ?? [])
+  const loaded = await definitions.load(files)
+  return found.flatMap(({ name, where, file }) => {
+    const bundled = findBundled(name)
+    if (bundled !== undefined) return { name, preset: bundled, origin: undefined }
+    const definition = file && loaded[files.indexOf(file)]
+    return file === undefined || definition === undefined ? [] : toPack({ name, where }, file, definition)
+  })
+}
+
+/** Of each outsider's pack, whether its code is that which serves. */
+export function toPackReports(packs: readonly Pack[], serving: readonly Pack[] = []): ModuleReport[] {
+  const hashes = new Set(serving.map(({ origin }) => origin?.hash))
+  return packs.flatMap(({ origin }) =>
+    origin === undefined ? [] : toReport(origin.label, hashes.has(origin.hash) ? 'same' : 'live'),
+  )
+}
+
+/** Throws `config-invalid` with the nearest name, and where a preset of one's own would be. */
+export function refuseUnknown(name: string, where: string): never {
+  const names = presets.map((preset) => preset.name)
+  const near = nearestOf(name, names)
+  const hint =
+    near === undefined
+      ? `Presets: ${names.join(', ')}; your own: hooks/presets/${name}.ts, or a package in node_modules.`
+      : `Did you mean "${near}"?`
+  throw new Problem('config-invalid', `${where}: there is no preset "${name}". ${hint}`)
+}
+
+function findBundled(name: string): Preset | undefined {
+  return presets.find((preset) => preset.name === name)
+}
+
+async function findFile(dir: string, { name, where }: WantedPack): Promise<PresetFile | undefined> {
+  try {
+    const own = await findPresetFile(dir, name)
+    if (findBundled(name) === undefined) return own ?? (await findPresetPackage(dir, name))
+    if (own === undefined) return undefined
+  } catch (error) {
+    throw error instanceof Problem ? new Problem('config-invalid', `${where}: ${error.message}`) : error
+  }
+  // it would lie there and never be used
+  throw new Problem(
+    'config-invalid',
+    `${where}: "${name}" is a bundled preset: give the one in hooks/presets another name.`,
+  )
+}
+
+function toPack({ name, where }: WantedPack, file: PresetFile, definition: Definition | Problem): Pack {
+  const { label, fixtures, page } = file
+  if (definition instanceof Problem) {
+    const { message, frame } = definition
+    throw new Problem('config-invalid', `${where}: ${message}`, { ...(frame === undefined ? {} : { frame }) })
+  }
+  const parsed = parsePreset(definition.value)
+  if (!parsed.ok) {
+    throw new Problem('config-invalid', `${where}: ${label} must export a preset by default: definePreset({ … }).`, {
+      frame: parsed.faults.map((fault) => `${label}: ${fault}.`).join('\n'),
+    })
+  }
+  const { value: preset } = parsed
+  if (file.packageName === undefined && preset.name !== name) {
+    throw new Problem('config-invalid', `${where}: ${label} must define the preset "${name}", found another name.`)
+  }
+  const { hash, toThrown } = definition
+  return { name, preset, origin: { label, fixtures, page, hash, toThrown } }
+}

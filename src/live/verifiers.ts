@@ -1,0 +1,127 @@
+// Schemes in code for the mappings that name them: brought by a pack, or from hooks/verifiers. One that does not load lets nobody in,
+// and stops nothing else.
+import { findVerifierFile, isVerifierName, listVerifierNames, toVerifierLabel } from '../loader/definition-files.ts'
+import type { Definition, Definitions } from '../loader/definitions.ts'
+import { toFileLabel } from '../loader/root.ts'
+import { parseVerifier } from '../model/definitions.ts'
+import { nearestOf } from '../model/nearest.ts'
+import { Problem, toProblemRecord } from '../model/problem.ts'
+import type { DefinedVerifier } from '../model/verifier.ts'
+import type { NamedMapping } from '../pipeline/compile.ts'
+import { schemeNames } from '../pipeline/verify.ts'
+import { type ModuleReport, toReport } from './gate.ts'
+import type { Pack } from './packs.ts'
+
+export type LoadedVerifiers = {
+  readonly verifiers: readonly DefinedVerifier[]
+  readonly reports: readonly ModuleReport[]
+}
+
+/**
+ * Throws `config-invalid` for a name that two of them have, or a built-in one. A name that is nearly a built-in one is left
+ * unknown: a typo, and no module that is missing. `serving`: what a broken one falls back on.
+ */
+export async function loadVerifiers(
+  {
+    dir,
+    mappings,
+    packs,
+    serving,
+  }: {
+    dir: string
+    mappings: readonly NamedMapping[]
+    packs: readonly Pack[]
+    serving: readonly DefinedVerifier[]
+  },
+  definitions: Definitions,
+): Promise<LoadedVerifiers> {
+  const own = await listVerifierNames(dir)
+  for (const name of own) refuseBuiltIn(name, `hooks/verifiers/${name}`)
+  const brought = packs.flatMap(toBrought)
+  const twice = brought.find(({ scheme }, index) => brought.findIndex((other) => other.scheme === scheme) !== index)
+  const both = brought.find(({ scheme }) => own.includes(scheme))
+  if (twice !== undefined || both !== undefined) {
+    const name = (twice ?? both)?.scheme ?? ''
+    throw new Problem('config-invalid', `Two verifiers are called "${name}": give one of them another scheme.`)
+  }
+  const named = new Set(mappings.flatMap(({ verify }) => verify?.scheme ?? []))
+  const known = new Set([...schemeNames, ...brought.map(({ scheme }) => scheme)])
+  const wanted = [...named].filter((scheme) => !known.has(scheme) && isVerifierName(scheme)).toSorted()
+  const files = await Promise.all(wanted.map((scheme) => findVerifierFile(dir, scheme)))
+  const there = files.flatMap((file) => file ?? [])
+  const loaded = await definitions.load(there)
+  const results = wanted.flatMap((scheme, index) => {
+    const file = files[index]
+    if (file === undefined) return nearestOf(scheme, schemeNames) === undefined ? [toMissing(scheme, own)] : []
+    return [toResult(scheme, toFileLabel(file), loaded[there.indexOf(file)])]
+  })
+  const settled = results.map((result) => settle(result, serving))
+  return {
+    verifiers: [...brought, ...settled.map(({ verifier }) => verifier)],
+    reports: settled.map(({ report }) => report),
+  }
+}
+
+function toBrought({ name, preset, origin }: Pack): DefinedVerifier[] {
+  if (origin === undefined) return []
+  const { label, hash, toThrown } = origin
+  return (preset.verifiers ?? []).map((definition) => {
+    refuseBuiltIn(definition.scheme, `${label}: a verifier of the preset "${name}"`)
+    return { kind: 'sound', scheme: definition.scheme, definition, hash, toThrown }
+  })
+}
+
+function refuseBuiltIn(scheme: string, what: string): void {
+  if (!schemeNames.includes(scheme)) return
+  throw new Problem('config-invalid', `${what} has the name of the built-in scheme "${scheme}". Give it another.`)
+}
+
+type Result = { readonly module: string; readonly verifier: DefinedVerifier }
+
+function toMissing(scheme: string, own: readonly string[]): Result {
+  const near = nearestOf(scheme, own)
+  const module = toVerifierLabel(scheme)
+  const hint = near === undefined ? '' : ` Did you mean "${near}"?`
+  return toBroken(
+    scheme,
+    module,
+    new Problem('verifier-failed', `${module} is not there, and "${scheme}" is no built-in scheme.${hint}`),
+  )
+}
+
+function toResult(scheme: string, label: string, definition: Definition | Problem | undefined): Result {
+  if (definition === undefined || definition instanceof Problem) {
+    const { message = `${label} could not be loaded.`, frame } = definition ?? {}
+    return toBroken(scheme, label, new Problem('verifier-failed', message, frame === undefined ? {} : { frame }))
+  }
+  const { value, hash, toThrown } = definition
+  const parsed = parseVerifier(value)
+  if (!parsed.ok) {
+    const frame = parsed.faults.map((fault) => `${label}: ${fault}.`).join('\n')
+    const detail = `${label} must export a verifier by default: defineVerifier({ … }).`
+    return toBroken(scheme, label, new Problem('verifier-failed', detail, { frame }))
+  }
+  if (parsed.value.scheme !== scheme) {
+    const detail = `${label} must define the scheme "${scheme}", found another one: a verifier has the name of its file.`
+    return toBroken(scheme, label, new Problem('verifier-failed', detail))
+  }
+  return { module: label, verifier: { kind: 'sound', scheme, definition: parsed.value, hash, toThrown } }
+}
+
+function toBroken(scheme: string, module: string, problem: Problem): Result {
+  return { module, verifier: { kind: 'broken', scheme, problem: toProblemRecord(problem) } }
+}
+
+/** The last good one stays where the new one is broken. */
+function settle(
+  { module, verifier }: Result,
+  serving: readonly DefinedVerifier[],
+): { verifier: DefinedVerifier; report: ModuleReport } {
+  const before = serving.find(({ scheme }) => scheme === verifier.scheme)
+  if (verifier.kind === 'sound') {
+    const isSame = before?.kind === 'sound' && before.hash === verifier.hash
+    return { verifier, report: toReport(module, isSame ? 'same' : 'live') }
+  }
+  if (before?.kind === 'sound') return { verifier: before, report: toReport(module, 'kept', verifier.problem) }
+  return { verifier, report: toReport(module, 'broken', verifier.problem) }
+}

@@ -1,0 +1,74 @@
+// What outsiders' modules must export: held against a schema when they are loaded, since no type reaches that far.
+import { z } from 'zod'
+import { toDottedPath, toIssueSentence } from './issue.ts'
+import type { Preset } from './preset.ts'
+import type { VerifierDefinition } from './verifier.ts'
+
+const filled = z.string().refine((text) => text.trim() !== '', 'must not be blank')
+const aFunction = z.custom<unknown>((value) => typeof value === 'function', 'must be a function')
+const headerNames = z.array(z.string().regex(/^[\w!#$%&'*+.^`|~-]+$/, 'must be the name of a header'))
+
+const VerifierShape = z.looseObject({
+  scheme: z.string().regex(/^[A-Za-z\d][\w.-]{0,99}$/, 'must be made of letters, digits, ".", "_" and "-"'),
+  source: filled.optional(),
+  headers: headerNames,
+  secretHeaders: headerNames.optional(),
+  verify: aFunction,
+  sign: aFunction.optional(),
+})
+
+const PresetShape = z.looseObject({
+  name: filled,
+  title: filled,
+  options: z.custom<unknown>(isSchema, 'must be a schema with safeParse, as of zod'),
+  setup: z
+    .looseObject({
+      key: z.looseObject({ option: z.enum(['secret', 'publicKey']), from: z.enum(['operator', 'sender']) }).optional(),
+      options: z.record(z.string(), z.union([z.string(), z.boolean()])).optional(),
+    })
+    .optional(),
+  verifiers: z.array(VerifierShape).optional(),
+  build: aFunction,
+})
+
+const PartsShape = z.looseObject({ mappings: z.array(z.unknown()), maxBodyBytes: z.int().positive().optional() })
+
+export type Parsed<T> =
+  | { readonly ok: true; readonly value: T }
+  /** One sentence for each, beginning with its path where it has one. */
+  | { readonly ok: false; readonly faults: readonly string[] }
+
+export function parsePreset(value: unknown): Parsed<Preset> {
+  // the schema looks at all that is called or read; a copy of it would lose the object's `this`
+  return toParsed(PresetShape, value, () => value as Preset)
+}
+
+export function parseVerifier(value: unknown): Parsed<VerifierDefinition> {
+  // as above
+  return toParsed(VerifierShape, value, () => value as VerifierDefinition)
+}
+
+/** What `build` gave. Its mappings are parsed one by one. */
+export function parsePresetParts(value: unknown): Parsed<z.infer<typeof PartsShape>> {
+  return toParsed(PartsShape, value, (parts) => parts)
+}
+
+/** Sentences of a failed parse, each with its path. */
+export function toFaults(error: z.ZodError, input: unknown, at: readonly PropertyKey[] = []): string[] {
+  return error.issues.map((issue) => {
+    const path = toDottedPath([...at, ...issue.path])
+    const isOwn = issue.message.startsWith('must ')
+    return isOwn ? `${path} ${issue.message}`.trim() : toIssueSentence(issue, input, at)
+  })
+}
+
+function toParsed<Shape, T>(shape: z.ZodType<Shape>, value: unknown, toValue: (parsed: Shape) => T): Parsed<T> {
+  const parsed = shape.safeParse(value)
+  return parsed.success
+    ? { ok: true, value: toValue(parsed.data) }
+    : { ok: false, faults: toFaults(parsed.error, value) }
+}
+
+function isSchema(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && 'safeParse' in value && typeof value.safeParse === 'function'
+}

@@ -1,0 +1,101 @@
+// Schemes in code: outsiders' verifiers, which let nobody in by mistake. They run in the gateway's own thread.
+import { z } from 'zod'
+import type { ProblemRecord } from '../../model/problem.ts'
+import { toPrintableLine } from '../../model/printable.ts'
+import type { DefinedVerifier, Verified, Verifier, VerifyRequest } from '../../model/verifier.ts'
+import type { VerifySettings } from '../../model/verify.ts'
+import { toSecrets } from './keys.ts'
+import { proven, readHeader, refused } from './proof.ts'
+
+/** As long as a fetch of the built-in schemes may take: a sender waits for this. */
+const longestMs = 5_000
+const longestReason = 300
+
+const Answer = z.union([
+  z.object({ ok: z.literal(true) }),
+  z.object({ ok: z.literal(false), fault: z.enum(['sender', 'gateway']), reason: z.string() }),
+])
+
+export function createDefinedVerifier(
+  { scheme, definition, toThrown }: Extract<DefinedVerifier, { kind: 'sound' }>,
+  settings: VerifySettings,
+  { now }: { readonly now: () => number },
+): Verifier {
+  const secrets = toSecrets(settings, true)
+  const headers = definition.headers.map((name) => name.toLowerCase())
+  const secretHeaders = (definition.secretHeaders ?? []).map((name) => name.toLowerCase())
+
+  async function prove(request: VerifyRequest): Promise<Verified> {
+    let given: unknown
+    try {
+      given = await inTime(definition.verify(request, { secrets, settings, now: now() }))
+    } catch (thrown) {
+      // a comparison that throws at a signature of the wrong length is a proof that does not hold
+      return refused(`The verifier "${scheme}" threw ${toThrown(thrown)}.`)
+    }
+    if (given === late) return broken(`The verifier "${scheme}" had no answer after ${longestMs / 1000} s.`)
+    const answer = Answer.safeParse(given)
+    if (!answer.success)
+      return broken(`The verifier "${scheme}" must return { ok: true } or { ok: false, fault, reason }.`)
+    if (answer.data.ok) return proven
+    const { fault, reason } = answer.data
+    const signs = [...headers, ...secretHeaders].flatMap((name) => readHeader(request.headers, name) ?? [])
+    return { ok: false, fault, reason: toSafe(reason, [...secrets, ...signs]) }
+  }
+
+  return {
+    scheme,
+    source: definition.source,
+    secretHeaders,
+    handsOver: false,
+    handshakeMethods: [],
+    accepts: { text: false, empty: false },
+    isClaimed: (given) => headers.length === 0 || headers.some((name) => Object.hasOwn(given, name)),
+    verify: prove,
+    isGreeting: () => false,
+    handshake: () => undefined,
+    explain: () => undefined,
+  }
+}
+
+/** Stands where a verifier would: lets nobody in, and tells senders to come again. */
+export function createBrokenVerifier(scheme: string, { detail }: ProblemRecord): Verifier {
+  return {
+    scheme,
+    source: undefined,
+    secretHeaders: [],
+    handsOver: false,
+    handshakeMethods: [],
+    accepts: { text: false, empty: false },
+    isClaimed: () => true,
+    verify: () => broken(detail),
+    isGreeting: () => false,
+    handshake: () => undefined,
+    explain: () => undefined,
+  }
+}
+
+const late = Symbol('late')
+
+async function inTime(work: unknown): Promise<unknown> {
+  let timer: NodeJS.Timeout | undefined
+  const timeout = new Promise<typeof late>((resolve) => {
+    timer = setTimeout(resolve, longestMs, late)
+  })
+  try {
+    return await Promise.race([work, timeout])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** The operator's fault: nobody gets in, and a sender that repeats what was answered 503 loses nothing. */
+function broken(reason: string): Verified {
+  return { ok: false, fault: 'gateway', reason }
+}
+
+/** One line for the list of refusals, without what proves a sender. */
+function toSafe(reason: string, hidden: readonly string[]): string {
+  const safe = hidden.reduce((text, secret) => (secret === '' ? text : text.replaceAll(secret, '…')), reason)
+  return toPrintableLine(safe).slice(0, longestReason)
+}
