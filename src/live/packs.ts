@@ -77,7 +77,7 @@ function toPack({ name, where }: WantedPack, file: PresetFile, definition: Defin
   const { label, fixtures, page } = file
   if (definition instanceof Problem) {
     const { message, frame } = definition
-    throw new Problem('config-invalid', `${where}: ${message}`, { ...(frame === undefined ? {} : { frame }) })
+    throw new Problem('config-invalid', `${where}: ${message}`, frame === undefined ? {} : { frame })
   }
   const parsed = parsePreset(definition.value)
   if (!parsed.ok) {

@@ -1,0 +1,311 @@
+// What outsiders bring: a verifier in code, a pack of their own, a pack from npm. Signed requests over real HTTP, and saves that go live.
+import { createHash, createHmac } from 'node:crypto'
+import { rmSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import type { Log } from '../../src/model/log.ts'
+import { makeConfigDir, writeFiles } from './gateway.ts'
+import { type Inside, readStore, startInside } from './inside.ts'
+
+const secret = 'shuttle-and-loom-0123456789'
+const body = '{"event":"deploy","service":"billing"}'
+
+/** What its sender does: HMAC-SHA512 over the hash of the body. No row of the table says that. */
+const acmeVerifier = (reason = 'The signature is of other bytes.') => `
+import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
+import { defineVerifier } from 'hookloom'
+
+export default defineVerifier({
+  scheme: 'acme',
+  headers: ['X-Acme-Proof'],
+  verify({ headers, rawBody }, { secrets }) {
+    const given = Buffer.from(headers['x-acme-proof'] ?? '', 'hex')
+    const hash = createHash('sha256').update(rawBody).digest()
+    const holds = secrets.some((secret) => timingSafeEqual(given, createHmac('sha512', secret).update(hash).digest()))
+    return holds ? { ok: true } : { ok: false, fault: 'sender', reason: ${JSON.stringify(reason)} }
+  },
+})
+`
+
+function sign(text: string, key = secret): string {
+  return createHmac('sha512', key).update(createHash('sha256').update(text).digest()).digest('hex')
+}
+
+const acmePack = (says: string) => `
+import { definePreset } from 'hookloom'
+import { z } from 'zod'
+
+export default definePreset({
+  name: 'weaver',
+  title: 'Deployments become agent turns.',
+  options: z.strictObject({ secret: z.string() }),
+  build: ({ secret }) => ({
+    mappings: [{ match: { path: 'weaver' }, verify: { scheme: 'acme', secret }, messageTemplate: ${JSON.stringify(says)} }],
+  }),
+})
+`
+
+const packFromNpm = {
+  'node_modules/@acme/pack/package.json': JSON.stringify({
+    name: '@acme/pack',
+    version: '1.0.0',
+    type: 'module',
+    exports: { '.': { import: './dist/preset.mjs' } },
+  }),
+  'node_modules/@acme/pack/dist/preset.mjs': `
+    import { definePreset } from 'hookloom/define'
+    import { createHmac } from 'node:crypto'
+    import { path } from 'acme-paths'
+    const toProof = (body, secret) => createHmac('md5', secret).update(body).digest('hex')
+    export default definePreset({
+      name: 'acme-pack',
+      title: 'Whatever comes becomes an agent turn.',
+      options: { safeParse: (options) => ({ success: true, data: options }) },
+      verifiers: [{
+        scheme: 'acme-md5',
+        headers: ['x-md5'],
+        verify: ({ headers, rawBody }, { secrets: [secret = ''] }) =>
+          headers['x-md5'] === toProof(rawBody, secret) ? { ok: true } : { ok: false, fault: 'sender', reason: 'no' },
+        sign: ({ rawBody }, { secrets: [secret = ''] }) => ({ 'x-md5': toProof(rawBody, secret) }),
+      }],
+      build: ({ secret }) => ({
+        mappings: [{ match: { path }, verify: { scheme: 'acme-md5', secret }, messageTemplate: '{{event}} of {{service}}' }],
+      }),
+    })`,
+  'node_modules/acme-paths/package.json': JSON.stringify({ name: 'acme-paths', version: '1.0.0', main: 'index.js' }),
+  'node_modules/acme-paths/index.js': `exports.path = 'acme-pack'`,
+}
+
+/** Lines as they are logged, to be awaited. */
+function createListening(): {
+  log: Log
+  heard(pattern: RegExp, from?: number): Promise<string>
+  readonly count: number
+} {
+  const lines: string[] = []
+  const listeners = new Set<() => void>()
+  const add = (_fields: object, text: string) => {
+    lines.push(text)
+    for (const listener of listeners) listener()
+  }
+  return {
+    log: { debug: add, info: add, warn: add, error: add },
+    heard: (pattern, from = 0) =>
+      new Promise((found) => {
+        const look = () => {
+          const line = lines.slice(from).find((text) => pattern.test(text))
+          if (line === undefined) return
+          listeners.delete(look)
+          found(line)
+        }
+        listeners.add(look)
+        look()
+      }),
+    get count() {
+      return lines.length
+    },
+  }
+}
+
+async function post({ url }: Inside, hook: string, headers: Record<string, string>, text = body) {
+  const answer = await fetch(`${url}/${hook}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: text,
+  })
+  return { status: answer.status, text: await answer.text() }
+}
+
+const toStatus = async (...given: Parameters<typeof post>) => (await post(...given)).status
+
+async function messages({ dir }: Inside): Promise<string[]> {
+  const records = await readStore(dir, (store) => store.deliveries({ limit: 50 }))
+  return records.flatMap(({ jobs }) =>
+    jobs.flatMap(({ planned }) => (planned.kind === 'agent' ? planned.action.message : [])),
+  )
+}
+
+async function whys({ adminUrl }: Inside): Promise<string> {
+  const headers = { authorization: 'Bearer gateway-secret-0123456789abcdefgh' }
+  return (await fetch(`${adminUrl}/api/refusals`, { headers })).text()
+}
+
+describe('a verifier of one’s own', { timeout: 30_000 }, () => {
+  const config = {
+    hooks: { mappings: [{ match: { path: 'acme' }, verify: { scheme: 'acme', secret } }, { match: { path: 'open' } }] },
+  }
+  const file = 'hooks/verifiers/acme.ts'
+
+  test('lets in what its sender signed, and nothing that differs by a byte or a key', async () => {
+    const gateway = await startInside({ config, files: { [file]: acmeVerifier() } })
+    const proof = { 'x-acme-proof': sign(body) }
+    expect(await toStatus(gateway, 'acme', proof)).toBe(200)
+    expect(await toStatus(gateway, 'acme', proof, body.replace('billing', 'Billing'))).toBe(401)
+    expect(await toStatus(gateway, 'acme', { 'x-acme-proof': sign(body, 'another') })).toBe(401)
+    expect(await toStatus(gateway, 'acme', {})).toBe(401)
+    // the comparison throws at another length
+    expect(await toStatus(gateway, 'acme', { 'x-acme-proof': 'ab' })).toBe(401)
+    expect(await whys(gateway)).toMatch(/threw a RangeError at acme\.ts:\d+/)
+    expect(await messages(gateway)).toHaveLength(1)
+  })
+
+  test('is reloaded as it is saved; broken code leaves the last good one in place', async () => {
+    const { log, heard } = createListening()
+    const gateway = await startInside({ config, files: { [file]: acmeVerifier() }, log })
+    const forge = () => toStatus(gateway, 'acme', { 'x-acme-proof': sign('other') })
+    expect(await forge()).toBe(401)
+    writeFiles(gateway.dir, { [file]: acmeVerifier('The weft is wrong.') })
+    await heard(/^hooks\/verifiers\/acme\.ts is live/)
+    expect(await forge()).toBe(401)
+    expect(await whys(gateway)).toContain('The weft is wrong.')
+    writeFiles(gateway.dir, { [file]: 'export default {' })
+    expect(await heard(/does not build/)).toMatch(
+      /^hooks\/verifiers\/acme\.ts does not build at acme\.ts:1: .* The last good version keeps serving\.$/,
+    )
+    expect(await toStatus(gateway, 'acme', { 'x-acme-proof': sign(body) })).toBe(200)
+    expect(await forge()).toBe(401)
+    rmSync(join(gateway.dir, file))
+    await heard(/acme\.ts is not there/)
+    expect(await toStatus(gateway, 'acme', { 'x-acme-proof': sign(body) })).toBe(200)
+  })
+
+  test.each([
+    ['is missing', {}],
+    ['does not build', { [file]: 'export default {' }],
+    ['throws as it loads', { [file]: 'throw new Error("no")' }],
+    ['exports no verifier', { [file]: 'export default { scheme: "acme" }' }],
+    ['has another name than its file', { [file]: acmeVerifier().replace("'acme'", "'amce'") }],
+  ])('that %s lets nobody in, says 503, and keeps nothing else down', async (_, files) => {
+    const gateway = await startInside({ config, files })
+    const refused = await post(gateway, 'acme', { 'x-acme-proof': sign(body) })
+    expect([refused.status, JSON.parse(refused.text).code]).toEqual([503, 'proof-unavailable'])
+    const token = { authorization: 'Bearer hook-secret-0123456789abcdefghij' }
+    expect(await toStatus(gateway, 'acme', token)).toBe(503)
+    expect(await toStatus(gateway, 'open', token)).toBe(200)
+    const ready = await fetch(`${gateway.adminUrl}/readyz`)
+    expect(await ready.json()).toMatchObject({ degraded: true, problems: [{ code: 'verifier-failed' }] })
+    expect(await whys(gateway)).toContain('hooks/verifiers/acme.ts')
+  })
+
+  test('is live as soon as what was broken is mended', async () => {
+    const { log, heard } = createListening()
+    const gateway = await startInside({ config, files: { [file]: 'export default {' }, log })
+    expect(await toStatus(gateway, 'acme', { 'x-acme-proof': sign(body) })).toBe(503)
+    writeFiles(gateway.dir, { [file]: acmeVerifier() })
+    await heard(/^hooks\/verifiers\/acme\.ts is live/)
+    expect(await toStatus(gateway, 'acme', { 'x-acme-proof': sign(body) })).toBe(200)
+  })
+
+  test.each([
+    [
+      'has the name of a built-in scheme',
+      { 'hooks/verifiers/github.ts': acmeVerifier() },
+      /hooks\/verifiers\/github has the name of the built-in/,
+    ],
+    ['is a link that leads out of its folder', {}, /leads out of hooks\/verifiers/],
+  ])('that %s is an error of the configuration', async (what, files, said) => {
+    const dir = makeConfigDir({
+      config,
+      files: { 'elsewhere.ts': acmeVerifier(), 'hooks/verifiers/x.json': '{}', ...files },
+    })
+    if (what.startsWith('is a link')) symlinkSync(join(dir, 'elsewhere.ts'), join(dir, file))
+    await expect(startInside({ dir })).rejects.toThrow(said)
+  })
+})
+
+describe('a pack of one’s own', { timeout: 30_000 }, () => {
+  const config = {
+    hooks: {
+      presets: [
+        { name: 'weaver', secret },
+        { name: '@acme/pack', secret },
+      ],
+    },
+  }
+  const files = {
+    'hooks/verifiers/acme.ts': acmeVerifier(),
+    'hooks/presets/weaver/preset.ts': acmePack('{{service}} is out'),
+    ...packFromNpm,
+  }
+
+  test('is found by its name in hooks/presets and in node_modules, with a verifier that it brings', async () => {
+    const gateway = await startInside({ config, files })
+    const md5 = createHmac('md5', secret).update(body).digest('hex')
+    expect(await toStatus(gateway, 'weaver', { 'x-acme-proof': sign(body) })).toBe(200)
+    expect(await toStatus(gateway, 'acme-pack', { 'x-md5': md5 })).toBe(200)
+    expect(await toStatus(gateway, 'weaver', { 'x-acme-proof': sign(body) }, `${body} `)).toBe(401)
+    expect(await toStatus(gateway, 'acme-pack', { 'x-md5': md5 }, `${body} `)).toBe(401)
+    expect(new Set(await messages(gateway))).toEqual(new Set(['billing is out', ' of billing']))
+  })
+
+  test('is reloaded as it is saved; broken code leaves the last good one in place', async () => {
+    const { log, heard } = createListening()
+    const gateway = await startInside({ config, files, log })
+    const file = 'hooks/presets/weaver/preset.ts'
+    const deliver = () => toStatus(gateway, 'weaver', { 'x-acme-proof': sign(body) })
+    writeFiles(gateway.dir, { [file]: acmePack('{{service}} went live') })
+    await heard(/^hooks\/presets\/weaver\/preset\.ts is live/)
+    expect(await deliver()).toBe(200)
+    expect(await messages(gateway)).toEqual(['billing went live'])
+    for (const [code, said] of [
+      [
+        'export default {',
+        /^hooks\.presets\[0\]: hooks\/presets\/weaver\/preset\.ts does not build at weaver\/preset\.ts:1/,
+      ],
+      [acmePack('{{'), /messageTemplate/],
+      [acmePack('x').replace('mappings: [', 'mappings: [7, '), /^hooks\.presets\[0\]: what the preset "weaver"/],
+      [
+        acmePack('x').replace('build: ({ secret }) =>', 'build: ({ secret }) => secret.x.y &&'),
+        /threw a TypeError at weaver\/preset\.ts:/,
+      ],
+      ['export default { name: "weaver" }', /must export a preset/],
+    ] as const) {
+      writeFiles(gateway.dir, { [file]: code })
+      expect(await heard(said)).toContain('The last good configuration keeps serving.')
+      expect(await deliver()).toBe(200)
+    }
+    expect(await messages(gateway)).toEqual(Array.from({ length: 6 }, () => 'billing went live'))
+  })
+
+  test.each([
+    ['nowhere', {}, /hooks\.presets\[0\]: there is no preset "weaver"\. .*hooks\/presets\/weaver\.ts/],
+    [
+      'as no module that builds',
+      { 'hooks/presets/weaver.ts': 'export default {' },
+      /hooks\.presets\[0\]: hooks\/presets\/weaver\.ts does not build/,
+    ],
+    [
+      'under another name',
+      { 'hooks/presets/weaver.ts': acmePack('x').replace("'weaver'", "'wever'") },
+      /must define the preset "weaver"/,
+    ],
+    [
+      'outside of its folder',
+      { 'x.ts': '', 'hooks/presets/weaver.ts': 'import "../../x.ts"' },
+      /lies outside the hooks\/presets directory/,
+    ],
+  ])('that is there %s is an error of the configuration', async (_, given, said) => {
+    const dir = makeConfigDir({ config: { hooks: { presets: ['weaver'] } }, files: given })
+    await expect(startInside({ dir })).rejects.toThrow(said)
+  })
+
+  test('cannot take the name of a bundled one, of a built-in scheme, or of another verifier', async () => {
+    const github = makeConfigDir({
+      config: { hooks: { presets: ['github'] } },
+      files: { 'hooks/presets/github.ts': acmePack('x') },
+    })
+    await expect(startInside({ dir: github })).rejects.toThrow('"github" is a bundled preset')
+    const brings = (scheme: string) =>
+      acmePack('x').replace(
+        'build:',
+        `verifiers: [{ scheme: '${scheme}', headers: [], verify: () => ({ ok: true }) }],\n  build:`,
+      )
+    const toDir = (scheme: string) =>
+      makeConfigDir({
+        config: { hooks: { presets: [{ name: 'weaver', secret }] } },
+        files: { 'hooks/verifiers/acme.ts': acmeVerifier(), 'hooks/presets/weaver.ts': brings(scheme) },
+      })
+    await expect(startInside({ dir: toDir('stripe') })).rejects.toThrow('the built-in scheme "stripe"')
+    await expect(startInside({ dir: toDir('acme') })).rejects.toThrow('Two verifiers are called "acme"')
+  })
+})
