@@ -1,20 +1,22 @@
-// Adds a bundled preset to the configuration, or a bundled transform to the transforms root. Overwrites nothing.
+// Adds a preset to the configuration, or a bundled transform to the transforms root. Overwrites nothing.
 import { randomBytes } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { presets } from '../../presets/index.ts'
+import { findPack, type Pack, toUnknown } from '../live/packs.ts'
 import { configFile, envFile, loadConfig, parseConfig } from '../loader/config.ts'
 import { editConfig, privateMode, writeFileAtomic } from '../loader/config-file.ts'
 import { parseEnv, toEnvLine } from '../loader/env.ts'
 import { nearestOf } from '../model/nearest.ts'
 import { resolveTransformsRoot } from '../loader/root.ts'
 import type { Config } from '../model/config.ts'
-import type { Preset } from '../model/preset.ts'
+import type { Preset, PresetSetup } from '../model/preset.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
 import type { Context } from './context.ts'
 import { toAddress } from './gateway.ts'
 import { inPackage } from './package.ts'
+import { newPlaceholder } from './placeholders.ts'
+import { toOwn } from './sample.ts'
 
 /**
  * Puts the preset into hooks.presets, every comment kept, and a fresh secret into `.env` where its variable is not set: a
@@ -26,28 +28,31 @@ export async function addPreset(
 ): Promise<number> {
   const { dir, env } = context
   const { config, text } = loadConfig({ dir, env })
-  const preset = findOne(name, presets, 'preset')
+  const pack = await findPack(dir, name)
+  if (pack === undefined) throw new Problem('usage-invalid', `Nothing was added: ${toUnknown(name)}`)
+  const { preset } = pack
   if (config.hooks.presets.some((entry) => (typeof entry === 'string' ? entry : entry.name) === name)) {
     throw new Problem('config-invalid', `The preset "${name}" is in hooks.presets already. Nothing was changed.`)
   }
   const key = preset.setup?.key
   const variable = toVariable(preset, secretEnv)
-  const fresh = variable === undefined || isSet(context, variable) ? undefined : randomBytes(32).toString('hex')
-  const entry = toEntry(preset, variable)
+  const fresh = variable === undefined || isSet(context, variable) ? undefined : newKey(key)
+  const entry = toEntry(pack, variable)
   const edited = editConfig(text, ['hooks', 'presets', -1], entry)
   const file = join(dir, envFile)
   const secrets = existsSync(file) ? await readFile(file, 'utf8') : ''
-  const line = variable === undefined || fresh === undefined ? '' : toEnvLine(variable, fresh)
-  checkEdited(edited, {
+  const line = variable === undefined || fresh === undefined ? '' : toLines(name, key, { variable, fresh })
+  const added = checkEdited(edited, {
     ...parseEnv(secrets + line).values,
     ...env,
     ...(fresh && variable ? { [variable]: fresh } : {}),
   })
+  const { path } = toOwn(added, pack)
   // the secret first: a gateway that watches the configuration must never meet a variable that is not set
   if (line !== '') await writeFileAtomic(file, secrets.replace(/([^\n])$/, '$1\n') + line, privateMode)
   await writeFileAtomic(join(dir, configFile), edited, privateMode)
   context.print(`hooks.presets has ${JSON.stringify(entry)} now.`)
-  context.print(`URL     ${toUrl(dir, config, name)}, behind your public address`)
+  context.print(`URL     ${toUrl(dir, config, path)}, behind your public address`)
   if (variable !== undefined && fresh !== undefined) {
     if (key?.from === 'operator')
       context.print(`Secret  ${fresh}\n        in .env as ${variable}: give it to the sender.`)
@@ -56,7 +61,7 @@ export async function addPreset(
         `Key     ${variable} in .env is a placeholder that lets nobody in: put there what the sender shows.`,
       )
   } else if (variable !== undefined) context.print(`Secret  ${variable}, which is set already.`)
-  context.print(`\n${readSteps(name)}`)
+  context.print(`\n${readSteps(pack)}`)
   return exitCodes.ok
 }
 
@@ -67,7 +72,7 @@ export async function addTransform(context: Context, { name }: { name: string })
   const known = readdirSync(inPackage('transforms'))
     .filter((file) => file.endsWith('.ts'))
     .map((file) => ({ name: file.slice(0, -'.ts'.length) }))
-  const { name: stem } = findOne(name.replace(/\.ts$/, ''), known, 'transform')
+  const { name: stem } = findOne(name.replace(/\.ts$/, ''), known)
   const root = await resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
   const module = `${stem}.ts`
   const files = [module, ...listFixtures(stem)]
@@ -85,13 +90,23 @@ export async function addTransform(context: Context, { name }: { name: string })
   return exitCodes.ok
 }
 
-function findOne<T extends { readonly name: string }>(name: string, all: readonly T[], what: string): T {
+function findOne<T extends { readonly name: string }>(name: string, all: readonly T[]): T {
   const found = all.find((one) => one.name === name)
   if (found !== undefined) return found
   const names = all.map((one) => one.name)
   const near = nearestOf(name, names)
   const next = near === undefined ? `There are: ${names.join(', ')}.` : `Did you mean ${near}?`
-  throw new Problem('usage-invalid', `There is no bundled ${what} "${name}". ${next}`)
+  throw new Problem('usage-invalid', `There is no bundled transform "${name}". ${next}`)
+}
+
+/** What the sender makes is not known yet: a placeholder that lets nobody in. */
+function newKey(key: PresetSetup['key']): string {
+  return key?.from === 'sender' ? newPlaceholder() : randomBytes(32).toString('hex')
+}
+
+function toLines(name: string, key: PresetSetup['key'], { variable, fresh }: { variable: string; fresh: string }) {
+  const note = key?.from === 'sender' ? `# a placeholder: put here what the sender of ${name} shows\n` : ''
+  return note + toEnvLine(variable, fresh)
 }
 
 /** The variable of the key; undefined where the preset has none. */
@@ -104,7 +119,13 @@ function toVariable({ name, setup }: Preset, asked: string | undefined): string 
     throw new Problem('usage-invalid', '--secret-env takes the name of a variable, as in GITHUB_WEBHOOK_SECRET.')
   }
   const last = setup.key.option === 'publicKey' ? 'PUBLIC_KEY' : 'WEBHOOK_SECRET'
-  return asked ?? `${name.toUpperCase().replaceAll('-', '_')}_${last}`
+  return (
+    asked ??
+    `${name
+      .toUpperCase()
+      .replace(/[^A-Z\d]+/g, '_')
+      .replace(/^_?(?=\d)/, '_')}_${last}`
+  )
 }
 
 function isSet({ dir, env }: Context, variable: string): boolean {
@@ -113,34 +134,39 @@ function isSet({ dir, env }: Context, variable: string): boolean {
   return existsSync(file) && Object.hasOwn(parseEnv(readFileSync(file, 'utf8')).values, variable)
 }
 
-function toEntry({ name, setup }: Preset, variable: string | undefined): string | Record<string, string | boolean> {
+function toEntry(
+  { name, preset: { setup } }: Pack,
+  variable: string | undefined,
+): string | Record<string, string | boolean> {
   if (setup === undefined) return name
   const key = setup.key === undefined || variable === undefined ? {} : { [setup.key.option]: `\${${variable}}` }
   return { name, ...key, ...setup.options }
 }
 
-function checkEdited(text: string, env: Context['env']): void {
+function checkEdited(text: string, env: Context['env']): Config {
   const { config, problems } = parseConfig(text, env)
-  if (config !== undefined) return
+  if (config !== undefined) return config
   throw new Problem('config-invalid', 'The configuration would not hold with this preset. Nothing was changed.', {
     frame: problems.join('\n'),
   })
 }
 
-function toUrl(dir: string, config: Config, name: string): string {
+function toUrl(dir: string, config: Config, path: string): string {
   try {
-    return `${toAddress(dir, config).url}/${name}`
+    return `${toAddress(dir, config).url}/${path}`
   } catch {
     // no gateway runs, and its port is any
-    return `${config.hooks.path}/${name}`
+    return `${config.hooks.path}/${path}`
   }
 }
 
-/** The numbered steps of the preset's page. */
-function readSteps(name: string): string {
-  const page = readFileSync(inPackage('presets', name, 'README.md'), 'utf8')
+/** The numbered steps of the preset's page, or what the preset says of itself. */
+function readSteps({ name, preset, origin }: Pack): string {
+  const file = origin === undefined ? inPackage('presets', name, 'README.md') : origin.page
+  if (file === undefined || !existsSync(file)) return preset.title
+  const page = readFileSync(file, 'utf8')
   const [, section = ''] = /^## Set up\n\n([^]*?)(?=^`hookloom add|^## |$(?![^]))/m.exec(page) ?? []
-  return section.trimEnd()
+  return section === '' ? preset.title : section.trimEnd()
 }
 
 function listFixtures(stem: string): string[] {

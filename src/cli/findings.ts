@@ -10,6 +10,7 @@ import { type CompiledMapping, compileMapping, offline } from '../pipeline/compi
 import { createRouter } from '../pipeline/match.ts'
 import { schemeNames } from '../pipeline/verify.ts'
 import type { Context } from './context.ts'
+import { checkPlaceholders } from './placeholders.ts'
 import { toIndented } from './print.ts'
 
 /** `severity` of what is not ok: a warning ends no command, a failure ends it with its exit code. */
@@ -43,7 +44,8 @@ export function checkWarnings({ config, files }: LoadedConfig): Finding[] {
   const warnings = toWarnings(config, { files: toFileFacts(files) }).map(({ name, ok, detail }): Finding =>
     ok ? { name, ok, detail } : { name, ok, severity: 'warning', detail },
   )
-  return config.hooks.enabled ? warnings : [off, ...warnings]
+  const all = [...warnings, checkPlaceholders(config)]
+  return config.hooks.enabled ? all : [off, ...all]
 }
 
 /** Every template and match path of the operator's mappings, every preset, and every module, built and loaded. */

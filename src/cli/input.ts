@@ -12,7 +12,7 @@ export type Input = {
   readonly body: string
 }
 
-/** `headers`: `name: value` each; they win over those of a fixture. */
+/** `file`: `-` is standard input. `headers`: `name: value` each; they win over those of a fixture. */
 export function readInput(file: string, headers: readonly string[]): Input {
   const value = readJson(file)
   const request = toFixtureRequest(value)
@@ -27,7 +27,7 @@ export function readInput(file: string, headers: readonly string[]): Input {
 function readJson(file: string): JsonValue {
   let bytes: Buffer
   try {
-    bytes = readFileSync(file)
+    bytes = readFileSync(file === '-' ? 0 : file)
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'it failed'
     const why = code === 'ENOENT' ? 'there is no such file' : code

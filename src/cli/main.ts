@@ -74,15 +74,16 @@ program
 
 program
   .command('send')
-  .description('post a payload, or a signed sample of a preset, to the running gateway')
+  .description('post a payload to the running gateway, signed where its mapping asks for it, or a sample of a preset')
   .argument('<hook>', 'name of the hook, or of a preset')
-  .argument('<file>', 'payload, or fixture {request: {headers, payload}}; of a preset, a fixture’s name or an event')
+  .argument('[what]', 'payload, or fixture {request: {headers, payload}}; of a preset, a fixture’s name or an event')
+  .addOption(new Option('--file <file>', 'the payload, or the fixture, in any case; - is standard input'))
   .addOption(header())
   .addOption(json())
-  .action((hook: string, file: string, options: { header?: string[] }, command: Command) =>
+  .action((hook: string, what: string | undefined, options: { file?: string; header?: string[] }, command: Command) =>
     act(command, async (context) => {
       const { send } = await import('./send.ts')
-      return send(context, { hook, file, headers: options.header ?? [] })
+      return send(context, { hook, what, file: options.file, headers: options.header ?? [] })
     }),
   )
 

@@ -1,14 +1,16 @@
-// The bundled requests of a preset, addressed to the path and signed with the key that this configuration gives it.
-import { readdirSync, readFileSync } from 'node:fs'
+// The sample requests of a preset, addressed to the path and signed with the key that this configuration gives it.
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { presets } from '../../presets/index.ts'
+import { buildPack } from '../live/assemble.ts'
+import type { Pack } from '../live/packs.ts'
 import { nearestOf } from '../model/nearest.ts'
 import type { Config } from '../model/config.ts'
 import type { JsonValue } from '../model/json.ts'
-import type { Preset } from '../model/preset.ts'
 import { Problem } from '../model/problem.ts'
-import { VerifySettings } from '../model/verify.ts'
+import type { DefinedVerifier } from '../model/verifier.ts'
+import { Mapping } from '../model/mapping.ts'
+import type { VerifySettings } from '../model/verify.ts'
 import { detectSource, senderNamed, toEvent } from '../pipeline/sources.ts'
 import { signRequest, stampPayload } from '../pipeline/verifiers/sign.ts'
 import { readInput } from './input.ts'
@@ -26,60 +28,58 @@ export type Sample = {
   readonly body: string
 }
 
-export function findPreset(name: string): Preset | undefined {
-  return presets.find((preset) => preset.name === name)
-}
-
 /**
  * A fixture of an enabled preset by its name, with or without `.json`, or by its event. `headers`: `name: value` each; they win
  * over those of the fixture and of the proof. Throws with the names that there are.
  */
 export function toSample(
   config: Config,
-  preset: Preset,
-  { word, now, headers = [] }: { word: string; now: number; headers?: readonly string[] },
+  pack: Pack,
+  asked: { word: string; now: number; headers?: readonly string[]; verifiers?: readonly DefinedVerifier[] },
 ): Sample {
-  const { path, verify } = toOwn(config, preset)
-  const { file, payload } = findFixture(preset.name, word)
+  const { word, now, headers = [], verifiers } = asked
+  const { path, verify } = toOwn(config, pack)
+  const { file, payload } = findFixture(pack, word)
   const { headers: given } = readInput(file, headers)
   const body = toBody(verify === undefined ? payload : stampPayload(verify, payload, now), given['content-type'])
   if (verify === undefined) return { path, isSigned: false, headers: given, body }
   const url = `${config.hooks.path}/${path}`
-  const proof = signRequest(verify, { body: Buffer.from(body), now, method: 'POST', url, headers: given })
+  const proof = signRequest(verify, { body: Buffer.from(body), now, method: 'POST', url, headers: given }, verifiers)
   return { path, isSigned: true, headers: { ...proof, ...given }, body }
 }
 
-/** Path and proof that the entry of the preset asks for; of several entries, the first. */
-function toOwn(config: Config, preset: Preset): { path: string; verify: VerifySettings | undefined } {
-  const entry = config.hooks.presets.find((given) => (typeof given === 'string' ? given : given.name) === preset.name)
+/** Path and proof that the entry of the pack asks for; of several entries, the first. */
+export function toOwn(config: Config, pack: Pack): { path: string; verify: VerifySettings | undefined } {
+  const { name } = pack
+  const entries = config.hooks.presets
+  const index = entries.findIndex((given) => (typeof given === 'string' ? given : given.name) === name)
+  const entry = entries[index]
   if (entry === undefined) {
     throw new Problem(
       'config-invalid',
-      `The preset "${preset.name}" is not in hooks.presets. "hookloom add preset ${preset.name}" puts it there.`,
+      `The preset "${name}" is not in hooks.presets. "hookloom add preset ${name}" puts it there.`,
     )
   }
   const { name: _name, ...options } = typeof entry === 'string' ? { name: entry } : entry
-  const parsed = preset.options.safeParse(options)
-  if (!parsed.success) {
-    throw new Problem(
-      'config-invalid',
-      `The options of preset "${preset.name}" do not hold. "hookloom check" says why.`,
-    )
-  }
-  const [mapping] = preset.build(parsed.data).mappings
-  const path = (mapping?.match?.path ?? preset.name).replace(/^\/+|\/+$/g, '')
-  return { path, verify: mapping?.verify && VerifySettings.parse(mapping.verify) }
+  const { mappings } = buildPack(pack, options, `hooks.presets[${index}]`)
+  const mapping = Mapping.safeParse(mappings[0]).data
+  const path = (mapping?.match.path ?? pack.preset.name).replace(/^\/+|\/+$/g, '')
+  return { path, verify: mapping?.verify }
 }
 
-function findFixture(preset: string, word: string): { file: string; payload: JsonValue } {
-  const folder = inPackage('presets', preset, 'fixtures')
-  const names = readdirSync(folder).filter((name) => name.endsWith('.json'))
+function findFixture(pack: Pack, word: string): { file: string; payload: JsonValue } {
+  const { name: preset } = pack
+  const folder = pack.origin?.fixtures ?? inPackage('presets', preset, 'fixtures')
+  const names = existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith('.json')) : []
+  if (names.length === 0) {
+    throw new Problem('usage-invalid', `The preset "${preset}" has no fixtures: there is no .json file in ${folder}.`)
+  }
   const all = names.toSorted().map((name) => {
     const file = join(folder, name)
     return { name: name.slice(0, -'.json'.length), file, ...readRequest(file) }
   })
   const wanted = word.replace(/\.json$/, '')
-  const found = all.find(({ name }) => name === wanted) ?? all.find((request) => toEventOf(preset, request) === word)
+  const found = all.find(({ name }) => name === wanted) ?? all.find((request) => toEventOf(pack, request) === word)
   if (found !== undefined) return found
   const stems = all.map(({ name }) => name)
   const near = nearestOf(wanted, stems)
@@ -88,11 +88,15 @@ function findFixture(preset: string, word: string): { file: string; payload: Jso
 }
 
 function readRequest(file: string): FixtureRequest {
-  return Fixture.parse(JSON.parse(readFileSync(file, 'utf8'))).request
+  try {
+    return Fixture.parse(JSON.parse(readFileSync(file, 'utf8'))).request
+  } catch (cause) {
+    throw new Problem('usage-invalid', `${file} must hold { "request": { "headers", "payload" } }.`, { cause })
+  }
 }
 
-function toEventOf(preset: string, request: FixtureRequest): string | undefined {
-  const sender = senderNamed(preset) ?? detectSource(request.headers)
+function toEventOf({ preset }: Pack, request: FixtureRequest): string | undefined {
+  const sender = senderNamed(preset.name) ?? detectSource(request.headers)
   return sender && toEvent(sender, request)
 }
 

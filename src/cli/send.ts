@@ -1,25 +1,36 @@
-// Posts to the running gateway as a sender would: a payload with the hook token, or a preset's sample with its signature.
+// Posts to the running gateway as a sender would: a payload with the hook token or its mapping's signature, or a preset's sample.
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
+import { assemble } from '../live/assemble.ts'
+import { findPack } from '../live/packs.ts'
 import { loadConfig } from '../loader/config.ts'
 import type { Config } from '../model/config.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
 import type { Context } from './context.ts'
 import { ask, toAddress, toJson, toRefusal } from './gateway.ts'
 import { readInput } from './input.ts'
+import { proveAsSender } from './own-signature.ts'
 import { toCut } from './print.ts'
 import { withProgress } from './progress.ts'
-import { findPreset, toSample } from './sample.ts'
+import { toSample } from './sample.ts'
 
-/** `file`: a file; where there is none, and the hook is a preset's name, a fixture or an event of that preset. */
-export type SendOptions = { hook: string; file: string; headers: readonly string[] }
+/**
+ * `what`: a file; where there is none, and the hook is a preset's name, a fixture or an event of that preset. `file`: a file in
+ * any case; `-` is standard input.
+ */
+export type SendOptions = {
+  hook: string
+  what: string | undefined
+  file: string | undefined
+  headers: readonly string[]
+}
 
 type Outgoing = { readonly path: string; readonly headers: Readonly<Record<string, string>>; readonly body: string }
 
 export async function send(context: Context, options: SendOptions): Promise<number> {
   const { dir, env } = context
   const { config } = loadConfig({ dir, env })
-  const { path, headers, body } = toOutgoing(config, options)
+  const { path, headers, body } = await toOutgoing(context, config, options)
   const { url } = toAddress(dir, config)
   const { status, text, isReplay } = await withProgress('Waiting for the answer', () =>
     ask(`${url}/${path}`, { method: 'POST', headers, body }),
@@ -31,22 +42,40 @@ export async function send(context: Context, options: SendOptions): Promise<numb
   return exitCodes[toRefusal(status, text).kind]
 }
 
-function toOutgoing(config: Config, { hook, file, headers }: SendOptions): Outgoing {
-  const preset = existsSync(file) ? undefined : findPreset(hook)
-  if (preset === undefined) {
-    const input = readInput(file, headers)
-    const path = hook.replace(/^\/+|\/+$/g, '')
-    return { path, headers: { ...input.headers, authorization: toBearer(config) }, body: input.body }
+async function toOutgoing(
+  { dir, note }: Context,
+  config: Config,
+  { hook, what, file, headers }: SendOptions,
+): Promise<Outgoing> {
+  const given = file ?? what
+  if (given === undefined) {
+    throw new Problem(
+      'usage-invalid',
+      'send takes a payload: a file, "-" for standard input, or a fixture of a preset.',
+    )
   }
-  const sample = toSample(config, preset, { word: file, now: Date.now(), headers })
+  const isFile = file !== undefined || given === '-' || existsSync(given)
+  const pack = isFile ? undefined : await findPack(dir, hook)
+  if (pack === undefined) {
+    const path = hook.replace(/^\/+|\/+$/g, '')
+    const proved = await proveAsSender({ dir, config }, { path, ...readInput(given, headers) })
+    if (proved.note !== undefined) note(proved.note)
+    return proved.withToken ? { ...proved, headers: withToken(config, proved.headers) } : proved
+  }
+  // of an entry that is not there, or does not hold, it is the sample that tells
+  const { verifiers } = await assemble(dir, config)
+  const sample = toSample(config, pack, { word: given, now: Date.now(), headers, verifiers })
   // a sample has the delivery id of its file: without a key of its own, only the first one would run
-  const key = { 'idempotency-key': randomUUID(), ...sample.headers }
-  return { ...sample, headers: sample.isSigned ? key : { ...key, authorization: toBearer(config) } }
+  const keyed = { 'idempotency-key': randomUUID(), ...sample.headers }
+  return { ...sample, headers: sample.isSigned ? keyed : withToken(config, keyed) }
 }
 
-function toBearer({ hooks }: Config): string {
-  if (hooks.token === undefined) {
-    throw new Problem('config-invalid', 'hooks.token is not set, so no gateway takes a hook here.')
-  }
-  return `Bearer ${hooks.token}`
+/** A proof that stands in the token's own header stays there. */
+function withToken(config: Config, headers: Readonly<Record<string, string>>): Record<string, string> {
+  return { authorization: `Bearer ${toToken(config)}`, ...headers }
+}
+
+function toToken({ hooks }: Config): string {
+  if (hooks.token !== undefined) return hooks.token
+  throw new Problem('config-invalid', 'hooks.token is not set, so no gateway takes a hook here.')
 }

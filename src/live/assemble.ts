@@ -12,7 +12,7 @@ import { Problem } from '../model/problem.ts'
 import type { NamedMapping } from '../pipeline/compile.ts'
 import { createGeneration, type Generation } from '../pipeline/generation.ts'
 import type { VerifierTools } from '../pipeline/verify.ts'
-import { loadPacks, type Pack, refuseUnknown, toPackReports } from './packs.ts'
+import { loadPacks, type Pack, toPackReports, toUnknown } from './packs.ts'
 import { type LoadedVerifiers, loadVerifiers } from './verifiers.ts'
 
 export type Assembled = LoadedVerifiers & {
@@ -87,7 +87,8 @@ function toWhere(index: number): string {
 function toMappings(config: Config, packs: readonly Pack[]): NamedMapping[] {
   const own = config.hooks.mappings.map((mapping, index) => ({ ...mapping, id: mapping.id ?? `mapping-${index + 1}` }))
   const packed = config.hooks.presets.flatMap((entry, index) => {
-    const pack = packs.find(({ name }) => name === toName(entry)) ?? refuseUnknown(toName(entry), toWhere(index))
+    const pack = packs.find(({ name }) => name === toName(entry))
+    if (pack === undefined) throw new Problem('config-invalid', `${toWhere(index)}: ${toUnknown(toName(entry))}`)
     return toPackMappings(pack, { entry, config, index })
   })
   const all = [...own, ...packed]
@@ -163,10 +164,4 @@ function refuse({ preset, origin }: Pack, where: string, faults: readonly string
   return new Problem('config-invalid', `${where}: what the preset "${preset.name}" (${label}) builds does not hold`, {
     frame: faults.map((fault) => `${label}: ${fault}.`).join('\n'),
   })
-}
-
-/** The pack that an entry of the configuration, or a command, names. Throws `config-invalid` where one does not load. */
-export async function findPack(dir: string, name: string): Promise<Pack | undefined> {
-  const [pack] = await loadPacks(dir, [{ name, where: `The preset "${name}"` }], createDefinitions())
-  return pack
 }

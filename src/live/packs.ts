@@ -1,7 +1,7 @@
 // Preset packs: the bundled ones first, then those of outsiders, from hooks/presets or installed beside the configuration.
 import { presets } from '../../presets/index.ts'
 import { findPresetFile, findPresetPackage, type PresetFile } from '../loader/definition-files.ts'
-import type { Definition, Definitions } from '../loader/definitions.ts'
+import { createDefinitions, type Definition, type Definitions } from '../loader/definitions.ts'
 import { parsePreset } from '../model/definitions.ts'
 import { nearestOf } from '../model/nearest.ts'
 import type { Preset } from '../model/preset.ts'
@@ -35,6 +35,12 @@ export async function loadPacks(
   })
 }
 
+/** The pack that a command names, enabled or not. Throws `config-invalid` where it does not hold. */
+export async function findPack(dir: string, name: string): Promise<Pack | undefined> {
+  const [pack] = await loadPacks(dir, [{ name, where: `The preset "${name}"` }], createDefinitions())
+  return pack
+}
+
 /** Of each outsider's pack, whether its code is that which serves. */
 export function toPackReports(packs: readonly Pack[], serving: readonly Pack[] = []): ModuleReport[] {
   const hashes = new Set(serving.map(({ origin }) => origin?.hash))
@@ -43,15 +49,13 @@ export function toPackReports(packs: readonly Pack[], serving: readonly Pack[] =
   )
 }
 
-/** Throws `config-invalid` with the nearest name, and where a preset of one's own would be. */
-export function refuseUnknown(name: string, where: string): never {
+/** The nearest name, or where a preset of one's own would be. */
+export function toUnknown(name: string): string {
   const names = presets.map((preset) => preset.name)
   const near = nearestOf(name, names)
-  const hint =
-    near === undefined
-      ? `Presets: ${names.join(', ')}; your own: hooks/presets/${name}.ts, or a package in node_modules.`
-      : `Did you mean "${near}"?`
-  throw new Problem('config-invalid', `${where}: there is no preset "${name}". ${hint}`)
+  if (near !== undefined) return `there is no preset "${name}". Did you mean ${near}?`
+  const own = `your own: hooks/presets/${name}.ts, or a package in node_modules`
+  return `there is no preset "${name}". Presets: ${names.join(', ')}; ${own}.`
 }
 
 function findBundled(name: string): Preset | undefined {

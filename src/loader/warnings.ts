@@ -106,7 +106,7 @@ function toFinding(name: string, ok: boolean, good: string, bad: string): Findin
   return { name, ok, detail: ok ? good : bad }
 }
 
-function toLeaves(
+export function toLeaves(
   value: unknown,
   path: readonly (string | number)[],
 ): { path: readonly (string | number)[]; value: unknown }[] {

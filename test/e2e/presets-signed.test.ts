@@ -54,7 +54,8 @@ function signedSample(options: Options, { asStranger = false } = {}): Sample {
   const { file, headers, payload } = fixtureOf(options.name)
   if (options.name !== 'discord') {
     const config = Config.parse({ hooks: { presets: [options] } })
-    return toSample(config, presetNamed(options.name), { word: file, now: Date.now() })
+    const pack = { name: options.name, preset: presetNamed(options.name), origin: undefined }
+    return toSample(config, pack, { word: file, now: Date.now() })
   }
   const body = JSON.stringify(payload)
   const time = String(Math.floor(Date.now() / 1000))

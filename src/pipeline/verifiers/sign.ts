@@ -1,9 +1,10 @@
 // The sender's side of the table: what a sender would put beside a body, so that its verifier accepts it.
 import { createHash, createHmac } from 'node:crypto'
+import { z } from 'zod'
 import type { JsonValue } from '../../model/json.ts'
 import { isJsonObject } from '../../model/json.ts'
 import { Problem } from '../../model/problem.ts'
-import type { VerifyRequest } from '../../model/verifier.ts'
+import type { DefinedVerifier, VerifyRequest } from '../../model/verifier.ts'
 import type { TimestampUnit, VerifySettings } from '../../model/verify.ts'
 import { genericScheme, toGenericScheme, toNamedScheme } from './generic.ts'
 import { toSecretKey, toSecrets } from './keys.ts'
@@ -13,6 +14,8 @@ import { schemes } from './schemes.ts'
 import { compileSigned, type SignedParts, toPieces } from './signed.ts'
 import { toFormText } from './twilio.ts'
 import { toPublicUrl } from './url.ts'
+
+const Headers = z.record(z.string(), z.string())
 
 export type ToSign = {
   readonly body: Uint8Array
@@ -27,12 +30,19 @@ export type ToSign = {
 
 /**
  * The headers of a proof, lower-case, made with the first secret. Throws `config-invalid` where the secret is missing or wrongly
- * written, and `usage-invalid` for a scheme whose proof nobody but the sender can make, or that stands in the body.
+ * written, `usage-invalid` for a scheme whose proof nobody but the sender can make, or that stands in the body, and
+ * `verifier-failed` for a scheme in code that is broken.
  */
-export function signRequest(settings: VerifySettings, given: ToSign): Record<string, string> {
+export function signRequest(
+  settings: VerifySettings,
+  given: ToSign,
+  defined: readonly DefinedVerifier[] = [],
+): Record<string, string> {
   const scheme = toScheme(settings)
   const headers = { ...given.headers }
   const request: VerifyRequest = { method: given.method, url: given.url, headers, rawBody: given.body }
+  const own = scheme === undefined ? defined.find((other) => other.scheme === settings.scheme) : undefined
+  if (own !== undefined) return signDefined(own, settings, { request, now: given.now })
   switch (scheme?.kind) {
     case 'hmac':
       return signHmac(toNamedScheme(scheme, settings), settings, { request, now: given.now })
@@ -73,6 +83,32 @@ function toSecret(settings: VerifySettings): string {
   const [first] = toSecrets(settings)
   if (first === undefined) throw fault(settings, 'needs verify.secret to sign with.')
   return first
+}
+
+function signDefined(
+  verifier: DefinedVerifier,
+  settings: VerifySettings,
+  { request, now }: { request: VerifyRequest; now: number },
+): Record<string, string> {
+  const { scheme } = verifier
+  if (verifier.kind === 'broken') throw new Problem('verifier-failed', verifier.problem.detail)
+  const { definition, toThrown } = verifier
+  if (definition.sign === undefined) {
+    throw new Problem('usage-invalid', `The verifier "${scheme}" has no sign(): with one, it could be played here.`)
+  }
+  let headers: unknown
+  try {
+    headers = definition.sign(request, { secrets: toSecrets(settings, true), settings, now })
+  } catch (thrown) {
+    throw new Problem('verifier-failed', `sign() of the verifier "${scheme}" threw ${toThrown(thrown)}.`)
+  }
+  const parsed = Headers.safeParse(headers)
+  if (parsed.success) return lowerCased(parsed.data)
+  throw new Problem('verifier-failed', `sign() of the verifier "${scheme}" must return headers: { "x-name": "value" }.`)
+}
+
+function lowerCased(headers: Record<string, string>): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
 }
 
 function signHmac(

@@ -1,0 +1,62 @@
+// A body of the operator's own, signed as the sender of the mapping that takes it would sign it.
+import { assemble } from '../live/assemble.ts'
+import type { Config } from '../model/config.ts'
+import { newId } from '../model/id.ts'
+import { toHandedFile } from '../model/places.ts'
+import { Problem } from '../model/problem.ts'
+import { createGeneration, type Generation } from '../pipeline/generation.ts'
+import { isBuiltIn } from '../pipeline/pipeline.ts'
+import { signRequest, stampPayload } from '../pipeline/verifiers/sign.ts'
+import { toDelivery } from '../server/delivery.ts'
+import { createHandedSecrets } from '../server/handed.ts'
+import type { Input } from './input.ts'
+
+export type Addressed = Input & { readonly path: string }
+
+/** `withToken`: the hook token belongs beside it. `note`: why it goes as it stands. */
+export type Proved = Addressed & { readonly withToken: boolean; readonly note: string | undefined }
+
+/**
+ * Unsigned where no mapping of the path, or not the one that takes it, verifies its sender. Throws `usage-invalid` with the
+ * reason where nobody but the sender can sign, unless the request carries a proof of its own.
+ */
+export async function proveAsSender(
+  { dir, config }: { dir: string; config: Config },
+  given: Addressed,
+): Promise<Proved> {
+  const { mappings, verifiers } = await assemble(dir, config)
+  const generation = createGeneration({ config, mappings, transforms: new Map(), verifiers })
+  const taker = findTaker(generation, given)
+  const { verify } = taker?.mapping ?? {}
+  if (taker?.verifier === undefined || verify === undefined) return { ...given, withToken: true, note: undefined }
+  const now = Date.now()
+  const [handed] = createHandedSecrets({ file: toHandedFile(dir), clock: Date.now }).of(taker.id)
+  const hasOwn = verify.secret !== undefined || verify.secrets !== undefined || handed === undefined
+  const settings = hasOwn ? verify : { ...verify, secret: handed }
+  const withToken = verify.also === 'token'
+  const isJson = /\bjson\b/i.test(given.headers['content-type'] ?? '')
+  const body = isJson ? JSON.stringify(stampPayload(settings, JSON.parse(given.body), now)) : given.body
+  const url = `${config.hooks.path}/${given.path}`
+  try {
+    const toSign = { body: Buffer.from(body), now, method: 'POST', url, headers: given.headers }
+    const proof = signRequest(settings, toSign, verifiers)
+    return { ...given, headers: { ...proof, ...given.headers }, body, withToken, note: undefined }
+  } catch (error) {
+    const isSenders = error instanceof Problem && error.code === 'usage-invalid'
+    if (!isSenders || !taker.verifier.isClaimed(given.headers)) throw error
+    return { ...given, withToken, note: `It goes as it stands. ${error.message}` }
+  }
+}
+
+/** The mapping that would take it, were every proof given; where none would, the first that asks for one. */
+function findTaker(generation: Generation, { path, headers, body }: Addressed) {
+  const candidates = isBuiltIn(path) ? [] : generation.router.candidates(path)
+  const first = candidates.find(({ verifier }) => verifier !== undefined)
+  if (first?.verifier === undefined) return undefined
+  const verifiedBy = first.verifier.source ?? first.verifier.scheme
+  const admitted = { token: true, signedFor: candidates.map(({ id }) => id) }
+  const url = `${generation.config.hooks.path}/${path}`
+  const head = { method: 'POST', url, path, headers, query: {}, verifiedBy, admitted }
+  const delivery = toDelivery(head, Buffer.from(body), { generation, id: newId(), receivedAt: Date.now() })
+  return generation.router.find(delivery).mapping ?? first
+}
