@@ -11,7 +11,7 @@ import { newId } from './model/id.ts'
 import { type Log, silentLog } from './model/log.ts'
 import { toGatewayFile, toHandedFile, toStoreFile } from './model/places.ts'
 import type { Generation } from './pipeline/generation.ts'
-import { createPinnedFetch } from './pipeline/verifiers/pinned-fetch.ts'
+import { createPinnedFetch, type Transport } from './pipeline/verifiers/pinned-fetch.ts'
 import { createAdminApp } from './server/admin.ts'
 import { createAdmission } from './server/admission.ts'
 import { createMetrics } from './server/metrics.ts'
@@ -37,6 +37,8 @@ export type HookloomOptions = {
   readonly log?: Log
   /** Milliseconds since the epoch. Leases and timers of a store that is handed in go by its own clock. */
   readonly clock?: Clock
+  /** How the certificates and key sets of senders are fetched, behind the rules that say which. Default: over HTTPS. */
+  readonly transport?: Transport
   /** Where the console channel writes. */
   readonly write?: (text: string) => void
 }
@@ -81,7 +83,7 @@ async function start(options: HookloomOptions, onStop: (stop: () => unknown) => 
   await ready(store, log)
 
   const handed = createHandedSecrets({ file: toHandedFile(dir), clock })
-  const fetchPinned = createPinnedFetch({ now: clock })
+  const fetchPinned = createPinnedFetch({ now: clock, ...(options.transport && { transport: options.transport }) })
   const runtime = createTransformRuntime({
     limits: () => limits,
     env: pickEnv(config.hooks.transforms.env, settings),

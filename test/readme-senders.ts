@@ -82,7 +82,7 @@ function toProof(scheme: Scheme): string {
       return `JSON Web Token (${scheme.algorithm})${scheme.bodyHashClaim === undefined ? '; not the body' : ' with the hash of the body'}`
     case 'body-hmac':
       return scheme.form === 'mailgun'
-        ? 'HMAC-SHA256 of time and token in the body; not the event'
+        ? `HMAC-SHA256 of time and token in the body, not of the event${toTime(false, scheme.toleranceSeconds)}`
         : 'HMAC-SHA256 of the main fields of each item, in the body'
     case 'token':
       return 'shared token in a header; not the body'

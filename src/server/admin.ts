@@ -103,11 +103,13 @@ async function readSession({ store, generation }: AdminParts, ctx: Context & { p
   return toSessionFields(session, await store.messages({ agentId, sessionKey, limit: shownMessages }))
 }
 
-/** The id of a mapping that asks for a proof: only such a one can be handed a secret. */
+/** The id of a mapping whose scheme hands its secret over: for any other there is nothing to wait for. */
 function findSigned({ mappings }: Generation, id: string): string {
-  const found = mappings.find((mapping) => mapping.id === id && mapping.verifier !== undefined)
-  if (found === undefined) throw new Problem('not-found', 'No mapping that verifies its sender has this id.')
-  return found.id
+  const { verifier } = mappings.find((mapping) => mapping.id === id) ?? {}
+  if (verifier === undefined) throw new Problem('not-found', 'No mapping that verifies its sender has this id.')
+  if (verifier.handsOver) return id
+  const { scheme } = verifier
+  throw new Problem('conflict', `A sender of the scheme "${scheme}" hands no secret over: its key belongs into verify.`)
 }
 
 /** A parked delivery goes through the pipe again; the dead jobs of an accepted one go back into the queue. */

@@ -1,6 +1,6 @@
 // A gateway for signed senders: in this process, without a disk, at the time that the test says.
 import { afterAll } from 'vitest'
-import { createHookloom, type Hookloom } from '../../src/app.ts'
+import { createHookloom, type Hookloom, type HookloomOptions } from '../../src/app.ts'
 import type { MappingInput } from '../../src/define.ts'
 import { createMemoryStore } from '../../src/store/memory.ts'
 import type { DeliveryRecord } from '../../src/store/store.ts'
@@ -29,6 +29,7 @@ afterAll(async () => {
 export async function startProving(
   mappings: readonly MappingInput[],
   now = Math.floor(Date.now() / 1000) * 1000,
+  options: Pick<HookloomOptions, 'transport'> = {},
 ): Promise<Proving> {
   const time = { now }
   const clock = () => time.now
@@ -39,7 +40,7 @@ export async function startProving(
       hooks: { mappings: mappings.map((mapping) => ({ action: 'wake', wakeMode: 'next-heartbeat', ...mapping })) },
     },
   })
-  const app = await createHookloom({ dir, env: {}, store, clock, write: () => {} })
+  const app = await createHookloom({ dir, env: {}, store, clock, write: () => {}, ...options })
   running.add(app)
   const port = Number(new URL(app.url).port)
   let clients = 0

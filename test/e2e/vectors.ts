@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import type { VerifyInput } from '../../src/model/verify.ts'
+import type { Transport } from '../../src/pipeline/verifiers/pinned-fetch.ts'
 
 const Vector = z.object({
   name: z.string(),
@@ -17,8 +18,9 @@ const Vector = z.object({
   /** Seconds since the epoch. */
   now: z.number().optional(),
   valid: z.boolean(),
-  certs: z.unknown().optional(),
-  jwks: z.unknown().optional(),
+  /** URL → PEM. */
+  certs: z.record(z.string(), z.string()).optional(),
+  jwks: z.object({ keys: z.array(z.unknown()) }).optional(),
 })
 export type Vector = z.infer<typeof Vector>
 
@@ -64,11 +66,36 @@ export function toSchemeId(name: string): string {
 
 export function toVerify(vector: Vector): VerifyInput {
   const verify: VerifyInput = { scheme: toSchemeId(vector.scheme) }
-  if (vector.secret !== undefined) verify.secret = vector.secret
+  const isPublic = vector.certs !== undefined || vector.jwks !== undefined
+  if (vector.secret !== undefined && !isPublic) verify.secret = vector.secret
   if (vector.publicKey !== undefined) verify.publicKey = vector.publicKey
   if (vector.url !== undefined) verify.publicUrl = vector.url.replace(/\?.*$/s, '')
   if (vector.timestampHeader !== undefined) verify.timestamp = { header: vector.timestampHeader }
   // the vectors are after the sender's own library, which is stricter than the default
   if (verify.scheme === 'paddle') verify.toleranceSeconds = 5
+  if (verify.scheme === 'aws-sns') verify.topicArn = 'arn:aws:sns:us-west-2:123456789012:MyTopic'
+  if (verify.scheme === 'plaid') verify.jwksUrl = plaidKeys
+  if (verify.scheme === 'google-pubsub') {
+    verify.audience = 'https://example.com/hooks/gmail'
+    verify.email = 'gae-gcp@appspot.gserviceaccount.com'
+  }
   return verify
+}
+
+const plaidKeys = 'https://keys.example/plaid'
+
+/** A world that has the certificates and keys of these vectors, and where whoever confirms a subscription is thanked. */
+export function toWorld(vectors: readonly Vector[]): Transport {
+  const certificates = Object.assign({}, ...vectors.map(({ certs }) => certs))
+  const keysOf = (scheme: string) =>
+    JSON.stringify(vectors.find((vector) => vector.scheme === scheme && vector.jwks)?.jwks)
+  return async ({ href, hostname, searchParams }) => {
+    if (searchParams.get('Action') === 'ConfirmSubscription') return { status: 200, body: '' }
+    const pem = Object.hasOwn(certificates, href) ? String(certificates[href]) : undefined
+    if (pem !== undefined) return { status: 200, body: pem }
+    if (href === plaidKeys) return { status: 200, body: keysOf('plaid') }
+    return hostname === 'www.googleapis.com'
+      ? { status: 200, body: keysOf('google-pubsub') }
+      : { status: 404, body: '' }
+  }
 }

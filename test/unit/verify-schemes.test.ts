@@ -240,6 +240,19 @@ describe('HMAC inside the body', () => {
     expect(await sends('1700000000', 'token2')).toBe(false)
   })
 
+  test('Mailgun: a delivery of the day before is refused, for its token is not remembered for ever', async () => {
+    const sends = (seconds: number) => {
+      const [timestamp, token] = [String(now / 1000 - seconds), 'token']
+      const signature = createHmac('sha256', 's')
+        .update(timestamp + token)
+        .digest('hex')
+      const body = JSON.stringify({ signature: { timestamp, token, signature } })
+      return isProven({ scheme: 'mailgun', secret: 's' }, requestOf({}, body))
+    }
+    expect(await sends(86_400)).toBe(true)
+    expect(await sends(86_401)).toBe(false)
+  })
+
   test('Adyen: every item is proven, and a signature of another length is no crash', async () => {
     const secret = '44'.repeat(32)
     const item = (eventCode: string, hmacSignature?: string) => ({

@@ -50,9 +50,10 @@ export function createPinnedFetch(parts: { now: () => number; transport?: Transp
     // also while it is still on its way, so that a burst of deliveries is one fetch
     if (known !== undefined && now() - known.at < rule.maxAgeMs) return known.answer
     if (!isUseful(known) && !hasRoom(room, now())) {
+      // it may be the sender's first delivery, and others used up the limit: a 503 makes it come again
       return {
         ok: false,
-        fault: 'sender',
+        fault: 'gateway',
         reason: 'Too many URLs were named that had to be fetched; see again in a minute.',
       }
     }

@@ -22,6 +22,8 @@ export const cloudSchemes = [
     source: 'mailgun',
     kind: 'body-hmac',
     form: 'mailgun',
+    // repeated for eight hours; the token counts once for as long as deliveries are remembered, which is longer than this
+    toleranceSeconds: 86_400,
     docs: 'https://documentation.mailgun.com/docs/mailgun/user-manual/webhooks/securing-webhooks',
     confidence: 'verified',
   },
