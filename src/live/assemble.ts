@@ -138,7 +138,9 @@ export function buildPack(pack: Pack, options: object, where: string) {
   const { preset } = pack
   const parsed = outsiders(pack, where, () => preset.options.safeParse(options))
   if (!parsed.success) {
-    const lines = parsed.error.issues.map((issue) => `${where}: ${toConfigSentence(issue, options)}.`)
+    const lines = parsed.error.issues.map((issue) =>
+      `${where}: ${toConfigSentence(issue, options)}`.replace(/[^?]$/, '$&.'),
+    )
     throw new Problem('config-invalid', `The options of preset "${preset.name}" do not hold`, {
       frame: lines.join('\n'),
     })

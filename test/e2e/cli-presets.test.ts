@@ -193,7 +193,7 @@ describe('hookloom verify', () => {
   })
 
   test('arms a signed mapping of the running gateway: then, and only then, a secret is taken', async () => {
-    const presets = [{ name: 'notion', handed: true }, 'stripe']
+    const presets = [{ name: 'notion', handed: true }, 'stripe', { name: 'github', secret }]
     const { dir, url, adminUrl } = await startInside({ config: { hooks: { presets } } })
     const handOver = () =>
       fetch(`${url}/notion`, {
@@ -207,6 +207,8 @@ describe('hookloom verify', () => {
     expect((await arm('nothing')).status).toBe(404)
     expect((await arm('stripe-invoice-paid')).status).toBe(404)
     expect((await arm('notion', 'Bearer wrong')).status).toBe(401)
+    const nothing = await runCommand(['verify', '--arm', 'github-issue'], { dir })
+    expect([nothing.code, nothing.stderr]).toEqual([65, expect.stringContaining('hands no secret over')])
     const { code, json } = await runCommand(['verify', '--arm', 'notion', '--json'], { dir })
     expect([code, json()]).toEqual([0, [{ mappingId: 'notion', until: expect.stringMatching(/^\d{4}-.*Z$/) }]])
     expect((await handOver()).status).toBe(200)
