@@ -41,11 +41,11 @@ export const hooksAreOff = 'hooks.enabled is false: every hook answers 404. Set 
 
 export function checkWarnings({ config, files }: LoadedConfig): Finding[] {
   const off: Finding = { name: 'hooks', ok: false, severity: 'warning', detail: hooksAreOff }
-  const warnings = toWarnings(config, { files: toFileFacts(files) }).map(({ name, ok, detail }): Finding =>
+  const looked = [...toWarnings(config, { files: toFileFacts(files) }), checkPlaceholders(config)]
+  const warnings = looked.map(({ name, ok, detail }): Finding =>
     ok ? { name, ok, detail } : { name, ok, severity: 'warning', detail },
   )
-  const all = [...warnings, checkPlaceholders(config)]
-  return config.hooks.enabled ? all : [off, ...all]
+  return config.hooks.enabled ? warnings : [off, ...warnings]
 }
 
 /** Every template and match path of the operator's mappings, every preset, and every module, built and loaded. */

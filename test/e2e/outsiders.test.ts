@@ -1,6 +1,6 @@
 // What outsiders bring: a verifier in code, a pack of their own, a pack from npm. Signed requests over real HTTP, and saves that go live.
 import { createHash, createHmac } from 'node:crypto'
-import { rmSync, symlinkSync } from 'node:fs'
+import { readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Log } from '../../src/model/log.ts'
@@ -308,4 +308,21 @@ describe('a pack of one’s own', { timeout: 30_000 }, () => {
     await expect(startInside({ dir: toDir('stripe') })).rejects.toThrow('the built-in scheme "stripe"')
     await expect(startInside({ dir: toDir('acme') })).rejects.toThrow('Two verifiers are called "acme"')
   })
+})
+
+test('the examples of the README work as they stand', { timeout: 30_000 }, async () => {
+  const readme = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8')
+  const [verifier = '', pack = ''] = ['defineVerifier', 'definePreset'].map(
+    (name) =>
+      [...readme.matchAll(/```ts\n([^]*?)```/g)]
+        .map(([, code = '']) => code)
+        .find((code) => code.includes(`import { ${name} }`)) ?? '',
+  )
+  const config = { hooks: { presets: [{ name: 'weaver', secret }] } }
+  const gateway = await startInside({
+    config,
+    files: { 'hooks/verifiers/acme.ts': verifier, 'hooks/presets/weaver.ts': pack },
+  })
+  expect(await toStatus(gateway, 'weaver', { 'x-acme-proof': sign(body) })).toBe(200)
+  expect(await toStatus(gateway, 'weaver', { 'x-acme-proof': sign(body) }, `${body} `)).toBe(401)
 })
