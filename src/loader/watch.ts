@@ -14,6 +14,8 @@ export type WatchOptions = {
     readonly further?: readonly string[]
     /** hookloom.jsonc and .env, there or not; all in one directory. */
     readonly files: readonly string[]
+    /** What the gateway itself writes in the directory: a store beside the configuration is written with each delivery. */
+    readonly ignored?: readonly string[]
   }
   /** The files that the last build read, as it read them: one that is not like that any more has changed. */
   readonly inputs: () => readonly Input[]
@@ -46,18 +48,20 @@ const emptyMs = 200
 const pollEveryMs = 500
 
 export function createWatcher({ paths, inputs, onChange, onTouch, log, open = openChokidar }: WatchOptions): Watcher {
-  const top = toRealPath(dirname(paths.files[0] ?? paths.root))
-  const roots = [paths.root, ...(paths.further ?? [])].map((root) =>
-    join(top, relative(resolve(dirname(paths.files[0] ?? paths.root)), resolve(root))),
-  )
+  const given = resolve(dirname(paths.files[0] ?? paths.root))
+  const top = toRealPath(given)
+  const within = (path: string) => join(top, relative(given, resolve(path)))
+  const roots = [paths.root, ...(paths.further ?? [])].map(within)
   const isInRoot = (path: string) => roots.some((root) => isSource(root, path))
   const files = paths.files.map((file) => join(top, basename(file)))
+  const ignored = new Set(paths.ignored?.map(within))
   /** Below the directory only the ways to the roots, the roots themselves and the files are of interest. */
   const isWatched = (path: string) =>
-    path === top ||
-    files.includes(path) ||
-    roots.some((root) => path === root || isInside(path, root)) ||
-    isInRoot(path)
+    !ignored.has(path) &&
+    (path === top ||
+      files.includes(path) ||
+      roots.some((root) => path === root || isInside(path, root)) ||
+      isInRoot(path))
   const seen = new Map<string, string>(files.map((file) => [file, toStamp(file)]))
   const burst = new Set<string>()
   let timers: NodeJS.Timeout[] = []
@@ -106,6 +110,7 @@ export function createWatcher({ paths, inputs, onChange, onTouch, log, open = op
   }
 
   function notice(path: string): void {
+    if (ignored.has(path)) return
     if (isInRoot(path)) touch(path)
     else lookAtFiles()
   }
