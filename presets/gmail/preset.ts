@@ -5,7 +5,7 @@ import { definePreset } from '../../src/define.ts'
 const kib = 1024
 const mib = 1024 * kib
 
-/** The keys of `hooks.gmail`, which the configuration's own schema knows as well; a test holds the two together. */
+/** The preset's keys of `hooks.gmail`, which the configuration's own schema knows as well; a test holds the two together. */
 const GmailOptions = z.strictObject({
   maxBytes: z.int().positive().default(20_000),
   allowUnsafeExternalContent: z.boolean().default(false),

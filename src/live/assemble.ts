@@ -6,6 +6,7 @@ import { loadTransforms } from '../loader/transforms.ts'
 import type { Config } from '../model/config.ts'
 import { toMappingIssues } from '../model/config-rules.ts'
 import { parsePresetParts, toFaults } from '../model/definitions.ts'
+import { toGmailPresetOptions } from '../model/gmail-config.ts'
 import { toConfigSentence } from '../model/issue.ts'
 import { Mapping } from '../model/mapping.ts'
 import { Problem } from '../model/problem.ts'
@@ -124,7 +125,8 @@ function toPackMappings(
 
 /** `hooks.<name>`, where the configuration has a section of the preset's name. */
 function toSection(config: Config, name: string): object {
-  return name === 'gmail' ? (config.hooks.gmail ?? {}) : {}
+  const { gmail } = config.hooks
+  return name === 'gmail' && gmail !== undefined ? toGmailPresetOptions(gmail) : {}
 }
 
 function toOptions(entry: Entry): object {

@@ -1,8 +1,8 @@
 // The configuration file, key by key. Unknown keys are errors; every key has its meaning beside it, and the JSON Schema for editors comes from here.
 import { z } from 'zod'
-import { Thinking } from './action.ts'
 import { AgentsConfig, ModelsConfig, RunnersConfig } from './agents-config.ts'
 import { ChannelsConfig } from './channels-config.ts'
+import { GmailConfig } from './gmail-config.ts'
 import { Mapping } from './mapping.ts'
 
 const filled = z.string().refine((text) => text.trim() !== '', 'must not be blank')
@@ -23,21 +23,6 @@ function isHooksPath(path: string): boolean {
 
 const PresetEntry = z.union([filled, z.looseObject({ name: filled.describe('Name of the preset.') })])
 
-/** What `hooks.gmail` holds; the gmail preset reads it. */
-export const GmailConfig = z.strictObject({
-  maxBytes: z
-    .int()
-    .positive()
-    .default(20_000)
-    .describe('Bytes of text that one mail may have. The body limit of the gmail hook follows from it.'),
-  allowUnsafeExternalContent: z
-    .boolean()
-    .default(false)
-    .describe('Dangerous: mails reach the agent outside the boundary.'),
-  model: filled.optional().describe('Model of the runs.'),
-  thinking: Thinking.optional().describe('Thinking level of the runs.'),
-})
-
 export const HooksConfig = z.strictObject({
   enabled: z.boolean().default(false).describe('Turns the hook endpoints on. `hooks.token` is then required.'),
   token: filled.optional().describe('Shared secret of the callers. Dedicated: never the gateway token.'),
@@ -54,7 +39,7 @@ export const HooksConfig = z.strictObject({
   presets: z.array(PresetEntry).default([]).describe('Mapping packs by name, or {name, …options}.'),
   mappings: z.array(Mapping).default([]).describe('Custom hook names. Order is priority.'),
   transformsDir: filled.optional().describe('Where modules are looked up: inside hooks/transforms, relative to it.'),
-  gmail: GmailConfig.optional().describe('Options of the gmail preset.'),
+  gmail: GmailConfig.optional().describe('The gmail preset and the watched mailbox.'),
   onTransformError: z
     .enum(['park', 'reject'])
     .default('park')

@@ -3,8 +3,9 @@ import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import gmail from '../../presets/gmail/preset.ts'
 import { presets } from '../../presets/index.ts'
-import { Config, GmailConfig } from '../../src/model/config.ts'
+import { Config } from '../../src/model/config.ts'
 import type { Delivery } from '../../src/model/delivery.ts'
+import { GmailPresetConfig } from '../../src/model/gmail-config.ts'
 import type { JsonValue } from '../../src/model/json.ts'
 import { Mapping } from '../../src/model/mapping.ts'
 import { createGeneration, toBodyLimit } from '../../src/pipeline/generation.ts'
@@ -92,18 +93,18 @@ describe('the gmail preset', () => {
     expect(limit({}, 'other')).toBe(262_144)
   })
 
-  test('has the options that hooks.gmail has: same keys, same defaults, same refusals', () => {
+  test('has the options that hooks.gmail has for it: same keys, same defaults, same refusals', () => {
     const bare = (schema: z.ZodType): unknown =>
       JSON.parse(
         JSON.stringify(z.toJSONSchema(schema, { io: 'input' }), (key, value) =>
           key === 'description' ? undefined : value,
         ),
       )
-    expect(bare(gmail.options)).toEqual(bare(GmailConfig))
-    expect(gmail.options.parse({})).toEqual(GmailConfig.parse({}))
+    expect(bare(gmail.options)).toEqual(bare(GmailPresetConfig))
+    expect(gmail.options.parse({})).toEqual(GmailPresetConfig.parse({}))
     for (const wrong of [{ model: ' ' }, { maxBytes: 0 }, { thinking: 'deep' }, { more: 1 }]) {
       expect(gmail.options.safeParse(wrong).success).toBe(false)
-      expect(GmailConfig.safeParse(wrong).success).toBe(false)
+      expect(GmailPresetConfig.safeParse(wrong).success).toBe(false)
     }
   })
 })

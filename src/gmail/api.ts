@@ -1,0 +1,125 @@
+// The calls to Gmail, their answers parsed. Shapes: developers.google.com/workspace/gmail/api/reference/rest
+import { z } from 'zod'
+import { Problem } from '../model/problem.ts'
+import type { GoogleAnswer } from './answer.ts'
+import type { GoogleCall } from './call.ts'
+
+/** uint64 as text: it does not fit into a number. */
+const historyId = z.string().regex(/^\d+$/)
+const labels = z.array(z.string()).default([])
+
+const Profile = z.object({ emailAddress: z.string(), historyId })
+const Watched = z.object({ historyId, expiration: z.coerce.number() })
+const History = z.object({
+  historyId,
+  nextPageToken: z.string().optional(),
+  history: z
+    .array(
+      z.object({
+        messagesAdded: z.array(z.object({ message: z.object({ id: z.string(), labelIds: labels }) })).default([]),
+      }),
+    )
+    .default([]),
+})
+const Listed = z.object({
+  nextPageToken: z.string().optional(),
+  messages: z.array(z.object({ id: z.string() })).default([]),
+})
+
+/** A part of a mail, and its parts. */
+export type Part = {
+  mimeType?: string | undefined
+  filename?: string | undefined
+  headers?: { name: string; value: string }[] | undefined
+  body?: { data?: string | undefined; attachmentId?: string | undefined; size?: number | undefined } | undefined
+  parts?: Part[] | undefined
+}
+const Part: z.ZodType<Part> = z.lazy(() =>
+  z.object({
+    mimeType: z.string().optional(),
+    filename: z.string().optional(),
+    headers: z.array(z.object({ name: z.string(), value: z.string() })).optional(),
+    body: z
+      .object({ data: z.string().optional(), attachmentId: z.string().optional(), size: z.number().optional() })
+      .optional(),
+    parts: z.array(Part).optional(),
+  }),
+)
+const Message = z.object({
+  id: z.string(),
+  threadId: z.string().default(''),
+  labelIds: labels,
+  snippet: z.string().default(''),
+  internalDate: z.coerce.number().default(0),
+  payload: Part.optional(),
+})
+export type Message = z.infer<typeof Message>
+
+export type Added = { readonly id: string; readonly labels: readonly string[] }
+
+export type GmailApi = {
+  /** Where the mailbox stands. */
+  profile(): Promise<z.infer<typeof Profile>>
+  /** Asks for notifications, anew or for the first time. They end at `expiration`, in milliseconds since the epoch. */
+  watch(topic: string, labelIds: readonly string[]): Promise<z.infer<typeof Watched>>
+  stop(): Promise<void>
+  /** What came since; 'expired' where Gmail no longer knows. */
+  history(since: string, pageToken?: string): Promise<{ added: Added[]; historyId: string; next?: string | undefined } | 'expired'>
+  list(query: string, options: { max: number; labelId?: string | undefined; pageToken?: string | undefined }): Promise<{
+    ids: string[]
+    next?: string | undefined
+  }>
+  /** Undefined: it was deleted. A mail that is too large to read comes without its body. */
+  message(id: string, format: 'full' | 'metadata'): Promise<Message | undefined>
+}
+
+export function createGmailApi({ call, base }: { call: GoogleCall; base: string }): GmailApi {
+  const users = `${base}/gmail/v1/users/me`
+
+  async function message(id: string, format: 'full' | 'metadata'): Promise<Message | undefined> {
+    const url = `${users}/messages/${encodeURIComponent(id)}?format=${format}`
+    const answer = await call({ method: 'GET', url, allow: format === 'full' ? [404, 413] : [404] })
+    if (answer.status === 404) return undefined
+    if (answer.status === 413) return message(id, 'metadata')
+    return parse(Message, answer, 'messages.get')
+  }
+
+  return {
+    message,
+    profile: async () => parse(Profile, await call({ method: 'GET', url: `${users}/profile` }), 'getProfile'),
+    async watch(topicName, labelIds) {
+      const body = { topicName, labelIds, labelFilterBehavior: 'INCLUDE' }
+      return parse(Watched, await call({ method: 'POST', url: `${users}/watch`, body }), 'watch')
+    },
+    async stop() {
+      await call({ method: 'POST', url: `${users}/stop` })
+    },
+    async history(since, pageToken) {
+      const query = toQuery({ startHistoryId: since, historyTypes: 'messageAdded', maxResults: '500', pageToken })
+      const answer = await call({ method: 'GET', url: `${users}/history?${query}`, allow: [404] })
+      if (answer.status === 404) return 'expired'
+      const page = parse(History, answer, 'history.list')
+      const added = page.history.flatMap(({ messagesAdded }) =>
+        messagesAdded.map(({ message: { id, labelIds } }) => ({ id, labels: labelIds })),
+      )
+      return { added, historyId: page.historyId, next: page.nextPageToken }
+    },
+    async list(q, { max, labelId, pageToken }) {
+      const query = toQuery({ q, maxResults: String(max), labelIds: labelId, pageToken })
+      const page = parse(Listed, await call({ method: 'GET', url: `${users}/messages?${query}` }), 'messages.list')
+      return { ids: page.messages.map(({ id }) => id), next: page.nextPageToken }
+    },
+  }
+}
+
+function toQuery(fields: Readonly<Record<string, string | undefined>>): URLSearchParams {
+  return new URLSearchParams(Object.entries(fields).filter((entry): entry is [string, string] => entry[1] !== undefined))
+}
+
+/** Throws `gmail-unavailable` where Google speaks another language than its reference. */
+export function parse<T>(schema: z.ZodType<T>, { body }: GoogleAnswer, name: string): T {
+  const parsed = schema.safeParse(body)
+  if (parsed.success) return parsed.data
+  const [issue] = parsed.error.issues
+  throw new Problem('gmail-unavailable', `The answer of ${name} has no ${issue?.path.join('.') ?? 'shape'} as documented.`)
+}

@@ -1,0 +1,110 @@
+// One request to a Google API: authorised, bounded in time and size, slowed down where Google asks for it, failed in a sentence.
+import { Problem } from '../model/problem.ts'
+import { type GoogleAnswer, type GoogleRequest, toReasons } from './answer.ts'
+import type { Pause } from './pace.ts'
+import { toRefusal } from './refusal.ts'
+
+export type GoogleCall = (request: GoogleRequest) => Promise<GoogleAnswer>
+
+export type AccessTokens = {
+  token(): Promise<string>
+  /** Google took the token for invalid: the next one is a fresh one. */
+  forget(): void
+}
+
+export type CallTools = { readonly pause: Pause; readonly random: () => number; readonly signal: AbortSignal }
+
+/** Above the long poll of a pull, which Google ends after about 90 s. */
+const timeoutMs = 120_000
+const maxBytes = 32 * 1024 * 1024
+/** A sync gives up after these and is tried again as a whole. */
+const tries = 5
+const longestWaitMs = 60_000
+const throttles = new Set(['rateLimitExceeded', 'userRateLimitExceeded', 'RATE_LIMIT_EXCEEDED', 'RESOURCE_EXHAUSTED'])
+
+/** Without `tokens`, nothing is authorised. Throws `gmail-unavailable` or `gmail-consent-missing`, and what the signal ends with. */
+export function createCall({ tokens, pause, random, signal }: CallTools & { tokens?: AccessTokens }): GoogleCall {
+  return async function call(request) {
+    let hasRenewed = false
+    for (let attempt = 1; ; attempt++) {
+      const answer = await ask(request, await tokens?.token(), signal)
+      if (answer.kind === 'answer' && isTaken(answer.status, request)) return answer
+      if (answer.kind === 'answer' && answer.status === 401 && tokens !== undefined && !hasRenewed) {
+        hasRenewed = true
+        tokens.forget()
+        continue
+      }
+      if (answer.kind === 'answer' && !isPassing(answer)) throw toRefusal(request, answer)
+      if (attempt === tries) {
+        throw answer.kind === 'answer' ? toRefusal(request, answer) : toUnreachable(request, answer.cause)
+      }
+      const asked = answer.kind === 'answer' ? answer.retryAfterMs : undefined
+      // never in step with others that were turned away at the same moment
+      await pause(Math.min(longestWaitMs, asked ?? 1_000 * 2 ** (attempt - 1) * (0.5 + random())), signal)
+    }
+  }
+}
+
+type Asked =
+  | (GoogleAnswer & { readonly kind: 'answer'; readonly retryAfterMs: number | undefined })
+  | { readonly kind: 'unreachable'; readonly cause: unknown }
+
+async function ask(request: GoogleRequest, token: string | undefined, signal: AbortSignal): Promise<Asked> {
+  const { method, url, body } = request
+  const isForm = body instanceof URLSearchParams
+  try {
+    const response = await fetch(url, {
+      method,
+      headers: {
+        ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+        ...(body === undefined || isForm ? {} : { 'content-type': 'application/json' }),
+      },
+      ...(body === undefined ? {} : { body: isForm ? body : JSON.stringify(body) }),
+      redirect: 'error',
+      signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
+    })
+    const seconds = Number(response.headers.get('retry-after') ?? Number.NaN)
+    const retryAfterMs = Number.isFinite(seconds) ? Math.max(0, seconds * 1000) : undefined
+    const text = await readText(response)
+    if (text === undefined) return { kind: 'answer', status: 413, body: undefined, retryAfterMs }
+    return { kind: 'answer', status: response.status, body: toJson(text), retryAfterMs }
+  } catch (cause) {
+    signal.throwIfAborted()
+    return { kind: 'unreachable', cause }
+  }
+}
+
+function isTaken(status: number, { allow }: GoogleRequest): boolean {
+  return (status >= 200 && status < 300) || allow?.includes(status) === true
+}
+
+/** Whether it may go better by itself: Gmail says "too many" with 429 and with 403. */
+function isPassing({ status, body }: GoogleAnswer): boolean {
+  if (status === 429 || status >= 500) return true
+  return status === 403 && toReasons(body).some((reason) => throttles.has(reason))
+}
+
+/** Undefined where it is over the limit. */
+async function readText({ body }: Response): Promise<string | undefined> {
+  if (body === null) return ''
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of body) {
+    size += chunk.length
+    if (size > maxBytes) return undefined
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString()
+}
+
+function toJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+function toUnreachable({ url }: GoogleRequest, cause: unknown): Problem {
+  return new Problem('gmail-unavailable', `${new URL(url).host} does not answer. It is tried again by itself.`, { cause })
+}

@@ -1,0 +1,113 @@
+// A person's consent, asked for on a loopback redirect with PKCE (RFC 8252, RFC 7636).
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { z } from 'zod'
+import type { GmailEndpoints } from '../model/gmail-config.ts'
+import { Problem } from '../model/problem.ts'
+import { parse } from './api.ts'
+import type { GoogleCall } from './call.ts'
+import type { Consent, OAuthClient } from './credentials.ts'
+
+export type ConsentParts = {
+  readonly client: OAuthClient
+  readonly account: string
+  readonly scopes: readonly string[]
+  readonly endpoints: GmailEndpoints
+  readonly call: GoogleCall
+  /** Shows the URL to the person, or opens it. */
+  readonly show: (url: string) => void
+  /** The address to which the browser was sent, where the person copies it by hand; never resolves otherwise. */
+  readonly pasted: Promise<string>
+  readonly signal: AbortSignal
+}
+
+const Granted = z.object({ refresh_token: z.string().min(1), scope: z.string().default('') })
+
+/** Waits for the person. Throws `gmail-consent-missing` where he declines. */
+export async function askConsent(parts: ConsentParts): Promise<Consent> {
+  const { client, account, endpoints, call, show, pasted, signal } = parts
+  const [state, verifier] = [randomBytes(24).toString('base64url'), randomBytes(48).toString('base64url')]
+  const redirect = await listenForRedirect(signal)
+  try {
+    show(toConsentUrl(parts, { state, verifier, redirectUri: redirect.uri }))
+    const answer = await Promise.race([redirect.arrived, pasted])
+    const code = toCode(answer, state)
+    const body = new URLSearchParams({
+      grant_type: 'authorization_code',
+      client_id: client.clientId,
+      ...(client.clientSecret === undefined ? {} : { client_secret: client.clientSecret }),
+      code,
+      code_verifier: verifier,
+      redirect_uri: redirect.uri,
+    })
+    const granted = parse(Granted, await call({ method: 'POST', url: endpoints.oauthToken, body }), 'the token endpoint')
+    return {
+      kind: 'consent',
+      account,
+      ...client,
+      refreshToken: granted.refresh_token,
+      scopes: granted.scope.split(' ').filter((scope) => scope !== ''),
+    }
+  } finally {
+    redirect.close()
+  }
+}
+
+function toConsentUrl(
+  { client, account, scopes, endpoints }: ConsentParts,
+  { state, verifier, redirectUri }: { state: string; verifier: string; redirectUri: string },
+): string {
+  const query = new URLSearchParams({
+    response_type: 'code',
+    client_id: client.clientId,
+    redirect_uri: redirectUri,
+    scope: scopes.join(' '),
+    state,
+    code_challenge: createHash('sha256').update(verifier).digest('base64url'),
+    code_challenge_method: 'S256',
+    // a refresh token, also where the person has consented before
+    access_type: 'offline',
+    prompt: 'consent',
+    login_hint: account,
+  })
+  return `${endpoints.oauthAuth}?${query}`
+}
+
+/** The code of the address to which Google sent the browser. An address of another asking is refused. */
+function toCode(answer: string, state: string): string {
+  const query = URL.canParse(answer.trim()) ? new URL(answer.trim()).searchParams : new URLSearchParams()
+  const [given, code] = [query.get('state') ?? '', query.get('code')]
+  const isOurs = given.length === state.length && timingSafeEqual(Buffer.from(given), Buffer.from(state))
+  if (!isOurs) {
+    throw new Problem('gmail-consent-missing', 'That is not the address to which Google sent the browser this time. Begin again.')
+  }
+  if (code !== null && code !== '') return code
+  throw new Problem('gmail-consent-missing', 'Google gave no consent: it was declined. Begin again to ask once more.')
+}
+
+type Redirect = { readonly uri: string; readonly arrived: Promise<string>; close(): void }
+
+/** A listener on loopback for one visit of the browser. */
+async function listenForRedirect(signal: AbortSignal): Promise<Redirect> {
+  let arrive: (url: string) => void = () => {}
+  const arrived = new Promise<string>((resolve) => (arrive = resolve))
+  const server = createServer((request, response) => {
+    const url = new URL(request.url ?? '/', 'http://127.0.0.1')
+    const isAnswer = request.method === 'GET' && url.pathname === '/' && url.searchParams.has('state')
+    response.writeHead(isAnswer ? 200 : 404, { 'content-type': 'text/plain; charset=utf-8', connection: 'close' })
+    response.end(isAnswer ? 'You may close this page and go back to the terminal.\n' : 'Not found\n')
+    if (isAnswer) arrive(url.href)
+  })
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(0, '127.0.0.1', resolve)
+  })
+  const close = () => {
+    server.close()
+    server.closeAllConnections()
+  }
+  signal.addEventListener('abort', close, { once: true })
+  // a listening TCP server always has an address with a port
+  return { uri: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, arrived, close }
+}

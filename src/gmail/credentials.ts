@@ -1,0 +1,108 @@
+// What opens the mailbox: a person's consent, kept in state/ for the owner alone, or the key of a service account.
+import { readFileSync } from 'node:fs'
+import { mkdir, readFile } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
+import { z } from 'zod'
+import { privateMode, writeFileAtomic } from '../loader/config-file.ts'
+import type { WatchedGmail } from '../model/gmail-config.ts'
+import { Problem } from '../model/problem.ts'
+
+/** A consent of an account to an OAuth client. All of it is secret. */
+const Consent = z.object({
+  kind: z.literal('consent'),
+  account: z.string(),
+  clientId: z.string(),
+  clientSecret: z.string().optional(),
+  refreshToken: z.string(),
+  scopes: z.array(z.string()),
+})
+export type Consent = z.infer<typeof Consent>
+
+const ServiceAccount = z.object({
+  type: z.literal('service_account'),
+  client_email: z.string().min(3),
+  private_key: z.string().startsWith('-----BEGIN'),
+  private_key_id: z.string().optional(),
+})
+export type ServiceAccount = { readonly kind: 'service-account' } & Omit<z.infer<typeof ServiceAccount>, 'type'>
+
+export type Credentials = Consent | ServiceAccount
+
+/** The file of an OAuth client of type "Desktop app", as the Cloud Console gives it out. */
+const ClientFile = z.object({
+  installed: z.object({ client_id: z.string().min(1), client_secret: z.string().optional() }),
+})
+export type OAuthClient = { readonly clientId: string; readonly clientSecret: string | undefined }
+
+export function toConsentFile(dir: string): string {
+  return join(dir, 'state', 'gmail-consent.json')
+}
+
+/** Throws `gmail-consent-missing` where there is none, or one of another account. */
+export function readCredentials(dir: string, { account, serviceAccountKey }: WatchedGmail): Credentials {
+  if (serviceAccountKey !== undefined) return readServiceAccount(resolve(dir, serviceAccountKey))
+  const consent = readConsent(dir)
+  if (consent === undefined) {
+    throw new Problem('gmail-consent-missing', `${account} has not consented yet. Run "hookloom gmail auth".`)
+  }
+  if (consent.account !== account) {
+    throw new Problem(
+      'gmail-consent-missing',
+      `The consent here is of another account than hooks.gmail.account (${account}). Run "hookloom gmail auth".`,
+    )
+  }
+  return consent
+}
+
+/** Undefined where nobody has consented. */
+export function readConsent(dir: string): Consent | undefined {
+  const text = tryRead(toConsentFile(dir))
+  return text === undefined ? undefined : Consent.safeParse(toJson(text)).data
+}
+
+export async function writeConsent(dir: string, consent: Consent): Promise<void> {
+  const file = toConsentFile(dir)
+  await mkdir(dirname(file), { recursive: true, mode: 0o700 })
+  await writeFileAtomic(file, `${JSON.stringify(consent, undefined, 2)}\n`, privateMode)
+}
+
+export function readServiceAccount(file: string): ServiceAccount {
+  const parsed = ServiceAccount.safeParse(toJson(tryRead(file) ?? ''))
+  if (!parsed.success) {
+    throw new Problem(
+      'config-invalid',
+      `${file} is not the key file of a service account. Make one in the Cloud Console: Service accounts, Keys, JSON.`,
+    )
+  }
+  const { type: _, ...key } = parsed.data
+  return { kind: 'service-account', ...key }
+}
+
+export async function readClientFile(file: string): Promise<OAuthClient> {
+  const text = await readFile(file, 'utf8').catch(() => '')
+  const parsed = ClientFile.safeParse(toJson(text))
+  if (!parsed.success) {
+    throw new Problem(
+      'usage-invalid',
+      `${file} is not the file of an OAuth client of type "Desktop app". Make one in the Cloud Console: APIs & Services, Credentials.`,
+    )
+  }
+  const { client_id: clientId, client_secret: clientSecret } = parsed.data.installed
+  return { clientId, clientSecret }
+}
+
+function tryRead(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch {
+    return undefined
+  }
+}
+
+function toJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,129 @@
+// One sync of a mailbox: from the place where it was left, every new mail once, in order; the place moves with the last of them.
+import type { Log } from '../model/log.ts'
+import type { WatchedGmail } from '../model/gmail-config.ts'
+import type { Added, GmailApi, Message } from './api.ts'
+import type { GmailPayload, GmailState, MailSink } from './mail.ts'
+import { toMail } from './message.ts'
+
+export type SyncParts = {
+  readonly api: GmailApi
+  readonly sink: MailSink
+  readonly gmail: WatchedGmail
+  readonly clock: () => number
+  readonly log: Log
+}
+/** `gap`: Gmail no longer knew what came since; recent mails were looked up in its place. */
+export type Synced = { readonly mails: number; readonly gap: boolean }
+
+/** What is no new mail for its owner: thrown away, not yet sent, or his own. */
+const notNew = ['SPAM', 'TRASH', 'DRAFT', 'SENT']
+/** Mails that are fetched at once, and held in memory at once. */
+const concurrency = 5
+const chunkSize = 50
+/** After a gap: the newest of what came since. */
+const mostAfterGap = 100
+const hourMs = 3_600_000
+/** Pages of a search that are looked through for the mails of one chunk. */
+const mostPages = 10
+
+export async function syncOnce(parts: SyncParts): Promise<Synced> {
+  const { api, sink, gmail, clock, log } = parts
+  const syncedAt = clock()
+  const state = await sink.state()
+  if (state === undefined) {
+    const { historyId } = await api.profile()
+    await sink.deliver([], { historyId, syncedAt })
+    log.info({ account: gmail.account }, 'the mailbox is watched from now on; mails that it holds already are left alone')
+    return { mails: 0, gap: false }
+  }
+  const since = await listSince(api, state.historyId)
+  const found = since ?? (await listRecent(parts, state))
+  const next: GmailState = { historyId: found.historyId, syncedAt }
+  if (since === undefined) {
+    const lookedUp = found.added.length
+    log.warn({ account: gmail.account, lookedUp }, 'Gmail no longer knows what came since; the newest mails were looked up')
+  }
+  const wanted = found.added.filter(({ labels }) => !isNotNew(labels) && (since === undefined || isWanted(labels, gmail)))
+  let mails = 0
+  for (let at = 0; at < wanted.length; at += chunkSize) {
+    const payloads = await fetchMails(parts, wanted.slice(at, at + chunkSize), next.historyId)
+    const isLast = at + chunkSize >= wanted.length
+    // until the last mail is durable the place stays where it was: what comes again is dropped by its key
+    await sink.deliver(payloads, isLast ? next : state)
+    mails += payloads.length
+  }
+  if (wanted.length === 0) await sink.deliver([], next)
+  return { mails, gap: since === undefined }
+}
+
+type Found = { readonly added: readonly Added[]; readonly historyId: string }
+
+/** Every message that was added since, once; undefined where Gmail no longer knows. */
+async function listSince(api: GmailApi, since: string): Promise<Found | undefined> {
+  const added = new Map<string, Added>()
+  for (let pageToken: string | undefined; ; ) {
+    const page = await api.history(since, pageToken)
+    if (page === 'expired') return undefined
+    for (const one of page.added) if (!added.has(one.id)) added.set(one.id, one)
+    if (page.next === undefined) return { added: [...added.values()], historyId: page.historyId }
+    pageToken = page.next
+  }
+}
+
+/** What is in the mailbox since it was last asked, with an hour to spare; a mail that is known already is dropped by its key. */
+async function listRecent({ api, gmail }: SyncParts, { syncedAt }: GmailState): Promise<Found> {
+  // the place first: what comes while the list is made is found by the next sync
+  const { historyId } = await api.profile()
+  const after = Math.floor((syncedAt - hourMs) / 1000)
+  const ids = new Set<string>()
+  for (const labelId of gmail.labels) {
+    const page = await api.list(`after:${after}`, { max: mostAfterGap, labelId })
+    for (const id of page.ids) ids.add(id)
+  }
+  // Gmail lists the newest first
+  const added = [...ids].slice(0, mostAfterGap).toReversed().map((id) => ({ id, labels: [] }))
+  return { added, historyId }
+}
+
+async function fetchMails(parts: SyncParts, wanted: readonly Added[], historyId: string): Promise<GmailPayload[]> {
+  const { api, gmail } = parts
+  const format = gmail.includeBody ? 'full' : 'metadata'
+  const messages: Message[] = []
+  for (let at = 0; at < wanted.length; at += concurrency) {
+    const fetched = await Promise.all(wanted.slice(at, at + concurrency).map(({ id }) => api.message(id, format)))
+    // one that is gone was deleted meanwhile
+    for (const message of fetched) if (message !== undefined && !isNotNew(message.labelIds)) messages.push(message)
+  }
+  const matching = await pickMatching(parts, messages)
+  return matching.map((message) => ({
+    source: 'gmail',
+    account: gmail.account,
+    historyId,
+    messages: [toMail(message, gmail)],
+  }))
+}
+
+/** Those that the operator's search finds. Gmail alone knows what a search means, so it is asked. */
+async function pickMatching({ api, gmail }: SyncParts, messages: readonly Message[]): Promise<readonly Message[]> {
+  if (gmail.query === undefined || messages.length === 0) return messages
+  const oldest = Math.min(...messages.map(({ internalDate }) => internalDate))
+  const query = `(${gmail.query}) after:${Math.floor(oldest / 1000) - 1}`
+  const open = new Set(messages.map(({ id }) => id))
+  let pageToken: string | undefined
+  for (let page = 0; page < mostPages && open.size > 0; page++) {
+    const listed = await api.list(query, { max: 500, pageToken })
+    for (const id of listed.ids) open.delete(id)
+    if (listed.next === undefined) break
+    pageToken = listed.next
+  }
+  return messages.filter(({ id }) => !open.has(id))
+}
+
+function isNotNew(labels: readonly string[]): boolean {
+  return labels.some((label) => notNew.includes(label))
+}
+
+/** By the labels with which it came: a mail that its owner has archived since is still a new mail. */
+function isWanted(labels: readonly string[], { labels: wanted }: WatchedGmail): boolean {
+  return labels.some((label) => wanted.includes(label))
+}
