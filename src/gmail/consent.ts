@@ -19,16 +19,15 @@ export type ConsentParts = {
   readonly show: (url: string) => void
   /** The address to which the browser was sent, where the person copies it by hand; never resolves otherwise. */
   readonly pasted: Promise<string>
-  readonly signal: AbortSignal
 }
 
 const Granted = z.object({ refresh_token: z.string().min(1), scope: z.string().default('') })
 
 /** Waits for the person. Throws `gmail-consent-missing` where he declines. */
 export async function askConsent(parts: ConsentParts): Promise<Consent> {
-  const { client, account, endpoints, call, show, pasted, signal } = parts
+  const { client, account, endpoints, call, show, pasted } = parts
   const [state, verifier] = [randomBytes(24).toString('base64url'), randomBytes(48).toString('base64url')]
-  const redirect = await listenForRedirect(signal)
+  const redirect = await listenForRedirect(state)
   try {
     show(toConsentUrl(parts, { state, verifier, redirectUri: redirect.uri }))
     const answer = await Promise.race([redirect.arrived, pasted])
@@ -88,13 +87,13 @@ function toCode(answer: string, state: string): string {
 
 type Redirect = { readonly uri: string; readonly arrived: Promise<string>; close(): void }
 
-/** A listener on loopback for one visit of the browser. */
-async function listenForRedirect(signal: AbortSignal): Promise<Redirect> {
+/** A listener on loopback for one visit of the browser. Any page can come here; only this asking's has the state. */
+async function listenForRedirect(state: string): Promise<Redirect> {
   let arrive: (url: string) => void = () => {}
   const arrived = new Promise<string>((resolve) => (arrive = resolve))
   const server = createServer((request, response) => {
     const url = new URL(request.url ?? '/', 'http://127.0.0.1')
-    const isAnswer = request.method === 'GET' && url.pathname === '/' && url.searchParams.has('state')
+    const isAnswer = request.method === 'GET' && url.pathname === '/' && url.searchParams.get('state') === state
     response.writeHead(isAnswer ? 200 : 404, { 'content-type': 'text/plain; charset=utf-8', connection: 'close' })
     response.end(isAnswer ? 'You may close this page and go back to the terminal.\n' : 'Not found\n')
     if (isAnswer) arrive(url.href)
@@ -107,7 +106,6 @@ async function listenForRedirect(signal: AbortSignal): Promise<Redirect> {
     server.close()
     server.closeAllConnections()
   }
-  signal.addEventListener('abort', close, { once: true })
   // a listening TCP server always has an address with a port
   return { uri: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, arrived, close }
 }

@@ -4,7 +4,7 @@ import { createAiRunner } from '../../src/effects/runners/ai.ts'
 import { thinkingLevels } from '../../src/model/action.ts'
 import { anthropic } from './fakes/anthropic.ts'
 import { chatCompletions } from './fakes/chat-completions.ts'
-import { google } from './fakes/google.ts'
+import { google } from './fakes/gemini.ts'
 import { openai } from './fakes/openai.ts'
 import {
   apiKey,

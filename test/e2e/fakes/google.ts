@@ -1,57 +1,183 @@
-// Google's Gemini API: https://ai.google.dev/api/generate-content
-import { z } from 'zod'
-import { apiKey, type Api, toEvent } from './provider.ts'
+// Google on loopback: consent, tokens, certificates, Gmail, Pub/Sub. Every request is checked as Google would; what was wrong of one
+// stands in `faults`, and a test ends by looking that there are none.
+import { createHash, createSign, createVerify, generateKeyPairSync } from 'node:crypto'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterAll } from 'vitest'
+import { createFakeMailbox, type FakeMailbox } from './google-mailbox.ts'
+import { createFakePubSub, type FakePubSub } from './google-pubsub.ts'
 
-const Parts = z.array(z.strictObject({ text: z.string().min(1) }))
+export type Seen = { method: string; path: string; query: URLSearchParams; body: unknown; text: string; headers: Record<string, unknown> }
+export type Reply = { status?: number; body?: object; headers?: Record<string, string> }
 
-const Body = z.strictObject({
-  contents: z.array(z.strictObject({ role: z.enum(['user', 'model']), parts: Parts })),
-  systemInstruction: z.strictObject({ parts: Parts }).optional(),
-  generationConfig: z.strictObject({
-    thinkingConfig: z
-      .union([
-        z.strictObject({ thinkingLevel: z.enum(['minimal', 'low', 'medium', 'high']) }),
-        z.strictObject({ thinkingBudget: z.int().nonnegative() }),
-      ])
-      .optional(),
-  }),
+export const account = 'desk@example.org'
+export const client = { client_id: 'client-1.apps.example', client_secret: 'shh-client-secret' }
+export const pushServiceAccount = 'pusher@proj-123456.iam.example'
+
+export type FakeGoogle = {
+  readonly url: string
+  /** For `hooks.gmail.endpoints`. */
+  readonly endpoints: Record<string, string>
+  readonly mailbox: FakeMailbox
+  readonly pubsub: FakePubSub
+  readonly faults: string[]
+  /** `METHOD /path`, in order. */
+  readonly requests: string[]
+  /** Refresh tokens that are good; empty it, and the consent is revoked. */
+  readonly refreshTokens: Set<string>
+  /** The key file of a service account that may speak for the mailbox. */
+  readonly serviceAccountKey: object
+  /** The next answers to requests whose path has this text, in place of the real ones. */
+  fail(path: string, ...replies: readonly Reply[]): void
+  /** Runs before a request whose path has this text is answered. */
+  before(path: string, hook: () => void | Promise<void>): void
+  /** What the browser of a person who says yes is sent to. */
+  consent(authUrl: string): string
+  /** A token as it stands on a push. Claims that are given take the place of good ones. */
+  signPush(claims: object, options?: { foreignKey?: boolean; now?: number }): string
+}
+
+const servers = new Set<{ close(): void }>()
+afterAll(() => {
+  for (const server of servers) server.close()
 })
 
-const model = 'gemini-3-flash-preview'
-const usageMetadata = {
-  promptTokenCount: 11,
-  cachedContentTokenCount: 4,
-  candidatesTokenCount: 5,
-  thoughtsTokenCount: 2,
-  totalTokenCount: 18,
+const signing = generateKeyPairSync('rsa', { modulusLength: 2048 })
+const foreign = generateKeyPairSync('rsa', { modulusLength: 2048 })
+const service = generateKeyPairSync('rsa', { modulusLength: 2048 })
+const serviceEmail = 'reader@proj-123456.iam.example'
+
+export async function startGoogle({ clock = Date.now }: { clock?: () => number } = {}): Promise<FakeGoogle> {
+  const faults: string[] = []
+  const requests: string[] = []
+  const fault = (text: string) => void faults.push(text)
+  const mailbox = createFakeMailbox({ account, clock, fault })
+  const pubsub = createFakePubSub({ fault })
+  const refreshTokens = new Set(['refresh-1'])
+  const accessTokens = new Set<string>()
+  const codes = new Map<string, { challenge: string; redirectUri: string; scope: string }>()
+  const failures: { path: string; reply: Reply }[] = []
+  const hooks: { path: string; hook: () => void | Promise<void> }[] = []
+
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = []
+    request.on('data', (chunk: Buffer) => chunks.push(chunk))
+    request.on('end', () => {
+      const url = new URL(request.url ?? '/', 'http://fake')
+      const text = Buffer.concat(chunks).toString()
+      const isJson = request.headers['content-type'] === 'application/json'
+      const body: unknown = isJson ? JSON.parse(text) : undefined
+      if (text !== '' && !isJson && url.pathname !== '/token') fault(`${url.pathname}: a body that is not JSON`)
+      const seen = { method: request.method ?? '', path: url.pathname, query: url.searchParams, body, text, headers: request.headers }
+      void answer(seen).then(({ status = 200, body: answered, headers = {} }) => {
+        response.writeHead(status, { 'content-type': 'application/json', ...headers })
+        response.end(answered === undefined ? '' : JSON.stringify(answered))
+      })
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  servers.add({
+    close() {
+      server.close()
+      server.closeAllConnections()
+    },
+  })
+  // a listening TCP server always has an address with a port
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+
+  async function answer(seen: Seen): Promise<Reply> {
+    requests.push(`${seen.method} ${seen.path}`)
+    for (const { path, hook } of hooks) if (seen.path.includes(path)) await hook()
+    const at = failures.findIndex(({ path }) => seen.path.includes(path))
+    if (at >= 0) return failures.splice(at, 1)[0]?.reply ?? {}
+    if (seen.path === '/token') return answerToken(new URLSearchParams(seen.text))
+    if (seen.path === '/certs') return { body: { keys: [{ ...signing.publicKey.export({ format: 'jwk' }), kid: 'k1', use: 'sig', alg: 'RS256' }] } }
+    const [, token = ''] = /^Bearer (\S+)$/.exec(String(seen.headers['authorization'])) ?? []
+    if (!accessTokens.has(token)) return { status: 401, body: { error: { code: 401, status: 'UNAUTHENTICATED' } } }
+    const reply = await (seen.path.startsWith('/gmail/') ? mailbox.answer(seen) : pubsub.answer(seen))
+    if (reply !== undefined) return reply
+    fault(`no such method: ${seen.method} ${seen.path}`)
+    return { status: 404 }
+  }
+
+  function answerToken(form: URLSearchParams): Reply {
+    const grant = form.get('grant_type')
+    if (grant === 'urn:ietf:params:oauth:grant-type:jwt-bearer') return answerAssertion(form.get('assertion') ?? '')
+    if (form.get('client_id') !== client.client_id || form.get('client_secret') !== client.client_secret) {
+      return { status: 401, body: { error: 'invalid_client' } }
+    }
+    if (grant === 'refresh_token') return refreshTokens.has(form.get('refresh_token') ?? '') ? grantAccess() : invalidGrant
+    const asked = codes.get(form.get('code') ?? '')
+    codes.delete(form.get('code') ?? '')
+    const challenge = createHash('sha256').update(form.get('code_verifier') ?? '').digest('base64url')
+    if (grant !== 'authorization_code' || asked === undefined) return invalidGrant
+    if (asked.challenge !== challenge) fault('the code verifier is not that of the challenge')
+    if (asked.redirectUri !== form.get('redirect_uri')) fault('another redirect than the one that was asked with')
+    const refresh = `refresh-${refreshTokens.size + 1}`
+    refreshTokens.add(refresh)
+    return grantAccess({ refresh_token: refresh, scope: asked.scope })
+  }
+
+  function answerAssertion(assertion: string): Reply {
+    const [head = '', body = '', signature = ''] = assertion.split('.')
+    const isSigned = createVerify('RSA-SHA256').update(`${head}.${body}`).verify(service.publicKey, signature, 'base64url')
+    const claims = JSON.parse(Buffer.from(body, 'base64url').toString()) as Record<string, unknown>
+    const now = Math.floor(clock() / 1000)
+    if (claims['iss'] !== serviceEmail || claims['aud'] !== `${url}/token`) fault('an assertion of another issuer or audience')
+    if (Number(claims['exp']) - Number(claims['iat']) > 3600 || Number(claims['iat']) > now + 60) fault('an assertion of another time')
+    if (claims['sub'] !== undefined && claims['sub'] !== account) return { status: 401, body: { error: 'unauthorized_client' } }
+    return isSigned ? grantAccess() : invalidGrant
+  }
+
+  function grantAccess(more: object = {}): Reply {
+    const token = `access-${accessTokens.size + 1}`
+    accessTokens.add(token)
+    return { body: { access_token: token, expires_in: 3599, token_type: 'Bearer', ...more } }
+  }
+
+  return {
+    url,
+    endpoints: {
+      oauthAuth: `${url}/auth`,
+      oauthToken: `${url}/token`,
+      gmail: url,
+      pubsub: url,
+      oidcCerts: `${url}/certs`,
+      serviceUsage: url,
+    },
+    mailbox,
+    pubsub,
+    faults,
+    requests,
+    refreshTokens,
+    serviceAccountKey: {
+      type: 'service_account',
+      client_email: serviceEmail,
+      private_key_id: 's1',
+      private_key: service.privateKey.export({ type: 'pkcs8', format: 'pem' }),
+    },
+    fail: (path, ...replies) => failures.push(...replies.map((reply) => ({ path, reply }))),
+    before: (path, hook) => void hooks.push({ path, hook }),
+    consent(authUrl) {
+      const query = new URL(authUrl).searchParams
+      const need = { response_type: 'code', code_challenge_method: 'S256', access_type: 'offline', client_id: client.client_id }
+      for (const [name, value] of Object.entries(need)) if (query.get(name) !== value) fault(`consent: ${name} is not ${value}`)
+      const redirectUri = query.get('redirect_uri') ?? ''
+      if (!/^http:\/\/127\.0\.0\.1:\d+$/.test(redirectUri)) fault('consent: the redirect is not on loopback')
+      const code = `code-${codes.size + 1}`
+      codes.set(code, { challenge: query.get('code_challenge') ?? '', redirectUri, scope: query.get('scope') ?? '' })
+      return `${redirectUri}/?${new URLSearchParams({ state: query.get('state') ?? '', code })}`
+    },
+    signPush(claims, { foreignKey = false, now = clock() } = {}) {
+      const iat = Math.floor(now / 1000)
+      const good = { iss: 'https://accounts.google.com', email: pushServiceAccount, email_verified: true, iat, exp: iat + 3600 }
+      const signed = [{ alg: 'RS256', kid: 'k1', typ: 'JWT' }, { ...good, ...claims }]
+        .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
+        .join('.')
+      const { privateKey } = foreignKey ? foreign : signing
+      return `${signed}.${createSign('RSA-SHA256').update(signed).sign(privateKey, 'base64url')}`
+    },
+  }
 }
 
-export const google: Api = {
-  kind: 'google',
-  model,
-  basePath: '/v1beta',
-  toPath: (streamed) => `/v1beta/models/${model}:${streamed ? 'streamGenerateContent?alt=sse' : 'generateContent'}`,
-  keyHeader: ['x-goog-api-key', apiKey],
-  body: Body,
-  isStreamed: ({ path }) => path.includes(':stream'),
-  thinkingOf: (body) => Body.parse(body).generationConfig.thinkingConfig,
-  toWhole: (text) => ({
-    candidates: [{ content: { role: 'model', parts: [{ text }] }, finishReason: 'STOP', index: 0 }],
-    usageMetadata,
-    modelVersion: model,
-  }),
-  toEvents: (pieces) =>
-    [
-      ...pieces.map((text) => ({ candidates: [{ content: { role: 'model', parts: [{ text }] }, index: 0 }] })),
-      { candidates: [{ content: { role: 'model', parts: [{ text: '' }] }, finishReason: 'STOP', index: 0 }] },
-    ].map((event) => toEvent({ ...event, usageMetadata, modelVersion: model })),
-  toRefusal: (status) => ({
-    error: {
-      code: status,
-      message: `Refused ${apiKey}`,
-      status: status === 429 ? 'RESOURCE_EXHAUSTED' : 'INVALID_ARGUMENT',
-    },
-  }),
-  overloaded: toEvent({ error: { code: 429, message: 'Slow down', status: 'RESOURCE_EXHAUSTED' } }),
-  listPath: '/v1beta/models',
-}
+const invalidGrant: Reply = { status: 400, body: { error: 'invalid_grant', error_description: 'Token has been expired or revoked.' } }

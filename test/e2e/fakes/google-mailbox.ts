@@ -1,0 +1,137 @@
+// A mailbox as the Gmail API shows it: messages, a history that can expire, labels, a search over subjects.
+import type { Reply, Seen } from './google.ts'
+
+export type FakeMail = {
+  readonly id: string
+  readonly subject?: string
+  readonly from?: string
+  readonly labels?: readonly string[]
+  readonly text?: string
+  readonly html?: string
+  /** Takes the place of all that is made of the fields above. */
+  readonly payload?: object
+}
+
+export type FakeMailbox = {
+  historyId: number
+  /** Puts mails into the mailbox, each with a history record of its own. */
+  receive(...mails: readonly FakeMail[]): void
+  /** In the history still, and gone from the mailbox. */
+  remove(id: string): void
+  /** What came until now can no longer be listed as history. */
+  expire(): void
+  /** Messages of one page of the history. */
+  pageSize: number
+  /** How many watches were begun. */
+  watches: number
+  answer(seen: Seen): Reply | undefined
+}
+
+export function createFakeMailbox(options: { account: string; clock: () => number; fault: (text: string) => void }): FakeMailbox {
+  const { account, clock, fault } = options
+  const mails = new Map<string, FakeMail & { internalDate: number }>()
+  const records: { historyId: number; id: string; labels: readonly string[] }[] = []
+  let oldest = 0
+
+  const box: FakeMailbox = {
+    historyId: 1000,
+    pageSize: 100,
+    watches: 0,
+    receive(...received) {
+      for (const mail of received) {
+        box.historyId += 10
+        mails.set(mail.id, { ...mail, internalDate: clock() })
+        records.push({ historyId: box.historyId, id: mail.id, labels: mail.labels ?? ['INBOX', 'UNREAD'] })
+      }
+    },
+    remove: (id) => void mails.delete(id),
+    expire() {
+      oldest = box.historyId
+    },
+    answer({ method, path, query, body }) {
+      const at = `${method} ${path.replace('/gmail/v1/users/me', '')}`
+      if (at === 'GET /profile') return { body: { emailAddress: account, historyId: String(box.historyId) } }
+      if (at === 'POST /watch') return watch(body)
+      if (at === 'POST /stop') return { status: 204 }
+      if (at === 'GET /history') return listHistory(query)
+      if (at === 'GET /messages') return list(query)
+      const [, id] = /^GET \/messages\/([\w-]+)$/.exec(at) ?? []
+      return id === undefined ? undefined : get(id, query)
+    },
+  }
+  return box
+
+  function watch(body: unknown): Reply {
+    const given = body as { topicName?: string; labelIds?: string[]; labelFilterBehavior?: string }
+    if (!/^projects\/[\w-]+\/topics\/[\w-]+$/.test(given.topicName ?? '')) fault('watch has no topicName')
+    if (!Array.isArray(given.labelIds) || given.labelFilterBehavior !== 'INCLUDE') fault('watch has no labels')
+    box.watches += 1
+    return { body: { historyId: String(box.historyId), expiration: String(clock() + 7 * 86_400_000) } }
+  }
+
+  function listHistory(query: URLSearchParams): Reply {
+    const since = Number(query.get('startHistoryId'))
+    if (!Number.isInteger(since) || since <= 0) fault('history.list has no startHistoryId')
+    if (query.get('historyTypes') !== 'messageAdded') fault('history.list asks for more than added messages')
+    if (since < oldest) return { status: 404, body: { error: { code: 404, errors: [{ reason: 'notFound' }] } } }
+    const found = records.filter(({ historyId }) => historyId > since)
+    const from = Number(query.get('pageToken') ?? 0)
+    const page = found.slice(from, from + box.pageSize)
+    const history = page.map(({ historyId, id, labels }) => ({
+      id: String(historyId),
+      messages: [{ id, threadId: `t-${id}` }],
+      messagesAdded: [{ message: { id, threadId: `t-${id}`, labelIds: labels } }],
+    }))
+    const next = from + box.pageSize < found.length ? { nextPageToken: String(from + box.pageSize) } : {}
+    return { body: { ...(history.length === 0 ? {} : { history }), ...next, historyId: String(box.historyId) } }
+  }
+
+  /** `after:` in seconds, and words that the subject must have. */
+  function list(query: URLSearchParams): Reply {
+    const q = query.get('q') ?? ''
+    const after = Number(/after:(\d+)/.exec(q)?.[1] ?? 0) * 1000
+    const [, word] = /\(subject:(\w+)\)/.exec(q) ?? []
+    const label = query.get('labelIds')
+    const found = [...mails.values()]
+      .filter(({ internalDate }) => internalDate >= after)
+      .filter(({ labels = ['INBOX'] }) => label === null || labels.includes(label))
+      .filter(({ subject = '' }) => word === undefined || subject.includes(word))
+      .toReversed()
+      .slice(0, Number(query.get('maxResults')))
+    return { body: { messages: found.map(({ id }) => ({ id, threadId: `t-${id}` })), resultSizeEstimate: found.length } }
+  }
+
+  function get(id: string, query: URLSearchParams): Reply {
+    const mail = mails.get(id)
+    if (mail === undefined) return { status: 404, body: { error: { code: 404, status: 'NOT_FOUND' } } }
+    const format = query.get('format')
+    if (format !== 'full' && format !== 'metadata') fault(`messages.get has the format ${format}`)
+    const { labels = ['INBOX', 'UNREAD'], internalDate } = mail
+    const payload = format === 'full' ? toPayload(mail) : { headers: toHeaders(mail) }
+    const snippet = (mail.text ?? '').slice(0, 100).replaceAll('&', '&amp;').replaceAll("'", '&#39;')
+    return { body: { id, threadId: `t-${id}`, labelIds: labels, snippet, internalDate: String(internalDate), payload } }
+  }
+}
+
+function toHeaders({ from = 'Mira <mira@example.com>', subject = 'Hello' }: FakeMail) {
+  return [
+    { name: 'From', value: from },
+    { name: 'To', value: 'desk@example.org' },
+    { name: 'Subject', value: subject },
+  ]
+}
+
+function toPayload(mail: FakeMail): object {
+  const toPart = (mimeType: string, text: string) => ({
+    mimeType,
+    filename: '',
+    headers: [{ name: 'Content-Type', value: `${mimeType}; charset="UTF-8"` }],
+    body: { size: text.length, data: Buffer.from(text).toString('base64url') },
+  })
+  const parts = [
+    ...(mail.text === undefined ? [] : [toPart('text/plain', mail.text)]),
+    ...(mail.html === undefined ? [] : [toPart('text/html', mail.html)]),
+  ]
+  const whole = { mimeType: 'multipart/alternative', filename: '', headers: toHeaders(mail), body: { size: 0 }, parts }
+  return mail.payload === undefined ? whole : { ...whole, parts: [mail.payload] }
+}
