@@ -8,7 +8,7 @@ const floors: [RegExp, number][] = [
   [/^src\/model\//, 0],
   [/^src\/define\.ts$/, 1],
   [/^src\/(pipeline|loader|store)\//, 2],
-  [/^src\/effects\//, 3],
+  [/^src\/(effects|gmail)\//, 3],
   [/^src\/(server|inspector)\//, 4],
   [/^(presets|transforms)\//, 5],
   [/^src\/live\//, 6],

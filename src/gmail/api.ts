@@ -64,8 +64,14 @@ export type GmailApi = {
   watch(topic: string, labelIds: readonly string[]): Promise<z.infer<typeof Watched>>
   stop(): Promise<void>
   /** What came since; 'expired' where Gmail no longer knows. */
-  history(since: string, pageToken?: string): Promise<{ added: Added[]; historyId: string; next?: string | undefined } | 'expired'>
-  list(query: string, options: { max: number; labelId?: string | undefined; pageToken?: string | undefined }): Promise<{
+  history(
+    since: string,
+    pageToken?: string,
+  ): Promise<{ added: Added[]; historyId: string; next?: string | undefined } | 'expired'>
+  list(
+    query: string,
+    options: { max: number; labelId?: string | undefined; pageToken?: string | undefined },
+  ): Promise<{
     ids: string[]
     next?: string | undefined
   }>
@@ -113,7 +119,9 @@ export function createGmailApi({ call, base }: { call: GoogleCall; base: string 
 }
 
 function toQuery(fields: Readonly<Record<string, string | undefined>>): URLSearchParams {
-  return new URLSearchParams(Object.entries(fields).filter((entry): entry is [string, string] => entry[1] !== undefined))
+  return new URLSearchParams(
+    Object.entries(fields).filter((entry): entry is [string, string] => entry[1] !== undefined),
+  )
 }
 
 /** Throws `gmail-unavailable` where Google speaks another language than its reference. */
@@ -121,5 +129,8 @@ export function parse<T>(schema: z.ZodType<T>, { body }: GoogleAnswer, name: str
   const parsed = schema.safeParse(body)
   if (parsed.success) return parsed.data
   const [issue] = parsed.error.issues
-  throw new Problem('gmail-unavailable', `The answer of ${name} has no ${issue?.path.join('.') ?? 'shape'} as documented.`)
+  throw new Problem(
+    'gmail-unavailable',
+    `The answer of ${name} has no ${issue?.path.join('.') ?? 'shape'} as documented.`,
+  )
 }

@@ -106,5 +106,7 @@ function toJson(text: string): unknown {
 }
 
 function toUnreachable({ url }: GoogleRequest, cause: unknown): Problem {
-  return new Problem('gmail-unavailable', `${new URL(url).host} does not answer. It is tried again by itself.`, { cause })
+  return new Problem('gmail-unavailable', `${new URL(url).host} does not answer. It is tried again by itself.`, {
+    cause,
+  })
 }

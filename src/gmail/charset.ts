@@ -14,10 +14,13 @@ export function toText(bytes: Uint8Array, charset = 'utf-8'): string {
 export function decodeWords(header: string): string {
   return header
     .replace(/(\?=)\s+(?==\?)/g, '$1')
-    .replace(/=\?([\w.:-]{1,40})(?:\*[\w-]*)?\?([bq])\?([^?\s]*)\?=/gi, (word, charset: string, form: string, text: string) => {
-      const bytes = form.toLowerCase() === 'b' ? Buffer.from(text, 'base64') : toQuotedBytes(text)
-      return tryDecode(bytes, charset, false) ?? word
-    })
+    .replace(
+      /=\?([\w.:-]{1,40})(?:\*[\w-]*)?\?([bq])\?([^?\s]*)\?=/gi,
+      (word, charset: string, form: string, text: string) => {
+        const bytes = form.toLowerCase() === 'b' ? Buffer.from(text, 'base64') : toQuotedBytes(text)
+        return tryDecode(bytes, charset, false) ?? word
+      },
+    )
 }
 
 function toQuotedBytes(text: string): Uint8Array {

@@ -40,7 +40,11 @@ export async function askConsent(parts: ConsentParts): Promise<Consent> {
       code_verifier: verifier,
       redirect_uri: redirect.uri,
     })
-    const granted = parse(Granted, await call({ method: 'POST', url: endpoints.oauthToken, body }), 'the token endpoint')
+    const granted = parse(
+      Granted,
+      await call({ method: 'POST', url: endpoints.oauthToken, body }),
+      'the token endpoint',
+    )
     return {
       kind: 'consent',
       account,
@@ -79,7 +83,10 @@ function toCode(answer: string, state: string): string {
   const [given, code] = [query.get('state') ?? '', query.get('code')]
   const isOurs = given.length === state.length && timingSafeEqual(Buffer.from(given), Buffer.from(state))
   if (!isOurs) {
-    throw new Problem('gmail-consent-missing', 'That is not the address to which Google sent the browser this time. Begin again.')
+    throw new Problem(
+      'gmail-consent-missing',
+      'That is not the address to which Google sent the browser this time. Begin again.',
+    )
   }
   if (code !== null && code !== '') return code
   throw new Problem('gmail-consent-missing', 'Google gave no consent: it was declined. Begin again to ask once more.')

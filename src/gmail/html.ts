@@ -43,11 +43,13 @@ export function toVisibleText(html: string): { text: string; isCut: boolean } {
   return { text: dropInvisible(text).trim(), isCut: html.length > longestInput }
 }
 
+const unseen =
+  /\u034F|[\u00AD\u061C\u115F\u1160\u180E\u200B\u200C\u200E\u200F\u202A-\u202E\u2060-\u206F\u3164\uFEFF\uFFA0\u{E0000}-\u{E007F}]/gu
+
 /** Without the characters that nobody sees: soft hyphen, zero widths, fillers, marks of direction, tags. */
 export function dropInvisible(text: string): string {
   return text
-    .replace(/[\u00AD\u034F\u061C\u115F\u1160\u17B4\u17B5\u180E\u200B\u200C\u200E\u200F\u202A-\u202E\u2060-\u206F\u3164\uFEFF\uFFA0]/g, '')
-    .replace(/[\u{E0000}-\u{E007F}]/gu, '')
+    .replace(unseen, '')
     .replace(/[ \t\u00A0]+$/gm, '')
     .replace(/\n{3,}/g, '\n\n')
 }
@@ -62,7 +64,7 @@ const hiding: Readonly<Record<string, (value: string) => boolean>> = {
   'text-indent': (value) => /^-\d{3,}/.test(value),
   left: (value) => /^-\d{3,}/.test(value),
   top: (value) => /^-\d{3,}/.test(value),
-  clip: (value) => /^rect\(0/.test(value),
+  clip: (value) => value.startsWith('rect(0'),
 }
 
 function isHidden(attributes: Readonly<Record<string, string>>): boolean {

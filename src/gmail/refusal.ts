@@ -2,7 +2,10 @@
 import { Problem } from '../model/problem.ts'
 import { type GoogleAnswer, type GoogleRequest, toReasons } from './answer.ts'
 
-export function toRefusal({ method, url }: Pick<GoogleRequest, 'method' | 'url'>, { status, body }: GoogleAnswer): Problem {
+export function toRefusal(
+  { method, url }: Pick<GoogleRequest, 'method' | 'url'>,
+  { status, body }: GoogleAnswer,
+): Problem {
   const { host, pathname } = new URL(url)
   const reasons = toReasons(body)
   const has = (...words: string[]) => words.some((word) => reasons.includes(word))
@@ -20,7 +23,10 @@ export function toRefusal({ method, url }: Pick<GoogleRequest, 'method' | 'url'>
     )
   }
   if (has('insufficientPermissions', 'ACCESS_TOKEN_SCOPE_INSUFFICIENT')) {
-    return new Problem('gmail-unavailable', `${what} The consent does not reach this far: run "hookloom gmail auth" again.`)
+    return new Problem(
+      'gmail-unavailable',
+      `${what} The consent does not reach this far: run "hookloom gmail auth" again.`,
+    )
   }
   if (has('accessNotConfigured', 'SERVICE_DISABLED')) {
     const library = `https://console.cloud.google.com/apis/library/${host}`

@@ -33,7 +33,10 @@ export async function syncOnce(parts: SyncParts): Promise<Synced> {
   if (state === undefined) {
     const { historyId } = await api.profile()
     await sink.deliver([], { historyId, syncedAt })
-    log.info({ account: gmail.account }, 'the mailbox is watched from now on; mails that it holds already are left alone')
+    log.info(
+      { account: gmail.account },
+      'the mailbox is watched from now on; mails that it holds already are left alone',
+    )
     return { mails: 0, gap: false }
   }
   const since = await listSince(api, state.historyId)
@@ -41,9 +44,14 @@ export async function syncOnce(parts: SyncParts): Promise<Synced> {
   const next: GmailState = { historyId: found.historyId, syncedAt }
   if (since === undefined) {
     const lookedUp = found.added.length
-    log.warn({ account: gmail.account, lookedUp }, 'Gmail no longer knows what came since; the newest mails were looked up')
+    log.warn(
+      { account: gmail.account, lookedUp },
+      'Gmail no longer knows what came since; the newest mails were looked up',
+    )
   }
-  const wanted = found.added.filter(({ labels }) => !isNotNew(labels) && (since === undefined || isWanted(labels, gmail)))
+  const wanted = found.added.filter(
+    ({ labels }) => !isNotNew(labels) && (since === undefined || isWanted(labels, gmail)),
+  )
   let mails = 0
   for (let at = 0; at < wanted.length; at += chunkSize) {
     const payloads = await fetchMails(parts, wanted.slice(at, at + chunkSize), next.historyId)
@@ -61,7 +69,7 @@ type Found = { readonly added: readonly Added[]; readonly historyId: string }
 /** Every message that was added since, once; undefined where Gmail no longer knows. */
 async function listSince(api: GmailApi, since: string): Promise<Found | undefined> {
   const added = new Map<string, Added>()
-  for (let pageToken: string | undefined; ; ) {
+  for (let pageToken: string | undefined; ;) {
     const page = await api.history(since, pageToken)
     if (page === 'expired') return undefined
     for (const one of page.added) if (!added.has(one.id)) added.set(one.id, one)
@@ -81,7 +89,10 @@ async function listRecent({ api, gmail }: SyncParts, { syncedAt }: GmailState): 
     for (const id of page.ids) ids.add(id)
   }
   // Gmail lists the newest first
-  const added = [...ids].slice(0, mostAfterGap).toReversed().map((id) => ({ id, labels: [] }))
+  const added = [...ids]
+    .slice(0, mostAfterGap)
+    .toReversed()
+    .map((id) => ({ id, labels: [] }))
   return { added, historyId }
 }
 

@@ -61,7 +61,14 @@ function toRefresh({ clientId, clientSecret, refreshToken }: Extract<Credentials
 function toAssertion(key: ServiceAccount, { tokenUrl, clock, scope, subject }: TokenParts): URLSearchParams {
   const iat = Math.floor(clock() / 1000)
   const header = { alg: 'RS256', typ: 'JWT', ...(key.private_key_id === undefined ? {} : { kid: key.private_key_id }) }
-  const claims = { iss: key.client_email, scope, aud: tokenUrl, iat, exp: iat + assertionSeconds, ...(subject && { sub: subject }) }
+  const claims = {
+    iss: key.client_email,
+    scope,
+    aud: tokenUrl,
+    iat,
+    exp: iat + assertionSeconds,
+    ...(subject && { sub: subject }),
+  }
   const signed = [header, claims].map((part) => Buffer.from(JSON.stringify(part)).toString('base64url')).join('.')
   const signature = createSign('RSA-SHA256').update(signed).sign(key.private_key, 'base64url')
   return new URLSearchParams({

@@ -74,7 +74,12 @@ export const GmailConfig = z
     labels: z.array(filled).min(1).default(['INBOX']).describe('A mail counts when it has one of these label ids.'),
     query: filled.optional().describe('A mail counts when this Gmail search finds it, such as "from:billing".'),
     includeBody: z.boolean().default(true).describe('false: subject and snippet alone.'),
-    renewMinutes: z.int().min(1).max(1_440).default(720).describe('How often the watch, which ends by itself, is renewed.'),
+    renewMinutes: z
+      .int()
+      .min(1)
+      .max(1_440)
+      .default(720)
+      .describe('How often the watch, which ends by itself, is renewed.'),
     pollSeconds: z.int().min(5).max(3_600).default(30).describe('Mode poll: how often the mailbox is asked.'),
     serviceAccountKey: filled
       .optional()

@@ -57,7 +57,13 @@ export function createStage(google: FakeGoogle, more: object = {}, clock: () => 
   const pause: Pause = async (ms) => void waits.push(ms)
   const tools = { pause, random: () => 0.5, signal: new AbortController().signal }
   const gmail = toGmail(google, more)
-  const tokens = createTokens({ credentials: consent, tokenUrl: gmail.endpoints.oauthToken, call: createCall(tools), clock, scope: '' })
+  const tokens = createTokens({
+    credentials: consent,
+    tokenUrl: gmail.endpoints.oauthToken,
+    call: createCall(tools),
+    clock,
+    scope: '',
+  })
   const api = createGmailApi({ call: createCall({ ...tools, tokens }), base: gmail.endpoints.gmail })
   const sink = createMemorySink()
   return {

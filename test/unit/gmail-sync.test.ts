@@ -17,7 +17,9 @@ describe('a sync of a mailbox', () => {
     expect(stage.sink.delivered[0]).toMatchObject({
       source: 'gmail',
       account: 'desk@example.org',
-      messages: [{ id: 'a', from: 'Mira <mira@example.com>', to: 'desk@example.org', subject: 'One', body: 'Text of a' }],
+      messages: [
+        { id: 'a', from: 'Mira <mira@example.com>', to: 'desk@example.org', subject: 'One', body: 'Text of a' },
+      ],
     })
     expect(await stage.sync()).toEqual({ mails: 0, gap: false })
   })

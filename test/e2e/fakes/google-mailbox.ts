@@ -27,7 +27,11 @@ export type FakeMailbox = {
   answer(seen: Seen): Reply | undefined
 }
 
-export function createFakeMailbox(options: { account: string; clock: () => number; fault: (text: string) => void }): FakeMailbox {
+export function createFakeMailbox(options: {
+  account: string
+  clock: () => number
+  fault: (text: string) => void
+}): FakeMailbox {
   const { account, clock, fault } = options
   const mails = new Map<string, FakeMail & { internalDate: number }>()
   const records: { historyId: number; id: string; labels: readonly string[] }[] = []
@@ -98,7 +102,9 @@ export function createFakeMailbox(options: { account: string; clock: () => numbe
       .filter(({ subject = '' }) => word === undefined || subject.includes(word))
       .toReversed()
       .slice(0, Number(query.get('maxResults')))
-    return { body: { messages: found.map(({ id }) => ({ id, threadId: `t-${id}` })), resultSizeEstimate: found.length } }
+    return {
+      body: { messages: found.map(({ id }) => ({ id, threadId: `t-${id}` })), resultSizeEstimate: found.length },
+    }
   }
 
   function get(id: string, query: URLSearchParams): Reply {

@@ -39,7 +39,8 @@ export function createFakePubSub({ fault }: { fault: (text: string) => void }): 
       const [, name = '', verb] = /^\/v1\/([^:]+)(?::(\w+))?$/.exec(path) ?? []
       if (/^projects\/[\w-]+\/services\/[\w.]+$/.test(name)) return answerService(name, verb)
       if (/^projects\/[\w-]+\/topics\/[\w-]+$/.test(name)) return answerTopic(method, name, verb, seen.body)
-      if (/^projects\/[\w-]+\/subscriptions\/[\w-]+$/.test(name)) return answerSubscription(method, name, verb, seen.body)
+      if (/^projects\/[\w-]+\/subscriptions\/[\w-]+$/.test(name))
+        return answerSubscription(method, name, verb, seen.body)
       return undefined
     },
   }
@@ -67,7 +68,12 @@ export function createFakePubSub({ fault }: { fault: (text: string) => void }): 
     return { body: verb === undefined ? { name } : topic.policy }
   }
 
-  function answerSubscription(method: string, name: string, verb: string | undefined, body: unknown): Reply | Promise<Reply> {
+  function answerSubscription(
+    method: string,
+    name: string,
+    verb: string | undefined,
+    body: unknown,
+  ): Reply | Promise<Reply> {
     if (method === 'PUT') {
       const { topic } = body as { topic: string }
       if (!fake.topics.has(topic)) fault('a subscription of a topic that is not there')

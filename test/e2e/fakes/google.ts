@@ -7,7 +7,14 @@ import { afterAll } from 'vitest'
 import { createFakeMailbox, type FakeMailbox } from './google-mailbox.ts'
 import { createFakePubSub, type FakePubSub } from './google-pubsub.ts'
 
-export type Seen = { method: string; path: string; query: URLSearchParams; body: unknown; text: string; headers: Record<string, unknown> }
+export type Seen = {
+  method: string
+  path: string
+  query: URLSearchParams
+  body: unknown
+  text: string
+  headers: Record<string, unknown>
+}
 export type Reply = { status?: number; body?: object; headers?: Record<string, string> }
 
 export const account = 'desk@example.org'
@@ -68,11 +75,20 @@ export async function startGoogle({ clock = Date.now }: { clock?: () => number }
       const isJson = request.headers['content-type'] === 'application/json'
       const body: unknown = isJson ? JSON.parse(text) : undefined
       if (text !== '' && !isJson && url.pathname !== '/token') fault(`${url.pathname}: a body that is not JSON`)
-      const seen = { method: request.method ?? '', path: url.pathname, query: url.searchParams, body, text, headers: request.headers }
-      void answer(seen).then(({ status = 200, body: answered, headers = {} }) => {
+      const seen = {
+        method: request.method ?? '',
+        path: url.pathname,
+        query: url.searchParams,
+        body,
+        text,
+        headers: request.headers,
+      }
+      const reply = async () => {
+        const { status = 200, body: answered, headers = {} } = await answer(seen)
         response.writeHead(status, { 'content-type': 'application/json', ...headers })
         response.end(answered === undefined ? '' : JSON.stringify(answered))
-      })
+      }
+      void reply()
     })
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -91,7 +107,10 @@ export async function startGoogle({ clock = Date.now }: { clock?: () => number }
     const at = failures.findIndex(({ path }) => seen.path.includes(path))
     if (at >= 0) return failures.splice(at, 1)[0]?.reply ?? {}
     if (seen.path === '/token') return answerToken(new URLSearchParams(seen.text))
-    if (seen.path === '/certs') return { body: { keys: [{ ...signing.publicKey.export({ format: 'jwk' }), kid: 'k1', use: 'sig', alg: 'RS256' }] } }
+    if (seen.path === '/certs')
+      return {
+        body: { keys: [{ ...signing.publicKey.export({ format: 'jwk' }), kid: 'k1', use: 'sig', alg: 'RS256' }] },
+      }
     const [, token = ''] = /^Bearer (\S+)$/.exec(String(seen.headers['authorization'])) ?? []
     if (!accessTokens.has(token)) return { status: 401, body: { error: { code: 401, status: 'UNAUTHENTICATED' } } }
     const reply = await (seen.path.startsWith('/gmail/') ? mailbox.answer(seen) : pubsub.answer(seen))
@@ -106,10 +125,13 @@ export async function startGoogle({ clock = Date.now }: { clock?: () => number }
     if (form.get('client_id') !== client.client_id || form.get('client_secret') !== client.client_secret) {
       return { status: 401, body: { error: 'invalid_client' } }
     }
-    if (grant === 'refresh_token') return refreshTokens.has(form.get('refresh_token') ?? '') ? grantAccess() : invalidGrant
+    if (grant === 'refresh_token')
+      return refreshTokens.has(form.get('refresh_token') ?? '') ? grantAccess() : invalidGrant
     const asked = codes.get(form.get('code') ?? '')
     codes.delete(form.get('code') ?? '')
-    const challenge = createHash('sha256').update(form.get('code_verifier') ?? '').digest('base64url')
+    const challenge = createHash('sha256')
+      .update(form.get('code_verifier') ?? '')
+      .digest('base64url')
     if (grant !== 'authorization_code' || asked === undefined) return invalidGrant
     if (asked.challenge !== challenge) fault('the code verifier is not that of the challenge')
     if (asked.redirectUri !== form.get('redirect_uri')) fault('another redirect than the one that was asked with')
@@ -120,12 +142,17 @@ export async function startGoogle({ clock = Date.now }: { clock?: () => number }
 
   function answerAssertion(assertion: string): Reply {
     const [head = '', body = '', signature = ''] = assertion.split('.')
-    const isSigned = createVerify('RSA-SHA256').update(`${head}.${body}`).verify(service.publicKey, signature, 'base64url')
+    const isSigned = createVerify('RSA-SHA256')
+      .update(`${head}.${body}`)
+      .verify(service.publicKey, signature, 'base64url')
     const claims = JSON.parse(Buffer.from(body, 'base64url').toString()) as Record<string, unknown>
     const now = Math.floor(clock() / 1000)
-    if (claims['iss'] !== serviceEmail || claims['aud'] !== `${url}/token`) fault('an assertion of another issuer or audience')
-    if (Number(claims['exp']) - Number(claims['iat']) > 3600 || Number(claims['iat']) > now + 60) fault('an assertion of another time')
-    if (claims['sub'] !== undefined && claims['sub'] !== account) return { status: 401, body: { error: 'unauthorized_client' } }
+    if (claims['iss'] !== serviceEmail || claims['aud'] !== `${url}/token`)
+      fault('an assertion of another issuer or audience')
+    if (Number(claims['exp']) - Number(claims['iat']) > 3600 || Number(claims['iat']) > now + 60)
+      fault('an assertion of another time')
+    if (claims['sub'] !== undefined && claims['sub'] !== account)
+      return { status: 401, body: { error: 'unauthorized_client' } }
     return isSigned ? grantAccess() : invalidGrant
   }
 
@@ -160,8 +187,14 @@ export async function startGoogle({ clock = Date.now }: { clock?: () => number }
     before: (path, hook) => void hooks.push({ path, hook }),
     consent(authUrl) {
       const query = new URL(authUrl).searchParams
-      const need = { response_type: 'code', code_challenge_method: 'S256', access_type: 'offline', client_id: client.client_id }
-      for (const [name, value] of Object.entries(need)) if (query.get(name) !== value) fault(`consent: ${name} is not ${value}`)
+      const need = {
+        response_type: 'code',
+        code_challenge_method: 'S256',
+        access_type: 'offline',
+        client_id: client.client_id,
+      }
+      for (const [name, value] of Object.entries(need))
+        if (query.get(name) !== value) fault(`consent: ${name} is not ${value}`)
       const redirectUri = query.get('redirect_uri') ?? ''
       if (!/^http:\/\/127\.0\.0\.1:\d+$/.test(redirectUri)) fault('consent: the redirect is not on loopback')
       const code = `code-${codes.size + 1}`
@@ -170,8 +203,17 @@ export async function startGoogle({ clock = Date.now }: { clock?: () => number }
     },
     signPush(claims, { foreignKey = false, now = clock() } = {}) {
       const iat = Math.floor(now / 1000)
-      const good = { iss: 'https://accounts.google.com', email: pushServiceAccount, email_verified: true, iat, exp: iat + 3600 }
-      const signed = [{ alg: 'RS256', kid: 'k1', typ: 'JWT' }, { ...good, ...claims }]
+      const good = {
+        iss: 'https://accounts.google.com',
+        email: pushServiceAccount,
+        email_verified: true,
+        iat,
+        exp: iat + 3600,
+      }
+      const signed = [
+        { alg: 'RS256', kid: 'k1', typ: 'JWT' },
+        { ...good, ...claims },
+      ]
         .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
         .join('.')
       const { privateKey } = foreignKey ? foreign : signing
@@ -180,4 +222,7 @@ export async function startGoogle({ clock = Date.now }: { clock?: () => number }
   }
 }
 
-const invalidGrant: Reply = { status: 400, body: { error: 'invalid_grant', error_description: 'Token has been expired or revoked.' } }
+const invalidGrant: Reply = {
+  status: 400,
+  body: { error: 'invalid_grant', error_description: 'Token has been expired or revoked.' },
+}

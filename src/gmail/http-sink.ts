@@ -1,0 +1,87 @@
+// Mails over HTTP to a gateway's hook, for `gmail run` beside it: the place moves in a file of its own, after every 200.
+import { mkdir, readFile } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { z } from 'zod'
+import { privateMode, writeFileAtomic } from '../loader/config-file.ts'
+import { Problem } from '../model/problem.ts'
+import { gmailHook, type GmailState, type MailSink, toMailKey } from './mail.ts'
+
+const timeoutMs = 60_000
+
+const Kept = z.object({ account: z.string(), historyId: z.string(), syncedAt: z.number() })
+
+export type HttpSinkParts = {
+  readonly account: string
+  /** Base of the gateway's hooks. Asked for each delivery: the gateway may have begun again elsewhere. */
+  readonly hooks: () => { readonly url: string; readonly token: string }
+  readonly file: string
+}
+
+export function createHttpSink({ account, hooks, file }: HttpSinkParts): MailSink {
+  return {
+    state: () => readState(file, account),
+    async deliver(payloads, state) {
+      const { url, token } = hooks()
+      for (const payload of payloads) {
+        await post(`${url}/${gmailHook}`, {
+          token,
+          key: toMailKey(payload),
+          body: JSON.stringify(payload),
+        })
+      }
+      await mkdir(dirname(file), { recursive: true, mode: 0o700 })
+      await writeFileAtomic(file, `${JSON.stringify({ account, ...state })}\n`, privateMode)
+    },
+  }
+}
+
+/** Undefined where nothing was ever read, or another mailbox. */
+export async function readState(file: string, account: string): Promise<GmailState | undefined> {
+  const text = await readFile(file, 'utf8').catch(() => undefined)
+  if (text === undefined) return undefined
+  const parsed = Kept.safeParse(toJson(text))
+  // begun anew, it would step over every mail since: somebody has to look
+  if (!parsed.success) {
+    throw new Problem(
+      'config-invalid',
+      `${file} cannot be read. Delete it to begin with the mails that come from now on.`,
+    )
+  }
+  const { account: of, historyId, syncedAt } = parsed.data
+  return of === account ? { historyId, syncedAt } : undefined
+}
+
+/** Resolves when the gateway has the mail. A refusal of any kind keeps it, and all behind it, for later. */
+async function post(url: string, { token, key, body }: { token: string; key: string; body: string }): Promise<void> {
+  let response: Response
+  try {
+    response = await fetch(url, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', 'idempotency-key': key },
+      body,
+      redirect: 'error',
+      signal: AbortSignal.timeout(timeoutMs),
+    })
+    await response.arrayBuffer()
+  } catch (cause) {
+    throw new Problem(
+      'gateway-unreachable',
+      `No gateway answers at ${new URL(url).origin}. Start one with "hookloom start".`,
+      { cause },
+    )
+  }
+  if (response.status === 200 || response.status === 204) return
+  const hint = response.status === 404 ? ' Is "gmail" in hooks.presets, and hooks.enabled true?' : ''
+  throw new Problem(
+    'gateway-unreachable',
+    `The gateway answered a mail with ${response.status}.${hint} "hookloom list --refused" has the reason; the mail is sent again.`,
+  )
+}
+
+function toJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

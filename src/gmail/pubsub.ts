@@ -1,0 +1,119 @@
+// The calls to Pub/Sub. Shapes: cloud.google.com/pubsub/docs/reference/rest
+import { z } from 'zod'
+import { parse } from './api.ts'
+import type { GoogleCall } from './call.ts'
+
+/** Gmail itself, which must be let into the topic. */
+const publisher = { role: 'roles/pubsub.publisher', member: 'serviceAccount:gmail-api-push@system.gserviceaccount.com' }
+
+const Policy = z.looseObject({
+  etag: z.string().optional(),
+  bindings: z.array(z.looseObject({ role: z.string(), members: z.array(z.string()).default([]) })).default([]),
+})
+const Subscription = z.looseObject({
+  topic: z.string().optional(),
+  pushConfig: z
+    .looseObject({
+      pushEndpoint: z.string().optional(),
+      oidcToken: z
+        .looseObject({ serviceAccountEmail: z.string().optional(), audience: z.string().optional() })
+        .optional(),
+    })
+    .optional(),
+})
+const Pulled = z.object({
+  receivedMessages: z
+    .array(z.object({ ackId: z.string(), message: z.object({ data: z.string().default('') }).default({ data: '' }) }))
+    .default([]),
+})
+
+/** Who is pushed to, and who signs. */
+export type PushConfig = {
+  readonly pushEndpoint: string
+  readonly oidcToken: { serviceAccountEmail: string; audience: string }
+}
+export type Received = { readonly ackId: string; readonly data: string }
+
+/** What a step of the set-up came to. */
+export type StepState = 'ok' | 'changed'
+
+export type PubSubApi = {
+  ensureTopic(topic: string): Promise<StepState>
+  /** Lets Gmail publish. */
+  ensurePublisher(topic: string): Promise<StepState>
+  /** `push` undefined: to be pulled. */
+  ensureSubscription(subscription: string, topic: string, push: PushConfig | undefined): Promise<StepState>
+  /** Waits at Google until there is something, or for about 90 s. */
+  pull(subscription: string): Promise<Received[]>
+  acknowledge(subscription: string, ackIds: readonly string[]): Promise<void>
+}
+
+/** Names are whole: `projects/<project>/topics/<topic>`. */
+export function createPubSubApi({ call, base }: { call: GoogleCall; base: string }): PubSubApi {
+  const at = (name: string) => `${base}/v1/${name}`
+  return {
+    async ensureTopic(topic) {
+      const found = await call({ method: 'GET', url: at(topic), allow: [404] })
+      if (found.status !== 404) return 'ok'
+      // 409: somebody else was faster
+      const made = await call({ method: 'PUT', url: at(topic), body: {}, allow: [409] })
+      return made.status === 409 ? 'ok' : 'changed'
+    },
+    async ensurePublisher(topic) {
+      const policy = parse(Policy, await call({ method: 'GET', url: at(`${topic}:getIamPolicy`) }), 'getIamPolicy')
+      const { role, member } = publisher
+      if (policy.bindings.some((binding) => binding.role === role && binding.members.includes(member))) return 'ok'
+      const bindings = [...policy.bindings, { role, members: [member] }]
+      // with the etag that was read: a change that somebody made meanwhile is not undone
+      await call({ method: 'POST', url: at(`${topic}:setIamPolicy`), body: { policy: { ...policy, bindings } } })
+      return 'changed'
+    },
+    async ensureSubscription(subscription, topic, push) {
+      const answer = await call({ method: 'GET', url: at(subscription), allow: [404] })
+      if (answer.status === 404) {
+        const body = {
+          topic,
+          ackDeadlineSeconds: 60,
+          retryPolicy: { minimumBackoff: '10s', maximumBackoff: '600s' },
+          // it never ends by itself, however long the gateway is away
+          expirationPolicy: {},
+          ...(push === undefined ? {} : { pushConfig: push }),
+        }
+        await call({ method: 'PUT', url: at(subscription), body })
+        return 'changed'
+      }
+      if (isSame(parse(Subscription, answer, 'subscriptions.get').pushConfig, push)) return 'ok'
+      await call({ method: 'POST', url: at(`${subscription}:modifyPushConfig`), body: { pushConfig: push ?? {} } })
+      return 'changed'
+    },
+    async pull(subscription) {
+      const answer = await call({ method: 'POST', url: at(`${subscription}:pull`), body: { maxMessages: 100 } })
+      const { receivedMessages } = parse(Pulled, answer, 'subscriptions.pull')
+      return receivedMessages.map(({ ackId, message: { data } }) => ({ ackId, data }))
+    },
+    async acknowledge(subscription, ackIds) {
+      await call({ method: 'POST', url: at(`${subscription}:acknowledge`), body: { ackIds } })
+    },
+  }
+}
+
+function isSame(found: z.infer<typeof Subscription>['pushConfig'], wanted: PushConfig | undefined): boolean {
+  if (wanted === undefined) return found?.pushEndpoint === undefined || found.pushEndpoint === ''
+  return (
+    found?.pushEndpoint === wanted.pushEndpoint &&
+    found.oidcToken?.serviceAccountEmail === wanted.oidcToken.serviceAccountEmail &&
+    found.oidcToken.audience === wanted.oidcToken.audience
+  )
+}
+
+const Notification = z.object({ emailAddress: z.string(), historyId: z.coerce.string() })
+
+/** Whose mailbox changed; undefined where the data is no notification of Gmail. */
+export function toNotifiedAccount(data: string): string | undefined {
+  try {
+    const parsed = Notification.safeParse(JSON.parse(Buffer.from(data, 'base64').toString()))
+    return parsed.data?.emailAddress.toLowerCase()
+  } catch {
+    return undefined
+  }
+}

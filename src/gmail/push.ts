@@ -1,0 +1,141 @@
+// The receiver of pushes, on a port and a path of its own: no token in a URL, and nothing to do with the hook endpoints.
+import { createServer, type IncomingMessage } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { z } from 'zod'
+import type { Log } from '../model/log.ts'
+import type { WatchedGmail } from '../model/gmail-config.ts'
+import { Problem } from '../model/problem.ts'
+import type { PinnedFetch, Verifier } from '../model/verifier.ts'
+import { createVerifier } from '../pipeline/verify.ts'
+import type { GoogleCall } from './call.ts'
+import { singleFlight } from './pace.ts'
+import { toPushConfig } from './places.ts'
+import { toNotifiedAccount } from './pubsub.ts'
+
+const maxBytes = 65_536
+const bodyMs = 15_000
+
+const Envelope = z.object({ message: z.object({ data: z.string() }) })
+
+export type PushParts = {
+  readonly gmail: WatchedGmail
+  /** Fetches the keys of the tokens; authorises nothing. */
+  readonly call: GoogleCall
+  readonly clock: () => number
+  /** Called before the answer. What it does must be done again after a crash: a sync at the start does that. */
+  readonly notified: () => void
+  readonly log: Log
+}
+export type PushReceiver = { readonly port: number; close(): void }
+
+/** Throws `config-invalid` where the port is taken. */
+export async function startPushReceiver(parts: PushParts): Promise<PushReceiver> {
+  const { host, port, path } = parts.gmail.push
+  const verifier = createPushVerifier(parts)
+  const server = createServer((request, response) => {
+    const reply = async () => {
+      const status = await answer(request, parts, verifier).catch(() => 500)
+      // of a refused request the body is not read, so nothing can follow it
+      const closing = status === 204 ? {} : { connection: 'close' }
+      response.writeHead(status, { ...closing, ...(status === 405 ? { allow: 'POST' } : {}) }).end()
+    }
+    void reply()
+  })
+  server.requestTimeout = bodyMs
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (cause) =>
+      reject(
+        new Problem(
+          'config-invalid',
+          `Nothing can listen at ${host}:${port}. Set hooks.gmail.push.port to a free port.`,
+          { cause },
+        ),
+      ),
+    )
+    server.listen(port, host, resolve)
+  })
+  // a listening TCP server always has an address with a port
+  const { port: taken } = server.address() as AddressInfo
+  parts.log.info({ host, port: taken, path }, 'pushes of Pub/Sub are taken here')
+  return {
+    port: taken,
+    close() {
+      server.close()
+      server.closeAllConnections()
+    },
+  }
+}
+
+async function answer(
+  request: IncomingMessage,
+  { gmail, notified, log }: PushParts,
+  verifier: Verifier,
+): Promise<number> {
+  const { method = '', url = '' } = request
+  if (url.split('?')[0] !== gmail.push.path) return 404
+  if (method !== 'POST') return 405
+  const { authorization } = request.headers
+  const headers = authorization === undefined ? {} : { authorization }
+  // the proof stands in the header: a stranger's body is never read
+  const verified = await verifier.verify({ method, url, headers, rawBody: new Uint8Array() })
+  if (!verified.ok) {
+    log.warn({ reason: verified.reason }, 'a push was refused')
+    return verified.fault === 'sender' ? 401 : 503
+  }
+  const body = await readBody(request)
+  if (body === undefined) return 413
+  const envelope = Envelope.safeParse(toJson(body))
+  if (!envelope.success) return 400
+  // what is of another mailbox is taken and forgotten: refused, it would come again for days
+  if (toNotifiedAccount(envelope.data.message.data) === gmail.account) notified()
+  else log.warn({}, 'a push told of another mailbox than hooks.gmail.account')
+  return 204
+}
+
+/** The proof of the table's Pub/Sub row: signature, issuer, audience, times, service account and its verified address. */
+function createPushVerifier({ gmail, call, clock }: PushParts): Verifier {
+  const config = toPushConfig(gmail)
+  return createVerifier(
+    { scheme: 'google-pubsub', audience: config?.oidcToken.audience, email: config?.oidcToken.serviceAccountEmail },
+    { now: clock, fetch: createCertFetch(call, gmail.endpoints.oidcCerts, clock) },
+  )
+}
+
+/** The operator names the one URL that is ever fetched here, so it need not be looked at again. */
+function createCertFetch(call: GoogleCall, url: string, clock: () => number): PinnedFetch {
+  let kept: { at: number; body: string } | undefined
+  // strangers with tokens, however many, are one fetch
+  const fetchCerts = singleFlight(async () => JSON.stringify((await call({ method: 'GET', url })).body))
+  return async (_, { maxAgeMs }) => {
+    if (kept !== undefined && clock() - kept.at < maxAgeMs) return { ok: true, body: kept.body }
+    try {
+      const body = await fetchCerts()
+      kept = { at: clock(), body }
+      return { ok: true, body }
+    } catch {
+      return { ok: false, fault: 'gateway', reason: 'The keys of the tokens could not be fetched.' }
+    }
+  }
+}
+
+/** Undefined where it is over the limit. */
+async function readBody(request: IncomingMessage): Promise<string | undefined> {
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of request) {
+    // a request without an encoding gives its chunks as buffers
+    const bytes = chunk as Buffer
+    size += bytes.length
+    if (size > maxBytes) return undefined
+    chunks.push(bytes)
+  }
+  return Buffer.concat(chunks).toString()
+}
+
+function toJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

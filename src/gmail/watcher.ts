@@ -1,0 +1,198 @@
+// A watched mailbox, from its start to its stop: syncs, notifications and renewals side by side, one status over all of them.
+import type { Log } from '../model/log.ts'
+import type { WatchedGmail } from '../model/gmail-config.ts'
+import { type Credentials, readCredentials } from './credentials.ts'
+import { type Google, openGoogle } from './google.ts'
+import type { MailSink } from './mail.ts'
+import { isConsentMissing, type Pause, pause as realPause, singleFlight, untilDone } from './pace.ts'
+import { toStatusFile, toSubscription, toTopic } from './places.ts'
+import { startPushReceiver } from './push.ts'
+import { toNotifiedAccount } from './pubsub.ts'
+import { keepWatching } from './renewal.ts'
+import { createStatusBoard, type GmailStatus, type Part } from './status.ts'
+import { syncOnce } from './sync.ts'
+
+export type WatcherParts = {
+  /** The config directory. */
+  readonly dir: string
+  readonly gmail: WatchedGmail
+  readonly sink: MailSink
+  readonly log: Log
+  readonly clock: () => number
+  readonly pause?: Pause
+  readonly random?: () => number
+}
+
+export type MailWatcher = {
+  status(): GmailStatus
+  /** Resolves with the sentence when the consent is missing or gone: only a person can go on. */
+  readonly consentLost: Promise<Error>
+  /** Resolves when nothing of it runs any more. What was not delivered is found by the next start. */
+  stop(): Promise<void>
+}
+
+const minute = 60_000
+const retryMs = [5_000, 15_000, minute, 5 * minute]
+/** A notification can get lost; behind pull and push, the mailbox is asked as well. */
+const spareSyncMs = 15 * minute
+/** Between two pulls that brought nothing, where Google did not wait itself. */
+const idleMs = 1_000
+const consentLookMs = 10_000
+
+export function startWatcher(parts: WatcherParts): MailWatcher {
+  const { dir, gmail, log, clock, pause = realPause } = parts
+  const board = createStatusBoard({ file: toStatusFile(dir), account: gmail.account, mode: gmail.mode }, clock)
+  const stopping = new AbortController()
+  let loseConsent: (error: Error) => void = () => {}
+  const consentLost = new Promise<Error>((resolve) => (loseConsent = resolve))
+  const running = run()
+  return {
+    status: board.current,
+    consentLost,
+    async stop() {
+      stopping.abort()
+      await running
+      board.end()
+      await board.written()
+    },
+  }
+
+  /** Watches with a consent until it is gone, then waits for another. */
+  async function run(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      const before = readConsentText()
+      const ending = new AbortController()
+      const signal = AbortSignal.any([stopping.signal, ending.signal])
+      try {
+        await watch(readCredentials(dir, gmail), signal, () => ending.abort())
+      } catch (error) {
+        if (stopping.signal.aborted) return
+        const part = isConsentMissing(error) ? 'consent' : 'start'
+        report(part, error)
+        if (isConsentMissing(error)) loseConsent(error)
+        await change(before, part === 'start' ? minute : Infinity)
+        board.tell(part, undefined)
+      }
+    }
+  }
+
+  /** Until there is another consent, or the time is up. */
+  async function change(before: string, ms: number): Promise<void> {
+    const end = clock() + ms
+    while (!stopping.signal.aborted && clock() < end && readConsentText() === before) {
+      await pause(consentLookMs, stopping.signal).catch(() => undefined)
+    }
+  }
+
+  /** The first part that fails for good ends the others; its error is thrown when all of them have ended. */
+  async function watch(credentials: Credentials, signal: AbortSignal, end: () => void): Promise<void> {
+    const tools = { pause, random: parts.random ?? Math.random, signal }
+    const google = openGoogle(gmail, { credentials, clock, tools })
+    const sync = singleFlight(() =>
+      untilDone(() => syncNow(google), { waits: retryMs, pause, signal, onFailure: (error) => report('sync', error) }),
+    )
+    let failed: unknown
+    const until = async (work: Promise<unknown>) => {
+      try {
+        await work
+      } catch (error) {
+        failed ??= error
+        end()
+      }
+    }
+    const everyMs = gmail.mode === 'poll' ? gmail.pollSeconds * 1000 : spareSyncMs
+    const works = [until(syncEvery(everyMs, sync, signal))]
+    if (gmail.mode !== 'poll') works.push(until(renew(google, signal)))
+    if (gmail.mode === 'pull') works.push(until(pull(google, sync, signal)))
+    if (gmail.mode === 'push') works.push(until(receive(google, () => void until(sync()), signal)))
+    await Promise.all(works)
+    throw failed
+  }
+
+  async function syncNow(google: Google): Promise<void> {
+    const { mails, gap } = await syncOnce({ api: google.gmail, sink: parts.sink, gmail, clock, log })
+    const now = clock()
+    board.tell('sync', undefined)
+    board.note({ syncedAt: now, mails: board.current().mails + mails, ...(gap ? { gapAt: now } : {}) })
+    if (mails > 0) log.info({ account: gmail.account, mails }, 'new mails were delivered')
+  }
+
+  async function syncEvery(ms: number, sync: () => Promise<void>, signal: AbortSignal): Promise<never> {
+    for (;;) {
+      await sync()
+      await pause(ms, signal)
+    }
+  }
+
+  function renew(google: Google, signal: AbortSignal): Promise<never> {
+    return keepWatching({
+      api: google.gmail,
+      gmail,
+      clock,
+      pause,
+      signal,
+      onFailure: (error) => report('watch', error),
+      onRenewed(watchExpiresAt) {
+        board.tell('watch', undefined)
+        board.note({ watchExpiresAt, topic: toTopic(gmail) })
+      },
+    })
+  }
+
+  /** A notification is a wake and nothing more: they come late, twice and out of order. It is acknowledged after the sync. */
+  async function pull({ pubsub }: Google, sync: () => Promise<void>, signal: AbortSignal): Promise<never> {
+    const subscription = toSubscription(gmail)
+    for (;;) {
+      const received = await untilDone(() => pubsub.pull(subscription), {
+        waits: retryMs,
+        pause,
+        signal,
+        onFailure: (error) => report('pull', error),
+      })
+      board.tell('pull', undefined)
+      if (received.some(({ data }) => toNotifiedAccount(data) === gmail.account)) await sync()
+      const ackIds = received.map(({ ackId }) => ackId)
+      if (ackIds.length === 0) await pause(idleMs, signal)
+      // one that is not acknowledged comes again, and costs a sync that finds nothing
+      else await pubsub.acknowledge(subscription, ackIds).catch((error: unknown) => report('pull', error))
+    }
+  }
+
+  async function receive({ plainCall }: Google, notified: () => void, signal: AbortSignal): Promise<never> {
+    const receiver = await untilDone(() => startPushReceiver({ gmail, call: plainCall, clock, notified, log }), {
+      waits: [minute],
+      pause,
+      signal,
+      onFailure: (error) => report('push', error),
+    })
+    board.tell('push', undefined)
+    try {
+      return await new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+    } finally {
+      receiver.close()
+    }
+  }
+
+  function report(part: Part, error: unknown): void {
+    const said = error instanceof Error ? error.message : 'It failed.'
+    board.tell(part, said)
+    log.error({ account: gmail.account, part, cause: toCause(error) }, `Gmail: ${said}`)
+  }
+
+  /** What a consent is written into: a change of it is a new consent. */
+  function readConsentText(): string {
+    try {
+      return JSON.stringify(readCredentials(dir, gmail))
+    } catch {
+      return ''
+    }
+  }
+}
+
+/** The name of what lies behind a sentence, such as ECONNREFUSED. */
+function toCause(error: unknown): string | undefined {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    if ('code' in cause && typeof cause.code === 'string' && cause !== error) return cause.code
+  }
+  return undefined
+}
