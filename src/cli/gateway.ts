@@ -18,7 +18,7 @@ export function findRunning(dir: string): GatewayAddress | undefined {
   }
 }
 
-function isAlive(pid: number): boolean {
+export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0)
     return true

@@ -4,6 +4,7 @@ import { Command, CommanderError, Option } from 'commander'
 import { deliveryStates, type DeliveryState } from '../model/delivery.ts'
 import { exitCodes, Problem, toProblem } from '../model/problem.ts'
 import { type Context, createContext } from './context.ts'
+import { addGmailCommands } from './gmail.ts'
 import { readVersion } from './package.ts'
 import { toFailure } from './print.ts'
 import { collect, parseCount, parseWord, toUsageProblem } from './usage.ts'
@@ -227,6 +228,8 @@ program
   .action((key: string | undefined, options: { limit: number }, command: Command) =>
     act(command, async (context) => (await import('./sessions.ts')).sessions(context, { key, limit: options.limit })),
   )
+
+addGmailCommands(program, act)
 
 program
   .command('doctor')

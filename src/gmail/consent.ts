@@ -48,7 +48,8 @@ export async function askConsent(parts: ConsentParts): Promise<Consent> {
     return {
       kind: 'consent',
       account,
-      ...client,
+      clientId: client.clientId,
+      clientSecret: client.clientSecret,
       refreshToken: granted.refresh_token,
       scopes: granted.scope.split(' ').filter((scope) => scope !== ''),
     }

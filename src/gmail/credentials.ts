@@ -23,6 +23,7 @@ const ServiceAccount = z.object({
   client_email: z.string().min(3),
   private_key: z.string().startsWith('-----BEGIN'),
   private_key_id: z.string().optional(),
+  project_id: z.string().optional(),
 })
 export type ServiceAccount = { readonly kind: 'service-account' } & Omit<z.infer<typeof ServiceAccount>, 'type'>
 
@@ -30,7 +31,11 @@ export type Credentials = Consent | ServiceAccount
 
 /** The file of an OAuth client of type "Desktop app", as the Cloud Console gives it out. */
 const ClientFile = z.object({
-  installed: z.object({ client_id: z.string().min(1), client_secret: z.string().optional() }),
+  installed: z.object({
+    client_id: z.string().min(1),
+    client_secret: z.string().optional(),
+    project_id: z.string().optional(),
+  }),
 })
 export type OAuthClient = { readonly clientId: string; readonly clientSecret: string | undefined }
 
@@ -78,7 +83,8 @@ export function readServiceAccount(file: string): ServiceAccount {
   return { kind: 'service-account', ...key }
 }
 
-export async function readClientFile(file: string): Promise<OAuthClient> {
+/** `project`: that in which the client was made. */
+export async function readClientFile(file: string): Promise<OAuthClient & { readonly project: string | undefined }> {
   const text = await readFile(file, 'utf8').catch(() => '')
   const parsed = ClientFile.safeParse(toJson(text))
   if (!parsed.success) {
@@ -87,8 +93,8 @@ export async function readClientFile(file: string): Promise<OAuthClient> {
       `${file} is not the file of an OAuth client of type "Desktop app". Make one in the Cloud Console: APIs & Services, Credentials.`,
     )
   }
-  const { client_id: clientId, client_secret: clientSecret } = parsed.data.installed
-  return { clientId, clientSecret }
+  const { client_id: clientId, client_secret: clientSecret, project_id: project } = parsed.data.installed
+  return { clientId, clientSecret, project }
 }
 
 function tryRead(file: string): string | undefined {

@@ -1,4 +1,5 @@
 // The nouns of a watched mailbox: a mail, what the hook gets of it, how far the mailbox has been read, and where mails go.
+import { z } from 'zod'
 
 export type Mail = {
   readonly id: string
@@ -45,4 +46,16 @@ export const gmailHook = 'gmail'
 /** The Idempotency-Key of a mail: the same whoever delivers it. */
 export function toMailKey({ account, messages: [{ id }] }: GmailPayload): string {
   return `gmail:${account}:${id}`
+}
+
+/** Under which the gateway's store keeps how far a mailbox has been read. */
+export function cursorName(account: string): string {
+  return `gmail:${account}`
+}
+
+const State = z.object({ historyId: z.string().regex(/^\d+$/), syncedAt: z.number() })
+
+/** What `JSON.stringify` made of a state. */
+export function parseState(text: string): GmailState {
+  return State.parse(JSON.parse(text))
 }

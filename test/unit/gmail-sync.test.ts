@@ -1,3 +1,4 @@
+import assert from 'node:assert'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { Problem } from '../../src/model/problem.ts'
 import { type FakeGoogle, startGoogle } from '../e2e/fakes/google.ts'
@@ -5,7 +6,7 @@ import { createStage } from './gmail-stage.ts'
 
 let google: FakeGoogle
 beforeEach(async () => void (google = await startGoogle()))
-afterEach(() => expect(google.faults).toEqual([]))
+afterEach(() => assert.deepEqual(google.faults, []))
 
 describe('a sync of a mailbox', () => {
   test('takes nothing that was there before the first one, and everything after', async () => {

@@ -1,0 +1,110 @@
+// Asks the owner of the mailbox for his consent, and keeps it for the owner of this directory alone.
+import { spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
+import { createCall, type CallTools } from '../gmail/call.ts'
+import { askConsent } from '../gmail/consent.ts'
+import { type Consent, type OAuthClient, readClientFile, readConsent, writeConsent } from '../gmail/credentials.ts'
+import { openGoogle } from '../gmail/google.ts'
+import { pause } from '../gmail/pace.ts'
+import { scopes } from '../gmail/tokens.ts'
+import { loadConfig } from '../loader/config.ts'
+import { GmailEndpoints, type GmailMode } from '../model/gmail-config.ts'
+import { exitCodes, Problem } from '../model/problem.ts'
+import type { Context } from './context.ts'
+import { type GmailFlags, toAccount, toMode } from './gmail-flags.ts'
+
+export async function auth(context: Context, flags: GmailFlags): Promise<number> {
+  const { dir, env } = context
+  const { gmail } = loadConfig({ dir, env }).config.hooks
+  await consent(context, flags, {
+    account: toAccount(flags, gmail),
+    mode: toMode(flags, gmail),
+    endpoints: gmail?.endpoints ?? GmailEndpoints.parse({}),
+  })
+  return exitCodes.ok
+}
+
+type Asking = { readonly account: string; readonly mode: GmailMode; readonly endpoints: GmailEndpoints }
+
+/** Throws `gmail-consent-missing` where the person declines, or consents for another mailbox. */
+export async function consent(
+  context: Context,
+  flags: GmailFlags,
+  { account, mode, endpoints }: Asking,
+): Promise<void> {
+  const client = await findClient(context.dir, flags)
+  const tools = createTools()
+  const given = await withPasted(flags.browser === false, (pasted) =>
+    askConsent({
+      client,
+      account,
+      scopes: toScopes(mode),
+      endpoints,
+      call: createCall(tools),
+      pasted,
+      show: (url) => show(context, url, flags.browser !== false),
+    }),
+  )
+  const google = openGoogle({ account, endpoints }, { credentials: given, clock: Date.now, tools })
+  const { emailAddress } = await google.gmail.profile()
+  if (emailAddress.toLowerCase() !== account) {
+    throw new Problem(
+      'gmail-consent-missing',
+      `The consent is of ${emailAddress}, not of ${account}. Begin again, and choose ${account} in the browser.`,
+    )
+  }
+  await writeConsent(context.dir, given)
+  context.note(`${account} consented. The consent is kept in state/gmail-consent.json.`)
+  context.note('An OAuth app in "Testing" loses it after seven days: publish it, or make it internal.')
+}
+
+/** Pub/Sub only where it is used. */
+export function toScopes(mode: GmailMode): string[] {
+  return mode === 'poll' ? [scopes.gmail] : [scopes.gmail, scopes.pubsub]
+}
+
+/** Whether a consent reaches as far as the mode needs. */
+export function reaches({ scopes: granted }: Consent, mode: GmailMode): boolean {
+  return toScopes(mode).every((scope) => granted.includes(scope))
+}
+
+export function createTools(): CallTools {
+  return { pause, random: Math.random, signal: new AbortController().signal }
+}
+
+async function findClient(dir: string, { credentials }: GmailFlags): Promise<OAuthClient> {
+  if (credentials !== undefined) return readClientFile(credentials)
+  const earlier = readConsent(dir)
+  if (earlier !== undefined) return { clientId: earlier.clientId, clientSecret: earlier.clientSecret }
+  throw new Problem(
+    'usage-invalid',
+    'Which OAuth client? Make one of type "Desktop app" at https://console.cloud.google.com/apis/credentials, download it, and name the file with --credentials.',
+  )
+}
+
+function show(context: Context, url: string, opens: boolean): void {
+  context.note(`Open this address and allow hookloom to read the mailbox:\n\n  ${url}\n`)
+  if (!opens) {
+    context.note('Where the browser is on another machine, its last page does not load: paste its address here.')
+    return
+  }
+  const [command = '', ...args] = { darwin: ['open'], win32: ['cmd', '/c', 'start', ''] }[String(process.platform)] ?? [
+    'xdg-open',
+  ]
+  // no browser here: the address stands above
+  spawn(command, [...args, url], { stdio: 'ignore', detached: true })
+    .on('error', () => undefined)
+    .unref()
+}
+
+/** Reads one line of standard input while `work` runs, if anybody is to paste one. */
+async function withPasted<T>(isAsked: boolean, work: (pasted: Promise<string>) => Promise<T>): Promise<T> {
+  if (!isAsked) return work(new Promise(() => {}))
+  const lines = createInterface({ input: process.stdin })
+  try {
+    return await work(new Promise((resolve) => lines.once('line', resolve)))
+  } finally {
+    lines.close()
+    process.stdin.unref()
+  }
+}

@@ -1,0 +1,88 @@
+// The flags of `hookloom gmail` over what the configuration says.
+import { relative, resolve } from 'node:path'
+import { type GmailConfig, type GmailMode, isWatched, type WatchedGmail } from '../model/gmail-config.ts'
+import { Problem } from '../model/problem.ts'
+import type { Config } from '../model/config.ts'
+
+export type GmailFlags = {
+  readonly account?: string
+  readonly mode?: GmailMode
+  readonly project?: string
+  readonly topic?: string
+  readonly subscription?: string
+  readonly label?: readonly string[]
+  readonly query?: string
+  readonly body?: boolean
+  readonly maxBytes?: number
+  readonly renewMinutes?: number
+  readonly pollSeconds?: number
+  readonly pushEndpoint?: string
+  readonly pushServiceAccount?: string
+  readonly audience?: string
+  readonly host?: string
+  readonly port?: number
+  readonly path?: string
+  readonly credentials?: string
+  readonly serviceAccount?: string
+  readonly browser?: boolean
+  readonly dryRun?: boolean
+}
+
+export type ConfigEdit = { readonly path: readonly string[]; readonly value: unknown }
+
+/** Throws `usage-invalid` where nothing names the mailbox. */
+export function toAccount(flags: Pick<GmailFlags, 'account'>, gmail: GmailConfig | undefined): string {
+  const account = flags.account ?? gmail?.account
+  if (account !== undefined && /^[^\s@/]+@[^\s@/]+$/.test(account)) return account.toLowerCase()
+  const found = account === undefined ? 'Which mailbox?' : '--account must be a mail address.'
+  throw new Problem('usage-invalid', `${found} As in --account desk@example.org.`)
+}
+
+/** What the command line says, else the configuration, else what follows from the rest. */
+export function toMode({ mode, pushEndpoint }: GmailFlags, gmail: GmailConfig | undefined): GmailMode {
+  return mode ?? (isWatched(gmail) ? gmail.mode : pushEndpoint === undefined ? 'pull' : 'push')
+}
+
+/** What of `hooks.gmail` the command line sets. `project`: that of a key file, where nobody names one. */
+export function toEdits(
+  flags: GmailFlags,
+  { dir, gmail, project }: { dir: string; gmail: GmailConfig | undefined; project: string | undefined },
+): ConfigEdit[] {
+  const mode = toMode(flags, gmail)
+  const key = flags.serviceAccount === undefined ? undefined : toConfigPath(dir, flags.serviceAccount)
+  const values: [string, unknown][] = [
+    ['account', toAccount(flags, gmail)],
+    ['mode', mode],
+    ['project', flags.project ?? gmail?.project ?? (mode === 'poll' ? undefined : project)],
+    ['topic', flags.topic],
+    ['subscription', flags.subscription],
+    ['labels', flags.label],
+    ['query', flags.query],
+    ['includeBody', flags.body === false ? false : undefined],
+    ['maxBytes', flags.maxBytes],
+    ['renewMinutes', flags.renewMinutes],
+    ['pollSeconds', flags.pollSeconds],
+    ['serviceAccountKey', key],
+    ['push.endpoint', flags.pushEndpoint],
+    ['push.serviceAccount', flags.pushServiceAccount],
+    ['push.audience', flags.audience],
+    ['push.host', flags.host],
+    ['push.port', flags.port],
+    ['push.path', flags.path],
+  ]
+  return values
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => ({ path: ['hooks', 'gmail', ...name.split('.')], value }))
+}
+
+/** A file inside the config directory moves with it; any other keeps its place. */
+function toConfigPath(dir: string, file: string): string {
+  const inside = relative(dir, resolve(file))
+  return inside.startsWith('..') ? resolve(file) : inside
+}
+
+/** Throws `config-invalid` where no mailbox is set up. */
+export function requireWatched({ hooks: { gmail } }: Config): WatchedGmail {
+  if (isWatched(gmail)) return gmail
+  throw new Problem('config-invalid', 'hooks.gmail.account names no mailbox. "hookloom gmail setup" sets one up.')
+}

@@ -1,0 +1,37 @@
+// Watches the mailbox beside a gateway, until a signal ends it or nobody consents any more.
+import { createHttpSink } from '../gmail/http-sink.ts'
+import { toStateFile } from '../gmail/places.ts'
+import { startWatcher } from '../gmail/watcher.ts'
+import { loadConfig } from '../loader/config.ts'
+import type { Config } from '../model/config.ts'
+import { exitCodes, Problem } from '../model/problem.ts'
+import type { Context } from './context.ts'
+import { toAddress } from './gateway.ts'
+import { requireWatched } from './gmail-flags.ts'
+import { createJsonLog } from './log.ts'
+
+export async function run({ dir, env }: Context): Promise<number> {
+  const { config } = loadConfig({ dir, env })
+  const gmail = requireWatched(config)
+  const log = createJsonLog()
+  const sink = createHttpSink({ account: gmail.account, hooks: () => toHooks(dir, config), file: toStateFile(dir) })
+  const watcher = startWatcher({ dir, gmail, sink, log, clock: Date.now })
+  log.info({ account: gmail.account, mode: gmail.mode }, 'watching')
+  const stopped = new Promise<undefined>((resolve) => {
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve(undefined))
+  })
+  const lost = await Promise.race([stopped, watcher.consentLost])
+  await watcher.stop()
+  if (lost !== undefined) throw lost
+  log.info({}, 'stopped')
+  return exitCodes.ok
+}
+
+/** Where the gateway takes mails now. */
+export function toHooks(dir: string, config: Config): { url: string; token: string } {
+  const { token } = config.hooks
+  if (token === undefined) {
+    throw new Problem('config-invalid', 'hooks.token is not set, so no gateway takes a hook here.')
+  }
+  return { url: toAddress(dir, config).url.replace(/(?<=^http:\/\/)(0\.0\.0\.0|\[::\])(?=:)/, '127.0.0.1'), token }
+}

@@ -1,0 +1,176 @@
+// Sets a mailbox up, step by step. Each step says ok, changed or skipped; a second run finds all of it done.
+import { join } from 'node:path'
+import { createGmailApi } from '../gmail/api.ts'
+import { type Credentials, readClientFile, readCredentials, readServiceAccount } from '../gmail/credentials.ts'
+import type { GoogleAnswer, GoogleRequest } from '../gmail/answer.ts'
+import { type Google, openGoogle } from '../gmail/google.ts'
+import { toPushConfig, toStatusFile, toSubscription, toTopic } from '../gmail/places.ts'
+import { createPubSubApi, type StepState } from '../gmail/pubsub.ts'
+import { ensureService } from '../gmail/services.ts'
+import { createStatusBoard, readStatus } from '../gmail/status.ts'
+import { configFile, loadConfig, type LoadedConfig, parseConfig } from '../loader/config.ts'
+import { editConfig, privateMode, writeFileAtomic } from '../loader/config-file.ts'
+import { toMappings } from '../live/assemble.ts'
+import type { WatchedGmail } from '../model/gmail-config.ts'
+import { exitCodes, Problem } from '../model/problem.ts'
+import type { Context } from './context.ts'
+import { consent, createTools, reaches } from './gmail-auth.ts'
+import { isAlive } from './gateway.ts'
+import { type GmailFlags, requireWatched, toEdits, toMode } from './gmail-flags.ts'
+
+const services = ['gmail.googleapis.com', 'pubsub.googleapis.com']
+const dayMs = 86_400_000
+
+export async function setup(context: Context, flags: GmailFlags): Promise<number> {
+  const { dir, env } = context
+  const loaded = loadConfig({ dir, env })
+  const { gmail, text } = await planConfig(dir, loaded, flags)
+  const isDry = flags.dryRun === true
+  const step = createStep(context, isDry)
+  await step('consent', gmail.account, () => stepConsent(context, flags, gmail))
+  const google = isDry ? createDryGoogle(context, gmail) : open(readCredentials(dir, gmail), gmail)
+  if (gmail.mode !== 'poll') await stepCloud(google, gmail, step)
+  if (gmail.mode !== 'poll') await step('watch', toTopic(gmail), () => stepWatch(dir, google, { gmail, isDry }))
+  await step('config', `hooks.gmail in ${configFile}`, async () => {
+    if (text === loaded.text) return 'ok'
+    if (!isDry) await writeFileAtomic(join(dir, configFile), text, privateMode)
+    return 'changed'
+  })
+  if (!context.json) context.print(`\n${toNext(loaded, isDry)}`)
+  return exitCodes.ok
+}
+
+/** The configuration as it will be. Nothing is asked of Google before it holds. */
+async function planConfig(dir: string, { config, env, text }: LoadedConfig, flags: GmailFlags) {
+  const { gmail, presets } = config.hooks
+  const project = await findProject(flags)
+  const edits = toEdits(flags, { dir, gmail, project })
+  if (toMode(flags, gmail) !== 'poll' && !edits.some(({ path }) => path.at(-1) === 'project')) {
+    throw new Problem(
+      'usage-invalid',
+      'Which Google Cloud project? As in --project my-project. Without Google Cloud there is --mode poll.',
+    )
+  }
+  const has = presets.some((entry) => (typeof entry === 'string' ? entry : entry.name) === 'gmail')
+  const withPreset = has ? text : editConfig(text, ['hooks', 'presets', -1], 'gmail')
+  // a value that is there already is not written again: the text stays as its author wrote it
+  const news = edits.filter(({ path, value }) => JSON.stringify(readAt(config, path)) !== JSON.stringify(value))
+  const edited = news.reduce((rest, { path, value }) => editConfig(rest, [...path], value), withPreset)
+  const parsed = parseConfig(edited, env)
+  if (parsed.config === undefined) {
+    throw new Problem('config-invalid', 'The configuration would not hold with these settings. Nothing was changed.', {
+      frame: parsed.problems.join('\n'),
+    })
+  }
+  // a preset whose session keys are not allowed is found here, and not by the first mail
+  toMappings(parsed.config)
+  return { gmail: requireWatched(parsed.config), text: edited }
+}
+
+function readAt(value: unknown, path: readonly string[]): unknown {
+  return path.reduce<unknown>(
+    (node, key) => (typeof node === 'object' && node !== null ? Reflect.get(node, key) : undefined),
+    value,
+  )
+}
+
+async function findProject({ credentials, serviceAccount }: GmailFlags): Promise<string | undefined> {
+  if (serviceAccount !== undefined) return readServiceAccount(serviceAccount).project_id
+  return credentials === undefined ? undefined : (await readClientFile(credentials)).project
+}
+
+async function stepConsent(context: Context, flags: GmailFlags, gmail: WatchedGmail): Promise<StepState> {
+  if (gmail.serviceAccountKey !== undefined || hasConsent(context.dir, gmail)) return 'ok'
+  if (flags.dryRun !== true) await consent(context, flags, gmail)
+  return 'changed'
+}
+
+function hasConsent(dir: string, gmail: WatchedGmail): boolean {
+  try {
+    const credentials = readCredentials(dir, gmail)
+    return credentials.kind === 'service-account' || reaches(credentials, gmail.mode)
+  } catch {
+    return false
+  }
+}
+
+function open(credentials: Credentials, gmail: WatchedGmail): Google {
+  return openGoogle(gmail, { credentials, clock: Date.now, tools: createTools() })
+}
+
+async function stepCloud({ cloudCall, pubsub }: Google, gmail: WatchedGmail, step: Step): Promise<void> {
+  const { project = '', endpoints } = gmail
+  for (const service of services) {
+    await step('api', service, async () => {
+      try {
+        return await ensureService({ call: cloudCall, base: endpoints.serviceUsage }, { project, service })
+      } catch (error) {
+        if (!(error instanceof Problem)) throw error
+        // the consent reaches no further than mail and Pub/Sub, and need not
+        return {
+          skipped: `see that it is on: https://console.cloud.google.com/apis/library/${service}?project=${project}`,
+        }
+      }
+    })
+  }
+  const [topic, subscription] = [toTopic(gmail), toSubscription(gmail)]
+  await step('topic', topic, () => pubsub.ensureTopic(topic))
+  await step('publisher', 'Gmail may publish to the topic', () => pubsub.ensurePublisher(topic))
+  await step('subscription', subscription, () => pubsub.ensureSubscription(subscription, topic, toPushConfig(gmail)))
+}
+
+/** Asks for notifications, so that a missing right shows now. One that goes on for more than a day is let alone. */
+async function stepWatch(
+  dir: string,
+  { gmail: api }: Google,
+  { gmail, isDry }: { gmail: WatchedGmail; isDry: boolean },
+): Promise<StepState> {
+  const file = toStatusFile(dir)
+  const topic = toTopic(gmail)
+  const known = await readStatus(file)
+  if (known?.topic === topic && (known.watchExpiresAt ?? 0) - Date.now() > dayMs) return 'ok'
+  const { expiration } = await api.watch(topic, gmail.labels)
+  if (isDry || (known !== undefined && isAlive(known.pid))) return 'changed'
+  const board = createStatusBoard({ file, account: gmail.account, mode: gmail.mode }, Date.now)
+  board.note({ topic, watchExpiresAt: expiration })
+  board.end()
+  await board.written()
+  return 'changed'
+}
+
+/** The same steps with calls that are printed and not made; each is answered as if nothing were there yet. */
+function createDryGoogle(context: Context, { endpoints }: WatchedGmail): Google {
+  const call = async ({ method, url, body, allow }: GoogleRequest): Promise<GoogleAnswer> => {
+    if (context.json) context.printJson({ call: method, url, ...(body === undefined ? {} : { body }) })
+    else context.print(`  ${method} ${url}${body === undefined ? '' : ` ${JSON.stringify(body)}`}`)
+    const status = allow?.includes(404) === true ? 404 : 200
+    return { status, body: { historyId: '0', expiration: '0', state: 'DISABLED' } }
+  }
+  return {
+    gmail: createGmailApi({ call, base: endpoints.gmail }),
+    pubsub: createPubSubApi({ call, base: endpoints.pubsub }),
+    cloudCall: call,
+    plainCall: call,
+  }
+}
+
+type Outcome = StepState | { readonly skipped: string }
+type Step = (name: string, what: string, work: () => Promise<Outcome>) => Promise<void>
+
+/** Prints what a step came to. What it throws ends the set-up: the next run goes on where this one stopped. */
+function createStep(context: Context, isDry: boolean): Step {
+  return async (name, what, work) => {
+    const outcome = await work()
+    const said = typeof outcome === 'string' ? outcome : 'skipped'
+    const state = isDry && said === 'changed' ? 'to do' : said
+    const detail = typeof outcome === 'string' ? what : `${what}: ${outcome.skipped}`
+    if (context.json) context.printJson({ name, state, detail })
+    else context.print(`${state.padEnd(7)}  ${name.padEnd(12)}  ${detail}`)
+  }
+}
+
+function toNext({ config }: LoadedConfig, isDry: boolean): string {
+  if (isDry) return 'Nothing was changed.'
+  if (!config.hooks.enabled) return 'hooks.enabled is false: set it to true, with hooks.token, or no mail is taken.'
+  return 'A gateway that starts now watches the mailbox: hookloom start. How it goes: hookloom gmail status.'
+}

@@ -1,0 +1,74 @@
+// Whether the mailbox is watched, and what does not work: the exit code says it too.
+import { readCredentials } from '../gmail/credentials.ts'
+import { toStatusFile } from '../gmail/places.ts'
+import { type GmailStatus, readStatus } from '../gmail/status.ts'
+import { loadConfig } from '../loader/config.ts'
+import { exitCodes, Problem } from '../model/problem.ts'
+import type { WatchedGmail } from '../model/gmail-config.ts'
+import type { Context } from './context.ts'
+import { isAlive } from './gateway.ts'
+import { requireWatched } from './gmail-flags.ts'
+import { toFields, toMoment, toTime } from './print.ts'
+
+export async function status(context: Context): Promise<number> {
+  const { dir, env } = context
+  const gmail = requireWatched(loadConfig({ dir, env }).config)
+  const found = await readStatus(toStatusFile(dir))
+  const known = found?.account === gmail.account ? found : undefined
+  const consent = toConsentProblem(dir, gmail)
+  const isRunning = known !== undefined && known.state !== 'stopped' && isAlive(known.pid)
+  const state = consent !== undefined ? 'reauth-required' : isRunning ? known.state : 'not running'
+  const problems = [...new Set([...(consent === undefined ? [] : [consent]), ...(isRunning ? known.problems : [])])]
+  if (context.json) context.printJson(toJson({ gmail, state, problems, known }))
+  else context.print(toText({ gmail, state, problems, known }))
+  if (state === 'reauth-required') return exitCodes.denied
+  return state === 'watching' || state === 'starting' ? exitCodes.ok : exitCodes.unavailable
+}
+
+type Said = {
+  readonly gmail: WatchedGmail
+  readonly state: string
+  readonly problems: readonly string[]
+  readonly known: GmailStatus | undefined
+}
+
+function toConsentProblem(dir: string, gmail: WatchedGmail): string | undefined {
+  try {
+    readCredentials(dir, gmail)
+    return undefined
+  } catch (error) {
+    if (error instanceof Problem) return error.message
+    throw error
+  }
+}
+
+function toJson({ gmail: { account, mode }, state, problems, known }: Said): object {
+  const moment = (at: number | undefined) => (at === undefined ? null : toMoment(at))
+  return {
+    account,
+    mode,
+    state,
+    problems,
+    pid: known?.pid ?? null,
+    syncedAt: moment(known?.syncedAt),
+    mails: known?.mails ?? 0,
+    gapAt: moment(known?.gapAt),
+    watchExpiresAt: moment(known?.watchExpiresAt),
+  }
+}
+
+function toText({ gmail: { account, mode }, state, problems, known }: Said): string {
+  const time = (at: number | undefined) => (at === undefined ? '' : toTime(at))
+  const fields = toFields([
+    ['Mailbox', account],
+    ['Mode', mode],
+    ['State', state],
+    ['Last asked', time(known?.syncedAt)],
+    ['Mails', known === undefined ? '' : String(known.mails)],
+    ['Gap', known?.gapAt === undefined ? '' : `${time(known.gapAt)}: Gmail no longer knew all that had come`],
+    ['Watched until', time(known?.watchExpiresAt)],
+  ])
+  const next =
+    state === 'not running' ? ['Start the gateway with "hookloom start", or "hookloom gmail run" beside it.'] : []
+  return [fields, ...problems.map((problem) => `✗ ${problem}`), ...next].join('\n')
+}

@@ -1,0 +1,27 @@
+// Ends the notifications of a mailbox at Google. Whatever watches it goes on until it is stopped itself.
+import { readCredentials } from '../gmail/credentials.ts'
+import { openGoogle } from '../gmail/google.ts'
+import { loadConfig } from '../loader/config.ts'
+import { exitCodes } from '../model/problem.ts'
+import type { Context } from './context.ts'
+import { createTools } from './gmail-auth.ts'
+import { requireWatched } from './gmail-flags.ts'
+
+export async function stop(context: Context, { dryRun }: { dryRun?: boolean }): Promise<number> {
+  const { dir, env } = context
+  const gmail = requireWatched(loadConfig({ dir, env }).config)
+  if (gmail.mode === 'poll') {
+    context.print('Nothing to end: mode poll has no notifications.')
+    return exitCodes.ok
+  }
+  if (dryRun === true) {
+    context.print(`  POST ${gmail.endpoints.gmail}/gmail/v1/users/me/stop\n\nNothing was changed.`)
+    return exitCodes.ok
+  }
+  const google = openGoogle(gmail, { credentials: readCredentials(dir, gmail), clock: Date.now, tools: createTools() })
+  await google.gmail.stop()
+  context.print(
+    `Google sends no more notifications of ${gmail.account}. A gateway with hooks.gmail.account, or "hookloom gmail run", asks for them again.`,
+  )
+  return exitCodes.ok
+}

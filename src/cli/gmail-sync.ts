@@ -1,0 +1,59 @@
+// Asks the mailbox once, from the place that was reached last, and posts what is new to the gateway's hook.
+import { existsSync } from 'node:fs'
+import { createHttpSink, readState } from '../gmail/http-sink.ts'
+import { readCredentials } from '../gmail/credentials.ts'
+import { openGoogle } from '../gmail/google.ts'
+import { cursorName, type GmailState, parseState } from '../gmail/mail.ts'
+import { toStateFile } from '../gmail/places.ts'
+import { syncOnce } from '../gmail/sync.ts'
+import { loadConfig } from '../loader/config.ts'
+import type { Config } from '../model/config.ts'
+import { silentLog } from '../model/log.ts'
+import { toStoreFile } from '../model/places.ts'
+import { exitCodes } from '../model/problem.ts'
+import { createSqliteReader } from '../store/reader.ts'
+import type { Context } from './context.ts'
+import { createTools } from './gmail-auth.ts'
+import { requireWatched } from './gmail-flags.ts'
+import { toHooks } from './gmail-run.ts'
+import { withProgress } from './progress.ts'
+
+export async function sync(context: Context): Promise<number> {
+  const { dir, env } = context
+  const { config } = loadConfig({ dir, env })
+  const gmail = requireWatched(config)
+  const file = toStateFile(dir)
+  const posting = createHttpSink({ account: gmail.account, hooks: () => toHooks(dir, config), file })
+  const state = await findState(context, config, gmail.account)
+  // the further of the two places: a mail that the gateway has already is dropped there by its key
+  const sink = { ...posting, state: async () => state }
+  const google = openGoogle(gmail, { credentials: readCredentials(dir, gmail), clock: Date.now, tools: createTools() })
+  const { mails, gap } = await withProgress('Asking the mailbox', () =>
+    syncOnce({ api: google.gmail, sink, gmail, clock: Date.now, log: silentLog }),
+  )
+  if (context.json) context.printJson({ account: gmail.account, mails, gap, isFirst: state === undefined })
+  else if (state === undefined)
+    context.print(`${gmail.account} is read from now on. Mails that it holds already are left alone.`)
+  else context.print(`${mails === 1 ? '1 new mail was' : `${mails} new mails were`} delivered.`)
+  if (gap && !context.json)
+    context.print('Gmail no longer knew all that came since: the newest hundred were looked up.')
+  return exitCodes.ok
+}
+
+async function findState({ dir }: Context, config: Config, account: string): Promise<GmailState | undefined> {
+  const [own, gateways] = [await readState(toStateFile(dir), account), await readGatewayState(dir, config, account)]
+  if (own === undefined || gateways === undefined) return own ?? gateways
+  return BigInt(own.historyId) > BigInt(gateways.historyId) ? own : gateways
+}
+
+async function readGatewayState(dir: string, config: Config, account: string): Promise<GmailState | undefined> {
+  const file = toStoreFile(dir, config)
+  if (!existsSync(file)) return undefined
+  const reader = createSqliteReader({ file })
+  try {
+    const value = await reader.cursor(cursorName(account))
+    return value === undefined ? undefined : parseState(value)
+  } finally {
+    await reader.close()
+  }
+}
