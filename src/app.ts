@@ -17,6 +17,7 @@ import { createAdmission } from './server/admission.ts'
 import { createMetrics } from './server/metrics.ts'
 import { createDrain } from './server/drain.ts'
 import { createHandedSecrets } from './server/handed.ts'
+import { createMailbox } from './server/mailbox.ts'
 import { createReceiver } from './server/receive.ts'
 import { Refusals } from './server/refusals.ts'
 import { Rerunner } from './server/rerun.ts'
@@ -133,12 +134,14 @@ async function start(options: HookloomOptions, onStop: (stop: () => unknown) => 
     log,
   })
   const drain = createDrain({ store, rerunner, generation: current, log })
+  const mailbox = createMailbox({ dir, env: settings, generation: current, store, rerunner, clock, newId, log })
   const admission = createAdmission({ tokens: createThrottle({ clock }), signers: createThrottle({ clock }) })
   const shared = { generation: current, hold: live.hold, store, refusals, rerunner, handed, newId, accepted }
   const receive = createReceiver({ ...shared, meter, admission, clock, development, log })
   live.onSwap((generation, { mended, retired }) => {
     limits = generation.config.hooks.transforms
     effects.refresh()
+    mailbox.apply(generation.config)
     void drain.drain(mended)
     // what the generation before parked while it ended may fare better now, too
     void retired.then(() => drain.drain(mended))
@@ -148,9 +151,10 @@ async function start(options: HookloomOptions, onStop: (stop: () => unknown) => 
   effects.start()
   onStop(() => effects.stop({ graceMs: jobGraceMs }))
   onStop(() => drain.stop())
+  onStop(() => mailbox.stop())
   const { host, port, adminPort, bodyTimeoutMs } = config.server
   const edge = { bodyTimeoutMs, log }
-  const admin = await listen(createAdminApp({ ...shared, metrics, poke, status: live.status }), {
+  const admin = await listen(createAdminApp({ ...shared, metrics, poke, status: toStatus }), {
     host: '127.0.0.1',
     port: adminPort,
     key: 'server.adminPort',
@@ -169,8 +173,19 @@ async function start(options: HookloomOptions, onStop: (stop: () => unknown) => 
   const retention = createRetention({ store, days: () => current().config.store.retainDays, clock, log })
   onStop(() => retention.stop())
   void resume()
+  mailbox.apply(config)
   await live.watch()
   return { url, adminUrl, generation: current, status: live.status }
+
+  /** What is live, and what of the mailbox does not work. */
+  function toStatus() {
+    const [status, troubles] = [live.status(), mailbox.problems()]
+    return {
+      ...status,
+      degraded: status.degraded || troubles.length > 0,
+      problems: [...status.problems, ...troubles],
+    }
+  }
 
   /** What the process before this one left behind, and what it could not do with its code. */
   async function resume(): Promise<void> {
