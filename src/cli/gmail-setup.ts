@@ -10,7 +10,7 @@ import { ensureService } from '../gmail/services.ts'
 import { createStatusBoard, readStatus } from '../gmail/status.ts'
 import { configFile, loadConfig, type LoadedConfig, parseConfig } from '../loader/config.ts'
 import { editConfig, privateMode, writeFileAtomic } from '../loader/config-file.ts'
-import { toMappings } from '../live/assemble.ts'
+import { assemble } from '../live/assemble.ts'
 import type { WatchedGmail } from '../model/gmail-config.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
 import type { Context } from './context.ts'
@@ -63,7 +63,7 @@ async function planConfig(dir: string, { config, env, text }: LoadedConfig, flag
     })
   }
   // a preset whose session keys are not allowed is found here, and not by the first mail
-  toMappings(parsed.config)
+  await assemble(dir, parsed.config)
   return { gmail: requireWatched(parsed.config), text: edited }
 }
 

@@ -8,7 +8,8 @@ import type { WatchedGmail } from '../model/gmail-config.ts'
 import type { Context } from './context.ts'
 import { isAlive } from './gateway.ts'
 import { requireWatched } from './gmail-flags.ts'
-import { toFields, toMoment, toTime } from './print.ts'
+import { toMoment } from '../server/records.ts'
+import { toFields, toTime } from './print.ts'
 
 export async function status(context: Context): Promise<number> {
   const { dir, env } = context

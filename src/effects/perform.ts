@@ -33,7 +33,7 @@ export async function performJob(claimed: ClaimedJob, performance: Performance):
   const [next] = missing
   // each time that the process ended within the job was counted as an attempt
   if (next !== undefined && claimed.attempts >= performance.maxAttempts) {
-    const detail = `The gateway ended ${claimed.attempts} times during this job, in the step "${next}" at last.`
+    const detail = `Attempt ${claimed.attempts} ended with the gateway itself, in the step "${next}".`
     await fail(next, claimed, { kind: 'permanent', status: 'error', detail }, performance)
     return
   }
@@ -91,7 +91,7 @@ function toFailureReport(
   name: StepName,
   job: ClaimedJob,
   failure: Failure,
-  { toVerdict, log }: Performance,
+  { toVerdict, maxAttempts, log }: Performance,
 ): JobReport {
   const verdict = toVerdict(failure)
   const fields = { jobId: job.id, deliveryId: job.deliveryId, step: name, attempt: job.attempts + 1 }
@@ -105,5 +105,7 @@ function toFailureReport(
     name === 'run' && planned.kind === 'agent'
       ? [toSummary(planned, { status: verdict.status, text: verdict.error })]
       : []
-  return { events, outcome: { kind: 'dead', error: verdict.error } }
+  // an attempt that ended with the gateway was counted when its lease was taken back
+  const counted = job.attempts < maxAttempts
+  return { events, outcome: { kind: 'dead', error: verdict.error, counted } }
 }

@@ -57,7 +57,11 @@ export const problems = {
   'origin-denied': { status: 403, kind: 'denied', title: 'The admin port does not answer this host or origin' },
   'config-invalid': { status: 500, kind: 'config', title: 'The configuration does not hold' },
   'config-missing': { status: 500, kind: 'config', title: 'There is no configuration here' },
-  'gmail-consent-missing': { status: 401, kind: 'denied', title: 'Google does not let hookloom into the mailbox (any more)' },
+  'gmail-consent-missing': {
+    status: 401,
+    kind: 'denied',
+    title: 'Google does not let hookloom into the mailbox (any more)',
+  },
   'gmail-unavailable': { status: 503, kind: 'unavailable', title: 'Google did not do what it was asked' },
   'usage-invalid': { status: 400, kind: 'usage', title: 'The command line is wrong' },
 } as const satisfies Record<string, Row>

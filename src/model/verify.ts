@@ -19,7 +19,9 @@ export type SecretEncoding = (typeof secretEncodings)[number]
 
 /** Which of these keys a scheme needs is checked by `createVerifier`, which knows the schemes. */
 export const VerifySettings = z.strictObject({
-  scheme: filled.describe('How the sender signs: the name of a scheme, generic-hmac, or the name of a verifier of your own.'),
+  scheme: filled.describe(
+    'How the sender signs: the name of a scheme, generic-hmac, or the name of a verifier of your own.',
+  ),
   secret: filled.optional().describe('The secret shared with the sender. Of a basic scheme: user:password.'),
   secrets: z
     .array(filled)
