@@ -1,3 +1,5 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { toConversation } from '../../src/effects/runners/conversation.ts'
 import { chooseModel } from '../../src/effects/runners/providers.ts'
@@ -89,4 +91,14 @@ describe('a transcript as messages', () => {
       { role: 'user', content: 'c' },
     ])
   })
+})
+
+test('the packages of the providers are loaded by the first run, not by the start', () => {
+  const folder = resolve(import.meta.dirname, '../../src/effects/runners')
+  const eager = readdirSync(folder)
+    .filter((name) => name.endsWith('.ts'))
+    .filter((name) =>
+      /^import (?!type )[^;]*? from '(ai|@ai-sdk\/\w+)'/m.test(readFileSync(join(folder, name), 'utf8')),
+    )
+  expect(eager).toEqual([])
 })

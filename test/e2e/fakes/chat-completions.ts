@@ -2,13 +2,21 @@
 import { z } from 'zod'
 import { apiKey, type Api, toEvent } from './provider.ts'
 
-const Body = z.strictObject({
+const Fields = z.strictObject({
   model: z.string(),
   messages: z.array(z.strictObject({ role: z.enum(['system', 'user', 'assistant']), content: z.string().min(1) })),
   reasoning_effort: z.enum(['low', 'medium', 'high']).optional(),
+  // vLLM's own
+  chat_template_kwargs: z.record(z.string(), z.boolean()).optional(),
   stream: z.literal(true).optional(),
   stream_options: z.strictObject({ include_usage: z.literal(true) }).optional(),
 })
+
+// a stream tells what it used only to whom asks
+const Body = Fields.refine(
+  ({ stream, stream_options }) => (stream === undefined) === (stream_options === undefined),
+  'a stream without its usage',
+)
 
 const head = { id: 'chatcmpl-1', created: 1_700_000_000, model: 'hf.co/qwen/qwen3:8b' }
 const usage = {

@@ -1,0 +1,104 @@
+// Replies of the runner `ai` that are not as they should be.
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { chatCompletions as api } from './fakes/chat-completions.ts'
+import { openai } from './fakes/openai.ts'
+import { type Answer, type Fake, replies, startFake } from './fakes/provider.ts'
+import { run } from './runner-stage.ts'
+
+let fake: Fake
+
+beforeEach(async () => {
+  fake = await startFake(api)
+})
+afterEach(() => fake.close())
+
+const whole = { stream: false } as const
+
+function stopsFor(finish_reason: string, content: string | null): Answer {
+  const choices = [{ index: 0, message: { role: 'assistant', content }, finish_reason }]
+  return (_api, _seen, response) => void response.writeHead(200).end(JSON.stringify({ id: 'x', choices }))
+}
+
+test('a reply at the greatest length of the model is a reply, and the operator is told', async () => {
+  fake.answer = stopsFor('length', 'It was long')
+  const { result, lines } = await run({ api, fake, provider: whole })
+  expect(result).toMatchObject({ status: 'ok', text: 'It was long' })
+  expect(lines).toEqual([`mine/${api.model} was cut off at its greatest length.`])
+})
+
+test('a model that spent its whole length on thinking is not asked again', async () => {
+  fake.answer = stopsFor('length', '')
+  const { result } = await run({ api, fake, provider: whole })
+  expect(result).toEqual({
+    status: 'error',
+    retryable: false,
+    detail: 'mine gave an empty reply (finish reason length).',
+  })
+})
+
+test('half a reply that a filter stopped is not sent on', async () => {
+  fake.answer = stopsFor('content_filter', 'It was ab')
+  const { result } = await run({ api, fake, provider: whole })
+  expect(result).toMatchObject({ status: 'error', retryable: false, detail: expect.stringContaining('content-filter') })
+  expect(JSON.stringify(result)).not.toContain('It was ab')
+})
+
+test('a reply without usage is a reply', async () => {
+  fake.answer = stopsFor('stop', 'Hello')
+  const { result } = await run({ api, fake, provider: whole })
+  expect(result).toEqual({ status: 'ok', text: 'Hello', model: `mine/${api.model}` })
+})
+
+test('thoughts before a reply are not part of it, and the same words inside it are', async () => {
+  fake.answer = replies('<think>\nShe is the ', 'harbour master.\n</think>\n\n', 'Hello <think>Mira</think>')
+  expect((await run({ api, fake })).result).toMatchObject({ status: 'ok', text: 'Hello <think>Mira</think>' })
+})
+
+test('thoughts alone are an empty reply', async () => {
+  fake.answer = replies('<think>Hm.</think>')
+  expect((await run({ api, fake })).result).toMatchObject({ status: 'error', retryable: true })
+})
+
+test('a key is not asked for where none is needed', async () => {
+  const open = await startFake({ ...api, keyHeader: ['x-tenant', 'harbour'] })
+  const { result } = await run({ api, fake: open, provider: { apiKey: undefined, headers: { 'x-tenant': 'harbour' } } })
+  expect(result).toMatchObject({ status: 'ok' })
+  expect(open.seen.map(({ headers }) => headers.authorization)).toEqual([undefined])
+  await open.close()
+})
+
+test('options of the configuration for a thinking level go into the body as they are', async () => {
+  const options = { chat_template_kwargs: { enable_thinking: false } }
+  await run({ api, fake, provider: { thinking: { off: options } }, request: { thinking: 'off' } })
+  expect(fake.seen.map(({ body }) => body)).toMatchObject([options])
+})
+
+test('what a model does not support is told to the operator once a run', async () => {
+  const other = await startFake(openai)
+  const { result, lines } = await run({
+    api: { ...openai, model: 'gpt-4.1' },
+    fake: other,
+    provider: { thinking: { high: { reasoningEffort: 'high' } } },
+    request: { thinking: 'high' },
+  })
+  expect(result).toMatchObject({ status: 'ok' })
+  expect(lines).toEqual([expect.stringContaining('mine/gpt-4.1: "reasoningEffort" is not supported')])
+  await other.close()
+})
+
+test('options that a provider does not know are the configuration’s fault, and nothing is sent', async () => {
+  const other = await startFake(openai)
+  const { result } = await run({
+    api: openai,
+    fake: other,
+    provider: { thinking: { high: { reasoningEffort: 7 } } },
+    request: { thinking: 'high' },
+  })
+  expect(result).toMatchObject({
+    status: 'error',
+    retryable: false,
+    detail: expect.stringContaining('models.providers.mine.thinking'),
+  })
+  expect(other.seen).toEqual([])
+  await other.close()
+})
