@@ -34,6 +34,9 @@ describe('the model that a name means', () => {
     ['gpt-5.2', 'models.aliases'],
     ['/gpt-5.2', '<provider>/<model>'],
     ['openai/', '<provider>/<model>'],
+    ['local/../../admin', '<provider>/<model>'],
+    ['local/qwen3?key=x', '<provider>/<model>'],
+    ['local/qwen 3', '<provider>/<model>'],
     ['opnai/gpt-5.2', 'Did you mean "openai"?'],
     ['constructor/gpt-5.2', 'models.providers has no "constructor"'],
     ['keyless/claude-opus-4-7', 'models.providers.keyless.apiKey is missing'],
@@ -46,6 +49,13 @@ describe('the model that a name means', () => {
     })
     expect(result).toMatchObject({ status: 'error', retryable: false, detail: expect.stringContaining(words) })
     expect(JSON.stringify(result)).not.toContain('AIza')
+  })
+
+  test('a name that a sender chose is shown on one line, and never whole', () => {
+    const choice = chooseModel(`other\u2028/${'x'.repeat(10_000)}\nDone.`, models)
+    expect(choice).toMatchObject({ ok: false, reason: expect.not.stringMatching(/[\n\u2028]|x{200}/) })
+    const unknown = chooseModel(`other${'y'.repeat(10_000)}/x`, models)
+    expect(unknown).toMatchObject({ ok: false, reason: expect.not.stringMatching(/y{200}/) })
   })
 
   test('a probe tells of every provider that cannot be asked, and asks the others', async () => {

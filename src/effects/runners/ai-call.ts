@@ -92,5 +92,6 @@ async function readStream(sdk: Sdk, settings: ReturnType<typeof toSettings>): Pr
 
 function toSentence(warning: Warning): string {
   if (warning.type === 'other') return warning.message
-  return `"${warning.feature}" is not supported. ${warning.details ?? ''}`.trim()
+  const how = warning.type === 'unsupported' ? 'not' : 'only partly'
+  return `"${warning.feature}" is ${how} supported. ${warning.details ?? ''}`.trim()
 }

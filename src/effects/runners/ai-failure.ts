@@ -3,7 +3,7 @@
 import { z } from 'zod'
 import type { RunResult } from '../../model/runner.ts'
 import { toThrownName } from '../thrown.ts'
-import type { Provider } from './providers.ts'
+import { type Provider, toShown } from './providers.ts'
 import { toRetryAfterMs } from './retry-after.ts'
 
 /** `begun`: part of a reply had come. */
@@ -89,8 +89,9 @@ function toOddFailure(thrown: unknown, { provider: { name }, begun }: Asked): Ru
 
 function toStatusFailure(
   { status, told, retryAfterMs }: { status: number; told: Told; retryAfterMs: number | undefined },
-  { provider: { name, baseUrl }, model }: Asked,
+  { provider: { name, baseUrl }, ...asked }: Asked,
 ): RunResult {
+  const model = toShown(asked.model)
   const wait = retryAfterMs === undefined ? {} : { retryAfterMs }
   const said = `(${[status, ...toCodes(told)].join(', ')})`
   const permanent = (detail: string): RunResult => ({ status: 'error', retryable: false, detail })

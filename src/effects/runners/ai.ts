@@ -12,7 +12,7 @@ import { toFailure } from './ai-failure.ts'
 import { probeProviders } from './ai-probe.ts'
 import { toConversation } from './conversation.ts'
 import { type Fetch, patientFetch } from './patient-fetch.ts'
-import { chooseModel, openModel, optionNames, type Provider } from './providers.ts'
+import { chooseModel, openModel, optionNames, type Provider, toShown } from './providers.ts'
 import { toThinkingOptions } from './thinking.ts'
 
 export type AiRunnerParts = {
@@ -44,8 +44,9 @@ export function createAiRunner({ models, fetch = patientFetch, now = Date.now }:
         if (signal.aborted) return toStopped(signal)
         return toFailure(answer.thrown, { provider, model, begun: answer.begun }, now())
       }
-      for (const warning of answer.warnings) log(cut(toLine(`${provider.name}/${model}: ${warning}`), 300))
-      if (answer.finish === 'length') log(`${provider.name}/${model} was cut off at its greatest length.`)
+      const name = `${provider.name}/${toShown(model)}`
+      for (const warning of answer.warnings) log(cut(toLine(`${name}: ${warning}`), 300))
+      if (answer.finish === 'length') log(`${name} was cut off at its greatest length.`)
       return toResult(answer, provider)
     },
 
@@ -71,7 +72,7 @@ function toResult({ text, finish, model, usage }: Reply, { name, config }: Provi
     const detail = `${name} gave an empty reply (finish reason ${finish}).`
     return finish === 'stop' ? passing(detail) : permanent(detail)
   }
-  return { status: 'ok', text: said, model: `${name}/${model}`, ...toUsage(usage) }
+  return { status: 'ok', text: said, model: `${name}/${toShown(model)}`, ...toUsage(usage) }
 }
 
 /** Servers that know no field for them put a model's thoughts before the reply, in its text. */

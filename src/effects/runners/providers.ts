@@ -3,6 +3,8 @@ import type { LanguageModel } from 'ai'
 import type { ModelsConfig, ProviderConfig } from '../../model/agents-config.ts'
 import { nearestOf } from '../../model/nearest.ts'
 import { toModelName } from '../../model/permission.ts'
+import { toLine } from '../../pipeline/boundary.ts'
+import { cut } from '../cut.ts'
 import type { Fetch } from './patient-fetch.ts'
 
 type Kind = ProviderConfig['kind']
@@ -35,17 +37,24 @@ export const optionNames: Readonly<Record<Kind, string>> = {
   'openai-compatible': 'openaiCompatible',
 }
 
+/** No path, no query: a hook may choose the name, and Google's goes into a URL. */
+const modelName = /^[^/\s]+\/(?!.*\.\.)[^\s?#%\\]+$/
+
 /** `<provider>/<model>` is split at the first "/": a model's own name may have more of them. */
 export function chooseModel(asked: string | undefined, models: ModelsConfig): Choice {
   if (asked === undefined) return { ok: false, reason: 'No model is named: set agents.defaults.model.' }
   const name = toModelName(asked, models.aliases)
-  const slash = name.indexOf('/')
-  const model = name.slice(slash + 1)
-  if (slash < 1 || model === '') {
-    return { ok: false, reason: `"${name}" is no <provider>/<model>, and models.aliases has no such name.` }
+  if (!modelName.test(name)) {
+    return { ok: false, reason: `"${toShown(name)}" is no <provider>/<model>, and models.aliases has no such name.` }
   }
-  const provider = toProvider(name.slice(0, slash), models)
-  return provider.ok ? { ok: true, provider: provider.provider, model } : provider
+  const slash = name.indexOf('/')
+  const found = toProvider(name.slice(0, slash), models)
+  return found.ok ? { ok: true, provider: found.provider, model: name.slice(slash + 1) } : found
+}
+
+/** A name for the operator's eyes: a sender may have chosen it. */
+export function toShown(name: string): string {
+  return cut(toLine(name.slice(0, 1_000)), 100)
 }
 
 type Found = { readonly ok: true; readonly provider: Provider } | { readonly ok: false; readonly reason: string }
@@ -74,10 +83,11 @@ export function toProvider(name: string, { providers }: ModelsConfig): Found {
 }
 
 function toUnknown(name: string, known: readonly string[]): string {
-  if (known.length === 0) return `models.providers has no "${name}"; it is empty.`
+  const asked = toShown(name)
+  if (known.length === 0) return `models.providers has no "${asked}"; it is empty.`
   const near = nearestOf(name, known)
   const hint = near === undefined ? '' : ` Did you mean "${near}"?`
-  return `models.providers has no "${name}", only ${known.map((one) => `"${one}"`).join(', ')}.${hint}`
+  return `models.providers has no "${asked}", only ${known.map((one) => `"${one}"`).join(', ')}.${hint}`
 }
 
 /** The packages are loaded at the first use: a gateway without a model starts without them. */
