@@ -1,6 +1,6 @@
 // A stage for commands: runners of the fixtures, and a roll-call by which a test knows which processes are there.
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync } from 'node:fs'
-import { createServer, type Server } from 'node:net'
+import { createServer, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -98,13 +98,21 @@ export type RollCall = {
   readonly port: string
   /** The pids of the next processes that say that they are there. */
   hear(count: number): Promise<number[]>
+  /** Resolves when everybody who said so is gone: the system closes the connections of a process that ends. */
+  hearNobody(): Promise<void>
 }
 
 export async function openRollCall(): Promise<RollCall> {
   const heard: number[] = []
   let wake = () => {}
+  const present = new Set<Socket>()
   const server = createServer((socket) => {
+    present.add(socket)
     socket.on('error', () => {})
+    socket.on('close', () => {
+      present.delete(socket)
+      wake()
+    })
     createInterface(socket)
       .on('error', () => {})
       .on('line', (line) => {
@@ -121,6 +129,9 @@ export async function openRollCall(): Promise<RollCall> {
     async hear(count) {
       while (heard.length < count) await new Promise<void>((resolve) => (wake = resolve))
       return heard.splice(0, count)
+    },
+    async hearNobody() {
+      while (present.size > 0) await new Promise<void>((resolve) => (wake = resolve))
     },
   }
 }

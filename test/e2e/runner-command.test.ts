@@ -1,4 +1,5 @@
 // Commands as real processes: what they are given, what becomes of them, and that nothing of them is left.
+import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { expect, describe, test } from 'vitest'
 import {
@@ -141,6 +142,18 @@ describe('a run that is stopped', () => {
     expect(await runner.run(toRequest({ workspace }), io)).toMatchObject({ status: 'timeout' })
     expect(existsSync(`${workspace}/calls.jsonl`)).toBe(false)
   })
+})
+
+test('a gateway that exits takes its commands with it', async () => {
+  const roll = await openRollCall()
+  const host = spawn(process.execPath, [fixture('host'), fixture('stubborn'), roll.port], {
+    stdio: ['pipe', 'ignore', 'inherit'],
+  })
+  const pids = await roll.hear(1)
+  expect(pids.map(isAlive)).toEqual([true])
+  host.stdin.end('exit\n')
+  await roll.hearNobody()
+  expect(pids.filter(isAlive)).toEqual([])
 })
 
 describe('a run that fails', () => {
