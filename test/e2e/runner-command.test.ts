@@ -74,10 +74,16 @@ describe('what a command is given', () => {
 })
 
 describe('a command that does as it likes', () => {
-  test('one that never reads a megabyte of prompt has its answer all the same', async () => {
-    const result = await openFixture('deaf').run(toRequest({ prompt: 'x'.repeat(1_048_576) }), createIO().io)
-    expect(result).toEqual({ status: 'ok', text: 'I did not listen.' })
-  })
+  test.each([[[]], [['closed']]])(
+    'one that never reads a megabyte of prompt has its answer all the same %j',
+    async (args) => {
+      const result = await openFixture('deaf', { args }).run(
+        toRequest({ prompt: 'x'.repeat(1_048_576) }),
+        createIO().io,
+      )
+      expect(result).toEqual({ status: 'ok', text: 'I did not listen.' })
+    },
+  )
 
   test('one that prints without end is killed', async () => {
     const roll = await openRollCall()
