@@ -54,7 +54,8 @@ export function toRetryAfterMs(headers: Headers, now: number = Date.now()): numb
   const value = headers.get('retry-after')?.trim()
   if (value === undefined || value === '') return undefined
   if (/^\d+(\.\d+)?$/.test(value)) return Math.ceil(Number(value) * 1_000)
-  const until = Date.parse(value)
+  // Date.parse reads -5 as a month
+  const until = /^[a-z]{3}/i.test(value) ? Date.parse(value) : Number.NaN
   if (Number.isNaN(until)) return undefined
   // by the clock of whoever wrote the date, where the answer shows it
   const written = Date.parse(headers.get('date') ?? '')

@@ -1,0 +1,171 @@
+// Whatever a model writes: its pieces fit, are in order, lose nothing and leave no fence open.
+import { array, assert, constantFrom, integer, oneof, property, string } from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { splitMarkdown } from '../../src/effects/channels/chunks.ts'
+import { fenceAfter } from '../../src/effects/channels/fences.ts'
+import { safeMarkdown, slackMrkdwn, telegramHtml } from '../../src/effects/channels/flavours.ts'
+import { render } from '../../src/effects/channels/markdown.ts'
+
+const word = oneof(
+  constantFrom(
+    'word',
+    'sentence. ',
+    '\n',
+    '\n\n',
+    ' ',
+    '  ',
+    '& < > ',
+    '**bold** ',
+    '`code` ',
+    '👨‍👩‍👧',
+    'e\u0301',
+    '\ud83d',
+    '~',
+    '> ',
+  ),
+  string({ unit: 'grapheme', maxLength: 12 }),
+)
+const prose = array(word, { maxLength: 120 }).map((parts) => parts.join('').replace(/`{3,}|~{3,}/g, ''))
+const fence = constantFrom('```', '```js', '~~~~ python', '  ```', '> ```', '- ```sh', '1. ```')
+const block = array(constantFrom('let a = 1', '', '  indented', '``` x', 'x'.repeat(70)), { maxLength: 12 })
+const code = fence.chain((open) => block.map((lines) => `\n${open}\n${lines.join('\n')}\n`))
+const markdown = array(oneof(prose, code, fence), { maxLength: 6 }).map((parts) => parts.join('\n'))
+const limit = integer({ min: 80, max: 400 })
+
+function withoutSpace(text: string): string {
+  return text.replace(/\p{Surrogate}/gu, '\uFFFD').replace(/\s/gu, '')
+}
+
+describe('splitMarkdown', () => {
+  it('every piece fits, measured as it is sent, and none is blank', () => {
+    for (const flavour of [telegramHtml, slackMrkdwn, safeMarkdown]) {
+      const measure = (piece: string) => render(piece, flavour).length
+      assert(
+        property(markdown, limit, (text, max) => {
+          // one word can be longer than a piece once it is escaped, but not with these
+          const pieces = splitMarkdown(text, { limit: max, measure })
+          if (text.trim() === '') expect(pieces).toEqual([text])
+          else for (const piece of pieces) expect([piece.trim() !== '', measure(piece) <= max]).toEqual([true, true])
+        }),
+        { numRuns: 150 },
+      )
+    }
+  })
+
+  it('without code, nothing but white space is lost and nothing is added', () => {
+    assert(
+      property(prose, limit, (text, max) => {
+        expect(withoutSpace(splitMarkdown(text, { limit: max }).join(''))).toBe(withoutSpace(text))
+      }),
+    )
+  })
+
+  it('no piece leaves a fence open, and every line of code stays inside one', () => {
+    assert(
+      property(
+        array(constantFrom('const a = 1', 'x'.repeat(50), '  b', ''), { minLength: 1, maxLength: 60 }),
+        limit,
+        (lines, max) => {
+          const text = `Before.\n\n\`\`\`ts\n${lines.join('\n')}\n\`\`\`\n\nAfter.`
+          const pieces = splitMarkdown(text, { limit: max })
+          for (const piece of pieces) expect(fenceAfter(piece, undefined)).toBeUndefined()
+          const code = pieces.flatMap((piece) =>
+            [...piece.matchAll(/```ts\n(.*?)\n?```/gs)].map(([, body = '']) => body),
+          )
+          const filled = (all: readonly string[]) => all.filter((line) => line.trim() !== '')
+          expect(filled(code.flatMap((body) => body.split('\n')))).toEqual(filled(lines))
+        },
+      ),
+    )
+  })
+
+  it('no piece begins or ends inside a character as people see it', () => {
+    const family = '👨‍👩‍👧‍👦'
+    assert(
+      property(integer({ min: 1, max: 200 }), limit, (count, max) => {
+        for (const piece of splitMarkdown(family.repeat(count), { limit: max })) {
+          expect(piece.replaceAll(family, '')).toBe('')
+        }
+      }),
+    )
+  })
+
+  it('the same text is split the same way again', () => {
+    assert(
+      property(markdown, limit, (text, max) => {
+        expect(splitMarkdown(text, { limit: max })).toEqual(splitMarkdown(text, { limit: max }))
+      }),
+    )
+  })
+})
+
+describe('render', () => {
+  it('takes any text, and shows something of it', () => {
+    for (const flavour of [telegramHtml, slackMrkdwn, safeMarkdown]) {
+      assert(
+        property(markdown, (text) => {
+          if (text.trim() !== '') expect(render(text, flavour)).not.toBe('')
+        }),
+      )
+    }
+  })
+
+  it('in HTML for Telegram every tag is one of ours', () => {
+    const hostile = array(
+      constantFrom(
+        '<b>',
+        '</b>',
+        '<a href="tg://user?id=1">',
+        '&lt;',
+        '[x](tg://user?id=1)',
+        '[x](https://a.b/"onclick=)',
+        '**',
+        '`',
+        '\n',
+        '> ',
+        '"',
+        '<!--',
+      ),
+      { maxLength: 30 },
+    ).map((parts) => parts.join(''))
+    assert(
+      property(hostile, (text) => {
+        const rest = render(text, telegramHtml)
+          .replace(/<\/?(b|i|s|code|pre|blockquote|a)>/g, '')
+          .replace(/<a href="https?:\/\/[^"<>]*">/g, '')
+        expect(rest).not.toMatch(/[<>]/)
+      }),
+    )
+  })
+
+  it('for Slack no angle bracket opens anything but an address', () => {
+    const hostile = array(
+      constantFrom(
+        '<!channel>',
+        '<@U123>',
+        '<!here|x>',
+        '[a](<!channel>)',
+        '`',
+        '<',
+        '>',
+        '|',
+        '[a|b](https://x.y/|z)',
+        '**',
+        '\n',
+      ),
+      {
+        maxLength: 30,
+      },
+    ).map((parts) => parts.join(''))
+    assert(
+      property(hostile, (text) => {
+        expect(
+          render(text, slackMrkdwn)
+            .replace(/<https?:\/\/[^<>|]*\|[^<>|]*>/g, '')
+            .replace(/^> /gm, '')
+            .replace(/> /g, ''),
+        ).not.toMatch(/</)
+      }),
+    )
+  })
+})
