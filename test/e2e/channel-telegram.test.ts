@@ -77,6 +77,15 @@ it('a long reply with code goes in pieces that Telegram takes', async () => {
   ).toBeGreaterThan(1)
 })
 
+it('what counts is what people see: four thousand and ninety-six signs that need escapes are one message', async () => {
+  const { channel, fake, to } = await start()
+  const text = '&'.repeat(4_096)
+  expect(channel.split(text)).toEqual([text])
+  expect(channel.split(`${text}&`)).toHaveLength(2)
+  expect(await channel.send(toOutgoing({ to, text }))).toMatchObject({ kind: 'sent' })
+  expect(fake.posted[0]?.text).toHaveLength(5 * 4_096)
+})
+
 it.each([
   [401, 'Unauthorized', 'Check channels.telegram.botToken'],
   [400, 'Bad Request: chat not found', 'must have written to the bot first'],
