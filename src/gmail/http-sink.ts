@@ -21,8 +21,8 @@ export function createHttpSink({ account, hooks, file }: HttpSinkParts): MailSin
   return {
     state: () => readState(file, account),
     async deliver(payloads, state) {
-      const { url, token } = hooks()
       for (const payload of payloads) {
+        const { url, token } = hooks()
         await post(`${url}/${gmailHook}`, {
           token,
           key: toMailKey(payload),

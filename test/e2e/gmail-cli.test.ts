@@ -1,0 +1,260 @@
+// `hookloom gmail`: set up once, set up again, ask for a consent, and every wrong word in one sentence.
+import { spawn } from 'node:child_process'
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { type Ran, runCommand } from './command.ts'
+import { account, client, type FakeGoogle, startGoogle } from './fakes/google.ts'
+import { mainFile, makeConfigDir, toChildEnv } from './gateway.ts'
+import { makeMailDir, project, writeClientFile } from './gmail-stage.ts'
+
+/** A configuration as `init` leaves it, with a comment to keep; only Google's addresses are there already. */
+function makeFreshDir(google: FakeGoogle): string {
+  const dir = makeConfigDir()
+  const config = {
+    hooks: {
+      enabled: true,
+      token: 'hook-secret-0123456789abcdefghij',
+      presets: [],
+      gmail: { endpoints: google.endpoints },
+    },
+  }
+  writeFileSync(join(dir, 'hookloom.jsonc'), `// mine\n${JSON.stringify(config, undefined, 2)}\n`)
+  return dir
+}
+
+/** Runs a command that asks for a consent, as a person with a browser: `answer` gets the address, and gives what is pasted. */
+function runWithConsent(
+  dir: string,
+  args: readonly string[],
+  answer: (url: string) => Promise<string | undefined>,
+): Promise<Pick<Ran, 'code' | 'stdout' | 'stderr'>> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, [mainFile, 'gmail', ...args, '--no-browser', '--config-dir', dir], {
+      env: toChildEnv(),
+    })
+    let [stdout, stderr, isAnswered] = ['', '', false]
+    child.stdout.setEncoding('utf8').on('data', (chunk: string) => (stdout += chunk))
+    child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
+      stderr += chunk
+      const [url] = /http:\/\/\S+\/auth\?\S+/.exec(stderr) ?? []
+      if (url === undefined || isAnswered || !stderr.includes('paste its address')) return
+      isAnswered = true
+      void answer(url).then((pasted) => pasted !== undefined && child.stdin.write(`${pasted}\n`), reject)
+    })
+    child.once('close', (code) => resolve({ code, stdout, stderr }))
+  })
+}
+
+const visit = (google: FakeGoogle) => async (url: string) => {
+  await fetch(google.consent(url))
+  return undefined
+}
+
+/** Every file of the directory with its text. */
+function toFiles(dir: string): Record<string, string> {
+  const names = readdirSync(dir, { recursive: true, encoding: 'utf8' })
+  const files = names.filter((name) => statSync(join(dir, name)).isFile())
+  return Object.fromEntries(files.map((name) => [name, readFileSync(join(dir, name), 'utf8')]))
+}
+
+const states = (stdout: string) =>
+  stdout
+    .split('\n\n')[0]
+    ?.split('\n')
+    .map((line) =>
+      line
+        .split(/\s{2,}/)
+        .slice(0, 2)
+        .join(' '),
+    )
+const secrets = /refresh-\d|access-\d|shh-client-secret|code-\d/
+
+describe('gmail setup', { timeout: 60_000 }, () => {
+  test('goes from nothing to a watched mailbox, keeps comments, and changes nothing the second time', async () => {
+    const google = await startGoogle()
+    const dir = makeFreshDir(google)
+    const args = ['setup', '--account', account, '--credentials', writeClientFile(dir), '--label', 'INBOX']
+    const first = await runWithConsent(dir, args, visit(google))
+    expect(first.code).toBe(0)
+    expect(states(first.stdout)).toEqual([
+      'changed consent',
+      'changed api',
+      'changed api',
+      'changed topic',
+      'changed publisher',
+      'changed subscription',
+      'changed watch',
+      'changed config',
+    ])
+    expect(first.stdout + first.stderr).not.toMatch(secrets)
+    expect(readFileSync(join(dir, 'hookloom.jsonc'), 'utf8')).toMatch(/^\/\/ mine\n/)
+    expect(statSync(join(dir, 'state/gmail-consent.json')).mode & 0o777).toBe(0o600)
+    expect(await runCommand(['check'], { dir })).toMatchObject({ code: 0 })
+
+    const before = toFiles(dir)
+    const calls = google.requests.length
+    const second = await runCommand(['gmail', 'setup', '--account', account, '--label', 'INBOX'], { dir })
+    expect(states(second.stdout)?.map((line) => line.split(' ')[0])).toEqual(Array.from({ length: 8 }, () => 'ok'))
+    expect(toFiles(dir)).toEqual(before)
+    const changing = google.requests.slice(calls).filter((call) => !call.startsWith('GET ') && call !== 'POST /token')
+    expect(changing).toEqual([])
+    expect(google.faults).toEqual([])
+  })
+
+  test('lets the API step go where the consent does not reach that far, and says where to look', async () => {
+    const google = await startGoogle()
+    const dir = makeMailDir(google, { mode: 'pull', project })
+    const denied = { status: 403, body: { error: { status: 'PERMISSION_DENIED' } } }
+    google.fail('/services/', denied, denied)
+    const { code, stdout } = await runCommand(['gmail', 'setup'], { dir })
+    expect(code).toBe(0)
+    expect(stdout).toMatch(/skipped {2}api .*https:\/\/console\.cloud\.google\.com\/apis\/library\/gmail/)
+  })
+
+  test('with --dry-run prints each call, makes none and writes nothing', async () => {
+    const google = await startGoogle()
+    const dir = makeFreshDir(google)
+    const file = writeClientFile(dir)
+    const before = toFiles(dir)
+    const push = ['--push-endpoint', 'https://mail.example.org/gmail-pubsub', '--push-service-account', 'p@x.example']
+    const args = ['gmail', 'setup', '--account', account, '--credentials', file, ...push, '--dry-run']
+    const { code, stdout } = await runCommand(args, { dir })
+    expect(code).toBe(0)
+    expect(stdout).toContain(`PUT ${google.url}/v1/projects/${project}/topics/hookloom-gmail`)
+    expect(stdout).toContain('"oidcToken":{"serviceAccountEmail":"p@x.example"')
+    expect(stdout).toContain('POST')
+    expect(google.requests).toEqual([])
+    expect(toFiles(dir)).toEqual(before)
+  })
+
+  test('in mode poll asks Google for nothing but the consent', async () => {
+    const google = await startGoogle()
+    const dir = makeFreshDir(google)
+    const args = ['setup', '--account', account, '--mode', 'poll', '--credentials', writeClientFile(dir)]
+    const { code, stdout } = await runWithConsent(dir, args, visit(google))
+    expect({ code, states: states(stdout) }).toEqual({ code: 0, states: ['changed consent', 'changed config'] })
+    expect(google.requests).toEqual(['POST /token', 'POST /token', 'GET /gmail/v1/users/me/profile'])
+  })
+
+  test('takes the key of a service account in place of a consent', async () => {
+    const google = await startGoogle()
+    const dir = makeFreshDir(google)
+    writeFileSync(join(dir, 'key.json'), JSON.stringify(google.serviceAccountKey), { mode: 0o600 })
+    const args = [
+      'gmail',
+      'setup',
+      '--account',
+      account,
+      '--project',
+      project,
+      '--service-account',
+      join(dir, 'key.json'),
+    ]
+    expect(await runCommand(args, { dir })).toMatchObject({ code: 0 })
+    expect(readFileSync(join(dir, 'hookloom.jsonc'), 'utf8')).toContain('"serviceAccountKey": "key.json"')
+    expect((await runCommand(['gmail', 'sync'], { dir })).stdout).toMatch(/read from now on/)
+    expect(google.faults).toEqual([])
+  })
+
+  test('moves a subscription from pull to push, and only that', async () => {
+    const google = await startGoogle()
+    const dir = makeMailDir(google, { mode: 'pull', project })
+    await runCommand(['gmail', 'setup'], { dir })
+    const push = [
+      '--mode',
+      'push',
+      '--push-endpoint',
+      'https://m.example.org/g',
+      '--push-service-account',
+      'p@x.example',
+    ]
+    const { stdout } = await runCommand(['gmail', 'setup', ...push], { dir })
+    expect(states(stdout)?.filter((line) => line.startsWith('changed'))).toEqual([
+      'changed subscription',
+      'changed config',
+    ])
+    expect(google.pubsub.subscriptions.get(`projects/${project}/subscriptions/hookloom-gmail`)).toMatchObject({
+      pushConfig: { pushEndpoint: 'https://m.example.org/g', oidcToken: { audience: 'https://m.example.org/g' } },
+    })
+  })
+})
+
+describe('gmail auth', { timeout: 60_000 }, () => {
+  test('takes the address by hand where the browser is on another machine', async () => {
+    const google = await startGoogle()
+    const dir = makeFreshDir(google)
+    const args = ['auth', '--account', account, '--credentials', writeClientFile(dir)]
+    const { code, stdout, stderr } = await runWithConsent(dir, args, async (url) => google.consent(url))
+    expect({ code, stdout }).toEqual({ code: 0, stdout: '' })
+    expect(stderr).toContain(`${account} consented`)
+    expect(stderr).not.toMatch(secrets)
+    expect(google.faults).toEqual([])
+  })
+
+  test('refuses a person who declines, and an address of another asking', async () => {
+    const google = await startGoogle()
+    const dir = makeFreshDir(google)
+    const args = ['auth', '--account', account, '--credentials', writeClientFile(dir)]
+    const declined = await runWithConsent(dir, args, async (url) => {
+      const query = new URL(url).searchParams
+      return `${query.get('redirect_uri')}/?error=access_denied&state=${query.get('state')}`
+    })
+    const foreign = await runWithConsent(dir, args, async () => 'http://127.0.0.1:1/?state=other&code=code-9')
+    expect([declined.code, foreign.code]).toEqual([77, 77])
+    expect(declined.stderr).toContain('it was declined')
+    expect(foreign.stderr).toContain('not the address to which Google sent the browser')
+  })
+
+  test('refuses the consent of another mailbox, and keeps nothing of it', async () => {
+    const google = await startGoogle()
+    const dir = makeFreshDir(google)
+    const args = ['auth', '--account', 'other@example.org', '--credentials', writeClientFile(dir)]
+    const { code, stderr } = await runWithConsent(dir, args, visit(google))
+    expect(code).toBe(77)
+    expect(stderr).toContain(`of ${account}, not of other@example.org`)
+    expect(Object.keys(toFiles(dir))).not.toContain('state/gmail-consent.json')
+  })
+})
+
+describe('the command line of gmail', { timeout: 60_000 }, () => {
+  test.each([
+    [['setup', '--port', '80x'], /Expected a whole number from 0 to 65535/],
+    [['setup', '--max-bytes', '10mb'], /Expected a whole number from 1 to 10000000/],
+    [['setup', '--mode', 'pol'], /Did you mean (poll|pull)/],
+    [['setup', '--mode', 'webhook'], /Expected one of pull, push, poll/],
+    [['setup', '--account', 'nobody'], /--account must be a mail address/],
+    [['setup', '--account', account], /Which Google Cloud project\?/],
+    [['setup', '--account', account, '--mode', 'poll'], /Which OAuth client\?/],
+    [['auth'], /Which mailbox\?/],
+    [['statsu'], /Did you mean status\?/],
+  ])('answers %j with one sentence and exit 64', async (args, why) => {
+    const dir = makeConfigDir({ config: { hooks: { presets: [] } } })
+    const { code, stderr, stdout } = await runCommand(['gmail', ...args], { dir })
+    expect(stderr).toMatch(why)
+    expect({ code, stdout, lines: stderr.trim().split('\n').length }).toEqual({ code: 64, stdout: '', lines: 1 })
+  })
+
+  test('without a mailbox, run, status, sync and stop say how to set one up', async () => {
+    const dir = makeConfigDir()
+    for (const name of ['run', 'status', 'sync', 'stop']) {
+      const { code, stderr } = await runCommand(['gmail', name], { dir })
+      expect([name, code, stderr]).toEqual([name, 78, expect.stringContaining('hookloom gmail setup')])
+    }
+  })
+
+  test('status says that nobody watches, with a code; stop ends the notifications once', async () => {
+    const google = await startGoogle()
+    const dir = makeMailDir(google, { mode: 'pull', project })
+    const { code, json } = await runCommand(['gmail', 'status', '--json'], { dir })
+    expect({ code, said: json() }).toMatchObject({
+      code: 69,
+      said: [{ account, mode: 'pull', state: 'not running', problems: [] }],
+    })
+    expect((await runCommand(['gmail', 'stop', '--dry-run'], { dir })).stdout).toContain('/users/me/stop')
+    expect(google.requests).toEqual([])
+    expect(await runCommand(['gmail', 'stop'], { dir })).toMatchObject({ code: 0 })
+    expect(google.requests.at(-1)).toBe('POST /gmail/v1/users/me/stop')
+    expect(JSON.stringify(json())).not.toContain(client.client_secret)
+  })
+})
