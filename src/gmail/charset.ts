@@ -7,7 +7,7 @@
 export function toText(bytes: Uint8Array, charset = 'utf-8'): string {
   const isSevenBit = bytes.every((byte) => byte < 0x80)
   const utf8 = isSevenBit ? undefined : tryDecode(bytes, 'utf-8', true)
-  return utf8 ?? tryDecode(bytes, charset, false) ?? new TextDecoder('windows-1252').decode(bytes)
+  return utf8 ?? tryDecode(bytes, charset, false) ?? tryDecode(bytes, 'windows-1252', false) ?? ''
 }
 
 /** `=?utf-8?Q?caf=C3=A9?=` of a header (RFC 2047) as `café`. */
@@ -33,7 +33,9 @@ function toQuotedBytes(text: string): Uint8Array {
 /** Undefined where the charset is not known, or where the bytes are none of it and that is `fatal`. */
 function tryDecode(bytes: Uint8Array, charset: string, fatal: boolean): string | undefined {
   try {
-    return new TextDecoder(charset, { fatal }).decode(bytes)
+    const decoder = new TextDecoder(charset, { fatal })
+    // as a stream: in one go, Node 20 takes windows-1252 for ISO 8859-1 and loses its quotation marks
+    return decoder.decode(bytes, { stream: true }) + decoder.decode()
   } catch {
     return undefined
   }
