@@ -6,6 +6,14 @@ import { marker, toReadmeTables } from './readme.ts'
 
 const root = resolve(import.meta.dirname, '..')
 const file = join(root, 'README.md')
+const pages = [
+  'README.md',
+  'src/README.md',
+  'src/effects/channels/README.md',
+  'src/effects/runners/README.md',
+  'transforms/README.md',
+  'presets/gmail/README.md',
+]
 const update = process.env['UPDATE_README'] === '1'
 
 describe('the README', () => {
@@ -23,7 +31,7 @@ describe('the README', () => {
   )
 
   test('every link inside the project leads to a file', () => {
-    for (const page of ['README.md', 'src/README.md', 'transforms/README.md', 'presets/gmail/README.md']) {
+    for (const page of pages) {
       const text = readFileSync(join(root, page), 'utf8')
       for (const [, target = ''] of text.matchAll(/\]\((?!https?:|#)([^)#]+)/g)) {
         expect([page, target, existsSync(resolve(root, page, '..', target))]).toEqual([page, target, true])

@@ -4,6 +4,7 @@ import type { Heartbeat } from '../model/action.ts'
 import type { Channel, SendResult } from '../model/channel.ts'
 import type { ClaimedJob, Post } from '../model/job.ts'
 import { whyNotPosted } from './acknowledgement.ts'
+import { cut } from './cut.ts'
 import { withDeadline } from './deadline.ts'
 import type { Recorded, StepOutcome, StepTools } from './outcome.ts'
 import type { AgentPlan } from './prompt.ts'
@@ -12,6 +13,9 @@ import { mainSessionKey, toRunName, toRunStep } from './summary.ts'
 
 /** A channel that has not answered by then will not. */
 const sendTimeoutMs = 60_000
+
+/** Characters of a reply that are posted: nobody reads more in a chat, and the run keeps all of it. */
+const maxReplyChars = 30_000
 
 type Posting = {
   readonly job: ClaimedJob
@@ -41,7 +45,7 @@ export async function deliver(
       ? toSkipped(found.detail)
       : { kind: 'permanent', status: 'error', detail: found.detail }
   }
-  const posts = toPosts(reply, found, job)
+  const posts = toPosts(cut(reply, maxReplyChars), found, job)
   if (!(await tools.savePosts(posts))) return { kind: 'aborted' }
   const name = planned.kind === 'heartbeat' ? 'heartbeat' : toRunName(planned)
   const outcome = await postAll(posts, found.channel, {
@@ -99,7 +103,7 @@ async function postAll(posts: readonly Post[], channel: Channel, posting: Postin
     else if (result.kind === 'ambiguous' && !channel.dedupes) {
       // repeating it could post it twice, and only a person can look
       await tools.savePosts(replace(written, { ...post, state: 'unknown', at }))
-      const detail = `${toPlace(post)}: it is not known whether the reply arrived (${result.detail}). It was not sent again.`
+      const detail = `${toPlace(post)}: it is not known whether the reply arrived, and it was not sent again. ${result.detail}`
       return { kind: 'permanent', status: 'error', detail }
     } else return toFailure(result, post)
     if (post !== posts.at(-1) && !(await tools.savePosts(written))) return { kind: 'aborted' }
@@ -116,7 +120,8 @@ async function postOne(
     channel.send({ to, text, nonce, signal: limit, run }),
   )
   if (ended.kind === 'aborted') return ended
-  if (ended.kind === 'timeout') return { kind: 'ambiguous', detail: `no answer in ${sendTimeoutMs / 1_000} s` }
+  if (ended.kind === 'timeout')
+    return { kind: 'ambiguous', detail: `There was no answer in ${sendTimeoutMs / 1_000} s.` }
   return ended.value
 }
 

@@ -1,4 +1,5 @@
 // From a configuration to a generation: presets behind the operator's mappings, every verifier and every transform loaded.
+import { createOutlets } from '../effects/outlets.ts'
 import { createDefinitions } from '../loader/definitions.ts'
 import type { Input } from '../loader/read.ts'
 import { resolveTransformsRoot } from '../loader/root.ts'
@@ -31,12 +32,16 @@ export type Assembler = {
   inputs(): readonly Input[]
 }
 
+const checkOutlets = createOutlets({ write() {}, env: {} })
+
 /** Modules whose files are as they were are not loaded again. */
 export function createAssembler(dir: string): Assembler {
   const ofPacks = createDefinitions()
   const ofVerifiers = createDefinitions()
   return {
     async assemble(config, serving) {
+      // a runner or a channel that cannot be made is found here, and not by the first run
+      checkOutlets(config)
       const packs = await loadPacks(dir, toWanted(config), ofPacks)
       const mappings = toMappings(config, packs)
       const before = serving?.verifiers ?? []

@@ -2,7 +2,8 @@
 import { createServer as createNet, type AddressInfo, type Server } from 'node:net'
 import { createServer } from 'node:http'
 import { afterEach, describe, expect, it } from 'vitest'
-import { toCode, toFailure, toRetryAfterMs } from '../../src/effects/channels/failure.ts'
+import { toCode, toFailure } from '../../src/effects/channels/failure.ts'
+import { toRetryAfterMs } from '../../src/effects/retry-after.ts'
 import { type HttpOutcome, type HttpRequest, sendJson } from '../../src/effects/channels/http.ts'
 
 const servers: Server[] = []

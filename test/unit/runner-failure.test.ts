@@ -1,7 +1,7 @@
 import { APICallError } from 'ai'
 import { describe, expect, test } from 'vitest'
 import { toFailure } from '../../src/effects/runners/ai-failure.ts'
-import { toRetryAfterMs } from '../../src/effects/runners/retry-after.ts'
+import { toRetryAfterMs } from '../../src/effects/retry-after.ts'
 import { ProviderConfig } from '../../src/model/agents-config.ts'
 
 const now = Date.parse('2026-01-01T00:00:00Z')
@@ -117,7 +117,7 @@ describe('how long to wait', () => {
     [{ 'retry-after': 'soon' }, undefined],
     [{ 'retry-after': '' }, undefined],
     [{}, undefined],
-  ])('%o', (headers, ms) => {
-    expect(toRetryAfterMs(headers, now)).toBe(ms)
+  ])('%o', (headers: Record<string, string>, ms) => {
+    expect(toRetryAfterMs(new Headers(headers), now)).toBe(ms)
   })
 })

@@ -1,5 +1,6 @@
 // What an outcome without a message id means, once for all channels. Nothing here quotes an answer: it may hold the text.
 import type { SendResult } from '../../model/channel.ts'
+import { toRetryAfterMs } from '../retry-after.ts'
 import type { HttpOutcome } from './http.ts'
 
 export type Failed = Exclude<SendResult, { kind: 'sent' }>
@@ -47,19 +48,6 @@ export function toFailure(outcome: HttpOutcome, { provider, code, hint, retryAft
 /** Nothing where it is not known: an optional field must not be set to undefined. */
 export function toWait(retryAfterMs: number | undefined): { retryAfterMs?: number } {
   return retryAfterMs === undefined ? {} : { retryAfterMs }
-}
-
-/** `Retry-After` in seconds or as a date (RFC 9110, 10.2.3), in milliseconds from now. */
-export function toRetryAfterMs(headers: Headers, now: number = Date.now()): number | undefined {
-  const value = headers.get('retry-after')?.trim()
-  if (value === undefined || value === '') return undefined
-  if (/^\d+(\.\d+)?$/.test(value)) return Math.ceil(Number(value) * 1_000)
-  // Date.parse reads -5 as a month
-  const until = /^[a-z]{3}/i.test(value) ? Date.parse(value) : Number.NaN
-  if (Number.isNaN(until)) return undefined
-  // by the clock of whoever wrote the date, where the answer shows it
-  const written = Date.parse(headers.get('date') ?? '')
-  return Math.max(0, until - (Number.isNaN(written) ? now : written))
 }
 
 /** An error code fit for a detail: a number or one short word. Anything else could be the message. */

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import type { RunResult } from '../../model/runner.ts'
 import { toThrownName } from '../thrown.ts'
 import { type Provider, toShown } from './providers.ts'
-import { toRetryAfterMs } from './retry-after.ts'
+import { toRetryAfterMs } from '../retry-after.ts'
 
 /** `begun`: part of a reply had come. */
 export type Asked = { readonly provider: Provider; readonly model: string; readonly begun: boolean }
@@ -64,7 +64,7 @@ export function toFailure(thrown: unknown, asked: Asked, now: number): RunResult
   const told = toTold(thrown, answered)
   const status = toStatus(answered, told)
   if (status === undefined) return toOddFailure(thrown, asked)
-  const retryAfterMs = toRetryAfterMs(answered.responseHeaders ?? {}, now) ?? toRetryDelayMs(told)
+  const retryAfterMs = toRetryAfterMs(new Headers(answered.responseHeaders ?? {}), now) ?? toRetryDelayMs(told)
   return toStatusFailure({ status, told, retryAfterMs }, asked)
 }
 

@@ -4,6 +4,7 @@ import type { JsonObject } from '../../model/json.ts'
 import { toPrintableLine } from '../../model/printable.ts'
 import type { RunResult } from '../../model/runner.ts'
 import { cut } from '../cut.ts'
+import { toRetryAfterMs } from '../retry-after.ts'
 
 export type Answered = {
   readonly status: number
@@ -31,7 +32,8 @@ export function toRefused(id: string, { token }: OpenClawRunnerConfig, { status,
   const said = typeof body?.['error'] === 'string' ? body['error'].replaceAll(token, '[hidden]') : ''
   const words = said === '' ? '' : `: ${cut(toPrintableLine(said), maxWords)}`
   const answered = `OpenClaw (runners.${id}) answered ${status}${words}`
-  const wait = toRetryAfterMs(headers.get('retry-after'))
+  const retryAfterMs = toRetryAfterMs(headers)
+  const wait = retryAfterMs === undefined ? {} : { retryAfterMs }
   if (status === 429) return { status: 'rate-limited', detail: `${answered}.`, ...wait }
   if (status >= 500 || status === 408) return { status: 'error', retryable: true, detail: `${answered}.`, ...wait }
   if (status === 200 || status === 202) {
@@ -69,13 +71,6 @@ function toOrigin(url: string): string {
 function toCause(thrown: unknown): string {
   const cause: unknown = thrown instanceof Error ? thrown.cause : undefined
   return cause instanceof Error && 'code' in cause ? ` (${String(cause.code)})` : ''
-}
-
-/** Seconds, or a date (RFC 9110, 10.2.3). */
-function toRetryAfterMs(header: string | null): { retryAfterMs?: number } {
-  if (header === null) return {}
-  const ms = /^\d+$/.test(header.trim()) ? Number(header) * 1_000 : Date.parse(header) - Date.now()
-  return Number.isFinite(ms) ? { retryAfterMs: Math.max(0, ms) } : {}
 }
 
 function permanent(detail: string): Refused {

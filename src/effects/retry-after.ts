@@ -1,0 +1,22 @@
+// How long a provider asks us to wait.
+
+/**
+ * `Retry-After` in seconds or as a date (RFC 9110, 10.2.3), or OpenAI's `retry-after-ms`, which is more exact; in
+ * milliseconds from `now`.
+ */
+export function toRetryAfterMs(headers: Headers, now: number = Date.now()): number | undefined {
+  const exact = headers.get('retry-after-ms')?.trim() ?? ''
+  if (isNumber(exact)) return Math.ceil(Number(exact))
+  const value = headers.get('retry-after')?.trim() ?? ''
+  if (isNumber(value)) return Math.ceil(Number(value) * 1_000)
+  // Date.parse reads -5 as a month
+  const until = /^[a-z]{3}/i.test(value) ? Date.parse(value) : Number.NaN
+  if (Number.isNaN(until)) return undefined
+  // by the clock of whoever wrote the date, where the answer shows it
+  const written = Date.parse(headers.get('date') ?? '')
+  return Math.max(0, until - (Number.isNaN(written) ? now : written))
+}
+
+function isNumber(text: string): boolean {
+  return /^\d+(\.\d+)?$/.test(text)
+}
