@@ -12,6 +12,8 @@ export type WatchOptions = {
     readonly root: string
     /** hookloom.jsonc and .env, there or not; all in one directory. */
     readonly files: readonly string[]
+    /** What the gateway itself writes in the directory: a store beside the configuration is written with each delivery. */
+    readonly ignored?: readonly string[]
   }
   /** The files that the last build read, as it read them: one that is not like that any more has changed. */
   readonly inputs: () => readonly Input[]
@@ -44,12 +46,15 @@ const emptyMs = 200
 const pollEveryMs = 500
 
 export function createWatcher({ paths, inputs, onChange, onTouch, log, open = openChokidar }: WatchOptions): Watcher {
-  const top = toRealPath(dirname(paths.files[0] ?? paths.root))
-  const root = join(top, relative(resolve(dirname(paths.files[0] ?? paths.root)), resolve(paths.root)))
+  const given = resolve(dirname(paths.files[0] ?? paths.root))
+  const top = toRealPath(given)
+  const root = join(top, relative(given, resolve(paths.root)))
   const files = paths.files.map((file) => join(top, basename(file)))
+  const ignored = new Set(paths.ignored?.map((path) => join(top, relative(given, resolve(path)))))
   /** Below the directory only the way to the root, the root itself and the files are of interest. */
   const isWatched = (path: string) =>
-    path === top || files.includes(path) || path === root || isInside(path, root) || isSource(root, path)
+    !ignored.has(path) &&
+    (path === top || files.includes(path) || path === root || isInside(path, root) || isSource(root, path))
   const seen = new Map<string, string>(files.map((file) => [file, toStamp(file)]))
   const burst = new Set<string>()
   let timers: NodeJS.Timeout[] = []
@@ -98,6 +103,7 @@ export function createWatcher({ paths, inputs, onChange, onTouch, log, open = op
   }
 
   function notice(path: string): void {
+    if (ignored.has(path)) return
     if (isSource(root, path)) touch(path)
     else lookAtFiles()
   }

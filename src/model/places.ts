@@ -11,6 +11,12 @@ export function toStoreFile(dir: string, config: Config): string {
   return resolve(dir, config.store.file)
 }
 
+/** The same, and what SQLite and the lock of the store keep beside it. */
+export function toStoreFiles(dir: string, config: Config): string[] {
+  const file = toStoreFile(dir, config)
+  return ['', '-wal', '-shm', '-journal', '.lock', '.lock-journal', '.pid'].map((ending) => `${file}${ending}`)
+}
+
 /** Secrets that senders handed over. */
 export function toHandedFile(dir: string): string {
   return join(dir, 'state', 'handed-secrets.json')

@@ -24,6 +24,7 @@ async function createStage(given: Partial<WatchOptions> & { link?: boolean } = {
     paths: {
       root: join(shown, 'hooks', 'transforms'),
       files: [join(shown, 'hookloom.jsonc'), join(shown, '.env')],
+      ignored: [join(shown, 'hookloom.db-wal'), join(shown, 'hooks', 'transforms', 'hookloom.db')],
     },
     inputs: () => [],
     onChange: (reason) => {
@@ -102,6 +103,25 @@ describe('a watcher', () => {
     const names = new Set(changes.flat())
     names.delete('hooks/transforms/lib')
     expect([...names]).toEqual(['hooks/transforms/package.json'])
+  })
+
+  test.each([false, true])('is not woken by a store beside what it watches (by a link: %s)', async (link) => {
+    // told by hand: chokidar looks at everything again where anything was written
+    const told = watch([])
+    const open = async () => {
+      setImmediate(() => told.emit('ready'))
+      return told
+    }
+    const { dir, root, reported, changes } = await createStage({ link, open })
+    await writeFile(join(dir, '.env'), 'WORD=1')
+    const tell = (directory: string, name: string) => told.emit('raw', 'change', name, { watchedPath: directory })
+    tell(dir, 'hookloom.db-wal')
+    tell(root, 'hookloom.db')
+    tell(root, 'x.ts')
+    await reported('hooks/transforms/x.ts')
+    expect(changes).toEqual([['hooks/transforms/x.ts']])
+    tell(dir, 'notes.txt')
+    await reported('.env')
   })
 
   test('notices by a look afterwards that a file is not as the build read it', async () => {
