@@ -8,7 +8,8 @@ import { createEchoRunner } from './effects/runners/echo.ts'
 import { createWorker } from './effects/worker.ts'
 import { createLive, type LiveStatus } from './live/live.ts'
 import { loadConfig } from './loader/config.ts'
-import { createTransformRuntime, pickEnv } from './loader/runtime.ts'
+import { pickEnv } from './loader/env.ts'
+import { createTransformRuntime } from './loader/runtime.ts'
 import type { Config } from './model/config.ts'
 import { newId } from './model/id.ts'
 import { type Log, silentLog } from './model/log.ts'
@@ -84,20 +85,23 @@ async function start(options: HookloomOptions, onStop: (stop: () => unknown) => 
 
   const handed = createHandedSecrets({ file: toHandedFile(dir), clock })
   const fetchPinned = createPinnedFetch({ now: clock })
+  let given = { limits: config.hooks.transforms, env: pickEnv(config.hooks.transforms.env, settings) }
   const runtime = createTransformRuntime({
-    limits: () => limits,
-    env: pickEnv(config.hooks.transforms.env, settings),
+    limits: () => given.limits,
+    env: () => given.env,
     clock,
     log,
     onHalfOpen: (module) => void drain.drain([module], { again: true }),
     onRecovered: (module) => void drain.drain([module], { again: true }),
   })
   onStop(() => runtime.close())
-  let limits = config.hooks.transforms
   const live = createLive({
     dir,
     env,
-    load: async (wanted) => ({ transforms: await runtime.load(wanted), inputs: runtime.inputs() }),
+    load: async ({ root, refs, config: { hooks }, env: own }) => {
+      given = { limits: hooks.transforms, env: own }
+      return { transforms: await runtime.load({ root, refs }), inputs: runtime.inputs() }
+    },
     verifierTools: (id) => ({ fetch: fetchPinned, now: clock, handed: () => handed.of(id) }),
     log,
     clock,
@@ -132,8 +136,7 @@ async function start(options: HookloomOptions, onStop: (stop: () => unknown) => 
   const admission = createAdmission({ tokens: createThrottle({ clock }), signers: createThrottle({ clock }) })
   const shared = { generation: current, hold: live.hold, store, refusals, rerunner, handed, newId, accepted }
   const receive = createReceiver({ ...shared, admission, clock, development, log })
-  live.onSwap((generation, { mended, retired }) => {
-    limits = generation.config.hooks.transforms
+  live.onSwap((_generation, { mended, retired }) => {
     void drain.drain(mended)
     // what the generation before parked while it ended may fare better now, too
     void retired.then(() => drain.drain(mended))

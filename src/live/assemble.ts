@@ -1,8 +1,6 @@
-// From a configuration to a generation: presets behind the operator's mappings, every transform loaded.
+// From a configuration to the mappings of a generation: presets behind the operator's own.
 import { presets } from '../../presets/index.ts'
 import { nearestOf } from '../model/nearest.ts'
-import { resolveTransformsRoot } from '../loader/root.ts'
-import { loadTransforms } from '../loader/transforms.ts'
 import type { Config } from '../model/config.ts'
 import { toMappingIssues } from '../model/config-rules.ts'
 import { toIssueSentence } from '../model/issue.ts'
@@ -10,26 +8,6 @@ import { Mapping } from '../model/mapping.ts'
 import type { Preset, PresetParts } from '../model/preset.ts'
 import { Problem } from '../model/problem.ts'
 import type { NamedMapping } from '../pipeline/compile.ts'
-import { createGeneration, type Generation } from '../pipeline/generation.ts'
-import type { VerifierTools } from '../pipeline/verify.ts'
-
-/** Throws `config-invalid`. A transform that does not load is no reason to throw: its generation is degraded. */
-export async function assembleGeneration({
-  dir,
-  config,
-  verifierTools,
-}: {
-  dir: string
-  config: Config
-  /** Without it, nothing is fetched to prove a sender. */
-  verifierTools?: (mappingId: string) => VerifierTools
-}): Promise<Generation> {
-  const mappings = toMappings(config)
-  const refs = mappings.flatMap(({ transform }) => transform ?? [])
-  const root = await resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
-  const transforms = await loadTransforms({ root, refs, timeoutMs: config.hooks.transforms.timeoutMs })
-  return createGeneration({ config, mappings, transforms, verifierTools })
-}
 
 /** Every mapping in order of priority: the operator's first, then each preset's. */
 export function toMappings(config: Config): NamedMapping[] {

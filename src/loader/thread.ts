@@ -66,7 +66,7 @@ export type Thread = {
 }
 
 export function createThread(options: {
-  limits: ThreadLimits
+  limits: () => ThreadLimits
   env: Readonly<Record<string, string>>
   events: ThreadEvents
 }): Thread {
@@ -87,7 +87,7 @@ export function createThread(options: {
   let cause: unknown
   // what transforms post over `parentPort` arrives where nobody listens
   const { port1: port, port2 } = new MessageChannel()
-  const start: WorkerStart = { board: shared, memoryMb: limits.memoryMb, port: port2 }
+  const start: WorkerStart = { board: shared, memoryMb: limits().memoryMb, port: port2 }
   const worker = new Worker(createRequire(import.meta.url).resolve('#transform-worker'), {
     name: 'hookloom-transforms',
     workerData: start,
@@ -97,7 +97,7 @@ export function createThread(options: {
     execArgv: [],
     stdout: true,
     stderr: true,
-    resourceLimits: { maxOldGenerationSizeMb: limits.memoryMb + headroomMb },
+    resourceLimits: { maxOldGenerationSizeMb: limits().memoryMb + headroomMb },
   })
   // what is printed past the guard has no call to belong to
   worker.stdout.resume()
@@ -185,7 +185,7 @@ export function createThread(options: {
       if (bundles.has(bundle.id)) return
       bundles.add(bundle.id)
       const { id, root, file, code, map } = bundle
-      send({ kind: 'load', bundle: { id, root, file, code, map }, timeoutMs: limits.timeoutMs })
+      send({ kind: 'load', bundle: { id, root, file, code, map }, timeoutMs: limits().timeoutMs })
     },
     unload: (bundle) => {
       // calls that wait for the end of this turn still need it

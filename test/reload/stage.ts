@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { onTestFinished } from 'vitest'
-import { createLive, type Live, type LoadedModules } from '../../src/live/live.ts'
+import { createLive, type Live } from '../../src/live/live.ts'
 import { createTransformRuntime } from '../../src/loader/runtime.ts'
 import type { JsonValue } from '../../src/model/json.ts'
 import { type Log, silentLog } from '../../src/model/log.ts'
@@ -47,9 +47,10 @@ export async function createStage(
   await write(files)
   const lines: Line[] = []
   const listeners = new Set<() => void>()
+  let given = { limits: { timeoutMs: 10_000, memoryMb: 128, workers: 1 }, env: {} }
   const runtime = createTransformRuntime({
-    limits: () => ({ timeoutMs: 10_000, memoryMb: 128, workers: 1 }),
-    env: {},
+    limits: () => given.limits,
+    env: () => given.env,
     clock: Date.now,
     log: silentLog,
   })
@@ -61,9 +62,9 @@ export async function createStage(
       lines.push(line)
       for (const listener of listeners) listener()
     }),
-    async load(query): Promise<LoadedModules> {
-      const transforms = await runtime.load(query)
-      return { transforms, inputs: runtime.inputs() }
+    async load({ root, refs, config, env: own }) {
+      given = { limits: { ...config.hooks.transforms, workers: 1 }, env: own }
+      return { transforms: await runtime.load({ root, refs }), inputs: runtime.inputs() }
     },
   })
   onTestFinished(async () => {
