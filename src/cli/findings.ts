@@ -1,12 +1,14 @@
 // What `check` and `doctor` look at, and how they say it. A warning is no failure.
 import colors from 'picocolors'
-import { assembleGeneration } from '../live/assemble.ts'
+import { atStart, type FixtureCounts, passGate } from '../live/gate.ts'
 import { type LoadedConfig, loadConfig } from '../loader/config.ts'
 import { toFileFacts, toWarnings } from '../loader/warnings.ts'
 import type { Config } from '../model/config.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
 import { type CompiledMapping, compileMapping } from '../pipeline/compile.ts'
 import { createRouter } from '../pipeline/match.ts'
+import { createGeneration } from '../pipeline/generation.ts'
+import { createBench } from './bench.ts'
 import type { Context } from './context.ts'
 import { toIndented } from './print.ts'
 
@@ -44,8 +46,8 @@ export function checkWarnings({ config, files }: LoadedConfig): Finding[] {
   return config.hooks.enabled ? warnings : [off, ...warnings]
 }
 
-/** Every template and match path of the operator's mappings, every preset, and every module, built and loaded. */
-export async function checkMappings({ dir }: Context, config: Config): Promise<Finding[]> {
+/** Every template and match path of the operator's mappings, every preset, and every module: built, loaded, with its fixtures. */
+export async function checkMappings(context: Context, config: Config): Promise<Finding[]> {
   const mappings = config.hooks.mappings.map((mapping, index) => ({
     ...mapping,
     id: mapping.id ?? `mapping-${index + 1}`,
@@ -54,22 +56,38 @@ export async function checkMappings({ dir }: Context, config: Config): Promise<F
   const sound = mappings.filter((_, index) => templates[index]?.ok === true)
   try {
     // without those that do not parse, so that one mistake does not hide the others
-    const generation = await assembleGeneration({
-      dir,
-      config: { ...config, hooks: { ...config.hooks, mappings: sound } },
-    })
-    const modules = [...generation.transforms.values()].map(({ module, hash, problem }): Finding => {
-      const name = `transform ${module}`
-      if (problem === undefined) return { name, ok: true, detail: `builds and loads (${hash?.slice(0, 12)})` }
-      const detail = [problem.detail, ...(problem.frame === undefined ? [] : [problem.frame])].join('\n')
-      return toFailed(name, detail, exitCodes.broken)
-    })
+    const modules = await checkModules(context, { ...config, hooks: { ...config.hooks, mappings: sound } })
     return [...templates, ...modules]
   } catch (error) {
     if (!(error instanceof Problem)) throw error
     const detail = [error.message, ...(error.frame === undefined ? [] : [error.frame])].join('\n')
     return [...templates, toFailed('mappings', detail, exitCodes[error.kind])]
   }
+}
+
+/** As a gateway finds them at its start. */
+async function checkModules(context: Context, config: Config): Promise<Finding[]> {
+  const bench = createBench(context)
+  try {
+    const { root, parts } = await bench.load([], config)
+    // the presets' templates
+    createGeneration(parts)
+    const { modules } = await passGate({ root, parts, ...atStart })
+    return modules.map(({ module, problem, fixtures }): Finding => {
+      const name = `transform ${module}`
+      const { detail, frame } = problem ?? {}
+      if (detail !== undefined) return toFailed(name, [detail, frame ?? []].flat().join('\n'), exitCodes.broken)
+      const hash = [...parts.transforms.values()].find((transform) => transform.module === module)?.hash
+      return { name, ok: true, detail: `builds and loads (${hash?.slice(0, 12)})${toPassed(fixtures)}` }
+    })
+  } finally {
+    await bench.close()
+  }
+}
+
+function toPassed({ passed, notRun }: FixtureCounts): string {
+  const text = passed === 0 ? '' : passed === 1 ? ', its fixture passes' : `, its ${passed} fixtures pass`
+  return notRun === 0 ? text : `${text}; ${notRun} were not run: the time was up`
 }
 
 function checkTemplates(mapping: CompiledMapping['mapping']): Finding {
