@@ -69,8 +69,12 @@ export type Live = {
   close(): Promise<void>
 }
 
-/** Builds that are thrown away since somebody saved meanwhile, before one is taken as it is. */
-const mostRounds = 5
+/** Builds that are thrown away since somebody saved meanwhile, before one that is whole is taken, though it is not the newest. */
+const mostOldRounds = 5
+/** The same, before one is taken in which some files may be newer than others: something writes them without end. */
+const mostRounds = 50
+/** By which the clock of the file system may be behind. */
+const clockLagMs = 5
 
 export function createLive({ log, clock, ...options }: LiveOptions): Live {
   const holds = createHolds()
@@ -107,8 +111,11 @@ export function createLive({ log, clock, ...options }: LiveOptions): Live {
   async function buildNewest(): Promise<Candidate | Problem> {
     for (let round = 1; ; round += 1) {
       await saves.calm()
+      const begunAt = Date.now()
       const built = await build().catch(toProblem)
-      if (!saves.isMissed() || round === mostRounds || closed) return built
+      const isWhole = !inputs.some((input) => isSavedSince(input, begunAt)) || round >= mostRounds
+      const isNewest = !saves.isMissed() || round >= mostOldRounds
+      if (closed || (isWhole && isNewest)) return built
     }
   }
 
@@ -210,4 +217,9 @@ export function createLive({ log, clock, ...options }: LiveOptions): Live {
     },
   }
   return live
+}
+
+/** Such a file may have been read when others, saved with it, had been read as they were before. */
+function isSavedSince({ ctimeNs }: Input, moment: number): boolean {
+  return Number(ctimeNs / 1_000_000n) > moment - clockLagMs
 }

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { watch } from 'chokidar'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import type { Input } from '../../src/loader/read.ts'
 import { createWatcher, type WatchOptions } from '../../src/loader/watch.ts'
 import { silentLog } from '../../src/model/log.ts'
 
@@ -125,13 +126,13 @@ describe('a watcher', () => {
   })
 
   test('notices by a look afterwards that a file is not as the build read it', async () => {
-    const inputs: { file: string; mtimeNs: bigint; size: bigint }[] = []
+    const inputs: Input[] = []
     const { dir, root, reported, changes } = await createStage({ inputs: () => inputs })
     // outside of what is watched: no event will tell
     const helper = join(dir, 'helper.ts')
     await writeFile(helper, 'as it was read')
     const read = await stat(helper, { bigint: true })
-    inputs.push({ file: helper, mtimeNs: read.mtimeNs, size: read.size })
+    inputs.push({ file: helper, mtimeNs: read.mtimeNs, ctimeNs: read.ctimeNs, size: read.size })
     await writeFile(join(root, 'x.ts'), '2')
     await reported('hooks/transforms/x.ts')
     expect(changes.flat()).not.toContain('helper.ts')
