@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { type Candidate, type CandidateSource, isAsServing, makeCandidate, toMended } from './candidate.ts'
 import type { ModuleReport } from './gate.ts'
 import { createHolds } from './holds.ts'
+import { buildNewest } from './newest.ts'
 import {
   type FoundProblem,
   isSameProblem,
@@ -19,7 +20,7 @@ import type { Input } from '../loader/read.ts'
 import { createWatcher, type Watcher } from '../loader/watch.ts'
 import type { Log } from '../model/log.ts'
 import { toStoreFiles } from '../model/places.ts'
-import { Problem, type ProblemRecord, toProblem, toProblemRecord } from '../model/problem.ts'
+import { Problem, type ProblemRecord, toProblemRecord } from '../model/problem.ts'
 import type { Generation } from '../pipeline/generation.ts'
 
 export type LiveOptions = CandidateSource & {
@@ -69,13 +70,6 @@ export type Live = {
   close(): Promise<void>
 }
 
-/** Builds that are thrown away since somebody saved meanwhile, before one that is whole is taken, though it is not the newest. */
-const mostOldRounds = 5
-/** The same, before one is taken in which some files may be newer than others: something writes them without end. */
-const mostRounds = 50
-/** By which the clock of the file system may be behind. */
-const clockLagMs = 5
-
 export function createLive({ log, clock, ...options }: LiveOptions): Live {
   const holds = createHolds()
   const saves = createSaves()
@@ -107,21 +101,9 @@ export function createLive({ log, clock, ...options }: LiveOptions): Live {
     return makeCandidate({ ...options, load }, { serving, changed: saves.changed(), suspects })
   }
 
-  /** The newest that there is: what was saved while it was built is built again. */
-  async function buildNewest(): Promise<Candidate | Problem> {
-    for (let round = 1; ; round += 1) {
-      await saves.calm()
-      const begunAt = Date.now()
-      const built = await build().catch(toProblem)
-      const isWhole = !inputs.some((input) => isSavedSince(input, begunAt)) || round >= mostRounds
-      const isNewest = !saves.isMissed() || round >= mostOldRounds
-      if (closed || (isWhole && isNewest)) return built
-    }
-  }
-
   async function reloadNow(): Promise<ReloadReport> {
     const startedAt = performance.now()
-    const built = await buildNewest()
+    const built = await buildNewest({ build, inputs: () => inputs, saves, isClosed: () => closed })
     saves.forget()
     const isRefused = built instanceof Problem
     const before = problems
@@ -217,9 +199,4 @@ export function createLive({ log, clock, ...options }: LiveOptions): Live {
     },
   }
   return live
-}
-
-/** Such a file may have been read when others, saved with it, had been read as they were before. */
-function isSavedSince({ ctimeNs }: Input, moment: number): boolean {
-  return Number(ctimeNs / 1_000_000n) > moment - clockLagMs
 }

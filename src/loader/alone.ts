@@ -1,6 +1,7 @@
 // Second tries: a call that was in flight in a thread that had to be stopped runs again once, in a thread that it has for itself.
 // What stops that one, too, is known to be the reason.
-import type { Job, Thread } from './thread.ts'
+import type { Job } from './flights.ts'
+import type { Thread } from './thread.ts'
 
 export type Alone = {
   readonly threads: ReadonlySet<Thread>

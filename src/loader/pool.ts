@@ -18,7 +18,8 @@ import { toFileLabel } from './root.ts'
 import { createSpare } from './spare.ts'
 import { toClosedProblem, toExitProblem, toGoneProblem, toMemoryProblem, toStartProblem } from './stopped.ts'
 import { createThread } from './thread.ts'
-import type { Job, Thread } from './thread.ts'
+import type { Job } from './flights.ts'
+import type { Thread } from './thread.ts'
 import { createWatchdog } from './watchdog.ts'
 
 export type PoolLimits = { readonly timeoutMs: number; readonly memoryMb: number; readonly workers: number }
