@@ -6,7 +6,8 @@ import { dirname } from 'node:path'
 import { createEffects } from './effects/effects.ts'
 import { createLive, type LiveStatus } from './live/live.ts'
 import { loadConfig } from './loader/config.ts'
-import { createTransformRuntime, pickEnv } from './loader/runtime.ts'
+import { pickEnv } from './loader/env.ts'
+import { createTransformRuntime } from './loader/runtime.ts'
 import { newId } from './model/id.ts'
 import { type Log, silentLog } from './model/log.ts'
 import { toGatewayFile, toHandedFile, toStoreFile } from './model/places.ts'
@@ -85,30 +86,34 @@ async function start(options: HookloomOptions, onStop: (stop: () => unknown) => 
 
   const handed = createHandedSecrets({ file: toHandedFile(dir), clock })
   const fetchPinned = createPinnedFetch({ now: clock, ...(options.transport && { transport: options.transport }) })
+  let given = { limits: config.hooks.transforms, env: pickEnv(config.hooks.transforms.env, settings) }
   const runtime = createTransformRuntime({
-    limits: () => limits,
-    env: pickEnv(config.hooks.transforms.env, settings),
+    limits: () => given.limits,
+    env: () => given.env,
     clock,
     log,
     onHalfOpen: (module) => void drain.drain([module], { again: true }),
     onRecovered: (module) => void drain.drain([module], { again: true }),
   })
   onStop(() => runtime.close())
-  let limits = config.hooks.transforms
+  const metrics = createMetrics({ store, clock })
+  const { meter } = metrics
   const live = createLive({
     dir,
     env,
-    load: async (wanted) => ({ transforms: await runtime.load(wanted), inputs: runtime.inputs() }),
+    load: async ({ root, refs, config: { hooks }, env: own }) => {
+      given = { limits: hooks.transforms, env: own }
+      return { transforms: await runtime.load({ root, refs }), inputs: runtime.inputs() }
+    },
     verifierTools: (id) => ({ fetch: fetchPinned, now: clock, handed: () => handed.of(id) }),
     log,
     clock,
+    meter,
   })
   onStop(() => live.close())
   await live.start()
   const current = () => live.current()
 
-  const metrics = createMetrics({ store, clock })
-  const { meter } = metrics
   const effects = createEffects({
     dir,
     config: () => current().config,
@@ -139,7 +144,6 @@ async function start(options: HookloomOptions, onStop: (stop: () => unknown) => 
   const shared = { generation: current, hold: live.hold, store, refusals, rerunner, handed, newId, accepted }
   const receive = createReceiver({ ...shared, meter, admission, clock, development, log })
   live.onSwap((generation, { mended, retired }) => {
-    limits = generation.config.hooks.transforms
     effects.refresh()
     mailbox.apply(generation.config)
     void drain.drain(mended)

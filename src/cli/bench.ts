@@ -3,12 +3,14 @@ import { realpathSync } from 'node:fs'
 import { extname, relative, resolve } from 'node:path'
 import { createAssembler } from '../live/assemble.ts'
 import { type FixtureOutcome, type Parts, runFixture } from '../live/fixtures.ts'
-import { loadConfig } from '../loader/config.ts'
+import { loadConfig, type LoadedConfig } from '../loader/config.ts'
+import { pickEnv } from '../loader/env.ts'
 import { type FixtureFile, readFixtures } from '../loader/fixture-files.ts'
+import type { Config } from '../model/config.ts'
 import { nearestOf } from '../model/nearest.ts'
 import type { Input } from '../loader/read.ts'
 import { moduleExtensions, resolveModule, resolveTransformsRoot } from '../loader/root.ts'
-import { createTransformRuntime, pickEnv } from '../loader/runtime.ts'
+import { createTransformRuntime } from '../loader/runtime.ts'
 import { silentLog } from '../model/log.ts'
 import { Problem, type ProblemRecord } from '../model/problem.ts'
 import type { Context } from './context.ts'
@@ -31,10 +33,10 @@ export type ModuleResult = {
 
 export type Bench = {
   /**
-   * The configuration as it is now, and the code of the modules that are named, or of all that it names. Throws a Problem of the
-   * configuration, and `usage-invalid` for a name that is no module.
+   * The configuration as it is now, or the one that is given, and the code of the modules that are named, or of all that it names.
+   * Throws a Problem of the configuration, and `usage-invalid` for a name that is no module.
    */
-  load(names: readonly string[]): Promise<Loaded>
+  load(names: readonly string[], config?: Config): Promise<Loaded>
   run(loaded: Loaded, module: string): Promise<ModuleResult>
   /** What the newest load was made of. */
   inputs(): readonly Input[]
@@ -42,19 +44,19 @@ export type Bench = {
 }
 
 export function createBench({ dir, env }: Pick<Context, 'dir' | 'env'>): Bench {
-  const first = loadConfig({ dir, env })
-  let limits = first.config.hooks.transforms
+  let settings = toSettings(loadConfig({ dir, env }))
   const assembler = createAssembler(dir)
   const runtime = createTransformRuntime({
-    limits: () => limits,
-    env: pickEnv(limits.env, first.env),
+    limits: () => settings.limits,
+    env: () => settings.env,
     clock: Date.now,
     log: silentLog,
   })
 
-  async function load(names: readonly string[]): Promise<Loaded> {
-    const { config } = loadConfig({ dir, env })
-    limits = config.hooks.transforms
+  async function load(names: readonly string[], given?: Config): Promise<Loaded> {
+    const loaded = loadConfig({ dir, env })
+    settings = toSettings(loaded)
+    const config = given ?? loaded.config
     const { mappings, verifiers } = await assembler.assemble(config)
     const root = await resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
     const mapped = mappings.flatMap(({ transform }) => transform ?? [])
@@ -80,6 +82,11 @@ export function createBench({ dir, env }: Pick<Context, 'dir' | 'env'>): Bench {
     inputs: runtime.inputs,
     close: runtime.close,
   }
+}
+
+function toSettings({ config, env }: LoadedConfig) {
+  const limits = config.hooks.transforms
+  return { limits, env: pickEnv(limits.env, env) }
 }
 
 function toProblemOf({ transforms }: Parts, module: string): ProblemRecord | undefined {

@@ -1,6 +1,7 @@
 // What `check` and `doctor` look at, and how they say it. A warning is no failure.
 import colors from 'picocolors'
-import { assemble, assembleGeneration } from '../live/assemble.ts'
+import { assemble } from '../live/assemble.ts'
+import { atStart, type FixtureCounts, passGate } from '../live/gate.ts'
 import { type LoadedConfig, loadConfig } from '../loader/config.ts'
 import { toFileFacts, toWarnings } from '../loader/warnings.ts'
 import type { Config } from '../model/config.ts'
@@ -8,7 +9,9 @@ import { exitCodes, Problem, type ProblemRecord, toProblemRecord } from '../mode
 import type { DefinedVerifier } from '../model/verifier.ts'
 import { type CompiledMapping, compileMapping, offline } from '../pipeline/compile.ts'
 import { createRouter } from '../pipeline/match.ts'
+import { createGeneration } from '../pipeline/generation.ts'
 import { schemeNames } from '../pipeline/verify.ts'
+import { createBench } from './bench.ts'
 import type { Context } from './context.ts'
 import { checkPlaceholders } from './placeholders.ts'
 import { toIndented } from './print.ts'
@@ -48,19 +51,19 @@ export function checkWarnings({ config, files }: LoadedConfig): Finding[] {
   return config.hooks.enabled ? warnings : [off, ...warnings]
 }
 
-/** Every template and match path of the operator's mappings, every preset, and every module, built and loaded. */
-export async function checkMappings({ dir }: Context, config: Config): Promise<Finding[]> {
+/** Every template and match path of the operator's mappings, every preset, and every module: built, loaded, with its fixtures. */
+export async function checkMappings(context: Context, config: Config): Promise<Finding[]> {
   const mappings = config.hooks.mappings.map((mapping, index) => ({
     ...mapping,
     id: mapping.id ?? `mapping-${index + 1}`,
   }))
   try {
-    const { verifiers } = await assemble(dir, config)
+    const { verifiers } = await assemble(context.dir, config)
     const templates = mappings.map((mapping) => checkTemplates(mapping, verifiers))
     const sound = mappings.filter((_, index) => templates[index]?.ok === true)
     // without those that do not parse, so that one mistake does not hide the others
     const sane = { ...config, hooks: { ...config.hooks, mappings: sound } }
-    return [...templates, ...verifiers.map(toVerifierFinding), ...(await checkModules(dir, sane))]
+    return [...templates, ...verifiers.map(toVerifierFinding), ...(await checkModules(context, sane))]
   } catch (error) {
     if (!(error instanceof Problem)) throw error
     const known = mappings.filter(({ verify }) => verify === undefined || schemeNames.includes(verify.scheme))
@@ -69,18 +72,31 @@ export async function checkMappings({ dir }: Context, config: Config): Promise<F
   }
 }
 
-async function checkModules(dir: string, config: Config): Promise<Finding[]> {
+/** As a gateway finds them at its start. */
+async function checkModules(context: Context, config: Config): Promise<Finding[]> {
+  const bench = createBench(context)
   try {
-    const { transforms } = await assembleGeneration({ dir, config })
-    return [...transforms.values()].map(({ module, hash, problem }): Finding => {
+    const { root, parts } = await bench.load([], config)
+    // the presets' templates
+    createGeneration(parts)
+    const { modules } = await passGate({ root, parts, ...atStart })
+    return modules.map(({ module, problem, fixtures }): Finding => {
       const name = `transform ${module}`
-      if (problem === undefined) return { name, ok: true, detail: `builds and loads (${hash?.slice(0, 12)})` }
-      return toFailed(name, toDetail(problem), exitCodes.broken)
+      if (problem !== undefined) return toFailed(name, toDetail(problem), exitCodes.broken)
+      const hash = [...parts.transforms.values()].find((transform) => transform.module === module)?.hash
+      return { name, ok: true, detail: `builds and loads (${hash?.slice(0, 12)})${toPassed(fixtures)}` }
     })
   } catch (error) {
     if (!(error instanceof Problem)) throw error
     return [toFailed('mappings', toDetail(error), exitCodes[error.kind])]
+  } finally {
+    await bench.close()
   }
+}
+
+function toPassed({ passed, notRun }: FixtureCounts): string {
+  const text = passed === 0 ? '' : passed === 1 ? ', its fixture passes' : `, its ${passed} fixtures pass`
+  return notRun === 0 ? text : `${text}; ${notRun} were not run: the time was up`
 }
 
 function toVerifierFinding(verifier: DefinedVerifier): Finding {

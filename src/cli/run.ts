@@ -1,15 +1,14 @@
 // A dry run: what this configuration would make of a delivery, and why. Touches nothing: no store, no gateway.
 import { newId } from '../model/id.ts'
-import { assembleGeneration } from '../live/assemble.ts'
-import { loadConfig } from '../loader/config.ts'
 import { nearestOf } from '../model/nearest.ts'
 import type { PlannedAction } from '../model/action.ts'
 import { type Delivery, withFields } from '../model/delivery.ts'
 import { exitCodes, Problem, toProblemRecord } from '../model/problem.ts'
 import { type Explanation, type FieldOrigins, explain } from '../pipeline/explain.ts'
-import type { Generation } from '../pipeline/generation.ts'
+import { createGeneration, type Generation } from '../pipeline/generation.ts'
 import { isHook } from '../pipeline/pipeline.ts'
 import { toDelivery } from '../server/delivery.ts'
+import { createBench } from './bench.ts'
 import type { Context } from './context.ts'
 import { readInput } from './input.ts'
 import { toCut, toFailure, toIndented, toTable } from './print.ts'
@@ -20,11 +19,18 @@ import { toTrace } from './show.ts'
 export type RunOptions = { hook: string; file: string; headers: readonly string[]; event: string | undefined }
 
 export async function run(context: Context, options: RunOptions): Promise<number> {
-  const { dir, env } = context
-  const { config } = loadConfig({ dir, env })
-  const generation = await withProgress('Loading the transforms', () => assembleGeneration({ dir, config }))
-  const delivery = toDryDelivery(generation, options)
-  const explanation = await withProgress('Running', () => explain(generation, delivery, newId))
+  const bench = createBench(context)
+  try {
+    const { parts } = await withProgress('Loading the transforms', () => bench.load([]))
+    const generation = createGeneration(parts)
+    const delivery = toDryDelivery(generation, options)
+    return tell(context, await withProgress('Running', () => explain(generation, delivery, newId)))
+  } finally {
+    await bench.close()
+  }
+}
+
+function tell(context: Context, explanation: Explanation): number {
   if (context.json) context.printJson(toFields(explanation))
   else print(context, explanation)
   const { decision } = explanation

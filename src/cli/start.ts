@@ -12,10 +12,9 @@ export async function start({ dir, env }: Context): Promise<number> {
     log,
     // the console channel in a stream of JSON lines is a line as well
     write: (text) => log.info({ channel: 'console', text }, 'reply'),
-    announce: ({ url, adminUrl, generation }) => {
-      const { id, problems } = generation()
-      const degraded = problems.length > 0
-      log.info({ url, adminUrl, generation: id, degraded, version: readVersion() }, 'listening')
+    announce: ({ url, adminUrl, status }) => {
+      const { generation, degraded } = status()
+      log.info({ url, adminUrl, generation, degraded, version: readVersion() }, 'listening')
     },
   })
 }

@@ -1,9 +1,7 @@
-// From a configuration to a generation: presets behind the operator's mappings, every verifier and every transform loaded.
+// From a configuration to the mappings of a generation: presets behind the operator's own, and every verifier loaded.
 import { createOutlets } from '../effects/outlets.ts'
 import { createDefinitions } from '../loader/definitions.ts'
 import type { Input } from '../loader/read.ts'
-import { resolveTransformsRoot } from '../loader/root.ts'
-import { loadTransforms } from '../loader/transforms.ts'
 import type { Config } from '../model/config.ts'
 import { toMappingIssues } from '../model/config-rules.ts'
 import { parsePresetParts, toFaults } from '../model/definitions.ts'
@@ -12,8 +10,6 @@ import { toConfigSentence } from '../model/issue.ts'
 import { Mapping } from '../model/mapping.ts'
 import { Problem } from '../model/problem.ts'
 import type { NamedMapping } from '../pipeline/compile.ts'
-import { createGeneration, type Generation } from '../pipeline/generation.ts'
-import type { VerifierTools } from '../pipeline/verify.ts'
 import { loadPacks, type Pack, toPackReports, toUnknown } from './packs.ts'
 import { type LoadedVerifiers, loadVerifiers } from './verifiers.ts'
 
@@ -55,24 +51,6 @@ export function createAssembler(dir: string): Assembler {
 /** The same once, for a command. */
 export function assemble(dir: string, config: Config): Promise<Assembled> {
   return createAssembler(dir).assemble(config)
-}
-
-/** Throws `config-invalid`. A transform or a verifier that does not load is no reason to throw: its generation is degraded. */
-export async function assembleGeneration({
-  dir,
-  config,
-  verifierTools,
-}: {
-  dir: string
-  config: Config
-  /** Without it, nothing is fetched to prove a sender. */
-  verifierTools?: (mappingId: string) => VerifierTools
-}): Promise<Generation> {
-  const { mappings, verifiers } = await assemble(dir, config)
-  const refs = mappings.flatMap(({ transform }) => transform ?? [])
-  const root = await resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
-  const transforms = await loadTransforms({ root, refs, timeoutMs: config.hooks.transforms.timeoutMs })
-  return createGeneration({ config, mappings, transforms, verifiers, verifierTools })
 }
 
 type Entry = Config['hooks']['presets'][number]

@@ -7,9 +7,9 @@ import type { ProblemRecord } from '../model/problem.ts'
 import type { Transform } from '../model/transform.ts'
 
 /**
- * - `live`: new code, and sound. `same`: the code that serves already.
+ * - `live`: new code, and sound; at the start, also code whose fixtures fail. `same`: the code that serves already.
  * - `kept`: the new code is not sound; the last good version serves on. `broken`: there is none, and its deliveries park.
- * `problem` is there for the last two, and for a `same` whose fixtures fail.
+ * `problem` is there for the last two, and for one of the first two whose fixtures fail.
  */
 export type ModuleReport = {
   readonly module: string
@@ -24,15 +24,19 @@ export type GateInput = {
   readonly root: string
   /** What was just loaded. */
   readonly parts: Parts
-  /** What serves; undefined at the start, where nothing is better than what there is, and no fixture runs. */
+  /** What serves; undefined at the start, where nothing is better than what there is. */
   readonly serving: ReadonlyMap<string, Transform> | undefined
   /** Files that were saved. */
   readonly changed: readonly string[]
   /** Modules that were not sound before. */
   readonly suspects: ReadonlySet<string>
-  /** For all fixtures together; what is not reached in it counts as not run. */
-  readonly budgetMs: number
 }
+
+/** Of a gate through which nothing went before. */
+export const atStart = { serving: undefined, changed: [], suspects: new Set<string>() } as const
+
+/** For all fixtures together; what is not reached in it counts as not run. */
+const budgetMs = 2000
 
 const noFixtures: FixtureCounts = { passed: 0, failed: 0, notRun: 0 }
 
@@ -47,20 +51,19 @@ export async function passGate(input: GateInput): Promise<{
   modules: readonly ModuleReport[]
 }> {
   const { parts, serving } = input
-  const until = performance.now() + input.budgetMs
+  const until = performance.now() + budgetMs
   const transforms = new Map(parts.transforms)
   const modules: ModuleReport[] = []
   for (const module of new Set([...parts.transforms.values()].map((transform) => transform.module))) {
     const candidates = [...parts.transforms].filter(([, transform]) => transform.module === module)
     const isFresh = !isServing(module, candidates, serving)
-    let problem = candidates.find(([, transform]) => transform.problem !== undefined)?.[1].problem
-    let fixtures = noFixtures
-    if (problem === undefined && serving !== undefined && (isFresh || isSuspect(module, input))) {
-      const tested = await runFixtures(input, module, until)
-      fixtures = tested.counts
-      problem = tested.problem
-    }
-    if (problem === undefined || !isFresh) {
+    const unloaded = candidates.find(([, transform]) => transform.problem !== undefined)?.[1].problem
+    const isTested = unloaded === undefined && (isFresh || isSuspect(module, input))
+    const tested = isTested ? await runFixtures(input, module, until) : undefined
+    const problem = unloaded ?? tested?.problem
+    const fixtures = tested?.counts ?? noFixtures
+    const isBest = serving === undefined && unloaded === undefined
+    if (problem === undefined || !isFresh || isBest) {
       modules.push({ module, kind: isFresh ? 'live' : 'same', problem, fixtures })
       continue
     }

@@ -1,46 +1,34 @@
 // Save → live: one generation serves, and the next takes its place in one assignment, once all of it is known to be good.
 import { join } from 'node:path'
-import { type Assembled, createAssembler } from './assemble.ts'
-import type { Parts } from './fixtures.ts'
-import { type ModuleReport, passGate } from './gate.ts'
+import { createAssembler } from './assemble.ts'
+import { type Candidate, type CandidateSource, isAsServing, makeCandidate, toMended } from './candidate.ts'
+import type { ModuleReport } from './gate.ts'
 import { createHolds } from './holds.ts'
-import { configFile, envFile, loadConfig } from '../loader/config.ts'
-import type { Env } from '../loader/env.ts'
-import type { Input } from '../loader/read.ts'
-import { resolveTransformsRoot } from '../loader/root.ts'
-import { createWatcher, type Watcher } from '../loader/watch.ts'
-import type { Config } from '../model/config.ts'
-import type { Log } from '../model/log.ts'
-import type { TransformRef } from '../model/mapping.ts'
-import { type Problem, type ProblemRecord, toProblem, toProblemRecord } from '../model/problem.ts'
-import type { Transform } from '../model/transform.ts'
+import { buildNewest } from './newest.ts'
 import {
   type FoundProblem,
   isSameProblem,
   type LiveProblem,
-  tellConfig,
+  tellProblems,
   tellReload,
+  tellSettings,
   toConfigProblem,
   toModuleProblems,
 } from './news.ts'
-import { createGeneration, type Generation } from '../pipeline/generation.ts'
-import type { VerifierTools } from '../pipeline/verify.ts'
+import { createSaves } from './saves.ts'
+import { configFile, envFile } from '../loader/config.ts'
+import type { Input } from '../loader/read.ts'
+import { createWatcher, type Watcher } from '../loader/watch.ts'
+import type { Log } from '../model/log.ts'
+import type { Meter } from '../model/meter.ts'
+import { toStoreFiles } from '../model/places.ts'
+import { Problem, type ProblemRecord, toProblemRecord } from '../model/problem.ts'
+import type { Generation } from '../pipeline/generation.ts'
 
-/** What a load gave, and the files as they were read for it. */
-export type LoadedModules = {
-  readonly transforms: ReadonlyMap<string, Transform>
-  readonly inputs: readonly Input[]
-}
-
-export type LiveOptions = {
-  /** The config directory. */
-  readonly dir: string
-  readonly env: Env
-  /** A module that does not load is a stand-in with the reason. Throws `config-invalid` for one outside the root. */
-  readonly load: (query: { root: string; refs: readonly TransformRef[]; config: Config }) => Promise<LoadedModules>
-  readonly verifierTools?: (mappingId: string) => VerifierTools
+export type LiveOptions = CandidateSource & {
   readonly log: Log
   readonly clock: () => number
+  readonly meter: Meter
 }
 
 export type LiveStatus = {
@@ -85,33 +73,18 @@ export type Live = {
   close(): Promise<void>
 }
 
-type Built = {
-  kind: 'built'
-  generation: Generation
-  assembled: Assembled
-  parts: Parts
-  modules: readonly ModuleReport[]
-}
-
-const fixtureBudgetMs = 2000
-/** Builds that are thrown away since somebody saved meanwhile, before one is taken as it is. */
-const mostRounds = 5
-
-export function createLive({ dir, env, load, verifierTools, log, clock }: LiveOptions): Live {
+export function createLive({ log, clock, meter, ...options }: LiveOptions): Live {
   const holds = createHolds()
-  const assembler = createAssembler(dir)
+  const saves = createSaves()
+  const assembler = createAssembler(options.dir)
   const listeners: SwapListener[] = []
-  const changed = new Set<string>()
-  let serving: Built | undefined
+  let serving: Candidate | undefined
   let endServing = () => {}
   let inputs: readonly Input[] = []
   let problems: readonly LiveProblem[] = []
   let lastReloadAt = 0
   let lastGoodAt: number | undefined
   let watcher: Watcher | undefined
-  let touched = false
-  let calm: Promise<void> | undefined
-  let becomeCalm = () => {}
   let closed = false
   let last: Promise<unknown> = Promise.resolve()
   let next: Promise<ReloadReport> | undefined
@@ -121,69 +94,39 @@ export function createLive({ dir, env, load, verifierTools, log, clock }: LiveOp
     return serving.generation
   }
 
-  /** Everything anew from disk. Throws a Problem of the configuration. */
-  async function build(): Promise<Built> {
-    const { config } = loadConfig({ dir, env })
-    const assembled = await assembler.assemble(config, serving?.assembled)
-    const { mappings, verifiers, reports } = assembled
-    // a template that does not parse is found before any transform is loaded
-    createGeneration({ config, mappings, transforms: new Map(), verifiers })
-    const root = await resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
-    const refs = mappings.flatMap(({ transform }) => transform ?? [])
-    const loaded = await load({ root, refs, config })
-    inputs = [...loaded.inputs, ...assembler.inputs()]
-    const { transforms, modules } = await passGate({
-      root,
-      parts: { config, mappings, transforms: loaded.transforms, verifiers },
-      serving: serving?.generation.transforms,
-      changed: [...changed],
-      suspects: new Set(problems.flatMap(({ module }) => module ?? [])),
-      budgetMs: fixtureBudgetMs,
-    })
-    const parts = { config, mappings, transforms, verifiers }
-    const generation = createGeneration({ ...parts, verifierTools })
-    return { kind: 'built', assembled, parts, modules: [...reports, ...modules], generation }
-  }
-
-  /** The newest that there is: what was saved while it was built is built again. */
-  async function buildNewest(): Promise<Built | { kind: 'refused'; problem: Problem }> {
-    for (let round = 1; ; round += 1) {
-      // in the middle of a save, files are half of what they will be
-      await calm
-      touched = false
-      try {
-        const built = await build()
-        if (!touched || round === mostRounds || closed) return built
-      } catch (error) {
-        if (!touched || round === mostRounds || closed) return { kind: 'refused', problem: toProblem(error) }
-      }
+  /** Throws a Problem of the configuration. */
+  function build(): Promise<Candidate> {
+    const load: LiveOptions['load'] = async (query) => {
+      const loaded = await options.load(query)
+      inputs = [...loaded.inputs, ...assembler.inputs()]
+      return loaded
     }
+    const suspects = new Set(problems.flatMap(({ module }) => module ?? []))
+    return makeCandidate({ ...options, load, assembler }, { serving, changed: saves.changed(), suspects })
   }
 
   async function reloadNow(): Promise<ReloadReport> {
     const startedAt = performance.now()
-    const built = await buildNewest()
-    changed.clear()
-    lastReloadAt = clock()
-    const found = built.kind === 'refused' ? [toConfigProblem(built.problem)] : toModuleProblems(built.modules)
+    const built = await buildNewest({ build, inputs: () => inputs, saves, isClosed: () => closed })
+    saves.forget()
+    const isRefused = built instanceof Problem
     const before = problems
     // the modules were not looked at where the configuration does not hold: what was wrong with them still is
-    const rest = built.kind === 'refused' ? problems.filter(({ module }) => module !== undefined) : []
-    problems = [...found.map(withSince), ...rest]
-    if (problems.length === 0) lastGoodAt = lastReloadAt
-    if (closed || built.kind === 'refused') {
-      tellReload(log, { before, problems, modules: [], tookMs: 0 })
-      const problem = built.kind === 'refused' ? toProblemRecord(built.problem) : undefined
-      return { generation: current().id, swapped: false, tookMs: performance.now() - startedAt, modules: [], problem }
-    }
-    const swapped = !isAsServing(built.generation, current())
+    const rest = isRefused ? problems.filter(({ module }) => module !== undefined) : []
+    note(isRefused ? [toConfigProblem(built), ...rest] : toModuleProblems(built.modules))
+    const isTaken = !isRefused && !closed
+    const swapped = isTaken && (serving === undefined || !isAsServing(built, serving))
     const tookMs = performance.now() - startedAt
     if (swapped) swap(built)
-    tellReload(log, { before, problems, modules: built.modules, tookMs })
-    return { generation: current().id, swapped, tookMs, modules: built.modules, problem: undefined }
+    const isWhole = isTaken && built.modules.every(({ kind }) => kind === 'live' || kind === 'same')
+    meter('reloads', { outcome: isWhole ? 'live' : 'refused' })
+    const modules = isTaken ? built.modules : []
+    tellReload(log, { before, problems, modules, tookMs })
+    const problem = isRefused ? toProblemRecord(built) : undefined
+    return { generation: current().id, swapped, tookMs, modules, problem }
   }
 
-  function swap(built: Built): void {
+  function swap(built: Candidate): void {
     const before = serving
     const end = endServing
     const retired = before === undefined ? Promise.resolve() : holds.gone(before.generation)
@@ -192,8 +135,14 @@ export function createLive({ dir, env, load, verifierTools, log, clock }: LiveOp
     end()
     if (before === undefined) return
     const mended = toMended(before, built)
-    tellConfig(log, before.parts.config, built.parts.config)
+    tellSettings(log, { ...before, config: before.parts.config }, { ...built, config: built.parts.config })
     for (const listener of listeners) listener(built.generation, { mended, retired })
+  }
+
+  function note(found: readonly FoundProblem[]): void {
+    lastReloadAt = clock()
+    problems = found.map(withSince)
+    if (problems.length === 0) lastGoodAt = lastReloadAt
   }
 
   function withSince(problem: FoundProblem): LiveProblem {
@@ -205,30 +154,23 @@ export function createLive({ dir, env, load, verifierTools, log, clock }: LiveOp
     current,
     async start() {
       const built = await build()
-      lastReloadAt = clock()
-      problems = toModuleProblems(built.modules).map(withSince)
-      if (problems.length === 0) lastGoodAt = lastReloadAt
+      note(toModuleProblems(built.modules))
       swap(built)
-      for (const { detail, frame } of problems) log.warn(frame === undefined ? {} : { frame }, detail)
+      tellProblems(log, { before: [], problems, modules: built.modules })
     },
     async watch() {
+      const { dir } = options
       watcher = createWatcher({
         paths: {
           root: join(dir, 'hooks', 'transforms'),
           further: [join(dir, 'hooks', 'presets'), join(dir, 'hooks', 'verifiers')],
           files: [join(dir, configFile), join(dir, envFile)],
+          ignored: toStoreFiles(dir, current().config),
         },
         inputs: () => inputs,
-        onTouch: () => {
-          touched = true
-          calm ??= new Promise((resolve) => {
-            becomeCalm = resolve
-          })
-        },
-        onChange: (reason) => {
-          becomeCalm()
-          calm = undefined
-          for (const path of reason.changed) changed.add(path)
+        onTouch: saves.began,
+        onChange: ({ changed }) => {
+          saves.ended(changed)
           void live.reload()
         },
         log,
@@ -258,25 +200,10 @@ export function createLive({ dir, env, load, verifierTools, log, clock }: LiveOp
     async close() {
       closed = true
       await watcher?.close()
-      becomeCalm()
+      saves.ended([])
       await last
       endServing()
     },
   }
   return live
-}
-
-/** A stand-in has no code, only a reason, which answers show in development. */
-function isAsServing(one: Generation, other: Generation): boolean {
-  return one.id === other.id && JSON.stringify(one.problems) === JSON.stringify(other.problems)
-}
-
-/** New code, that is; and where the configuration changed, every module, also one that is no longer named. */
-function toMended(before: Built, after: Built): string[] {
-  const sound = after.modules.filter(({ kind }) => kind === 'live').map(({ module }) => module)
-  if (JSON.stringify(before.parts.config) === JSON.stringify(after.parts.config)) return sound
-  const good = [...after.generation.transforms.values()].filter(({ problem }) => problem === undefined)
-  const named = new Set(after.modules.map(({ module }) => module))
-  const dropped = before.modules.filter(({ module }) => !named.has(module))
-  return [...new Set([...good, ...dropped].map(({ module }) => module))]
 }

@@ -37,6 +37,17 @@ export function tellReload(
     const wasWrong = news.before.some((other) => other.module === module)
     if (kind === 'same' && problem === undefined && wasWrong) log.info({}, `${module} is as it serves again`)
   }
+  tellProblems(log, news)
+}
+
+export function tellProblems(
+  log: Log,
+  news: {
+    readonly before: readonly FoundProblem[]
+    readonly problems: readonly FoundProblem[]
+    readonly modules: readonly ModuleReport[]
+  },
+): void {
   for (const problem of news.problems) {
     if (news.before.some((other) => isSameProblem(other, problem))) continue
     const frame = problem.frame === undefined ? {} : { frame: problem.frame }
@@ -44,10 +55,15 @@ export function tellReload(
   }
 }
 
-export function tellConfig(log: Log, before: Config, after: Config): void {
-  if (JSON.stringify(before) !== JSON.stringify(after)) log.info({}, `${configFile} is live`)
-  const asWas = JSON.stringify([before.server, before.store.file]) === JSON.stringify([after.server, after.store.file])
-  if (!asWas) log.warn({}, 'what changed of server or store.file may take effect at the next start only')
+type Settings = { readonly config: Config; readonly env: Readonly<Record<string, string>> }
+
+export function tellSettings(log: Log, before: Settings, after: Settings): void {
+  const differs = (pick: (settings: Settings) => unknown) =>
+    JSON.stringify(pick(before)) !== JSON.stringify(pick(after))
+  if (differs(({ config }) => config)) log.info({}, `${configFile} is live`)
+  if (differs(({ env }) => env)) log.info({}, 'what transforms see of the environment is live')
+  if (!differs(({ config }) => [config.server, config.store.file])) return
+  log.warn({}, 'what changed of server or store.file may take effect at the next start only')
 }
 
 function toSentence(detail: string): string {
@@ -58,6 +74,7 @@ function toConsequence({ module, code }: FoundProblem, modules: readonly ModuleR
   if (module === undefined) return ' The last good configuration keeps serving.'
   const kind = modules.find((report) => report.module === module)?.kind
   if (kind === 'kept') return ' The last good version keeps serving.'
+  if (kind === 'live') return ' It is live all the same: there is no better version.'
   if (kind !== 'broken') return ''
   return code === 'verifier-failed' ? ' Its deliveries are answered 503.' : ' Its deliveries park.'
 }

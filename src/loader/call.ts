@@ -9,25 +9,11 @@ import { addLine } from './guard.ts'
 import type { Locate } from './locate.ts'
 import { NotPlain, toPlainData } from './plain.ts'
 import { readRefusal, toThrownReport } from './thrown.ts'
-import { withinTime } from './time.ts'
 
 export type Callable = {
   readonly label: string
   readonly call: UncheckedFunction
   readonly locate: Locate
-}
-
-/** Calls the function in this thread, with a payload parsed for it alone. Never rejects. */
-export async function callTransform(
-  callable: Callable & { readonly timeoutMs: number },
-  { head, body, contentType }: TransformCall,
-): Promise<TransformOutcome> {
-  const { label, timeoutMs } = callable
-  const log: string[] = []
-  const started = startCall(callable, { head: structuredClone(head), body, contentType }, log)
-  const ended = await withinTime(() => started, timeoutMs)
-  if (ended.kind === 'late') return toFailed(toLateProblem(label, timeoutMs), [...log])
-  return started
 }
 
 export function toLateProblem(label: string, timeoutMs: number): Problem {

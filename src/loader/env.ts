@@ -38,6 +38,16 @@ export function toEnvLine(name: string, value: string): string {
   return `${name}="${value.replace(/["\\\n\r]/g, (character) => escapes[character] ?? `\\${character}`)}"\n`
 }
 
+/** The variables that `hooks.transforms.env` names, as far as they are set. */
+export function pickEnv(names: readonly string[], env: Env): Record<string, string> {
+  return Object.fromEntries(
+    names.flatMap((name) => {
+      const value = env[name]
+      return value === undefined ? [] : [[name, value]]
+    }),
+  )
+}
+
 /** A copy whose string leaves have `${NAME}` replaced; `$${` stands for a literal `${`. Leaves with an issue stay as they are. */
 export function substituteEnv(
   value: unknown,

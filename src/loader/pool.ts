@@ -9,14 +9,17 @@
 import type { Log } from '../model/log.ts'
 import { toProblemRecord } from '../model/problem.ts'
 import type { Problem } from '../model/problem.ts'
+import { createAlone } from './alone.ts'
 import { createChecks } from './checks.ts'
 import type { Checks } from './checks.ts'
 import { toFailed, toLateProblem } from './call.ts'
 import type { BundlePost, Leaving } from './messages.ts'
 import { toFileLabel } from './root.ts'
+import { createSpare } from './spare.ts'
 import { toClosedProblem, toExitProblem, toGoneProblem, toMemoryProblem, toStartProblem } from './stopped.ts'
 import { createThread } from './thread.ts'
-import type { Job, Thread } from './thread.ts'
+import type { Job } from './flights.ts'
+import type { Thread } from './thread.ts'
 import { createWatchdog } from './watchdog.ts'
 
 export type PoolLimits = { readonly timeoutMs: number; readonly memoryMb: number; readonly workers: number }
@@ -30,19 +33,19 @@ export type Pool = {
    * serving threads have started.
    */
   keep(bundles: readonly BundlePost[]): Promise<void>
+  /** Replaces the threads where they were started with other settings than those of now; says so. Calls in flight may end. */
+  renew(): boolean
   /** Threads that are alive, and the bundles that each serving one holds. */
   state(): { threads: number; serving: { bundles: number; inFlight: number }[] }
   close(): Promise<void>
 }
 
-/** After a thread did not start, calls fail for this long before another one is tried. */
-const startAgainMs = 1000
 /** Calls of one thread after which it is replaced: far below what 32 bits count. */
 const callsPerThread = 1_000_000_000
 
 export function createPool(options: {
   limits: () => PoolLimits
-  env: Readonly<Record<string, string>>
+  env: () => Readonly<Record<string, string>>
   log: Log
   /** Code of this bundle ended a worker after its call had ended. */
   onStopped: (bundle: number) => void
@@ -50,12 +53,11 @@ export function createPool(options: {
   const { limits, env, log, onStopped } = options
   const serving = new Set<Thread>()
   const retiring = new Set<Thread>()
-  const alone = new Set<Thread>()
-  const waitingAlone: Job[] = []
   const ends = new Set<Promise<void>>()
-  let spare: Thread | undefined
   let kept: readonly BundlePost[] = []
-  let failedStart: { at: number; cause: unknown } | undefined
+  /** What a thread keeps from its start to its end. */
+  const toSettings = () => JSON.stringify([limits().memoryMb, env()])
+  let settings = toSettings()
   let isClosed = false
 
   const events: Parameters<typeof createThread>[0]['events'] = {
@@ -71,21 +73,30 @@ export function createPool(options: {
     checked: (thread, message) => checks.answered(thread, message),
     gone: (thread, cause) => {
       if (thread.isReady()) return stop(thread, undefined, (label) => toGoneProblem(label, cause, limits().memoryMb))
-      failedStart = { at: performance.now(), cause }
-      log.error({ err: cause }, 'the worker of transforms does not start')
+      spare.failed(cause)
       checks.lost(thread, () => toProblemRecord(toStartProblem(cause)))
       for (const { job } of remove(thread)) fail(job, toStartProblem(cause), false)
     },
   }
-  const checks = createChecks({
-    takeChecker: () => (spare ??= spawn()),
-    limits,
-    discard: end,
-    toStartProblem: () => toStartProblem(failedStart?.cause),
+  const spare = createSpare({
+    spawn: () => {
+      const thread = createThread({ limits, env: env(), events })
+      for (const bundle of kept) thread.load(bundle)
+      return thread
+    },
+    isBusy: (thread) => checks.isBusy(thread),
+    log,
+  })
+  const checks = createChecks({ takeChecker: spare.peek, limits, discard: end, toStartProblem: spare.problem })
+  const alone = createAlone({
+    most: () => limits().workers,
+    take: spare.take,
+    posted: () => watchdog.watch(),
+    failed: (job) => fail(job, spare.problem(), false),
   })
   const watchdog = createWatchdog({
     limits,
-    threads: () => [...serving, ...retiring, ...alone],
+    threads: () => [...serving, ...retiring, ...alone.threads],
     late: (thread, seq) => {
       // it answers: whoever else is in flight there may end
       const job = thread.take(seq)
@@ -101,34 +112,9 @@ export function createPool(options: {
     overMemory: (thread) => stop(thread, undefined, (label) => toMemoryProblem(label, limits().memoryMb)),
   })
 
-  function spawn(): Thread | undefined {
-    if (isClosed || (failedStart !== undefined && performance.now() - failedStart.at < startAgainMs)) return undefined
-    try {
-      const thread = createThread({ limits: limits(), env, events })
-      for (const bundle of kept) thread.load(bundle)
-      return thread
-    } catch (error) {
-      failedStart = { at: performance.now(), cause: error }
-      log.error({ err: error }, 'the worker of transforms does not start')
-      return undefined
-    }
-  }
-
-  /** The spare, or a new thread where there is none; another spare is warmed when this turn is over. */
-  function takeSpare(): Thread | undefined {
-    const taken = spare !== undefined && !checks.isBusy(spare) ? spare : undefined
-    if (taken !== undefined) spare = undefined
-    warm()
-    return taken ?? spawn()
-  }
-
-  function warm(): void {
-    setImmediate(() => (spare ??= spawn()))
-  }
-
   function fill(): void {
     while (serving.size < limits().workers) {
-      const thread = takeSpare()
+      const thread = spare.take()
       if (thread === undefined) return
       serving.add(thread)
     }
@@ -139,7 +125,7 @@ export function createPool(options: {
     if (serving.size < limits().workers) fill()
     let best = toLeastLoaded()
     if (best === undefined || watchdog.isStalled(best)) best = replaceStalled(best)
-    if (best === undefined) return fail(job, toStartProblem(failedStart?.cause), false)
+    if (best === undefined) return fail(job, spare.problem(), false)
     best.post(job)
     watchdog.watch()
     if (best.lastSeq() > callsPerThread) retire(best)
@@ -160,7 +146,7 @@ export function createPool(options: {
   /** Every serving thread is held by a call: one makes room for a free thread, unless too many are held already. */
   function replaceStalled(stalled: Thread | undefined): Thread | undefined {
     if (stalled === undefined || retiring.size >= 2 * limits().workers) return stalled
-    const fresh = takeSpare()
+    const fresh = spare.take()
     if (fresh === undefined) return stalled
     serving.add(fresh)
     retire(stalled)
@@ -170,14 +156,14 @@ export function createPool(options: {
   /** No more calls; it ends with the last one that is in flight. */
   function retire(thread: Thread): void {
     if (serving.delete(thread)) retiring.add(thread)
-    if (thread.inFlight.size === 0 && !alone.has(thread)) end(thread)
+    if (thread.inFlight.size === 0 && !alone.threads.has(thread)) end(thread)
     if (serving.size < limits().workers && serving.size + retiring.size > 0) fill()
   }
 
   function afterCall(thread: Thread): void {
     if (thread.inFlight.size > 0) return
-    if (retiring.has(thread) || alone.has(thread)) end(thread)
-    startAlone()
+    if (retiring.has(thread) || alone.threads.has(thread)) end(thread)
+    alone.begin()
   }
 
   function remove(thread: Thread) {
@@ -189,11 +175,8 @@ export function createPool(options: {
   function end(thread: Thread): void {
     serving.delete(thread)
     retiring.delete(thread)
-    alone.delete(thread)
-    if (spare === thread) {
-      spare = undefined
-      warm()
-    }
+    alone.drop(thread)
+    spare.drop(thread)
     const ending = thread.end().finally(() => ends.delete(ending))
     ends.add(ending)
   }
@@ -201,7 +184,7 @@ export function createPool(options: {
   /** Ends a thread at once. `culprit`: the number of the call that is known to be the reason. */
   function stop(thread: Thread, culprit: number | undefined, toProblem: (label: string) => Problem): void {
     const wasServing = serving.has(thread)
-    const wasAlone = alone.has(thread)
+    const wasAlone = alone.threads.has(thread)
     checks.lost(thread, (label) => toProblemRecord(toProblem(label)))
     const begun = thread.begun()
     const flights = remove(thread)
@@ -209,25 +192,10 @@ export function createPool(options: {
     if (wasServing) fill()
     for (const { seq, job } of flights) {
       if (seq === culprit || (wasAlone && seq <= begun)) fail(job, toProblem(toFileLabel(job.bundle)), true)
-      else if (wasAlone || seq <= begun) waitingAlone.push(job)
+      else if (wasAlone || seq <= begun) alone.add(job)
       else dispatch(job)
     }
-    startAlone()
-  }
-
-  function startAlone(): void {
-    while (waitingAlone.length > 0 && alone.size < limits().workers) {
-      const thread = takeSpare()
-      const job = waitingAlone.shift()
-      if (job === undefined) return
-      if (thread === undefined) {
-        fail(job, toStartProblem(failedStart?.cause), false)
-        continue
-      }
-      alone.add(thread)
-      thread.post(job)
-      watchdog.watch()
-    }
+    alone.begin()
   }
 
   function onLeaving(thread: Thread, leaving: Leaving): void {
@@ -252,23 +220,33 @@ export function createPool(options: {
     keep: async (bundles) => {
       kept = bundles
       const ids = new Set(bundles.map(({ id }) => id))
-      for (const thread of [...serving, ...(spare === undefined ? [] : [spare])]) {
+      for (const thread of [...serving, ...spare.threads()]) {
         for (const id of thread.bundles) if (!ids.has(id)) thread.unload(id)
         for (const bundle of bundles) thread.load(bundle)
       }
       if (bundles.length > 0 && serving.size === 0) fill()
       await Promise.all([...serving].map(({ ready }) => ready))
     },
+    renew: () => {
+      const before = settings
+      settings = toSettings()
+      const isOutdated = settings !== before
+      // the spare first, so that it does not take the place of another one
+      if (isOutdated) for (const thread of spare.threads()) end(thread)
+      for (const thread of [...serving].slice(isOutdated ? 0 : limits().workers)) retire(thread)
+      return isOutdated
+    },
     state: () => ({
-      threads: serving.size + retiring.size + alone.size + (spare === undefined ? 0 : 1),
+      threads: serving.size + retiring.size + alone.threads.size + spare.threads().length,
       serving: [...serving].map(({ bundles, inFlight }) => ({ bundles: bundles.size, inFlight: inFlight.size })),
     }),
     close: async () => {
       isClosed = true
+      spare.close()
       watchdog.close()
       checks.close(() => toProblemRecord(toClosedProblem()))
-      const threads = [...serving, ...retiring, ...alone, ...(spare === undefined ? [] : [spare])]
-      const jobs = [...threads.flatMap((thread) => remove(thread).map(({ job }) => job)), ...waitingAlone.splice(0)]
+      const threads = [...serving, ...retiring, ...alone.threads, ...spare.threads()]
+      const jobs = [...threads.flatMap((thread) => remove(thread).map(({ job }) => job)), ...alone.takeAll()]
       for (const job of jobs) fail(job, toClosedProblem(), false)
       await Promise.all(ends)
     },

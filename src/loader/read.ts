@@ -6,7 +6,13 @@ import type { FileHandle } from 'node:fs/promises'
 import { isInside } from './root.ts'
 
 /** One file of a module's import graph, as it was when it was read. */
-export type Input = { readonly file: string; readonly mtimeNs: bigint; readonly size: bigint }
+export type Input = {
+  readonly file: string
+  readonly mtimeNs: bigint
+  /** When these bytes came to stand under this name, also by a rename. */
+  readonly ctimeNs: bigint
+  readonly size: bigint
+}
 
 /** Throws a plain Error whose message an integrator can act on. `root` is a real path. */
 export async function readInside(root: string, path: string): Promise<{ contents: Uint8Array; input: Input }> {
@@ -15,11 +21,11 @@ export async function readInside(root: string, path: string): Promise<{ contents
   // O_NONBLOCK: opening a FIFO would wait for its writer
   const handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
   try {
-    const { mtimeNs, size, dev, ino, ...facts } = await handle.stat({ bigint: true })
+    const { mtimeNs, ctimeNs, size, dev, ino, ...facts } = await handle.stat({ bigint: true })
     if ((Number(facts.mode) & constants.S_IFMT) !== constants.S_IFREG) throw new Error('is not a regular file')
     if (!isInside(root, await toOpenPath(handle, file, { dev, ino }))) throw outside()
     const contents = withoutBom(await handle.readFile())
-    return { contents, input: { file, mtimeNs, size } }
+    return { contents, input: { file, mtimeNs, ctimeNs, size } }
   } finally {
     await handle.close()
   }

@@ -20,8 +20,8 @@ import { toModuleLabel } from './root.ts'
 export type RuntimeOptions = Partial<BreakerEvents> & {
   /** Asked whenever they matter: they may change while the gateway runs. */
   readonly limits: () => PoolLimits
-  /** What `process.env` of a transform holds; see `pickEnv`. */
-  readonly env: Readonly<Record<string, string>>
+  /** What `process.env` of a transform holds; see `pickEnv`. Asked like the limits. */
+  readonly env: () => Readonly<Record<string, string>>
   /** Milliseconds since the epoch; for the minutes of the breakers. */
   readonly clock: () => number
   readonly log: Log
@@ -75,6 +75,8 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
   })
 
   async function load(root: string, refs: readonly TransformRef[]): Promise<ReadonlyMap<string, Transform>> {
+    // what a module finds in its environment may decide whether it loads
+    if (pool.renew()) for (const { exports } of good.values()) exports.clear()
     const wanted = groupRefs(refs)
     const built = await modules.build(root, [...wanted.keys()])
     const results = await Promise.all(
@@ -171,17 +173,4 @@ function groupRefs(refs: readonly TransformRef[]): Map<string, (string | undefin
     wanted.set(module, names.includes(name) ? names : [...names, name])
   }
   return wanted
-}
-
-/** The variables that `hooks.transforms.env` names, as far as they are set. */
-export function pickEnv(
-  names: readonly string[],
-  env: Readonly<Record<string, string | undefined>>,
-): Record<string, string> {
-  return Object.fromEntries(
-    names.flatMap((name) => {
-      const value = env[name]
-      return value === undefined ? [] : [[name, value]]
-    }),
-  )
 }

@@ -1,10 +1,11 @@
 // Tells that a module, a fixture or the configuration was saved: every save, whatever its style, and a burst of them once.
-import { realpathSync, statSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { basename, dirname, join, relative, resolve, sep } from 'node:path'
 import type { ChokidarOptions, FSWatcher } from 'chokidar'
 import type { Log } from '../model/log.ts'
 import type { Input } from './read.ts'
 import { isInside } from './root.ts'
+import { isAsRead, isEmpty, toRealPath, toStamp } from './stamp.ts'
 
 export type WatchOptions = {
   readonly paths: {
@@ -98,9 +99,7 @@ export function createWatcher({ paths, inputs, onChange, onTouch, log, open = op
 
   function settle(isLast: boolean): void {
     for (const [path, stamp] of seen) if (toStamp(path) !== stamp) touch(path)
-    for (const { file, mtimeNs, size } of inputs()) {
-      if (!seen.has(file) && !toStamp(file).startsWith(`${mtimeNs} ${size} `)) touch(file)
-    }
+    for (const input of inputs()) if (!seen.has(input.file) && !isAsRead(input)) touch(input.file)
     if (isLast) for (const path of seen.keys()) if (!files.includes(path)) seen.delete(path)
   }
 
@@ -191,28 +190,6 @@ function toRawPath(watched: string, name: string): string {
   return basename(watched) === name && statSync(watched, { throwIfNoEntry: false })?.isDirectory() !== true
     ? watched
     : resolve(watched, name)
-}
-
-/** What a write or an exchange changes: time, size, inode. Empty where nothing is. */
-function toStamp(path: string): string {
-  try {
-    const stats = statSync(path, { bigint: true, throwIfNoEntry: false })
-    return stats === undefined ? '' : `${stats.mtimeNs} ${stats.size} ${stats.ino}`
-  } catch {
-    return ''
-  }
-}
-
-function isEmpty(stamp: string): boolean {
-  return stamp.split(' ')[1] === '0'
-}
-
-function toRealPath(path: string): string {
-  try {
-    return realpathSync(path)
-  } catch {
-    return resolve(path)
-  }
 }
 
 function isOutOfWatches(error: unknown): error is Error {

@@ -1,5 +1,6 @@
 // Looks at the threads while calls are in flight: which one is held, which call is late, which memory grows.
-import type { InFlight, Thread } from './thread.ts'
+import type { InFlight } from './flights.ts'
+import type { Thread } from './thread.ts'
 
 const tickMs = 10
 /** A call that holds its thread longer than this keeps no other one waiting. */

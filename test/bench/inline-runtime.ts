@@ -1,6 +1,6 @@
 // Stands in for the runtime of a gateway: transforms on the main thread, with nothing between them and the loop. What isolation
 // costs is the difference.
-import { loadTransforms } from '../../src/loader/transforms.ts'
+import { loadTransforms } from '../inline-transforms.ts'
 import type { RuntimeOptions, TransformRuntime } from '../../src/loader/runtime.ts'
 
 export function createTransformRuntime({
@@ -12,6 +12,3 @@ export function createTransformRuntime({
     close: async () => {},
   }
 }
-
-/** Its code sees the gateway's own environment. */
-export const pickEnv = (): Record<string, string> => ({})

@@ -134,7 +134,7 @@ async function measureHeap(folder: string): Promise<{ reloads: number; heap: num
   const root = realpathSync(folder)
   const runtime = createTransformRuntime({
     limits: () => ({ timeoutMs: 10_000, memoryMb: 128, workers: 1 }),
-    env: {},
+    env: () => ({}),
     clock: Date.now,
     log: silentLog,
   })

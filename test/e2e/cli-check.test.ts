@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { runCommand } from './command.ts'
-import { makeConfigDir, makeFolder, startGateway, writeFiles } from './gateway.ts'
+import { makeConfigDir, makeFolder, post, startGateway, writeFiles } from './gateway.ts'
 
 const sound = {
   config: { hooks: { mappings: [{ match: { path: 'in' }, transform: { module: 'in.ts' } }] } },
@@ -57,12 +57,30 @@ describe('check', { timeout: 60_000 }, () => {
     expect(code).toBe(78)
   })
 
-  test('names the command that runs fixtures where there is a transform, and not elsewhere', async () => {
-    const line = '"hookloom test" runs their fixtures'
-    const withOne = await runCommand(['check'], { dir: makeConfigDir(sound) })
-    expect(withOne.stdout).toContain(line)
-    const without = await runCommand(['check'], { dir: makeConfigDir() })
-    expect(without).toMatchObject({ code: 0, stdout: expect.not.stringContaining(line) })
+  test('a fixture that fails is exit 70 and named, and one that passes is counted', async () => {
+    const fixture = (message: string) =>
+      JSON.stringify({ request: { path: 'in', payload: {} }, expect: { decision: 'accept', actions: [{ message }] } })
+    const dir = makeConfigDir({
+      ...sound,
+      files: { ...sound.files, 'hooks/transforms/in.fixtures/a.json': fixture('bye') },
+    })
+    const failing = await runCommand(['check', '--json'], { dir })
+    const [finding] = failing.json().filter(({ name }) => name === 'transform in.ts')
+    expect(finding).toMatchObject({ ok: false, detail: expect.stringContaining('fails its fixture a.json') })
+    expect(failing.code).toBe(70)
+    writeFiles(dir, { 'hooks/transforms/in.fixtures/a.json': fixture('hello') })
+    const passing = await runCommand(['check'], { dir })
+    expect(passing).toMatchObject({ code: 0, stdout: expect.stringContaining('its fixture passes') })
+  })
+
+  test('a module that never ends while it loads is a failure, and no reason to hang', async () => {
+    const dir = makeConfigDir({
+      config: { hooks: { ...sound.config.hooks, transforms: { timeoutMs: 300 } } },
+      files: { 'hooks/transforms/in.ts': 'for (;;);\nexport default () => null\n' },
+    })
+    const { code, stdout } = await runCommand(['check'], { dir })
+    expect(stdout).toContain('transforms/in.ts was not loaded within 300 ms.')
+    expect(code).toBe(70)
   })
 
   test('hooks that are switched off are told, and hooks that are on are not', async () => {
@@ -81,6 +99,22 @@ describe('check', { timeout: 60_000 }, () => {
     expect(code).toBe(0)
   })
 })
+
+test('a gateway that starts with code that fails its fixture says so in its log, at /readyz and to doctor', async () => {
+  const fixture = { request: { path: 'in', payload: {} }, expect: { decision: 'skip' } }
+  const file = { 'hooks/transforms/in.fixtures/first.json': JSON.stringify(fixture) }
+  const gateway = await startGateway({ ...sound, files: { ...sound.files, ...file } })
+  const told = /transforms\/in\.ts fails its fixture first\.json at decision/
+  expect(gateway.output()).toMatch(told)
+  expect(gateway.output()).toContain('"degraded":true')
+  expect(await post(gateway, 'in', {})).toMatchObject({ ok: true, runId: expect.any(String) })
+  const ready: unknown = await (await fetch(`${gateway.adminUrl}/readyz`)).json()
+  expect(ready).toMatchObject({ ok: true, degraded: true, problems: [{ detail: expect.stringMatching(told) }] })
+  const doctor = await runCommand(['doctor', '--json'], { dir: gateway.dir })
+  const [finding] = doctor.json().filter(({ name }) => name === 'gateway')
+  expect(finding).toMatchObject({ ok: false, detail: expect.stringMatching(told) })
+  expect(doctor.code).toBe(70)
+}, 60_000)
 
 describe('doctor', { timeout: 60_000 }, () => {
   test('finds a running gateway with its store, and says when there is none', async () => {

@@ -121,6 +121,30 @@ describe('run', { timeout: 60_000 }, () => {
     expect(stderr).toMatch(/thrower\.ts:2/)
   })
 
+  test.each([
+    ['while it loads', 'for (;;);\nexport default () => null\n', 'was not loaded within 300 ms'],
+    ['when it is called', 'export default () => { for (;;); }\n', 'did not end within 300 ms'],
+  ])('code that loops %s is ended as a gateway would', async (_when, text, told) => {
+    const dir = makeConfigDir({
+      config: { hooks: { ...setup.config.hooks, transforms: { timeoutMs: 300 } } },
+      files: { ...setup.files, 'hooks/transforms/thrower.ts': text },
+    })
+    const { code, stderr } = await runCommand(['run', 'thrower', join(dir, 'opened.json')], { dir })
+    expect(stderr).toContain(told)
+    expect(code).toBe(70)
+  })
+
+  test('code sees the variables that hooks.transforms.env names, and no others', async () => {
+    const text = 'export default () => ({ message: JSON.stringify([process.env.NAMED, process.env.SECRET]) })\n'
+    const dir = makeConfigDir({
+      config: { hooks: { ...setup.config.hooks, transforms: { env: ['NAMED'] } } },
+      files: { ...setup.files, '.env': 'NAMED=seen\n', 'hooks/transforms/thrower.ts': text },
+    })
+    const env = { SECRET: 'not for transforms' }
+    const { json } = await runCommand(['run', 'thrower', join(dir, 'opened.json'), '--json'], { dir, env })
+    expect(json()).toMatchObject([{ actions: [{ message: '["seen",null]' }] }])
+  })
+
   test('code that does not build is told apart from what a running gateway serves', async () => {
     const dir = makeConfigDir({
       ...setup,

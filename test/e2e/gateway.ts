@@ -37,6 +37,8 @@ export type GatewayOptions = {
   readonly files?: Readonly<Record<string, string>>
   readonly command?: 'start' | 'dev'
   readonly env?: Readonly<Record<string, string>>
+  /** Options of node itself, such as `--expose-gc`. */
+  readonly nodeArgs?: readonly string[]
 }
 
 const folders = new Set<string>()
@@ -73,7 +75,8 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
   const dir = options.dir ?? makeFolder()
   if (options.dir === undefined || options.config !== undefined) writeConfig(dir, options.config)
   writeFiles(dir, options.files ?? {})
-  const child = spawn(process.execPath, [mainFile, options.command ?? 'start', '--config-dir', dir], {
+  const command = [mainFile, options.command ?? 'start', '--config-dir', dir]
+  const child = spawn(process.execPath, [...(options.nodeArgs ?? []), ...command], {
     env: toChildEnv(options.env),
     stdio: ['ignore', 'pipe', 'pipe'],
   })

@@ -1,4 +1,4 @@
-import { rename, rm, writeFile } from 'node:fs/promises'
+import { chmod, rename, rm, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { baseConfig, createStage, says } from './stage.ts'
@@ -79,6 +79,32 @@ describe('a save that is not sound', { timeout: 30_000 }, () => {
     await stage.write({ 'x.ts': says('good') })
     await stage.logged(/x\.ts is as it serves again/)
     expect(stage.live.current().id).toBe(id)
+    expect(stage.live.status().degraded).toBe(false)
+  })
+})
+
+describe('a file', { timeout: 30_000 }, () => {
+  test('that is only touched is the same generation, without another evaluation', async () => {
+    const text = `const loadedAt = process.hrtime.bigint()\nexport default () => ({ message: String(loadedAt) })\n`
+    const stage = await createStage({ 'x.ts': text })
+    const [generation, loaded] = [stage.live.current(), await stage.answer('x')]
+    await utimes(join(stage.root, 'x.ts'), new Date(), new Date())
+    expect(await stage.live.reload()).toMatchObject({ swapped: false, modules: [{ kind: 'same' }] })
+    expect(stage.live.current()).toBe(generation)
+    expect(await stage.answer('x')).toBe(loaded)
+  })
+
+  // whoever is root reads everything
+  test.skipIf(process.getuid?.() === 0)('that may not be read leaves the last good version, until it may', async () => {
+    const stage = await createStage({ 'x.ts': says('good') })
+    const file = join(stage.root, 'x.ts')
+    await writeFile(`${file}~`, says('newer'))
+    await chmod(`${file}~`, 0o000)
+    await rename(`${file}~`, file)
+    expect((await stage.logged(/The last good version keeps serving/)).text).toContain('x.ts')
+    expect(await stage.answer('x')).toBe('good')
+    await chmod(file, 0o600)
+    await stage.answers('x', 'newer')
     expect(stage.live.status().degraded).toBe(false)
   })
 })

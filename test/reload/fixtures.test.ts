@@ -59,8 +59,20 @@ describe('the fixtures of a module', { timeout: 30_000 }, () => {
     expect(await stage.answer('x')).toBe('good')
   })
 
-  test('are not asked at the start, where nothing better is there', async () => {
-    const stage = await createStage({ 'x.ts': says('bad'), 'x.fixtures/one.json': good })
+  test('that fail at the start are told, and the code serves: nothing better is there', async () => {
+    const stage = await createStage({ 'x.ts': says('bad'), 'x.fixtures/one.json': good }, { watch: false })
     expect(await stage.answer('x')).toBe('bad')
+    const { degraded, problems } = stage.live.status()
+    expect(degraded).toBe(true)
+    const detail = expect.stringMatching(/^transforms\/x\.ts fails its fixture one\.json at actions\[0\]\.message\./)
+    expect(problems).toMatchObject([{ module: 'x.ts', detail }])
+    expect((await stage.logged(/fails its fixture/)).text).toContain('It is live all the same')
+
+    await stage.live.watch()
+    expect(stage.live.status().problems[0]?.since).toBe(problems[0]?.since)
+    expect(stage.lines.filter(({ text }) => /fails its fixture/.test(text))).toHaveLength(1)
+    await stage.write({ 'x.ts': says('good') })
+    await stage.answers('x', 'good')
+    expect(stage.live.status().degraded).toBe(false)
   })
 })

@@ -3,10 +3,11 @@ import { mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { onTestFinished } from 'vitest'
-import { createLive, type Live, type LoadedModules } from '../../src/live/live.ts'
+import { createLive, type Live } from '../../src/live/live.ts'
 import { createTransformRuntime } from '../../src/loader/runtime.ts'
 import type { JsonValue } from '../../src/model/json.ts'
 import { type Log, silentLog } from '../../src/model/log.ts'
+import { silentMeter } from '../../src/model/meter.ts'
 import type { Decision } from '../../src/pipeline/decision.ts'
 import { decide } from '../../src/pipeline/pipeline.ts'
 import { toDelivery } from '../../src/server/delivery.ts'
@@ -47,13 +48,15 @@ export async function createStage(
   await write(files)
   const lines: Line[] = []
   const listeners = new Set<() => void>()
+  let given = { limits: { timeoutMs: 10_000, memoryMb: 128, workers: 1 }, env: {} }
   const runtime = createTransformRuntime({
-    limits: () => ({ timeoutMs: 10_000, memoryMb: 128, workers: 1 }),
-    env: {},
+    limits: () => given.limits,
+    env: () => given.env,
     clock: Date.now,
     log: silentLog,
   })
   const live = createLive({
+    meter: silentMeter,
     dir,
     env: {},
     clock: Date.now,
@@ -61,9 +64,9 @@ export async function createStage(
       lines.push(line)
       for (const listener of listeners) listener()
     }),
-    async load(query): Promise<LoadedModules> {
-      const transforms = await runtime.load(query)
-      return { transforms, inputs: runtime.inputs() }
+    async load({ root, refs, config, env: own }) {
+      given = { limits: { ...config.hooks.transforms, workers: 1 }, env: own }
+      return { transforms: await runtime.load({ root, refs }), inputs: runtime.inputs() }
     },
   })
   onTestFinished(async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { loadTransforms } from '../../src/loader/transforms.ts'
+import { loadTransforms } from '../inline-transforms.ts'
 import { createConfigDir, load, toCall, writeFiles } from './loader-stage.ts'
 
 /** Writes the files, loads the first one and gives what it returns for `{ n: 1 }`. */

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { readInside } from '../../src/loader/read.ts'
 import { resolveModule, resolveTransformsRoot } from '../../src/loader/root.ts'
-import { loadTransforms } from '../../src/loader/transforms.ts'
+import { loadTransforms } from '../inline-transforms.ts'
 import { createConfigDir, load, toCall, writeFiles } from './loader-stage.ts'
 
 const outsider = `globalThis.leaked = true\nexport default () => 'leaked'`

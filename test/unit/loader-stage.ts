@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import type { Transform, TransformCall, TransformOutcome } from '../../src/model/transform.ts'
 import type { JsonValue } from '../../src/model/json.ts'
 import { toTransformKey } from '../../src/model/transform.ts'
-import { loadTransforms } from '../../src/loader/transforms.ts'
+import { loadTransforms } from '../inline-transforms.ts'
 import { onTestFinished } from 'vitest'
 
 /** A config directory with an empty `hooks/transforms`, gone when the test ends. Real paths. */

@@ -60,7 +60,7 @@ describe('a transform that does not end', () => {
     const stage = await createStage({ workers: 1 })
     await stage.write({
       'noted.ts': noted,
-      'slow.ts': `export default () => { const end = Date.now() + 600; while (Date.now() < end); return 'slow' }`,
+      'slow.ts': `export default () => { const end = Date.now() + 2000; while (Date.now() < end); return 'slow' }`,
     })
     const modules = await stage.load('noted.ts', 'slow.ts')
     const order: unknown[] = []

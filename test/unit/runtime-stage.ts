@@ -24,7 +24,13 @@ export async function createStage(
   const { timeoutMs = 5000, memoryMb = 128, workers = 2, ...rest } = options
   const limits = { timeoutMs, memoryMb, workers }
   const { root } = await createConfigDir()
-  const runtime = createTransformRuntime({ limits: () => limits, env: {}, clock: Date.now, log: silentLog, ...rest })
+  const runtime = createTransformRuntime({
+    limits: () => limits,
+    env: () => ({}),
+    clock: Date.now,
+    log: silentLog,
+    ...rest,
+  })
   onTestFinished(() => runtime.close())
   return {
     root,

@@ -1,19 +1,23 @@
-import { statSync } from 'node:fs'
+import { statSync, writeFileSync } from 'node:fs'
 import { mkdir, mkdtemp, open, realpath, rename, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { watch } from 'chokidar'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import type { Input } from '../../src/loader/read.ts'
 import { createWatcher, type WatchOptions } from '../../src/loader/watch.ts'
 import { silentLog } from '../../src/model/log.ts'
 
-async function createStage(given: Partial<WatchOptions> & { link?: boolean } = {}) {
-  const { link = false, ...options } = given
+async function createStage(
+  given: Partial<WatchOptions> & { link?: boolean; before?: (root: string) => Promise<void> } = {},
+) {
+  const { link = false, before, ...options } = given
   const dir = await realpath(await mkdtemp(join(tmpdir(), 'hookloom-watch-')))
   const root = join(dir, 'hooks', 'transforms')
   await mkdir(root, { recursive: true })
   await writeFile(join(root, 'x.ts'), '1')
+  await before?.(root)
   await writeFile(join(dir, 'hookloom.jsonc'), '{}')
   const shown = link ? `${dir}-link` : dir
   if (link) await symlink(dir, shown)
@@ -125,13 +129,13 @@ describe('a watcher', () => {
   })
 
   test('notices by a look afterwards that a file is not as the build read it', async () => {
-    const inputs: { file: string; mtimeNs: bigint; size: bigint }[] = []
+    const inputs: Input[] = []
     const { dir, root, reported, changes } = await createStage({ inputs: () => inputs })
     // outside of what is watched: no event will tell
     const helper = join(dir, 'helper.ts')
     await writeFile(helper, 'as it was read')
     const read = await stat(helper, { bigint: true })
-    inputs.push({ file: helper, mtimeNs: read.mtimeNs, size: read.size })
+    inputs.push({ file: helper, mtimeNs: read.mtimeNs, ctimeNs: read.ctimeNs, size: read.size })
     await writeFile(join(root, 'x.ts'), '2')
     await reported('hooks/transforms/x.ts')
     expect(changes.flat()).not.toContain('helper.ts')
@@ -212,6 +216,21 @@ describe('a watcher', () => {
       await reported('hooks/transforms/x.ts')
     },
   )
+
+  test('sees a save among ten thousand files, packages not counted', async () => {
+    const { root, reported, changes } = await createStage({
+      before: async (directory) => {
+        for (const folder of ['many', 'node_modules/many']) {
+          await mkdir(join(directory, folder), { recursive: true })
+          for (let file = 0; file < 10_000; file += 1) writeFileSync(join(directory, folder, `${file}.ts`), '')
+        }
+      },
+    })
+    await writeFile(join(root, 'node_modules', 'many', '7.ts'), '1')
+    await writeFile(join(root, 'many', '7.ts'), '1')
+    await reported('hooks/transforms/many/7.ts')
+    expect(changes.flat()).toEqual(['hooks/transforms/many/7.ts'])
+  }, 120_000)
 
   test('reports nothing after its end', async () => {
     const { root, watcher, changes } = await createStage()

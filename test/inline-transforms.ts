@@ -1,16 +1,17 @@
-// Transforms that run in this very thread, for one-off commands and to compare with: nothing stops one that does not stop.
-// A gateway's run in worker threads, see runtime.ts.
-import type { TransformRef } from '../model/mapping.ts'
-import { Problem, toProblemRecord } from '../model/problem.ts'
-import { toTransformKey } from '../model/transform.ts'
-import type { Transform } from '../model/transform.ts'
-import { buildModule } from './build.ts'
-import type { Bundle } from './build.ts'
-import { callTransform } from './call.ts'
-import { evaluateBundle, pickExport } from './evaluate.ts'
-import type { Evaluated } from './evaluate.ts'
-import { toLoadProblem, toStandIn } from './modules.ts'
-import { resolveModule } from './root.ts'
+// Transforms in the very thread of a test or a benchmark: to see what becomes of one module and one call, with nothing between.
+// Nothing stops one that does not stop; a gateway's run in worker threads, see src/loader/runtime.ts.
+import type { TransformRef } from '../src/model/mapping.ts'
+import { Problem, toProblemRecord } from '../src/model/problem.ts'
+import { toTransformKey } from '../src/model/transform.ts'
+import type { Transform, TransformCall, TransformOutcome } from '../src/model/transform.ts'
+import { buildModule } from '../src/loader/build.ts'
+import type { Bundle } from '../src/loader/build.ts'
+import { type Callable, startCall, toFailed, toLateProblem } from '../src/loader/call.ts'
+import { evaluateBundle, pickExport } from '../src/loader/evaluate.ts'
+import type { Evaluated } from '../src/loader/evaluate.ts'
+import { toLoadProblem, toStandIn } from '../src/loader/modules.ts'
+import { resolveModule } from '../src/loader/root.ts'
+import { withinTime } from '../src/loader/time.ts'
 
 /**
  * Loads what the refs name, each module once. A module that is missing, does not build or does not load becomes a stand-in
@@ -67,4 +68,16 @@ function toTransform(ref: TransformRef, loaded: LoadedModule | Problem, timeoutM
   } catch (error) {
     return toStandIn(ref.module, toProblemRecord(toLoadProblem(ref.module, error)))
   }
+}
+
+async function callTransform(
+  callable: Callable & { readonly timeoutMs: number },
+  { head, body, contentType }: TransformCall,
+): Promise<TransformOutcome> {
+  const { label, timeoutMs } = callable
+  const log: string[] = []
+  const started = startCall(callable, { head: structuredClone(head), body, contentType }, log)
+  const ended = await withinTime(() => started, timeoutMs)
+  if (ended.kind === 'late') return toFailed(toLateProblem(label, timeoutMs), [...log])
+  return started
 }

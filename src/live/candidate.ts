@@ -1,0 +1,93 @@
+// The next generation in the making: everything anew from disk, loaded and tried, and what is different from the one that serves.
+import type { Assembled, Assembler } from './assemble.ts'
+import type { Parts } from './fixtures.ts'
+import { type ModuleReport, passGate } from './gate.ts'
+import { loadConfig } from '../loader/config.ts'
+import { type Env, pickEnv } from '../loader/env.ts'
+import type { Input } from '../loader/read.ts'
+import { resolveTransformsRoot } from '../loader/root.ts'
+import type { Config } from '../model/config.ts'
+import type { TransformRef } from '../model/mapping.ts'
+import type { Transform } from '../model/transform.ts'
+import { createGeneration, type Generation } from '../pipeline/generation.ts'
+import type { VerifierTools } from '../pipeline/verify.ts'
+
+/** What a load gave, and the files as they were read for it. */
+export type LoadedModules = {
+  readonly transforms: ReadonlyMap<string, Transform>
+  readonly inputs: readonly Input[]
+}
+
+export type CandidateSource = {
+  /** The config directory. */
+  readonly dir: string
+  readonly env: Env
+  /**
+   * `env` is what `process.env` of transforms holds. A module that does not load is a stand-in with the reason. Throws
+   * `config-invalid` for one outside the root.
+   */
+  readonly load: (query: {
+    root: string
+    refs: readonly TransformRef[]
+    config: Config
+    env: Readonly<Record<string, string>>
+  }) => Promise<LoadedModules>
+  readonly verifierTools?: (mappingId: string) => VerifierTools
+}
+
+export type Candidate = {
+  readonly assembled: Assembled
+  readonly generation: Generation
+  readonly parts: Parts
+  /** What `process.env` of its transforms holds. */
+  readonly env: Readonly<Record<string, string>>
+  readonly modules: readonly ModuleReport[]
+}
+
+/** Throws a Problem of the configuration. */
+export async function makeCandidate(
+  { dir, env: given, load, assembler, verifierTools }: CandidateSource & { readonly assembler: Assembler },
+  against: { serving: Candidate | undefined; changed: readonly string[]; suspects: ReadonlySet<string> },
+): Promise<Candidate> {
+  const { config, env: settings } = loadConfig({ dir, env: given })
+  const assembled = await assembler.assemble(config, against.serving?.assembled)
+  const { mappings, verifiers, reports } = assembled
+  // a template that does not parse is found before any transform is loaded
+  createGeneration({ config, mappings, transforms: new Map(), verifiers })
+  const root = await resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
+  const refs = mappings.flatMap(({ transform }) => transform ?? [])
+  const env = pickEnv(config.hooks.transforms.env, settings)
+  const loaded = await load({ root, refs, config, env })
+  const { transforms, modules } = await passGate({
+    root,
+    parts: { config, mappings, transforms: loaded.transforms, verifiers },
+    serving: against.serving?.generation.transforms,
+    changed: against.changed,
+    suspects: against.suspects,
+  })
+  const parts = { config, mappings, transforms, verifiers }
+  const generation = createGeneration({ ...parts, verifierTools })
+  return { generation, assembled, parts, env, modules: [...reports, ...modules] }
+}
+
+/** A stand-in has no code, only a reason, which answers show in development. */
+export function isAsServing(one: Candidate, serving: Candidate): boolean {
+  return (
+    one.generation.id === serving.generation.id &&
+    JSON.stringify([one.generation.problems, one.env]) === JSON.stringify([serving.generation.problems, serving.env])
+  )
+}
+
+/**
+ * Modules whose parked deliveries may fare better: those with new code, and where the configuration or the environment changed,
+ * every one, also one that is no longer named.
+ */
+export function toMended(before: Candidate, after: Candidate): string[] {
+  const sound = after.modules.filter(({ kind }) => kind === 'live').map(({ module }) => module)
+  const [old, now] = [before, after].map(({ parts, env }) => JSON.stringify([parts.config, env]))
+  if (old === now) return sound
+  const good = [...after.generation.transforms.values()].filter(({ problem }) => problem === undefined)
+  const named = new Set(after.modules.map(({ module }) => module))
+  const dropped = before.modules.filter(({ module }) => !named.has(module))
+  return [...new Set([...good, ...dropped].map(({ module }) => module))]
+}

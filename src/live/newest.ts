@@ -1,0 +1,35 @@
+// The newest state of the directory, whole: what was saved while it was built is built again.
+import type { Candidate } from './candidate.ts'
+import type { Saves } from './saves.ts'
+import type { Input } from '../loader/read.ts'
+import { type Problem, toProblem } from '../model/problem.ts'
+
+/** Builds that are thrown away since somebody saved meanwhile, before one that is whole is taken, though it is not the newest. */
+const mostOldRounds = 5
+/** The same, before one is taken in which some files may be newer than others: something writes them without end. */
+const mostRounds = 50
+/** By which the clock of the file system may be behind. */
+const clockLagMs = 5
+
+/** `inputs`: the files of the last build, as it read them. */
+export async function buildNewest(options: {
+  build: () => Promise<Candidate>
+  inputs: () => readonly Input[]
+  saves: Saves
+  isClosed: () => boolean
+}): Promise<Candidate | Problem> {
+  const { build, inputs, saves, isClosed } = options
+  for (let round = 1; ; round += 1) {
+    await saves.calm()
+    const begunAt = Date.now()
+    const built = await build().catch(toProblem)
+    const isWhole = !inputs().some((input) => isSavedSince(input, begunAt)) || round >= mostRounds
+    const isNewest = !saves.isMissed() || round >= mostOldRounds
+    if (isClosed() || (isWhole && isNewest)) return built
+  }
+}
+
+/** Such a file may have been read when others, saved with it, had been read as they were before. */
+function isSavedSince({ ctimeNs }: Input, moment: number): boolean {
+  return Number(ctimeNs / 1_000_000n) > moment - clockLagMs
+}

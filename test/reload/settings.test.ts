@@ -1,0 +1,49 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { baseConfig, createStage } from './stage.ts'
+
+const reads = `const atLoad = process.env.WORD
+export default () => ({ message: [atLoad, process.env.WORD, Object.keys(process.env).length].join() })
+`
+const withTransforms = (transforms: object) => ({ hooks: { ...baseConfig.hooks, transforms } })
+
+describe('an edit of what transforms run with', { timeout: 30_000 }, () => {
+  test('shows them the variables that it names, of those alone', async () => {
+    const stage = await createStage({ 'x.ts': reads })
+    expect(await stage.answer('x')).toBe(',,0')
+    await writeFile(join(stage.dir, '.env'), 'WORD=one\nOTHER=secret\n')
+    await writeFile(join(stage.dir, 'hookloom.jsonc'), JSON.stringify(withTransforms({ env: ['WORD'] })))
+    await stage.answers('x', 'one,one,1')
+  })
+
+  test('of a variable in .env alone reaches them, runs what it parked, and says so without the value', async () => {
+    const stage = await createStage({ 'x.ts': reads }, { config: withTransforms({ env: ['WORD'] }) })
+    const mended: unknown[] = []
+    stage.live.onSwap((_generation, swap) => mended.push(swap.mended))
+    await writeFile(join(stage.dir, '.env'), 'WORD=hidden\n')
+    await stage.answers('x', 'hidden,hidden,1')
+    expect(mended).toEqual([['x.ts']])
+    await stage.logged(/what transforms see of the environment is live/)
+    expect(stage.lines.filter(({ text }) => text.includes('hidden'))).toEqual([])
+  })
+
+  test('lets a module load that its environment kept from loading, and keeps one out that does not load in it', async () => {
+    const picky = `if (process.env.WORD !== 'right') throw new Error('no word')\nexport default () => ({ message: 'loaded' })\n`
+    const stage = await createStage({ 'x.ts': picky }, { config: withTransforms({ env: ['WORD'] }) })
+    expect(await stage.answer('x')).toMatch(/^park/)
+    await writeFile(join(stage.dir, '.env'), 'WORD=right\n')
+    await stage.answers('x', 'loaded')
+    expect(stage.live.status().degraded).toBe(false)
+    await writeFile(join(stage.dir, '.env'), 'WORD=wrong\n')
+    await stage.logged(/does not load: it threw an Error at x\.ts:1.* The last good version/)
+    expect(stage.live.status().problems).toMatchObject([{ module: 'x.ts' }])
+  })
+
+  test('of the time limit counts for the next call', async () => {
+    const stage = await createStage({ 'x.ts': 'export default () => new Promise(() => {})\n' })
+    await writeFile(join(stage.dir, 'hookloom.jsonc'), JSON.stringify(withTransforms({ timeoutMs: 150 })))
+    await stage.logged(/hookloom\.jsonc is live/)
+    expect(await stage.answer('x')).toMatch(/did not end within 150 ms/)
+  })
+})

@@ -1,0 +1,69 @@
+// Requests at a steady rate while code is saved, and what is wrong with their answers.
+import { Agent, request } from 'node:http'
+import type { Gateway } from '../e2e/gateway.ts'
+
+/** `sessionKey` tells which code made it: `hook:<version of the entry>:<version of its helper>`. */
+export type Answer = {
+  /** 0: none came. */
+  readonly status: number
+  readonly entry: number
+  readonly helper: number
+  /** The newest version that somebody had been answered with when this request was sent. */
+  readonly newest: number
+}
+
+export type Traffic = {
+  readonly answers: readonly Answer[]
+  /** Sends one now. Never rejects. */
+  send(): Promise<Answer>
+  /** Sends this many a second until `stop`, whether or not those before are answered. */
+  start(perSecond: number): void
+  /** Resolves once nothing is on its way. */
+  stop(): Promise<void>
+}
+
+export function createTraffic({ url, token }: Pick<Gateway, 'url' | 'token'>, hook: string): Traffic {
+  // each connection in its turn: one that rests is closed, which a request on its way would meet
+  const agent = new Agent({ keepAlive: true, maxSockets: 32, scheduling: 'fifo' })
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+  const answers: Answer[] = []
+  const sent: Promise<Answer>[] = []
+  let newest = 0
+  let timer: NodeJS.Timeout | undefined
+
+  async function send(): Promise<Answer> {
+    const then = newest
+    const { status, text } = await post().catch(() => ({ status: 0, text: '' }))
+    const [, entry = '-1', helper = '-1'] = /"hook:(\d+):(\d+)"/.exec(text) ?? []
+    const answer = { status, entry: Number(entry), helper: Number(helper), newest: then }
+    newest = Math.max(newest, answer.entry)
+    answers.push(answer)
+    return answer
+  }
+
+  function post(): Promise<{ status: number; text: string }> {
+    return new Promise((answered, failed) => {
+      const asking = request(`${url}/${hook}`, { method: 'POST', agent, headers }, (response) => {
+        let text = ''
+        response.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
+        response.once('end', () => answered({ status: response.statusCode ?? 0, text }))
+        response.once('error', failed)
+      })
+      asking.once('error', failed)
+      asking.end('{}')
+    })
+  }
+
+  return {
+    answers,
+    send,
+    start: (perSecond) => {
+      timer = setInterval(() => void sent.push(send()), 1000 / perSecond)
+    },
+    stop: async () => {
+      clearInterval(timer)
+      await Promise.all(sent)
+      agent.destroy()
+    },
+  }
+}
