@@ -42,7 +42,10 @@ describe('the README', () => {
   test('every link to a heading has its heading', () => {
     const text = readFileSync(file, 'utf8')
     const headings = [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
-      heading.toLowerCase().replaceAll(' ', '-'),
+      heading
+        .toLowerCase()
+        .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
+        .replaceAll(' ', '-'),
     )
     for (const [, anchor] of text.matchAll(/\]\(#([^)]+)\)/g)) expect(headings).toContain(anchor)
   })

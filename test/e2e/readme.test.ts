@@ -3,8 +3,12 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parse } from 'jsonc-parser'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
+import { z } from 'zod'
 import { renderNewConfig } from '../../src/loader/config-file.ts'
+import { chatCompletions } from './fakes/chat-completions.ts'
+import { apiKey, replies, startFake } from './fakes/provider.ts'
+import { startFakeTelegram } from './fakes/telegram.ts'
 import { mainFile, makeFolder, startGateway, toChildEnv } from './gateway.ts'
 
 const text = readFileSync(resolve(import.meta.dirname, '../../README.md'), 'utf8')
@@ -84,5 +88,48 @@ describe('the README’s first screen', () => {
     const { scripts } = JSON.parse(readFileSync(join(resolve(import.meta.dirname, '../..'), 'package.json'), 'utf8'))
     expect(block('sh', 'npm start')).toBe('npm ci\nnpm start\n')
     expect(scripts).toMatchObject({ start: 'node dist/main.js dev', prepare: 'npm run build' })
+  })
+})
+
+describe('the README’s tour from a webhook to a chat', () => {
+  test('its configuration and its curl line put the model’s reply into the chat', { timeout: 60_000 }, async () => {
+    const botToken = '110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw'
+    const model = await startFake({ ...chatCompletions, model: 'llama3.3' })
+    model.answer = replies('Look at ', 'the billing tests first.')
+    const telegram = await startFakeTelegram({ botToken, chats: [42] })
+    const shown = parse(block('jsonc', '"openai-compatible"').replace('http://127.0.0.1:11434/v1', model.baseUrl))
+    shown.models.providers.local.apiKey = apiKey
+    shown.channels.telegram.baseUrl = telegram.baseUrl
+    const gateway = await startGateway({ config: shown, env: { TELEGRAM_BOT_TOKEN: botToken } })
+    const lines = block('sh', 'The build of main failed').replace('http://127.0.0.1:8790/hooks', gateway.url)
+    const env = { ...toChildEnv(), HOOKLOOM_TOKEN: gateway.token }
+    const answer: unknown = JSON.parse(execFileSync('sh', ['-c', lines], { env, encoding: 'utf8' }))
+    expect(answer).toMatchObject({ ok: true, runId: expect.any(String) })
+    await vi.waitUntil(() => telegram.posted.length > 0, { timeout: 20_000 })
+    expect(telegram.posted).toMatchObject([{ chat_id: 42, text: 'Look at the billing tests first.' }])
+
+    const runId = String(Reflect.get(Object(answer), 'runId'))
+    const receipt = await vi.waitUntil(
+      async () => {
+        const asked = { headers: { authorization: `Bearer ${gateway.gatewayToken}` } }
+        const body = z
+          .object({ state: z.string() })
+          .loose()
+          .parse(await (await fetch(`${gateway.adminUrl}/api/runs/${runId}`, asked)).json())
+        return body.state === 'done' ? body : undefined
+      },
+      { timeout: 20_000, interval: 100 },
+    )
+    expect(receipt).toMatchObject({
+      kind: 'agent',
+      posts: [{ channel: 'telegram', to: '42', state: 'sent', messageId: '1' }],
+    })
+    const metrics = await (await fetch(`${gateway.adminUrl}/metrics`)).text()
+    expect(metrics).toContain('hookloom_deliveries_total{outcome="accepted"} 1')
+    expect(metrics).toContain('hookloom_steps_total{step="deliver",outcome="done"} 1')
+    expect(metrics).not.toContain('billing')
+    expect(await gateway.stop()).toBe(0)
+    await telegram.close()
+    await model.close()
   })
 })
