@@ -22,7 +22,7 @@ async function create(options: ProbeOptions): Promise<RunningProbe> {
     case 'verify':
       return createVerifyProbe()
     case 'isolation':
-      return createIsolationProbe()
+      return createIsolationProbe(options)
     case 'reload':
       return createReloadProbe(options)
     case 'runaway':

@@ -166,6 +166,8 @@ export const probes: readonly Probe[] = [
     figures: [
       { key: 'empty', title: 'bare postMessage round trip, p50, µs' },
       { key: 'kilobyte', title: 'bare postMessage round trip with 1 kB, p50, µs' },
+      { key: 'transform', title: 'a call of a transform with 1 kB, p50, µs' },
+      { key: 'ratio', title: 'the same / the bare round trip with 1 kB' },
     ],
   },
   {
