@@ -15,13 +15,12 @@ import type {
 } from './operations.ts'
 import type { Clock } from './store.ts'
 
-/** Operations of one transaction: some 10 ms of inserts, so that nobody behind them waits much longer. */
-const batchLimit = 1024
-
 export type QueueOptions = {
   readonly file: string
   readonly clock: Clock
   readonly commitDelayMs: number
+  /** Operations of one transaction at the most. */
+  readonly batchLimit: number
   /** Appends are refused while this many operations wait; the gateway's own calls from twice as many on. */
   readonly maxQueued: number
   /** Bytes of waiting deliveries from which on appends are refused. */
@@ -56,7 +55,7 @@ export function spawnWriter(options: WriterOptions): Worker {
 }
 
 export function createWriterQueue(options: QueueOptions): WriterQueue {
-  const { clock, log } = options
+  const { clock, log, batchLimit } = options
   let worker: Worker | undefined
   let waiting: Waiting[] = []
   let waitingBytes = 0

@@ -12,6 +12,9 @@ import { toAddTask, toAppend, toAppendAll, toJobValues, toReport, toSettlementVa
 
 /** Rows of one step of a sweep. */
 const sweepRows = 500
+/** Some 10 ms of inserts, so that nobody behind them waits much longer. */
+const mostShared = 1024
+
 /** Milliseconds after which a commit that has not come back is trouble. */
 const stalledMs = 5000
 
@@ -20,6 +23,8 @@ export type SqliteOptions = {
   readonly clock: Clock
   /** Milliseconds that the writer sleeps before each commit, to imitate a slow disk. Default 0. */
   readonly commitDelayMs?: number
+  /** Operations that share a transaction at the most; 1 commits each by itself, to measure what sharing saves. Default 1024. */
+  readonly batchLimit?: number
   /** Operations that may wait for the disk; further appends are refused. Default 10,000. */
   readonly maxQueued?: number
   /** Is told when trouble begins and when it ends. */
@@ -38,13 +43,15 @@ export type SqliteStore = Store & {
 
 /** Opens nothing yet: the first call does, and each call after a failure tries again. */
 export function createSqliteStore(options: SqliteOptions): SqliteStore {
-  const { file, clock, commitDelayMs = 0, maxQueued = 10_000, log = silentLog, spawn = spawnWriter } = options
+  const { file, clock, commitDelayMs = 0, batchLimit = mostShared, maxQueued = 10_000 } = options
+  const { log = silentLog, spawn = spawnWriter } = options
   const connection = createReadConnection(file)
   const reads = createReads(connection, clock)
   const writer = createWriterQueue({
     file,
     clock,
     commitDelayMs,
+    batchLimit,
     maxQueued,
     maxQueuedBytes: 64 * 1024 * 1024,
     log,

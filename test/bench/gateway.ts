@@ -8,7 +8,8 @@ export type GatewayOptions = {
   /** Config directory, empty. */
   readonly dir: string
   readonly token: string
-  readonly store: 'sqlite' | 'memory'
+  /** `single`: SQLite with a commit for each request. */
+  readonly store: 'sqlite' | 'single' | 'memory'
   /** Milliseconds that each commit takes longer, as on a slower disk. */
   readonly delayMs: number
   /** Each module among the files, by its path below the transforms root, gets a hook of its name. */
@@ -46,7 +47,12 @@ export async function startGateway(options: GatewayOptions): Promise<BenchedGate
   const store =
     options.store === 'memory'
       ? createMemoryStore({ clock })
-      : createSqliteStore({ file, clock, commitDelayMs: delayMs })
+      : createSqliteStore({
+          file,
+          clock,
+          commitDelayMs: delayMs,
+          ...(options.store === 'single' ? { batchLimit: 1 } : {}),
+        })
   const gateway = await createHookloom({ dir, env: {}, store, write: () => {} })
   return {
     port: Number(new URL(gateway.url).port),

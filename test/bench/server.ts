@@ -5,7 +5,7 @@ import { createBareHttp, createBareKoa, createInsertEach } from './baselines.ts'
 import { type GatewayOptions, startGateway } from './gateway.ts'
 
 export type ServerOptions = Omit<GatewayOptions, 'store'> & {
-  readonly kind: 'sqlite' | 'memory' | 'insert' | 'koa' | 'http'
+  readonly kind: 'sqlite' | 'single' | 'memory' | 'insert' | 'koa' | 'http'
 }
 
 export type ServerRequest = 'usage' | 'empty' | 'jobs'
@@ -17,6 +17,7 @@ type Served = { readonly port: number; empty(): void; jobsDone(): Promise<number
 async function serve(options: ServerOptions): Promise<Served> {
   switch (options.kind) {
     case 'sqlite':
+    case 'single':
     case 'memory':
       return startGateway({ ...options, store: options.kind })
     case 'insert':

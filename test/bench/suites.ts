@@ -21,7 +21,7 @@ export type Suite = {
 const path = '/hooks/bench'
 export const warmUpPath = path
 const gateway = (name: string, delayMs = 0): Variant => ({ name, server: { kind: 'sqlite', delayMs }, path })
-const other = (kind: 'memory' | 'insert' | 'koa' | 'http', name: string, delayMs = 0): Variant => ({
+const other = (kind: 'single' | 'memory' | 'insert' | 'koa' | 'http', name: string, delayMs = 0): Variant => ({
   name,
   server: { kind, delayMs },
   path,
@@ -30,6 +30,8 @@ const other = (kind: 'memory' | 'insert' | 'koa' | 'http', name: string, delayMs
 const durable = gateway('gateway')
 const memory = other('memory', 'gateway, memory store')
 const insert = other('insert', 'koa, insert each')
+const single = other('single', 'gateway, one commit a request')
+const single2 = other('single', 'gateway, one commit a request, 2 ms more', 2)
 const koa = other('koa', 'koa')
 const http = other('http', 'node:http')
 const fast = gateway('gateway, 0 ms more')
@@ -61,8 +63,8 @@ const large: Load = { connections: 64, bytes: 10_000 }
 const huge: Load = { connections: 64, bytes: 100_000 }
 
 export const suites: readonly Suite[] = [
-  { name: 'accept', variants: [durable, memory, insert, koa, http], loads: [one, few, many, large, huge] },
-  { name: 'slow', variants: [fast, slow2, slow5, insert2], loads: [many] },
+  { name: 'accept', variants: [durable, memory, single, insert, koa, http], loads: [one, few, many, large, huge] },
+  { name: 'slow', variants: [fast, slow2, slow5, single2, insert2], loads: [many] },
   { name: 'agent', variants: [wakes, agents], loads: [many] },
   { name: 'isolation', variants: [isolated, inline, isolatedMemory, inlineMemory], loads: [one, many, huge] },
 ]
@@ -100,11 +102,15 @@ export const comparisons: readonly Comparison[] = [
   ratio(durable, memory, large, 0.55),
   ratio(durable, memory, huge),
   ratio(durable, memory, one),
+  ratio(durable, single, many),
   ratio(durable, insert, many, 4),
+  // what nothing that is served by koa can exceed here
+  ratio(koa, insert, many),
   ratio(durable, koa, many),
   ratio(durable, http, many),
   ratio(memory, koa, many),
-  { ...ratio(slow2, insert2, many), suite: 'slow' },
+  { ...ratio(slow2, single2, many, 4), suite: 'slow' },
+  { ...ratio(slow2, insert2, many, 4), suite: 'slow' },
   { ...ratio(slow2, fast, many, 3), suite: 'slow', as: 'lag', title: 'p99 with 2 ms more, in commits' },
   { ...ratio(slow5, fast, many, 3), suite: 'slow', as: 'lag', title: 'p99 with 5 ms more, in commits' },
   { ...ratio(agents, wakes, many), suite: 'agent' },
