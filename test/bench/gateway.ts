@@ -14,6 +14,8 @@ export type GatewayOptions = {
   readonly delayMs: number
   /** Each module among the files, by its path below the transforms root, gets a hook of its name. */
   readonly transforms?: { readonly files: Readonly<Record<string, string>>; readonly limits: { timeoutMs?: number } }
+  /** Runs ask the model behind this URL. */
+  readonly modelUrl?: string
   /** Transforms run on the main thread, see inline-runtime.ts. */
   readonly inline?: boolean
 }
@@ -23,6 +25,7 @@ export type BenchedGateway = {
   /** Forgets what a store without a disk has gathered: a full heap is not what is measured. */
   empty(): void
   jobsDone(): Promise<number>
+  jobsQueued(): Promise<number>
 }
 
 const fields = '{{action}} #{{issue.number}} {{issue.title}} by {{sender.login}}: {{issue.html_url}}'
@@ -33,7 +36,10 @@ export async function startGateway(options: GatewayOptions): Promise<BenchedGate
     mkdirSync(dirname(join(toRoot(dir), path)), { recursive: true })
     writeFileSync(join(toRoot(dir), path), text)
   }
-  writeFileSync(join(dir, 'hookloom.jsonc'), JSON.stringify(toConfig(token, transforms)))
+  writeFileSync(
+    join(dir, 'hookloom.jsonc'),
+    JSON.stringify({ ...toConfig(token, transforms), ...toModels(options.modelUrl) }),
+  )
   // as: the package is built from this source
   const { createMemoryStore, createSqliteStore } = (await import(built)) as typeof import('../../src/index.ts')
   // as: and so is the other one
@@ -60,10 +66,19 @@ export async function startGateway(options: GatewayOptions): Promise<BenchedGate
       if (options.store === 'memory') Object.assign(store, createMemoryStore({ clock }))
     },
     jobsDone: async () => (await store.counts()).jobs.done,
+    jobsQueued: async () => (await store.counts()).jobs.queued,
   }
 }
 
 export const toRoot = (dir: string): string => join(dir, 'hooks', 'transforms')
+
+function toModels(baseUrl: string | undefined): object {
+  if (baseUrl === undefined) return {}
+  return {
+    models: { providers: { slow: { kind: 'openai-compatible', baseUrl, apiKey: 'none', stream: false } } },
+    agents: { defaults: { model: 'slow/slow' } },
+  }
+}
 
 function toConfig(token: string, { files, limits }: NonNullable<GatewayOptions['transforms']>): object {
   const modules = Object.keys(files).filter((path) => path.endsWith('.ts'))

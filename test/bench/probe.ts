@@ -1,5 +1,6 @@
 // A process that measures one probe, once for each round that it is asked for.
 import { createIsolationProbe } from './probe-isolation.ts'
+import { createQueueProbe } from './probe-queue.ts'
 import { createReloadProbe } from './probe-reload.ts'
 import { createRunawayProbe } from './probe-runaway.ts'
 import { createVerifyProbe } from './probe-verify.ts'
@@ -23,6 +24,8 @@ async function create(options: ProbeOptions): Promise<RunningProbe> {
       return createVerifyProbe()
     case 'isolation':
       return createIsolationProbe(options)
+    case 'queue':
+      return createQueueProbe(options)
     case 'reload':
       return createReloadProbe(options)
     case 'runaway':

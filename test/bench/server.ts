@@ -8,11 +8,11 @@ export type ServerOptions = Omit<GatewayOptions, 'store'> & {
   readonly kind: 'sqlite' | 'single' | 'memory' | 'insert' | 'koa' | 'http'
 }
 
-export type ServerRequest = 'usage' | 'empty' | 'jobs'
-/** `usage`: microseconds of processor time of all threads. `jobs`: jobs done so far. `empty`: the port. */
+export type ServerRequest = 'usage' | 'empty' | 'jobs' | 'queued'
+/** `usage`: microseconds of processor time of all threads. `jobs`: jobs done so far, `queued`: jobs that wait. `empty`: the port. */
 export type ServerReply = { readonly result: number } | { readonly failure: string }
 
-type Served = { readonly port: number; empty(): void; jobsDone(): Promise<number> }
+type Served = { readonly port: number; empty(): void; jobsDone(): Promise<number>; jobsQueued(): Promise<number> }
 
 async function serve(options: ServerOptions): Promise<Served> {
   switch (options.kind) {
@@ -35,7 +35,7 @@ async function listen(server: Server): Promise<Served> {
   })
   // as: a server that listens on a port has this address
   const { port } = server.address() as AddressInfo
-  return { port, empty: () => {}, jobsDone: async () => 0 }
+  return { port, empty: () => {}, jobsDone: async () => 0, jobsQueued: async () => 0 }
 }
 
 async function reply(served: Served, request: ServerRequest): Promise<number> {
@@ -46,6 +46,8 @@ async function reply(served: Served, request: ServerRequest): Promise<number> {
     }
     case 'jobs':
       return served.jobsDone()
+    case 'queued':
+      return served.jobsQueued()
     case 'empty':
       // without a forced collection: that throws compiled code away with the garbage, which costs more than it tidies
       served.empty()

@@ -139,7 +139,7 @@ export type Figure = {
 
 /** What is measured in a way of its own, in a child that lives through the rounds. */
 export type Probe = {
-  readonly name: 'verify' | 'isolation' | 'reload' | 'runaway'
+  readonly name: 'verify' | 'isolation' | 'queue' | 'reload' | 'runaway'
   /** Once, however many rounds there are: it has rounds of its own. */
   readonly once?: boolean
   readonly figures: readonly Figure[]
@@ -158,6 +158,7 @@ export const savesOfStyle = 20
 export const reloadsWanted = 2000
 export const reloadSeconds = 40
 export const runawayTimeoutMs = 200
+export const queuedRuns = 1000
 
 export const probes: readonly Probe[] = [
   {
@@ -174,6 +175,15 @@ export const probes: readonly Probe[] = [
       { key: 'kilobyte', title: 'bare postMessage round trip with 1 kB, p50, µs' },
       { key: 'transform', title: 'a call of a transform with 1 kB, p50, µs' },
       { key: 'ratio', title: 'the same / the bare round trip with 1 kB' },
+    ],
+  },
+  {
+    name: 'queue',
+    figures: [
+      { key: 'ratio', title: `p99 of the intake with ${queuedRuns} runs queued / without`, most: 1.2 },
+      { key: 'idle', title: 'p99 of the intake without, ms' },
+      { key: 'full', title: `p99 of the intake with ${queuedRuns} runs queued, ms` },
+      { key: 'left', title: 'runs that were still queued at the end' },
     ],
   },
   {
