@@ -40,7 +40,8 @@ export type Leaving = {
 }
 
 export type FromWorker =
-  | { readonly kind: 'ready' }
+  /** `systemId`: the system's number of the thread, where the system tells. */
+  | { readonly kind: 'ready'; readonly systemId: number | undefined }
   /** JSON of SettledCall[]. */
   | { readonly kind: 'outcomes'; readonly outcomes: string }
   /** Calls that were not begun, and never will be here. */

@@ -106,7 +106,13 @@ export function createPool(options: {
       afterCall(thread)
     },
     stuck: (thread, culprit) => stop(thread, culprit, (label) => toLateProblem(label, limits().timeoutMs)),
+    crowded: (thread) => {
+      const isFree = (other: Thread) => other.isReady() && other.inFlight.size === 0 && !isHeld(other)
+      if ([...serving].some(isFree)) for (const job of thread.recall()) dispatch(job)
+    },
     stalled: (thread) => {
+      // whatever holds it may hold it for long: the gateway and the other threads go first
+      thread.lower()
       for (const job of thread.recall()) dispatch(job)
     },
     overMemory: (thread) => stop(thread, undefined, (label) => toMemoryProblem(label, limits().memoryMb)),
@@ -124,18 +130,23 @@ export function createPool(options: {
     if (isClosed) return fail(job, toClosedProblem(), false)
     if (serving.size < limits().workers) fill()
     let best = toLeastLoaded()
-    if (best === undefined || watchdog.isStalled(best)) best = replaceStalled(best)
+    if (best === undefined || isHeld(best)) best = replaceStalled(best)
     if (best === undefined) return fail(job, spare.problem(), false)
     best.post(job)
     watchdog.watch()
     if (best.lastSeq() > callsPerThread) retire(best)
   }
 
+  /** By a call now, or it was, and is slow since. */
+  function isHeld(thread: Thread): boolean {
+    return watchdog.isStalled(thread) || thread.isLowered()
+  }
+
   function toLeastLoaded(): Thread | undefined {
     let best: Thread | undefined
     let least = Number.POSITIVE_INFINITY
     for (const thread of serving) {
-      const load = thread.inFlight.size + (watchdog.isStalled(thread) ? 1e9 : thread.isReady() ? 0 : 1e6)
+      const load = thread.inFlight.size + (isHeld(thread) ? 1e9 : thread.isReady() ? 0 : 1e6)
       if (load >= least) continue
       best = thread
       least = load
@@ -163,6 +174,7 @@ export function createPool(options: {
   function afterCall(thread: Thread): void {
     if (thread.inFlight.size > 0) return
     if (retiring.has(thread) || alone.threads.has(thread)) end(thread)
+    else if (thread.isLowered()) retire(thread)
     alone.begin()
   }
 

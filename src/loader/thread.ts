@@ -5,6 +5,7 @@ import type { TransformOutcome } from '../model/transform.ts'
 import { createFlights } from './flights.ts'
 import type { Flights, Job } from './flights.ts'
 import { board as words } from './messages.ts'
+import { lowerPriority } from './priority.ts'
 import type { BundlePost, FromWorker, Leaving, SettledCall, ToWorker, WorkerStart } from './messages.ts'
 
 /** V8 ends the whole process when one allocation jumps over its limit, as a growing Map does: its limit must be far. */
@@ -31,6 +32,9 @@ export type Thread = Omit<Flights, 'flush'> & {
   readonly ready: Promise<void>
   /** The call whose synchronous part holds the thread now, else 0. */
   readonly running: () => number
+  /** Everybody else's work goes before its own from now on: it is to be replaced when its calls have ended. */
+  lower(): void
+  readonly isLowered: () => boolean
   load(bundle: BundlePost): void
   unload(bundle: number): void
   check(bundle: number, exports: readonly (string | undefined)[]): void
@@ -51,6 +55,8 @@ export function createThread(options: {
   const bundles = new Set<number>()
   let pongs: (() => void)[] = []
   let isReady = false
+  let systemId: number | undefined
+  let isLowered = false
   let becomeReady = () => {}
   const ready = new Promise<void>((resolve) => {
     becomeReady = resolve
@@ -124,6 +130,7 @@ export function createThread(options: {
     } else if (message.kind === 'leaving') events.leaving(thread, message)
     else if (message.kind === 'checked') events.checked(thread, message)
     else if (message.kind === 'ready') {
+      systemId = message.systemId
       isReady = true
       becomeReady()
     } else if (message.kind === 'pong') {
@@ -139,6 +146,11 @@ export function createThread(options: {
     isReady: () => isReady,
     ready,
     running: () => Atomics.load(board, words.running),
+    lower: () => {
+      isLowered = true
+      lowerPriority(systemId)
+    },
+    isLowered: () => isLowered,
     load: (bundle) => {
       if (bundles.has(bundle.id)) return
       bundles.add(bundle.id)

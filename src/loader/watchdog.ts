@@ -3,6 +3,8 @@ import type { InFlight } from './flights.ts'
 import type { Thread } from './thread.ts'
 
 const tickMs = 10
+/** What waits behind a call that holds its thread longer than this goes to a free thread, if there is one. */
+const crowdMs = 20
 /** A call that holds its thread longer than this keeps no other one waiting. */
 const stallMs = 100
 /** Time in which a thread that is not held answers. */
@@ -40,11 +42,13 @@ export function createWatchdog(options: {
   late: (thread: Thread, seq: number) => void
   /** The thread does not give in. `culprit`: the call that holds it, where that is known. */
   stuck: (thread: Thread, culprit: number | undefined) => void
+  /** A call has held the thread for a while, and others wait behind it. */
+  crowded: (thread: Thread) => void
   /** A call holds the thread: what waits behind it should not. */
   stalled: (thread: Thread) => void
   overMemory: (thread: Thread) => void
 }): Watchdog {
-  const { limits, threads, late, stuck, stalled, overMemory } = options
+  const { limits, threads, late, stuck, crowded, stalled, overMemory } = options
   const sights = new WeakMap<Thread, Sight>()
   let timer: NodeJS.Timeout | undefined
   let lastTick = 0
@@ -75,7 +79,11 @@ export function createWatchdog(options: {
     const [oldest] = thread.inFlight.values()
     if (oldest === undefined) return
     if (isLate(oldest, now)) return beLate(thread, sight, oldest, now)
-    if (running === 0 || sight.isStalled || now - sight.since < stallMs) return
+    if (running === 0 || sight.isStalled || now - sight.since < crowdMs) return
+    if (now - sight.since < stallMs) {
+      if (thread.inFlight.size > 1) crowded(thread)
+      return
+    }
     sight.isStalled = true
     stalled(thread)
   }

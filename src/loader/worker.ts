@@ -7,6 +7,7 @@ import type { OpenCall } from './guard.ts'
 import { createIntrinsics } from './intrinsics.ts'
 import { createMemoryLimit } from './memory.ts'
 import type { FromWorker, ToWorker, WorkerStart } from './messages.ts'
+import { readThreadId } from './priority.ts'
 import { createServing } from './serve.ts'
 
 // as: thread.ts starts this thread, and with nothing else
@@ -31,4 +32,4 @@ guardProcess({ calls, leave: serving.exit })
 intrinsics.accept()
 process.on('uncaughtException', serving.uncaught)
 port.on('message', (message: ToWorker) => serving.receive(message))
-post({ kind: 'ready' } satisfies FromWorker)
+post({ kind: 'ready', systemId: readThreadId() } satisfies FromWorker)

@@ -2,7 +2,7 @@
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
-import { startChild } from './child.ts'
+import { type Child, startChild } from './child.ts'
 import { createClient } from './client.ts'
 import type { LoadJob, LoadResult } from './load.ts'
 import type { ProbeOptions, RunningProbe } from './probe.ts'
@@ -21,58 +21,86 @@ const loop = `export default ({ payload }) => {
 `
 const calm = 'export default ({ payload }) => ({ text: payload.action })\n'
 
-export async function createRunawayProbe({ folder, built, seconds }: ProbeOptions): Promise<RunningProbe> {
+type Stage = {
+  /** One endless loop, in a module that has not looped yet; resolves when it was stopped. */
+  loop(): Promise<number>
+  /** An endless loop and another call of its module, sent at once: how long each took. */
+  loopAndCall(): Promise<{ parked: number; next: number }>
+  load(path: string): Promise<LoadResult>
+}
+
+export async function createRunawayProbe(options: ProbeOptions): Promise<RunningProbe> {
+  const { child: generator } = await startChild<LoadJob, LoadResult>(join(options.folder, 'load.mjs'), [])
+  // a loop that lasts as long as the measurement, and loops that are stopped one after the other
+  const held = await openStage(options, { timeoutMs: options.seconds * 1_000 + 1_500, generator })
+  const brief = await openStage(options, { timeoutMs: runawayTimeoutMs, generator })
+
+  return async (round) => {
+    const results: { next: number; parked: number }[] = []
+    for (let index = 0; index < tries; index += 1) results.push(await brief.loopAndCall())
+    return {
+      next: toMedian(results.map(({ next }) => next)),
+      worst: Math.max(...results.map(({ next }) => next)),
+      parked: toMedian(results.map(({ parked }) => parked)),
+      transform: await measureBeside(held, '/hooks/calm', round),
+      template: await measureBeside(held, '/hooks/bench', round),
+      'series transform': await measureBeside(brief, '/hooks/calm', round),
+      'series template': await measureBeside(brief, '/hooks/bench', round),
+    }
+  }
+}
+
+async function openStage(
+  { folder, built, seconds }: ProbeOptions,
+  { timeoutMs, generator }: { timeoutMs: number; generator: Child<LoadJob, LoadResult> },
+): Promise<Stage> {
   const names = Array.from({ length: loopers }, (_, index) => `loop${index}`)
   const files = { ...Object.fromEntries(names.map((name) => [`${name}.ts`, loop])), 'calm.ts': calm }
-  const transforms = { files, limits: { timeoutMs: runawayTimeoutMs } }
   const dir = mkdtempSync(join(folder, 'store-'))
-  const server: ServerOptions = { kind: 'sqlite', delayMs: 0, transforms, dir, built, token }
+  const server: ServerOptions = {
+    kind: 'sqlite',
+    delayMs: 0,
+    transforms: { files, limits: { timeoutMs } },
+    dir,
+    built,
+    token,
+  }
   const args = [JSON.stringify(server)]
   const { first: port } = await startChild<ServerRequest, number>(join(folder, 'server.mjs'), args)
-  const { child: generator } = await startChild<LoadJob, LoadResult>(join(folder, 'load.mjs'), [])
   const client = createClient({ port, token })
   let turn = 0
   const nextLooper = () => `/hooks/${names[turn++ % loopers] ?? ''}`
   const load = (path: string) => generator.ask({ port, path, token, connections: 1, bytes: 1000, seconds })
   for (const path of ['/hooks/calm', '/hooks/bench']) await load(path)
-
-  async function measureNext(): Promise<{ next: number; parked: number }> {
-    const path = nextLooper()
-    const start = performance.now()
-    const took = () => performance.now() - start
-    const looping = client.post(path, { loop: true }).then(took)
-    const calling = client.post(path, { loop: false }).then(took)
-    const [parked, next] = await Promise.all([looping, calling])
-    return { next, parked }
+  return {
+    load,
+    loop: () => client.post(nextLooper(), { loop: true }),
+    async loopAndCall() {
+      const path = nextLooper()
+      const start = performance.now()
+      const took = () => performance.now() - start
+      const looping = client.post(path, { loop: true }).then(took)
+      const calling = client.post(path, { loop: false }).then(took)
+      const [parked, next] = await Promise.all([looping, calling])
+      return { parked, next }
+    },
   }
+}
 
-  /** How many times as long, with one loop after the other beside it. */
-  async function measureBeside(path: string, round: number): Promise<number> {
-    const beside = async () => {
-      const over = new AbortController()
-      const looping = (async () => {
-        while (!over.signal.aborted) await client.post(nextLooper(), { loop: true })
-      })()
-      const result = await load(path)
-      over.abort()
-      await looping
-      return result.p99Ms
-    }
-    const without = async () => (await load(path)).p99Ms
-    const first = round % 2 === 0 ? await without() : undefined
-    const disturbed = await beside()
-    return disturbed / (first ?? (await without()))
+/** How many times as long the p99 is with a loop beside it; where loops are stopped meanwhile, with the next one. */
+async function measureBeside({ load, loop: runLoop }: Stage, path: string, round: number): Promise<number> {
+  const beside = async () => {
+    let isOver = false
+    const looping = (async () => {
+      while (!isOver) await runLoop()
+    })()
+    const { p99Ms } = await load(path)
+    isOver = true
+    await looping
+    return p99Ms
   }
-
-  return async (round) => {
-    const results: { next: number; parked: number }[] = []
-    for (let index = 0; index < tries; index += 1) results.push(await measureNext())
-    return {
-      next: toMedian(results.map(({ next }) => next)),
-      worst: Math.max(...results.map(({ next }) => next)),
-      parked: toMedian(results.map(({ parked }) => parked)),
-      transform: await measureBeside('/hooks/calm', round),
-      template: await measureBeside('/hooks/bench', round),
-    }
-  }
+  const without = async () => (await load(path)).p99Ms
+  const first = round % 2 === 0 ? await without() : undefined
+  const disturbed = await beside()
+  return disturbed / (first ?? (await without()))
 }

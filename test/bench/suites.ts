@@ -207,8 +207,10 @@ export const probes: readonly Probe[] = [
       { key: 'next', title: 'endless loop sent → next call of its module served, ms', most: runawayTimeoutMs + 40 },
       { key: 'worst', title: 'the same, the worst of a round, ms' },
       { key: 'parked', title: 'endless loop sent → it is parked, ms' },
-      { key: 'transform', title: 'p99 of another transform beside a loop / without', most: 2 },
-      { key: 'template', title: 'p99 of a template beside a loop / without', most: 2 },
+      { key: 'transform', title: 'p99 of another transform during a loop / without', most: 2 },
+      { key: 'template', title: 'p99 of a template during a loop / without', most: 2 },
+      { key: 'series transform', title: 'p99 of another transform, loop after loop / without' },
+      { key: 'series template', title: 'p99 of a template, loop after loop / without' },
     ],
   },
 ]
