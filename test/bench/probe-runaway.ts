@@ -90,12 +90,12 @@ async function openStage(
 /** How many times as long the p99 is with a loop beside it; where loops are stopped meanwhile, with the next one. */
 async function measureBeside({ load, loop: runLoop }: Stage, path: string, round: number): Promise<number> {
   const beside = async () => {
-    let isOver = false
+    const over = new AbortController()
     const looping = (async () => {
-      while (!isOver) await runLoop()
+      while (!over.signal.aborted) await runLoop()
     })()
     const { p99Ms } = await load(path)
-    isOver = true
+    over.abort()
     await looping
     return p99Ms
   }
