@@ -48,10 +48,13 @@ const unseen =
 
 /** Without the characters that nobody sees: soft hyphen, zero widths, fillers, marks of direction, tags. */
 export function dropInvisible(text: string): string {
-  return text
-    .replace(unseen, '')
-    .replace(/[ \t\u00A0]+$/gm, '')
-    .replace(/\n{3,}/g, '\n\n')
+  return (
+    text
+      .replace(unseen, '')
+      // begun in the middle of a run, the search would take a time that grows with its square
+      .replace(/(?<![ \t\u00A0])[ \t\u00A0]+$/gm, '')
+      .replace(/\n{3,}/g, '\n\n')
+  )
 }
 
 const hiding: Readonly<Record<string, (value: string) => boolean>> = {

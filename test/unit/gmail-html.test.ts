@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { toVisibleText } from '../../src/gmail/html.ts'
+import { dropInvisible, toVisibleText } from '../../src/gmail/html.ts'
 
 const seen = (html: string) => toVisibleText(html).text
 
@@ -55,5 +55,11 @@ describe('the text of an HTML mail', () => {
 
   test('survives twenty thousand elements in one another', () => {
     expect(seen(`a${'<div>'.repeat(20_000)}b`)).toContain('a')
+  })
+
+  test('takes no longer for a mail that is one long line of blanks', () => {
+    // with the square of its length it would be hours
+    const blanks = '\u00A0'.repeat(1_000_000)
+    expect(dropInvisible(`a${blanks}b${blanks}\nc`)).toBe(`a${blanks}b\nc`)
   })
 })
