@@ -135,6 +135,11 @@ describe('in a hostile reply', () => {
       expect(render(text, flavour)).not.toMatch(/(?<![a-z])@[a-z]|<[@#]/)
       expect(render(text, flavour)).toContain('ada@example.com')
     }
+    for (const flavour of [safeMarkdown, teamsMarkdown, telegramHtml]) {
+      for (const split of ['\\@everyone', '@**everyone**', '@_everyone_', '@[everyone](https://example.com)']) {
+        expect(render(split, flavour)).toContain('@\u200B')
+      }
+    }
     expect(render('`npm i @scope/name`', safeMarkdown)).toBe('`npm i @scope/name`')
   })
 

@@ -2,9 +2,9 @@
 import { toAddress } from './addresses.ts'
 import type { Flavour } from './markdown.ts'
 
-/** Parts a sign that would call somebody from the name, with a space of no width. */
+/** Parts a sign that would call somebody from the name, with a space of no width. The name may stand in the next span: `\@name`, `@**name**`. */
 function breakMentions(text: string): string {
-  return text.replace(/(?<![\p{L}\p{N}])@(?=[\p{L}\p{N}_])/gu, '@\u200B')
+  return text.replace(/(?<![\p{L}\p{N}])@(?=[\p{L}\p{N}_]|$)/gu, '@\u200B')
 }
 
 function escapeXml(text: string): string {
