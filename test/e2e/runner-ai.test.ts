@@ -12,6 +12,7 @@ import {
   failsInside,
   type Fake,
   neverAnswers,
+  neverEnds,
   refuses,
   replies,
   stalls,
@@ -151,6 +152,22 @@ describe.each([openai, anthropic, google, chatCompletions])('$kind', (api) => {
     limit.abort(new DOMException('The time is up.', 'TimeoutError'))
     expect((await ran).result).toMatchObject({ status: 'timeout' })
     await closed
+  })
+
+  test.each([200, 500])(
+    'an answer that never ends is cut off before it fills the memory (status %i)',
+    async (status) => {
+      fake.answer = neverEnds(status)
+      const { result } = await run({ api, fake })
+      expect(result).toMatchObject({ status: 'error', retryable: false, detail: expect.stringContaining('64 MB') })
+      await fake.seen[0]?.closed
+    },
+  )
+
+  test('a reply that no chat could hold is no reply', async () => {
+    fake.answer = replies('a'.repeat(1_048_577))
+    const { result } = await run({ api, fake })
+    expect(result).toMatchObject({ status: 'error', retryable: false, detail: expect.stringContaining('1 MB') })
   })
 
   test('a run that is stopped by a shutdown may be tried again', async () => {

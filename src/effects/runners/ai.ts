@@ -10,10 +10,16 @@ import { cut } from '../cut.ts'
 import { callModel, type Reply } from './ai-call.ts'
 import { toFailure } from './ai-failure.ts'
 import { probeProviders } from './ai-probe.ts'
+import { boundFetch } from './bounded-fetch.ts'
 import { toConversation } from './conversation.ts'
 import { type Fetch, patientFetch } from './patient-fetch.ts'
 import { chooseModel, openModel, optionNames, type Provider, toShown } from './providers.ts'
 import { toThinkingOptions } from './thinking.ts'
+
+/** The longest reply of any model, with its thoughts, at a few hundred bytes of stream a word. */
+const maxAnswerBytes = 67_108_864
+/** As of a command. */
+const maxReplyBytes = 1_048_576
 
 export type AiRunnerParts = {
   readonly models: ModelsConfig
@@ -30,9 +36,10 @@ export function createAiRunner({ models, fetch = patientFetch, now = Date.now }:
       const choice = chooseModel(request.model, models)
       if (!choice.ok) return permanent(choice.reason)
       const { provider, model } = choice
+      const bounded = boundFetch(fetch, maxAnswerBytes)
       const answer = await callModel(
         {
-          model: await openModel(provider, model, fetch),
+          model: await openModel(provider, model, bounded.fetch),
           system: request.system,
           messages: toConversation(request.history, request.prompt),
           providerOptions: { [optionNames[provider.config.kind]]: toOptions(choice, request.thinking) },
@@ -42,6 +49,7 @@ export function createAiRunner({ models, fetch = patientFetch, now = Date.now }:
       )
       if (answer.kind === 'failed') {
         if (signal.aborted) return toStopped(signal)
+        if (bounded.isOver()) return toFlooded(provider, maxAnswerBytes)
         return toFailure(answer.thrown, { provider, model, begun: answer.begun }, now())
       }
       const name = `${provider.name}/${toShown(model)}`
@@ -72,6 +80,7 @@ function toResult({ text, finish, model, usage }: Reply, { name, config }: Provi
     const detail = `${name} gave an empty reply (finish reason ${finish}).`
     return finish === 'stop' ? passing(detail) : permanent(detail)
   }
+  if (Buffer.byteLength(said) > maxReplyBytes) return toFlooded({ name }, maxReplyBytes)
   return { status: 'ok', text: said, model: `${name}/${toShown(model)}`, ...toUsage(usage) }
 }
 
@@ -94,6 +103,10 @@ function toUsage({ inputTokens, outputTokens, inputTokenDetails, outputTokenDeta
       ...(reasoningTokens === undefined ? {} : { reasoningTokens }),
     },
   }
+}
+
+function toFlooded({ name }: Pick<Provider, 'name'>, maxBytes: number): RunResult {
+  return permanent(`${name} answered with more than ${maxBytes / 1_048_576} MB and was stopped.`)
 }
 
 function toStopped({ reason }: AbortSignal): RunResult {

@@ -75,7 +75,7 @@ export async function startFake(api: Api): Promise<Fake> {
   }
 
   async function receive(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const closed = once(request.socket, 'close')
+    const closed = new Promise((resolve) => request.socket.once('close', resolve))
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(Buffer.from(chunk))
     const text = Buffer.concat(chunks).toString()
@@ -150,6 +150,18 @@ export function failsInside(): Answer {
       events.findIndex((event) => event.includes('second half')),
     )
     response.write(half.join('') + api.overloaded)
+  }
+}
+
+/** One line that goes on until nobody listens any more. */
+export function neverEnds(status: number): Answer {
+  return (_api, _seen, response) => {
+    response.writeHead(status, { 'content-type': status === 200 ? 'text/event-stream' : 'application/json' })
+    const write = () => {
+      while (!response.destroyed && response.write('data: '.padEnd(1_048_576, 'a')));
+      response.once('drain', write)
+    }
+    write()
   }
 }
 
