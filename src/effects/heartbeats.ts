@@ -57,6 +57,9 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
     clearTimeout(pulse.timer)
     if (config === undefined || config.every === 0) return
     const now = clock()
+    // a clock that was set back must not keep every turn away until it has caught up
+    pulse.lastAt = Math.min(pulse.lastAt, now)
+    if (pulse.wokenAt !== undefined) pulse.wokenAt = Math.min(pulse.wokenAt, now)
     const wait = Math.max(0, toDue(pulse, config, now) - now)
     pulse.timer = setTimeout(() => void beat(agentId), Math.min(wait, longestSleepMs))
   }

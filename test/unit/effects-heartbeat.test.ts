@@ -88,6 +88,23 @@ describe('a wake', () => {
     expect(turns).toHaveLength(2)
   })
 
+  test('has its turn also after the clock was set back by a day', async () => {
+    const stage = stageWith()
+    const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
+    stage.openWorker({ runner })
+    await stage.openHeartbeats()
+    await stage.accept(wakeNow())
+    await pass(10_000)
+    vi.setSystemTime(noon - 86_400_000)
+    await stage.accept(wakeNow())
+    await pass(10_000)
+    expect(turns).toHaveLength(2)
+    await pass(3 * 3_600_000)
+    await stage.accept(wakeNow())
+    await pass(10_000)
+    expect(turns).toHaveLength(3)
+  })
+
   test('a prompt shows fifty events and counts the rest; the turn consumes them all', async () => {
     const stage = stageWith()
     const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
