@@ -2,6 +2,7 @@
 import type { PlannedAction } from '../model/action.ts'
 import type { SystemEvent } from '../model/job.ts'
 import { wrapExternal } from '../pipeline/boundary.ts'
+import { cut } from './cut.ts'
 import { toSource } from './plan.ts'
 
 export type AgentPlan = Extract<PlannedAction, { kind: 'agent' }>
@@ -52,9 +53,16 @@ export function buildHeartbeatPrompt({
   return [...toEventTexts(waiting, newBoundaryId), ...standing, prompt, time].join('\n\n')
 }
 
+/**
+ * UTF-16 units of all events that are shown; each has its share. A prompt that no model takes would fail every turn of the
+ * session, and what waits would wait for good.
+ */
+const maxEventChars = 100_000
+
 function toEventTexts({ events, count }: WaitingTexts, newBoundaryId: () => string): string[] {
+  const maxChars = Math.floor(maxEventChars / Math.max(1, events.length))
   const texts = events.map(({ text, source, trusted }) =>
-    trusted ? `System: ${text}` : wrapExternal({ text, source, id: newBoundaryId() }),
+    trusted ? `System: ${cut(text, maxChars)}` : wrapExternal({ text, source, id: newBoundaryId(), maxChars }),
   )
   const others = count - events.length
   return others > 0 ? [...texts, `And ${others} more events that are not shown here.`] : texts

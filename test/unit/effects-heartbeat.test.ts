@@ -119,6 +119,19 @@ describe('a wake', () => {
     expect((await waitingOf(stage)).count).toBe(0)
   })
 
+  test('however long its text is, it leaves a prompt that a model can take, and says that it was cut', async () => {
+    const stage = stageWith()
+    const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
+    stage.openWorker({ runner })
+    await stage.openHeartbeats()
+    const long = 'ring '.repeat(200_000)
+    await stage.accept(...Array.from({ length: 50 }, () => wakeNow(long)))
+    await pass(10_000)
+    expect(turns[0]?.request.prompt).toContain('[Cut here: 998000 of 1000000 characters are left out.]')
+    expect(turns[0]?.request.prompt.length).toBeLessThan(200_000)
+    expect((await waitingOf(stage)).count).toBe(0)
+  })
+
   test('in quiet hours it says that it is deferred, and has its turn when they end', async () => {
     vi.setSystemTime(night)
     const stage = stageWith(quiet)
