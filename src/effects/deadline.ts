@@ -1,10 +1,13 @@
-// Limits of time for other people's code: a runner or a channel that ignores its signal is left behind, never waited for.
+// Limits of time for other people's code: a runner or a channel that ignores its signal is left behind.
 
 export type Ended<T> = { kind: 'finished'; value: T } | { kind: 'timeout' } | { kind: 'aborted' }
 
-/** Runs `work` under a signal that ends with `outer` or after `ms`. What `work` throws before that is thrown. */
+/**
+ * Runs `work` under a signal that ends with `outer` or after `ms`. What `work` throws before that is thrown. When its time
+ * is up it has `endingMs` to end, so that nothing is begun beside it; it is not waited for once `outer` ends.
+ */
 export async function withDeadline<T>(
-  { outer, ms }: { outer: AbortSignal; ms: number },
+  { outer, ms, endingMs = 0 }: { outer: AbortSignal; ms: number; endingMs?: number },
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<Ended<T>> {
   if (outer.aborted) return { kind: 'aborted' }
@@ -22,14 +25,20 @@ export async function withDeadline<T>(
     }
     outer.addEventListener('abort', onAbort, { once: true })
   })
-  const finished = async (): Promise<Ended<T>> => ({ kind: 'finished', value: await work(inner.signal) })
+  const finish = async (): Promise<Ended<T>> => ({ kind: 'finished', value: await work(inner.signal) })
+  const finished = finish()
+  let ended: Ended<T>
   try {
     // the race handles the loser's rejection: a late throw of abandoned work crashes nothing
-    return await Promise.race([cutShort, finished()])
+    ended = await Promise.race([cutShort, finished])
   } finally {
     clearTimeout(timer)
     outer.removeEventListener('abort', onAbort)
   }
+  if (ended.kind === 'timeout' && endingMs > 0) {
+    await withDeadline({ outer, ms: endingMs }, () => finished.catch(() => undefined))
+  }
+  return ended
 }
 
 /** Resolves after `ms`, or as soon as the signal ends. */

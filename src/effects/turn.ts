@@ -15,6 +15,8 @@ import { prepareWorkspace, readWorkspaceFile } from './workspace.ts'
 /** Of a persistent session a turn is given the newest messages: so many, and so many characters of them. */
 const historyLimit = 200
 const historyChars = 200_000
+/** For a run whose time is up: a command may have a minute between SIGTERM and SIGKILL, and is buried then. */
+const endingMs = 66_000
 /** Events that a prompt shows in full; the rest is counted. */
 const shownEvents = 50
 
@@ -60,7 +62,10 @@ export async function runTurn(
     deadline: tools.clock() + ms,
   }
   const io = { log: tools.note }
-  const ended = await withDeadline({ outer: signal, ms }, (limit) => runner.run(request, { ...io, signal: limit }))
+  // the next turn of the session must not begin while a child of this one still works in the same folder
+  const ended = await withDeadline({ outer: signal, ms, endingMs }, (limit) =>
+    runner.run(request, { ...io, signal: limit }),
+  )
   if (ended.kind === 'aborted') return ended
   if (ended.kind === 'timeout') {
     return { kind: 'permanent', status: 'timeout', detail: `The run did not end in ${seconds} s.` }

@@ -156,10 +156,28 @@ describe('a run that does not end', () => {
     expect(turns[0]?.io.signal.aborted).toBe(false)
     await pass(1)
     expect(turns[0]?.io.signal.aborted).toBe(true)
+    turns[0]?.end({ status: 'timeout', detail: 'Stopped.' })
+    await pass(0)
     expect((await stage.jobOf(id)).state).toBe('dead')
     expect(await stage.eventTexts()).toEqual(['Hook github (timeout): The run did not end in 1.5 s.'])
     await pass(600_000)
     expect(turns).toHaveLength(1)
+  })
+
+  test('the next turn of its session waits until what was stopped has ended, or is left behind', async () => {
+    const { runner, turns } = scriptedRunner()
+    stage.openWorker({ runner })
+    const plan = agentPlan({ sessionKey: 'hook:one', action: { timeoutSeconds: 10 } })
+    await stage.accept(plan, plan, plan)
+    await pass(12_000)
+    expect(turns).toHaveLength(1)
+    turns[0]?.end({ status: 'timeout', detail: 'Stopped.' })
+    await pass(0)
+    expect(turns).toHaveLength(2)
+    await pass(10_000 + 65_000)
+    expect(turns).toHaveLength(2)
+    await pass(1_000)
+    expect(turns).toHaveLength(3)
   })
 
   test('a run that ends in time is not stopped', async () => {
