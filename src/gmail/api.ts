@@ -75,7 +75,7 @@ export type GmailApi = {
     ids: string[]
     next?: string | undefined
   }>
-  /** Undefined: it was deleted. A mail that is too large to read comes without its body. */
+  /** Undefined: it was deleted. A mail that is too large or too deep to read comes without its body. */
   message(id: string, format: 'full' | 'metadata'): Promise<Message | undefined>
 }
 
@@ -87,7 +87,13 @@ export function createGmailApi({ call, base }: { call: GoogleCall; base: string 
     const answer = await call({ method: 'GET', url, allow: format === 'full' ? [404, 413] : [404] })
     if (answer.status === 404) return undefined
     if (answer.status === 413) return message(id, 'metadata')
-    return parse(Message, answer, 'messages.get')
+    try {
+      return parse(Message, answer, 'messages.get')
+    } catch (error) {
+      // parts in parts, a thousand deep: whoever sent it must not hold up every mail behind it
+      if (error instanceof RangeError && format === 'full') return message(id, 'metadata')
+      throw error
+    }
   }
 
   return {

@@ -4,9 +4,12 @@ import { decodeWords, toText } from './charset.ts'
 import { dropInvisible, toVisibleText } from './html.ts'
 import type { Mail } from './mail.ts'
 
+/** Of each header. Gmail takes half a megabyte of them, and the hook has no room for that. */
+const maxHeaderBytes = 2_000
+
 export function toMail(message: Message, options: { maxBytes: number; includeBody: boolean }): Mail {
   const { id, threadId, labelIds, internalDate, payload } = message
-  const header = (name: string) => decodeWords(readHeader(payload, name) ?? '')
+  const header = (name: string) => cutBytes(decodeWords(readHeader(payload, name) ?? ''), maxHeaderBytes)
   const { text, isCut } = options.includeBody ? toBody(payload) : { text: '', isCut: false }
   const body = cutBytes(text, options.maxBytes)
   return {

@@ -82,6 +82,12 @@ describe('a mail', () => {
     expect([0, 1, 2, 3, 4].map((most) => cutBytes('😀', most))).toEqual(['', '', '', '', '😀'])
   })
 
+  test('has headers of two thousand bytes at the most', () => {
+    const headers = ['From', 'To', 'Subject'].map((name) => ({ name, value: 'é'.repeat(200_000) }))
+    const { from, to, subject } = toMail(toMessage({ headers }), options)
+    expect([from, to, subject]).toEqual(Array.from({ length: 3 }, () => 'é'.repeat(1_000)))
+  })
+
   test('has no body where none is wanted', () => {
     expect(toMail(toMessage(toPart('text/plain', 'text')), { ...options, includeBody: false }).body).toBe('')
   })

@@ -68,6 +68,17 @@ describe('a sync of a mailbox', () => {
     expect(stage.ids()).toEqual(['there'])
   })
 
+  test('takes a mail that is nested too deep without its body, and what is behind it', async () => {
+    const stage = createStage(google)
+    await stage.sync()
+    const inner = { mimeType: 'text/plain', body: { data: 'aGk' } }
+    const payload = Array.from({ length: 1500 }).reduce<object>((part) => ({ parts: [part] }), inner)
+    google.mailbox.receive({ id: 'deep', subject: 'Deep', payload }, { id: 'behind' })
+    await stage.sync()
+    expect(stage.ids()).toEqual(['deep', 'behind'])
+    expect(stage.sink.delivered[0]).toMatchObject({ messages: [{ subject: 'Deep', body: '' }] })
+  })
+
   test('looks up what came since where the history has expired, without a mail twice', async () => {
     const stage = createStage(google)
     await stage.sync()
