@@ -1,0 +1,107 @@
+// A save that breaks a transform under traffic, kills of the gateway, and the save that mends it: what was parked runs in order, once.
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test, vi } from 'vitest'
+import { findDamage } from './aftermath.ts'
+import { type Gateway, startGateway } from './gateway.ts'
+import { readStore } from './inside.ts'
+
+const version = (name: string) => `export default ({ payload }) => ({ text: '${name} ' + payload.n })\n`
+const broken = `export default () => { throw new Error('not like this') }\n`
+/** Slow enough to be killed in the middle of what it catches up with. */
+const mended = `export default async ({ payload }) => {
+  await new Promise((resolve) => setTimeout(resolve, 25))
+  return { text: 'mended ' + payload.n }
+}
+`
+const mapping = {
+  id: 'work',
+  match: { path: 'work' },
+  action: 'wake',
+  wakeMode: 'next-heartbeat',
+  transform: { module: 'work.ts' },
+}
+const lanes = 8
+
+type Answered = { readonly n: number; readonly deliveryId: string; readonly isParked: boolean }
+
+test(
+  'a broken save under traffic fails no request, and a mended one catches up in order, through two kills',
+  { timeout: 120_000 },
+  async () => {
+    const answered: Answered[] = []
+    const refused: string[] = []
+    let n = 0
+    let gateway: Gateway = await startGateway({
+      config: { hooks: { mappings: [mapping] } },
+      files: { 'hooks/transforms/work.ts': version('first') },
+    })
+    const { dir } = gateway
+    const save = (text: string) => writeFileSync(join(dir, 'hooks/transforms/work.ts'), text)
+
+    async function post(): Promise<void> {
+      const own = (n += 1)
+      const { url, token } = gateway
+      const response = await fetch(`${url}/work`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', 'idempotency-key': `k${own}` },
+        body: JSON.stringify({ n: own }),
+      }).catch(() => undefined)
+      // cut off by a kill: nobody was told anything
+      const body: unknown = await response?.json().catch(() => undefined)
+      if (response === undefined || body === undefined) return
+      if (response.status !== 200) refused.push(`${response.status} ${JSON.stringify(body)}`)
+      const isParked = Reflect.get(Object(body), 'status') === 'parked'
+      answered.push({ n: own, deliveryId: String(Reflect.get(Object(body), 'deliveryId')), isParked })
+    }
+    /** Posts until `until` holds, on several connections at once. */
+    async function traffic(until: () => boolean): Promise<void> {
+      await Promise.all(
+        Array.from({ length: lanes }, async () => {
+          while (!until()) await post()
+        }),
+      )
+    }
+    const parked = () => answered.filter(({ isParked }) => isParked).length
+
+    await traffic(() => answered.length > 40)
+    save(broken)
+    await traffic(() => parked() > 60)
+    await Promise.all([gateway.kill(), post(), post()])
+    gateway = await startGateway({ dir })
+    await traffic(() => parked() > 100)
+    expect(refused).toEqual([])
+
+    save(mended)
+    await eventually(async () => (await countMended(dir)) > 20)
+    await gateway.kill()
+    expect(findDamage(dir)).toEqual([])
+    const before = await countMended(dir)
+    gateway = await startGateway({ dir })
+    await eventually(async () => (await readStore(dir, (store) => store.counts())).deliveries.parked === 0)
+    expect(before).toBeLessThan(parked())
+
+    const records = await readStore(dir, (store) => store.deliveries({ limit: 100_000 }))
+    const events = await readStore(dir, (store) => store.events({ limit: 100_000 }))
+    const states = new Map(records.map(({ deliveryId, state }) => [deliveryId, state]))
+    expect(answered.filter(({ deliveryId }) => states.get(deliveryId) !== 'accepted')).toEqual([])
+    // one event each, and no other
+    expect(events.map(({ deliveryId = '' }) => deliveryId).toSorted()).toEqual([...states.keys()].toSorted())
+    // those that waited, in the order in which they came
+    const caughtUp = events.filter(({ text }) => text.startsWith('mended')).map(({ deliveryId }) => deliveryId)
+    const receivedAt = new Map(records.map((record) => [record.deliveryId, record.receivedAt]))
+    const moments = caughtUp.map((deliveryId = '') => receivedAt.get(deliveryId) ?? 0)
+    expect(moments).toEqual(moments.toSorted((a, b) => a - b))
+    expect(caughtUp.length).toBeGreaterThanOrEqual(parked())
+    expect(await gateway.stop()).toBe(0)
+  },
+)
+
+async function countMended(dir: string): Promise<number> {
+  const events = await readStore(dir, (store) => store.events({ limit: 100_000 }))
+  return events.filter(({ text }) => text.startsWith('mended')).length
+}
+
+async function eventually(holds: () => Promise<boolean>): Promise<void> {
+  await vi.waitUntil(holds, { timeout: 60_000, interval: 20 })
+}
