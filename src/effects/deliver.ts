@@ -102,7 +102,7 @@ async function postAll(posts: readonly Post[], channel: Channel, posting: Postin
     if (result.kind === 'sent') written = replace(written, { ...post, state: 'sent', id: result.id, at })
     else if (result.kind === 'ambiguous' && !channel.dedupes) {
       // repeating it could post it twice, and only a person can look
-      await tools.savePosts(replace(written, { ...post, state: 'unknown', at }))
+      if (!(await tools.savePosts(replace(written, { ...post, state: 'unknown', at })))) return { kind: 'aborted' }
       const detail = `${toPlace(post)}: it is not known whether the reply arrived, and it was not sent again. ${result.detail}`
       return { kind: 'permanent', status: 'error', detail }
     } else return toFailure(result, post)
@@ -116,9 +116,14 @@ async function postOne(
   channel: Channel,
   { signal, run }: Posting,
 ): Promise<SendResult | { kind: 'aborted' }> {
-  const ended = await withDeadline({ outer: signal, ms: sendTimeoutMs }, (limit) =>
-    channel.send({ to, text, nonce, signal: limit, run }),
-  )
+  let isBegun = false
+  const ended = await withDeadline({ outer: signal, ms: sendTimeoutMs }, (limit) => {
+    isBegun = true
+    return channel.send({ to, text, nonce, signal: limit, run })
+  })
+  if (ended.kind === 'aborted' && isBegun && !channel.dedupes) {
+    return { kind: 'ambiguous', detail: 'The gateway stopped before the answer came.' }
+  }
   if (ended.kind === 'aborted') return ended
   if (ended.kind === 'timeout')
     return { kind: 'ambiguous', detail: `There was no answer in ${sendTimeoutMs / 1_000} s.` }

@@ -81,6 +81,25 @@ describe('the messages of a reply', () => {
     expect((await stage.jobOf(id)).state).toBe('done')
   })
 
+  test('what a shutdown cut off may have arrived: it is sent again only where repeats are dropped', async () => {
+    const silent = () => new Promise<never>(() => {})
+    for (const dedupes of [false, true]) {
+      const stage = createStage()
+      const first = scriptedChannel(silent, { dedupes })
+      const worker = stage.openWorker({ channels: new Map([['console', first.channel]]) })
+      const [id] = await stage.accept(agentPlan())
+      await Promise.all([worker.stop({ graceMs: 1_000 }), pass(2_000)])
+      const next = scriptedChannel(() => sent('x'), { dedupes })
+      stage.openWorker({ channels: new Map([['console', next.channel]]) })
+      await pass(60_000)
+      expect(first.sent).toHaveLength(1)
+      expect(next.sent).toHaveLength(dedupes ? 1 : 0)
+      expect(await stage.jobOf(id)).toMatchObject(
+        dedupes ? { state: 'done' } : { state: 'dead', posts: [{ state: 'unknown' }] },
+      )
+    }
+  })
+
   test('a reply that began on a channel stays there, whatever the default says by then', async () => {
     let isDown = true
     const first = scriptedChannel(
