@@ -41,6 +41,10 @@ describe('the echo runner', () => {
     expect(text).not.toContain('PROMPT')
   })
 
+  test('a heartbeat, which has no message, is told by its size alone', async () => {
+    expect(await echo({ action: undefined, message: '' })).toMatch(/This heartbeat would have sent 1234 .*\)\.$/)
+  })
+
   test('a long message is shown by its beginning', async () => {
     const text = await echo({ message: `${'w'.repeat(5_000)}\n`.repeat(1_000) })
     expect(text.length).toBeLessThan(1_500)

@@ -15,15 +15,17 @@ export function createEchoRunner(): Runner {
   }
 }
 
-function toEcho({ agentId, sessionKey, model, thinking, prompt, message }: RunRequest): string {
+function toEcho({ agentId, sessionKey, model, thinking, prompt, message, action }: RunRequest): string {
   const settings = [
     `session ${sessionKey}`,
     ...(model === undefined ? [] : [`model ${model}`]),
     ...(thinking === undefined ? [] : [`thinking ${thinking}`]),
   ].join(', ')
+  const what = action === undefined ? 'This heartbeat' : 'This run'
+  const asked = `${what} would have sent ${prompt.length} characters to agent ${agentId} (${settings}).`
+  if (message === '') return `No model is configured, so nothing was asked. ${asked}`
   return [
-    `No model is configured, so nothing was asked. ` +
-      `This run would have sent ${prompt.length} characters to agent ${agentId} (${settings}). The message begins:`,
+    `No model is configured, so nothing was asked. ${asked} The message begins:`,
     ...toFirstLines(message).map((line) => `> ${line}`),
   ].join('\n')
 }
