@@ -62,6 +62,10 @@ export function renderNewConfig({ schema }: { schema?: string } = {}): string {
     ],
   },
 
+  // Until a model is named, runs ask nobody and say so. Ollama, say, on this machine:
+  // "models": { "providers": { "local": { "kind": "openai-compatible", "baseUrl": "http://127.0.0.1:11434/v1" } } },
+  // "agents": { "defaults": { "model": "local/llama3.3" } },
+
   "channels": {
     // Where replies go while no reply went anywhere else: "console" prints them here.
     "default": { "channel": "console" },
