@@ -39,6 +39,7 @@ type Pulse = {
   /** Since when somebody waits for a turn. */
   wokenAt: number | undefined
   timer: NodeJS.Timeout | undefined
+  recalling?: NodeJS.Timeout
 }
 
 export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
@@ -95,13 +96,21 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
     const pulse: Pulse = { lastAt: clock(), wokenAt: undefined, timer: undefined }
     pulses.set(agentId, pulse)
     plan(agentId)
+    await recall(agentId, pulse)
+  }
+
+  /** What the process before this one left behind. */
+  async function recall(agentId: string, pulse: Pulse): Promise<void> {
     try {
       pulse.lastAt = (await store.lastTaskAt(toTaskName(agentId))) ?? pulse.lastAt
-      // left behind by the process before this one
       const { wakes } = await store.waiting({ agentId, sessionKey: mainSessionKey, limit: 1 })
       if (wakes) pulse.wokenAt ??= clock()
     } catch (thrown) {
-      log.warn({ agentId, thrown: toThrownName(thrown) }, 'the heartbeats of an agent begin anew: the store is away')
+      log.warn(
+        { agentId, thrown: toThrownName(thrown) },
+        'what waits for an agent could not be read; it is tried again',
+      )
+      if (!isStopped) pulse.recalling = setTimeout(() => void recall(agentId, pulse), storeRetryMs)
     }
     plan(agentId)
   }
@@ -124,7 +133,10 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
     },
     stop() {
       isStopped = true
-      for (const { timer } of pulses.values()) clearTimeout(timer)
+      for (const { timer, recalling } of pulses.values()) {
+        clearTimeout(timer)
+        clearTimeout(recalling)
+      }
     },
   }
 }

@@ -159,6 +159,17 @@ describe('a wake', () => {
     expect(await waitingOf(stage)).toMatchObject({ count: 1, wakes: true })
   })
 
+  test('what was left behind has its turn soon, also where the store could not be read at the start', async () => {
+    const stage = stageWith()
+    const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
+    stage.openWorker({ runner })
+    await stage.accept(wakeNow())
+    vi.spyOn(stage.store, 'lastTaskAt').mockRejectedValueOnce(new Error('away'))
+    await stage.openHeartbeats()
+    await pass(20_000)
+    expect(turns).toHaveLength(1)
+  })
+
   test('what a process before this one left behind has its turn at the start', async () => {
     const stage = stageWith()
     await stage.accept(wakeNow())
