@@ -1,6 +1,7 @@
 // The folder of an agent: where its commands run, and two files that its operator writes.
-import { mkdir, open } from 'node:fs/promises'
-import { join } from 'node:path'
+import { constants } from 'node:fs'
+import { mkdir, open, realpath } from 'node:fs/promises'
+import { join, sep } from 'node:path'
 
 /** AGENTS.md: what the agent is told about itself. HEARTBEAT.md: what it looks at when nobody asked for anything. */
 export type WorkspaceFile = 'AGENTS.md' | 'HEARTBEAT.md'
@@ -13,12 +14,21 @@ export async function prepareWorkspace(folder: string | undefined): Promise<void
   if (folder !== undefined) await mkdir(folder, { recursive: true, mode: 0o700 }).catch(() => undefined)
 }
 
-/** Undefined where the file is not there, or says nothing beside headings and empty list items. */
+// an agent may write in its folder: neither may it have what we may read (a link to /proc/self/environ), nor hold us up with a pipe
+const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
+
+/**
+ * Undefined where the file is not there, or says nothing beside headings and empty list items. A link that leads out of the
+ * folder, and what is no plain file, is not read.
+ */
 export async function readWorkspaceFile(folder: string | undefined, name: WorkspaceFile): Promise<string | undefined> {
   if (folder === undefined) return undefined
   try {
-    const file = await open(join(folder, name), 'r')
+    const [inside, path] = await Promise.all([realpath(folder), realpath(join(folder, name))])
+    if (!path.startsWith(inside + sep)) return undefined
+    const file = await open(path, flags)
     try {
+      if (!(await file.stat()).isFile()) return undefined
       const { buffer, bytesRead } = await file.read(Buffer.alloc(maxBytes), 0, maxBytes, 0)
       const text = buffer.toString('utf8', 0, bytesRead).trim()
       return saysSomething(text) ? text : undefined
