@@ -143,9 +143,9 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
 
 /** The moment of the next turn. */
 function toDue({ lastAt, wokenAt }: Pulse, { every, minIntervalSeconds, activeHours }: HeartbeatConfig, now: number) {
-  const byInterval = lastAt + every
-  const byWake =
-    wokenAt === undefined ? byInterval : Math.max(wokenAt + coalesceMs, lastAt + minIntervalSeconds * 1_000)
+  const earliest = lastAt + minIntervalSeconds * 1_000
+  const byInterval = Math.max(lastAt + every, earliest)
+  const byWake = wokenAt === undefined ? byInterval : Math.max(wokenAt + coalesceMs, earliest)
   return toActiveMoment(activeHours, Math.max(now, Math.min(byInterval, byWake)))
 }
 

@@ -182,6 +182,15 @@ describe('a wake', () => {
 })
 
 describe('the next heartbeat', () => {
+  test('comes no sooner than the least interval, however short the time between them is', async () => {
+    const stage = stageWith({ every: '0.01s', prompt: 'Look.' })
+    const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
+    stage.openWorker({ runner })
+    await stage.openHeartbeats()
+    await pass(60_000)
+    expect(turns).toHaveLength(6)
+  })
+
   test('an event that can wait has no turn before the interval is over', async () => {
     const stage = stageWith()
     const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
