@@ -113,7 +113,8 @@ export function createMemoryJobs({ clock, addEvents, keepTurn }: Effects) {
       const due: MemoryJob[] = []
       for (const job of inFront()) {
         if (due.length >= limit) break
-        if (job.runAt <= now) due.push(job)
+        // one that was never tried is due whatever the clock says: it may have been set back
+        if (job.runAt <= now || job.runAt === job.createdAt) due.push(job)
       }
       return due.map((job) => {
         running.add(job)

@@ -25,6 +25,17 @@ export function describeLanes(stage: () => Stage): void {
       expect(await due()).toEqual([])
     })
 
+    test('a clock that was set back holds up no job that was never tried, in a lane or outside', async () => {
+      const { store, clock, jobs, due } = await threeOfLane()
+      const other = newJob()
+      const held = await claimOne(store)
+      await store.append(newDelivery({ at: clock(), jobs: [other] }))
+      clock.advance(-3_600_000)
+      expect(await due()).toEqual([other.id])
+      await store.report(held, { outcome: { kind: 'done' } })
+      expect(await due()).toEqual([jobs[1].id])
+    })
+
     test('other lanes and jobs without a lane do not wait', async () => {
       const { store, clock, jobs, due } = await threeOfLane()
       const others = [newJob({ lane: 'b' }), newJob(), newJob()]
