@@ -75,7 +75,9 @@ function toFurtherIssues(data: unknown, issues: readonly ConfigIssue[]): ConfigI
     rest = paths.reduce(without, rest)
     const result = Config.safeParse(rest)
     if (result.success) {
-      return toConfigIssues(result.data).filter((found) => !issues.some((issue) => isSame(issue.path, found.path)))
+      const isSaid = ({ path, missed }: ConfigIssue) =>
+        issues.some((issue) => isSame(issue.path, path) || (missed !== undefined && isWithin(issue.path, missed)))
+      return toConfigIssues(result.data).filter((found) => !isSaid(found))
     }
     const left = rest
     paths = result.error.issues.flatMap((issue) => toKeyedIssues(issue, left)).map((issue) => issue.path.slice(0, -1))
@@ -103,6 +105,10 @@ function toConfigProblem(lines: readonly string[]): Problem {
 
 function toLines(issues: readonly ConfigIssue[]): string[] {
   return [...new Set(issues.map((issue) => issue.text))]
+}
+
+function isWithin(path: ConfigPath, section: ConfigPath): boolean {
+  return isSame(path.slice(0, section.length), section)
 }
 
 function isSame(one: ConfigPath, other: ConfigPath): boolean {

@@ -4,7 +4,7 @@ import type { ConfigIssue } from '../model/config-issue.ts'
 import { toConfigSentence, toDottedPath } from '../model/issue.ts'
 import { toKindOf } from '../model/json.ts'
 import { nearestOf } from '../model/nearest.ts'
-import { toKeysAt } from './schema.ts'
+import { toKeysAt, toWordsAt } from './schema.ts'
 
 type SchemaIssue = z.core.$ZodIssue
 type UnionIssue = z.core.$ZodIssueInvalidUnion
@@ -34,6 +34,10 @@ function toUnionIssues(issue: UnionIssue, input: unknown): ConfigIssue[] {
     return begun.flatMap((inner) => toKeyedIssues({ ...inner, path: [...issue.path, ...inner.path] }, input))
   }
   const path = toPath(issue.path)
+  // no alternative was tried: the key that chooses between them has none of their words
+  if (issue.errors.length === 0) {
+    return [{ path, text: toConfigSentence({ ...issue, code: 'invalid_value', values: toWordsAt(path) }, input) }]
+  }
   const kinds = [...new Set(issue.errors.flatMap((branch) => branch.flatMap(toKinds)))]
   const expected = kinds.length > 1 ? `${kinds.slice(0, -1).join(', ')} or ${kinds.at(-1)}` : kinds.join('')
   const found = path.reduce<unknown>(toChild, input)

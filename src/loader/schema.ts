@@ -18,13 +18,31 @@ export function toConfigSchema(): Schema {
 
 /** The keys that the configuration knows at a path; none where any key goes. */
 export function toKeysAt(path: readonly PropertyKey[]): string[] {
+  return [...new Set(toSchemasAt(path).flatMap(toKeys))]
+}
+
+/** The words that the configuration knows at a path, such as the kinds of a runner; none where any value goes. */
+export function toWordsAt(path: readonly PropertyKey[]): string[] {
+  return [...new Set(toSchemasAt(path).flatMap(toWords))]
+}
+
+function toSchemasAt(path: readonly PropertyKey[]): Schema[] {
   let found = toAlternatives(toConfigSchema())
   for (const key of path) found = found.flatMap((schema) => toChildren(schema, key)).flatMap(toAlternatives)
-  return [...new Set(found.flatMap((schema) => Object.keys(schema.properties ?? {})))]
+  return found
+}
+
+/** Those of an object, and of a record whose keys are words. */
+function toKeys({ properties = {}, propertyNames }: Schema): string[] {
+  return [...Object.keys(properties), ...(isSchema(propertyNames) ? toWords(propertyNames) : [])]
+}
+
+function toWords(schema: Schema): string[] {
+  return [schema.const, ...(schema.enum ?? [])].filter((word) => typeof word === 'string')
 }
 
 function toAlternatives(schema: Schema): Schema[] {
-  return [schema, ...(schema.anyOf ?? []).filter(isSchema).flatMap(toAlternatives)]
+  return [schema, ...[...(schema.anyOf ?? []), ...(schema.oneOf ?? [])].filter(isSchema).flatMap(toAlternatives)]
 }
 
 function toChildren(schema: Schema, key: PropertyKey): Schema[] {

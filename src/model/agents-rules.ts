@@ -36,7 +36,12 @@ function toTurnIssues({ model, runner }: Turn, config: Config, at: ConfigPath): 
   const issues: ConfigIssue[] = []
   const known = [...builtInRunners, ...Object.keys(runners)]
   if (runner !== undefined && !known.includes(runner)) {
-    issues.push(toIssue([...at, 'runner'], `is "${runner}", and there is no such runner. ${toHint(runner, known)}`))
+    issues.push(
+      toIssue([...at, 'runner'], `is "${runner}", and there is no such runner. ${toHint(runner, known)}`, [
+        'runners',
+        runner,
+      ]),
+    )
   }
   if (model === undefined || (runner ?? config.agents.defaults.runner ?? 'ai') !== 'ai') return issues
   const [provider = '', ...rest] = toModelName(model, models.aliases).split('/')
@@ -50,6 +55,7 @@ function toTurnIssues({ model, runner }: Turn, config: Config, at: ConfigPath): 
       toIssue(
         [...at, 'model'],
         `names the provider "${provider}", which is not in models.providers. Add models.providers.${provider}.`,
+        ['models', 'providers', provider],
       ),
     )
   }
@@ -87,5 +93,6 @@ function toRunnerIssues({ runners }: Config): ConfigIssue[] {
 function toRouteIssues({ channels }: Config): ConfigIssue[] {
   const name = channels.default?.channel
   if (name === undefined || name === 'last' || name === 'console' || channels[name] !== undefined) return []
-  return [toIssue(['channels', 'default', 'channel'], `is "${name}", and channels.${name} is not set. Set it.`)]
+  const missed = ['channels', name]
+  return [toIssue(['channels', 'default', 'channel'], `is "${name}", and channels.${name} is not set. Set it.`, missed)]
 }

@@ -2,11 +2,14 @@
 import { toDottedPath } from './issue.ts'
 
 export type ConfigPath = readonly (string | number)[]
-/** `text` is one whole sentence that begins with the path. It never shows a value that may be a secret. */
-export type ConfigIssue = { readonly path: ConfigPath; readonly text: string }
+/**
+ * `text` is one whole sentence that begins with the path. It never shows a value that may be a secret. `missed` is the section
+ * that is not there: one that stands there with a mistake in it is not missing.
+ */
+export type ConfigIssue = { readonly path: ConfigPath; readonly text: string; readonly missed?: ConfigPath }
 
-export function toIssue(path: ConfigPath, rest: string): ConfigIssue {
-  return { path, text: `${toDottedPath(path)} ${rest}` }
+export function toIssue(path: ConfigPath, rest: string, missed?: ConfigPath): ConfigIssue {
+  return { path, text: `${toDottedPath(path)} ${rest}`, ...(missed && { missed }) }
 }
 
 /** Every name that stands there a second time. */

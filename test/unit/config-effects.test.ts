@@ -1,0 +1,51 @@
+// Mistakes in agents, models, runners and channels: one line each, which names what would fit.
+import { describe, expect, test } from 'vitest'
+import { parseConfig } from '../../src/loader/config.ts'
+
+function problemsOf(parts: object): readonly string[] {
+  return parseConfig(JSON.stringify(parts), {}).problems
+}
+
+describe('a mistake within a section', () => {
+  test('of a channel is told alone: the channel of replies has its section', () => {
+    const route = { channel: 'telegram', to: '42' }
+    expect(problemsOf({ channels: { telegram: { botToken: '${BOT}' }, default: route } })).toEqual([
+      'channels.telegram.botToken needs BOT, which is not set. Set it in the environment or in .env.',
+    ])
+    expect(problemsOf({ channels: { default: route } })).toEqual([
+      'channels.default.channel is "telegram", and channels.telegram is not set. Set it.',
+    ])
+  })
+
+  test('of a provider is told alone: the model names one that is there', () => {
+    const agents = { defaults: { model: 'local/llama' } }
+    expect(problemsOf({ models: { providers: { local: { kind: 'opneai' } } }, agents })).toEqual([
+      'models.providers.local.kind: expected one of "openai", "anthropic", "google", "openai-compatible", found "opneai". Did you mean "openai"?',
+    ])
+  })
+
+  test('of a runner is told alone: the agent names one that is there', () => {
+    const agents = { defaults: { runner: 'mine' } }
+    expect(problemsOf({ runners: { mine: { kind: 'command', command: 'x', output: 'jsnol' } }, agents })).toEqual([
+      'runners.mine.output: expected one of "text", "json", "jsonl", found "jsnol". Did you mean "jsonl"?',
+    ])
+  })
+})
+
+describe('where there are words to choose from', () => {
+  test('a kind of runner that is none of them is told all', () => {
+    expect(problemsOf({ runners: { mine: { kind: 'comand' } } })).toEqual([
+      'runners.mine.kind: expected one of "command", "openclaw", found "comand". Did you mean "command"?',
+    ])
+    expect(problemsOf({ runners: { mine: {} } })).toEqual([
+      'runners.mine.kind: expected one of "command", "openclaw", found nothing',
+    ])
+  })
+
+  test('a thinking level that is none of them is told the nearest', () => {
+    const local = { kind: 'openai', thinking: { hihg: {} } }
+    expect(problemsOf({ models: { providers: { local } } })).toEqual([
+      'models.providers.local.thinking.hihg is not a key here. Did you mean high?',
+    ])
+  })
+})
