@@ -1,5 +1,6 @@
 // What a delivery becomes. One schema for requests, mappings and transforms.
 import { z } from 'zod'
+import { filled } from './values.ts'
 
 export const wakeModes = ['now', 'next-heartbeat'] as const
 export const thinkingLevels = ['off', 'minimal', 'low', 'medium', 'high', 'xhigh'] as const
@@ -20,8 +21,6 @@ export const channelNames = [
 /** Other names by which senders know two of the channels. */
 const channelAliases: Record<string, string> = { imsg: 'imessage', teams: 'msteams' }
 
-const words = z.string().refine((text) => text.trim() !== '', 'must not be blank')
-
 export const WakeMode = z.enum(wakeModes)
 export type WakeMode = z.infer<typeof WakeMode>
 export const Thinking = z.enum(thinkingLevels)
@@ -35,19 +34,19 @@ export type ChannelName = z.infer<typeof ChannelName>
 export const TimeoutSeconds = z.number().positive().max(86_400)
 
 /** The payload of `wake`. Unknown fields are ignored. */
-export const WakePayload = z.object({ text: words, mode: WakeMode.default('now') })
+export const WakePayload = z.object({ text: filled, mode: WakeMode.default('now') })
 
 /** The payload of `agent`. Unknown fields are ignored. */
 export const AgentPayload = z.object({
-  message: words,
-  name: words.optional(),
-  agentId: words.optional(),
-  sessionKey: words.optional(),
+  message: filled,
+  name: filled.optional(),
+  agentId: filled.optional(),
+  sessionKey: filled.optional(),
   wakeMode: WakeMode.default('now'),
   deliver: z.boolean().default(true),
   channel: ChannelName.default('last'),
-  to: words.optional(),
-  model: words.optional(),
+  to: filled.optional(),
+  model: filled.optional(),
   thinking: Thinking.optional(),
   timeoutSeconds: TimeoutSeconds.optional(),
 })

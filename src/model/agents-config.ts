@@ -1,12 +1,8 @@
 // `agents`, `models` and `runners` of the configuration: who runs a turn, with which model, by which means.
 import { z } from 'zod'
-import { Thinking, thinkingLevels } from './action.ts'
+import { Thinking, thinkingLevels, TimeoutSeconds } from './action.ts'
+import { filled, httpUrl } from './values.ts'
 
-const filled = z.string().refine((text) => text.trim() !== '', 'must not be blank')
-const url = z
-  .string()
-  .regex(/^https?:\/\/[^\s?#]+$/i, 'must be an http or https URL without query')
-  .transform((text) => text.replace(/\/+$/, ''))
 /** `30m`, `1h`, `45s`, `2d`; a bare number is minutes; 0 turns it off. Gives back milliseconds. */
 const duration = z
   .union([z.string(), z.number().nonnegative()])
@@ -67,13 +63,12 @@ const agentKeys = {
   system: filled.optional().describe('System text, before the AGENTS.md of the workspace.'),
   thinking: Thinking.optional().describe('Thinking level of runs that name none.'),
 }
-const timeoutSeconds = z.number().positive().max(86_400)
 
 export const AgentConfig = z.strictObject({
   id: filled.describe('Agent id.'),
   default: z.boolean().default(false).describe('The agent of runs that name none. Without one, the first.'),
   ...agentKeys,
-  timeoutSeconds: timeoutSeconds.optional().describe('Limit of runs that name none.'),
+  timeoutSeconds: TimeoutSeconds.optional().describe('Limit of runs that name none.'),
   heartbeat: HeartbeatConfig.optional().describe('In place of agents.defaults.heartbeat.'),
 })
 
@@ -83,7 +78,7 @@ export const AgentsConfig = z.strictObject({
       models: z.array(filled).optional().describe('When set, a model override must be one of these.'),
       maxConcurrent: z.int().positive().max(256).default(4).describe('Runs at the same time.'),
       ...agentKeys,
-      timeoutSeconds: timeoutSeconds.default(600).describe('Limit of runs that name none.'),
+      timeoutSeconds: TimeoutSeconds.default(600).describe('Limit of runs that name none.'),
       heartbeat: HeartbeatConfig.prefault({}).describe('Turns of the main session.'),
     })
     .prefault({})
@@ -96,7 +91,7 @@ export const ProviderConfig = z.strictObject({
   kind: z
     .enum(['openai', 'anthropic', 'google', 'openai-compatible'])
     .describe('openai-compatible: Ollama, vLLM, LM Studio and whatever else answers /chat/completions.'),
-  baseUrl: url.optional().describe('The API, such as http://127.0.0.1:11434/v1. Required for openai-compatible.'),
+  baseUrl: httpUrl.optional().describe('The API, such as http://127.0.0.1:11434/v1. Required for openai-compatible.'),
   apiKey: filled.optional().describe('Key of the API, such as "${OPENAI_API_KEY}".'),
   headers: z.record(z.string(), z.string()).optional().describe('Further headers of every call.'),
   stream: z.boolean().default(true).describe('Whether replies are streamed.'),
@@ -151,7 +146,7 @@ export type CommandRunnerConfig = z.infer<typeof CommandRunnerConfig>
 
 export const OpenClawRunnerConfig = z.strictObject({
   kind: z.literal('openclaw').describe('A running OpenClaw gateway, which performs the turn and delivers its reply.'),
-  baseUrl: url.describe('The gateway with its hooks path, such as http://127.0.0.1:18789/hooks.'),
+  baseUrl: httpUrl.describe('The gateway with its hooks path, such as http://127.0.0.1:18789/hooks.'),
   token: filled.describe('Its hook token.'),
   timeoutMs: z.int().positive().max(60_000).default(15_000).describe('Time for a run to be taken.'),
 })

@@ -1,12 +1,7 @@
 // `channels` of the configuration: one section a channel. A channel whose section is absent is not configured; console always is.
 import { z } from 'zod'
 import { ChannelName } from './action.ts'
-
-const filled = z.string().refine((text) => text.trim() !== '', 'must not be blank')
-const url = z
-  .string()
-  .regex(/^https?:\/\/[^\s?#]+$/i, 'must be an http or https URL without query')
-  .transform((text) => text.replace(/\/+$/, ''))
+import { filled, httpUrl } from './values.ts'
 
 const shared = {
   to: filled.optional().describe('Recipient of replies that name none.'),
@@ -18,7 +13,7 @@ export const channelSections = {
   telegram: z
     .strictObject({
       botToken: filled.describe('Token of the bot, from @BotFather.'),
-      baseUrl: url.default('https://api.telegram.org').describe('The Bot API.'),
+      baseUrl: httpUrl.default('https://api.telegram.org').describe('The Bot API.'),
       ...shared,
     })
     .optional()
@@ -26,7 +21,7 @@ export const channelSections = {
   discord: z
     .strictObject({
       botToken: filled.describe('Token of the bot.'),
-      baseUrl: url.default('https://discord.com/api/v10').describe('The HTTP API.'),
+      baseUrl: httpUrl.default('https://discord.com/api/v10').describe('The HTTP API.'),
       ...shared,
     })
     .optional()
@@ -34,7 +29,7 @@ export const channelSections = {
   slack: z
     .strictObject({
       botToken: filled.describe('Bot token, xoxb-…, with chat:write.'),
-      baseUrl: url.default('https://slack.com/api').describe('The Web API.'),
+      baseUrl: httpUrl.default('https://slack.com/api').describe('The Web API.'),
       ...shared,
     })
     .optional()
@@ -42,7 +37,7 @@ export const channelSections = {
   mattermost: z
     .strictObject({
       token: filled.describe('Token of a bot account.'),
-      baseUrl: url.describe('The server, such as https://chat.example.com.'),
+      baseUrl: httpUrl.describe('The server, such as https://chat.example.com.'),
       ...shared,
     })
     .optional()
@@ -52,8 +47,8 @@ export const channelSections = {
       appId: filled.describe('Id of the Azure bot.'),
       appPassword: filled.describe('Its client secret.'),
       tenantId: filled.default('botframework.com').describe('Tenant of a single-tenant bot.'),
-      baseUrl: url.default('https://smba.trafficmanager.net/teams').describe('The Bot Connector: the serviceUrl.'),
-      loginUrl: url.default('https://login.microsoftonline.com').describe('Where its access token comes from.'),
+      baseUrl: httpUrl.default('https://smba.trafficmanager.net/teams').describe('The Bot Connector: the serviceUrl.'),
+      loginUrl: httpUrl.default('https://login.microsoftonline.com').describe('Where its access token comes from.'),
       ...shared,
     })
     .optional()
@@ -62,7 +57,7 @@ export const channelSections = {
     .strictObject({
       accessToken: filled.describe('Token of a system user.'),
       phoneNumberId: filled.describe('Id of the sending number.'),
-      baseUrl: url.default('https://graph.facebook.com/v25.0').describe('The Graph API with its version.'),
+      baseUrl: httpUrl.default('https://graph.facebook.com/v25.0').describe('The Graph API with its version.'),
       template: z
         .strictObject({
           name: filled.describe('Name of an approved template with one body variable.'),
@@ -77,7 +72,7 @@ export const channelSections = {
   signal: z
     .strictObject({
       account: filled.optional().describe('The sending number, where the daemon has several.'),
-      baseUrl: url.default('http://127.0.0.1:8080').describe('signal-cli, started as a daemon with --http.'),
+      baseUrl: httpUrl.default('http://127.0.0.1:8080').describe('signal-cli, started as a daemon with --http.'),
       ...shared,
     })
     .optional()
@@ -85,7 +80,7 @@ export const channelSections = {
   imessage: z
     .strictObject({
       password: filled.describe('Password of the BlueBubbles server.'),
-      baseUrl: url.describe('The BlueBubbles server, such as http://mac.local:1234.'),
+      baseUrl: httpUrl.describe('The BlueBubbles server, such as http://mac.local:1234.'),
       ...shared,
     })
     .optional()

@@ -4,8 +4,8 @@ import { AgentsConfig, ModelsConfig, RunnersConfig } from './agents-config.ts'
 import { ChannelsConfig } from './channels-config.ts'
 import { GmailConfig } from './gmail-config.ts'
 import { Mapping } from './mapping.ts'
+import { filled } from './values.ts'
 
-const filled = z.string().refine((text) => text.trim() !== '', 'must not be blank')
 const port = z.int().min(0).max(65_535)
 const milliseconds = z.int().positive()
 

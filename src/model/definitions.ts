@@ -3,8 +3,8 @@ import { z } from 'zod'
 import { toDottedPath, toIssueSentence } from './issue.ts'
 import type { Preset } from './preset.ts'
 import type { VerifierDefinition } from './verifier.ts'
+import { filled } from './values.ts'
 
-const filled = z.string().refine((text) => text.trim() !== '', 'must not be blank')
 const aFunction = z.custom<unknown>((value) => typeof value === 'function', 'must be a function')
 const headerNames = z.array(z.string().regex(/^[\w!#$%&'*+.^`|~-]+$/, 'must be the name of a header'))
 

@@ -1,12 +1,7 @@
 // `hooks.gmail` of the configuration: what the gmail preset makes of mails, and how the mailbox is watched.
 import { z } from 'zod'
 import { Thinking } from './action.ts'
-
-const filled = z.string().refine((text) => text.trim() !== '', 'must not be blank')
-const url = z
-  .string()
-  .regex(/^https?:\/\/[^\s?#]+$/i, 'must be an http or https URL without query')
-  .transform((text) => text.replace(/\/+$/, ''))
+import { filled, httpUrl } from './values.ts'
 
 /** How new mails become known. `poll` needs a consent and nothing else; the others need a Google Cloud project. */
 export const gmailModes = ['pull', 'push', 'poll'] as const
@@ -29,12 +24,14 @@ export const GmailPresetConfig = z.strictObject({
 
 /** Google's addresses. Tests and proxies put their own in place. */
 export const GmailEndpoints = z.strictObject({
-  oauthAuth: url.default('https://accounts.google.com/o/oauth2/v2/auth').describe('Where a person consents.'),
-  oauthToken: url.default('https://oauth2.googleapis.com/token').describe('Where access tokens come from.'),
-  gmail: url.default('https://gmail.googleapis.com').describe('The Gmail API.'),
-  pubsub: url.default('https://pubsub.googleapis.com').describe('The Pub/Sub API.'),
-  oidcCerts: url.default('https://www.googleapis.com/oauth2/v3/certs').describe('Keys of the tokens on a push.'),
-  serviceUsage: url.default('https://serviceusage.googleapis.com').describe('Where the project’s APIs are turned on.'),
+  oauthAuth: httpUrl.default('https://accounts.google.com/o/oauth2/v2/auth').describe('Where a person consents.'),
+  oauthToken: httpUrl.default('https://oauth2.googleapis.com/token').describe('Where access tokens come from.'),
+  gmail: httpUrl.default('https://gmail.googleapis.com').describe('The Gmail API.'),
+  pubsub: httpUrl.default('https://pubsub.googleapis.com').describe('The Pub/Sub API.'),
+  oidcCerts: httpUrl.default('https://www.googleapis.com/oauth2/v3/certs').describe('Keys of the tokens on a push.'),
+  serviceUsage: httpUrl
+    .default('https://serviceusage.googleapis.com')
+    .describe('Where the project’s APIs are turned on.'),
 })
 export type GmailEndpoints = z.infer<typeof GmailEndpoints>
 
@@ -46,7 +43,7 @@ const push = z.strictObject({
     .regex(/^\/[\w./~-]+$/, 'must begin with a slash')
     .default('/gmail-pubsub')
     .describe('Its path.'),
-  endpoint: url.optional().describe('Mode push: the public URL that leads to the receiver.'),
+  endpoint: httpUrl.optional().describe('Mode push: the public URL that leads to the receiver.'),
   audience: filled.optional().describe('Audience of the tokens on a push. Default: the endpoint.'),
   serviceAccount: filled.optional().describe('Mode push: the service account that signs the pushes.'),
 })

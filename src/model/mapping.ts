@@ -2,9 +2,9 @@
 import { z } from 'zod'
 import { VerifySettings } from './verify.ts'
 import { ChannelName, sessionModes, Thinking, TimeoutSeconds, WakeMode } from './action.ts'
+import { filled } from './values.ts'
 
 const scalar = z.union([z.string(), z.number(), z.boolean(), z.null()])
-const filled = z.string().refine((text) => text.trim() !== '', 'must not be blank')
 
 /** Every condition that is given must hold. */
 export const Match = z.strictObject({

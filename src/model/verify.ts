@@ -1,7 +1,7 @@
 // `verify` of a mapping: by which scheme its sender proves itself, and with which keys.
 import { z } from 'zod'
+import { filled } from './values.ts'
 
-const filled = z.string().refine((text) => text.trim() !== '', 'must not be blank')
 /** RFC 9110 token: what a header name is made of. */
 const headerName = z
   .string()
