@@ -1,4 +1,5 @@
 // One request to a Google API: authorised, bounded in time and size, slowed down where Google asks for it, failed in a sentence.
+import { toJson } from '../model/json.ts'
 import { Problem } from '../model/problem.ts'
 import { type GoogleAnswer, type GoogleRequest, toReasons } from './answer.ts'
 import type { Pause } from './pace.ts'
@@ -95,14 +96,6 @@ async function readText({ body }: Response): Promise<string | undefined> {
     chunks.push(chunk)
   }
   return Buffer.concat(chunks).toString()
-}
-
-function toJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 function toUnreachable({ url }: GoogleRequest, cause: unknown): Problem {

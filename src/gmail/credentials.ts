@@ -5,6 +5,7 @@ import { dirname, join, resolve } from 'node:path'
 import { z } from 'zod'
 import { privateMode, writeFileAtomic } from '../loader/config-file.ts'
 import type { WatchedGmail } from '../model/gmail-config.ts'
+import { toJson } from '../model/json.ts'
 import { Problem } from '../model/problem.ts'
 
 /** A consent of an account to an OAuth client. All of it is secret. */
@@ -100,14 +101,6 @@ export async function readClientFile(file: string): Promise<OAuthClient & { read
 function tryRead(file: string): string | undefined {
   try {
     return readFileSync(file, 'utf8')
-  } catch {
-    return undefined
-  }
-}
-
-function toJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
   } catch {
     return undefined
   }

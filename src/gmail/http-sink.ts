@@ -3,6 +3,7 @@ import { mkdir, readFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { z } from 'zod'
 import { privateMode, writeFileAtomic } from '../loader/config-file.ts'
+import { toJson } from '../model/json.ts'
 import { Problem } from '../model/problem.ts'
 import { gmailHook, type GmailState, type MailSink, toMailKey } from './mail.ts'
 
@@ -76,12 +77,4 @@ async function post(url: string, { token, key, body }: { token: string; key: str
     'gateway-unreachable',
     `The gateway answered a mail with ${response.status}.${hint} "hookloom list --refused" has the reason; the mail is sent again.`,
   )
-}
-
-function toJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }

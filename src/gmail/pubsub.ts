@@ -1,5 +1,6 @@
 // The calls to Pub/Sub. Shapes: cloud.google.com/pubsub/docs/reference/rest
 import { z } from 'zod'
+import { toJson } from '../model/json.ts'
 import { parse } from './api.ts'
 import type { GoogleCall } from './call.ts'
 
@@ -110,10 +111,6 @@ const Notification = z.object({ emailAddress: z.string(), historyId: z.coerce.st
 
 /** Whose mailbox changed; undefined where the data is no notification of Gmail. */
 export function toNotifiedAccount(data: string): string | undefined {
-  try {
-    const parsed = Notification.safeParse(JSON.parse(Buffer.from(data, 'base64').toString()))
-    return parsed.data?.emailAddress.toLowerCase()
-  } catch {
-    return undefined
-  }
+  const notification = Notification.safeParse(toJson(Buffer.from(data, 'base64').toString())).data
+  return notification?.emailAddress.toLowerCase()
 }

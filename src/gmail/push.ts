@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { z } from 'zod'
 import type { Log } from '../model/log.ts'
 import type { WatchedGmail } from '../model/gmail-config.ts'
+import { toJson } from '../model/json.ts'
 import { Problem } from '../model/problem.ts'
 import type { PinnedFetch, Verifier } from '../model/verifier.ts'
 import { createVerifier } from '../pipeline/verify.ts'
@@ -130,12 +131,4 @@ async function readBody(request: IncomingMessage): Promise<string | undefined> {
     chunks.push(bytes)
   }
   return Buffer.concat(chunks).toString()
-}
-
-function toJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }

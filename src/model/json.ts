@@ -6,6 +6,16 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
+/** What a text says as JSON; undefined where it is none. */
+export function toJson(text: string): JsonValue | undefined {
+  try {
+    // what JSON.parse returns is a JsonValue by definition
+    return JSON.parse(text) as JsonValue
+  } catch {
+    return undefined
+  }
+}
+
 /** The kind of a value, for messages that may not show the value itself. */
 export function toKindOf(value: unknown): string {
   if (value === undefined) return 'nothing'

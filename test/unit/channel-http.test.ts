@@ -23,7 +23,7 @@ function send(url: string, given: Partial<HttpRequest> = {}) {
 }
 
 function answer(status: number, headers: Record<string, string> = {}): HttpOutcome {
-  return { kind: 'answer', status, headers: new Headers(headers), body: undefined, text: '' }
+  return { kind: 'answer', status, headers: new Headers(headers), body: undefined }
 }
 
 describe('sendJson', () => {
@@ -75,7 +75,6 @@ describe('sendJson', () => {
     })
     const outcome = await send(`http://${await listen(endless)}/`)
     expect(outcome).toMatchObject({ kind: 'answer', status: 200, body: undefined })
-    expect(outcome.kind === 'answer' ? outcome.text.length : 0).toBe(262_144)
   })
 
   it('a stop says so, and a token that no header can hold is not shown', async () => {

@@ -1,6 +1,6 @@
 // One request to a provider: it never repeats, never follows, and says what is known of it afterwards.
-
 import type { z } from 'zod'
+import { toJson } from '../../model/json.ts'
 
 /** What a channel is made with besides its configuration. */
 export type ChannelTools = { readonly fetch?: typeof fetch | undefined }
@@ -29,7 +29,6 @@ export type HttpOutcome =
       readonly status: number
       readonly headers: Headers
       readonly body: unknown
-      readonly text: string
     }
   | { readonly kind: 'unsent' | 'unknown'; readonly detail: string }
 
@@ -96,11 +95,11 @@ async function toAnswer(response: Response): Promise<HttpOutcome> {
   const { status, headers } = response
   try {
     const text = await readText(response)
-    return { kind: 'answer', status, headers, body: parseJson(text), text }
+    return { kind: 'answer', status, headers, body: toJson(text) }
   } catch (thrown) {
     // a refusal is one without its reasons, too; of an acceptance the rest could say that it was none
     if (status < 400) throw thrown
-    return { kind: 'answer', status, headers, body: undefined, text: '' }
+    return { kind: 'answer', status, headers, body: undefined }
   }
 }
 
@@ -114,14 +113,6 @@ async function readText(response: Response): Promise<string> {
     if (size > maxAnswerBytes) break
   }
   return Buffer.concat(chunks).subarray(0, maxAnswerBytes).toString()
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 const certificate = /^(CERT_|ERR_TLS_CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|HOSTNAME_MISMATCH|ERR_SSL_WRONG_VERSION)/

@@ -1,6 +1,7 @@
 // A model's failure as a result: may it pass, when to come back, where to look. The provider's own words are read and
 // never repeated, since they may quote the prompt or the key; only its error codes are.
 import { z } from 'zod'
+import { toJson } from '../../model/json.ts'
 import type { RunResult } from '../../model/runner.ts'
 import { toThrownName } from '../thrown.ts'
 import { type Provider, toShown } from './providers.ts'
@@ -142,19 +143,11 @@ export function toNetworkCode(thrown: unknown): string | undefined {
 
 /** Of an answer: its body. Of an error inside a stream: itself. */
 function toTold(thrown: unknown, { responseBody }: Answered): Told {
-  const given = thrown instanceof Error ? toJson(responseBody) : thrown
+  const given = thrown instanceof Error ? toJson(responseBody ?? '') : thrown
   // Google wraps its error into a list when it streams
   const first: unknown = Array.isArray(given) ? given[0] : given
   const wrapped = Wrapped.safeParse(first)
   return (wrapped.success ? wrapped.data.error : Told.safeParse(first).data) ?? {}
-}
-
-function toJson(text: string | undefined): unknown {
-  try {
-    return JSON.parse(text ?? '')
-  } catch {
-    return undefined
-  }
 }
 
 function toStatus({ statusCode }: Answered, told: Told): number | undefined {

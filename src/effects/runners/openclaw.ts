@@ -1,7 +1,7 @@
 // A running OpenClaw gateway as a runner: it takes the turn, performs it and delivers its reply. We hear that it was taken, and no more.
 import type { AgentAction, ChannelName } from '../../model/action.ts'
 import type { OpenClawRunnerConfig } from '../../model/agents-config.ts'
-import { isJsonObject, type JsonObject } from '../../model/json.ts'
+import { isJsonObject, type JsonObject, toJson } from '../../model/json.ts'
 import type { Runner, RunRequest, RunResult } from '../../model/runner.ts'
 import { toLine } from '../../pipeline/boundary.ts'
 import { cut } from '../cut.ts'
@@ -124,10 +124,6 @@ async function readJson(response: Response): Promise<JsonObject | undefined> {
     if (bytes > maxAnswerBytes) return undefined
     chunks.push(chunk)
   }
-  try {
-    const answer: unknown = JSON.parse(Buffer.concat(chunks).toString('utf8'))
-    return isJsonObject(answer) ? answer : undefined
-  } catch {
-    return undefined
-  }
+  const answer = toJson(Buffer.concat(chunks).toString('utf8'))
+  return isJsonObject(answer) ? answer : undefined
 }

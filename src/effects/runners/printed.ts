@@ -1,5 +1,5 @@
 // What a command printed, read by paths. It is outside text: nothing in it is taken on trust, not even its session id.
-import { isJsonObject, type JsonObject, type JsonValue } from '../../model/json.ts'
+import { isJsonObject, type JsonObject, type JsonValue, toJson } from '../../model/json.ts'
 import type { Usage } from '../../model/job.ts'
 import { Problem } from '../../model/problem.ts'
 import { type Path, parsePath, readPath } from '../../pipeline/path.ts'
@@ -56,23 +56,15 @@ export function createPrintedReader({ id, output, text, session, failure, usage 
 
 /** One document; an array of objects is a list of events. */
 function parseDocument(printed: string): JsonObject[] | undefined {
-  const document = parseJson(printed)
+  const document = toJson(printed)
   const events = (Array.isArray(document) ? document : [document]).filter(isJsonObject)
   return events.length === 0 ? undefined : events
 }
 
 /** An object a line; other lines, as warnings are, say nothing. */
 function parseLines(printed: string): JsonObject[] | undefined {
-  const events = printed.split('\n').map(parseJson).filter(isJsonObject)
+  const events = printed.split('\n').map(toJson).filter(isJsonObject)
   return events.length === 0 ? undefined : events
-}
-
-function parseJson(text: string): JsonValue | undefined {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 function toReader(field: Field | undefined, key: string): FieldReader {

@@ -1,6 +1,6 @@
 // Public keys for tokens: from the issuer's key set, or the one key that the mapping holds.
 import { createPublicKey, type KeyObject } from 'node:crypto'
-import { isJsonObject, type JsonValue } from '../../model/json.ts'
+import { isJsonObject, type JsonValue, toJson } from '../../model/json.ts'
 import type { PinnedFetch, PinRule } from '../../model/verifier.ts'
 import type { VerifySettings } from '../../model/verify.ts'
 import { fault } from './proof.ts'
@@ -51,7 +51,7 @@ function refusal(reason: string): FoundKey {
 }
 
 function createSingleKey(text: string, scheme: JwtScheme, settings: VerifySettings): FindKey {
-  const jwk = tryParse(text)
+  const jwk = toJson(text)
   const key = isJsonObject(jwk) ? toKey(jwk, scheme) : tryPem(text, scheme)
   if (key === undefined)
     throw fault(settings, `needs verify.publicKey as a JSON Web Key or PEM for ${scheme.algorithm}.`)
@@ -61,7 +61,7 @@ function createSingleKey(text: string, scheme: JwtScheme, settings: VerifySettin
 }
 
 function findIn(text: string, kid: string, scheme: JwtScheme): KeyObject | undefined {
-  const set = tryParse(text)
+  const set = toJson(text)
   const keys = isJsonObject(set) && Array.isArray(set['keys']) ? set['keys'] : []
   const jwk = keys.find((entry) => isJsonObject(entry) && entry['kid'] === kid)
   return isJsonObject(jwk) ? toKey(jwk, scheme) : undefined
@@ -91,12 +91,4 @@ function toFitting(key: KeyObject, algorithm: JwtScheme['algorithm']): KeyObject
   const fits =
     algorithm === 'RS256' ? key.asymmetricKeyType === 'rsa' : key.asymmetricKeyDetails?.namedCurve === 'prime256v1'
   return fits ? key : undefined
-}
-
-function tryParse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
