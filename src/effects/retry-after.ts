@@ -17,6 +17,11 @@ export function toRetryAfterMs(headers: Headers, now: number = Date.now()): numb
   return Math.max(0, until - (Number.isNaN(written) ? now : written))
 }
 
+/** Nothing where it is not known: an optional field must not be set to undefined. */
+export function toWait(retryAfterMs: number | undefined): { readonly retryAfterMs?: number } {
+  return retryAfterMs === undefined ? {} : { retryAfterMs }
+}
+
 function isNumber(text: string): boolean {
   return /^\d+(\.\d+)?$/.test(text)
 }

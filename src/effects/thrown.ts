@@ -12,6 +12,16 @@ export function toThrownName(thrown: unknown): string {
   }
 }
 
+/** The system's code for what went wrong, such as ECONNREFUSED; fetch hides it somewhere below. */
+export function toErrorCode(thrown: unknown): string | undefined {
+  let below = thrown
+  for (let depth = 0; depth < 5 && below instanceof Error; depth++) {
+    if ('code' in below && typeof below.code === 'string' && /^[A-Z][A-Z\d_]+$/.test(below.code)) return below.code
+    below = below.cause
+  }
+  return undefined
+}
+
 /** Kind and message on one line, for the job's record, which only the operator sees. */
 export function toReason(thrown: unknown): string {
   try {

@@ -1,6 +1,7 @@
 // The folder of an agent: where its commands run, and two files that its operator writes.
 import { constants } from 'node:fs'
-import { mkdir, open, realpath } from 'node:fs/promises'
+import { mkdir, mkdtemp, open, realpath, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join, sep } from 'node:path'
 
 /** AGENTS.md: what the agent is told about itself. HEARTBEAT.md: what it looks at when nobody asked for anything. */
@@ -12,6 +13,17 @@ const maxBytes = 65_536
 /** Makes the folder, with its parents, for the owner alone. A folder that cannot be made fails whoever runs in it. */
 export async function prepareWorkspace(folder: string | undefined): Promise<void> {
   if (folder !== undefined) await mkdir(folder, { recursive: true, mode: 0o700 }).catch(() => undefined)
+}
+
+/** Works there; without a workspace, in an empty folder that nobody else can read and that is gone afterwards. */
+export async function inWorkspace<T>(workspace: string | undefined, work: (folder: string) => Promise<T>): Promise<T> {
+  if (workspace !== undefined) return await work(workspace)
+  const folder = await mkdtemp(join(tmpdir(), 'hookloom-run-'))
+  try {
+    return await work(folder)
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
 }
 
 // an agent may write in its folder: neither may it have what we may read (a link to /proc/self/environ), nor hold us up with a pipe

@@ -1,6 +1,6 @@
 // What an outcome without a message id means, once for all channels. Nothing here quotes an answer: it may hold the text.
 import type { SendResult } from '../../model/channel.ts'
-import { toRetryAfterMs } from '../retry-after.ts'
+import { toRetryAfterMs, toWait } from '../retry-after.ts'
 import type { HttpOutcome } from './http.ts'
 
 export type Failed = Exclude<SendResult, { kind: 'sent' }>
@@ -43,11 +43,6 @@ export function toFailure(outcome: HttpOutcome, { provider, code, hint, retryAft
   }
   if (code !== undefined) return { kind: 'ambiguous', detail }
   return { kind: 'ambiguous', detail: `${provider} answered ${status}, but not as documented. Check baseUrl.` }
-}
-
-/** Nothing where it is not known: an optional field must not be set to undefined. */
-export function toWait(retryAfterMs: number | undefined): { retryAfterMs?: number } {
-  return retryAfterMs === undefined ? {} : { retryAfterMs }
 }
 
 /** An error code fit for a detail: a number or one short word. Anything else could be the message. */

@@ -1,6 +1,6 @@
 // A provider's own error code, where it says more than the status.
-import { toRetryAfterMs } from '../retry-after.ts'
-import { type Failed, type FailureContext, toFailure, toWait } from './failure.ts'
+import { toRetryAfterMs, toWait } from '../retry-after.ts'
+import { type Failed, type FailureContext, toFailure } from './failure.ts'
 import type { HttpOutcome } from './http.ts'
 
 export type Ruling = {

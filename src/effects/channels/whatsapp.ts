@@ -10,7 +10,7 @@ import { type ChannelTools, type HttpOutcome, readAccepted, readRefused, sendJso
 import { render } from './markdown.ts'
 import { refuseRecipient } from './recipient.ts'
 import { toRuled } from './ruling.ts'
-import { rulings, windowClosed } from './whatsapp-codes.ts'
+import { rulings, windowClosed } from './whatsapp-errors.ts'
 
 const maxLength = 4_096
 /** Of a template's variable, less the ellipsis. */

@@ -2,10 +2,10 @@
 // never repeated, since they may quote the prompt or the key; only its error codes are.
 import { z } from 'zod'
 import { toJson } from '../../model/json.ts'
-import type { RunResult } from '../../model/runner.ts'
-import { toThrownName } from '../thrown.ts'
+import { toRetryAfterMs, toWait } from '../retry-after.ts'
+import { toErrorCode, toThrownName } from '../thrown.ts'
+import { type Failed, passing, permanent } from './failed.ts'
 import { type Provider, toShown } from './providers.ts'
-import { toRetryAfterMs } from '../retry-after.ts'
 
 /** `begun`: part of a reply had come. */
 export type Asked = { readonly provider: Provider; readonly model: string; readonly begun: boolean }
@@ -58,8 +58,8 @@ const noCredit = /^(insufficient_quota|billing_error|billing_not_active|billing_
 /** These come only after a connection stood. */
 const brokenOff: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE', 'ECONNABORTED', 'ERR_STREAM_PREMATURE_CLOSE'])
 
-export function toFailure(thrown: unknown, asked: Asked, now: number): RunResult {
-  const code = toNetworkCode(thrown)
+export function toFailure(thrown: unknown, asked: Asked, now: number): Failed {
+  const code = toErrorCode(thrown)
   if (code !== undefined) return toNetworkFailure(code, asked)
   const answered = Answered.safeParse(thrown).data ?? {}
   const told = toTold(thrown, answered)
@@ -69,33 +69,34 @@ export function toFailure(thrown: unknown, asked: Asked, now: number): RunResult
   return toStatusFailure({ status, told, retryAfterMs }, asked)
 }
 
-function toNetworkFailure(code: string, { provider: { name, baseUrl } }: Asked): RunResult {
+function toNetworkFailure(code: string, { provider: { name, baseUrl } }: Asked): Failed {
   const detail = brokenOff.has(code)
     ? `${name} broke off before its reply was complete (${code}).`
     : `${name} cannot be reached at ${new URL(baseUrl).host} (${code}). Is it there, and is models.providers.${name}.baseUrl right?`
-  return { status: 'error', retryable: true, detail }
+  return passing(detail)
 }
 
 /** Neither the network nor the provider said what is wrong. */
-function toOddFailure(thrown: unknown, { provider: { name }, begun }: Asked): RunResult {
-  if (begun) return { status: 'error', retryable: true, detail: `${name} broke off before its reply was complete.` }
+function toOddFailure(thrown: unknown, { provider: { name }, begun }: Asked): Failed {
+  if (begun) return passing(`${name} broke off before its reply was complete.`)
   const error = toThrownName(thrown)
   if (error === 'AI_InvalidArgumentError') {
-    const detail = `The options of a thinking level are not what ${name} takes. Look at models.providers.${name}.thinking.`
-    return { status: 'error', retryable: false, detail }
+    return permanent(
+      `The options of a thinking level are not what ${name} takes. Look at models.providers.${name}.thinking.`,
+    )
   }
-  const detail = `${name} answered what is no reply of this API (${error}). Look at models.providers.${name}.baseUrl and kind.`
-  return { status: 'error', retryable: true, detail }
+  return passing(
+    `${name} answered what is no reply of this API (${error}). Look at models.providers.${name}.baseUrl and kind.`,
+  )
 }
 
 function toStatusFailure(
   { status, told, retryAfterMs }: { status: number; told: Told; retryAfterMs: number | undefined },
   { provider: { name, baseUrl }, ...asked }: Asked,
-): RunResult {
+): Failed {
   const model = toShown(asked.model)
-  const wait = retryAfterMs === undefined ? {} : { retryAfterMs }
+  const wait = toWait(retryAfterMs)
   const said = `(${[status, ...toCodes(told)].join(', ')})`
-  const permanent = (detail: string): RunResult => ({ status: 'error', retryable: false, detail })
 
   if (status === 402 || toCodes(told).some((word) => noCredit.test(word))) {
     return permanent(`${name} says that the account has no credit ${said}. Look at its billing.`)
@@ -103,7 +104,7 @@ function toStatusFailure(
   if (status === 429) return { status: 'rate-limited', detail: `${name} limits the rate of calls ${said}.`, ...wait }
   if (status === 529) return { status: 'rate-limited', detail: `${name} is overloaded ${said}.`, ...wait }
   if (status === 408 || status === 409 || status >= 500) {
-    return { status: 'error', retryable: true, detail: `${name} failed ${said}.`, ...wait }
+    return passing(`${name} failed ${said}.`, wait)
   }
   if (status === 401) return permanent(`${name} refused the key ${said}. Look at models.providers.${name}.apiKey.`)
   if (status === 403) {
@@ -129,16 +130,6 @@ function toStatusFailure(
 function toCodes({ code, type, status, param }: Told): string[] {
   const words = [code, status, type, param].filter((word) => typeof word === 'string')
   return [...new Set(words)].filter((word) => /^[A-Za-z]+([_.][A-Za-z]+)*$/.test(word) && word.length <= 60)
-}
-
-/** A failure of the network has a code such as ECONNREFUSED, somewhere below. */
-export function toNetworkCode(thrown: unknown): string | undefined {
-  let below = thrown
-  for (let depth = 0; depth < 5 && below instanceof Error; depth++) {
-    if ('code' in below && typeof below.code === 'string' && /^[A-Z][A-Z\d_]+$/.test(below.code)) return below.code
-    below = below.cause
-  }
-  return undefined
 }
 
 /** Of an answer: its body. Of an error inside a stream: itself. */

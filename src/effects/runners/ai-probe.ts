@@ -1,7 +1,7 @@
 // Whether each provider is there and takes its key: one GET of its list of models, which costs nothing.
 import type { ModelsConfig } from '../../model/agents-config.ts'
 import type { Probe } from '../../model/channel.ts'
-import { toNetworkCode } from './ai-failure.ts'
+import { toErrorCode } from '../thrown.ts'
 import type { Fetch } from './patient-fetch.ts'
 import { type Provider, toKeyHeaders, toProvider } from './providers.ts'
 
@@ -28,7 +28,7 @@ async function probeOne({ name, config, baseUrl }: Provider, fetch: Fetch, signa
     const status = config.kind === 'google' && answer.status === 400 ? 401 : answer.status
     return { ok: false, detail: toRefusal(name, status) }
   } catch (thrown) {
-    const why = signal.aborted ? 'no answer in time' : (toNetworkCode(thrown) ?? 'no HTTP')
+    const why = signal.aborted ? 'no answer in time' : (toErrorCode(thrown) ?? 'no HTTP')
     const { host } = new URL(baseUrl)
     return {
       ok: false,

@@ -12,6 +12,7 @@ import { toFailure } from './ai-failure.ts'
 import { probeProviders } from './ai-probe.ts'
 import { boundFetch } from './bounded-fetch.ts'
 import { toConversation } from './conversation.ts'
+import { passing, permanent } from './failed.ts'
 import { type Fetch, patientFetch } from './patient-fetch.ts'
 import { chooseModel, openModel, optionNames, type Provider, toShown } from './providers.ts'
 import { toThinkingOptions } from './thinking.ts'
@@ -113,13 +114,4 @@ function toStopped({ reason }: AbortSignal): RunResult {
   return reason instanceof DOMException && reason.name === 'TimeoutError'
     ? { status: 'timeout', detail: 'The model did not answer in time.' }
     : passing('The run was stopped before the model had answered.')
-}
-
-function permanent(detail: string): RunResult {
-  return { status: 'error', retryable: false, detail }
-}
-
-/** A failure that may pass. */
-function passing(detail: string): RunResult {
-  return { status: 'error', retryable: true, detail }
 }

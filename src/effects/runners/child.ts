@@ -3,6 +3,7 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import type { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
+import { toErrorCode } from '../thrown.ts'
 import { endGroup, holdGroup, letGroupGo } from './group.ts'
 
 /** For output that is still in the pipes when the command has exited; whoever holds them open for longer is ended. */
@@ -48,11 +49,11 @@ export async function runChild(options: ChildOptions): Promise<ChildEnd> {
   try {
     child = start(options)
   } catch (thrown) {
-    return { kind: 'not-started', code: toCode(thrown) }
+    return { kind: 'not-started', code: toErrorCode(thrown) ?? 'unknown' }
   }
   if (child.pid === undefined) {
     const [thrown] = await once(child, 'error')
-    return { kind: 'not-started', code: toCode(thrown) }
+    return { kind: 'not-started', code: toErrorCode(thrown) ?? 'unknown' }
   }
   return await attend(child, child.pid, options)
 }
@@ -111,9 +112,4 @@ function keepTail(stream: Readable, maxBytes: number): () => string {
     tail = Buffer.concat([tail, chunk]).subarray(-maxBytes)
   })
   return () => tail.toString('utf8')
-}
-
-function toCode(thrown: unknown): string {
-  if (thrown instanceof Error && 'code' in thrown) return String(thrown.code)
-  return 'unknown'
 }

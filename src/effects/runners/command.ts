@@ -7,6 +7,7 @@ import type { Probe } from '../../model/channel.ts'
 import { toPrintableLine } from '../../model/printable.ts'
 import type { RunIO, Runner, RunRequest, RunResult } from '../../model/runner.ts'
 import { cut } from '../cut.ts'
+import { inWorkspace } from '../workspace.ts'
 import { type ArgumentValues, fillArguments, hasPlaceholder } from './arguments.ts'
 import { type ChildEnd, runChild } from './child.ts'
 import { type CommandSpec, toCommandSpec } from './command-spec.ts'
@@ -19,10 +20,9 @@ import {
   toNotJson,
   toNotStarted,
   toStopped,
-} from './failure.ts'
+} from './command-failure.ts'
 import type { Printed } from './printed.ts'
 import { PrintedUsage, toTurnUsage } from './usage.ts'
-import { inWorkspace } from './workspace.ts'
 
 /** A reply, or the document that it stands in. */
 const maxReplyBytes = 1_048_576

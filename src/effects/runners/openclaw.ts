@@ -5,7 +5,7 @@ import { isJsonObject, type JsonObject, toJson } from '../../model/json.ts'
 import type { Runner, RunRequest, RunResult } from '../../model/runner.ts'
 import { toLine } from '../../pipeline/boundary.ts'
 import { cut } from '../cut.ts'
-import { type Answered, toRefused, toUnreached } from './openclaw-refusal.ts'
+import { type Answered, toRefused, toUnreached } from './openclaw-failure.ts'
 
 const maxNameChars = 500
 /** An answer is a run id or a sentence; what is longer is not from OpenClaw. */

@@ -2,9 +2,10 @@
 import type { OpenClawRunnerConfig } from '../../model/agents-config.ts'
 import type { JsonObject } from '../../model/json.ts'
 import { toPrintableLine } from '../../model/printable.ts'
-import type { RunResult } from '../../model/runner.ts'
 import { cut } from '../cut.ts'
-import { toRetryAfterMs } from '../retry-after.ts'
+import { toRetryAfterMs, toWait } from '../retry-after.ts'
+import { toErrorCode } from '../thrown.ts'
+import { type Failed, passing, permanent } from './failed.ts'
 
 export type Answered = {
   readonly status: number
@@ -13,29 +14,26 @@ export type Answered = {
   readonly body: JsonObject | undefined
 }
 
-type Refused = Exclude<RunResult, { status: 'ok' | 'forwarded' }>
-
 const maxWords = 300
 
 /** What to change at a status that another try will not mend. */
 const remedies: Readonly<Record<number, string>> = {
   400: 'Change what the mapping or the request asks for, or what OpenClaw allows.',
   401: 'Set its token to the hook token of OpenClaw (hooks.token there).',
-  403: 'Check what stands before OpenClaw: it lets this gateway not through.',
+  403: 'Check what stands before OpenClaw: it does not let this gateway through.',
   404: 'Set its baseUrl to the gateway with its hooks path, and hooks.enabled to true in OpenClaw.',
   405: 'Set its baseUrl to the gateway with its hooks path.',
   409: 'Another configuration or another session took its place meanwhile. Retry the job by hand when OpenClaw is settled.',
   413: 'The prompt is longer than OpenClaw takes. Shorten the message of the mapping.',
 }
 
-export function toRefused(id: string, { token }: OpenClawRunnerConfig, { status, headers, body }: Answered): Refused {
+export function toRefused(id: string, { token }: OpenClawRunnerConfig, { status, headers, body }: Answered): Failed {
   const said = typeof body?.['error'] === 'string' ? body['error'].replaceAll(token, '[hidden]') : ''
   const words = said === '' ? '' : `: ${cut(toPrintableLine(said), maxWords)}`
   const answered = `OpenClaw (runners.${id}) answered ${status}${words}`
-  const retryAfterMs = toRetryAfterMs(headers)
-  const wait = retryAfterMs === undefined ? {} : { retryAfterMs }
+  const wait = toWait(toRetryAfterMs(headers))
   if (status === 429) return { status: 'rate-limited', detail: `${answered}.`, ...wait }
-  if (status >= 500 || status === 408) return { status: 'error', retryable: true, detail: `${answered}.`, ...wait }
+  if (status >= 500 || status === 408) return passing(`${answered}.`, wait)
   if (status === 200 || status === 202) {
     return permanent(
       `${answered}, but not as OpenClaw does. Set runners.${id}.baseUrl to the gateway with its hooks path.`,
@@ -52,27 +50,16 @@ export function toUnreached(
   id: string,
   { baseUrl, timeoutMs }: OpenClawRunnerConfig,
   { thrown, isStopped }: { thrown: unknown; isStopped: boolean },
-): Refused {
+): Failed {
   const gateway = `OpenClaw at ${toOrigin(baseUrl)} (runners.${id})`
   if (isStopped) return { status: 'timeout', detail: `The run was stopped before ${gateway} had taken it.` }
   const isLate = thrown instanceof Error && thrown.name === 'TimeoutError'
-  const detail = isLate
-    ? `${gateway} did not answer in ${timeoutMs / 1_000} s.`
-    : `${gateway} cannot be reached${toCause(thrown)}. Is it running?`
-  return { status: 'error', retryable: true, detail }
+  if (isLate) return passing(`${gateway} did not answer in ${timeoutMs / 1_000} s.`)
+  const code = toErrorCode(thrown)
+  return passing(`${gateway} cannot be reached${code === undefined ? '' : ` (${code})`}. Is it running?`)
 }
 
 /** Without what a URL may carry of a credential. */
 function toOrigin(url: string): string {
   return URL.canParse(url) ? new URL(url).origin : 'its baseUrl'
-}
-
-/** Node's reason, as ` (ECONNREFUSED)`. */
-function toCause(thrown: unknown): string {
-  const cause: unknown = thrown instanceof Error ? thrown.cause : undefined
-  return cause instanceof Error && 'code' in cause ? ` (${String(cause.code)})` : ''
-}
-
-function permanent(detail: string): Refused {
-  return { status: 'error', retryable: false, detail }
 }

@@ -1,13 +1,11 @@
 // Why a command gave no reply, as a sentence for the operator, and whether another try may help.
 import { toPrintableLine } from '../../model/printable.ts'
-import type { RunResult } from '../../model/runner.ts'
 import { cut } from '../cut.ts'
 import type { ChildEnd } from './child.ts'
+import { type Failed, passing, permanent } from './failed.ts'
 
 /** Whose failure it is: the runner, its program, and the values of its environment that no sentence may show. */
 export type Culprit = { readonly id: string; readonly command: string; readonly secrets: readonly string[] }
-
-type Failed = Exclude<RunResult, { status: 'ok' | 'forwarded' }>
 
 const maxWords = 500
 const maxLines = 5
@@ -45,7 +43,9 @@ export function toNotStarted({ id, command }: Culprit, code: string): Failed {
           `Set runners.${id}.input to "stdin", or shorten the system text of the agent.`,
       )
     default:
-      return error(`The program ${program} (runners.${id}) could not be started: ${code}.`, passingCodes.has(code))
+      return (passingCodes.has(code) ? passing : permanent)(
+        `The program ${program} (runners.${id}) could not be started: ${code}.`,
+      )
   }
 }
 
@@ -59,7 +59,7 @@ export function toNoFolder({ id }: Culprit, folder: string): Failed {
 export function toStopped({ id, command }: Culprit, reason: unknown): Failed {
   const isLate = reason instanceof DOMException && reason.name === 'TimeoutError'
   const sentence = `The command ${JSON.stringify(command)} (runners.${id}) was stopped before it ended`
-  return isLate ? { status: 'timeout', detail: `${sentence}: its time was up.` } : error(`${sentence}.`, true)
+  return isLate ? { status: 'timeout', detail: `${sentence}: its time was up.` } : passing(`${sentence}.`)
 }
 
 export function toFlooded({ id, command }: Culprit, maxBytes: number): Failed {
@@ -98,7 +98,7 @@ export function toFailed(
   // only its JSON counts here: stderr may quote what a stranger wrote
   if (said !== undefined && limited.test(said)) return { status: 'rate-limited', retryAfterMs: limitedMs, detail }
   const isHopeless = hopelessCodes.has(end.code ?? 0) || (said !== undefined && refused.test(said))
-  return error(detail, !isHopeless)
+  return isHopeless ? permanent(detail) : passing(detail)
 }
 
 function toLastLines(complaint: string): string {
@@ -109,12 +109,4 @@ function toLastLines(complaint: string): string {
 function toWords(text: string, { secrets }: Culprit): string {
   const hidden = secrets.reduce((words, secret) => words.replaceAll(secret, '[hidden]'), text)
   return cut(toPrintableLine(hidden), maxWords)
-}
-
-function permanent(detail: string): Failed {
-  return error(detail, false)
-}
-
-function error(detail: string, retryable: boolean): Failed {
-  return { status: 'error', retryable, detail }
 }
