@@ -56,20 +56,15 @@ export function createDiscordChannel(config: ChannelConfig<'discord'>, { fetch }
     return channel === undefined ? toUnposted(toFailed(outcome)) : { kind: 'open', id: channel.id }
   })
 
-  function whyNot(to = config.to): string | undefined {
-    if (to !== undefined && recipient.test(to)) return undefined
-    return refuseRecipient('discord', to, 'a channel id, channel:<id> or user:<id>')
-  }
-
   return {
     id: 'discord',
     dedupes: true,
     to: config.to,
-    whyNot,
+    whyNot: (to = config.to) => (recipient.test(to ?? '') ? undefined : refuse(to)),
     split: (markdown) => splitMarkdown(markdown, { limit, measure: (piece) => render(piece, safeMarkdown).length }),
     async send({ to = config.to, text, nonce, signal }) {
       const [, kind = 'channel', id] = recipient.exec(to ?? '') ?? []
-      if (id === undefined) return { kind: 'permanent', detail: whyNot(to) ?? 'No recipient on discord.' }
+      if (id === undefined) return { kind: 'permanent', detail: refuse(to) }
       const channel = kind === 'user' ? await toDirect(id, signal) : { kind: 'open' as const, id }
       if (channel.kind !== 'open') return channel
       const outcome = await call(
@@ -93,6 +88,10 @@ export function createDiscordChannel(config: ChannelConfig<'discord'>, { fetch }
       return { ok: true, detail: `Discord knows the bot as ${me.username}.` }
     },
   }
+}
+
+function refuse(to: string | undefined): string {
+  return refuseRecipient('discord', to, 'a channel id, channel:<id> or user:<id>')
 }
 
 function toFailed(outcome: HttpOutcome): Failed {

@@ -55,23 +55,18 @@ export function createMattermostChannel(config: ChannelConfig<'mattermost'>, { f
     return user.kind === 'open' ? open('channels/direct', [bot.id, user.id], signal) : user
   })
 
-  function whyNot(to = config.to): string | undefined {
-    if (to !== undefined && recipient.test(to)) return undefined
-    return refuseRecipient('mattermost', to, 'a channel id, channel:<id>, user:<id> or @name')
-  }
-
   return {
     id: 'mattermost',
     dedupes: false,
     to: config.to,
-    whyNot,
+    whyNot: (to = config.to) => (recipient.test(to ?? '') ? undefined : refuse(to)),
     split: (markdown) => splitMarkdown(markdown, { limit, measure: (piece) => render(piece, safeMarkdown).length }),
     async send({ to = config.to, text, nonce, signal }) {
       const [, id, user, name] = recipient.exec(to ?? '') ?? []
       const person = user ?? name
       const channel = person === undefined ? { kind: 'open' as const, id } : await toDirect(person, signal)
       if (channel.kind !== 'open') return channel
-      if (channel.id === undefined) return { kind: 'permanent', detail: whyNot(to) ?? 'No recipient on mattermost.' }
+      if (channel.id === undefined) return { kind: 'permanent', detail: refuse(to) }
       const post = { channel_id: channel.id, message: render(text, safeMarkdown), pending_post_id: nonce }
       const outcome = await call('posts', post, signal)
       const posted = readAccepted(outcome, Id)
@@ -84,6 +79,10 @@ export function createMattermostChannel(config: ChannelConfig<'mattermost'>, { f
       return { ok: true, detail: `Mattermost knows the bot as @${me.username}.` }
     },
   }
+}
+
+function refuse(to: string | undefined): string {
+  return refuseRecipient('mattermost', to, 'a channel id, channel:<id>, user:<id> or @name')
 }
 
 function toFailed(outcome: HttpOutcome): Failed {

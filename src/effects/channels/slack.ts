@@ -40,22 +40,17 @@ export function createSlackChannel(config: ChannelConfig<'slack'>, { fetch }: Ch
     return direct === undefined ? toUnposted(toFailed(outcome)) : { kind: 'open', id: direct.channel.id }
   })
 
-  function whyNot(to = config.to): string | undefined {
-    if (to !== undefined && recipient.test(to)) return undefined
-    return refuseRecipient('slack', to, 'a channel id (C…, G… or D…), channel:<id> or user:<id> (U… or W…)')
-  }
-
   return {
     id: 'slack',
     dedupes: false,
     to: config.to,
-    whyNot,
+    whyNot: (to = config.to) => (recipient.test(to ?? '') ? undefined : refuse(to)),
     split: (markdown) => splitMarkdown(markdown, { limit, measure: (piece) => render(piece, slackMrkdwn).length }),
     async send({ to = config.to, text, nonce, run, signal }) {
       const [, id, user] = recipient.exec(to ?? '') ?? []
       const channel = user === undefined ? { kind: 'open' as const, id } : await toDirect(user, signal)
       if (channel.kind !== 'open') return channel
-      if (channel.id === undefined) return { kind: 'permanent', detail: whyNot(to) ?? 'No recipient on slack.' }
+      if (channel.id === undefined) return { kind: 'permanent', detail: refuse(to) }
       const outcome = await call(
         'chat.postMessage',
         {
@@ -78,6 +73,10 @@ export function createSlackChannel(config: ChannelConfig<'slack'>, { fetch }: Ch
       return { ok: true, detail: `Slack knows the app as ${me.user} in ${me.team}.` }
     },
   }
+}
+
+function refuse(to: string | undefined): string {
+  return refuseRecipient('slack', to, 'a channel id (C…, G… or D…), channel:<id> or user:<id> (U… or W…)')
 }
 
 function toFailed(outcome: HttpOutcome): Failed {

@@ -32,21 +32,16 @@ export function createTelegramChannel(config: ChannelConfig<'telegram'>, { fetch
       fetch,
     })
 
-  function whyNot(to = config.to): string | undefined {
-    if (to !== undefined && recipient.test(to)) return undefined
-    return refuseRecipient('telegram', to, 'a chat id, @name or <chat id>:topic:<number>')
-  }
-
   return {
     id: 'telegram',
     dedupes: false,
     to: config.to,
-    whyNot,
+    whyNot: (to = config.to) => (recipient.test(to ?? '') ? undefined : refuse(to)),
     split: (markdown) =>
       splitMarkdown(markdown, { limit, measure: (piece) => toVisible(render(piece, telegramHtml)).length }),
     async send({ to = config.to, text, signal }) {
       const [, chat, topic] = recipient.exec(to ?? '') ?? []
-      if (chat === undefined) return { kind: 'permanent', detail: whyNot(to) ?? 'No recipient on telegram.' }
+      if (chat === undefined) return { kind: 'permanent', detail: refuse(to) }
       const html = render(text, telegramHtml)
       const post = (chatId: string | number, written: object) =>
         call(
@@ -82,6 +77,10 @@ export function createTelegramChannel(config: ChannelConfig<'telegram'>, { fetch
       return { ok: true, detail: `Telegram knows the bot as @${me.result.username}.` }
     },
   }
+}
+
+function refuse(to: string | undefined): string {
+  return refuseRecipient('telegram', to, 'a chat id, @name or <chat id>:topic:<number>')
 }
 
 /** What people see of our HTML: its length is what counts, and it is what remains should Telegram not take the tags. */
