@@ -8,7 +8,7 @@ import { cut } from './cut.ts'
 import { withDeadline } from './deadline.ts'
 import type { Recorded, StepOutcome, StepTools } from './outcome.ts'
 import type { AgentPlan } from './prompt.ts'
-import { resolveRoute } from './route.ts'
+import { resolveRoute, type Route } from './route.ts'
 import { mainSessionKey, toRunName, toRunStep } from './summary.ts'
 
 /** A channel that has not answered by then will not. */
@@ -64,13 +64,13 @@ async function findChannel(
   planned: AgentPlan | Heartbeat,
   job: ClaimedJob,
   { store, channels, defaultRoute }: StepTools,
-) {
+): Promise<Route> {
   const [begun] = job.posts
   if (begun !== undefined) {
     const channel = channels.get(begun.channel)
-    if (channel !== undefined) return { kind: 'route', channel, name: begun.channel, to: begun.to } as const
+    if (channel !== undefined) return { kind: 'route', channel, name: begun.channel, to: begun.to }
     const detail = `No route: the reply began on ${begun.channel}, and channels.${begun.channel} is not configured any more.`
-    return { kind: 'none', detail } as const
+    return { kind: 'none', detail }
   }
   const main = await store.session({ agentId: planned.agentId, sessionKey: mainSessionKey })
   const asked = planned.kind === 'agent' ? planned.action : { channel: 'last' as const }
@@ -80,7 +80,7 @@ async function findChannel(
 /** The messages of a reply; those that are written down already stay as they are. */
 function toPosts(
   reply: string,
-  { channel, name, to }: { channel: Channel; name: Post['channel']; to: string | undefined },
+  { channel, name, to }: Extract<Route, { kind: 'route' }>,
   { id, posts }: ClaimedJob,
 ): readonly Post[] {
   return channel.split(reply).map((text, part) => {
@@ -98,14 +98,15 @@ async function postAll(posts: readonly Post[], channel: Channel, posting: Postin
     if (post.state === 'sent') continue
     const result = await postOne(post, channel, posting)
     if (result.kind === 'aborted') return result
-    const at = tools.clock()
-    if (result.kind === 'sent') written = replace(written, { ...post, state: 'sent', id: result.id, at })
-    else if (result.kind === 'ambiguous' && !channel.dedupes) {
+    if (result.kind === 'ambiguous' && !channel.dedupes) {
       // repeating it could post it twice, and only a person can look
-      if (!(await tools.savePosts(replace(written, { ...post, state: 'unknown', at })))) return { kind: 'aborted' }
+      const unknown = replace(written, { ...post, state: 'unknown', at: tools.clock() })
+      if (!(await tools.savePosts(unknown))) return { kind: 'aborted' }
       const detail = `${toPlace(post)}: it is not known whether the reply arrived, and it was not sent again. ${result.detail}`
       return { kind: 'permanent', status: 'error', detail }
-    } else return toFailure(result, post)
+    }
+    if (result.kind !== 'sent') return toFailure(result, post)
+    written = replace(written, { ...post, state: 'sent', id: result.id, at: tools.clock() })
     if (post !== posts.at(-1) && !(await tools.savePosts(written))) return { kind: 'aborted' }
   }
   return toSent(written)

@@ -1,5 +1,5 @@
 // The runners and channels that a configuration names: made when a job first asks, kept until the configuration changes.
-import type { RunnersConfig } from '../model/agents-config.ts'
+import { CommandRunnerConfig, type RunnersConfig } from '../model/agents-config.ts'
 import type { Channel } from '../model/channel.ts'
 import type { ChannelsConfig } from '../model/channels-config.ts'
 import type { Config } from '../model/config.ts'
@@ -51,7 +51,7 @@ function toOutlets(config: Config, tools: OutletTools): Outlets {
 /** A section of `runners` goes before the built-in of its name. */
 function toRunners({ models, runners }: Config, { env }: OutletTools): ReadonlyMap<string, Runner> {
   const profile = (name: 'claude' | 'codex') =>
-    createCommandRunner(name, { kind: 'command', profile: name, killAfterMs: 5_000 }, { env })
+    createCommandRunner(name, CommandRunnerConfig.parse({ kind: 'command', profile: name }), { env })
   return new Map<string, Runner>([
     ['echo', createEchoRunner()],
     ['ai', createAiRunner({ models })],
