@@ -7,7 +7,7 @@ import { type Context, createContext } from './context.ts'
 import { addGmailCommands } from './gmail.ts'
 import { readVersion } from './package.ts'
 import { toFailure } from './print.ts'
-import { collect, parseCount, parseWord, toUsageProblem } from './usage.ts'
+import { collect, parseCount, parseWord, toAsked, toUsageProblem } from './usage.ts'
 
 let exitCode: number = exitCodes.ok
 
@@ -255,7 +255,8 @@ try {
   if (process.argv.length > 2) await program.parseAsync()
   else program.outputHelp()
 } catch (error) {
-  const problem = error instanceof CommanderError ? toUsageProblem(error) : error
+  const problem =
+    error instanceof CommanderError ? toUsageProblem(error, toAsked(program, process.argv.slice(2))) : error
   if (problem !== undefined) {
     process.stderr.write(`${toFailure(problem)}\n`)
     exitCode = exitCodes[toProblem(problem).kind]

@@ -1,22 +1,35 @@
 // A wrong command line is one sentence with the nearest right word, and exit code 64.
-import { CommanderError, InvalidArgumentError } from 'commander'
+import { type Command, CommanderError, InvalidArgumentError } from 'commander'
 import { nearestOf } from '../model/nearest.ts'
 import { Problem } from '../model/problem.ts'
 
-/** What commander threw, as a Problem; undefined: it only showed help or the version. */
-export function toUsageProblem(error: CommanderError): Problem | undefined {
+/** What commander threw, as a Problem; undefined: it only showed help or the version. `asked`: as in "hookloom gmail setup". */
+export function toUsageProblem(error: CommanderError, asked: string): Problem | undefined {
   if (error.exitCode === 0) return undefined
   if (error.code === 'commander.help') {
-    return new Problem('usage-invalid', 'Which command? "hookloom --help" lists them.')
+    return new Problem('usage-invalid', `Which command? "${asked} --help" lists them.`)
   }
   const [, said = '', near] = /^(?:error: )?([^]*?)(?:\n\(Did you mean ([^]*?)\?\))?$/.exec(error.message) ?? []
   const sentence = `${said.charAt(0).toUpperCase()}${said.slice(1)}`.replace(/\.?$/, '.')
   const isKnown = near !== undefined || sentence.includes('Did you mean') || sentence.includes('Expected')
-  const next = near === undefined ? '"hookloom --help" lists what there is.' : `Did you mean ${near}?`
+  const next = near === undefined ? `"${asked} --help" lists what there is.` : `Did you mean ${near}?`
   return new Problem(
     'usage-invalid',
     near === undefined && isKnown ? sentence.replace(/\?\.$/, '?') : `${sentence} ${next}`,
   )
+}
+
+/** The command that a command line is for, with those above it, such as "hookloom gmail setup". */
+export function toAsked(program: Command, words: readonly string[]): string {
+  let command = program
+  const names = [program.name()]
+  for (const word of words) {
+    const next = command.commands.find((known) => known.name() === word)
+    if (next === undefined) continue
+    command = next
+    names.push(word)
+  }
+  return names.join(' ')
 }
 
 /** For `--limit`: how many to show. */

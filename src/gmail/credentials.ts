@@ -1,6 +1,6 @@
 // What opens the mailbox: a person's consent, kept in state/ for the owner alone, or the key of a service account.
 import { readFileSync } from 'node:fs'
-import { mkdir, readFile } from 'node:fs/promises'
+import { mkdir } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { z } from 'zod'
 import { privateMode, writeFileAtomic } from '../loader/config-file.ts'
@@ -73,7 +73,7 @@ export async function writeConsent(dir: string, consent: Consent): Promise<void>
 }
 
 export function readServiceAccount(file: string): ServiceAccount {
-  const parsed = ServiceAccount.safeParse(toJson(tryRead(file) ?? ''))
+  const parsed = ServiceAccount.safeParse(toJson(readGiven(file, 'config-invalid')))
   if (!parsed.success) {
     throw new Problem(
       'config-invalid',
@@ -86,8 +86,7 @@ export function readServiceAccount(file: string): ServiceAccount {
 
 /** `project`: that in which the client was made. */
 export async function readClientFile(file: string): Promise<OAuthClient & { readonly project: string | undefined }> {
-  const text = await readFile(file, 'utf8').catch(() => '')
-  const parsed = ClientFile.safeParse(toJson(text))
+  const parsed = ClientFile.safeParse(toJson(readGiven(file, 'usage-invalid')))
   if (!parsed.success) {
     throw new Problem(
       'usage-invalid',
@@ -96,6 +95,18 @@ export async function readClientFile(file: string): Promise<OAuthClient & { read
   }
   const { client_id: clientId, client_secret: clientSecret, project_id: project } = parsed.data.installed
   return { clientId, clientSecret, project }
+}
+
+/** A file that the operator named. */
+function readGiven(file: string, code: 'config-invalid' | 'usage-invalid'): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    const reason = error instanceof Error && 'code' in error ? String(error.code) : 'it failed'
+    throw new Problem(code, `${file} cannot be read: ${reason === 'ENOENT' ? 'there is no such file' : reason}.`, {
+      cause: error,
+    })
+  }
 }
 
 function tryRead(file: string): string | undefined {
