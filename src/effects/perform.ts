@@ -99,7 +99,7 @@ function toFailureReport(
     log.warn({ ...fields, runAt: verdict.runAt }, 'a step failed and will be tried again')
     return { outcome: verdict }
   }
-  log.error(fields, 'a step failed for good; the job is dead and its lastError says why')
+  log.error(fields, 'a step failed for good; the job is dead, and "hookloom show <deliveryId>" says why')
   const { planned } = job
   const events =
     name === 'run' && planned.kind === 'agent'

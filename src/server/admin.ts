@@ -89,7 +89,8 @@ async function toReadiness({ store, status }: AdminParts) {
 async function find(store: Store, ctx: Context & { params: Record<string, string> }): Promise<DeliveryRecord> {
   const id = ctx.params['id'] ?? ''
   const record = await store.delivery(id)
-  if (record === undefined) throw new Problem('not-found', 'No delivery or run has this id.')
+  if (record === undefined)
+    throw new Problem('not-found', 'No delivery or run has this id. "hookloom list" shows them.')
   return record
 }
 
