@@ -1,7 +1,4 @@
 // The next generation in the making: everything anew from disk, loaded and tried, and what is different from the one that serves.
-import type { Assembled, Assembler } from './assemble.ts'
-import type { Parts } from './fixtures.ts'
-import { type ModuleReport, passGate } from './gate.ts'
 import { loadConfig } from '../loader/config.ts'
 import { type Env, pickEnv } from '../loader/env.ts'
 import type { Input } from '../loader/read.ts'
@@ -11,6 +8,9 @@ import type { TransformRef } from '../model/mapping.ts'
 import type { Transform } from '../model/transform.ts'
 import { createGeneration, type Generation } from '../pipeline/generation.ts'
 import type { VerifierTools } from '../pipeline/verify.ts'
+import type { Assembled, Assembler } from './assemble.ts'
+import type { Parts } from './fixtures.ts'
+import { type ModuleReport, passGate } from './gate.ts'
 
 /** What a load gave, and the files as they were read for it. */
 export type LoadedModules = {

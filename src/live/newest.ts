@@ -1,8 +1,8 @@
 // The newest state of the directory, whole: what was saved while it was built is built again.
-import type { Candidate } from './candidate.ts'
-import type { Saves } from './saves.ts'
 import type { Input } from '../loader/read.ts'
 import { type Problem, toProblem } from '../model/problem.ts'
+import type { Candidate } from './candidate.ts'
+import type { Saves } from './saves.ts'
 
 /** Builds that are thrown away since somebody saved meanwhile, before one that is whole is taken, though it is not the newest. */
 const mostOldRounds = 5
