@@ -1,5 +1,6 @@
 // A mailbox as the Gmail API shows it: messages, a history that can expire, labels, a search over subjects.
-import type { Reply, Seen } from './google.ts'
+import type { Reply } from './google.ts'
+import type { Received } from './loopback.ts'
 
 export type FakeMail = {
   readonly id: string
@@ -24,7 +25,7 @@ export type FakeMailbox = {
   pageSize: number
   /** How many watches were begun. */
   watches: number
-  answer(seen: Seen): Reply | undefined
+  answer(seen: Received): Reply | undefined
 }
 
 export function createFakeMailbox(options: {

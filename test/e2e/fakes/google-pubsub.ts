@@ -1,5 +1,6 @@
 // Pub/Sub as its REST API shows it: topics with a policy, subscriptions that are pulled, the state of a project's APIs.
-import type { Reply, Seen } from './google.ts'
+import type { Reply } from './google.ts'
+import type { Received } from './loopback.ts'
 
 type Pulled = { ackId: string; data: string }
 
@@ -14,7 +15,7 @@ export type FakePubSub = {
   readonly waiting: () => number
   /** Resolves when a pull waits for messages. */
   pulled(): Promise<void>
-  answer(seen: Seen): Reply | Promise<Reply> | undefined
+  answer(seen: Received): Reply | Promise<Reply> | undefined
 }
 
 export function createFakePubSub({ fault }: { fault: (text: string) => void }): FakePubSub {

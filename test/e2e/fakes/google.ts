@@ -1,20 +1,10 @@
 // Google on loopback: consent, tokens, certificates, Gmail, Pub/Sub. Every request is checked as Google would; what was wrong of one
 // stands in `faults`, and a test ends by looking that there are none.
 import { createHash, createSign, createVerify, generateKeyPairSync } from 'node:crypto'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { afterAll } from 'vitest'
 import { createFakeMailbox, type FakeMailbox } from './google-mailbox.ts'
 import { createFakePubSub, type FakePubSub } from './google-pubsub.ts'
+import { type Received, startLoopback } from './loopback.ts'
 
-export type Seen = {
-  method: string
-  path: string
-  query: URLSearchParams
-  body: unknown
-  text: string
-  headers: Record<string, unknown>
-}
 export type Reply = { status?: number; body?: object; headers?: Record<string, string> }
 
 export const account = 'desk@example.org'
@@ -44,11 +34,6 @@ export type FakeGoogle = {
   signPush(claims: object, options?: { foreignKey?: boolean; now?: number }): string
 }
 
-const servers = new Set<{ close(): void }>()
-afterAll(() => {
-  for (const server of servers) server.close()
-})
-
 const signing = generateKeyPairSync('rsa', { modulusLength: 2048 })
 const foreign = generateKeyPairSync('rsa', { modulusLength: 2048 })
 const service = generateKeyPairSync('rsa', { modulusLength: 2048 })
@@ -66,42 +51,14 @@ export async function startGoogle({ clock = Date.now }: { clock?: () => number }
   const failures: { path: string; reply: Reply }[] = []
   const hooks: { path: string; hook: () => void | Promise<void> }[] = []
 
-  const server = createServer((request, response) => {
-    const chunks: Buffer[] = []
-    request.on('data', (chunk: Buffer) => chunks.push(chunk))
-    request.on('end', () => {
-      const url = new URL(request.url ?? '/', 'http://fake')
-      const text = Buffer.concat(chunks).toString()
-      const isJson = request.headers['content-type'] === 'application/json'
-      const body: unknown = isJson ? JSON.parse(text) : undefined
-      if (text !== '' && !isJson && url.pathname !== '/token') fault(`${url.pathname}: a body that is not JSON`)
-      const seen = {
-        method: request.method ?? '',
-        path: url.pathname,
-        query: url.searchParams,
-        body,
-        text,
-        headers: request.headers,
-      }
-      const reply = async () => {
-        const { status = 200, body: answered, headers = {} } = await answer(seen)
-        response.writeHead(status, { 'content-type': 'application/json', ...headers })
-        response.end(answered === undefined ? '' : JSON.stringify(answered))
-      }
-      void reply()
-    })
+  const { url } = await startLoopback(async (seen) => {
+    const isJson = seen.headers['content-type'] === 'application/json'
+    if (seen.text !== '' && !isJson && seen.path !== '/token') fault(`${seen.path}: a body that is not JSON`)
+    const { status = 200, body = '', headers = {} } = await answer(seen)
+    return { status, body, headers }
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  servers.add({
-    close() {
-      server.close()
-      server.closeAllConnections()
-    },
-  })
-  // a listening TCP server always has an address with a port
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 
-  async function answer(seen: Seen): Promise<Reply> {
+  async function answer(seen: Received): Promise<Reply> {
     requests.push(`${seen.method} ${seen.path}`)
     for (const { path, hook } of hooks) if (seen.path.includes(path)) await hook()
     const at = failures.findIndex(({ path }) => seen.path.includes(path))

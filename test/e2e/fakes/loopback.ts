@@ -39,25 +39,28 @@ afterAll(() => {
   for (const close of closers) close()
 })
 
-export async function startLoopback(answer: (request: Received) => Misbehaviour): Promise<Loopback> {
+export async function startLoopback(
+  answer: (request: Received) => Misbehaviour | Promise<Misbehaviour>,
+): Promise<Loopback> {
   const received: Received[] = []
   const planned: Misbehaviour[] = []
   const server = createServer((request, response) => {
     const chunks: Buffer[] = []
     request.on('data', (chunk: Buffer) => chunks.push(chunk))
-    request.on('end', () => {
+    const respond = async (): Promise<void> => {
       const text = Buffer.concat(chunks).toString()
       const [path = '', query = ''] = (request.url ?? '').split('?')
       const { method = '', headers } = request
       const one = { method, path, query: new URLSearchParams(query), headers, text, body: parseJson(text) }
       received.push(one)
-      const reply = planned.shift() ?? answer(one)
+      const reply = planned.shift() ?? (await answer(one))
       if (reply === 'silence') return
       if (reply === 'reset') return void request.socket.resetAndDestroy()
       const isText = typeof reply.body === 'string'
       response.writeHead(reply.status, { 'content-type': isText ? 'text/plain' : 'application/json', ...reply.headers })
       response.end(isText ? reply.body : JSON.stringify(reply.body ?? {}))
-    })
+    }
+    request.on('end', () => void respond())
   })
   await new Promise<void>((listening) => void server.listen(0, '127.0.0.1', listening))
   const close = () => {
