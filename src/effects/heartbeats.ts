@@ -31,7 +31,7 @@ export type Heartbeats = {
 const coalesceMs = 250
 const storeRetryMs = 5_000
 /** Longest sleep: a timer cannot wait longer than 24 days, and the clock of a machine may be set. */
-const longestSleepMs = 3_600_000
+const longestSleepMs = 900_000
 
 type Pulse = {
   /** When the last turn was queued. */

@@ -28,7 +28,15 @@ export type Assembler = {
   inputs(): readonly Input[]
 }
 
-const checkOutlets = createOutlets({ write() {}, env: {} })
+const toOutlets = createOutlets({ write() {}, env: {} })
+
+/** A runner or a channel that cannot be made is found as a configuration is taken, and so is a recipient that is none. */
+function checkOutlets(config: Config): void {
+  const { channels } = toOutlets(config)
+  const { default: route } = config.channels
+  const why = route?.to === undefined ? undefined : channels.get(route.channel)?.whyNot(route.to)
+  if (why !== undefined) throw new Problem('config-invalid', `channels.default.to: ${why}`)
+}
 
 /** Modules whose files are as they were are not loaded again. */
 export function createAssembler(dir: string): Assembler {
@@ -36,7 +44,6 @@ export function createAssembler(dir: string): Assembler {
   const ofVerifiers = createDefinitions()
   return {
     async assemble(config, serving) {
-      // a runner or a channel that cannot be made is found here, and not by the first run
       checkOutlets(config)
       const packs = await loadPacks(dir, toWanted(config), ofPacks)
       const mappings = toMappings(config, packs)

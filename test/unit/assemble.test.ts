@@ -1,0 +1,30 @@
+// What a configuration names is made as it is taken, so that a mistake is told before the first reply.
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { assemble } from '../../src/live/assemble.ts'
+import { Config } from '../../src/model/config.ts'
+
+let dir: string
+
+beforeAll(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'hookloom-assemble-'))
+})
+afterAll(async () => {
+  await rm(dir, { recursive: true, force: true })
+})
+
+describe('a configuration is not taken', () => {
+  test('with a default recipient that its channel cannot address', async () => {
+    const channels = { telegram: { botToken: 't' }, default: { channel: 'telegram', to: 'nobody here' } }
+    await expect(assemble(dir, Config.parse({ channels }))).rejects.toThrow(/^channels\.default\.to: .*nobody here/)
+    const sound = { ...channels, default: { channel: 'telegram', to: '42' } }
+    await expect(assemble(dir, Config.parse({ channels: sound }))).resolves.toBeDefined()
+  })
+
+  test('with a command that is never given its prompt', async () => {
+    const runners = { mine: { kind: 'command', command: 'agent', input: 'arg', args: ['--once'] } }
+    await expect(assemble(dir, Config.parse({ runners }))).rejects.toThrow(/runners\.mine/)
+  })
+})
