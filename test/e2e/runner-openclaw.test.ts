@@ -1,62 +1,40 @@
 // OpenClaw as a runner, against a fake that takes what OpenClaw documents and nothing else.
-import { createServer, type IncomingHttpHeaders, type Server } from 'node:http'
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { createOpenClawRunner } from '../../src/effects/runners/openclaw.ts'
 import { AgentAction } from '../../src/model/action.ts'
 import { OpenClawRunnerConfig } from '../../src/model/agents-config.ts'
+import { isJsonObject } from '../../src/model/json.ts'
+import { type Misbehaviour, type Received, type Reply, startLoopback } from './fakes/loopback.ts'
 import { createIO, timeIsUp, toRequest } from './runner-command-stage.ts'
 
-type Call = { path: string | undefined; headers: IncomingHttpHeaders; body: Record<string, unknown> }
-type Answer = { status: number; headers?: Record<string, string>; body?: string }
-
 const token = 'openclaw-hook-token'
-const servers = new Set<Server>()
 
-afterAll(() => {
-  for (const server of servers) {
-    server.close()
-    server.closeAllConnections()
-  }
-})
-
-/** `answer` undefined: as OpenClaw does. Null: it never answers. */
-async function openFake(answer?: Answer | null) {
-  const calls: Call[] = []
+/** `misbehaviour`: in place of what OpenClaw does. */
+async function openFake(misbehaviour?: Misbehaviour) {
   let wake = () => {}
   const called = new Promise<void>((resolve) => (wake = resolve))
-  const server = createServer(async (request, response) => {
-    const chunks: Buffer[] = []
-    for await (const chunk of request) chunks.push(chunk)
-    const body = JSON.parse(Buffer.concat(chunks).toString())
-    const call = { path: request.url, headers: request.headers, body }
-    calls.push(call)
+  const { url, received, close } = await startLoopback((call) => {
     wake()
-    if (answer === null) return
-    const { status, headers = {}, body: text = '' } = answer ?? answerAsOpenClaw(call)
-    response.writeHead(status, { 'content-type': 'application/json; charset=utf-8', ...headers }).end(text)
+    return misbehaviour ?? answerAsOpenClaw(call)
   })
-  servers.add(server)
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('no port')
-  const close = () => new Promise((resolve) => server.close(resolve))
-  return { calls, called, close, baseUrl: `http://127.0.0.1:${address.port}/hooks` }
+  return { calls: received, called, close, baseUrl: `${url}/hooks` }
 }
 
-function answerAsOpenClaw({ path, headers, body }: Call): Answer {
-  const refuse = (status: number, error: string) => ({ status, body: JSON.stringify({ ok: false, error }) })
+function answerAsOpenClaw({ path, headers, body }: Received): Reply {
+  const refuse = (status: number, error: string): Reply => ({ status, body: { ok: false, error } })
   if (headers.authorization !== `Bearer ${token}`) return { status: 401, body: 'Unauthorized' }
+  if (!isJsonObject(body)) return refuse(400, 'invalid JSON')
   if (path === '/hooks/wake') {
-    return typeof body.text === 'string' && body.mode === 'now'
-      ? { status: 200, body: JSON.stringify({ ok: true, mode: 'now', eventOutcome: 'queued' }) }
+    return typeof body['text'] === 'string' && body['mode'] === 'now'
+      ? { status: 200, body: { ok: true, mode: 'now', eventOutcome: 'queued' } }
       : refuse(400, 'text required')
   }
   if (path !== '/hooks/agent') return { status: 404, body: 'Not Found' }
-  if (typeof body.message !== 'string') return refuse(400, 'message required')
+  if (typeof body['message'] !== 'string') return refuse(400, 'message required')
   if ('sessionKey' in body) return refuse(400, 'sessionKey is disabled for externally supplied hook payload values')
-  if (body.channel === 'last') return refuse(400, 'channel must name a concrete channel for hook delivery')
+  if (body['channel'] === 'last') return refuse(400, 'channel must name a concrete channel for hook delivery')
   if ('channel' in body !== 'to' in body) return refuse(400, 'channel and to must be set together for hook delivery')
-  return { status: 200, body: JSON.stringify({ ok: true, runId: 'theirs-1' }) }
+  return { status: 200, body: { ok: true, runId: 'theirs-1' } }
 }
 
 function openRunner(baseUrl: string, config: object = {}, fetch = globalThis.fetch) {
@@ -147,7 +125,7 @@ describe('a run that is refused', () => {
     [409, { status: 'error', retryable: false }],
     [418, { status: 'error', retryable: false }],
   ])('with %i says so, and whether another try may help', async (status, expected) => {
-    const body = JSON.stringify({ ok: false, error: `no \u001b[31m because of ${token}` })
+    const body = { ok: false, error: `no \u001b[31m because of ${token}` }
     const { baseUrl } = await openFake({ status, headers: { 'retry-after': '7' }, body })
     const result = await openRunner(baseUrl).run(toRun(), createIO().io)
     expect(result).toMatchObject(expected)
@@ -181,7 +159,7 @@ describe('a run that is refused', () => {
 
 describe('a gateway that does not answer', () => {
   test('is asked again under the same key: it may have taken the run', async () => {
-    const { baseUrl } = await openFake(null)
+    const { baseUrl } = await openFake('silence')
     const keys: (string | null)[] = []
     const runner = openRunner(baseUrl, { timeoutMs: 50 }, (input, init) => {
       keys.push(new Headers(init?.headers).get('idempotency-key'))
@@ -198,7 +176,7 @@ describe('a gateway that does not answer', () => {
   })
 
   test('is left when the run is stopped', async () => {
-    const { baseUrl, called } = await openFake(null)
+    const { baseUrl, called } = await openFake('silence')
     const { io, stop } = createIO()
     const running = openRunner(baseUrl).run(toRun(), io)
     await called
@@ -208,7 +186,7 @@ describe('a gateway that does not answer', () => {
 
   test('and is not there is named', async () => {
     const { baseUrl, close } = await openFake()
-    await close()
+    close()
     expect(await openRunner(baseUrl).run(toRun(), createIO().io)).toEqual({
       status: 'error',
       retryable: true,
