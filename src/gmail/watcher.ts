@@ -70,14 +70,14 @@ export function startWatcher(parts: WatcherParts): MailWatcher {
         const part = isConsentMissing(error) ? 'consent' : 'start'
         report(part, error)
         if (isConsentMissing(error)) loseConsent(error)
-        await change(before, part === 'start' ? minute : Infinity)
+        await anotherConsent(before, part === 'start' ? minute : Infinity)
         board.tell(part, undefined)
       }
     }
   }
 
   /** Until there is another consent, or the time is up. */
-  async function change(before: string, ms: number): Promise<void> {
+  async function anotherConsent(before: string, ms: number): Promise<void> {
     const end = clock() + ms
     while (!stopping.signal.aborted && clock() < end && readConsentText() === before) {
       await pause(consentLookMs, stopping.signal).catch(() => undefined)
