@@ -67,7 +67,11 @@ export function createAdminApp(parts: AdminParts): RequestListener {
   })
   router.get('/api/runs/:id', api, async (ctx) => {
     const job = await store.job(ctx.params['id'] ?? '')
-    if (job === undefined || job.planned.kind === 'wake') throw new Problem('not-found', 'No run has this id.')
+    if (job === undefined || job.planned.kind === 'wake')
+      throw new Problem(
+        'not-found',
+        'No run has this id. "hookloom list" shows the deliveries, "hookloom show" their runs.',
+      )
     reply(ctx, 200, { ok: true, ...toJobFields(job) })
   })
   router.get('/api/sessions/:key', api, async (ctx) =>
@@ -100,7 +104,8 @@ async function readSession({ store, generation }: AdminParts, ctx: Context & { p
   const agentId = typeof named === 'string' ? named : toDefaultAgentId(generation().config)
   const sessionKey = ctx.params['key'] ?? ''
   const session = await store.session({ agentId, sessionKey })
-  if (session === undefined) throw new Problem('not-found', 'No session of this agent has this key.')
+  if (session === undefined)
+    throw new Problem('not-found', 'No session of this agent has this key. "hookloom sessions" shows them.')
   return toSessionFields(session, await store.messages({ agentId, sessionKey, limit: shownMessages }))
 }
 

@@ -81,7 +81,8 @@ it('someone who takes no direct messages, or whom nobody knows, is a final refus
   const { channel } = await start()
   expect(await channel.send(toOutgoing({ to: `user:${grace}` }))).toEqual({
     kind: 'permanent',
-    detail: 'Discord answered 403 (50007). The user takes no direct messages from the bot.',
+    detail:
+      'Discord answered 403 (50007). The user takes no direct messages from the bot. Name a channel, or ask them to allow messages of the server.',
   })
   expect(await channel.send(toOutgoing({ to: 'user:175928847299117099' }))).toMatchObject({
     kind: 'permanent',

@@ -27,10 +27,10 @@ const hints: Readonly<Record<string, string>> = {
   10003: 'It knows no such channel. Check the id.',
   10013: 'It knows no such user. Check the id.',
   50001: 'The bot may not see the channel. Invite it to the server, and grant it View Channel there.',
-  50007: 'The user takes no direct messages from the bot.',
-  50008: 'The channel takes no text.',
+  50007: 'The user takes no direct messages from the bot. Name a channel, or ask them to allow messages of the server.',
+  50008: 'The channel takes no text. Name a text channel.',
   50013: 'The bot may not write there. Grant it Send Messages.',
-  50278: 'The bot and the user have no server in common.',
+  50278: 'The bot and the user have no server in common. Invite the bot to one of theirs, or name a channel.',
 }
 
 /** Discord drops a nonce that the bot used in the past few minutes: an attempt of unknown fate may be repeated. */

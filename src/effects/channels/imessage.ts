@@ -118,7 +118,7 @@ function toRuling({
   if (reason.startsWith('Message is already queued')) {
     return { kind: 'ambiguous', hint: 'An earlier attempt of this message is still on its way.' }
   }
-  if (code === noIMessage) return { kind: 'permanent', hint: 'The recipient has no iMessage.' }
+  if (code === noIMessage) return { kind: 'permanent', hint: 'The recipient has no iMessage. Check the address.' }
   return code === undefined || code === 0
     ? undefined
     : { kind: 'transient', hint: 'Messages could not send it. Look at the conversation on the Mac.' }

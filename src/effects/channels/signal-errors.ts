@@ -34,17 +34,26 @@ const fates = new Map<string, Ruling>([
   ['RATE_LIMIT_FAILURE', pause],
   ['IDENTITY_FAILURE', untrusted],
   ['NETWORK_FAILURE', disconnected],
-  ['UNREGISTERED_FAILURE', { kind: 'permanent', hint: 'The recipient is not registered with Signal.' }],
+  [
+    'UNREGISTERED_FAILURE',
+    { kind: 'permanent', hint: 'The recipient is not registered with Signal. Check the number.' },
+  ],
   ['INVALID_PRE_KEY_FAILURE', { kind: 'permanent', hint: 'The keys of the recipient are not valid.' }],
 ])
 
 const codes = new Map<number, Ruling>([
-  [-1, { kind: 'permanent', hint: 'It does not know the recipient, or may not write to the group.' }],
+  [
+    -1,
+    {
+      kind: 'permanent',
+      hint: 'It does not know the recipient, or may not write to the group. Check "to", and that the account is a member.',
+    },
+  ],
   [-3, disconnected],
   [-4, untrusted],
   [-5, pause],
-  [-32_600, { kind: 'permanent', hint: 'It did not understand the request. It may be too old.' }],
-  [-32_601, { kind: 'permanent', hint: 'It does not know the method. It may be too old.' }],
+  [-32_600, { kind: 'permanent', hint: 'It did not understand the request. It may be too old: update it.' }],
+  [-32_601, { kind: 'permanent', hint: 'It does not know the method. It may be too old: update it.' }],
   [-32_602, { kind: 'permanent', hint: 'It has no such account. Set channels.signal.account to one of its accounts.' }],
 ])
 

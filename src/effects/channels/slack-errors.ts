@@ -27,11 +27,14 @@ const hints = new Map<string, string>([
   ['missing_scope', 'Give the app chat:write (for user:<id> im:write, too), and install it again.'],
   ['channel_not_found', 'Slack shows the app no such channel. Check the id; invite the app with /invite.'],
   ['not_in_channel', 'Invite the app to the channel with /invite, or give it chat:write.public.'],
-  ['is_archived', 'The channel is archived.'],
-  ['restricted_action', 'The workspace lets only some people post there.'],
+  ['is_archived', 'The channel is archived. Name another.'],
+  [
+    'restricted_action',
+    'The workspace lets only some people post there. Ask its owners to let the app, or name another channel.',
+  ],
   ['user_not_found', 'Slack knows no such user. Check the id.'],
-  ['user_disabled', 'The user is deactivated.'],
-  ['cannot_dm_bot', 'The user is a bot, which takes no messages of an app.'],
+  ['user_disabled', 'The user is deactivated. Name another recipient.'],
+  ['cannot_dm_bot', 'The user is a bot, which takes no messages of an app. Name a person or a channel.'],
   ['messages_tab_disabled', 'Turn on the Messages Tab under App Home.'],
 ])
 

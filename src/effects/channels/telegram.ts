@@ -108,7 +108,8 @@ function toHint(status: number, description: string): string | undefined {
   if (/chat not found/i.test(description)) {
     return 'It knows no such chat. A person must have written to the bot first; a group or channel must have it as a member.'
   }
-  if (/thread not found|TOPIC_/i.test(description)) return 'The chat has no such open topic.'
+  if (/thread not found|TOPIC_/i.test(description))
+    return 'The chat has no such open topic. Open it again, or name another.'
   if (status === 403) return 'The bot was blocked or removed, or may not write there. Let it in again.'
   return undefined
 }

@@ -26,7 +26,7 @@ export const rulings: ReadonlyMap<number, Ruling> = new Map<number, Ruling>([
   [200, unpermitted],
   [33, final('There is no such sending number. Check channels.whatsapp.phoneNumberId.')],
   [100, final('Meta refused a parameter. Check channels.whatsapp.phoneNumberId and the recipient.')],
-  [131_026, final('The recipient has no WhatsApp, or has not accepted its terms.')],
+  [131_026, final('The recipient has no WhatsApp, or has not accepted its terms. Check the number.')],
   [131_030, final('A test number sends to listed recipients only. Add this one in the app dashboard.')],
   [131_031, final('The business account is locked. See WhatsApp Manager.')],
   [131_042, final('The business account lacks a payment method. See WhatsApp Manager.')],
