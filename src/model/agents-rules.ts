@@ -22,6 +22,9 @@ export function toAgentIssues(config: Config): ConfigIssue[] {
       ),
     ...toTurnIssues(agents.defaults, config, ['agents', 'defaults']),
     ...agents.list.flatMap((agent, index) => toTurnIssues(agent, config, ['agents', 'list', index])),
+    ...(agents.defaults.models ?? []).flatMap((model, index) =>
+      toOfferedModelIssues(model, config, ['agents', 'defaults', 'models', index]),
+    ),
     ...toProviderIssues(config),
     ...toRunnerIssues(config),
     ...toRouteIssues(config),
@@ -32,7 +35,7 @@ type Turn = { readonly model?: string | undefined; readonly runner?: string | un
 
 /** The runner and the model of an agent, or of all. */
 function toTurnIssues({ model, runner }: Turn, config: Config, at: ConfigPath): ConfigIssue[] {
-  const { models, runners } = config
+  const { runners } = config
   const issues: ConfigIssue[] = []
   const known = [...builtInRunners, ...Object.keys(runners)]
   if (runner !== undefined && !known.includes(runner)) {
@@ -44,22 +47,39 @@ function toTurnIssues({ model, runner }: Turn, config: Config, at: ConfigPath): 
     )
   }
   if (model === undefined || (runner ?? config.agents.defaults.runner ?? 'ai') !== 'ai') return issues
+  return [...issues, ...toModelNameIssues(model, config, [...at, 'model'])]
+}
+
+/** A model, or an alias of one, that no provider here could be asked for. */
+function toModelNameIssues(model: string, { models }: Config, at: ConfigPath): ConfigIssue[] {
   const [provider = '', ...rest] = toModelName(model, models.aliases).split('/')
   if (rest.join('/').trim() === '') {
     const aliases = Object.keys(models.aliases)
-    issues.push(
-      toIssue([...at, 'model'], `must be <provider>/<model> or an alias, found "${model}". ${toHint(model, aliases)}`),
-    )
-  } else if (!Object.hasOwn(models.providers, provider)) {
-    issues.push(
-      toIssue(
-        [...at, 'model'],
-        `names the provider "${provider}", which is not in models.providers. Add models.providers.${provider}.`,
-        ['models', 'providers', provider],
-      ),
-    )
+    return [
+      toIssue(at, `must be <provider>/<model> or an alias, found "${model}". ${toHint(model, aliases)}`.trimEnd()),
+    ]
   }
-  return issues
+  if (Object.hasOwn(models.providers, provider)) return []
+  const near = nearestOf(provider, Object.keys(models.providers))
+  const next = near === undefined ? `Add models.providers.${provider}.` : `Did you mean "${near}"?`
+  return [
+    toIssue(at, `names the provider "${provider}", which is not in models.providers. ${next}`, [
+      'models',
+      'providers',
+      provider,
+    ]),
+  ]
+}
+
+/**
+ * The models that a hook may come to name: aliases, the list of those allowed, a mapping's. Only where `ai` performs every
+ * turn: a command has model names of its own, and `echo` asks none.
+ */
+export function toOfferedModelIssues(model: string | undefined, config: Config, at: ConfigPath): ConfigIssue[] {
+  const { agents, models } = config
+  const runners = [agents.defaults, ...agents.list].map(({ runner = 'ai' }) => runner)
+  const isAsked = Object.keys(models.providers).length > 0 && runners.every((runner) => runner === 'ai')
+  return model === undefined || !isAsked ? [] : toModelNameIssues(model, config, at)
 }
 
 function toHint(word: string, known: readonly string[]): string {

@@ -1,5 +1,5 @@
 // What a configuration must hold beyond the types of its keys. Pure: templates, presets and module files are checked by whoever loads them.
-import { toAgentIssues } from './agents-rules.ts'
+import { toAgentIssues, toOfferedModelIssues } from './agents-rules.ts'
 import type { Config } from './config.ts'
 import { type ConfigIssue, type ConfigPath, toDuplicates, toIssue } from './config-issue.ts'
 import type { Mapping } from './mapping.ts'
@@ -94,11 +94,13 @@ function toKeyIssues(key: string | undefined, { hooks }: Config, at: ConfigPath)
 }
 
 function toModelIssues(model: string | undefined, config: Config, at: ConfigPath): ConfigIssue[] {
-  if (model === undefined || isModelAllowed(model, config)) return []
+  if (model === undefined) return []
+  if (isModelAllowed(model, config)) return toOfferedModelIssues(model, config, at)
   return [toIssue(at, 'is not in agents.defaults.models, so every delivery would be refused.')]
 }
 
-function toAliasIssues({ models }: Config): ConfigIssue[] {
+function toAliasIssues(config: Config): ConfigIssue[] {
+  const { models } = config
   return Object.entries(models.aliases).flatMap(([alias, model]) => {
     const at = ['models', 'aliases', alias]
     if (Object.hasOwn(models.aliases, model.trim())) {
@@ -107,6 +109,6 @@ function toAliasIssues({ models }: Config): ConfigIssue[] {
     if (!/^[^/\s]+\/\S+$/.test(model)) return [toIssue(at, 'must be <provider>/<model>.')]
     return alias.includes('/') || alias.trim() === '' || alias !== alias.trim()
       ? [toIssue(at, 'must have a short name: not blank, without "/" and without spaces around it.')]
-      : []
+      : toOfferedModelIssues(model, config, at)
   })
 }

@@ -22,10 +22,13 @@ export function toIssueSentence(issue: z.core.$ZodIssue, input: unknown, at: rea
 
 /**
  * For keys of the configuration: a word that is nearly one of those allowed is shown beside it. Any other value is not: an
- * enum may have been given a secret by mistake, and a secret is near to no word.
+ * enum may have been given a secret by mistake, and a secret is near to no word. A number that is out of its bounds is shown.
  */
 export function toConfigSentence(issue: z.core.$ZodIssue, input: unknown): string {
   const found = readAt(input, issue.path)
+  if (typeof found === 'number' && (issue.code === 'too_small' || issue.code === 'too_big')) {
+    return `${toDottedPath(issue.path)}: expected ${toExpectation(issue)}, found ${found}`
+  }
   if (issue.code !== 'invalid_value' || typeof found !== 'string') return toIssueSentence(issue, input)
   const near = nearestOf(
     found,

@@ -32,6 +32,40 @@ describe('a mistake within a section', () => {
   })
 })
 
+describe('the name of a model', () => {
+  const local = { kind: 'openai-compatible', baseUrl: 'http://127.0.0.1:11434/v1' }
+  const models = { providers: { local }, aliases: { fast: 'local/llama' } }
+
+  test('is held to the providers wherever a hook may come to name it', () => {
+    expect(
+      problemsOf({
+        models: { ...models, aliases: { fast: 'loacl/llama' } },
+        agents: { defaults: { models: ['fats', 'other/llama'] } },
+      }),
+    ).toEqual([
+      'agents.defaults.models[0] must be <provider>/<model> or an alias, found "fats". Did you mean "fast"?',
+      'agents.defaults.models[1] names the provider "other", which is not in models.providers. Add models.providers.other.',
+      'models.aliases.fast names the provider "loacl", which is not in models.providers. Did you mean "local"?',
+    ])
+    expect(problemsOf({ models, hooks: { mappings: [{ model: 'loacl/llama' }] } })).toEqual([
+      'hooks.mappings[0].model names the provider "loacl", which is not in models.providers. Did you mean "local"?',
+    ])
+    expect(problemsOf({ models, hooks: { mappings: [{ model: 'fast' }, { model: 'local/other' }] } })).toEqual([])
+  })
+
+  test('is free where a command may perform the turn, and where no model is asked', () => {
+    const hooks = { mappings: [{ model: 'sonnet' }] }
+    expect(problemsOf({ models, agents: { list: [{ id: 'main', runner: 'claude' }] }, hooks })).toEqual([])
+    expect(problemsOf({ hooks })).toEqual([])
+  })
+})
+
+test('a number out of its bounds is shown', () => {
+  expect(problemsOf({ agents: { defaults: { maxConcurrent: 0 } } })).toEqual([
+    'agents.defaults.maxConcurrent: expected a number above 0, found 0',
+  ])
+})
+
 describe('where there are words to choose from', () => {
   test('a kind of runner that is none of them is told all', () => {
     expect(problemsOf({ runners: { mine: { kind: 'comand' } } })).toEqual([
