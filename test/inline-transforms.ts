@@ -79,5 +79,6 @@ async function callTransform(
   const started = startCall(callable, { head: structuredClone(head), body, contentType }, log)
   const ended = await withinTime(() => started, timeoutMs)
   if (ended.kind === 'late') return toFailed(toLateProblem(label, timeoutMs), [...log])
-  return started
+  const outcome = await started
+  return outcome.kind === 'returned' ? { kind: 'returned', value: JSON.parse(outcome.json), log: outcome.log } : outcome
 }

@@ -1,4 +1,5 @@
-// The calls that one thread has: numbered, sent together once for each turn of the event loop, and taken back where they are not begun.
+// The calls that one thread has: numbered, taken back where they are not begun, and sent together once for each turn of the event
+// loop, but for the one that finds the thread idle.
 import type { TransformCall, TransformOutcome } from '../model/transform.ts'
 import { board as words } from './messages.ts'
 import type { BundlePost, ToWorker } from './messages.ts'
@@ -67,7 +68,10 @@ export function createFlights(options: {
       seq += 1
       const flight: InFlight = { seq, job, postedAt: performance.now(), begunAt: undefined }
       inFlight.set(seq, flight)
-      if (outbox.push(flight) === 1) setImmediate(flush)
+      if (outbox.push(flight) > 1) return
+      // a thread that has nothing to do begins at once; what comes while it runs goes together
+      if (inFlight.size === 1) flush()
+      else setImmediate(flush)
     },
     flush,
     recall: () => {

@@ -7,13 +7,15 @@ import type { Bundle } from './build.ts'
 /** A bundle under a number: two modules with the same code are two of them, for each has its own file name. */
 export type BundlePost = Pick<Bundle, 'root' | 'file' | 'code' | 'map'> & { readonly id: number }
 
-/** One call inside the text of a batch; its body is the next `size` bytes of the batch's bytes. */
+/** One call inside the text of a batch; its body is the next `size` bytes of the batch's bodies. */
 export type CallPost = Pick<TransformCall, 'head' | 'contentType'> & {
   /** Rises by one from call to call of a thread, from 1. */
   readonly seq: number
   readonly bundle: number
   readonly export?: string | undefined
   readonly size: number
+  /** The bytes are characters: nothing is to be decoded. */
+  readonly isAscii: boolean
 }
 
 export type ToWorker =

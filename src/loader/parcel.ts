@@ -1,5 +1,6 @@
 // All calls of a turn as one message. The main thread pays for each byte once: callers keep their bodies, and nothing is cloned
 // field by field.
+import { isAscii } from 'node:buffer'
 import type { BundlePost, CallPost, ToWorker } from './messages.ts'
 import type { TransformCall } from '../model/transform.ts'
 
@@ -17,7 +18,15 @@ export function toCallsMessage(batch: readonly Numbered[]): { message: ToWorker;
   const posts = batch.map(({ seq, job }): CallPost => {
     const { head, contentType, body } = job.call
     size += body.byteLength
-    return { seq, bundle: job.bundle.id, export: job.export, contentType, size: body.byteLength, head }
+    return {
+      seq,
+      bundle: job.bundle.id,
+      export: job.export,
+      contentType,
+      size: body.byteLength,
+      isAscii: isAscii(body),
+      head,
+    }
   })
   const calls = JSON.stringify(posts)
   if (size <= textBytes) {
@@ -35,6 +44,7 @@ export function toCallsMessage(batch: readonly Numbered[]): { message: ToWorker;
 }
 
 /** Each byte as a character. */
-function toBytesText({ buffer, byteOffset, byteLength }: Uint8Array): string {
-  return Buffer.from(buffer, byteOffset, byteLength).toString('latin1')
+function toBytesText(body: Uint8Array): string {
+  const { buffer, byteOffset, byteLength } = body
+  return (Buffer.isBuffer(body) ? body : Buffer.from(buffer, byteOffset, byteLength)).toString('latin1')
 }

@@ -1,77 +1,102 @@
-// What a transform returned, as plain JSON data: copied without running any code of it, and refused with path and reason.
+// What a transform returned, as JSON: written without running any code of it, and refused with path and reason.
 import { types } from 'node:util'
 import { toKindOf } from '../model/json.ts'
-import type { JsonValue } from '../model/json.ts'
 
 /** Bytes of a result as JSON. */
 const resultBytes = 256 * 1024
 const depth = 64
 
+// captured, and nothing of a prototype is called: what returned the value may have replaced them
+const { stringify } = JSON
+const { isArray } = Array
+const { getOwnPropertyDescriptor, getPrototypeOf, keys } = Object
+const { byteLength } = Buffer
+const { isProxy } = types
+const isFiniteNumber = Number.isFinite
+
 /** Thrown inside this file and for its callers: where in the result, and what was there. */
 export class NotPlain extends Error {}
 
-/** A copy of the value. Throws NotPlain with one sentence, free of values: `result.to is a function`. */
-export function toPlainData(value: unknown): JsonValue {
+/** Throws NotPlain with one sentence, free of values: `result.to is a function`. */
+export function toPlainJson(value: unknown): string {
   let bytes = 0
   const count = (more: number) => {
     bytes += more
     if (bytes > resultBytes) throw new NotPlain(`the result is over ${resultBytes / 1024} kB`)
   }
-  const copyText = (text: string) => {
+  const writeText = (text: string): string => {
     // before it is measured: a text of 100 MB is not worth encoding
     count(text.length + 2)
-    count(Buffer.byteLength(JSON.stringify(text)) - text.length - 2)
-    return text
+    const json = stringify(text)
+    count(byteLength(json) - text.length - 2)
+    return json
   }
-  const copy = (at: unknown, path: readonly string[], above: readonly object[]): JsonValue => {
-    const where = `result${path.join('')}`
-    if (typeof at === 'string') return copyText(at)
+  const write = (at: unknown, within: Place | undefined): string => {
+    if (typeof at === 'string') return writeText(at)
     if (at === null || typeof at === 'boolean') {
       count(4)
-      return at
+      return `${at}`
     }
     if (typeof at === 'number') {
-      if (!Number.isFinite(at)) throw new NotPlain(`${where} is a number that JSON does not have`)
-      count(String(at).length)
-      return at
+      if (!isFiniteNumber(at)) throw new NotPlain(`${toWhere(within)} is a number that JSON does not have`)
+      const text = `${at}`
+      count(text.length)
+      return text
     }
-    if (typeof at !== 'object') throw new NotPlain(`${where} is ${toKindOf(at)}`)
-    if (types.isProxy(at)) throw new NotPlain(`${where} is a proxy`)
-    if (above.includes(at)) throw new NotPlain(`${where} contains itself`)
-    if (above.length >= depth) throw new NotPlain(`the result is deeper than ${depth}`)
-    if (!isPlain(at)) throw new NotPlain(`${where} is ${toClass(at)}`)
-    const within = [...above, at]
+    if (typeof at !== 'object') throw new NotPlain(`${toWhere(within)} is ${toKindOf(at)}`)
+    if (isProxy(at)) throw new NotPlain(`${toWhere(within)} is a proxy`)
+    let level = 0
+    for (let above = within; above !== undefined; above = above.above) {
+      if (above.of === at) throw new NotPlain(`${toWhere(within)} contains itself`)
+      level += 1
+    }
+    if (level >= depth) throw new NotPlain(`the result is deeper than ${depth}`)
+    if (!isPlain(at)) throw new NotPlain(`${toWhere(within)} is ${toClass(at)}`)
     count(2)
-    if (Array.isArray(at)) {
-      // each element costs a byte: a sparse array of a billion holes ends here
-      count(at.length)
-      return Array.from({ length: at.length }, (_, index) =>
-        copy(toOwn(at, String(index), where), [...path, `[${index}]`], within),
-      )
-    }
-    const entries: [string, JsonValue][] = []
-    for (const key of Object.keys(at)) {
-      const step = toStep(key)
-      const item = toOwn(at, key, where)
-      if (item === undefined) continue
-      copyText(key)
-      count(2)
-      entries.push([key, copy(item, [...path, step], within)])
-    }
-    // fromEntries defines its keys: `__proto__` stays data
-    return Object.fromEntries(entries)
+    const place: Place = { of: at, key: '', above: within }
+    return isArray(at) ? writeItems(at, place) : writeEntries(at, place)
   }
-  return copy(value, [], [])
+  const writeItems = (list: readonly unknown[], place: Place): string => {
+    // each element costs a byte: a sparse array of a billion holes ends here
+    count(list.length)
+    let json = ''
+    for (let index = 0; index < list.length; index += 1) {
+      place.key = `${index}`
+      json += `${index === 0 ? '' : ','}${write(toOwn(list, place), place)}`
+    }
+    return `[${json}]`
+  }
+  const writeEntries = (source: object, place: Place): string => {
+    let json = ''
+    const names = keys(source)
+    for (let index = 0; index < names.length; index += 1) {
+      place.key = names[index] ?? ''
+      const item = toOwn(source, place)
+      if (item === undefined) continue
+      const name = writeText(place.key)
+      count(2)
+      json += `${json === '' ? '' : ','}${name}:${write(item, place)}`
+    }
+    return `{${json}}`
+  }
+  return write(value, undefined)
+}
+
+/** Something in the result, and the key that is being written. */
+type Place = { readonly of: object; key: string; readonly above: Place | undefined }
+
+function toWhere(place: Place | undefined): string {
+  return place === undefined ? 'result' : `${toWhere(place.above)}${toStep(place.key)}`
 }
 
 function isPlain(value: object): boolean {
-  const prototype: unknown = Object.getPrototypeOf(value)
-  if (Array.isArray(value)) return prototype === Array.prototype
+  const prototype: unknown = getPrototypeOf(value)
+  if (isArray(value)) return prototype === Array.prototype
   return prototype === Object.prototype || prototype === null
 }
 
 function toClass(value: object): string {
-  const maker = toOwnValue(Object.getPrototypeOf(value), 'constructor')
+  const maker = toOwnValue(getPrototypeOf(value), 'constructor')
   const name = toOwnValue(maker, 'name')
   return typeof name === 'string' && /^[A-Za-z_$][\w$]{0,39}$/.test(name)
     ? `an instance of ${name}`
@@ -81,15 +106,13 @@ function toClass(value: object): string {
 /** An own value that no code stands behind, else undefined. */
 function toOwnValue(source: unknown, key: string): unknown {
   const isReadable = (typeof source === 'object' && source !== null) || typeof source === 'function'
-  return isReadable && !types.isProxy(source) ? Object.getOwnPropertyDescriptor(source, key)?.value : undefined
+  return isReadable && !isProxy(source) ? getOwnPropertyDescriptor(source, key)?.value : undefined
 }
 
 /** A property without running its getter: a getter is code, and may never end. */
-function toOwn(source: object, key: string, where: string): unknown {
-  const property = Object.getOwnPropertyDescriptor(source, key)
-  if (property?.get !== undefined || property?.set !== undefined) {
-    throw new NotPlain(`${where}${toStep(key)} is a getter`)
-  }
+function toOwn(source: object, place: Place): unknown {
+  const property = getOwnPropertyDescriptor(source, place.key)
+  if (property?.get !== undefined || property?.set !== undefined) throw new NotPlain(`${toWhere(place)} is a getter`)
   return property?.value
 }
 

@@ -2,8 +2,8 @@
 // thread is told; what is not begun by then is given back.
 import type { AsyncLocalStorage } from 'node:async_hooks'
 import { Problem, toProblemRecord } from '../model/problem.ts'
-import type { TransformOutcome } from '../model/transform.ts'
 import { startCall, toFailed } from './call.ts'
+import type { CallOutcome } from './call.ts'
 import type { OpenCall } from './guard.ts'
 import type { Intrinsics } from './intrinsics.ts'
 import { board as words } from './messages.ts'
@@ -33,6 +33,8 @@ const repeat = setInterval
 const stopRepeating = clearInterval
 const { store, load } = Atomics
 const toBytes = Buffer.from.bind(Buffer)
+const Bytes = Uint8Array
+const { slice } = String.prototype
 
 export function createServing({
   post,
@@ -49,7 +51,8 @@ export function createServing({
 }): Serving {
   const shelf = createShelf(intrinsics)
   const open = new Set<OpenCall>()
-  let outcomes: string[] = []
+  /** As JSON, but for the brackets. */
+  let outcomes = ''
   let unrun: number[] = []
   let flushedAt = 0
   let willFlush = false
@@ -64,9 +67,9 @@ export function createServing({
   function send(): void {
     flushedAt = now()
     if (unrun.length > 0) post({ kind: 'unrun', seqs: unrun })
-    if (outcomes.length > 0) post({ kind: 'outcomes', outcomes: `[${outcomes.join(',')}]` })
+    if (outcomes !== '') post({ kind: 'outcomes', outcomes: `[${outcomes}]` })
     unrun = []
-    outcomes = []
+    outcomes = ''
   }
 
   function leave(leaving: Omit<Leaving, 'kind'>): void {
@@ -108,20 +111,19 @@ export function createServing({
   function runBatch({ calls, bodies }: Extract<ToWorker, { kind: 'calls' }>): void {
     // as: the text is thread.ts's own
     const posts = parse(calls) as CallPost[]
-    const bytes = typeof bodies === 'string' ? toBytes(bodies, 'latin1') : new Uint8Array(bodies)
     let at = 0
     // timers and promises ran since the last call
     isPristine()
     willFlush = true
     for (const post of posts) {
-      if (outcomes.length > 0 && now() - flushedAt > holdMs) send()
-      begin(post, bytes.subarray(at, at + post.size))
+      if (outcomes !== '' && now() - flushedAt > holdMs) send()
+      begin(post, toBody(bodies, at, post))
       at += post.size
     }
     flush()
   }
 
-  function begin(post: CallPost, body: Uint8Array): void {
+  function begin(post: CallPost, body: Uint8Array | string): void {
     const { seq, bundle } = post
     if (isLeaving) return void unrun.push(seq)
     // this order, and the reverse on the other side: see `board`
@@ -134,7 +136,7 @@ export function createServing({
     else run(loaded, call, post, body)
   }
 
-  function run(loaded: Loaded | Problem, call: OpenCall, post: CallPost, body: Uint8Array): void {
+  function run(loaded: Loaded | Problem, call: OpenCall, post: CallPost, body: Uint8Array | string): void {
     const callable = toCallable(loaded, post.export)
     if (callable instanceof Problem) return finish(call, toFailed(callable))
     store(board, words.running, call.seq)
@@ -148,11 +150,11 @@ export function createServing({
     } else finish(call, outcome)
   }
 
-  function finish(call: OpenCall, outcome: TransformOutcome): void {
+  function finish(call: OpenCall, outcome: CallOutcome): void {
     if (!call.isOpen) return
     call.isOpen = false
     open.delete(call)
-    outcomes.push(`[${call.seq},${toText(outcome)}]`)
+    outcomes += `${outcomes === '' ? '' : ','}[${call.seq},${toText(outcome)}]`
     if (!willFlush) {
       willFlush = true
       later(flush)
@@ -192,15 +194,23 @@ export function createServing({
   }
 }
 
-/** Never throws: a `toJSON` may have been put where every value has it. */
-function toText(outcome: TransformOutcome): string {
-  try {
-    return stringify(outcome)
-  } catch {
-    return unreadable
-  }
+function toBody(bodies: ArrayBuffer | string, at: number, { size, isAscii }: CallPost): Uint8Array | string {
+  if (typeof bodies !== 'string') return new Bytes(bodies, at, size)
+  const text = slice.call(bodies, at, at + size)
+  return isAscii ? text : toBytes(text, 'latin1')
 }
 
-const unreadable = stringify(
-  toFailed(new Problem('transform-failed', 'The transform broke what makes JSON of a result.')),
-)
+/** Of a text alone JSON.stringify makes a text without asking anybody: a `toJSON` may have been put where every object has it. */
+function toText(outcome: CallOutcome): string {
+  const text = outcome.kind === 'returned' ? `{"kind":"returned","value":${outcome.json}` : toProblemText(outcome)
+  let log = ''
+  for (let index = 0; index < outcome.log.length; index += 1) {
+    log += `${index === 0 ? '' : ','}${stringify(outcome.log[index] ?? '')}`
+  }
+  return `${text},"log":[${log}]}`
+}
+
+function toProblemText({ kind, problem: { code, detail, frame } }: Exclude<CallOutcome, { kind: 'returned' }>): string {
+  const shown = frame === undefined ? '' : `,"frame":${stringify(frame)}`
+  return `{"kind":"${kind}","problem":{"code":"${code}","detail":${stringify(detail)}${shown}}`
+}

@@ -19,9 +19,9 @@ export type Accepts = {
  * (arrays of them where a name is repeated) without a prototype, or the object or array that its `payload` field holds as JSON,
  * as GitHub and Slack send it. Throws `media-type-unsupported` and `body-invalid`.
  */
-export function parseBody(bytes: Uint8Array, contentType: string | undefined, accepts: Accepts): JsonValue {
+export function parseBody(body: Uint8Array | string, contentType: string | undefined, accepts: Accepts): JsonValue {
   const isForm = toBodySyntax(contentType, accepts) === 'form'
-  const text = toText(bytes)
+  const text = typeof body === 'string' ? body : toText(body)
   if (text === '' && accepts.empty === true) return null
   if (text.trim() === '') throw new Problem('body-invalid', 'The body is empty.')
   return isForm ? parseForm(text) : parseJson(text)

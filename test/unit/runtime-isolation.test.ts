@@ -119,6 +119,32 @@ describe('what one call changes', () => {
     expect(await resultOf(modules['good.ts'], { n: 1 })).toEqual(expected)
   })
 
+  test.each([
+    'Object.prototype.toJSON = () => undefined',
+    'Array.prototype.toJSON = () => undefined',
+    'String.prototype.toJSON = () => "evil"',
+    'JSON.stringify = () => "evil"',
+    'Object.keys = () => ["evil"]',
+    'String.prototype.slice = Array.prototype.map = Array.prototype.join = () => "evil"',
+    'Number.isFinite = () => false',
+  ])('is no part of its own outcome: %s', async (code) => {
+    const { write, load } = await createStage({ workers: 1 })
+    await write({
+      'good.ts': `export default (_, { log }) => { log('said'); ${code}; return { a: [1, 'two', { b: null }] } }`,
+      'thrower.ts': `export default (_, { log }) => { log('said'); ${code}; throw new TypeError('no') }`,
+    })
+    const modules = await load('good.ts', 'thrower.ts')
+    expect(await run(modules['good.ts'])).toEqual({
+      kind: 'returned',
+      value: { a: [1, 'two', { b: null }] },
+      log: ['said'],
+    })
+    // where it threw is found by the means of the language, and may be lost with them
+    const detail = expect.stringContaining('transforms/thrower.ts threw a TypeError')
+    const problem = { code: 'transform-failed', detail }
+    expect(await run(modules['thrower.ts'])).toMatchObject({ kind: 'failed', problem, log: ['said'] })
+  })
+
   test('in its own module may be seen by its next: the worker stays', async () => {
     const { write, load } = await createStage({ workers: 1 })
     await write({ 'x.ts': 'let n = 0\nexport default () => { globalThis.mine = 1; return ++n }' })
