@@ -3,6 +3,7 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { build, type BuildOptions } from 'esbuild'
+import { type StandIn, standIns } from './gateway.ts'
 
 export type Child<Ask, Reply> = {
   /** One question at a time. Rejects with what the child says failed, or when it ends. */
@@ -20,7 +21,7 @@ const options = {
   logLevel: 'error',
 } satisfies BuildOptions
 
-/** Compiles the entries of children, and the gateway with transforms on its main thread, into a folder below the package, where its dependencies resolve. */
+/** Compiles the entries of children, and the gateway with each stand-in, into a folder below the package, where its dependencies resolve. */
 export async function compileChildren(folder: string): Promise<void> {
   await build({
     ...options,
@@ -28,24 +29,31 @@ export async function compileChildren(folder: string): Promise<void> {
     outdir: folder,
     outExtension: { '.js': '.mjs' },
   })
-  await build({
-    ...options,
-    entryPoints: [join(root, 'src/index.ts')],
-    outfile: join(folder, 'inline.mjs'),
-    plugins: [
-      {
-        name: 'inline',
-        setup: ({ onResolve }) =>
-          onResolve({ filter: /\/loader\/runtime\.ts$/ }, () => ({
-            path: join(import.meta.dirname, 'inline-runtime.ts'),
-          })),
-      },
-    ],
-  })
+  await Promise.all(standIns.map((name) => compileStandIn(folder, name)))
   // the threads of a gateway are found by the package's own names
   const { imports }: { imports: object } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
   writeFileSync(join(folder, 'package.json'), JSON.stringify({ type: 'module', imports }))
   symlinkSync(join(root, 'dist'), join(folder, 'dist'))
+}
+
+/** The gateway with another runtime of transforms. */
+async function compileStandIn(folder: string, name: StandIn): Promise<void> {
+  await build({
+    ...options,
+    entryPoints: [join(root, 'src/index.ts')],
+    outfile: join(folder, `${name}.mjs`),
+    plugins: [
+      {
+        name,
+        setup: ({ onResolve }) =>
+          onResolve({ filter: /\/loader\/runtime\.ts$/ }, ({ importer }) =>
+            importer.startsWith(import.meta.dirname)
+              ? undefined
+              : { path: join(import.meta.dirname, `${name}-runtime.ts`) },
+          ),
+      },
+    ],
+  })
 }
 
 /** Starts a compiled child; `first` is what it says once it is ready. */

@@ -2,6 +2,10 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 
+/** What may stand in for the runtime of transforms. */
+export const standIns = ['inline', 'trip'] as const
+export type StandIn = (typeof standIns)[number]
+
 export type GatewayOptions = {
   /** URL of the built package's `index.js`. */
   readonly built: string
@@ -16,8 +20,8 @@ export type GatewayOptions = {
   readonly transforms?: { readonly files: Readonly<Record<string, string>>; readonly limits: { timeoutMs?: number } }
   /** Runs ask the model behind this URL. */
   readonly modelUrl?: string
-  /** Transforms run on the main thread, see inline-runtime.ts. */
-  readonly inline?: boolean
+  /** Transforms run on the main thread: see inline-runtime.ts and trip-runtime.ts. */
+  readonly runtime?: StandIn
 }
 
 export type BenchedGateway = {
@@ -44,7 +48,7 @@ export async function startGateway(options: GatewayOptions): Promise<BenchedGate
   const { createMemoryStore, createSqliteStore } = (await import(built)) as typeof import('../../src/index.ts')
   // as: and so is the other one
   const { createHookloom } = (await import(
-    options.inline === true ? new URL('inline.mjs', import.meta.url).href : built
+    options.runtime === undefined ? built : new URL(`${options.runtime}.mjs`, import.meta.url).href
   )) as typeof import('../../src/index.ts')
   const clock = Date.now
   // where the default configuration has it: a store among the watched files would wake the watcher at each commit

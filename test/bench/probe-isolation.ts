@@ -1,33 +1,31 @@
-// What crossing to a thread and back costs on this machine: bare, and as a call of a transform with nothing else of the gateway.
-import { once } from 'node:events'
+// What a call of a transform in its worker adds to the same call inline, and what crossing to a thread and back adds at the least: all
+// on one processor, in turns. How long it takes to wake another processor is the machine's own: 5 µs, or 50 where it is virtual.
+import { spawnSync } from 'node:child_process'
 import { mkdtempSync, realpathSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
-import { Worker } from 'node:worker_threads'
 import { createTransformRuntime } from '../../src/loader/runtime.ts'
 import { silentLog } from '../../src/model/log.ts'
-import type { TransformCall } from '../../src/model/transform.ts'
+import { toTransformKey } from '../../src/model/transform.ts'
+import type { Transform, TransformCall } from '../../src/model/transform.ts'
+import { loadTransforms } from '../inline-transforms.ts'
+import { startEcho } from './echo.ts'
 import type { ProbeOptions, RunningProbe } from './probe.ts'
 import { toQuantile } from './statistics.ts'
 
 const trips = 3000
-const echo = `const { parentPort } = require('node:worker_threads')
-parentPort.on('message', (message) => parentPort.postMessage(message))`
 
 export async function createIsolationProbe({ folder }: ProbeOptions): Promise<RunningProbe> {
-  const worker = new Worker(echo, { eval: true })
-  await once(worker, 'online')
-  const bare = async (message: Uint8Array | number) => {
-    const answered = once(worker, 'message')
-    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread's port, not a window
-    worker.postMessage(message)
-    await answered
-  }
-  const call = await loadCall(folder)
-  const bytes = new Uint8Array(1000)
+  // threads that start later inherit it; where there is no taskset, the system places them
+  spawnSync('taskset', ['-acp', '0', String(process.pid)])
+  const { trip } = await startEcho()
+  const { isolated, inline } = await loadBoth(folder)
+  const call = toCall()
+  const ways = [() => trip(call.body), () => inline.run(call), () => isolated.run(call)] as const
+  await measure(ways)
   return async () => {
-    const [empty, kilobyte, transform] = await measure([() => bare(0), () => bare(bytes), call])
-    return { empty, kilobyte, transform, ratio: transform / kilobyte }
+    const [bare, without, within] = await measure(ways)
+    return { bare, inline: without, worker: within, added: within - without, ratio: (within - without) / bare }
   }
 }
 
@@ -45,29 +43,35 @@ async function measure<Ways extends readonly (() => Promise<unknown>)[]>(ways: r
   return times.map((each) => toQuantile(each, 0.5)) as { [Way in keyof Ways]: number }
 }
 
-/** One call of a transform that gives back what it gets, a body of 1 kB, as the pipe makes it. */
-async function loadCall(folder: string): Promise<() => Promise<unknown>> {
+/** A transform that gives back what it gets, both ways. */
+async function loadBoth(folder: string): Promise<{ isolated: Transform; inline: Transform }> {
   const root = realpathSync(mkdtempSync(join(folder, 'modules-')))
   writeFileSync(join(root, 'echo.ts'), 'export default ({ payload }) => ({ text: payload.text })\n')
-  const runtime = createTransformRuntime({
-    limits: () => ({ timeoutMs: 10_000, memoryMb: 128, workers: 1 }),
-    env: () => ({}),
-    clock: Date.now,
-    log: silentLog,
-  })
-  const [transform] = (await runtime.load({ root, refs: [{ module: 'echo.ts' }] })).values()
-  if (transform === undefined || transform.problem !== undefined) throw new Error('A module did not load.')
-  const body = Buffer.from(JSON.stringify({ text: 'x'.repeat(985) }))
-  const head: TransformCall['head'] = {
-    headers: { 'content-type': 'application/json', host: '127.0.0.1', 'user-agent': 'bench' },
-    query: {},
-    url: '/hooks/echo',
-    path: 'echo',
-    method: 'POST',
-    source: undefined,
-    event: undefined,
-    receivedAt: 0,
-    deliveryId: 'd',
+  const ref = { module: 'echo.ts' }
+  const limits = { timeoutMs: 10_000, memoryMb: 128, workers: 1 }
+  const runtime = createTransformRuntime({ limits: () => limits, env: () => ({}), clock: Date.now, log: silentLog })
+  const isolated = (await runtime.load({ root, refs: [ref] })).get(toTransformKey(ref))
+  const inline = (await loadTransforms({ root, refs: [ref], ...limits })).get(toTransformKey(ref))
+  if (isolated?.problem !== undefined || inline?.problem !== undefined) throw new Error('A module did not load.')
+  if (isolated === undefined || inline === undefined) throw new Error('A module was not loaded.')
+  return { isolated, inline }
+}
+
+/** With a body of 1 kB, as the pipe makes it. */
+function toCall(): TransformCall {
+  return {
+    head: {
+      headers: { 'content-type': 'application/json', host: '127.0.0.1', 'user-agent': 'bench' },
+      query: {},
+      url: '/hooks/echo',
+      path: 'echo',
+      method: 'POST',
+      source: undefined,
+      event: undefined,
+      receivedAt: 0,
+      deliveryId: 'd',
+    },
+    body: Buffer.from(JSON.stringify({ text: 'x'.repeat(985) })),
+    contentType: 'application/json',
   }
-  return () => transform.run({ head, body, contentType: 'application/json' })
 }

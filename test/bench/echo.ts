@@ -1,0 +1,26 @@
+// A thread that gives back what it gets: the least that crossing to a thread and back can cost on a machine.
+import { once } from 'node:events'
+import { Worker } from 'node:worker_threads'
+
+const source = `const { parentPort } = require('node:worker_threads')
+parentPort.on('message', (message) => parentPort.postMessage(message))`
+
+export type Echo = {
+  /** One message there and back; one at a time or many, in their order. */
+  trip(message: Uint8Array | number): Promise<void>
+}
+
+export async function startEcho(): Promise<Echo> {
+  const worker = new Worker(source, { eval: true })
+  const waiting: (() => void)[] = []
+  worker.on('message', () => waiting.shift()?.())
+  await once(worker, 'online')
+  return {
+    trip: (message) =>
+      new Promise((resolve) => {
+        waiting.push(resolve)
+        // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread's port, not a window
+        worker.postMessage(message)
+      }),
+  }
+}
