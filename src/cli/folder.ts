@@ -5,7 +5,7 @@ import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { configFile, envFile } from '../loader/config.ts'
 import { privateMode, renderEnv, renderNewConfig, writeFileAtomic } from '../loader/config-file.ts'
-import { parseEnv, toEnvLine } from '../loader/env.ts'
+import { parseEnv, toEnvLine } from '../loader/config/env.ts'
 import { inPackage } from './package.ts'
 import { toSchemaText } from './schema.ts'
 

@@ -1,6 +1,6 @@
 // Keys that only the sender can make, until the operator has put them in: values that let nobody in, known by how they begin.
 import { randomBytes } from 'node:crypto'
-import { type Finding, toLeaves } from '../loader/warnings.ts'
+import { type Finding, toLeaves } from '../loader/config/warnings.ts'
 import type { Config } from '../model/config.ts'
 import { toDottedPath } from '../model/issue.ts'
 

@@ -1,4 +1,4 @@
-import { toConfigSchema } from '../loader/schema.ts'
+import { toConfigSchema } from '../loader/config/schema.ts'
 import type { Context } from './context.ts'
 
 /** The JSON Schema of hookloom.jsonc, as a file beside it would hold it. */

@@ -1,6 +1,6 @@
 // The next generation in the making: everything anew from disk, loaded and tried, and what is different from the one that serves.
 import { loadConfig } from '../loader/config.ts'
-import { type Env, pickEnv } from '../loader/env.ts'
+import { type Env, pickEnv } from '../loader/config/env.ts'
 import type { Input } from '../loader/read.ts'
 import { resolveTransformsRoot } from '../loader/root.ts'
 import type { Config } from '../model/config.ts'

@@ -5,8 +5,8 @@ import { basename, dirname, join } from 'node:path'
 import { applyEdits, type JSONPath, modify } from 'jsonc-parser'
 import { Problem } from '../model/problem.ts'
 import { configFile } from './config.ts'
-import { toEnvLine } from './env.ts'
-import { parseJsonc } from './jsonc.ts'
+import { toEnvLine } from './config/env.ts'
+import { parseJsonc } from './config/jsonc.ts'
 
 /** Mode of files that may hold a secret. */
 export const privateMode = 0o600

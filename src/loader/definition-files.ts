@@ -2,7 +2,7 @@
 import { readdir, realpath, stat } from 'node:fs/promises'
 import { extname, join, sep } from 'node:path'
 import { Problem } from '../model/problem.ts'
-import type { ModuleFile } from './build.ts'
+import type { ModuleFile } from './modules/build.ts'
 import { isInside, isMissing, moduleExtensions, toRealPath } from './root.ts'
 
 const verifiersFolder = 'hooks/verifiers'

@@ -3,12 +3,12 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Problem } from '../model/problem.ts'
-import { type Bundle, buildModule, type ModuleFile } from './build.ts'
-import { type Evaluated, evaluateBundle, pickDefault } from './evaluate.ts'
+import { type Bundle, buildModule, type ModuleFile } from './modules/build.ts'
+import { type Evaluated, evaluateBundle, pickDefault } from './modules/evaluate.ts'
 import type { Input } from './read.ts'
 import { toFileLabel } from './root.ts'
-import { toThrownReport } from './thrown.ts'
-import { isUnchanged } from './witness.ts'
+import { toThrownReport } from './modules/thrown.ts'
+import { isUnchanged } from './modules/witness.ts'
 
 /** What a module exports by default, which nobody has checked, and what messages need of it. */
 export type Definition = {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { parseEnv, toEnvLine } from '../../src/loader/env.ts'
+import { parseEnv, toEnvLine } from '../../src/loader/config/env.ts'
 
 describe('.env', () => {
   test('bare, single-quoted and double-quoted values are read, with comments and export', () => {

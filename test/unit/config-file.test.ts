@@ -13,7 +13,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { loadConfig, parseConfig } from '../../src/loader/config.ts'
 import { editConfig, privateMode, renderEnv, renderNewConfig, writeFileAtomic } from '../../src/loader/config-file.ts'
-import { toWarnings } from '../../src/loader/warnings.ts'
+import { toWarnings } from '../../src/loader/config/warnings.ts'
 
 let dir: string
 beforeEach(() => {

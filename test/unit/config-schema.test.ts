@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { nearestOf } from '../../src/model/nearest.ts'
-import { toConfigSchema, toKeysAt } from '../../src/loader/schema.ts'
+import { toConfigSchema, toKeysAt } from '../../src/loader/config/schema.ts'
 
 type Node = { path: string; schema: Record<string, unknown> }
 

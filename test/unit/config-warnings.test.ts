@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { type FileFact, toFileFacts, toWarnings } from '../../src/loader/warnings.ts'
+import { type FileFact, toFileFacts, toWarnings } from '../../src/loader/config/warnings.ts'
 import { Config } from '../../src/model/config.ts'
 
 const token = 'a-token-with-more-than-24-characters'

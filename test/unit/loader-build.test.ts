@@ -1,7 +1,7 @@
 import { mkdir, rm, stat, symlink } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { buildModule } from '../../src/loader/build.ts'
+import { buildModule } from '../../src/loader/modules/build.ts'
 import { createConfigDir, writeFiles } from './loader-stage.ts'
 
 /** Builds x.ts beside the files; gives the problem. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { createBreakers } from '../../src/loader/breaker.ts'
+import { createBreakers } from '../../src/loader/pool/breaker.ts'
 import { Problem } from '../../src/model/problem.ts'
 import { createStage, resultOf } from './runtime-stage.ts'
 

@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { pickEnv } from '../../src/loader/env.ts'
+import { pickEnv } from '../../src/loader/config/env.ts'
 import { silentLog } from '../../src/model/log.ts'
 import { load as loadHere, toCall } from './loader-stage.ts'
 import { createStage, resultOf, run, toLoaded } from './runtime-stage.ts'

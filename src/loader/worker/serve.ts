@@ -1,7 +1,7 @@
 // The worker's side: bundles become functions, calls become outcomes. Whatever a transform does to its thread, the main
 // thread is told; what is not begun by then is given back.
 import type { AsyncLocalStorage } from 'node:async_hooks'
-import { Problem, toProblemRecord } from '../model/problem.ts'
+import { Problem, toProblemRecord } from '../../model/problem.ts'
 import { startCall, toFailed } from './call.ts'
 import type { CallOutcome } from './call.ts'
 import type { OpenCall } from './guard.ts'
@@ -10,7 +10,7 @@ import { board as words } from './messages.ts'
 import type { CallPost, FromWorker, Leaving, ToWorker } from './messages.ts'
 import { createShelf, toCallable } from './shelf.ts'
 import type { Loaded } from './shelf.ts'
-import { toThrownReport } from './thrown.ts'
+import { toThrownReport } from '../modules/thrown.ts'
 
 /** Outcomes wait for one another this long at the most while calls run back to back. */
 const holdMs = 1

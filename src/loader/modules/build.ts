@@ -3,10 +3,10 @@ import { createHash } from 'node:crypto'
 import { access } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
 import type { BuildFailure, BuildOptions, Message } from 'esbuild'
-import { Problem } from '../model/problem.ts'
+import { Problem } from '../../model/problem.ts'
 import { createGraph } from './graph.ts'
-import type { Input } from './read.ts'
-import { toModuleLabel } from './root.ts'
+import type { Input } from '../read.ts'
+import { toModuleLabel } from '../root.ts'
 import type { Witness } from './witness.ts'
 
 /**

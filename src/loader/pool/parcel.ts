@@ -1,8 +1,8 @@
 // All calls of a turn as one message. The main thread pays for each byte once: callers keep their bodies, and nothing is cloned
 // field by field.
 import { isAscii } from 'node:buffer'
-import type { BundlePost, CallPost, ToWorker } from './messages.ts'
-import type { TransformCall } from '../model/transform.ts'
+import type { BundlePost, CallPost, ToWorker } from '../worker/messages.ts'
+import type { TransformCall } from '../../model/transform.ts'
 
 /** Bodies that go as a text, together. */
 const textBytes = 16 * 1024

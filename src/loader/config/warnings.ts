@@ -1,8 +1,8 @@
 // What a configuration that holds still leaves open. Nothing here stops a gateway: `hookloom doctor` prints it.
 import { statSync } from 'node:fs'
 import { basename } from 'node:path'
-import type { Config } from '../model/config.ts'
-import { toDottedPath } from '../model/issue.ts'
+import type { Config } from '../../model/config.ts'
+import { toDottedPath } from '../../model/issue.ts'
 
 export type Finding = { readonly name: string; readonly ok: boolean; readonly detail: string }
 /** `mode`: the permission bits, e.g. 0o600. */

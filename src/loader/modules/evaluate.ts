@@ -1,14 +1,14 @@
 // A bundle becomes a function. Evaluated from memory: nothing stays in a module cache, so that reloads do not add up.
 import { Script } from 'node:vm'
 import { createJiti } from 'jiti'
-import type { TransformRef } from '../model/mapping.ts'
-import { toKindOf } from '../model/json.ts'
-import { Problem } from '../model/problem.ts'
+import type { TransformRef } from '../../model/mapping.ts'
+import { toKindOf } from '../../model/json.ts'
+import { Problem } from '../../model/problem.ts'
 import type { Bundle } from './build.ts'
 import { createLocate } from './locate.ts'
 import type { Locate } from './locate.ts'
 import { provide } from './provided.ts'
-import { toFileLabel } from './root.ts'
+import { toFileLabel } from '../root.ts'
 import { toThrownReport } from './thrown.ts'
 import { withinTime } from './time.ts'
 

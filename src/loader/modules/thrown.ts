@@ -1,7 +1,7 @@
 // What integrators' code threw, told safely: nothing that was thrown can throw again, and no text of it is unbounded.
 import { types } from 'node:util'
-import { toKindOf } from '../model/json.ts'
-import { refusalMark } from '../model/refusal.ts'
+import { toKindOf } from '../../model/json.ts'
+import { refusalMark } from '../../model/refusal.ts'
 import type { Locate } from './locate.ts'
 
 /** `what` and `at` are free of payload text and may be told to a sender; `frame` has the message and is the operator's. */

@@ -1,8 +1,8 @@
 // The bundles that a worker holds, evaluated.
-import { Problem, toProblem } from '../model/problem.ts'
+import { Problem, toProblem } from '../../model/problem.ts'
 import type { Callable } from './call.ts'
-import { evaluateBundle, pickExport } from './evaluate.ts'
-import type { Evaluated } from './evaluate.ts'
+import { evaluateBundle, pickExport } from '../modules/evaluate.ts'
+import type { Evaluated } from '../modules/evaluate.ts'
 import type { Intrinsics } from './intrinsics.ts'
 import type { BundlePost } from './messages.ts'
 

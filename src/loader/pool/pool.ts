@@ -6,15 +6,15 @@
 // ```
 // A call that was not begun when its thread stopped goes to another one. One that was begun runs again once, alone; only a call
 // that is known to have stopped its thread, or that does so alone, has failed.
-import type { Log } from '../model/log.ts'
-import { toProblemRecord } from '../model/problem.ts'
-import type { Problem } from '../model/problem.ts'
+import type { Log } from '../../model/log.ts'
+import { toProblemRecord } from '../../model/problem.ts'
+import type { Problem } from '../../model/problem.ts'
 import { createAlone } from './alone.ts'
 import { createChecks } from './checks.ts'
 import type { Checks } from './checks.ts'
-import { toFailed, toLateProblem } from './call.ts'
-import type { BundlePost, Leaving } from './messages.ts'
-import { toFileLabel } from './root.ts'
+import { toFailed, toLateProblem } from '../worker/call.ts'
+import type { BundlePost, Leaving } from '../worker/messages.ts'
+import { toFileLabel } from '../root.ts'
 import { createSpare } from './spare.ts'
 import { toClosedProblem, toExitProblem, toGoneProblem, toMemoryProblem, toStartProblem } from './stopped.ts'
 import { createThread } from './thread.ts'

@@ -1,11 +1,11 @@
 // Modules as bundles. One whose files are as they were is not built again.
-import { Problem } from '../model/problem.ts'
-import type { ProblemRecord } from '../model/problem.ts'
-import type { Transform } from '../model/transform.ts'
+import { Problem } from '../../model/problem.ts'
+import type { ProblemRecord } from '../../model/problem.ts'
+import type { Transform } from '../../model/transform.ts'
 import { buildModule } from './build.ts'
 import type { Bundle } from './build.ts'
-import type { Input } from './read.ts'
-import { resolveModule, toModuleLabel } from './root.ts'
+import type { Input } from '../read.ts'
+import { resolveModule, toModuleLabel } from '../root.ts'
 import { isUnchanged } from './witness.ts'
 
 /** `isNew`: it was built now, and not taken from the last time. */

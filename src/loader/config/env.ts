@@ -1,6 +1,6 @@
 // `.env` and `${NAME}`. A value never enters a message: it is a secret more often than not.
-import { toDottedPath } from '../model/issue.ts'
-import type { ConfigIssue, ConfigPath } from '../model/config-issue.ts'
+import { toDottedPath } from '../../model/issue.ts'
+import type { ConfigIssue, ConfigPath } from '../../model/config-issue.ts'
 
 export type Env = Readonly<Record<string, string | undefined>>
 

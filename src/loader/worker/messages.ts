@@ -1,8 +1,8 @@
 // What the main thread and a transform worker say to one another, and the few words that they share in memory.
 import type { MessagePort } from 'node:worker_threads'
-import type { ProblemRecord } from '../model/problem.ts'
-import type { TransformCall, TransformOutcome } from '../model/transform.ts'
-import type { Bundle } from './build.ts'
+import type { ProblemRecord } from '../../model/problem.ts'
+import type { TransformCall, TransformOutcome } from '../../model/transform.ts'
+import type { Bundle } from '../modules/build.ts'
 
 /** A bundle under a number: two modules with the same code are two of them, for each has its own file name. */
 export type BundlePost = Pick<Bundle, 'root' | 'file' | 'code' | 'map'> & { readonly id: number }

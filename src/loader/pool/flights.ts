@@ -1,8 +1,8 @@
 // The calls that one thread has: numbered, taken back where they are not begun, and sent together once for each turn of the event
 // loop, but for the one that finds the thread idle.
-import type { TransformCall, TransformOutcome } from '../model/transform.ts'
-import { board as words } from './messages.ts'
-import type { BundlePost, ToWorker } from './messages.ts'
+import type { TransformCall, TransformOutcome } from '../../model/transform.ts'
+import { board as words } from '../worker/messages.ts'
+import type { BundlePost, ToWorker } from '../worker/messages.ts'
 import { toCallsMessage } from './parcel.ts'
 
 /** One call on its way. */

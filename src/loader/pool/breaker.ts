@@ -5,8 +5,8 @@
 //   └───────── a new build ──────────────┼────◀── it ended ───┤
 //                                        └────── a strike ────┘
 // ```
-import { Problem } from '../model/problem.ts'
-import { toModuleLabel } from './root.ts'
+import { Problem } from '../../model/problem.ts'
+import { toModuleLabel } from '../root.ts'
 
 const strikesToOpen = 3
 const minuteMs = 60_000

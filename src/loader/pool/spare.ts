@@ -1,6 +1,6 @@
 // Threads to come: one warm spare, which takes the place of any that has to go. To start one costs 100 ms.
-import type { Log } from '../model/log.ts'
-import type { Problem } from '../model/problem.ts'
+import type { Log } from '../../model/log.ts'
+import type { Problem } from '../../model/problem.ts'
 import { toStartProblem } from './stopped.ts'
 import type { Thread } from './thread.ts'
 

@@ -1,5 +1,5 @@
 // Why a call came to nothing although its code never threw.
-import { Problem } from '../model/problem.ts'
+import { Problem } from '../../model/problem.ts'
 
 export function toClosedProblem(): Problem {
   return new Problem('transform-failed', 'The gateway is shutting down.')

@@ -2,8 +2,8 @@
 // nearer. A witness remembers what lay where a build looked, so that a later look can tell whether the build would find the same.
 import { readdir, stat } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
-import type { Input } from './read.ts'
-import { isInside } from './root.ts'
+import type { Input } from '../read.ts'
+import { isInside } from '../root.ts'
 
 /** A question → the answer at the time of the build: `stat <path>` or `names <path>`. */
 export type Witness = ReadonlyMap<string, string>

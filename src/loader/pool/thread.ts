@@ -1,12 +1,12 @@
 // The main thread's hold on one worker thread.
 import { createRequire } from 'node:module'
 import { MessageChannel, receiveMessageOnPort, Worker } from 'node:worker_threads'
-import type { TransformOutcome } from '../model/transform.ts'
+import type { TransformOutcome } from '../../model/transform.ts'
 import { createFlights } from './flights.ts'
 import type { Flights, Job } from './flights.ts'
-import { board as words } from './messages.ts'
-import { lowerPriority } from './priority.ts'
-import type { BundlePost, FromWorker, Leaving, SettledCall, ToWorker, WorkerStart } from './messages.ts'
+import { board as words } from '../worker/messages.ts'
+import { lowerPriority } from '../worker/priority.ts'
+import type { BundlePost, FromWorker, Leaving, SettledCall, ToWorker, WorkerStart } from '../worker/messages.ts'
 
 /** V8 ends the whole process when one allocation jumps over its limit, as a growing Map does: its limit must be far. */
 const headroomMb = 2048

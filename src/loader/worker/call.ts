@@ -1,14 +1,14 @@
 // One call of a transform: whatever it does short of not giving the thread back, the outcome is a value.
 import { isProxy } from 'node:util/types'
-import type { JsonValue } from '../model/json.ts'
-import { parseBody } from '../model/parse-body.ts'
-import { Problem, toProblem, toProblemRecord } from '../model/problem.ts'
-import type { TransformCall, TransformOutcome } from '../model/transform.ts'
-import type { UncheckedFunction } from './evaluate.ts'
+import type { JsonValue } from '../../model/json.ts'
+import { parseBody } from '../../model/parse-body.ts'
+import { Problem, toProblem, toProblemRecord } from '../../model/problem.ts'
+import type { TransformCall, TransformOutcome } from '../../model/transform.ts'
+import type { UncheckedFunction } from '../modules/evaluate.ts'
 import { addLine } from './guard.ts'
-import type { Locate } from './locate.ts'
+import type { Locate } from '../modules/locate.ts'
 import { NotPlain, toPlainJson } from './plain.ts'
-import { readRefusal, toThrownReport } from './thrown.ts'
+import { readRefusal, toThrownReport } from '../modules/thrown.ts'
 
 /** As the main thread knows it, but for a result that is JSON still. */
 export type CallOutcome =

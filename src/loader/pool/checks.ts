@@ -1,8 +1,8 @@
 // New bundles are tried in the spare first, one after the other: what hangs or breaks there harms no call.
-import { Problem, toProblemRecord } from '../model/problem.ts'
-import type { ProblemRecord } from '../model/problem.ts'
-import type { BundlePost, FromWorker } from './messages.ts'
-import { toFileLabel } from './root.ts'
+import { Problem, toProblemRecord } from '../../model/problem.ts'
+import type { ProblemRecord } from '../../model/problem.ts'
+import type { BundlePost, FromWorker } from '../worker/messages.ts'
+import { toFileLabel } from '../root.ts'
 import type { Thread } from './thread.ts'
 
 /** For a thread to start, besides what the bundle needs. */

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Config } from '../model/config.ts'
+import { Config } from '../../model/config.ts'
 
 type Schema = z.core.JSONSchema.BaseSchema
 

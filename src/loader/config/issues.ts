@@ -1,9 +1,9 @@
 // Schema issues of the configuration as sentences that begin with the key's path: what was expected, what kind of value came, never a value that may be secret.
 import type { z } from 'zod'
-import type { ConfigIssue } from '../model/config-issue.ts'
-import { toConfigSentence, toDottedPath } from '../model/issue.ts'
-import { toKindOf } from '../model/json.ts'
-import { nearestOf } from '../model/nearest.ts'
+import type { ConfigIssue } from '../../model/config-issue.ts'
+import { toConfigSentence, toDottedPath } from '../../model/issue.ts'
+import { toKindOf } from '../../model/json.ts'
+import { nearestOf } from '../../model/nearest.ts'
 import { toKeysAt, toWordsAt } from './schema.ts'
 
 type SchemaIssue = z.core.$ZodIssue
