@@ -12,11 +12,11 @@ import { resolveTransformsRoot } from '../loader/root.ts'
 import type { Config } from '../model/config.ts'
 import type { Preset, PresetSetup } from '../model/preset.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
-import type { Context } from './context.ts'
-import { toAddress } from './gateway.ts'
-import { inPackage } from './package.ts'
-import { newPlaceholder } from './placeholders.ts'
-import { toOwn } from './sample.ts'
+import type { Context } from './terminal/context.ts'
+import { toAddress } from './gateway/gateway.ts'
+import { inPackage } from './scaffold/package.ts'
+import { newPlaceholder } from './scaffold/placeholders.ts'
+import { toOwn } from './requests/sample.ts'
 
 /**
  * Puts the preset into hooks.presets, every comment kept, and a fresh secret into `.env` where its variable is not set: a

@@ -1,7 +1,7 @@
 // Whether a gateway would start here with nothing degraded: the configuration, every template, every module and its fixtures.
-import type { Context } from './context.ts'
-import { checkConfig, checkMappings, checkWarnings, tellFindings } from './findings.ts'
-import { withProgress } from './progress.ts'
+import type { Context } from './terminal/context.ts'
+import { checkConfig, checkMappings, checkWarnings, tellFindings } from './checks/findings.ts'
+import { withProgress } from './terminal/progress.ts'
 
 export async function check(context: Context): Promise<number> {
   const { loaded, findings } = checkConfig(context)

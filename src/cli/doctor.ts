@@ -6,12 +6,12 @@ import { toStoreFile } from '../model/places.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
 import { openDatabase, toTrouble } from '../store/driver.ts'
 import { createSqliteReader } from '../store/reader.ts'
-import type { Context } from './context.ts'
-import { checkConfig, checkMappings, checkWarnings, type Finding, tellFindings, toFailed } from './findings.ts'
-import { ask, findRunning, toJson } from './gateway.ts'
-import { toCut } from './print.ts'
-import { checkOutlets } from './probes.ts'
-import { withProgress } from './progress.ts'
+import type { Context } from './terminal/context.ts'
+import { checkConfig, checkMappings, checkWarnings, type Finding, tellFindings, toFailed } from './checks/findings.ts'
+import { ask, findRunning, toJson } from './gateway/gateway.ts'
+import { toCut } from './terminal/print.ts'
+import { checkOutlets } from './checks/probes.ts'
+import { withProgress } from './terminal/progress.ts'
 
 const leastFreeBytes = 200 * 1024 * 1024
 

@@ -1,9 +1,9 @@
 // Ends what waits of a delivery: nothing of it will run.
 import { z } from 'zod'
 import { loadConfig } from '../loader/config.ts'
-import type { Context } from './context.ts'
-import { askAdmin } from './gateway.ts'
-import { toCut } from './print.ts'
+import type { Context } from './terminal/context.ts'
+import { askAdmin } from './gateway/gateway.ts'
+import { toCut } from './terminal/print.ts'
 
 const Dropped = z.object({ deliveryId: z.string(), state: z.string() })
 

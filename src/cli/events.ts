@@ -1,8 +1,8 @@
 // The newest system events, pending and consumed, newest last.
-import type { Context } from './context.ts'
-import { toCut, toTable, toTime } from './print.ts'
+import type { Context } from './terminal/context.ts'
+import { toCut, toTable, toTime } from './terminal/print.ts'
 import { toEventFields } from '../server/records.ts'
-import { readStore } from './stored.ts'
+import { readStore } from './gateway/stored.ts'
 
 export async function events(context: Context, { limit }: { limit: number }): Promise<number> {
   const found = await readStore(context, [], (store) => store.events({ limit }))

@@ -1,9 +1,9 @@
 // `hookloom gmail …`: the flags of each command, one below the other.
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { gmailModes } from '../model/gmail-config.ts'
-import type { Context } from './context.ts'
-import type { GmailFlags } from './gmail-flags.ts'
-import { collect, parseWord } from './usage.ts'
+import type { Context } from './terminal/context.ts'
+import type { GmailFlags } from './gmail/flags.ts'
+import { collect, parseWord } from './terminal/usage.ts'
 
 type Act = (command: Command, work: (context: Context) => Promise<number>) => Promise<void>
 
@@ -22,7 +22,7 @@ export function addGmailCommands(program: Command, act: Act): void {
     .addOption(credentials())
     .addOption(noBrowser())
     .action((flags: GmailFlags, command: Command) =>
-      act(command, async (context) => (await import('./gmail-auth.ts')).auth(context, flags)),
+      act(command, async (context) => (await import('./gmail/auth.ts')).auth(context, flags)),
     )
 
   gmail
@@ -51,14 +51,14 @@ export function addGmailCommands(program: Command, act: Act): void {
     .addOption(new Option('--dry-run', 'print each call and each change, and do nothing'))
     .addOption(json())
     .action((flags: GmailFlags, command: Command) =>
-      act(command, async (context) => (await import('./gmail-setup.ts')).setup(context, flags)),
+      act(command, async (context) => (await import('./gmail/setup.ts')).setup(context, flags)),
     )
 
   gmail
     .command('run')
     .description('watch beside a gateway that does not (HOOKLOOM_SKIP_GMAIL=1), and post to its hook')
     .action((_flags: object, command: Command) =>
-      act(command, async (context) => (await import('./gmail-run.ts')).run(context)),
+      act(command, async (context) => (await import('./gmail/run.ts')).run(context)),
     )
 
   gmail
@@ -66,7 +66,7 @@ export function addGmailCommands(program: Command, act: Act): void {
     .description('whether the mailbox is watched, and what does not work')
     .addOption(json())
     .action((_flags: object, command: Command) =>
-      act(command, async (context) => (await import('./gmail-status.ts')).status(context)),
+      act(command, async (context) => (await import('./gmail/status.ts')).status(context)),
     )
 
   gmail
@@ -74,7 +74,7 @@ export function addGmailCommands(program: Command, act: Act): void {
     .description('ask the mailbox once, now')
     .addOption(json())
     .action((_flags: object, command: Command) =>
-      act(command, async (context) => (await import('./gmail-sync.ts')).sync(context)),
+      act(command, async (context) => (await import('./gmail/sync.ts')).sync(context)),
     )
 
   gmail
@@ -82,7 +82,7 @@ export function addGmailCommands(program: Command, act: Act): void {
     .description('end the notifications of the mailbox at Google')
     .addOption(new Option('--dry-run', 'print the call, and do nothing'))
     .action((flags: GmailFlags, command: Command) =>
-      act(command, async (context) => (await import('./gmail-stop.ts')).stop(context, flags)),
+      act(command, async (context) => (await import('./gmail/stop.ts')).stop(context, flags)),
     )
 }
 

@@ -3,11 +3,11 @@ import { z } from 'zod'
 import { loadConfig } from '../loader/config.ts'
 import type { DeliveryState } from '../model/delivery.ts'
 import type { DeliveryRecord } from '../store/store.ts'
-import type { Context } from './context.ts'
-import { askAdmin } from './gateway.ts'
-import { toTable, toTime } from './print.ts'
+import type { Context } from './terminal/context.ts'
+import { askAdmin } from './gateway/gateway.ts'
+import { toTable, toTime } from './terminal/print.ts'
 import { toDeliveryFields, toMoment } from '../server/records.ts'
-import { readStore } from './stored.ts'
+import { readStore } from './gateway/stored.ts'
 
 export type ListOptions = { limit: number; state?: DeliveryState; refused?: boolean }
 

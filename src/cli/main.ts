@@ -3,11 +3,11 @@
 import { Command, CommanderError, Option } from 'commander'
 import { deliveryStates, type DeliveryState } from '../model/delivery.ts'
 import { exitCodes, Problem, toProblem } from '../model/problem.ts'
-import { type Context, createContext } from './context.ts'
+import { type Context, createContext } from './terminal/context.ts'
 import { addGmailCommands } from './gmail.ts'
-import { readVersion } from './package.ts'
-import { toFailure } from './print.ts'
-import { collect, parseCount, parseWord, toAsked, toUsageProblem } from './usage.ts'
+import { readVersion } from './scaffold/package.ts'
+import { toFailure } from './terminal/print.ts'
+import { collect, parseCount, parseWord, toAsked, toUsageProblem } from './terminal/usage.ts'
 
 let exitCode: number = exitCodes.ok
 

@@ -6,13 +6,13 @@ import { configFile, type LoadedConfig, loadConfig, parseConfig } from '../loade
 import { editConfig, privateMode, writeFileAtomic } from '../loader/config-file.ts'
 import { resolveTransformsRoot } from '../loader/root.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
-import { findBundledRequest } from './bundled.ts'
-import type { Context } from './context.ts'
-import { greeting, renderFirstTransform } from './first-transform.ts'
-import { makeEditorConfig } from './folder.ts'
-import { toInvocation } from './invocation.ts'
-import { toFields } from './print.ts'
-import { withoutSecrets } from './redact.ts'
+import { findBundledRequest } from './requests/bundled.ts'
+import type { Context } from './terminal/context.ts'
+import { greeting, renderFirstTransform } from './scaffold/first-transform.ts'
+import { makeEditorConfig } from './scaffold/folder.ts'
+import { toInvocation } from './terminal/invocation.ts'
+import { toFields } from './terminal/print.ts'
+import { withoutSecrets } from './requests/redact.ts'
 
 export type NewOptions = { name: string; from: string | undefined }
 

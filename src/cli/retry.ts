@@ -1,10 +1,10 @@
 // Runs a parked delivery again, or puts the dead jobs of an accepted one back into the queue.
 import { z } from 'zod'
 import { loadConfig } from '../loader/config.ts'
-import type { Context } from './context.ts'
-import { askAdmin } from './gateway.ts'
-import { toCut } from './print.ts'
-import { withProgress } from './progress.ts'
+import type { Context } from './terminal/context.ts'
+import { askAdmin } from './gateway/gateway.ts'
+import { toCut } from './terminal/print.ts'
+import { withProgress } from './terminal/progress.ts'
 
 const Retried = z.object({ deliveryId: z.string(), state: z.string(), jobs: z.array(z.string()) })
 

@@ -1,5 +1,5 @@
 import { toConfigSchema } from '../loader/config/schema.ts'
-import type { Context } from './context.ts'
+import type { Context } from './terminal/context.ts'
 
 /** The JSON Schema of hookloom.jsonc, as a file beside it would hold it. */
 export async function schema(context: Context): Promise<number> {

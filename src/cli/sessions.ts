@@ -1,10 +1,10 @@
 // The sessions, the one touched last at the end; or the transcript of one key.
 import type { Message, Session } from '../model/job.ts'
 import { Problem } from '../model/problem.ts'
-import type { Context } from './context.ts'
-import { toCut, toIndented, toTable, toTime } from './print.ts'
+import type { Context } from './terminal/context.ts'
+import { toCut, toIndented, toTable, toTime } from './terminal/print.ts'
 import { toSessionFields } from '../server/records.ts'
-import { readStore } from './stored.ts'
+import { readStore } from './gateway/stored.ts'
 
 /** A key is looked for among all sessions that are kept. */
 const mostSessions = 1_000_000

@@ -4,10 +4,10 @@ import type { Job, Step } from '../model/job.ts'
 import { toPrintable } from '../model/printable.ts'
 import { Problem } from '../model/problem.ts'
 import type { DeliveryRecord } from '../store/store.ts'
-import type { Context } from './context.ts'
-import { toCut, toFields, toIndented, toTable, toTime } from './print.ts'
+import type { Context } from './terminal/context.ts'
+import { toCut, toFields, toIndented, toTable, toTime } from './terminal/print.ts'
 import { toJobFields, toShownFields } from '../server/records.ts'
-import { readStore } from './stored.ts'
+import { readStore } from './gateway/stored.ts'
 
 export async function show(context: Context, { id }: { id: string }): Promise<number> {
   const record = await readStore(context, undefined, (store) => store.delivery(id))

@@ -1,8 +1,8 @@
 // The gateway in production: JSON lines on standard output, nothing else.
-import type { Context } from './context.ts'
-import { createJsonLog } from './log.ts'
-import { readVersion } from './package.ts'
-import { serve } from './serve.ts'
+import type { Context } from './terminal/context.ts'
+import { createJsonLog } from './gateway/log.ts'
+import { readVersion } from './scaffold/package.ts'
+import { serve } from './gateway/serve.ts'
 
 export async function start({ dir, env }: Context): Promise<number> {
   const log = createJsonLog()

@@ -6,11 +6,11 @@ import { writeFileAtomic } from '../loader/config-file.ts'
 import { updateFixture } from '../loader/fixture-files.ts'
 import { exitCodes, Problem, type ProblemRecord } from '../model/problem.ts'
 import { toPrintableLine } from '../model/printable.ts'
-import { type Bench, createBench, type Loaded, type ModuleResult } from './bench.ts'
-import type { Context } from './context.ts'
-import { toFailure, toIndented } from './print.ts'
-import { withProgress } from './progress.ts'
-import { type Round, watchSaves } from './test-watch.ts'
+import { type Bench, createBench, type Loaded, type ModuleResult } from './checks/bench.ts'
+import type { Context } from './terminal/context.ts'
+import { toFailure, toIndented } from './terminal/print.ts'
+import { withProgress } from './terminal/progress.ts'
+import { type Round, watchSaves } from './checks/test-watch.ts'
 
 /** `modules`: none means all that the configuration names. */
 export type TestOptions = { modules: readonly string[]; watch: boolean; update: boolean }

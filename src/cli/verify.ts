@@ -11,9 +11,9 @@ import type { VerifyRequest } from '../model/verifier.ts'
 import { type CompiledMapping, compileMapping } from '../pipeline/compile.ts'
 import { createPinnedFetch } from '../pipeline/verifiers/pinned-fetch.ts'
 import { createHandedSecrets } from '../server/handed.ts'
-import type { Context } from './context.ts'
-import { askAdmin } from './gateway.ts'
-import { toIndented, toTable } from './print.ts'
+import type { Context } from './terminal/context.ts'
+import { askAdmin } from './gateway/gateway.ts'
+import { toIndented, toTable } from './terminal/print.ts'
 
 const Armed = z.object({ mappingId: z.string(), until: z.string() })
 

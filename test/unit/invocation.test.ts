@@ -1,8 +1,8 @@
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { createContext } from '../../src/cli/context.ts'
-import { toInvocation } from '../../src/cli/invocation.ts'
+import { createContext } from '../../src/cli/terminal/context.ts'
+import { toInvocation } from '../../src/cli/terminal/invocation.ts'
 
 afterEach(() => vi.unstubAllGlobals())
 

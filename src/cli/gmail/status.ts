@@ -1,15 +1,15 @@
 // Whether the mailbox is watched, and what does not work: the exit code says it too.
-import { readCredentials } from '../gmail/credentials.ts'
-import { toStatusFile } from '../gmail/places.ts'
-import { type GmailStatus, readStatus } from '../gmail/status.ts'
-import { loadConfig } from '../loader/config.ts'
-import { exitCodes, Problem } from '../model/problem.ts'
-import type { WatchedGmail } from '../model/gmail-config.ts'
-import type { Context } from './context.ts'
-import { isAlive } from './gateway.ts'
-import { requireWatched } from './gmail-flags.ts'
-import { toMoment } from '../server/records.ts'
-import { toFields, toTime } from './print.ts'
+import { readCredentials } from '../../gmail/credentials.ts'
+import { toStatusFile } from '../../gmail/places.ts'
+import { type GmailStatus, readStatus } from '../../gmail/status.ts'
+import { loadConfig } from '../../loader/config.ts'
+import { exitCodes, Problem } from '../../model/problem.ts'
+import type { WatchedGmail } from '../../model/gmail-config.ts'
+import type { Context } from '../terminal/context.ts'
+import { isAlive } from '../gateway/gateway.ts'
+import { requireWatched } from './flags.ts'
+import { toMoment } from '../../server/records.ts'
+import { toFields, toTime } from '../terminal/print.ts'
 
 export async function status(context: Context): Promise<number> {
   const { dir, env } = context

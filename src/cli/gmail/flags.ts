@@ -1,8 +1,8 @@
 // The flags of `hookloom gmail` over what the configuration says.
 import { relative, resolve } from 'node:path'
-import { type GmailConfig, type GmailMode, isWatched, type WatchedGmail } from '../model/gmail-config.ts'
-import { Problem } from '../model/problem.ts'
-import type { Config } from '../model/config.ts'
+import { type GmailConfig, type GmailMode, isWatched, type WatchedGmail } from '../../model/gmail-config.ts'
+import { Problem } from '../../model/problem.ts'
+import type { Config } from '../../model/config.ts'
 
 export type GmailFlags = {
   readonly account?: string

@@ -1,11 +1,11 @@
 // Ends the notifications of a mailbox at Google. Whatever watches it goes on until it is stopped itself.
-import { readCredentials } from '../gmail/credentials.ts'
-import { openGoogle } from '../gmail/google.ts'
-import { loadConfig } from '../loader/config.ts'
-import { exitCodes } from '../model/problem.ts'
-import type { Context } from './context.ts'
-import { createTools } from './gmail-auth.ts'
-import { requireWatched } from './gmail-flags.ts'
+import { readCredentials } from '../../gmail/credentials.ts'
+import { openGoogle } from '../../gmail/google.ts'
+import { loadConfig } from '../../loader/config.ts'
+import { exitCodes } from '../../model/problem.ts'
+import type { Context } from '../terminal/context.ts'
+import { createTools } from './auth.ts'
+import { requireWatched } from './flags.ts'
 
 export async function stop(context: Context, { dryRun }: { dryRun?: boolean }): Promise<number> {
   const { dir, env } = context

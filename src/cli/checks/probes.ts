@@ -1,13 +1,13 @@
 // Whether the runners of the agents and the channels of the replies are there and take their credentials. Nothing is posted, no model is asked.
-import { toAgent, toAgentIds } from '../effects/agents.ts'
-import { withDeadline } from '../effects/deadline.ts'
-import { createOutlets } from '../effects/outlets.ts'
-import type { Probe } from '../model/channel.ts'
-import type { Config } from '../model/config.ts'
-import { exitCodes } from '../model/problem.ts'
-import type { Context } from './context.ts'
+import { toAgent, toAgentIds } from '../../effects/agents.ts'
+import { withDeadline } from '../../effects/deadline.ts'
+import { createOutlets } from '../../effects/outlets.ts'
+import type { Probe } from '../../model/channel.ts'
+import type { Config } from '../../model/config.ts'
+import { exitCodes } from '../../model/problem.ts'
+import type { Context } from '../terminal/context.ts'
 import { type Finding, toFailed } from './findings.ts'
-import { toCut } from './print.ts'
+import { toCut } from '../terminal/print.ts'
 
 const probeMs = 10_000
 

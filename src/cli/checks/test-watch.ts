@@ -1,15 +1,15 @@
 // Runs again what a save touched: a module, what it imports, its fixtures; or everything, where the configuration changed.
 import { readFileSync, statSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
-import { configFile, envFile } from '../loader/config.ts'
-import { toFixturesFolder } from '../loader/fixture-files.ts'
-import { createWatcher } from '../loader/watch.ts'
-import { silentLog } from '../model/log.ts'
-import { exitCodes, Problem } from '../model/problem.ts'
-import { toPrintableLine } from '../model/printable.ts'
+import { configFile, envFile } from '../../loader/config.ts'
+import { toFixturesFolder } from '../../loader/fixture-files.ts'
+import { createWatcher } from '../../loader/watch.ts'
+import { silentLog } from '../../model/log.ts'
+import { exitCodes, Problem } from '../../model/problem.ts'
+import { toPrintableLine } from '../../model/printable.ts'
 import type { Bench, Loaded } from './bench.ts'
-import type { Context } from './context.ts'
-import { toFailure } from './print.ts'
+import type { Context } from '../terminal/context.ts'
+import { toFailure } from '../terminal/print.ts'
 
 /** `written`: texts that this very command gave to files, which are no saves of the author's. */
 export type Round = { readonly code: number; readonly written: ReadonlyMap<string, string> }

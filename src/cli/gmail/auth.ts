@@ -1,17 +1,17 @@
 // Asks the owner of the mailbox for his consent, and keeps it for the owner of this directory alone.
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
-import { createCall, type CallTools } from '../gmail/call.ts'
-import { askConsent } from '../gmail/consent.ts'
-import { type Consent, type OAuthClient, readClientFile, readConsent, writeConsent } from '../gmail/credentials.ts'
-import { openGoogle } from '../gmail/google.ts'
-import { pause } from '../gmail/pace.ts'
-import { scopes } from '../gmail/tokens.ts'
-import { loadConfig } from '../loader/config.ts'
-import { GmailEndpoints, type GmailMode } from '../model/gmail-config.ts'
-import { exitCodes, Problem } from '../model/problem.ts'
-import type { Context } from './context.ts'
-import { type GmailFlags, toAccount, toMode } from './gmail-flags.ts'
+import { createCall, type CallTools } from '../../gmail/call.ts'
+import { askConsent } from '../../gmail/consent.ts'
+import { type Consent, type OAuthClient, readClientFile, readConsent, writeConsent } from '../../gmail/credentials.ts'
+import { openGoogle } from '../../gmail/google.ts'
+import { pause } from '../../gmail/pace.ts'
+import { scopes } from '../../gmail/tokens.ts'
+import { loadConfig } from '../../loader/config.ts'
+import { GmailEndpoints, type GmailMode } from '../../model/gmail-config.ts'
+import { exitCodes, Problem } from '../../model/problem.ts'
+import type { Context } from '../terminal/context.ts'
+import { type GmailFlags, toAccount, toMode } from './flags.ts'
 
 export async function auth(context: Context, flags: GmailFlags): Promise<number> {
   const { dir, env } = context

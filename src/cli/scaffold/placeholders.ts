@@ -1,8 +1,8 @@
 // Keys that only the sender can make, until the operator has put them in: values that let nobody in, known by how they begin.
 import { randomBytes } from 'node:crypto'
-import { type Finding, toLeaves } from '../loader/config/warnings.ts'
-import type { Config } from '../model/config.ts'
-import { toDottedPath } from '../model/issue.ts'
+import { type Finding, toLeaves } from '../../loader/config/warnings.ts'
+import type { Config } from '../../model/config.ts'
+import { toDottedPath } from '../../model/issue.ts'
 
 /** In hexadecimal, which is a key of 32 bytes, a base64 text and a secret all at once. */
 const mark = Buffer.from('placeholder').toString('hex')

@@ -1,7 +1,7 @@
 // A gateway from its start to the signal that stops it.
-import { createHookloom, type Hookloom, type HookloomOptions } from '../app.ts'
-import { toThrownName } from '../effects/thrown.ts'
-import type { Log } from '../model/log.ts'
+import { createHookloom, type Hookloom, type HookloomOptions } from '../../app.ts'
+import { toThrownName } from '../../effects/thrown.ts'
+import type { Log } from '../../model/log.ts'
 
 type ServeOptions = Omit<HookloomOptions, 'log'> & {
   readonly log: Log

@@ -1,10 +1,10 @@
 // The bundled requests by the name of their sender: those of the transforms first, then those of the presets.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Fixture, parseFixture } from '../loader/fixture-files.ts'
-import { nearestOf } from '../model/nearest.ts'
-import { Problem } from '../model/problem.ts'
-import { inPackage } from './package.ts'
+import { type Fixture, parseFixture } from '../../loader/fixture-files.ts'
+import { nearestOf } from '../../model/nearest.ts'
+import { Problem } from '../../model/problem.ts'
+import { inPackage } from '../scaffold/package.ts'
 
 /** One that becomes an action, if there is one. `from`: a sender, as in `github`, or a bundled transform, as in `github-issue`. */
 export function findBundledRequest(from: string): Fixture['request'] {

@@ -1,10 +1,10 @@
 // Reads the store of a config directory, beside a running gateway or without one.
 import { existsSync } from 'node:fs'
-import { toStoreFile } from '../model/places.ts'
-import { loadConfig } from '../loader/config.ts'
-import { createSqliteReader } from '../store/reader.ts'
-import type { StoreReader } from '../store/store.ts'
-import type { Context } from './context.ts'
+import { toStoreFile } from '../../model/places.ts'
+import { loadConfig } from '../../loader/config.ts'
+import { createSqliteReader } from '../../store/reader.ts'
+import type { StoreReader } from '../../store/store.ts'
+import type { Context } from '../terminal/context.ts'
 
 /** What `read` makes of the store; `empty` where no gateway has made one yet. */
 export async function readStore<T>(

@@ -1,7 +1,7 @@
 // How things look on a terminal. Every cell may hold text from outside, so every cell is made printable here.
 import colors from 'picocolors'
-import { toPrintable, toPrintableLine } from '../model/printable.ts'
-import { Problem } from '../model/problem.ts'
+import { toPrintable, toPrintableLine } from '../../model/printable.ts'
+import { Problem } from '../../model/problem.ts'
 
 /** Aligned columns under a header; the last column is as long as it is. */
 export function toTable(header: readonly string[], rows: readonly (readonly string[])[]): string {

@@ -1,7 +1,7 @@
 // What a command is given: where it works, and the two streams it may write to.
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
-import type { Env } from '../loader/config/env.ts'
+import type { Env } from '../../loader/config/env.ts'
 
 export type Context = {
   /** The config directory, absolute. */

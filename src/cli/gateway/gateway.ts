@@ -1,9 +1,9 @@
 // How a command finds a running gateway and asks its admin port.
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
-import { toGatewayFile } from '../model/places.ts'
-import type { Config } from '../model/config.ts'
-import { Problem, type ProblemCode, problems } from '../model/problem.ts'
+import { toGatewayFile } from '../../model/places.ts'
+import type { Config } from '../../model/config.ts'
+import { Problem, type ProblemCode, problems } from '../../model/problem.ts'
 
 const Address = z.object({ pid: z.int().positive(), url: z.url(), adminUrl: z.url() })
 export type GatewayAddress = { readonly pid: number | undefined; readonly url: string; readonly adminUrl: string }

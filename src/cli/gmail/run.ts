@@ -1,14 +1,14 @@
 // Watches the mailbox beside a gateway, until a signal ends it or nobody consents any more.
-import { createHttpSink } from '../gmail/http-sink.ts'
-import { toStateFile } from '../gmail/places.ts'
-import { startWatcher } from '../gmail/watcher.ts'
-import { loadConfig } from '../loader/config.ts'
-import type { Config } from '../model/config.ts'
-import { exitCodes, Problem } from '../model/problem.ts'
-import type { Context } from './context.ts'
-import { toAddress } from './gateway.ts'
-import { requireWatched } from './gmail-flags.ts'
-import { createJsonLog } from './log.ts'
+import { createHttpSink } from '../../gmail/http-sink.ts'
+import { toStateFile } from '../../gmail/places.ts'
+import { startWatcher } from '../../gmail/watcher.ts'
+import { loadConfig } from '../../loader/config.ts'
+import type { Config } from '../../model/config.ts'
+import { exitCodes, Problem } from '../../model/problem.ts'
+import type { Context } from '../terminal/context.ts'
+import { toAddress } from '../gateway/gateway.ts'
+import { requireWatched } from './flags.ts'
+import { createJsonLog } from '../gateway/log.ts'
 
 export async function run({ dir, env }: Context): Promise<number> {
   const { config } = loadConfig({ dir, env })
