@@ -1,6 +1,6 @@
 import { expect, describe, test } from 'vitest'
-import { toCommandSpec } from '../../src/effects/runners/command-spec.ts'
-import { profiles } from '../../src/effects/runners/profiles.ts'
+import { toCommandSpec } from '../../src/effects/runners/command/spec.ts'
+import { profiles } from '../../src/effects/runners/command/profiles.ts'
 import { CommandRunnerConfig } from '../../src/model/agents-config.ts'
 
 const specOf = (config: object) => toCommandSpec('mine', CommandRunnerConfig.parse({ kind: 'command', ...config }), {})

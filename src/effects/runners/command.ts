@@ -8,9 +8,9 @@ import { toPrintableLine } from '../../model/printable.ts'
 import type { RunIO, Runner, RunRequest, RunResult } from '../../model/runner.ts'
 import { cut } from '../cut.ts'
 import { inWorkspace } from '../workspace.ts'
-import { type ArgumentValues, fillArguments, hasPlaceholder } from './arguments.ts'
-import { type ChildEnd, runChild } from './child.ts'
-import { type CommandSpec, toCommandSpec } from './command-spec.ts'
+import { type ArgumentValues, fillArguments, hasPlaceholder } from './command/arguments.ts'
+import { type ChildEnd, runChild } from './command/child.ts'
+import { type CommandSpec, toCommandSpec } from './command/spec.ts'
 import {
   isSessionGone,
   toFailed,
@@ -20,9 +20,9 @@ import {
   toNotJson,
   toNotStarted,
   toStopped,
-} from './command-failure.ts'
-import type { Printed } from './printed.ts'
-import { PrintedUsage, toTurnUsage } from './usage.ts'
+} from './command/failure.ts'
+import type { Printed } from './command/printed.ts'
+import { PrintedUsage, toTurnUsage } from './command/usage.ts'
 
 /** A reply, or the document that it stands in. */
 const maxReplyBytes = 1_048_576

@@ -1,8 +1,8 @@
 // Why a command gave no reply, as a sentence for the operator, and whether another try may help.
-import { toPrintableLine } from '../../model/printable.ts'
-import { cut } from '../cut.ts'
+import { toPrintableLine } from '../../../model/printable.ts'
+import { cut } from '../../cut.ts'
 import type { ChildEnd } from './child.ts'
-import { type Failed, passing, permanent } from './failed.ts'
+import { type Failed, passing, permanent } from '../failed.ts'
 
 /** Whose failure it is: the runner, its program, and the values of its environment that no sentence may show. */
 export type Culprit = { readonly id: string; readonly command: string; readonly secrets: readonly string[] }

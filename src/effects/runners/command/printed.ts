@@ -1,8 +1,8 @@
 // What a command printed, read by paths. It is outside text: nothing in it is taken on trust, not even its session id.
-import { isJsonObject, type JsonObject, type JsonValue, toJson } from '../../model/json.ts'
-import type { Usage } from '../../model/job.ts'
-import { Problem } from '../../model/problem.ts'
-import { type Path, parsePath, readPath } from '../../pipeline/path.ts'
+import { isJsonObject, type JsonObject, type JsonValue, toJson } from '../../../model/json.ts'
+import type { Usage } from '../../../model/job.ts'
+import { Problem } from '../../../model/problem.ts'
+import { type Path, parsePath, readPath } from '../../../pipeline/path.ts'
 import type { Field, Profile, UsageFields } from './profiles.ts'
 import { createUsageReader } from './usage.ts'
 

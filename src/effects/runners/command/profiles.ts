@@ -1,6 +1,6 @@
 // What is known of command-line agents, as data. Both may read and nothing more: what they act on was written by strangers.
-import type { Thinking } from '../../model/action.ts'
-import type { CommandRunnerConfig } from '../../model/agents-config.ts'
+import type { Thinking } from '../../../model/action.ts'
+import type { CommandRunnerConfig } from '../../../model/agents-config.ts'
 
 /** Where something stands in what a command printed: a path, in the last event where all of `where` holds. */
 export type Field = { readonly path: string; readonly where?: Readonly<Record<string, string | boolean>> }

@@ -1,7 +1,7 @@
 // A command runner as it is performed: its configuration, and its profile where the configuration is silent.
-import type { Thinking } from '../../model/action.ts'
-import type { CommandRunnerConfig } from '../../model/agents-config.ts'
-import { Problem } from '../../model/problem.ts'
+import type { Thinking } from '../../../model/action.ts'
+import type { CommandRunnerConfig } from '../../../model/agents-config.ts'
+import { Problem } from '../../../model/problem.ts'
 import { hasPlaceholder } from './arguments.ts'
 import { createPrintedReader, type PrintedReader } from './printed.ts'
 import { profiles } from './profiles.ts'
