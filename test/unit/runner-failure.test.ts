@@ -1,6 +1,6 @@
 import { APICallError } from 'ai'
 import { describe, expect, test } from 'vitest'
-import { toFailure } from '../../src/effects/runners/ai-failure.ts'
+import { toFailure } from '../../src/effects/runners/ai/failure.ts'
 import { toRetryAfterMs } from '../../src/effects/retry-after.ts'
 import { ProviderConfig } from '../../src/model/agents-config.ts'
 

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { toConversation } from '../../src/effects/runners/conversation.ts'
-import { chooseModel } from '../../src/effects/runners/providers.ts'
+import { toConversation } from '../../src/effects/runners/ai/conversation.ts'
+import { chooseModel } from '../../src/effects/runners/ai/providers.ts'
 import { createAiRunner } from '../../src/effects/runners/ai.ts'
 import { ModelsConfig } from '../../src/model/agents-config.ts'
 import type { Message } from '../../src/model/job.ts'
@@ -105,7 +105,7 @@ describe('a transcript as messages', () => {
 
 test('the packages of the providers are loaded by the first run, not by the start', () => {
   const folder = resolve(import.meta.dirname, '../../src/effects/runners')
-  const eager = readdirSync(folder)
+  const eager = readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.ts'))
     .filter((name) =>
       /^import (?!type )[^;]*? from '(ai|@ai-sdk\/\w+)'/m.test(readFileSync(join(folder, name), 'utf8')),

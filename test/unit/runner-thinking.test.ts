@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { thinkingRows, toThinkingOptions } from '../../src/effects/runners/thinking.ts'
+import { thinkingRows, toThinkingOptions } from '../../src/effects/runners/ai/thinking.ts'
 import { thinkingLevels } from '../../src/model/action.ts'
 import { marker } from '../readme.ts'
 

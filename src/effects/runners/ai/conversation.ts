@@ -1,5 +1,5 @@
 // A transcript as the messages of a call, in the form that the strictest of the models takes.
-import type { Message } from '../../model/job.ts'
+import type { Message } from '../../../model/job.ts'
 
 export type Turn = { readonly role: 'user' | 'assistant'; readonly content: string }
 
