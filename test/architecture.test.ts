@@ -39,6 +39,11 @@ function houseOf(file: string): string {
   return top === 'src' && rest.length > 0 ? `src/${folder}` : top
 }
 
+/** Neither folder lies in the other: a room and the top of its house may know each other, as the floors say. */
+function isBeside(one: string, other: string): boolean {
+  return !`${one}/`.startsWith(`${other}/`) && !`${other}/`.startsWith(`${one}/`)
+}
+
 const files = [...filesBelow('src'), ...filesBelow('presets'), ...filesBelow('transforms')]
 const graph = new Map(files.map((file) => [file, importsOf(file)]))
 
@@ -55,6 +60,23 @@ describe('the floors', () => {
         .map((target) => `${file} → ${target}`),
     )
     expect(up).toEqual([])
+  })
+
+  test('rooms of one house lean on one another in one direction only', () => {
+    const leans = new Set(
+      [...graph].flatMap(([file, imports]) =>
+        imports
+          .filter((target) => houseOf(target) === houseOf(file) && isBeside(dirname(file), dirname(target)))
+          .map((target) => `${dirname(file)} → ${dirname(target)}`),
+      ),
+    )
+    const back = (lean: string) => lean.split(' → ').toReversed().join(' → ')
+    expect([...leans].filter((lean) => leans.has(back(lean)))).toEqual([])
+  })
+
+  test('what stands beside src/cli/main.ts is a command; what commands share stands in a room', () => {
+    const beside = files.filter((file) => dirname(file) === 'src/cli' && file !== 'src/cli/main.ts')
+    expect(beside.filter((file) => !graph.get('src/cli/main.ts')?.includes(file))).toEqual([])
   })
 
   test('presets and bundled transforms import only the authors’ door', () => {
