@@ -6,8 +6,8 @@ import { dirname, join } from 'node:path'
 import { configFile, envFile } from '../../loader/config.ts'
 import { privateMode, renderEnv, renderNewConfig, writeFileAtomic } from '../../loader/config-file.ts'
 import { parseEnv, toEnvLine } from '../../loader/config/env.ts'
+import { renderConfigSchema } from '../../loader/config/schema.ts'
 import { inPackage } from './package.ts'
-import { toSchemaText } from '../schema.ts'
 
 export const sample = 'github-pull-request'
 const schemaFile = 'hookloom.schema.json'
@@ -22,7 +22,7 @@ export async function makeFolder(dir: string): Promise<Made[]> {
   // the tokens belong to the new configuration: beside one that is there, nobody would read them
   if (made[0]?.what === 'created') made.push(await makeEnv(dir))
   else if (existsSync(join(dir, envFile))) made.push({ file: envFile, what: 'exists' })
-  made.push(await make(dir, schemaFile, toSchemaText()))
+  made.push(await make(dir, schemaFile, renderConfigSchema()))
   for (const [file, text] of await readSample()) made.push(await make(dir, join(transformsDir, file), text))
   made.push(await makeEditorConfig(dir))
   return made

@@ -1,3 +1,4 @@
+// What the configuration may hold, as JSON Schema: for editors, and for near misses in its errors.
 import { z } from 'zod'
 import { Config } from '../../model/config.ts'
 
@@ -14,6 +15,11 @@ export function toConfigSchema(): Schema {
       if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum
     },
   })
+}
+
+/** As a file beside `hookloom.jsonc` holds it. */
+export function renderConfigSchema(): string {
+  return `${JSON.stringify(toConfigSchema(), undefined, 2)}\n`
 }
 
 /** The keys that the configuration knows at a path; none where any key goes. */
