@@ -1,5 +1,6 @@
 // The step `run`: one agent turn, its prompt, its history and its time limit.
 import type { Heartbeat } from '../model/action.ts'
+import { builtInRunners } from '../model/agents-rules.ts'
 import type { ClaimedJob, Message } from '../model/job.ts'
 import type { JsonValue } from '../model/json.ts'
 import type { Runner, RunRequest, RunResult } from '../model/runner.ts'
@@ -144,7 +145,7 @@ function toSkipped(): Recorded {
 }
 
 function toUnknownRunner({ id, runner }: Agent): StepOutcome {
-  const detail = `There is no runner "${runner}", which agent ${id} names. Add runners.${runner}, or name ai, claude, codex or echo.`
+  const detail = `There is no runner "${runner}", which agent ${id} names. Add runners.${runner}, or name one of ${builtInRunners.join(', ')}.`
   return { kind: 'permanent', status: 'error', detail }
 }
 

@@ -35,7 +35,7 @@ const SessionState = z.object({ sessionId: z.string(), usage: PrintedUsage.exact
 type SessionState = z.infer<typeof SessionState>
 
 /** What one run of the program came to, and the session that it began or continued. */
-type Turn = {
+type Execution = {
   readonly end: ChildEnd
   /** Undefined: it did not end by itself, or what it printed is not JSON and was to be. */
   readonly printed: Printed | undefined
@@ -67,17 +67,17 @@ export function createCommandRunner(
 async function run(stage: Stage): Promise<RunResult> {
   const { spec, request, io } = stage
   const state = keepsSessions(stage) ? SessionState.safeParse(request.state).data : undefined
-  const turn = await perform(stage, state)
-  if (state === undefined || !hasLostItsSession(turn)) return toResult(turn, stage)
+  const execution = await execute(stage, state)
+  if (state === undefined || !hasLostItsSession(execution)) return toResult(execution, stage)
   io.log(`runners.${spec.id}: the command does not know this session any more; a new one is begun`)
-  return toResult(await perform(stage, undefined), stage)
+  return toResult(await execute(stage, undefined), stage)
 }
 
 function keepsSessions({ spec, request }: Stage): boolean {
   return spec.resumeArgs !== undefined && request.workspace !== undefined
 }
 
-async function perform({ spec, request, io, folder }: Stage, state: SessionState | undefined): Promise<Turn> {
+async function execute({ spec, request, io, folder }: Stage, state: SessionState | undefined): Promise<Execution> {
   const args = (state === undefined ? undefined : spec.resumeArgs) ?? spec.args
   const sessionId = state?.sessionId ?? randomUUID()
   const prompt = toPrompt({ ...spec, args }, request, state === undefined)
@@ -100,7 +100,7 @@ async function perform({ spec, request, io, folder }: Stage, state: SessionState
   }
 }
 
-function hasLostItsSession({ end, printed }: Turn): boolean {
+function hasLostItsSession({ end, printed }: Execution): boolean {
   if (end.kind !== 'exited' || (end.code === 0 && printed?.failure === undefined)) return false
   return isSessionGone(`${printed?.failure ?? ''}\n${end.complaint}`)
 }
@@ -136,8 +136,8 @@ function toMaxBytes({ output }: CommandSpec): number {
   return output === 'jsonl' ? maxEventBytes : maxReplyBytes
 }
 
-function toResult(turn: Turn, stage: Stage): RunResult {
-  const { end, printed } = turn
+function toResult(execution: Execution, stage: Stage): RunResult {
+  const { end, printed } = execution
   const { spec, io, folder } = stage
   if (end.kind === 'not-started') return existsSync(folder) ? toNotStarted(spec, end.code) : toNoFolder(spec, folder)
   if (end.kind === 'stopped') return toStopped(spec, io.signal.reason)
@@ -146,11 +146,11 @@ function toResult(turn: Turn, stage: Stage): RunResult {
   if (printed === undefined) return toNotJson(spec, spec.output)
   if (printed.text === undefined) return toNoText(spec, spec.textPath)
   if (Buffer.byteLength(printed.text) > maxReplyBytes) return toFlooded(spec, maxReplyBytes)
-  return toReply(turn, stage, { ...printed, text: printed.text })
+  return toReply(execution, stage, { ...printed, text: printed.text })
 }
 
 function toReply(
-  { state, givenId }: Turn,
+  { state, givenId }: Execution,
   stage: Stage,
   { text, usage, sessionId = state?.sessionId ?? givenId }: Printed & { readonly text: string },
 ): RunResult {

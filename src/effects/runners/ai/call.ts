@@ -1,12 +1,12 @@
 // One call of a model by the AI SDK, streamed or not, and what came of it in one shape.
 import type { LanguageModel, LanguageModelUsage, TextStreamPart, ToolSet } from 'ai'
 import type { JsonObject } from '../../../model/json.ts'
-import type { Turn } from './conversation.ts'
+import type { ChatMessage } from './conversation.ts'
 
 export type Call = {
   readonly model: LanguageModel
   readonly system: string | undefined
-  readonly messages: Turn[]
+  readonly messages: ChatMessage[]
   /** By the name of the SDK's provider. */
   readonly providerOptions: Record<string, JsonObject>
   readonly signal: AbortSignal
