@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { toGatewayFile } from '../../model/places.ts'
 import type { Config } from '../../model/config.ts'
+import { toJson } from '../../model/json.ts'
 import { Problem, type ProblemCode, problems } from '../../model/problem.ts'
 
 const Address = z.object({ pid: z.int().positive(), url: z.url(), adminUrl: z.url() })
@@ -103,13 +104,4 @@ function toUnreachable(url: string | undefined, cause?: unknown): Problem {
       cause,
     },
   )
-}
-
-/** Undefined where the text is no JSON. */
-export function toJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
