@@ -20,8 +20,8 @@ export function toAgentIssues(config: Config): ConfigIssue[] {
       .map((index) =>
         toIssue(['agents', 'list', index, 'default'], `is true, as it is of agents.list[${defaults[0]}].`),
       ),
-    ...toTurnIssues(agents.defaults, config, ['agents', 'defaults']),
-    ...agents.list.flatMap((agent, index) => toTurnIssues(agent, config, ['agents', 'list', index])),
+    ...toPerformerIssues(agents.defaults, config, ['agents', 'defaults']),
+    ...agents.list.flatMap((agent, index) => toPerformerIssues(agent, config, ['agents', 'list', index])),
     ...(agents.defaults.models ?? []).flatMap((model, index) =>
       toOfferedModelIssues(model, config, ['agents', 'defaults', 'models', index]),
     ),
@@ -31,10 +31,12 @@ export function toAgentIssues(config: Config): ConfigIssue[] {
   ]
 }
 
-type Turn = { readonly model?: string | undefined; readonly runner?: string | undefined }
-
 /** The runner and the model of an agent, or of all. */
-function toTurnIssues({ model, runner }: Turn, config: Config, at: ConfigPath): ConfigIssue[] {
+function toPerformerIssues(
+  { model, runner }: Pick<Config['agents']['defaults'], 'model' | 'runner'>,
+  config: Config,
+  at: ConfigPath,
+): ConfigIssue[] {
   const { runners } = config
   const issues: ConfigIssue[] = []
   const known = [...builtInRunners, ...Object.keys(runners)]
