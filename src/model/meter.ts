@@ -1,13 +1,19 @@
-/**
- * What is counted, with its labels:
- * - `deliveries {outcome}`: requests that were let in, by what became of them (accepted, skipped, parked, pending).
- * - `refusals {code}`: requests that were turned away, by problem code.
- * - `steps {step, outcome}`: effects of jobs (done, skipped, forwarded, retried, dead).
- * - `reloads {outcome}`: saved files that are live, or were refused.
- */
-export type Meter = (
-  name: 'deliveries' | 'refusals' | 'steps' | 'reloads',
-  labels: Readonly<Record<string, string>>,
-) => void
+import type { DeliveryState } from './delivery.ts'
+import type { Step, StepName } from './job.ts'
+import type { ProblemCode } from './problem.ts'
+
+/** What is counted, each with its labels. */
+export type Counted = {
+  /** Requests that were let in, by what became of them. */
+  readonly deliveries: { readonly outcome: DeliveryState }
+  /** Requests that were turned away, by problem code. */
+  readonly refusals: { readonly code: ProblemCode }
+  /** Effects of jobs, by how they ended. */
+  readonly steps: { readonly step: StepName; readonly outcome: Step['state'] | 'retried' | 'dead' }
+  /** Saved files that are live, or were refused. */
+  readonly reloads: { readonly outcome: 'live' | 'refused' }
+}
+
+export type Meter = <Name extends keyof Counted>(name: Name, labels: Counted[Name]) => void
 
 export const silentMeter: Meter = () => {}

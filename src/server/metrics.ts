@@ -1,6 +1,6 @@
 // /metrics, for Prometheus: counters since the start, and gauges that are read from the store when they are asked for. Labels are words of ours only.
 import { Counter, Gauge, Registry } from 'prom-client'
-import type { Meter } from '../model/meter.ts'
+import type { Counted, Meter } from '../model/meter.ts'
 import type { Clock, StoreReader } from '../store/store.ts'
 
 export type Metrics = {
@@ -19,9 +19,9 @@ export function createMetrics({
 }): Metrics {
   const registry = new Registry()
   const registers = [registry]
-  const counter = (name: string, help: string, labelNames: string[]) =>
+  const counter = <Label extends string>(name: keyof Counted, help: string, labelNames: Label[]) =>
     new Counter({ name: `hookloom_${name}_total`, help, labelNames, registers })
-  const counters = {
+  const counters: { [Name in keyof Counted]: { inc(labels: Counted[Name]): void } } = {
     deliveries: counter('deliveries', 'Requests that were let in, by what became of them.', ['outcome']),
     refusals: counter('refusals', 'Requests that were turned away, by problem code.', ['code']),
     steps: counter('steps', 'Effects of jobs, by how they ended.', ['step', 'outcome']),
