@@ -85,7 +85,7 @@ describe.each([openai, anthropic, google, chatCompletions])('$kind', (api) => {
         'Who is Mira?',
         'The harbour master.',
         'The harbour is closed.',
-        'Say hello',
+        'Look at this',
       ]) {
         expect(sent).toContain(text)
       }

@@ -1,7 +1,8 @@
 // claude and codex by their profiles, against programs that speak as they do: rights, sessions, counts and refusals.
 import { expect, describe, test } from 'vitest'
 import type { RunResult } from '../../src/model/runner.ts'
-import { callsIn, createIO, makeFolder, openRunner, toRequest } from './runner-command-stage.ts'
+import { callsIn, createIO, makeFolder, openRunner } from './runner-command-stage.ts'
+import { toRunRequest } from './runner-request.ts'
 
 function stateOf(result: RunResult) {
   if (result.status !== 'ok' || result.state === undefined) throw new Error(JSON.stringify(result))
@@ -13,7 +14,7 @@ describe('claude', () => {
 
   test('may read and nothing more, and is told what the run is to have', async () => {
     const workspace = makeFolder()
-    const request = toRequest({ workspace, model: 'anthropic/sonnet', thinking: 'minimal', system: '-Be kind.' })
+    const request = toRunRequest({ workspace, model: 'anthropic/sonnet', thinking: 'minimal', system: '-Be kind.' })
     const result = await runner.run({ ...request, prompt: '-help me' }, createIO().io)
     expect(result).toMatchObject({ status: 'ok', text: 'Heard 8 characters.' })
     const [call] = callsIn(workspace)
@@ -35,7 +36,7 @@ describe('claude', () => {
 
   test('is given no flag whose value nobody named', async () => {
     const workspace = makeFolder()
-    await runner.run(toRequest({ workspace, thinking: 'off' }), createIO().io)
+    await runner.run(toRunRequest({ workspace, thinking: 'off' }), createIO().io)
     const values = callsIn(workspace)[0]?.values ?? {}
     expect(Object.keys(values)).not.toContain('model')
     expect(Object.keys(values)).not.toContain('effort')
@@ -43,15 +44,15 @@ describe('claude', () => {
   })
 
   test('counts what it read from its cache among what went in', async () => {
-    expect(await runner.run(toRequest({ workspace: makeFolder() }), createIO().io)).toMatchObject({
+    expect(await runner.run(toRunRequest({ workspace: makeFolder() }), createIO().io)).toMatchObject({
       usage: { inputTokens: 325, cachedInputTokens: 300, outputTokens: 7, costUsd: 0.25 },
     })
   })
 
   test('continues the session that it began', async () => {
     const workspace = makeFolder()
-    const first = await runner.run(toRequest({ workspace }), createIO().io)
-    const second = await runner.run(toRequest({ workspace, state: stateOf(first) }), createIO().io)
+    const first = await runner.run(toRunRequest({ workspace }), createIO().io)
+    const second = await runner.run(toRunRequest({ workspace, state: stateOf(first) }), createIO().io)
     expect(stateOf(second)).toEqual(stateOf(first))
     const [begun, continued] = callsIn(workspace).map(({ values }) => values)
     expect(continued).toMatchObject({ resume: begun?.['session-id'] })
@@ -62,14 +63,14 @@ describe('claude', () => {
     const workspace = makeFolder()
     const { io, lines } = createIO()
     const state = { sessionId: '00000000-0000-4000-8000-000000000000' }
-    const result = await runner.run(toRequest({ workspace, state }), io)
+    const result = await runner.run(toRunRequest({ workspace, state }), io)
     expect(stateOf(result)).not.toEqual(state)
     expect(callsIn(workspace)).toHaveLength(2)
     expect(lines).toEqual(['runners.mine: the command does not know this session any more; a new one is begun'])
   })
 
   test('without a workspace continues nothing: its sessions lie by folder', async () => {
-    const result = await runner.run(toRequest({ state: { sessionId: 'from-elsewhere' } }), createIO().io)
+    const result = await runner.run(toRunRequest({ state: { sessionId: 'from-elsewhere' } }), createIO().io)
     expect(result).toMatchObject({ status: 'ok' })
     expect(result).not.toHaveProperty('state')
   })
@@ -77,7 +78,7 @@ describe('claude', () => {
   test('reads no file because a stranger wrote its name behind an @', async () => {
     const workspace = makeFolder()
     const prompt = '@/etc/passwd (@~/.ssh/id_rsa) 。@"a b" >@x me@example.com, cc @octocat at 5 @ 7'
-    await runner.run(toRequest({ workspace, prompt }), createIO().io)
+    await runner.run(toRunRequest({ workspace, prompt }), createIO().io)
     expect(callsIn(workspace)[0]?.prompt).toBe(
       '@ /etc/passwd (@ ~/.ssh/id_rsa) 。@ "a b" >@ x me@example.com, cc @ octocat at 5 @ 7',
     )
@@ -88,7 +89,7 @@ describe('claude', () => {
     ['Not logged in · Please run /login', { status: 'error', retryable: false }],
     ['API Error: 500 Internal server error', { status: 'error', retryable: true }],
   ])('that says "%s" failed, in its own words', async (words, expected) => {
-    const result = await runner.run(toRequest({ workspace: makeFolder(), prompt: `say ${words}` }), createIO().io)
+    const result = await runner.run(toRunRequest({ workspace: makeFolder(), prompt: `say ${words}` }), createIO().io)
     expect(result).toMatchObject({ ...expected, detail: expect.stringContaining(words) })
   })
 })
@@ -98,7 +99,7 @@ describe('codex', () => {
 
   test('may read and nothing more, and is told what the run is to have', async () => {
     const workspace = makeFolder()
-    const request = toRequest({ workspace, model: 'openai/gpt-5', thinking: 'off', system: 'Be kind.' })
+    const request = toRunRequest({ workspace, model: 'openai/gpt-5', thinking: 'off', system: 'Be kind.' })
     expect(await runner.run(request, createIO().io)).toMatchObject({ status: 'ok', text: 'Turn 1 is done.' })
     expect(callsIn(workspace)).toEqual([
       {
@@ -114,9 +115,9 @@ describe('codex', () => {
 
   test('continues its thread under the same rights, and each turn has its own count', async () => {
     const workspace = makeFolder()
-    let state = stateOf(await runner.run(toRequest({ workspace, system: 'Be kind.' }), createIO().io))
+    let state = stateOf(await runner.run(toRunRequest({ workspace, system: 'Be kind.' }), createIO().io))
     for (const turn of [2, 3]) {
-      const result = await runner.run(toRequest({ workspace, system: 'Be kind.', state }), createIO().io)
+      const result = await runner.run(toRunRequest({ workspace, system: 'Be kind.', state }), createIO().io)
       expect(result).toMatchObject({
         text: `Turn ${turn} is done.`,
         usage: { inputTokens: 5, cachedInputTokens: 1, outputTokens: 3, reasoningTokens: 0 },
@@ -131,20 +132,20 @@ describe('codex', () => {
 
   test('begins a new thread where it does not know the old one, and counts it from the beginning', async () => {
     const state = { sessionId: 'gone', usage: { inputTokens: 2, outputTokens: 1 } }
-    const result = await runner.run(toRequest({ workspace: makeFolder(), state }), createIO().io)
+    const result = await runner.run(toRunRequest({ workspace: makeFolder(), state }), createIO().io)
     expect(result).toMatchObject({ text: 'Turn 1 is done.', usage: { inputTokens: 5, outputTokens: 3 } })
     expect(stateOf(result)).not.toMatchObject({ sessionId: 'gone' })
   })
 
   test('a state that is none of ours begins a new thread', async () => {
     const workspace = makeFolder()
-    await runner.run(toRequest({ workspace, state: ['--dangerous'] }), createIO().io)
+    await runner.run(toRunRequest({ workspace, state: ['--dangerous'] }), createIO().io)
     expect(callsIn(workspace)[0]?.args).not.toContain('resume')
   })
 
   test('a turn that failed is told in its own words', async () => {
     const words = 'unexpected status 401 Unauthorized: bad key'
-    const result = await runner.run(toRequest({ workspace: makeFolder(), prompt: `say ${words}` }), createIO().io)
+    const result = await runner.run(toRunRequest({ workspace: makeFolder(), prompt: `say ${words}` }), createIO().io)
     expect(result).toMatchObject({ status: 'error', retryable: false, detail: expect.stringContaining(words) })
   })
 })
@@ -152,7 +153,7 @@ describe('codex', () => {
 test('arguments of one’s own stand in place of the profile’s, and a session is continued only by resumeArgs of one’s own', async () => {
   const workspace = makeFolder()
   const runner = openRunner({ profile: 'codex', args: ['exec', '--json', '-'] })
-  const result = await runner.run(toRequest({ workspace, state: { sessionId: 'x' } }), createIO().io)
+  const result = await runner.run(toRunRequest({ workspace, state: { sessionId: 'x' } }), createIO().io)
   expect(result).toMatchObject({ status: 'ok' })
   expect(result).not.toHaveProperty('state')
   expect(callsIn(workspace)[0]?.args).toEqual(['exec', '--json', '-'])

@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline'
 import { afterAll } from 'vitest'
 import { createCommandRunner } from '../../src/effects/runners/command.ts'
 import { CommandRunnerConfig } from '../../src/model/agents-config.ts'
-import type { RunIO, RunRequest } from '../../src/model/runner.ts'
+import type { RunIO } from '../../src/model/runner.ts'
 
 const fixtures = resolve(import.meta.dirname, '../fixtures/commands')
 const root = realpathSync(mkdtempSync(join(tmpdir(), 'hookloom-commands-')))
@@ -52,26 +52,6 @@ export function openRunner({ vars = {}, ...config }: Settings) {
 /** One of a fixture, run by this Node. */
 export function openFixture(name: string, { args = [], ...config }: Settings = {}) {
   return openRunner({ command: process.execPath, args: [fixture(name), ...args], ...config })
-}
-
-export function toRequest(request: Partial<RunRequest> = {}): RunRequest {
-  return {
-    runId: 'run-1',
-    attempt: 1,
-    agentId: 'main',
-    sessionKey: 'hook:a',
-    model: undefined,
-    thinking: undefined,
-    system: undefined,
-    workspace: undefined,
-    history: [],
-    state: undefined,
-    prompt: 'Look at this',
-    message: 'Look at this',
-    action: undefined,
-    deadline: 0,
-    ...request,
-  }
 }
 
 export function createIO(): { readonly io: RunIO; readonly lines: string[]; stop(reason?: unknown): void } {

@@ -11,13 +11,13 @@ import {
   openRollCall,
   openRunner,
   timeIsUp,
-  toRequest,
 } from './runner-command-stage.ts'
+import { toRunRequest } from './runner-request.ts'
 
 const told = { output: 'json', textField: 'told' } as const
 
-async function tell(config: Parameters<typeof openFixture>[1], request: Parameters<typeof toRequest>[0] = {}) {
-  const result = await openFixture('tell', { ...told, ...config }).run(toRequest(request), createIO().io)
+async function tell(config: Parameters<typeof openFixture>[1], request: Parameters<typeof toRunRequest>[0] = {}) {
+  const result = await openFixture('tell', { ...told, ...config }).run(toRunRequest(request), createIO().io)
   if (result.status !== 'ok') throw new Error(JSON.stringify(result))
   const given: { args: string[]; input: string; env: Record<string, string>; cwd: string } = JSON.parse(result.text)
   return given
@@ -69,7 +69,7 @@ describe('what a command is given', () => {
   test('a megabyte of prompt arrives whole', async () => {
     const prompt = 'é'.repeat(524_288)
     const runner = openFixture('tell', { output: 'json', textField: 'inputLength' })
-    expect(await runner.run(toRequest({ prompt }), createIO().io)).toMatchObject({ status: 'ok', text: '524288' })
+    expect(await runner.run(toRunRequest({ prompt }), createIO().io)).toMatchObject({ status: 'ok', text: '524288' })
   })
 })
 
@@ -78,7 +78,7 @@ describe('a command that does as it likes', () => {
     'one that never reads a megabyte of prompt has its answer all the same %j',
     async (args) => {
       const result = await openFixture('deaf', { args }).run(
-        toRequest({ prompt: 'x'.repeat(1_048_576) }),
+        toRunRequest({ prompt: 'x'.repeat(1_048_576) }),
         createIO().io,
       )
       expect(result).toEqual({ status: 'ok', text: 'I did not listen.' })
@@ -87,7 +87,7 @@ describe('a command that does as it likes', () => {
 
   test('one that prints without end is killed', async () => {
     const roll = await openRollCall()
-    const running = openFixture('flood', { args: [roll.port], killAfterMs: 50 }).run(toRequest(), createIO().io)
+    const running = openFixture('flood', { args: [roll.port], killAfterMs: 50 }).run(toRunRequest(), createIO().io)
     const pids = await roll.hear(1)
     expect(await running).toEqual({
       status: 'error',
@@ -99,7 +99,7 @@ describe('a command that does as it likes', () => {
 
   test('one that exits while a grandchild holds its pipes has its answer, and the grandchild is killed', async () => {
     const roll = await openRollCall()
-    const running = openFixture('family', { args: [roll.port], killAfterMs: 50 }).run(toRequest(), createIO().io)
+    const running = openFixture('family', { args: [roll.port], killAfterMs: 50 }).run(toRunRequest(), createIO().io)
     const pids = await roll.hear(1)
     expect(pids.map(isAlive)).toEqual([true])
     expect(await running).toEqual({ status: 'ok', text: 'The family answers.' })
@@ -112,7 +112,7 @@ describe('a run that is stopped', () => {
     const roll = await openRollCall()
     const { io, stop } = createIO()
     // a minute: longer than this test may last
-    const running = openFixture('obedient', { args: [roll.port], killAfterMs: 60_000 }).run(toRequest(), io)
+    const running = openFixture('obedient', { args: [roll.port], killAfterMs: 60_000 }).run(toRunRequest(), io)
     const pids = await roll.hear(1)
     stop(timeIsUp)
     expect(await running).toEqual({ status: 'timeout', detail: expect.stringContaining('its time was up') })
@@ -122,7 +122,7 @@ describe('a run that is stopped', () => {
   test('a command that ignores SIGTERM is killed', async () => {
     const roll = await openRollCall()
     const { io, stop } = createIO()
-    const running = openFixture('stubborn', { args: [roll.port], killAfterMs: 50 }).run(toRequest(), io)
+    const running = openFixture('stubborn', { args: [roll.port], killAfterMs: 50 }).run(toRunRequest(), io)
     const pids = await roll.hear(1)
     stop(timeIsUp)
     expect(await running).toMatchObject({ status: 'timeout' })
@@ -132,7 +132,7 @@ describe('a run that is stopped', () => {
   test('its grandchildren go with it', async () => {
     const roll = await openRollCall()
     const { io, stop } = createIO()
-    const running = openFixture('family', { args: [roll.port, 'stays'], killAfterMs: 50 }).run(toRequest(), io)
+    const running = openFixture('family', { args: [roll.port, 'stays'], killAfterMs: 50 }).run(toRunRequest(), io)
     const pids = await roll.hear(2)
     expect(pids.map(isAlive)).toEqual([true, true])
     stop()
@@ -145,7 +145,7 @@ describe('a run that is stopped', () => {
     const { io, stop } = createIO()
     stop(timeIsUp)
     const runner = openRunner({ profile: 'codex' })
-    expect(await runner.run(toRequest({ workspace }), io)).toMatchObject({ status: 'timeout' })
+    expect(await runner.run(toRunRequest({ workspace }), io)).toMatchObject({ status: 'timeout' })
     expect(existsSync(`${workspace}/calls.jsonl`)).toBe(false)
   })
 })
@@ -163,11 +163,11 @@ test('a gateway that exits takes its commands with it', async () => {
 
 describe('a run that fails', () => {
   async function failing(name: string, config: Parameters<typeof openFixture>[1] = {}) {
-    return await openFixture(name, config).run(toRequest(), createIO().io)
+    return await openFixture(name, config).run(toRunRequest(), createIO().io)
   }
 
   test('a program that is not there is named with the key that names it', async () => {
-    const result = await openRunner({ command: 'no-such-agent' }).run(toRequest(), createIO().io)
+    const result = await openRunner({ command: 'no-such-agent' }).run(toRunRequest(), createIO().io)
     expect(result).toEqual({
       status: 'error',
       retryable: false,
@@ -176,18 +176,18 @@ describe('a run that fails', () => {
   })
 
   test('a workspace that is not there is not taken for a program that is not there', async () => {
-    const result = await openFixture('deaf').run(toRequest({ workspace: '/no/such/folder' }), createIO().io)
+    const result = await openFixture('deaf').run(toRunRequest({ workspace: '/no/such/folder' }), createIO().io)
     expect(result).toMatchObject({ retryable: false, detail: expect.stringContaining('"/no/such/folder"') })
   })
 
   test('a file that is no program is named', async () => {
-    const result = await openRunner({ command: fixture('deaf') }).run(toRequest(), createIO().io)
+    const result = await openRunner({ command: fixture('deaf') }).run(toRunRequest(), createIO().io)
     expect(result).toMatchObject({ retryable: false, detail: expect.stringContaining('may not be executed') })
   })
 
   test('a prompt that is too long for an argument says how else it can go in', async () => {
     const runner = openFixture('tell', { args: ['{prompt}'] })
-    const result = await runner.run(toRequest({ prompt: 'x'.repeat(1_048_576) }), createIO().io)
+    const result = await runner.run(toRunRequest({ prompt: 'x'.repeat(1_048_576) }), createIO().io)
     expect(result).toMatchObject({ retryable: false, detail: expect.stringContaining('runners.mine.input to "stdin"') })
   })
 

@@ -5,7 +5,8 @@ import { AgentAction } from '../../src/model/action.ts'
 import { OpenClawRunnerConfig } from '../../src/model/agents-config.ts'
 import { isJsonObject } from '../../src/model/json.ts'
 import { type Misbehaviour, type Received, type Reply, startLoopback } from './fakes/loopback.ts'
-import { createIO, timeIsUp, toRequest } from './runner-command-stage.ts'
+import { createIO, timeIsUp } from './runner-command-stage.ts'
+import { toRunRequest } from './runner-request.ts'
 
 const token = 'openclaw-hook-token'
 
@@ -44,7 +45,7 @@ function openRunner(baseUrl: string, config: object = {}, fetch = globalThis.fet
 
 function toRun(action: Partial<AgentAction> = {}) {
   const whole = AgentAction.parse({ kind: 'agent', message: 'outside', ...action })
-  return toRequest({ action: whole, prompt: 'the prompt, with its boundary', system: 'ours', model: 'local/llama' })
+  return toRunRequest({ action: whole, prompt: 'the prompt, with its boundary', system: 'ours', model: 'local/llama' })
 }
 
 describe('a run that is handed on', () => {
@@ -108,7 +109,7 @@ describe('a run that is handed on', () => {
 
   test('is a wake where nobody but the clock asked for it', async () => {
     const { baseUrl, calls } = await openFake()
-    const result = await openRunner(baseUrl).run(toRequest({ prompt: 'Anything new?' }), createIO().io)
+    const result = await openRunner(baseUrl).run(toRunRequest({ prompt: 'Anything new?' }), createIO().io)
     expect(result).toMatchObject({ status: 'forwarded', id: 'run-1' })
     expect(calls).toMatchObject([{ path: '/hooks/wake', body: { text: 'Anything new?', mode: 'now' } }])
   })

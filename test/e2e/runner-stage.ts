@@ -3,6 +3,7 @@ import { createAiRunner } from '../../src/effects/runners/ai.ts'
 import { ModelsConfig, type ProviderConfig } from '../../src/model/agents-config.ts'
 import type { RunRequest, RunResult } from '../../src/model/runner.ts'
 import { type Api, apiKey, type Fake } from './fakes/provider.ts'
+import { toRunRequest } from './runner-request.ts'
 
 type Provider = Partial<Pick<ProviderConfig, 'baseUrl' | 'apiKey' | 'headers' | 'stream' | 'thinking'>>
 
@@ -11,26 +12,6 @@ export function toModels(api: Api, fake: Pick<Fake, 'baseUrl'>, provider: Provid
     aliases: { quick: `mine/${api.model}` },
     providers: { mine: { kind: api.kind, baseUrl: fake.baseUrl, apiKey, ...provider } },
   })
-}
-
-export function toRequest(request: Partial<RunRequest>): RunRequest {
-  return {
-    runId: '0190a000-0000-7000-8000-000000000001',
-    attempt: 1,
-    agentId: 'main',
-    sessionKey: 'hook:test',
-    model: undefined,
-    thinking: undefined,
-    system: undefined,
-    workspace: undefined,
-    history: [],
-    state: undefined,
-    prompt: 'Say hello to Mira.',
-    message: 'hello',
-    action: undefined,
-    deadline: Number.MAX_SAFE_INTEGER,
-    ...request,
-  }
 }
 
 export type Ran = { readonly result: RunResult; readonly lines: readonly string[] }
@@ -50,7 +31,7 @@ export async function run({
 }): Promise<Ran> {
   const lines: string[] = []
   const runner = createAiRunner({ models: toModels(api, fake, provider), now: () => 1_700_000_000_000 })
-  const result = await runner.run(toRequest({ model: `mine/${api.model}`, ...request }), {
+  const result = await runner.run(toRunRequest({ model: `mine/${api.model}`, ...request }), {
     signal,
     log: (line) => lines.push(line),
   })

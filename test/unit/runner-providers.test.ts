@@ -6,7 +6,7 @@ import { chooseModel } from '../../src/effects/runners/ai/providers.ts'
 import { createAiRunner } from '../../src/effects/runners/ai.ts'
 import { ModelsConfig } from '../../src/model/agents-config.ts'
 import type { Message } from '../../src/model/job.ts'
-import { toRequest } from '../e2e/runner-stage.ts'
+import { toRunRequest } from '../e2e/runner-request.ts'
 
 const models = ModelsConfig.parse({
   aliases: { quick: 'local/hf.co/qwen/qwen3:8b' },
@@ -43,7 +43,7 @@ describe('the model that a name means', () => {
     ['nowhere/qwen3', 'models.providers.nowhere.baseUrl is missing'],
     ['pasted/gemini-3-flash', 'models.providers.pasted.apiKey'],
   ])('%s is refused with the key of the configuration to look at', async (asked, words) => {
-    const result = await createAiRunner({ models }).run(toRequest({ model: asked }), {
+    const result = await createAiRunner({ models }).run(toRunRequest({ model: asked }), {
       signal: new AbortController().signal,
       log() {},
     })

@@ -1,0 +1,22 @@
+// What a runner is asked, where a test says no more of it.
+import type { RunRequest } from '../../src/model/runner.ts'
+
+export function toRunRequest(request: Partial<RunRequest> = {}): RunRequest {
+  return {
+    runId: 'run-1',
+    attempt: 1,
+    agentId: 'main',
+    sessionKey: 'hook:a',
+    model: undefined,
+    thinking: undefined,
+    system: undefined,
+    workspace: undefined,
+    history: [],
+    state: undefined,
+    prompt: 'Look at this',
+    message: 'Look at this',
+    action: undefined,
+    deadline: 0,
+    ...request,
+  }
+}
