@@ -130,6 +130,6 @@ describe('the README’s tour from a webhook to a chat', () => {
     expect(metrics).not.toContain('billing')
     expect(await gateway.stop()).toBe(0)
     await telegram.close()
-    await model.close()
+    model.close()
   })
 })

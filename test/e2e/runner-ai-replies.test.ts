@@ -16,7 +16,7 @@ const whole = { stream: false } as const
 
 function stopsFor(finish_reason: string, content: string | null): Answer {
   const choices = [{ index: 0, message: { role: 'assistant', content }, finish_reason }]
-  return (_api, _seen, response) => void response.writeHead(200).end(JSON.stringify({ id: 'x', choices }))
+  return (_api, _request, response) => void response.writeHead(200).end(JSON.stringify({ id: 'x', choices }))
 }
 
 test('a reply at the greatest length of the model is a reply, and the operator is told', async () => {
@@ -63,14 +63,14 @@ test('a key is not asked for where none is needed', async () => {
   const open = await startFake({ ...api, keyHeader: ['x-tenant', 'harbour'] })
   const { result } = await run({ api, fake: open, provider: { apiKey: undefined, headers: { 'x-tenant': 'harbour' } } })
   expect(result).toMatchObject({ status: 'ok' })
-  expect(open.seen.map(({ headers }) => headers.authorization)).toEqual([undefined])
-  await open.close()
+  expect(open.received.map(({ headers }) => headers.authorization)).toEqual([undefined])
+  open.close()
 })
 
 test('options of the configuration for a thinking level go into the body as they are', async () => {
   const options = { chat_template_kwargs: { enable_thinking: false } }
   await run({ api, fake, provider: { thinking: { off: options } }, request: { thinking: 'off' } })
-  expect(fake.seen.map(({ body }) => body)).toMatchObject([options])
+  expect(fake.received.map(({ body }) => body)).toMatchObject([options])
 })
 
 test('what a model does not support is told to the operator once a run', async () => {
@@ -83,7 +83,7 @@ test('what a model does not support is told to the operator once a run', async (
   })
   expect(result).toMatchObject({ status: 'ok' })
   expect(lines).toEqual([expect.stringContaining('mine/gpt-4.1: "reasoningEffort" is not supported')])
-  await other.close()
+  other.close()
 })
 
 test('options that a provider does not know are the configuration’s fault, and nothing is sent', async () => {
@@ -99,6 +99,6 @@ test('options that a provider does not know are the configuration’s fault, and
     retryable: false,
     detail: expect.stringContaining('models.providers.mine.thinking'),
   })
-  expect(other.seen).toEqual([])
-  await other.close()
+  expect(other.received).toEqual([])
+  other.close()
 })

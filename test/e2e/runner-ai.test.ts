@@ -75,8 +75,8 @@ describe.each([openai, anthropic, google, chatCompletions])('$kind', (api) => {
         },
       })
       expect(lines).toEqual([])
-      expect(fake.seen).toHaveLength(1)
-      const [seen] = fake.seen
+      expect(fake.received).toHaveLength(1)
+      const [seen] = fake.received
       expect(seen?.headers['x-tenant']).toBe('harbour')
       expect(seen && api.isStreamed(seen)).toBe(stream)
       const sent = JSON.stringify(seen?.body)
@@ -96,7 +96,10 @@ describe.each([openai, anthropic, google, chatCompletions])('$kind', (api) => {
   test('each thinking level reaches the model as this API says it', async () => {
     for (const thinking of thinkingLevels) await run({ api, fake, request: { thinking } })
     await run({ api, fake })
-    expect(fake.seen.map(({ body }) => api.thinkingOf(body))).toEqual([...(thinkingSeen[api.kind] ?? []), undefined])
+    expect(fake.received.map(({ body }) => api.thinkingOf(body))).toEqual([
+      ...(thinkingSeen[api.kind] ?? []),
+      undefined,
+    ])
   })
 
   test.each([true, false])(
@@ -105,7 +108,7 @@ describe.each([openai, anthropic, google, chatCompletions])('$kind', (api) => {
       fake.answer = refuses(429, { 'retry-after': '7' })
       const { result } = await run({ api, fake, provider: { stream } })
       expect(result).toMatchObject({ status: 'rate-limited', retryAfterMs: 7_000 })
-      expect(fake.seen).toHaveLength(1)
+      expect(fake.received).toHaveLength(1)
     },
   )
 
@@ -124,7 +127,7 @@ describe.each([openai, anthropic, google, chatCompletions])('$kind', (api) => {
       expect(result).toMatchObject(expected)
       expect(JSON.stringify(result)).not.toMatch(/sk-Test|Refused|Say hello/)
     }
-    expect(fake.seen).toHaveLength(2)
+    expect(fake.received).toHaveLength(2)
   })
 
   test.each(['reset', 'end'] as const)('a stream that breaks off half-way is no reply (by %s)', async (how) => {
@@ -137,7 +140,7 @@ describe.each([openai, anthropic, google, chatCompletions])('$kind', (api) => {
     fake.answer = failsInside()
     const { result } = await run({ api, fake })
     expect(result).toMatchObject({ status: 'rate-limited' })
-    await fake.seen[0]?.closed
+    await fake.received[0]?.closed
   })
 
   test.each([
@@ -160,7 +163,7 @@ describe.each([openai, anthropic, google, chatCompletions])('$kind', (api) => {
       fake.answer = neverEnds(status)
       const { result } = await run({ api, fake })
       expect(result).toMatchObject({ status: 'error', retryable: false, detail: expect.stringContaining('64 MB') })
-      await fake.seen[0]?.closed
+      await fake.received[0]?.closed
     },
   )
 
@@ -190,14 +193,14 @@ describe.each([openai, anthropic, google, chatCompletions])('$kind', (api) => {
   )
 
   test('an answer that is no JSON points at the URL', async () => {
-    fake.answer = (_api, _seen, response) => void response.writeHead(200).end('<html>Welcome</html>')
+    fake.answer = (_api, _request, response) => void response.writeHead(200).end('<html>Welcome</html>')
     const { result } = await run({ api, fake, provider: { stream: false } })
     expect(result).toMatchObject({ status: 'error', detail: expect.stringContaining('models.providers.mine.baseUrl') })
   })
 
   test('nobody at the address is an error that may pass and names the address', async () => {
     const { baseUrl } = fake
-    await fake.close()
+    fake.close()
     const url = baseUrl.replace('//', `//user:${apiKey}@`)
     const { result } = await run({ api, fake: { baseUrl: url } })
     expect(result).toMatchObject({ status: 'error', retryable: true })
@@ -219,7 +222,7 @@ describe.each([openai, anthropic, google, chatCompletions])('$kind', (api) => {
     } finally {
       vi.restoreAllMocks()
     }
-    expect(fake.seen).toHaveLength(4)
+    expect(fake.received).toHaveLength(4)
     expect(printed).toEqual([])
   })
 
@@ -229,7 +232,7 @@ describe.each([openai, anthropic, google, chatCompletions])('$kind', (api) => {
     expect(await runner.probe?.(signal)).toEqual({ ok: true, detail: 'mine answers.' })
     fake.answer = refuses(401)
     expect(await runner.probe?.(signal)).toMatchObject({ ok: false, detail: expect.stringContaining('apiKey') })
-    expect(fake.seen.map(({ method, path }) => [method, path])).toEqual([
+    expect(fake.received.map(({ method, path }) => [method, path])).toEqual([
       ['GET', api.listPath],
       ['GET', api.listPath],
     ])

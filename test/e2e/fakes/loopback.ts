@@ -1,5 +1,5 @@
 // What the fakes of providers have in common: a server on loopback that remembers what it was sent and can be told to misbehave.
-import { createServer, type IncomingHttpHeaders } from 'node:http'
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
 import { afterAll } from 'vitest'
 
 export type Received = {
@@ -11,6 +11,8 @@ export type Received = {
   readonly text: string
   /** The body as JSON; undefined when it is none. */
   readonly body: unknown
+  /** Resolves when the client's connection is gone. */
+  readonly closed: Promise<unknown>
 }
 
 export type Reply = {
@@ -20,8 +22,11 @@ export type Reply = {
   readonly body?: unknown
 }
 
+/** What is written piece by piece, and may never end. */
+export type Writing = (response: ServerResponse) => void
+
 /** `reset`: the connection ends after the body was read. `silence`: no answer ever comes. */
-export type Misbehaviour = Reply | 'reset' | 'silence'
+export type Misbehaviour = Reply | Writing | 'reset' | 'silence'
 
 export type Loopback = {
   readonly url: string
@@ -46,15 +51,17 @@ export async function startLoopback(
   const planned: Misbehaviour[] = []
   const server = createServer((request, response) => {
     const chunks: Buffer[] = []
+    const closed = new Promise((gone) => request.socket.once('close', gone))
     request.on('data', (chunk: Buffer) => chunks.push(chunk))
     const respond = async (): Promise<void> => {
       const text = Buffer.concat(chunks).toString()
       const [path = '', query = ''] = (request.url ?? '').split('?')
       const { method = '', headers } = request
-      const one = { method, path, query: new URLSearchParams(query), headers, text, body: parseJson(text) }
+      const one = { method, path, query: new URLSearchParams(query), headers, text, body: parseJson(text), closed }
       received.push(one)
       const reply = planned.shift() ?? (await answer(one))
       if (reply === 'silence') return
+      if (typeof reply === 'function') return reply(response)
       if (reply === 'reset') return void request.socket.resetAndDestroy()
       const isText = typeof reply.body === 'string'
       response.writeHead(reply.status, { 'content-type': isText ? 'text/plain' : 'application/json', ...reply.headers })
