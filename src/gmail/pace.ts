@@ -34,24 +34,31 @@ export async function untilDone<T>(work: () => Promise<T>, patience: Patience): 
   }
 }
 
-/** Whoever asks while it runs waits for one further run, which begins after he asked. */
+/** Whoever asks while it runs gets what that run comes to. */
 export function singleFlight<T>(work: () => Promise<T>): () => Promise<T> {
   let running: Promise<T> | undefined
+  return () => (running ??= work().finally(() => (running = undefined)))
+}
+
+/** Whoever asks while it runs waits for one further run, which begins after he asked. */
+export function coalesce<T>(work: () => Promise<T>): () => Promise<T> {
+  let running: Promise<T> | undefined
   let next: Promise<T> | undefined
-  const start = (): Promise<T> => {
-    const mine = work().finally(() => {
-      if (running === mine) running = undefined
-    })
-    running = mine
-    return mine
+  const run = async (): Promise<T> => {
+    try {
+      return await work()
+    } finally {
+      // the run that waits takes its place in the same moment: whoever asks just then must not begin one beside it
+      running = next
+    }
   }
   return () => {
-    if (running === undefined) return start()
+    if (running === undefined) return (running = run())
     next ??= running
       .catch(() => undefined)
       .then(() => {
         next = undefined
-        return start()
+        return (running = run())
       })
     return next
   }

@@ -4,7 +4,7 @@ import type { WatchedGmail } from '../model/gmail-config.ts'
 import { type Credentials, readCredentials } from './credentials.ts'
 import { type Google, openGoogle } from './google.ts'
 import type { MailSink } from './mail.ts'
-import { isConsentMissing, type Pause, pause as realPause, singleFlight, untilDone } from './pace.ts'
+import { coalesce, isConsentMissing, type Pause, pause as realPause, untilDone } from './pace.ts'
 import { toStatusFile, toSubscription, toTopic } from './places.ts'
 import { startPushReceiver } from './push.ts'
 import { toNotifiedAccount } from './pubsub.ts'
@@ -88,7 +88,7 @@ export function startWatcher(parts: WatcherParts): MailWatcher {
   async function watch(credentials: Credentials, signal: AbortSignal, end: () => void): Promise<void> {
     const tools = { pause, random: parts.random ?? Math.random, signal }
     const google = openGoogle(gmail, { credentials, clock, tools })
-    const sync = singleFlight(() =>
+    const sync = coalesce(() =>
       untilDone(() => syncNow(google), { waits: retryMs, pause, signal, onFailure: (error) => report('sync', error) }),
     )
     let failed: unknown
