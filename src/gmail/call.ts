@@ -1,6 +1,8 @@
 // One request to a Google API: authorised, bounded in time and size, slowed down where Google asks for it, failed in a sentence.
 import { toJson } from '../model/json.ts'
 import { Problem } from '../model/problem.ts'
+import { readBody } from '../model/read-body.ts'
+import { toRetryAfterMs } from '../model/retry-after.ts'
 import { type GoogleAnswer, type GoogleRequest, toReasons } from './answer.ts'
 import type { Pause } from './pace.ts'
 import { toRefusal } from './refusal.ts'
@@ -64,9 +66,8 @@ async function ask(request: GoogleRequest, token: string | undefined, signal: Ab
       redirect: 'error',
       signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
     })
-    const seconds = Number(response.headers.get('retry-after') ?? Number.NaN)
-    const retryAfterMs = Number.isFinite(seconds) ? Math.max(0, seconds * 1000) : undefined
-    const text = await readText(response)
+    const retryAfterMs = toRetryAfterMs(response.headers)
+    const text = await readBody(response.body, maxBytes)
     if (text === undefined) return { kind: 'answer', status: 413, body: undefined, retryAfterMs }
     return { kind: 'answer', status: response.status, body: toJson(text), retryAfterMs }
   } catch (cause) {
@@ -83,19 +84,6 @@ function isTaken(status: number, { allow }: GoogleRequest): boolean {
 function isPassing({ status, body }: GoogleAnswer): boolean {
   if (status === 429 || status >= 500) return true
   return status === 403 && toReasons(body).some((reason) => throttles.has(reason))
-}
-
-/** Undefined where it is over the limit. */
-async function readText({ body }: Response): Promise<string | undefined> {
-  if (body === null) return ''
-  const chunks: Uint8Array[] = []
-  let size = 0
-  for await (const chunk of body) {
-    size += chunk.length
-    if (size > maxBytes) return undefined
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString()
 }
 
 function toUnreachable({ url }: GoogleRequest, cause: unknown): Problem {

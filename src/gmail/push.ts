@@ -6,6 +6,7 @@ import type { Log } from '../model/log.ts'
 import type { WatchedGmail } from '../model/gmail-config.ts'
 import { toJson } from '../model/json.ts'
 import { Problem } from '../model/problem.ts'
+import { readBody } from '../model/read-body.ts'
 import type { PinnedFetch, Verifier } from '../model/verifier.ts'
 import { createVerifier } from '../pipeline/verify.ts'
 import type { GoogleCall } from './call.ts'
@@ -83,7 +84,7 @@ async function answer(
     log.warn({ reason: verified.reason }, 'a push was refused')
     return verified.fault === 'sender' ? 401 : 503
   }
-  const body = await readBody(request)
+  const body = await readBody(request, maxBytes)
   if (body === undefined) return 413
   const envelope = Envelope.safeParse(toJson(body))
   if (!envelope.success) return 400
@@ -117,18 +118,4 @@ function createCertFetch(call: GoogleCall, url: string, clock: () => number): Pi
       return { ok: false, fault: 'gateway', reason: 'The keys of the tokens could not be fetched.' }
     }
   }
-}
-
-/** Undefined where it is over the limit. */
-async function readBody(request: IncomingMessage): Promise<string | undefined> {
-  const chunks: Buffer[] = []
-  let size = 0
-  for await (const chunk of request) {
-    // a request without an encoding gives its chunks as buffers
-    const bytes = chunk as Buffer
-    size += bytes.length
-    if (size > maxBytes) return undefined
-    chunks.push(bytes)
-  }
-  return Buffer.concat(chunks).toString()
 }

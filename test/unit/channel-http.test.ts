@@ -3,7 +3,6 @@ import { createServer as createNet, type AddressInfo, type Server } from 'node:n
 import { createServer } from 'node:http'
 import { afterEach, describe, expect, it } from 'vitest'
 import { toCode, toFailure } from '../../src/effects/channels/failure.ts'
-import { toRetryAfterMs } from '../../src/effects/retry-after.ts'
 import { type HttpOutcome, type HttpRequest, sendJson } from '../../src/effects/channels/http.ts'
 
 const servers: Server[] = []
@@ -117,27 +116,6 @@ describe('toFailure', () => {
     expect(toFailure(limited, { provider: 'Chat' })).toMatchObject({ retryAfterMs: 9_000 })
     expect(toFailure(limited, { provider: 'Chat', retryAfterMs: 700 })).toMatchObject({ retryAfterMs: 700 })
     expect(toFailure(answer(429), { provider: 'Chat' })).not.toHaveProperty('retryAfterMs')
-  })
-})
-
-describe('toRetryAfterMs', () => {
-  const at = (retryAfter: string, date = '') => new Headers({ 'retry-after': retryAfter, ...(date && { date }) })
-
-  it.each([
-    ['30', 30_000],
-    ['0.65', 650],
-    ['Wed, 21 Oct 2015 07:28:30 GMT', 30_000],
-    ['Wed, 21 Oct 2015 07:27:00 GMT', 0],
-    ['soon', undefined],
-    ['', undefined],
-    ['-5', undefined],
-  ])('%j is %j', (value, expected) => {
-    expect(toRetryAfterMs(at(value), Date.parse('2015-10-21T07:28:00Z'))).toBe(expected)
-  })
-
-  it('a date is taken by the clock of whoever wrote it', () => {
-    const headers = at('Wed, 21 Oct 2015 07:28:30 GMT', 'Wed, 21 Oct 2015 07:28:00 GMT')
-    expect(toRetryAfterMs(headers, Date.parse('2026-01-01T00:00:00Z'))).toBe(30_000)
   })
 })
 

@@ -93,6 +93,13 @@ describe('a push', () => {
     expect(await push(google.signPush({ aud: audience }))).toBe(204)
   })
 
+  test('and as many beside it as come before Google’s keys are here cost one fetch of them', async () => {
+    const token = google.signPush({ aud: audience })
+    const crowd = Array.from({ length: 5 }, () => push(token))
+    expect(await Promise.all(crowd)).toEqual([204, 204, 204, 204, 204])
+    expect(google.requests.filter((request) => request === 'GET /certs')).toHaveLength(1)
+  })
+
   test('on a port that is taken is one sentence that names the key', async () => {
     const taken = { port: receiver.port, endpoint: audience, serviceAccount: pushServiceAccount }
     const gmail = toGmail(google, { mode: 'push', project: 'proj-123456', push: taken })

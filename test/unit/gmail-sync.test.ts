@@ -108,6 +108,14 @@ describe('a sync of a mailbox', () => {
     expect(stage.waits).toEqual([1000, 7000, 1000])
   })
 
+  test('waits until the date that Gmail names, by Gmail’s own clock', async () => {
+    const stage = createStage(google)
+    const headers = { date: 'Wed, 21 Oct 2015 07:28:00 GMT', 'retry-after': 'Wed, 21 Oct 2015 07:28:30 GMT' }
+    google.fail('/profile', { status: 429, headers })
+    await stage.sync()
+    expect(stage.waits).toEqual([30_000])
+  })
+
   test('gives up on a Gmail that is down, and leaves its place where it was', async () => {
     const stage = createStage(google)
     await stage.sync()

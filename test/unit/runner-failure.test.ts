@@ -1,7 +1,6 @@
 import { APICallError } from 'ai'
 import { describe, expect, test } from 'vitest'
 import { toFailure } from '../../src/effects/runners/ai/failure.ts'
-import { toRetryAfterMs } from '../../src/effects/retry-after.ts'
 import { ProviderConfig } from '../../src/model/agents-config.ts'
 
 const now = Date.parse('2026-01-01T00:00:00Z')
@@ -103,21 +102,5 @@ describe('a failure of a provider', () => {
   test('Google says in the body how long to wait', () => {
     const error = { status: 'RESOURCE_EXHAUSTED', details: [{ '@type': 'QuotaFailure' }, { retryDelay: '34.5s' }] }
     expect(failureOf(refusal(429, error))).toMatchObject({ status: 'rate-limited', retryAfterMs: 34_500 })
-  })
-})
-
-describe('how long to wait', () => {
-  test.each([
-    [{ 'retry-after': '7' }, 7_000],
-    [{ 'retry-after': ' 1.5 ' }, 1_500],
-    [{ 'retry-after': 'Thu, 01 Jan 2026 00:01:00 GMT' }, 60_000],
-    [{ 'retry-after': 'Wed, 31 Dec 2025 23:59:00 GMT' }, 0],
-    [{ 'retry-after': '7', 'retry-after-ms': '250' }, 250],
-    [{ 'retry-after': '7', 'retry-after-ms': 'soon' }, 7_000],
-    [{ 'retry-after': 'soon' }, undefined],
-    [{ 'retry-after': '' }, undefined],
-    [{}, undefined],
-  ])('%o', (headers: Record<string, string>, ms) => {
-    expect(toRetryAfterMs(new Headers(headers), now)).toBe(ms)
   })
 })

@@ -1,6 +1,7 @@
 // One request to a provider: it never repeats, never follows, and says what is known of it afterwards.
 import type { z } from 'zod'
 import { toJson } from '../../model/json.ts'
+import { readBody } from '../../model/read-body.ts'
 
 /** What a channel is made with besides its configuration. */
 export type ChannelTools = { readonly fetch?: typeof fetch | undefined }
@@ -94,25 +95,13 @@ function prepare({ url, headers, body }: HttpRequest) {
 async function toAnswer(response: Response): Promise<HttpOutcome> {
   const { status, headers } = response
   try {
-    const text = await readText(response)
-    return { kind: 'answer', status, headers, body: toJson(text) }
+    const text = await readBody(response.body, maxAnswerBytes)
+    return { kind: 'answer', status, headers, body: text === undefined ? undefined : toJson(text) }
   } catch (thrown) {
     // a refusal is one without its reasons, too; of an acceptance the rest could say that it was none
     if (status < 400) throw thrown
     return { kind: 'answer', status, headers, body: undefined }
   }
-}
-
-/** The first `maxAnswerBytes` of an answer; what is longer is not JSON any more. */
-async function readText(response: Response): Promise<string> {
-  const chunks: Uint8Array[] = []
-  let size = 0
-  for await (const chunk of response.body ?? []) {
-    chunks.push(chunk)
-    size += chunk.length
-    if (size > maxAnswerBytes) break
-  }
-  return Buffer.concat(chunks).subarray(0, maxAnswerBytes).toString()
 }
 
 const certificate = /^(CERT_|ERR_TLS_CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|HOSTNAME_MISMATCH|ERR_SSL_WRONG_VERSION)/

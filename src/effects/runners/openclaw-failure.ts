@@ -3,7 +3,7 @@ import type { OpenClawRunnerConfig } from '../../model/agents-config.ts'
 import type { JsonObject } from '../../model/json.ts'
 import { toPrintableLine } from '../../model/printable.ts'
 import { cut } from '../cut.ts'
-import { toRetryAfterMs, toWait } from '../retry-after.ts'
+import { toRetryAfterMs, toWait } from '../../model/retry-after.ts'
 import { toErrorCode } from '../thrown.ts'
 import { type Failed, passing, permanent } from './failed.ts'
 

@@ -2,6 +2,7 @@
 import type { AgentAction, ChannelName } from '../../model/action.ts'
 import type { OpenClawRunnerConfig } from '../../model/agents-config.ts'
 import { isJsonObject, type JsonObject, toJson } from '../../model/json.ts'
+import { readBody } from '../../model/read-body.ts'
 import type { Runner, RunRequest, RunResult } from '../../model/runner.ts'
 import { toLine } from '../../pipeline/boundary.ts'
 import { cut } from '../cut.ts'
@@ -117,13 +118,6 @@ function toReplyNote(action: AgentAction): string {
 
 /** Undefined: no JSON object, or too long for one of OpenClaw's. */
 async function readJson(response: Response): Promise<JsonObject | undefined> {
-  const chunks: Uint8Array[] = []
-  let bytes = 0
-  for await (const chunk of response.body ?? []) {
-    bytes += chunk.length
-    if (bytes > maxAnswerBytes) return undefined
-    chunks.push(chunk)
-  }
-  const answer = toJson(Buffer.concat(chunks).toString('utf8'))
+  const answer = toJson((await readBody(response.body, maxAnswerBytes)) ?? '')
   return isJsonObject(answer) ? answer : undefined
 }

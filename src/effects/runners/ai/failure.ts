@@ -2,7 +2,7 @@
 // never repeated, since they may quote the prompt or the key; only its error codes are.
 import { z } from 'zod'
 import { toJson } from '../../../model/json.ts'
-import { toRetryAfterMs, toWait } from '../../retry-after.ts'
+import { toRetryAfterMs, toWait } from '../../../model/retry-after.ts'
 import { toErrorCode, toThrownName } from '../../thrown.ts'
 import { type Failed, passing, permanent } from '../failed.ts'
 import { type Provider, toShown } from './providers.ts'
