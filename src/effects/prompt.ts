@@ -7,13 +7,14 @@ import { toSource } from './plan.ts'
 
 export type AgentPlan = Extract<PlannedAction, { kind: 'agent' }>
 
-/** System events that wait for this turn: the oldest in full, the number of all. */
+/** System events that wait for this turn: the oldest, each up to `maxChars` UTF-16 units, and the number of all. */
 export type WaitingTexts = {
   readonly events: readonly Pick<SystemEvent, 'text' | 'source' | 'trusted'>[]
   readonly count: number
+  readonly maxChars: number
 }
 
-export const nothingWaits: WaitingTexts = { events: [], count: 0 }
+export const nothingWaits: WaitingTexts = { events: [], count: 0, maxChars: 0 }
 
 /** `newBoundaryId` gives 16 unpredictable lower-case hex digits, others at every call: each wrap has its own. */
 export function buildPrompt({
@@ -53,14 +54,7 @@ export function buildHeartbeatPrompt({
   return [...toEventTexts(waiting, newBoundaryId), ...standing, prompt, time].join('\n\n')
 }
 
-/**
- * UTF-16 units of all events that are shown; each has its share. A prompt that no model takes would fail every turn of the
- * session, and what waits would wait for good.
- */
-const maxEventChars = 100_000
-
-function toEventTexts({ events, count }: WaitingTexts, newBoundaryId: () => string): string[] {
-  const maxChars = Math.floor(maxEventChars / Math.max(1, events.length))
+function toEventTexts({ events, count, maxChars }: WaitingTexts, newBoundaryId: () => string): string[] {
   const texts = events.map(({ text, source, trusted }) =>
     trusted ? `System: ${cut(text, maxChars)}` : wrapExternal({ text, source, id: newBoundaryId(), maxChars }),
   )

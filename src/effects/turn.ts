@@ -9,17 +9,15 @@ import { whyNotPosted } from './acknowledgement.ts'
 import type { Agent } from './agents.ts'
 import { withDeadline } from './deadline.ts'
 import type { Recorded, StepOutcome, StepTools } from './outcome.ts'
-import { type AgentPlan, buildHeartbeatPrompt, buildPrompt } from './prompt.ts'
+import { mostShownEvents, type Portion, toPortions } from './portions.ts'
+import { type AgentPlan, buildHeartbeatPrompt, buildPrompt, type WaitingTexts } from './prompt.ts'
 import { mainSessionKey } from './summary.ts'
 import { prepareWorkspace, readWorkspaceFile } from './workspace.ts'
 
-/** Of a persistent session a turn is given the newest messages: so many, and so many characters of them. */
+/** Of a persistent session a turn is given the newest messages: so many, and no more than fit. */
 const historyLimit = 200
-const historyChars = 200_000
 /** For a run whose time is up: a command may have a minute between SIGTERM and SIGKILL, and is buried then. */
 const endingMs = 66_000
-/** Events that a prompt shows in full; the rest is counted. */
-const shownEvents = 50
 
 /** What the runner kept of a session, and which runner it was: another one cannot read it. */
 type KeptState = { readonly runner: string; readonly state: JsonValue }
@@ -37,8 +35,8 @@ export async function runTurn(
   if (runner === undefined) return toUnknownRunner(agent)
   const waiting = await readWaiting(tools.store, planned)
   const checks = planned.kind === 'heartbeat' ? await readWorkspaceFile(agent.workspace, 'HEARTBEAT.md') : undefined
-  const prompt = toPrompt(planned, { waiting, checks, agent, tools })
-  if (prompt === undefined) return toSkipped()
+  const hasNothing = waiting.count === 0 && checks === undefined && agent.heartbeat.prompt === undefined
+  if (planned.kind === 'heartbeat' && hasNothing) return toSkipped()
 
   const isPersistent = planned.kind === 'heartbeat' || planned.sessionMode === 'persistent'
   const { history, state } = isPersistent ? await readSession(tools.store, planned, runner) : noSession
@@ -46,7 +44,7 @@ export async function runTurn(
   const action = planned.kind === 'agent' ? planned.action : undefined
   const seconds = action?.timeoutSeconds ?? agent.timeoutSeconds
   const ms = Math.ceil(seconds * 1_000)
-  const request: RunRequest = {
+  const request: Omit<RunRequest, 'history' | 'prompt'> = {
     runId: job.id,
     attempt: job.attempts + 1,
     agentId,
@@ -55,25 +53,35 @@ export async function runTurn(
     thinking: action?.thinking ?? agent.thinking,
     system: await toSystem(agent),
     workspace: agent.workspace,
-    history,
     state,
-    prompt,
     message: action?.message ?? '',
     action,
     deadline: tools.clock() + ms,
   }
-  const io = { log: tools.note }
+  const ask = async (portion: Portion, limit: AbortSignal) => {
+    const prompt = toPrompt(planned, { waiting: portion.waiting, checks, agent, tools })
+    const given = { ...request, history: portion.history, prompt }
+    return { prompt, result: await runner.run(given, { log: tools.note, signal: limit }) }
+  }
   // the next turn of the session must not begin while a child of this one still works in the same folder
-  const ended = await withDeadline({ outer: signal, ms, endingMs }, (limit) =>
-    runner.run(request, { ...io, signal: limit }),
-  )
+  const ended = await withDeadline({ outer: signal, ms, endingMs }, async (limit) => {
+    const [whole, ...smaller] = toPortions({ history, waiting })
+    let asked = await ask(whole, limit)
+    for (const portion of smaller) {
+      if (asked.result.status !== 'too-long' || limit.aborted) break
+      tools.note(toShorter(portion))
+      asked = await ask(portion, limit)
+    }
+    return asked
+  })
   if (ended.kind === 'aborted') return ended
   if (ended.kind === 'timeout') {
     return { kind: 'permanent', status: 'timeout', detail: `The run did not end in ${seconds} s.` }
   }
-  const outcome = toRunOutcome(ended.value, { prompt, runner, isPersistent })
+  const { prompt, result } = ended.value
+  const outcome = toRunOutcome(result, { prompt, runner, isPersistent })
   if (outcome.kind !== 'recorded') return outcome
-  const isIdle = planned.kind === 'heartbeat' && waiting.count === 0 && isAcknowledged(ended.value, agent)
+  const isIdle = planned.kind === 'heartbeat' && waiting.count === 0 && isAcknowledged(result, agent)
   return {
     ...outcome,
     // a heartbeat that found nothing leaves no trace in the conversation
@@ -88,10 +96,9 @@ const noEvents: WaitingEvents = { events: [], count: 0, upTo: 0, wakes: false }
 /** Events wait in main sessions only. */
 async function readWaiting(store: Pick<Store, 'waiting'>, { agentId, sessionKey }: AgentPlan | Heartbeat) {
   if (sessionKey !== mainSessionKey) return noEvents
-  return await store.waiting({ agentId, sessionKey, limit: shownEvents })
+  return await store.waiting({ agentId, sessionKey, limit: mostShownEvents })
 }
 
-/** Undefined: a heartbeat that has nothing to look at, which costs no turn. */
 function toPrompt(
   planned: AgentPlan | Heartbeat,
   {
@@ -99,11 +106,10 @@ function toPrompt(
     checks,
     agent,
     tools: { clock, newBoundaryId },
-  }: { waiting: WaitingEvents; checks: string | undefined; agent: Agent; tools: StepTools },
-): string | undefined {
+  }: { waiting: WaitingTexts; checks: string | undefined; agent: Agent; tools: StepTools },
+): string {
   if (planned.kind === 'agent') return buildPrompt({ planned, waiting, newBoundaryId })
   const { prompt } = agent.heartbeat
-  if (waiting.count === 0 && checks === undefined && prompt === undefined) return undefined
   return buildHeartbeatPrompt({ waiting, checks, prompt, now: clock(), newBoundaryId })
 }
 
@@ -118,25 +124,19 @@ async function readSession(
   ])
   // as: only `toRunOutcome` writes it
   const kept = session?.runnerState as KeptState | undefined
-  return { history: newestWithin(messages), state: kept?.runner === runner.id ? kept.state : undefined }
-}
-
-/** Begins with a user's message: a reply to something that is not there would be read as somebody else's. */
-function newestWithin(messages: readonly Message[]): readonly Message[] {
-  let chars = 0
-  let from = messages.length
-  for (let at = messages.length - 1; at >= 0; at -= 1) {
-    const message = messages[at]
-    chars += message?.text.length ?? 0
-    if (chars > historyChars) break
-    if (message?.role === 'user') from = at
-  }
-  return messages.slice(from)
+  return { history: messages, state: kept?.runner === runner.id ? kept.state : undefined }
 }
 
 async function toSystem({ system, workspace }: Agent): Promise<string | undefined> {
   const texts = [system, await readWorkspaceFile(workspace, 'AGENTS.md')].filter((text) => text !== undefined)
   return texts.length === 0 ? undefined : texts.join('\n\n')
+}
+
+function toShorter({ history, waiting: { events, count } }: Portion): string {
+  return (
+    'The turn is longer than the model takes. It is asked again with the newest ' +
+    `${history.length} earlier messages and the oldest ${events.length} of ${count} waiting events.`
+  )
 }
 
 function toSkipped(): Recorded {
@@ -183,6 +183,8 @@ function toRunOutcome(
       return { kind: 'rate-limited', detail: result.detail, retryAfterMs: result.retryAfterMs }
     case 'timeout':
       return { kind: 'permanent', status, detail: result.detail }
+    case 'too-long':
+      return { kind: 'permanent', status: 'error', detail: result.detail }
     case 'error':
       return result.retryable
         ? { kind: 'transient', detail: result.detail, retryAfterMs: result.retryAfterMs }

@@ -40,7 +40,8 @@ export type RunIO = {
 
 /**
  * `detail` is one sentence for the operator. An `error` that is not `retryable` ends the job. `forwarded`: somebody else
- * performs the turn and delivers its reply; `id` is theirs.
+ * performs the turn and delivers its reply; `id` is theirs. `too-long`: the model takes no prompt and history of this length;
+ * the run is asked for again with less of what can be left out, where there is any.
  */
 export type RunResult =
   | {
@@ -56,7 +57,7 @@ export type RunResult =
   | { readonly status: 'forwarded'; readonly id: string; readonly detail: string }
   | { readonly status: 'error'; readonly retryable: boolean; readonly detail: string; readonly retryAfterMs?: number }
   | { readonly status: 'rate-limited'; readonly retryAfterMs?: number; readonly detail: string }
-  | { readonly status: 'timeout'; readonly detail: string }
+  | { readonly status: 'timeout' | 'too-long'; readonly detail: string }
 
 export interface Runner {
   readonly id: string

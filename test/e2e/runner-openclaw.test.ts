@@ -124,6 +124,7 @@ describe('a run that is refused', () => {
     [401, { status: 'error', retryable: false, detail: expect.stringContaining('hooks.token there') }],
     [404, { status: 'error', retryable: false, detail: expect.stringContaining('baseUrl') }],
     [409, { status: 'error', retryable: false }],
+    [413, { status: 'too-long', detail: expect.stringContaining('Shorten the message') }],
     [418, { status: 'error', retryable: false }],
   ])('with %i says so, and whether another try may help', async (status, expected) => {
     const body = { ok: false, error: `no \u001b[31m because of ${token}` }

@@ -245,6 +245,42 @@ describe('a turn of the main session', () => {
     expect((await waitingOf(stage)).count).toBe(0)
   })
 
+  test('that is longer than its model takes is asked for with less, until it fits', async () => {
+    const stage = stageWith()
+    const takes = 9_000
+    const { runner, turns } = scriptedRunner(({ prompt, history }) => {
+      const chars = history.reduce((sum, { text }) => sum + text.length, prompt.length)
+      return chars > takes ? { status: 'too-long', detail: 'The prompt is too long.' } : ok('Noted. '.repeat(200))
+    })
+    stage.openWorker({ runner })
+    await stage.openHeartbeats()
+    const long = 'It rings. '.repeat(250)
+    await stage.accept(...Array.from({ length: 50 }, (_, n) => wakeNow(`ring ${n}. ${long}`)))
+    await pass(10_000)
+    const tried = turns.map(({ request: { prompt } }) => prompt.match(/ring \d+\./g)?.length)
+    expect(tried).toEqual([50, 25, 12, 6, 3])
+    expect(turns.at(-1)?.request.prompt).toContain('And 47 more events that are not shown here.')
+    expect((await waitingOf(stage)).count).toBe(0)
+
+    // what it is told next includes what was said, and less of that
+    await stage.accept(wakeNow(`ring 50. ${long}`))
+    await pass(10_000)
+    expect(turns.at(-1)?.request.prompt).toContain('ring 50.')
+    expect((await waitingOf(stage)).count).toBe(0)
+  })
+
+  test('from which nothing more can be left out ends, once, and keeps its events', async () => {
+    const stage = stageWith()
+    const { runner, turns } = scriptedRunner(() => ({ status: 'too-long', detail: 'The prompt is too long.' }))
+    stage.openWorker({ runner })
+    await stage.openHeartbeats()
+    await stage.accept(wakeNow())
+    await pass(60_000)
+    expect(turns).toHaveLength(1)
+    expect((await stage.jobOf('beat-2')).lastError).toBe('The prompt is too long.')
+    expect((await waitingOf(stage)).count).toBe(1)
+  })
+
   test('knows what was said before', async () => {
     const stage = stageWith()
     const { runner, turns } = scriptedRunner(() => ok('Noted.'))

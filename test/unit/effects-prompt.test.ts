@@ -61,7 +61,11 @@ describe('buildPrompt', () => {
       { text: 'OUTSIDE EVENT', source: 'ring', trusted: false },
       { text: 'own event', source: 'ops', trusted: true },
     ]
-    const prompt = buildPrompt({ planned: agentPlan(), waiting: { events, count: 5 }, newBoundaryId: ids() })
+    const prompt = buildPrompt({
+      planned: agentPlan(),
+      waiting: { events, count: 5, maxChars: 100 },
+      newBoundaryId: ids(),
+    })
     expect(prompt).toContain('And 3 more events')
     expect(prompt).toContain('System: own event')
     expect(prompt).not.toContain('System: OUTSIDE EVENT')

@@ -28,17 +28,43 @@ function refusal(statusCode: number, error: object, responseHeaders: Record<stri
 const permanent = { status: 'error', retryable: false }
 const passing = { status: 'error', retryable: true }
 const limited = { status: 'rate-limited' }
-const tooLong = 'longer than the context'
+const tooLong = { status: 'too-long' }
+const overContext = 'longer than the context'
 
 describe('a failure of a provider', () => {
   test.each([
     ['no quota left is no rate limit', refusal(429, { code: 'insufficient_quota' }), permanent, 'billing'],
     ['no credit ends the run', refusal(402, {}), permanent, 'billing'],
-    ['OpenAI on a long prompt', refusal(400, { code: 'context_length_exceeded' }), permanent, tooLong],
-    ['Anthropic on a long prompt', refusal(400, { message: 'prompt is too long: 210000 tokens' }), permanent, tooLong],
-    ['vLLM on a long prompt', refusal(400, { message: 'maximum context length is 4096 tokens' }), permanent, tooLong],
-    ['Google on a long prompt', refusal(400, { message: 'The input token count exceeds 9' }), permanent, tooLong],
-    ['a request that is too large', refusal(413, { type: 'request_too_large' }), permanent, tooLong],
+    ['OpenAI on a long prompt', refusal(400, { code: 'context_length_exceeded' }), tooLong, overContext],
+    [
+      'Anthropic on a long prompt',
+      refusal(400, { message: 'prompt is too long: 210000 tokens' }),
+      tooLong,
+      overContext,
+    ],
+    ['vLLM on a long prompt', refusal(400, { message: 'maximum context length is 4096 tokens' }), tooLong, overContext],
+    [
+      'newer vLLM on a long prompt',
+      refusal(400, { message: 'longer than the maximum model length of 9' }),
+      tooLong,
+      overContext,
+    ],
+    ['llama.cpp on a long prompt', refusal(400, { type: 'exceed_context_size_error' }), tooLong, overContext],
+    ['xAI on a long prompt', refusal(400, { message: 'maximum prompt length is 131072' }), tooLong, overContext],
+    [
+      'a prompt over the tokens of a minute',
+      refusal(429, { message: 'Request too large for gpt-5.2 on tokens per min' }),
+      tooLong,
+      overContext,
+    ],
+    [
+      'too many tokens just now are a rate limit',
+      refusal(429, { message: 'Too many tokens, please wait' }),
+      limited,
+      '(429',
+    ],
+    ['Google on a long prompt', refusal(400, { message: 'The input token count exceeds 9' }), tooLong, overContext],
+    ['a request that is too large', refusal(413, { type: 'request_too_large' }), tooLong, overContext],
     [
       'a 400 is told with its codes',
       refusal(400, { code: 'unsupported_value', type: 'invalid_request_error', param: 'reasoning.effort' }),

@@ -42,7 +42,8 @@ export function toRefused(id: string, { token }: OpenClawRunnerConfig, { status,
   if (status >= 300 && status < 400) {
     return permanent(`${answered}, a redirect. Set runners.${id}.baseUrl to where it leads.`)
   }
-  return permanent(`${answered}. ${remedies[status] ?? 'Check its version and its configuration.'}`)
+  const detail = `${answered}. ${remedies[status] ?? 'Check its version and its configuration.'}`
+  return status === 413 ? { status: 'too-long', detail } : permanent(detail)
 }
 
 /** Nothing answered. A repeat is safe: the key makes it the same run. */

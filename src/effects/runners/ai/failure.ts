@@ -52,8 +52,11 @@ const statusOf: Readonly<Record<string, number>> = {
   invalid_request_error: 400,
 }
 
+/** In the words of OpenAI, Anthropic, Google, Bedrock, xAI, Moonshot, Groq, vLLM, llama.cpp, LM Studio and Ollama. */
 const overflow =
-  /context[ _-]?(length|window|size)|maximum context|prompt is too long|input token count|too many (input )?tokens|input is too long/i
+  /context[ _-]?(length|window|size|limit)|maximum (context|prompt|model) |(prompt|input) (is )?too long|input token count|input tokens exceed|too many (input )?tokens|model token limit|reduce the length/i
+/** OpenAI's for a prompt that alone is over the tokens of a minute: no wait helps. */
+const overRate = /request too large/i
 const noCredit = /^(insufficient_quota|billing_error|billing_not_active|billing_hard_limit_reached)$/
 /** These come only after a connection stood. */
 const brokenOff: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE', 'ECONNABORTED', 'ERR_STREAM_PREMATURE_CLOSE'])
@@ -101,6 +104,14 @@ function toStatusFailure(
   if (status === 402 || toCodes(told).some((word) => noCredit.test(word))) {
     return permanent(`${name} says that the account has no credit ${said}. Look at its billing.`)
   }
+  if (isTooLong(status, told)) {
+    return {
+      status: 'too-long',
+      detail:
+        `The prompt is longer than the context of "${model}" ${said}. Choose a model with a longer one, ` +
+        'or send it less: truncate what the template of the mapping fills in, or shorten AGENTS.md and HEARTBEAT.md.',
+    }
+  }
   if (status === 429) return { status: 'rate-limited', detail: `${name} limits the rate of calls ${said}.`, ...wait }
   if (status === 529) return { status: 'rate-limited', detail: `${name} is overloaded ${said}.`, ...wait }
   if (status === 408 || status === 409 || status >= 500) {
@@ -116,14 +127,15 @@ function toStatusFailure(
       `${name} has no "${model}" at ${host} ${said}. Look at the model's name and at models.providers.${name}.baseUrl.`,
     )
   }
-  if (status === 413 || overflow.test(`${told.code} ${told.type} ${told.message}`)) {
-    return permanent(
-      `The prompt is longer than the context of "${model}" ${said}. Choose a model with a longer one, or a shorter session.`,
-    )
-  }
   return permanent(
     `${name} refused the request for "${model}" ${said}. Look at the thinking level and at models.providers.${name}.`,
   )
+}
+
+function isTooLong(status: number, { code, type, message }: Told): boolean {
+  // "Too many tokens" with 429 is a rate limit of Bedrock
+  if (status === 429) return overRate.test(`${message}`)
+  return status === 413 || ([400, 422].includes(status) && overflow.test(`${code} ${type} ${message}`))
 }
 
 /** Codes such as `model_not_found` or `reasoning.effort`: words of a fixed vocabulary, never a sentence. */
