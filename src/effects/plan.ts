@@ -4,7 +4,7 @@ import type { Config } from '../model/config.ts'
 import type { Step, StepName } from '../model/job.ts'
 import type { NewEvent, NewJob } from '../store/store.ts'
 import { toHeartbeat } from './agents.ts'
-import { toActiveMoment } from './hours.ts'
+import { isActive } from './hours.ts'
 
 /** `wake → [event, wake?]` · `agent → [run, summary, deliver?, wake?]` · `heartbeat → [run, deliver]` */
 export function toPlan(planned: PlannedAction | Heartbeat): readonly StepName[] {
@@ -93,6 +93,6 @@ export function whyDeferred(config: Config, agentId: string, now: number): strin
   const { every, activeHours } = toHeartbeat(config, agentId)
   if (every === 0)
     return 'Heartbeats are off (agents.defaults.heartbeat.every is 0): the event waits for the next turn.'
-  if (toActiveMoment(activeHours, now) === now) return undefined
+  if (isActive(activeHours, now)) return undefined
   return `Outside the active hours: the event waits until ${activeHours?.start}.`
 }

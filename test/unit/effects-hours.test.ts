@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { toActiveMoment } from '../../src/effects/hours.ts'
 
 const at = (text: string) => Date.parse(text)
@@ -26,4 +26,42 @@ test('hours may go past midnight, and to its end', () => {
   const evening = { start: '18:00', end: '24:00', timezone: 'UTC' }
   const last = at('2026-01-05T23:59:59Z')
   expect(toActiveMoment(evening, last)).toBe(last)
+})
+
+describe('where the clocks are changed', () => {
+  const berlin = (start: string, end: string) => ({ start, end, timezone: 'Europe/Berlin' })
+  // 2026-03-29 01:00 UTC: from 02:00 to 03:00. 2026-10-25 01:00 UTC: from 03:00 back to 02:00.
+
+  test('hours behind the change are met exactly, however short they are and whenever one asks', () => {
+    for (const asked of ['2026-03-28T12:00:00Z', '2026-03-29T00:50:00Z', '2026-03-29T00:59:59Z']) {
+      expect(toActiveMoment(berlin('03:00', '03:05'), at(asked))).toBe(at('2026-03-29T01:00:00Z'))
+      expect(toActiveMoment(berlin('09:10', '09:11'), at(asked))).toBe(at('2026-03-29T07:10:00Z'))
+    }
+    for (const asked of ['2026-10-24T09:00:00Z', '2026-10-25T00:50:00Z', '2026-10-25T00:59:59Z']) {
+      expect(toActiveMoment(berlin('03:00', '03:05'), at(asked))).toBe(at('2026-10-25T02:00:00Z'))
+      expect(toActiveMoment(berlin('09:10', '09:11'), at(asked))).toBe(at('2026-10-25T08:10:00Z'))
+    }
+  })
+
+  test('hours that begin within what is skipped begin as it ends', () => {
+    expect(toActiveMoment(berlin('02:30', '03:05'), at('2026-03-28T12:00:00Z'))).toBe(at('2026-03-29T01:00:00Z'))
+  })
+
+  test('hours that are skipped altogether are those of the next day', () => {
+    expect(toActiveMoment(berlin('02:10', '02:20'), at('2026-03-28T12:00:00Z'))).toBe(at('2026-03-30T00:10:00Z'))
+  })
+
+  test('hours that come twice are active twice', () => {
+    const hours = berlin('02:10', '02:20')
+    expect(toActiveMoment(hours, at('2026-10-24T12:00:00Z'))).toBe(at('2026-10-25T00:10:00Z'))
+    expect(toActiveMoment(hours, at('2026-10-25T00:20:00Z'))).toBe(at('2026-10-25T01:10:00Z'))
+    expect(toActiveMoment(hours, at('2026-10-25T01:20:00Z'))).toBe(at('2026-10-26T01:10:00Z'))
+  })
+
+  test('a zone that changes by half an hour, and one that stands at a quarter, are no exception', () => {
+    const island = { start: '02:30', end: '02:33', timezone: 'Australia/Lord_Howe' }
+    expect(toActiveMoment(island, at('2026-10-03T15:25:00Z'))).toBe(at('2026-10-03T15:30:00Z'))
+    const mountain = { start: '08:01', end: '08:02', timezone: 'Asia/Kathmandu' }
+    expect(toActiveMoment(mountain, at('2026-01-05T03:00:00Z'))).toBe(at('2026-01-06T02:16:00Z'))
+  })
 })
