@@ -92,7 +92,7 @@ function toPosts(
 
 /** One after the other: what comes later must not be read first. */
 async function postAll(posts: readonly Post[], channel: Channel, posting: Posting): Promise<StepOutcome> {
-  const { tools } = posting
+  const { tools, job } = posting
   let written = posts
   for (const post of posts) {
     if (post.state === 'sent') continue
@@ -102,7 +102,9 @@ async function postAll(posts: readonly Post[], channel: Channel, posting: Postin
       // repeating it could post it twice, and only a person can look
       const unknown = replace(written, { ...post, state: 'unknown', at: tools.clock() })
       if (!(await tools.savePosts(unknown))) return { kind: 'aborted' }
-      const detail = `${toPlace(post)}: it is not known whether the reply arrived, and it was not sent again. ${result.detail}`
+      const again =
+        job.deliveryId === undefined ? '' : ` Where it did not, "hookloom retry ${job.deliveryId}" sends it.`
+      const detail = `${toPlace(post)}: it is not known whether the reply arrived, and it was not sent again. ${result.detail}${again}`
       return { kind: 'permanent', status: 'error', detail }
     }
     if (result.kind !== 'sent') return toFailure(result, post)

@@ -49,7 +49,11 @@ export function createLeases(options: { store: Pick<Store, 'report' | 'extend'>;
 
   /** Hears of every store call, and logs only when the store goes and when it comes back. */
   function noteStore(away: boolean, thrown?: unknown): void {
-    if (away && !storeIsAway) log.error({ thrown: toThrownName(thrown) }, 'the store is away; jobs wait for it')
+    if (away && !storeIsAway)
+      log.error(
+        { thrown: toThrownName(thrown) },
+        'the store is away; jobs wait for it, and "hookloom doctor" looks at it',
+      )
     if (!away && storeIsAway) log.info({}, 'the store is back')
     storeIsAway = away
   }

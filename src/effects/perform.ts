@@ -33,7 +33,7 @@ export async function performJob(claimed: ClaimedJob, performance: Performance):
   const [next] = missing
   // each time that the process ended within the job was counted as an attempt
   if (next !== undefined && claimed.attempts >= performance.maxAttempts) {
-    const detail = `Attempt ${claimed.attempts} ended with the gateway itself, in the step "${next}".`
+    const detail = `Attempt ${claimed.attempts} ended with the gateway itself, in the step "${next}". See what it logged before it ended; "hookloom retry" tries again.`
     await fail(next, claimed, { kind: 'permanent', status: 'error', detail }, performance)
     return
   }
@@ -96,7 +96,10 @@ function toFailureReport(
   const verdict = toVerdict(failure)
   const fields = { jobId: job.id, deliveryId: job.deliveryId, step: name, attempt: job.attempts + 1 }
   if (verdict.kind === 'retry') {
-    log.warn({ ...fields, runAt: verdict.runAt }, 'a step failed and will be tried again')
+    log.warn(
+      { ...fields, runAt: verdict.runAt },
+      'a step failed and will be tried again; "hookloom show <deliveryId>" says why',
+    )
     return { outcome: verdict }
   }
   log.error(fields, 'a step failed for good; the job is dead, and "hookloom show <deliveryId>" says why')

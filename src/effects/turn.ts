@@ -76,7 +76,7 @@ export async function runTurn(
   })
   if (ended.kind === 'aborted') return ended
   if (ended.kind === 'timeout') {
-    return { kind: 'permanent', status: 'timeout', detail: `The run did not end in ${seconds} s.` }
+    return { kind: 'permanent', status: 'timeout', detail: toLate(planned, agent, seconds) }
   }
   const { prompt, result } = ended.value
   const outcome = toRunOutcome(result, { prompt, runner, isPersistent })
@@ -130,6 +130,12 @@ async function readSession(
 async function toSystem({ system, workspace }: Agent): Promise<string | undefined> {
   const texts = [system, await readWorkspaceFile(workspace, 'AGENTS.md')].filter((text) => text !== undefined)
   return texts.length === 0 ? undefined : texts.join('\n\n')
+}
+
+function toLate(planned: AgentPlan | Heartbeat, { id, runner }: Agent, seconds: number): string {
+  const isNamed = planned.kind === 'agent' && planned.action.timeoutSeconds !== undefined
+  const where = isNamed ? 'of the mapping or the request' : `of agent "${id}", or of agents.defaults`
+  return `The run did not end in ${seconds} s, by the runner "${runner}". Raise timeoutSeconds ${where}.`
 }
 
 function toShorter({ history, waiting: { events, count } }: Portion): string {

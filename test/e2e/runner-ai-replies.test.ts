@@ -32,7 +32,9 @@ test('a model that spent its whole length on thinking is not asked again', async
   expect(result).toEqual({
     status: 'error',
     retryable: false,
-    detail: 'mine gave an empty reply (finish reason length).',
+    detail:
+      'mine gave an empty reply (finish reason length). ' +
+      'It used up its greatest length before it said anything: lower the thinking level.',
   })
 })
 

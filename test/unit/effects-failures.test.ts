@@ -159,7 +159,9 @@ describe('a run that does not end', () => {
     turns[0]?.end({ status: 'timeout', detail: 'Stopped.' })
     await pass(0)
     expect((await stage.jobOf(id)).state).toBe('dead')
-    expect(await stage.eventTexts()).toEqual(['Hook github (timeout): The run did not end in 1.5 s.'])
+    expect(await stage.eventTexts()).toEqual([
+      'Hook github (timeout): The run did not end in 1.5 s, by the runner "echo". Raise timeoutSeconds of the mapping or the request.',
+    ])
     await pass(600_000)
     expect(turns).toHaveLength(1)
   })

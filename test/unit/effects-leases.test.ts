@@ -237,7 +237,10 @@ describe('a store that is away', () => {
     await pass(60_000)
     cut.state.isCut = false
     await pass(60_000)
-    expect(lines).toEqual(['the store is away; jobs wait for it', 'the store is back'])
+    expect(lines).toEqual([
+      'the store is away; jobs wait for it, and "hookloom doctor" looks at it',
+      'the store is back',
+    ])
   })
 })
 

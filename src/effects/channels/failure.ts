@@ -25,7 +25,10 @@ const surelyRefused = new Set([408, 425, 503, 521, 523, 525, 526])
 export function toFailure(outcome: HttpOutcome, { provider, code, hint, retryAfterMs }: FailureContext): Failed {
   if (outcome.kind !== 'answer') {
     return outcome.kind === 'unsent'
-      ? { kind: 'transient', detail: `${provider} was not reached: ${outcome.detail}.` }
+      ? {
+          kind: 'transient',
+          detail: `${provider} was not reached: ${outcome.detail}. Check baseUrl and the network of this machine.`,
+        }
       : { kind: 'ambiguous', detail: `${provider}: ${outcome.detail}.` }
   }
   const { status, headers } = outcome

@@ -8,7 +8,7 @@ import type { Runner, RunResult } from '../../model/runner.ts'
 import { toLine } from '../../pipeline/boundary.ts'
 import { cut } from '../cut.ts'
 import { callModel, type Reply } from './ai/call.ts'
-import { toFailure } from './ai/failure.ts'
+import { toBrokenOff, toFailure } from './ai/failure.ts'
 import { probeProviders } from './ai/probe.ts'
 import { boundFetch } from './ai/bounded-fetch.ts'
 import { toConversation } from './ai/conversation.ts'
@@ -73,16 +73,26 @@ function toOptions(
 }
 
 function toResult({ text, finish, model, usage }: Reply, { name, config }: Provider): RunResult {
-  if (finish === 'none') return passing(`${name} broke off before its reply was complete.`)
-  if (finish === 'error') return passing(`${name} ended its reply with an error.`)
-  if (finish === 'content-filter') return permanent(`${name} withheld its reply (finish reason ${finish}).`)
+  if (finish === 'none') return passing(toBrokenOff(name))
+  if (finish === 'error') return passing(`${name} ended its reply with an error. If it stays so, look at its log.`)
+  if (finish === 'content-filter') {
+    return permanent(
+      `${name} withheld its reply (finish reason ${finish}). Change what the mapping asks for, or choose another model.`,
+    )
+  }
   const said = config.kind === 'openai-compatible' ? withoutThoughts(text) : text
   if (said.trim() === '') {
-    const detail = `${name} gave an empty reply (finish reason ${finish}).`
+    const detail = `${name} gave an empty reply (finish reason ${finish}). ${toEmptyRemedy(finish)}`
     return finish === 'stop' ? passing(detail) : permanent(detail)
   }
   if (Buffer.byteLength(said) > maxReplyBytes) return toFlooded({ name }, maxReplyBytes)
   return { status: 'ok', text: said, model: `${name}/${toShown(model)}`, ...toUsage(usage) }
+}
+
+function toEmptyRemedy(finish: Reply['finish']): string {
+  if (finish === 'length') return 'It used up its greatest length before it said anything: lower the thinking level.'
+  if (finish === 'tool-calls') return 'It asked for tools, and this runner has none: say so in the system text.'
+  return 'If it stays so, choose another model; one that has nothing to say is to answer HEARTBEAT_OK.'
 }
 
 /** Servers that know no field for them put a model's thoughts before the reply, in its text. */
@@ -107,11 +117,16 @@ function toUsage({ inputTokens, outputTokens, inputTokenDetails, outputTokenDeta
 }
 
 function toFlooded({ name }: Pick<Provider, 'name'>, maxBytes: number): RunResult {
-  return permanent(`${name} answered with more than ${maxBytes / 1_048_576} MB and was stopped.`)
+  return permanent(
+    `${name} answered with more than ${maxBytes / 1_048_576} MB and was stopped. Ask it for less, or choose another model.`,
+  )
 }
 
 function toStopped({ reason }: AbortSignal): RunResult {
   return reason instanceof DOMException && reason.name === 'TimeoutError'
-    ? { status: 'timeout', detail: 'The model did not answer in time.' }
+    ? {
+        status: 'timeout',
+        detail: 'The model did not answer in time. Raise timeoutSeconds of the mapping or of the agent.',
+      }
     : passing('The run was stopped before the model had answered.')
 }

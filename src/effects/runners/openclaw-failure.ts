@@ -32,8 +32,8 @@ export function toRefused(id: string, { token }: OpenClawRunnerConfig, { status,
   const words = said === '' ? '' : `: ${cut(toPrintableLine(said), maxWords)}`
   const answered = `OpenClaw (runners.${id}) answered ${status}${words}`
   const wait = toWait(toRetryAfterMs(headers))
-  if (status === 429) return { status: 'rate-limited', detail: `${answered}.`, ...wait }
-  if (status >= 500 || status === 408) return passing(`${answered}.`, wait)
+  if (status === 429) return { status: 'rate-limited', detail: `${answered}. The run waits for it.`, ...wait }
+  if (status >= 500 || status === 408) return passing(`${answered}. If it stays so, look at the log of OpenClaw.`, wait)
   if (status === 200 || status === 202) {
     return permanent(
       `${answered}, but not as OpenClaw does. Set runners.${id}.baseUrl to the gateway with its hooks path.`,
@@ -55,7 +55,10 @@ export function toUnreached(
   const gateway = `OpenClaw at ${toOrigin(baseUrl)} (runners.${id})`
   if (isStopped) return { status: 'timeout', detail: `The run was stopped before ${gateway} had taken it.` }
   const isLate = thrown instanceof Error && thrown.name === 'TimeoutError'
-  if (isLate) return passing(`${gateway} did not answer in ${timeoutMs / 1_000} s.`)
+  if (isLate)
+    return passing(
+      `${gateway} did not answer in ${timeoutMs / 1_000} s. Look at its log, or raise runners.${id}.timeoutMs.`,
+    )
   const code = toErrorCode(thrown)
   return passing(`${gateway} cannot be reached${code === undefined ? '' : ` (${code})`}. Is it running?`)
 }

@@ -74,14 +74,19 @@ export function toFailure(thrown: unknown, asked: Asked, now: number): Failed {
 
 function toNetworkFailure(code: string, { provider: { name, baseUrl } }: Asked): Failed {
   const detail = brokenOff.has(code)
-    ? `${name} broke off before its reply was complete (${code}).`
+    ? toBrokenOff(name, code)
     : `${name} cannot be reached at ${new URL(baseUrl).host} (${code}). Is it there, and is models.providers.${name}.baseUrl right?`
   return passing(detail)
 }
 
+export function toBrokenOff(name: string, code?: string): string {
+  const why = code === undefined ? '' : ` (${code})`
+  return `${name} broke off before its reply was complete${why}. If it stays so, look at its log, or at a proxy before it.`
+}
+
 /** Neither the network nor the provider said what is wrong. */
 function toOddFailure(thrown: unknown, { provider: { name }, begun }: Asked): Failed {
-  if (begun) return passing(`${name} broke off before its reply was complete.`)
+  if (begun) return passing(toBrokenOff(name))
   const error = toThrownName(thrown)
   if (error === 'AI_InvalidArgumentError') {
     return permanent(
@@ -112,10 +117,14 @@ function toStatusFailure(
         'or send it less: truncate what the template of the mapping fills in, or shorten AGENTS.md and HEARTBEAT.md.',
     }
   }
-  if (status === 429) return { status: 'rate-limited', detail: `${name} limits the rate of calls ${said}.`, ...wait }
-  if (status === 529) return { status: 'rate-limited', detail: `${name} is overloaded ${said}.`, ...wait }
+  if (status === 429) {
+    const detail = `${name} limits the rate of calls ${said}. The run waits; agents.defaults.maxConcurrent makes it fewer at a time.`
+    return { status: 'rate-limited', detail, ...wait }
+  }
+  if (status === 529)
+    return { status: 'rate-limited', detail: `${name} is overloaded ${said}. The run waits for it.`, ...wait }
   if (status === 408 || status === 409 || status >= 500) {
-    return passing(`${name} failed ${said}.`, wait)
+    return passing(`${name} failed ${said}. If it stays so, look at its log or its status page.`, wait)
   }
   if (status === 401) return permanent(`${name} refused the key ${said}. Look at models.providers.${name}.apiKey.`)
   if (status === 403) {

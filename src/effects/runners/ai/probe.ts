@@ -9,7 +9,11 @@ type ProbeParts = { readonly models: ModelsConfig; readonly fetch: Fetch; readon
 
 export async function probeProviders({ models, fetch, signal }: ProbeParts): Promise<Probe> {
   const names = Object.keys(models.providers)
-  if (names.length === 0) return { ok: false, detail: 'models.providers is empty: no model can be asked.' }
+  if (names.length === 0)
+    return {
+      ok: false,
+      detail: 'models.providers is empty: no model can be asked. Add the provider of agents.defaults.model.',
+    }
   const probes = await Promise.all(
     names.map(async (name): Promise<Probe> => {
       const found = toProvider(name, models)
@@ -43,5 +47,5 @@ function toRefusal(name: string, status: number): string {
   if (status === 404) {
     return `${name} has no list of models (404): does models.providers.${name}.baseUrl lack its "/v1"?`
   }
-  return `${name} answered its list of models with ${status}.`
+  return `${name} answered its list of models with ${status}: look at models.providers.${name}.baseUrl, and at its log.`
 }

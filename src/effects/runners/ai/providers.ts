@@ -84,7 +84,7 @@ export function toProvider(name: string, { providers }: ModelsConfig): Found {
 
 function toUnknown(name: string, known: readonly string[]): string {
   const asked = toShown(name)
-  if (known.length === 0) return `models.providers has no "${asked}"; it is empty.`
+  if (known.length === 0) return `models.providers has no "${asked}"; it is empty. Add models.providers.${asked}.`
   const near = nearestOf(name, known)
   const hint = near === undefined ? '' : ` Did you mean "${near}"?`
   return `models.providers has no "${asked}", only ${known.map((one) => `"${one}"`).join(', ')}.${hint}`
