@@ -59,12 +59,17 @@ export function toNoFolder({ id }: Culprit, folder: string): Failed {
 export function toStopped({ id, command }: Culprit, reason: unknown): Failed {
   const isLate = reason instanceof DOMException && reason.name === 'TimeoutError'
   const sentence = `The command ${JSON.stringify(command)} (runners.${id}) was stopped before it ended`
-  return isLate ? { status: 'timeout', detail: `${sentence}: its time was up.` } : passing(`${sentence}.`)
+  return isLate
+    ? {
+        status: 'timeout',
+        detail: `${sentence}: its time was up. Raise timeoutSeconds of the mapping or of the agent.`,
+      }
+    : passing(`${sentence}.`)
 }
 
 export function toFlooded({ id, command }: Culprit, maxBytes: number): Failed {
   return permanent(
-    `The command ${JSON.stringify(command)} (runners.${id}) printed more than ${maxBytes / 1_048_576} MB and was stopped.`,
+    `The command ${JSON.stringify(command)} (runners.${id}) printed more than ${maxBytes / 1_048_576} MB and was stopped. Ask it for less.`,
   )
 }
 
