@@ -33,6 +33,8 @@ export type Recorded = Pick<
 > & {
   readonly kind: 'recorded'
   readonly step: Omit<Step, 'name' | 'at'>
+  /** Events wait on that had asked for a turn at once. */
+  readonly leavesWakes?: boolean
 }
 
 /** A step to record, or why there is none. `aborted`: the signal ended first, nothing is known. */

@@ -51,10 +51,10 @@ export async function performJob(claimed: ClaimedJob, performance: Performance):
     const step: Step = { name, ...outcome.step, at: tools.clock() }
     const isLast = name === missing.at(-1)
     const end = isLast ? ({ kind: 'done' } as const) : signal.aborted ? ({ kind: 'release' } as const) : undefined
-    const { kind: _, step: __, ...rows } = outcome
+    const { kind: _, step: __, leavesWakes = false, ...rows } = outcome
     const held = await report({ ...rows, step, ...(end === undefined ? {} : { outcome: end }) })
     if (held) performance.meter('steps', { step: name, outcome: step.state })
-    if (held && name === 'wake') performance.woken(job.planned.agentId)
+    if (held && (name === 'wake' || leavesWakes)) performance.woken(job.planned.agentId)
     if (!held || end !== undefined) return
     job = { ...job, steps: [...job.steps, step] }
   }

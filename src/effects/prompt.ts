@@ -59,7 +59,9 @@ function toEventTexts({ events, count, maxChars }: WaitingTexts, newBoundaryId: 
     trusted ? `System: ${cut(text, maxChars)}` : wrapExternal({ text, source, id: newBoundaryId(), maxChars }),
   )
   const others = count - events.length
-  return others > 0 ? [...texts, `And ${others} more events that are not shown here.`] : texts
+  return others > 0
+    ? [...texts, `And ${others} more ${others === 1 ? 'event that waits' : 'events that wait'} for the next turn.`]
+    : texts
 }
 
 function toMessage(planned: AgentPlan, newBoundaryId: () => string): string {

@@ -61,7 +61,7 @@ export async function runTurn(
   const ask = async (portion: Portion, limit: AbortSignal) => {
     const prompt = toPrompt(planned, { waiting: portion.waiting, checks, agent, tools })
     const given = { ...request, history: portion.history, prompt }
-    return { prompt, result: await runner.run(given, { log: tools.note, signal: limit }) }
+    return { portion, prompt, result: await runner.run(given, { log: tools.note, signal: limit }) }
   }
   // the next turn of the session must not begin while a child of this one still works in the same folder
   const ended = await withDeadline({ outer: signal, ms, endingMs }, async (limit) => {
@@ -78,7 +78,7 @@ export async function runTurn(
   if (ended.kind === 'timeout') {
     return { kind: 'permanent', status: 'timeout', detail: toLate(planned, agent, seconds) }
   }
-  const { prompt, result } = ended.value
+  const { portion, prompt, result } = ended.value
   const outcome = toRunOutcome(result, { prompt, runner, isPersistent })
   if (outcome.kind !== 'recorded') return outcome
   const isIdle = planned.kind === 'heartbeat' && waiting.count === 0 && isAcknowledged(result, agent)
@@ -86,12 +86,18 @@ export async function runTurn(
     ...outcome,
     // a heartbeat that found nothing leaves no trace in the conversation
     ...(isIdle ? { messages: [] } : {}),
-    ...(waiting.count > 0 ? { consumedUpTo: waiting.upTo } : {}),
+    ...toConsumed(portion, waiting),
   }
 }
 
 const noSession = { history: [], state: undefined }
-const noEvents: WaitingEvents = { events: [], count: 0, upTo: 0, wakes: false }
+/** What a turn was not shown waits for the next one, which comes soon where one of them had asked for it. */
+function toConsumed({ waiting: shown }: Portion, { events, count, wakes }: WaitingEvents): Partial<Recorded> {
+  const last = events[shown.events.length - 1]
+  return last === undefined ? {} : { consumedUpTo: last.place, leavesWakes: wakes && shown.events.length < count }
+}
+
+const noEvents: WaitingEvents = { events: [], count: 0, wakes: false }
 
 /** Events wait in main sessions only. */
 async function readWaiting(store: Pick<Store, 'waiting'>, { agentId, sessionKey }: AgentPlan | Heartbeat) {

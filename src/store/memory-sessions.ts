@@ -65,12 +65,13 @@ export function createMemorySessions({ clock }: { clock: Clock }) {
     },
     events: (limit: number): SystemEvent[] => newest(events, limit).map((event) => ({ ...event })),
     waiting({ agentId, sessionKey, limit }: Name & { limit: number }): WaitingEvents {
-      const isOwn = (event: SystemEvent) => waitsIn({ agentId, sessionKey }, event)
-      const waiting = events.filter(isOwn)
+      const name = { agentId, sessionKey }
+      const waiting = events.flatMap((event, at) =>
+        waitsIn(name, event) ? [{ ...event, place: forgotten + at + 1 }] : [],
+      )
       return {
-        events: waiting.slice(0, limit).map((event) => ({ ...event })),
+        events: waiting.slice(0, limit),
         count: waiting.length,
-        upTo: waiting.length === 0 ? 0 : forgotten + events.findLastIndex(isOwn) + 1,
         wakes: waiting.some(({ wakes }) => wakes),
       }
     },

@@ -44,7 +44,7 @@ const selectSession = 'SELECT * FROM sessions WHERE agent_id = ? AND session_key
 const selectWaiting = `WITH waiting AS (SELECT seq, wakes FROM events
     WHERE agent_id = ?1 AND session_key = ?2 AND consumed_at IS NULL)
   SELECT sums.*, e.* FROM
-    (SELECT count(*) AS count, coalesce(max(seq), 0) AS up_to, coalesce(max(wakes), 0) AS any_wakes FROM waiting) sums
+    (SELECT count(*) AS count, coalesce(max(wakes), 0) AS any_wakes FROM waiting) sums
     LEFT JOIN events e ON e.seq IN (SELECT seq FROM waiting ORDER BY seq LIMIT ?3) ORDER BY e.seq`
 const selectMessages = newest('SELECT * FROM messages WHERE agent_id = ? AND session_key = ?', 'seq')
 

@@ -137,11 +137,10 @@ export function toSessionWithState(row: Row): Session & { runnerState: JsonValue
 /** Rows that each bring the sums; the only one of an empty session brings no event. */
 export function toWaitingEvents(rows: readonly Row[]): WaitingEvents {
   const [sums] = rows
-  if (!sums) return { events: [], count: 0, upTo: 0, wakes: false }
+  if (!sums) return { events: [], count: 0, wakes: false }
   return {
-    events: rows.filter(({ seq }) => seq !== null).map(toSystemEvent),
+    events: rows.filter(({ seq }) => seq !== null).map((row) => ({ ...toSystemEvent(row), place: column(row, 'seq') })),
     count: column(sums, 'count'),
-    upTo: column(sums, 'up_to'),
     wakes: sums['any_wakes'] === 1,
   }
 }

@@ -129,11 +129,13 @@ export type DeliveryRecord = {
   readonly jobs: readonly Job[]
 }
 
-/** The events that wait in a session, oldest first: `events` the first of them, `count` and `upTo` (the place of the last) all. */
+/** An event and its place among all: what a turn consumes is told by the place of the last one that it was shown. */
+export type WaitingEvent = SystemEvent & { readonly place: number }
+
+/** The events that wait in a session, oldest first: `events` the first of them, `count` all. */
 export type WaitingEvents = {
-  readonly events: readonly SystemEvent[]
+  readonly events: readonly WaitingEvent[]
   readonly count: number
-  readonly upTo: number
   /** True: at least one of all asked for a turn at once. */
   readonly wakes: boolean
 }

@@ -16,6 +16,11 @@ export function describeSessions(stage: () => Stage): void {
     return store.waiting({ ...main, limit: 9 })
   }
 
+  /** The place of the newest of them. */
+  async function lastPlaceAfter(...events: Parameters<typeof newEvent>[0][]): Promise<number> {
+    return (await waitingAfter(...events)).events.at(-1)?.place ?? 0
+  }
+
   /** A claimed job of this session. */
   async function turnIn(sessionKey: string): Promise<ClaimedJob> {
     const { store, clock } = stage()
@@ -32,13 +37,13 @@ export function describeSessions(stage: () => Stage): void {
       expect(all).toMatchObject({ count: 3, wakes: false })
       const first = await store.waiting({ ...main, limit: 2 })
       expect(first.events.map(({ text }) => text)).toEqual(['one', 'two'])
-      expect(first).toMatchObject({ count: 3, upTo: all.upTo })
+      expect(first).toMatchObject({ count: 3, events: all.events.slice(0, 2) })
       expect(await store.waiting({ ...main, limit: 0 })).toMatchObject({ events: [], count: 3 })
     })
 
     test('of a session in which nothing waits are none', async () => {
       await waitingAfter({ sessionKey: 'other' })
-      const nothing = { events: [], count: 0, upTo: 0, wakes: false }
+      const nothing = { events: [], count: 0, wakes: false }
       expect(await stage().store.waiting({ ...main, limit: 9 })).toEqual(nothing)
     })
 
@@ -52,9 +57,18 @@ export function describeSessions(stage: () => Stage): void {
   })
 
   describe('a turn', () => {
+    test('consumes what it was shown, and what it was not shown waits on', async () => {
+      const { store } = stage()
+      await waitingAfter({ text: 'one' }, { text: 'else', sessionKey: 'other' }, { text: 'two' }, { text: 'three' })
+      const [one] = (await store.waiting({ ...main, limit: 1 })).events
+      await store.report(await turnIn('main'), { step: ran, consumedUpTo: one?.place ?? 0, outcome: { kind: 'done' } })
+      const left = await store.waiting({ ...main, limit: 9 })
+      expect(left.events.map(({ text }) => text)).toEqual(['two', 'three'])
+    })
+
     test('consumes the events of its session up to a place, and what came later waits on', async () => {
       const { store, clock } = stage()
-      const { upTo } = await waitingAfter({ text: 'old' }, { text: 'else', sessionKey: 'other' })
+      const upTo = await lastPlaceAfter({ text: 'old' }, { text: 'else', sessionKey: 'other' })
       await waitingAfter({ text: 'new', wakes: true })
       const turn = await turnIn('main')
       clock.advance(7)
@@ -70,7 +84,7 @@ export function describeSessions(stage: () => Stage): void {
 
     test('consumes nothing twice: the moment of an event stays the first', async () => {
       const { store, clock } = stage()
-      const { upTo } = await waitingAfter({})
+      const upTo = await lastPlaceAfter({})
       const [first, second] = [await turnIn('main'), await turnIn('main')]
       const at = clock()
       await store.report(first, { step: ran, consumedUpTo: upTo })
@@ -81,7 +95,7 @@ export function describeSessions(stage: () => Stage): void {
 
     test('that lost its lease consumes nothing and leaves nothing behind', async () => {
       const { store, clock } = stage()
-      const { upTo } = await waitingAfter({})
+      const upTo = await lastPlaceAfter({})
       const stale = await turnIn('main')
       clock.advance(30_000)
       const held = await claimOne(store)
@@ -97,7 +111,7 @@ export function describeSessions(stage: () => Stage): void {
       const { store } = stage()
       const turn = await turnIn('main')
       await store.report(turn, { step: ran, runnerState: 'first', recipient: { channel: 'slack', to: 'C1' } })
-      const { upTo } = await waitingAfter({})
+      const upTo = await lastPlaceAfter({})
       const again = { consumedUpTo: upTo, runnerState: 'second', recipient: { channel: 'signal', to: '1' } } as const
       expect(await store.report(turn, { step: ran, ...again })).toBe(true)
       expect(await store.waiting({ ...main, limit: 9 })).toMatchObject({ count: 1 })

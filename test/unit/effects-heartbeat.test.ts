@@ -17,6 +17,7 @@ const quiet = { every: '30m', activeHours: { start: '08:00', end: '20:00', timez
 const noon = Date.UTC(2026, 0, 1, 12)
 const night = Date.UTC(2026, 0, 1, 23)
 const wakeNow = (text = 'Somebody rang') => wakePlan({ text, mode: 'now' })
+const wakeLater = (text: string) => wakePlan({ text, mode: 'next-heartbeat' })
 
 function stageWith(heartbeat: object = {}): Stage {
   return createStage(configWith({ agents: { defaults: { heartbeat } } }))
@@ -105,17 +106,38 @@ describe('a wake', () => {
     expect(turns).toHaveLength(3)
   })
 
-  test('a prompt shows fifty events and counts the rest; the turn consumes them all', async () => {
+  test('a prompt shows fifty events and counts the rest, which has a turn of its own soon: nothing is consumed unread', async () => {
     const stage = stageWith()
     const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
     stage.openWorker({ runner })
     await stage.openHeartbeats()
     await stage.accept(...Array.from({ length: 63 }, (_, n) => wakeNow(`ring ${n}.`)))
-    await pass(20_000)
+    await pass(10_100)
     expect(turns).toHaveLength(1)
     expect(turns[0]?.request.prompt).toContain('ring 49.')
     expect(turns[0]?.request.prompt).not.toContain('ring 50.')
-    expect(turns[0]?.request.prompt).toContain('And 13 more events')
+    expect(turns[0]?.request.prompt).toContain('And 13 more events that wait for the next turn.')
+    expect((await waitingOf(stage)).count).toBe(13)
+    await pass(10_000)
+    expect(turns).toHaveLength(2)
+    expect(turns[1]?.request.prompt).not.toContain('ring 49.')
+    expect(turns[1]?.request.prompt).toContain('ring 50.')
+    expect((await waitingOf(stage)).count).toBe(0)
+  })
+
+  test('what a prompt had no place for waits for the next interval where nobody asked for a turn', async () => {
+    const stage = stageWith()
+    const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
+    stage.openWorker({ runner })
+    await stage.openHeartbeats()
+    await stage.accept(...Array.from({ length: 63 }, (_, n) => wakeLater(`ring ${n}.`)))
+    await pass(1_800_100)
+    expect(turns).toHaveLength(1)
+    expect((await waitingOf(stage)).count).toBe(13)
+    await pass(1_000_000)
+    expect(turns).toHaveLength(1)
+    await pass(800_000)
+    expect(turns).toHaveLength(2)
     expect((await waitingOf(stage)).count).toBe(0)
   })
 
@@ -259,12 +281,12 @@ describe('a turn of the main session', () => {
     await pass(10_000)
     const tried = turns.map(({ request: { prompt } }) => prompt.match(/ring \d+\./g)?.length)
     expect(tried).toEqual([50, 25, 12, 6, 3])
-    expect(turns.at(-1)?.request.prompt).toContain('And 47 more events that are not shown here.')
-    expect((await waitingOf(stage)).count).toBe(0)
+    expect(turns.at(-1)?.request.prompt).toContain('And 47 more events that wait for the next turn.')
+    expect((await waitingOf(stage)).count).toBe(47)
 
     // what it is told next includes what was said, and less of that
     await stage.accept(wakeNow(`ring 50. ${long}`))
-    await pass(10_000)
+    await pass(600_000)
     expect(turns.at(-1)?.request.prompt).toContain('ring 50.')
     expect((await waitingOf(stage)).count).toBe(0)
   })
