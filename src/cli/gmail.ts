@@ -5,7 +5,10 @@ import type { Context } from './terminal/context.ts'
 import type { GmailFlags } from './gmail/flags.ts'
 import { collect, parseWord } from './terminal/usage.ts'
 
-type Act = (command: Command, work: (context: Context) => Promise<number>) => Promise<void>
+/** A command's work as commander calls it: its arguments and options come after the context. */
+export type Act = <Given extends unknown[]>(
+  work: (context: Context, ...given: Given) => Promise<number>,
+) => (this: Command, ...given: Given) => Promise<void>
 
 export function addGmailCommands(program: Command, act: Act): void {
   const gmail = program.command('gmail').description('watch a Gmail mailbox: its new mails go to the gmail hook')
@@ -21,9 +24,7 @@ export function addGmailCommands(program: Command, act: Act): void {
     .addOption(mode())
     .addOption(credentials())
     .addOption(noBrowser())
-    .action((flags: GmailFlags, command: Command) =>
-      act(command, async (context) => (await import('./gmail/auth.ts')).auth(context, flags)),
-    )
+    .action(act(async (context, flags: GmailFlags) => (await import('./gmail/auth.ts')).auth(context, flags)))
 
   gmail
     .command('setup')
@@ -50,40 +51,30 @@ export function addGmailCommands(program: Command, act: Act): void {
     .addOption(noBrowser())
     .addOption(new Option('--dry-run', 'print each call and each change, and do nothing'))
     .addOption(json())
-    .action((flags: GmailFlags, command: Command) =>
-      act(command, async (context) => (await import('./gmail/setup.ts')).setup(context, flags)),
-    )
+    .action(act(async (context, flags: GmailFlags) => (await import('./gmail/setup.ts')).setup(context, flags)))
 
   gmail
     .command('run')
     .description('watch beside a gateway that does not (HOOKLOOM_SKIP_GMAIL=1), and post to its hook')
-    .action((_flags: object, command: Command) =>
-      act(command, async (context) => (await import('./gmail/run.ts')).run(context)),
-    )
+    .action(act(async (context) => (await import('./gmail/run.ts')).run(context)))
 
   gmail
     .command('status')
     .description('whether the mailbox is watched, and what does not work')
     .addOption(json())
-    .action((_flags: object, command: Command) =>
-      act(command, async (context) => (await import('./gmail/status.ts')).status(context)),
-    )
+    .action(act(async (context) => (await import('./gmail/status.ts')).status(context)))
 
   gmail
     .command('sync')
     .description('ask the mailbox once, now')
     .addOption(json())
-    .action((_flags: object, command: Command) =>
-      act(command, async (context) => (await import('./gmail/sync.ts')).sync(context)),
-    )
+    .action(act(async (context) => (await import('./gmail/sync.ts')).sync(context)))
 
   gmail
     .command('stop')
     .description('end the notifications of the mailbox at Google')
     .addOption(new Option('--dry-run', 'print the call, and do nothing'))
-    .action((flags: GmailFlags, command: Command) =>
-      act(command, async (context) => (await import('./gmail/stop.ts')).stop(context, flags)),
-    )
+    .action(act(async (context, flags: GmailFlags) => (await import('./gmail/stop.ts')).stop(context, flags)))
 }
 
 function mode(): Option {

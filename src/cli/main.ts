@@ -3,18 +3,19 @@
 import { Command, CommanderError, Option } from 'commander'
 import { deliveryStates, type DeliveryState } from '../model/delivery.ts'
 import { exitCodes, Problem, toProblem } from '../model/problem.ts'
-import { type Context, createContext } from './terminal/context.ts'
-import { addGmailCommands } from './gmail.ts'
+import { createContext } from './terminal/context.ts'
+import { type Act, addGmailCommands } from './gmail.ts'
 import { readVersion } from './scaffold/package.ts'
 import { toFailure } from './terminal/print.ts'
 import { collect, parseCount, parseWord, toAsked, toUsageProblem } from './terminal/usage.ts'
 
 let exitCode: number = exitCodes.ok
 
-/** Runs a command's work with its context, and keeps the exit code. */
-async function act(command: Command, work: (context: Context) => Promise<number>): Promise<void> {
-  exitCode = await work(createContext(command.optsWithGlobals()))
-}
+/** The exit code is kept. */
+const act: Act = (work) =>
+  async function (...given) {
+    exitCode = await work(createContext(this.optsWithGlobals()), ...given)
+  }
 
 const json = () => new Option('--json', 'one JSON object a line')
 const limit = () => new Option('--limit <n>', 'how many, the newest').argParser(parseCount).default(50)
@@ -32,31 +33,23 @@ const program = new Command('hookloom')
 program
   .command('init')
   .description('make a config directory; nothing is overwritten')
-  .action((_options: object, command: Command) =>
-    act(command, async (context) => (await import('./init.ts')).init(context)),
-  )
+  .action(act(async (context) => (await import('./init.ts')).init(context)))
 
 program
   .command('dev')
   .description('make the config directory if need be, serve, and show every problem')
-  .action((_options: object, command: Command) =>
-    act(command, async (context) => (await import('./dev.ts')).dev(context)),
-  )
+  .action(act(async (context) => (await import('./dev.ts')).dev(context)))
 
 program
   .command('start')
   .description('serve, with JSON log lines')
-  .action((_options: object, command: Command) =>
-    act(command, async (context) => (await import('./start.ts')).start(context)),
-  )
+  .action(act(async (context) => (await import('./start.ts')).start(context)))
 
 program
   .command('check')
   .description('the configuration, every template, every module')
   .addOption(json())
-  .action((_options: object, command: Command) =>
-    act(command, async (context) => (await import('./check.ts')).check(context)),
-  )
+  .action(act(async (context) => (await import('./check.ts')).check(context)))
 
 program
   .command('run')
@@ -66,8 +59,8 @@ program
   .addOption(header())
   .option('--event <name>', 'the event type, in place of the one that the headers give')
   .addOption(json())
-  .action((hook: string, file: string, options: { header?: string[]; event?: string }, command: Command) =>
-    act(command, async (context) => {
+  .action(
+    act(async (context, hook: string, file: string, options: { header?: string[]; event?: string }) => {
       const { run } = await import('./run.ts')
       return run(context, { hook, file, headers: options.header ?? [], event: options.event })
     }),
@@ -81,8 +74,8 @@ program
   .addOption(new Option('--file <file>', 'the payload, or the fixture, in any case; - is standard input'))
   .addOption(header())
   .addOption(json())
-  .action((hook: string, what: string | undefined, options: { file?: string; header?: string[] }, command: Command) =>
-    act(command, async (context) => {
+  .action(
+    act(async (context, hook: string, what: string | undefined, options: { file?: string; header?: string[] }) => {
       const { send } = await import('./send.ts')
       return send(context, { hook, what, file: options.file, headers: options.header ?? [] })
     }),
@@ -95,8 +88,8 @@ program
   .option('--mapping <id>', 'ask this mapping alone')
   .addOption(new Option('--arm <id>', 'let this mapping take the secret that its sender hands over, for ten minutes'))
   .addOption(json())
-  .action((options: { explain?: string; mapping?: string; arm?: string }, command: Command) =>
-    act(command, async (context) => {
+  .action(
+    act(async (context, options: { explain?: string; mapping?: string; arm?: string }) => {
       const { arm, explainProofs } = await import('./verify.ts')
       if (options.arm !== undefined) return arm(context, { mappingId: options.arm })
       if (options.explain !== undefined) {
@@ -113,8 +106,8 @@ add
   .description('put a preset into hooks.presets, with a secret in .env')
   .argument('<name>', 'name of the preset')
   .option('--secret-env <NAME>', 'the variable of its secret')
-  .action((name: string, options: { secretEnv?: string }, command: Command) =>
-    act(command, async (context) => {
+  .action(
+    act(async (context, name: string, options: { secretEnv?: string }) => {
       const { addPreset } = await import('./add.ts')
       return addPreset(context, { name, secretEnv: options.secretEnv })
     }),
@@ -124,17 +117,15 @@ add
   .command('transform')
   .description('copy a transform and its fixtures into the transforms root')
   .argument('<name>', 'name of the transform')
-  .action((name: string, _options: object, command: Command) =>
-    act(command, async (context) => (await import('./add.ts')).addTransform(context, { name })),
-  )
+  .action(act(async (context, name: string) => (await import('./add.ts')).addTransform(context, { name })))
 
 program
   .command('new')
   .description('a transform of your own, with its first fixture and its mapping')
   .argument('<name>', 'name of the transform and of its hook')
   .option('--from <sender>', 'take the fixture from a bundled request of this sender')
-  .action((name: string, options: { from?: string }, command: Command) =>
-    act(command, async (context) => {
+  .action(
+    act(async (context, name: string, options: { from?: string }) => {
       const { createTransform } = await import('./new.ts')
       return createTransform(context, { name, from: options.from })
     }),
@@ -147,8 +138,8 @@ program
   .option('--watch', 'run again what each save touches')
   .option('-u, --update', 'write what the code does now as what is expected')
   .addOption(json())
-  .action((modules: string[], options: { watch?: boolean; update?: boolean }, command: Command) =>
-    act(command, async (context) => {
+  .action(
+    act(async (context, modules: string[], options: { watch?: boolean; update?: boolean }) => {
       const { test } = await import('./test.ts')
       return test(context, { modules, watch: options.watch === true, update: options.update === true })
     }),
@@ -161,8 +152,8 @@ program
   .option('--name <name>', 'name of the fixture')
   .option('--module <module>', 'whose fixture it is, in place of the mapping’s transform')
   .addOption(json())
-  .action((id: string, options: { name?: string; module?: string }, command: Command) =>
-    act(command, async (context) => {
+  .action(
+    act(async (context, id: string, options: { name?: string; module?: string }) => {
       const { capture } = await import('./capture.ts')
       return capture(context, { id, name: options.name, module: options.module })
     }),
@@ -179,8 +170,10 @@ program
   )
   .addOption(new Option('--refused', 'what the running gateway refused').conflicts('state'))
   .addOption(json())
-  .action((options: { limit: number; state?: DeliveryState; refused?: boolean }, command: Command) =>
-    act(command, async (context) => (await import('./list.ts')).list(context, options)),
+  .action(
+    act(async (context, options: { limit: number; state?: DeliveryState; refused?: boolean }) =>
+      (await import('./list.ts')).list(context, options),
+    ),
   )
 
 program
@@ -188,36 +181,28 @@ program
   .description('one delivery: its trace, jobs and steps')
   .argument('<id>', 'delivery id or run id')
   .addOption(json())
-  .action((id: string, _options: object, command: Command) =>
-    act(command, async (context) => (await import('./show.ts')).show(context, { id })),
-  )
+  .action(act(async (context, id: string) => (await import('./show.ts')).show(context, { id })))
 
 program
   .command('retry')
   .description('run a parked delivery again, or the dead jobs of an accepted one')
   .argument('<id>', 'delivery id or run id')
   .addOption(json())
-  .action((id: string, _options: object, command: Command) =>
-    act(command, async (context) => (await import('./retry.ts')).retry(context, { id })),
-  )
+  .action(act(async (context, id: string) => (await import('./retry.ts')).retry(context, { id })))
 
 program
   .command('drop')
   .description('end what waits of a delivery')
   .argument('<id>', 'delivery id or run id')
   .addOption(json())
-  .action((id: string, _options: object, command: Command) =>
-    act(command, async (context) => (await import('./drop.ts')).drop(context, { id })),
-  )
+  .action(act(async (context, id: string) => (await import('./drop.ts')).drop(context, { id })))
 
 program
   .command('events')
   .description('system events, pending and consumed')
   .addOption(limit())
   .addOption(json())
-  .action((options: { limit: number }, command: Command) =>
-    act(command, async (context) => (await import('./events.ts')).events(context, options)),
-  )
+  .action(act(async (context, options: { limit: number }) => (await import('./events.ts')).events(context, options)))
 
 program
   .command('sessions')
@@ -225,8 +210,10 @@ program
   .argument('[key]', 'session key')
   .addOption(limit())
   .addOption(json())
-  .action((key: string | undefined, options: { limit: number }, command: Command) =>
-    act(command, async (context) => (await import('./sessions.ts')).sessions(context, { key, limit: options.limit })),
+  .action(
+    act(async (context, key: string | undefined, options: { limit: number }) =>
+      (await import('./sessions.ts')).sessions(context, { key, limit: options.limit }),
+    ),
   )
 
 addGmailCommands(program, act)
@@ -235,16 +222,12 @@ program
   .command('doctor')
   .description('the configuration, the transforms, the store, the gateway')
   .addOption(json())
-  .action((_options: object, command: Command) =>
-    act(command, async (context) => (await import('./doctor.ts')).doctor(context)),
-  )
+  .action(act(async (context) => (await import('./doctor.ts')).doctor(context)))
 
 program
   .command('schema')
   .description('the JSON Schema of hookloom.jsonc')
-  .action((_options: object, command: Command) =>
-    act(command, async (context) => (await import('./schema.ts')).schema(context)),
-  )
+  .action(act(async (context) => (await import('./schema.ts')).schema(context)))
 
 // `hookloom list | head`: nobody reads on, and that is no failure
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
