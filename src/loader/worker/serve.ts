@@ -2,18 +2,17 @@
 // thread is told; what is not begun by then is given back.
 import type { AsyncLocalStorage } from 'node:async_hooks'
 import { Problem, toProblemRecord } from '../../model/problem.ts'
+import { toThrownReport } from '../modules/thrown.ts'
 import { startCall, toFailed } from './call.ts'
 import type { CallOutcome } from './call.ts'
 import type { OpenCall } from './guard.ts'
 import type { Intrinsics } from './intrinsics.ts'
 import { board as words } from './messages.ts'
 import type { CallPost, FromWorker, Leaving, ToWorker } from './messages.ts'
+import { createOutbox } from './outbox.ts'
 import { createShelf, toCallable } from './shelf.ts'
 import type { Loaded } from './shelf.ts'
-import { toThrownReport } from '../modules/thrown.ts'
 
-/** Outcomes wait for one another this long at the most while calls run back to back. */
-const holdMs = 1
 /** Milliseconds between two looks at the memory while calls are in flight. */
 const memoryLookMs = 50
 
@@ -26,9 +25,7 @@ export type Serving = {
 }
 
 // captured: what runs here may replace the globals
-const { parse, stringify } = JSON
-const now = performance.now.bind(performance)
-const later = setImmediate
+const { parse } = JSON
 const repeat = setInterval
 const stopRepeating = clearInterval
 const { store, load } = Atomics
@@ -50,32 +47,15 @@ export function createServing({
   memory: { isOver(): boolean }
 }): Serving {
   const shelf = createShelf(intrinsics)
+  const outbox = createOutbox(post)
   const open = new Set<OpenCall>()
-  /** As JSON, but for the brackets. */
-  let outcomes = ''
-  let unrun: number[] = []
-  let flushedAt = 0
-  let willFlush = false
   let isLeaving = false
   let looking: NodeJS.Timeout | undefined
-
-  function flush(): void {
-    willFlush = false
-    send()
-  }
-
-  function send(): void {
-    flushedAt = now()
-    if (unrun.length > 0) post({ kind: 'unrun', seqs: unrun })
-    if (outcomes !== '') post({ kind: 'outcomes', outcomes: `[${outcomes}]` })
-    unrun = []
-    outcomes = ''
-  }
 
   function leave(leaving: Omit<Leaving, 'kind'>): void {
     if (isLeaving && leaving.why !== 'exit') return
     isLeaving = true
-    flush()
+    outbox.flush()
     post({ kind: 'leaving', ...leaving })
   }
 
@@ -114,21 +94,21 @@ export function createServing({
     let at = 0
     // timers and promises ran since the last call
     isPristine()
-    willFlush = true
+    outbox.hold()
     for (const post of posts) {
-      if (outcomes !== '' && now() - flushedAt > holdMs) send()
+      outbox.ease()
       begin(post, toBody(bodies, at, post))
       at += post.size
     }
-    flush()
+    outbox.flush()
   }
 
   function begin(post: CallPost, body: Uint8Array | string): void {
     const { seq, bundle } = post
-    if (isLeaving) return void unrun.push(seq)
+    if (isLeaving) return outbox.unrun(seq)
     // this order, and the reverse on the other side: see `board`
     store(board, words.begun, seq)
-    if (load(board, words.recalled) >= seq) return void unrun.push(seq)
+    if (load(board, words.recalled) >= seq) return outbox.unrun(seq)
     const call: OpenCall = { seq, bundle, log: [], isOpen: true }
     open.add(call)
     const loaded = shelf.get(bundle)
@@ -154,11 +134,7 @@ export function createServing({
     if (!call.isOpen) return
     call.isOpen = false
     open.delete(call)
-    outcomes += `${outcomes === '' ? '' : ','}[${call.seq},${toText(outcome)}]`
-    if (!willFlush) {
-      willFlush = true
-      later(flush)
-    }
+    outbox.settled(call.seq, outcome)
     isPristine(call)
     lookAtMemory()
   }
@@ -198,19 +174,4 @@ function toBody(bodies: ArrayBuffer | string, at: number, { size, isAscii }: Cal
   if (typeof bodies !== 'string') return new Bytes(bodies, at, size)
   const text = slice.call(bodies, at, at + size)
   return isAscii ? text : toBytes(text, 'latin1')
-}
-
-/** Of a text alone JSON.stringify makes a text without asking anybody: a `toJSON` may have been put where every object has it. */
-function toText(outcome: CallOutcome): string {
-  const text = outcome.kind === 'returned' ? `{"kind":"returned","value":${outcome.json}` : toProblemText(outcome)
-  let log = ''
-  for (let index = 0; index < outcome.log.length; index += 1) {
-    log += `${index === 0 ? '' : ','}${stringify(outcome.log[index] ?? '')}`
-  }
-  return `${text},"log":[${log}]}`
-}
-
-function toProblemText({ kind, problem: { code, detail, frame } }: Exclude<CallOutcome, { kind: 'returned' }>): string {
-  const shown = frame === undefined ? '' : `,"frame":${stringify(frame)}`
-  return `{"kind":"${kind}","problem":{"code":"${code}","detail":${stringify(detail)}${shown}}`
 }
