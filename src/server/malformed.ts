@@ -10,7 +10,7 @@ import { dropRest } from './body.ts'
 const lingerMs = 1_000
 
 type MalformedGuard = {
-  /** The listener, for requests that have one reading; what comes behind another one on its connection is not heard. */
+  /** The listener, for requests that have one reading. What comes behind the last answer of a connection is not heard. */
   watch(listener: RequestListener): RequestListener
   /** For `clientError`: the refusal comes after the answers of the requests that were whole. */
   answer(error: NodeJS.ErrnoException, socket: Socket): void
@@ -24,7 +24,8 @@ export function createMalformedGuard(): MalformedGuard {
 
   return {
     watch: (listener) => (req, res) => {
-      if (refused.has(req.socket)) return
+      // RFC 9112, 9.6: whoever sent it was told that the connection ends, reads no answer, and may send it again
+      if (refused.has(req.socket) || newest.get(req.socket)?.getHeader('connection') === 'close') return
       newest.set(req.socket, res)
       const problem = toAmbiguity(req)
       if (problem === undefined) return void listener(req, res)

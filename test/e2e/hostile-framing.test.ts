@@ -3,12 +3,12 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { toDeliveryId, toVerdict } from './answers.ts'
 import { hookToken } from './gateway.ts'
 import { type Inside, readStore, startInside } from './inside.ts'
-import { exchange, type Exchange, toRequest } from './wire.ts'
+import { exchange, type Exchange, post, toRequest } from './wire.ts'
 
 let gateway: Inside
 
 beforeAll(async () => {
-  gateway = await startInside({ config: { server: { bodyTimeoutMs: 1_000 } } })
+  gateway = await startInside({ config: { server: { bodyTimeoutMs: 1_000, maxBodyBytes: 8_000 } } })
 })
 
 const body = '{"text":"x"}'
@@ -96,6 +96,25 @@ describe('what no two readers read alike is refused, and so is what comes behind
     const { replies } = await exchange(gateway.port, bytes, { until: 'all' })
     expect(replies.map(({ status }) => status)).toEqual([401])
     expect(await isThere('unread')).toBe(false)
+  })
+})
+
+describe('behind an answer that ends its connection nothing is heard, since nothing would be answered', () => {
+  const wrong = (request: string) => request.replace(hookToken, 'wrong')
+  test.each<[string, number, string]>([
+    ['a wrong token', 401, wrong(head('Content-Length: 12')) + body],
+    ['a wrong token, in chunks', 401, wrong(head('Transfer-Encoding: chunked')) + chunks],
+    ['a method that has a body', 405, head('Content-Length: 12').replace('POST', 'PUT') + body],
+    ['an unknown name', 404, head('Content-Length: 12').replace('wake', 'nobody') + body],
+    ['an encoding that nobody inflates', 415, head('Content-Encoding: zstd', 'Content-Length: 12') + body],
+    ['a body over the limit', 413, head('Content-Length: 9000') + 'x'.repeat(9_000)],
+  ])('%s', async (title, status, request) => {
+    const bytes = Buffer.concat([Buffer.from(request), hidden(`after ${title}`)])
+    const { replies, closed } = await exchange(gateway.port, bytes, { until: 'all' })
+    expect([replies.map((reply) => reply.status), closed]).toEqual([[status], true])
+    // whatever was heard before this one is in the store when this one is answered
+    toDeliveryId(await post(gateway.port, '/hooks/wake', { text: 'the next' }))
+    expect(await isThere(`after ${title}`)).toBe(false)
   })
 })
 
