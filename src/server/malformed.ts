@@ -9,6 +9,9 @@ import { dropRest } from './body.ts'
 /** How long a refused sender may leave its side open. */
 const lingerMs = 1_000
 
+/** Node drops what comes behind its limit without a word, and with it a second Authorization: so it is let collect one more. */
+export const mostHeaders = 1_000
+
 type MalformedGuard = {
   /** The listener, for requests that have one reading. What comes behind the last answer of a connection is not heard. */
   watch(listener: RequestListener): RequestListener
@@ -81,12 +84,15 @@ function toMalformedProblem(code: string | undefined): Problem {
 }
 
 /**
- * What Node's parser lets through and a proxy may read otherwise: no version, no Host or two of them (RFC 9112, 3.2), and any
- * Transfer-Encoding but `chunked`.
+ * What Node's parser lets through and a proxy may read otherwise: no version, more headers than Node collects, no Host or two of
+ * them (RFC 9112, 3.2), and any Transfer-Encoding but `chunked`.
  */
 function toAmbiguity({ rawHeaders, headers, httpVersion }: IncomingMessage): Problem | undefined {
   if (httpVersion !== '1.1' && httpVersion !== '1.0') {
     return new Problem('request-malformed', 'Only HTTP/1.1 and HTTP/1.0 are spoken here.')
+  }
+  if (rawHeaders.length > 2 * mostHeaders) {
+    return new Problem('request-malformed', `The request has more than ${mostHeaders} headers.`)
   }
   let hosts = 0
   for (let index = 0; index < rawHeaders.length; index += 2) if (rawHeaders[index]?.toLowerCase() === 'host') hosts++

@@ -7,7 +7,7 @@ import type { Log } from '../model/log.ts'
 import { Problem, toProblem } from '../model/problem.ts'
 import { type Answer, toRefusalAnswer } from './answer.ts'
 import { dropRest } from './body.ts'
-import { createMalformedGuard } from './malformed.ts'
+import { createMalformedGuard, mostHeaders } from './malformed.ts'
 import type { Receive } from './receive.ts'
 
 export type Listening = {
@@ -93,6 +93,7 @@ export async function listen(
     onRequest,
   )
   server.maxConnections = 4_096
+  server.maxHeadersCount = mostHeaders + 1
   server.on('checkContinue', (req, res) => {
     waitingForLeave.add(req)
     onRequest(req, res)

@@ -118,6 +118,15 @@ describe('behind an answer that ends its connection nothing is heard, since noth
   })
 })
 
+test('a credential is seen wherever it stands: no header is dropped behind a thousand others', async () => {
+  const many = (count: number) => Array.from({ length: count }, () => 'a:')
+  const twice = head(...many(2_100), 'Authorization: Bearer wrong', 'Content-Length: 12') + body
+  expectRefusedOnce(await exchange(gateway.port, twice, { until: 'all' }))
+  const within = head(...many(900), 'Authorization: Bearer wrong', 'Content-Length: 12') + body
+  const { replies } = await exchange(gateway.port, within)
+  expect(replies.map(toVerdict)).toEqual(['unauthorized'])
+})
+
 describe('what every reader reads alike is served', () => {
   test.each<[string, string]>([
     ['a length', head('Content-Length: 12') + body],
