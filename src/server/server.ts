@@ -1,6 +1,6 @@
 // Koa at the edge: one middleware a line, every failure in one place.
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import Router from '@koa/router'
 import Koa, { type Context } from 'koa'
 import type { Log } from '../model/log.ts'
@@ -94,6 +94,7 @@ export async function listen(
   )
   server.maxConnections = 4_096
   server.maxHeadersCount = mostHeaders + 1
+  server.on('connection', ending.track)
   server.on('checkContinue', (req, res) => {
     waitingForLeave.add(req)
     onRequest(req, res)
@@ -130,22 +131,35 @@ function toListenProblem(
   )
 }
 
-/** From `begin` on, each connection ends with its next answer: a busy sender that kept its own would keep the gateway up. */
+/**
+ * From `begin` on, each connection ends with the answer to its newest request, so that those before it are sent too: a busy
+ * sender that kept its own would keep the gateway up. One that has sent nothing ends at once: Node takes it for a busy one.
+ */
 function createEnding() {
-  const unanswered = new Set<ServerResponse>()
+  const sockets = new Set<Socket>()
+  /** By connection, the newest response, until it is out. */
+  const unanswered = new Map<Socket, ServerResponse>()
   let hasBegun = false
   return {
+    track(socket: Socket) {
+      sockets.add(socket)
+      socket.once('close', () => sockets.delete(socket))
+    },
     watch:
       (listener: RequestListener): RequestListener =>
       (req, res) => {
+        const { socket } = req
         if (hasBegun) res.setHeader('connection', 'close')
-        unanswered.add(res)
-        res.once('close', () => unanswered.delete(res))
+        unanswered.set(socket, res)
+        res.once('close', () => {
+          if (unanswered.get(socket) === res) unanswered.delete(socket)
+        })
         listener(req, res)
       },
     begin() {
       hasBegun = true
-      for (const res of unanswered) if (!res.headersSent) res.setHeader('connection', 'close')
+      for (const res of unanswered.values()) if (!res.headersSent) res.setHeader('connection', 'close')
+      for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy()
     },
   }
 }
