@@ -134,6 +134,11 @@ function incomplete(): Problem {
   return new Problem('body-incomplete', 'The connection ended before the body did.')
 }
 
+/** RFC 9112, 6.3. Node calls a request complete a turn after it is heard, also one that has no body. */
+function isFollowedByBody({ headers }: IncomingMessage): boolean {
+  return Number(headers['content-length'] ?? 0) > 0 || headers['transfer-encoding'] !== undefined
+}
+
 const mostDrainedBytes = 64 * 1024
 const longestDrainMs = 1_000
 
@@ -143,7 +148,7 @@ const longestDrainMs = 1_000
  */
 export function dropRest(req: IncomingMessage, res: ServerResponse): void {
   const { socket } = req
-  if (req.complete || socket.destroyed) return
+  if (req.complete || !isFollowedByBody(req) || socket.destroyed) return
   if (!res.headersSent) res.setHeader('Connection', 'close')
 
   // Node destroys the socket as soon as a last answer is flushed. With bytes unread in the kernel that is a reset, at which the
