@@ -13,12 +13,14 @@ export type Refusal = {
 }
 
 const most = 500
+/** A stranger may name a hook with all of the sixteen kilobytes that a head has. */
+const longestHook = 200
 
 export class Refusals {
   readonly #entries: Refusal[] = []
 
   add(refusal: Refusal): void {
-    this.#entries.push(refusal)
+    this.#entries.push({ ...refusal, hook: refusal.hook?.slice(0, longestHook) })
     if (this.#entries.length > most) this.#entries.shift()
   }
 
