@@ -141,8 +141,8 @@ async function start(options: HookloomOptions, onStop: (stop: () => unknown) => 
   const drain = createDrain({ store, rerunner, generation: current, log })
   const mailbox = createMailbox({ dir, env: settings, generation: current, store, rerunner, clock, newId, log })
   const admission = createAdmission({ tokens: createThrottle({ clock }), signers: createThrottle({ clock }) })
-  const shared = { generation: current, hold: live.hold, store, refusals, rerunner, handed, newId, accepted }
-  const receive = createReceiver({ ...shared, meter, admission, clock, development, log })
+  const shared = { generation: current, hold: live.hold, store, refusals, rerunner, handed, newId, accepted, log }
+  const receive = createReceiver({ ...shared, meter, admission, clock, development })
   live.onSwap((generation, { mended, retired }) => {
     effects.refresh()
     mailbox.apply(generation.config)
@@ -165,7 +165,7 @@ async function start(options: HookloomOptions, onStop: (stop: () => unknown) => 
     ...edge,
   })
   onStop(() => admin.close(0))
-  const hooks = await listen(createHookApp({ receive, newId: randomUUID }), { host, port, ...edge })
+  const hooks = await listen(createHookApp({ receive, newId: randomUUID, log }), { host, port, ...edge })
   onStop(() => hooks.close(requestGraceMs))
   const url = `http://${host.includes(':') ? `[${host}]` : host}:${hooks.port}${config.hooks.path}`
   const adminUrl = `http://127.0.0.1:${admin.port}`

@@ -3,6 +3,7 @@ import type { RequestListener } from 'node:http'
 import Router from '@koa/router'
 import type { Context, Next } from 'koa'
 import { toDefaultAgentId } from '../model/config.ts'
+import type { Log } from '../model/log.ts'
 import { Problem } from '../model/problem.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import type { DeliveryRecord, Store } from '../store/store.ts'
@@ -33,6 +34,7 @@ export type AdminParts = {
   readonly handed: HandedSecrets
   readonly metrics: Metrics
   readonly newId: () => string
+  readonly log: Log
   /** Called when a job may run again. */
   readonly poke: () => void
 }
@@ -50,9 +52,11 @@ export function createAdminApp(parts: AdminParts): RequestListener {
   })
   router.get('/metrics', async (ctx) => {
     const body = await parts.metrics.page()
-    ctx.set('cache-control', 'no-store')
-    ctx.set('content-type', parts.metrics.contentType)
-    ctx.body = body
+    send(ctx, {
+      status: 200,
+      body,
+      headers: { 'cache-control': 'no-store', 'content-type': parts.metrics.contentType },
+    })
   })
   router.get('/api/refusals', api, (ctx) => reply(ctx, 200, { ok: true, refusals: refusals.list() }))
   router.post('/api/deliveries/:id/retry', api, async (ctx) => {
@@ -81,7 +85,13 @@ export function createAdminApp(parts: AdminParts): RequestListener {
     const mappingId = findSigned(generation(), ctx.params['id'] ?? '')
     reply(ctx, 200, { ok: true, mappingId, until: new Date(parts.handed.arm(mappingId)).toISOString() })
   })
-  return toListener(router, parts.newId)
+  router.all('/{*path}', () => {
+    throw new Problem(
+      'not-found',
+      'The admin port has GET /healthz, /readyz and /metrics, and /api for the commands. Hooks are taken on server.port.',
+    )
+  })
+  return toListener(router, parts)
 }
 
 /** `ok`: deliveries become durable. `degraded`: something that was saved is not live, or its deliveries park. */

@@ -17,31 +17,38 @@ export type Listening = {
   close(graceMs: number): Promise<void>
 }
 
+type ListenerParts = { readonly newId: () => string; readonly log: Log }
+
 /** The public port: the hooks, and nothing else. */
-export function createHookApp(parts: { receive: Receive; newId: () => string }): RequestListener {
+export function createHookApp(parts: ListenerParts & { receive: Receive }): RequestListener {
   const router = new Router({ sensitive: true, strict: true })
   router.all('/{*path}', async (ctx) => {
     const requestId = ctx.response.get('x-request-id')
     const answer = await parts.receive({ req: ctx.req, requestId, continueNow: () => continueBody(ctx) })
     send(ctx, answer)
   })
-  return toListener(router, parts.newId)
+  return toListener(router, parts)
 }
 
-/** A listener of a router whose every failure is a JSON refusal. */
-export function toListener(router: Router, newId: () => string): RequestListener {
+/** A listener of a router whose every failure is a JSON refusal; one of the gateway itself stands in the log. */
+export function toListener(router: Router, { newId, log }: ListenerParts): RequestListener {
   const app = new Koa()
   // forwarding headers are read by client.ts, from trusted proxies only
   app.proxy = false
   app.silent = true
   app.use(async (ctx, next) => {
-    ctx.set('x-request-id', newId())
+    const requestId = newId()
+    ctx.set('x-request-id', requestId)
     ctx.set('x-content-type-options', 'nosniff')
     try {
       await next()
       if (ctx.status === 404 && ctx.body === undefined) throw new Problem('hook-unknown', 'Nothing is here.')
     } catch (error) {
-      send(ctx, toRefusalAnswer(toProblem(error)))
+      const problem = toProblem(error)
+      if (problem.code === 'internal-error') {
+        log.error({ err: problem.cause, requestId }, 'a request failed inside the gateway')
+      }
+      send(ctx, toRefusalAnswer(problem))
     }
   })
   app.use(router.routes())

@@ -1,0 +1,187 @@
+// The admin port: for the operator's own commands, and for no page in the operator's browser.
+import { beforeAll, describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import type { Log } from '../../src/model/log.ts'
+import { createMemoryStore } from '../../src/store/memory.ts'
+import { toVerdict } from './answers.ts'
+import { gatewayToken, hookToken } from './gateway.ts'
+import { type Inside, startInside } from './inside.ts'
+import { exchange, type Headers, post, type RequestParts, send, toRequest } from './wire.ts'
+
+let gateway: Inside
+let port: number
+
+beforeAll(async () => {
+  gateway = await startInside({
+    config: { hooks: { mappings: [{ id: 'any', match: { path: 'any' }, deliver: false }] } },
+  })
+  port = toPort(gateway)
+})
+
+const toPort = ({ adminUrl }: Inside) => Number(new URL(adminUrl).port)
+const bearer: Headers = [['authorization', `Bearer ${gatewayToken}`]]
+const ask = (parts: RequestParts) => send(port, { method: 'GET', ...parts })
+
+const api: readonly (readonly [method: string, target: string])[] = [
+  ['GET', '/api/refusals'],
+  ['GET', '/api/runs/x'],
+  ['GET', '/api/sessions/main'],
+  ['POST', '/api/deliveries/x/retry'],
+  ['POST', '/api/deliveries/x/drop'],
+  ['POST', '/api/mappings/any/arm'],
+]
+const open: typeof api = [
+  ['GET', '/healthz'],
+  ['GET', '/readyz'],
+  ['GET', '/metrics'],
+]
+
+describe('a page in a browser does not reach it', () => {
+  const words = (text: string) => text.trim().split(/\s+/)
+
+  test.each(words('localhost 127.0.0.1 [::1] LOCALHOST localhost:8791 127.0.0.1:1 [::1]:8791'))(
+    'the host %s is this one',
+    async (host) => {
+      expect((await ask({ target: '/healthz', headers: [['host', host]] })).status).toBe(200)
+    },
+  )
+
+  test.each(
+    words(`evil.test localhost.evil.test 127.0.0.1.evil.test evil.test:127.0.0.1 127.0.0.1@evil.test localhost. 127.1
+      2130706433 0x7f.1 0.0.0.0 [::] [::ffff:127.0.0.1] localhost: localhost:80:80 localhost:x 127.0.0.2`),
+  )('the host %s is another, and gets nothing, with the token neither', async (host) => {
+    for (const [method, target] of [...open, ...api]) {
+      expect(toVerdict(await ask({ method, target, headers: [['host', host], ...bearer] }))).toBe('origin-denied')
+    }
+  })
+
+  test.each(
+    words(`null http://evil.test https://evil.test:8791 http://localhost.evil.test http://localhost@evil.test file://
+      http://127.0.0.1.evil.test http://http://localhost http://localhost/x chrome-extension://abcdef`),
+  )('the origin %s is another site', async (origin) => {
+    for (const [method, target] of [...open, ...api]) {
+      expect(toVerdict(await ask({ method, target, headers: [['origin', origin], ...bearer] }))).toBe('origin-denied')
+    }
+  })
+
+  test('none is given leave to read an answer, or to send a header of its own', async () => {
+    const preflight: Headers = [
+      ['origin', 'http://localhost:3000'],
+      ['access-control-request-method', 'POST'],
+      ['access-control-request-headers', 'authorization'],
+    ]
+    for (const [, target] of [...open, ...api]) {
+      for (const reply of [
+        await ask({ method: 'OPTIONS', target, headers: preflight }),
+        await ask({ target, headers: [preflight[0] ?? ['', ''], ...bearer] }),
+      ]) {
+        expect(Object.keys(reply.headers).filter((name) => name.startsWith('access-control'))).toEqual([])
+      }
+      expect((await ask({ method: 'OPTIONS', target, headers: preflight })).status).toBe(404)
+    }
+  })
+})
+
+describe('the gateway token', () => {
+  test.each<[string, Headers]>([
+    ['none', []],
+    ['a wrong one', [['authorization', 'Bearer wrong']]],
+    ['the hook token', [['authorization', `Bearer ${hookToken}`]]],
+    ['the right one twice', [...bearer, ...bearer]],
+    ['the right one as Basic', [['authorization', `Basic ${gatewayToken}`]]],
+    ['the right one in a cookie', [['cookie', `token=${gatewayToken}`]]],
+  ])('%s opens nothing of /api', async (_, headers) => {
+    for (const [method, target] of api) {
+      expect(toVerdict(await ask({ method, target, headers }))).toBe('unauthorized')
+      expect(toVerdict(await ask({ method, target: `${target}?token=${gatewayToken}`, headers }))).toBe('unauthorized')
+    }
+  })
+
+  test('opens it, and the health pages need none', async () => {
+    expect((await ask({ target: '/api/refusals', headers: bearer })).status).toBe(200)
+    for (const [method, target] of open) expect((await ask({ method, target })).status).toBe(200)
+  })
+
+  test('that nobody has set is nobody’s', async () => {
+    const without = toPort(await startInside({ config: { gateway: { token: undefined } } }))
+    for (const token of ['', 'undefined', hookToken]) {
+      const headers: Headers = [['authorization', `Bearer ${token}`]]
+      const reply = await send(without, { method: 'GET', target: '/api/refusals', headers })
+      expect([toVerdict(reply), reply.body]).toEqual(['unauthorized', expect.stringContaining('Set gateway.token')])
+    }
+  })
+})
+
+test.each(['/', '/api', '/healthz/', '/Healthz', '/hooks/wake', '/api/sessions/a/b', '//healthz'])(
+  '%s is no page, and the answer says which are',
+  async (target) => {
+    const reply = await ask({ target, headers: bearer })
+    expect([toVerdict(reply), reply.body]).toEqual(['not-found', expect.stringContaining('/readyz')])
+  },
+)
+
+test('what changes something takes a POST alone, and what reads a GET', async () => {
+  for (const [method, target] of api) {
+    const other = method === 'GET' ? 'POST' : 'GET'
+    expect(toVerdict(await ask({ method: other, target, headers: bearer }))).toBe('not-found')
+  }
+})
+
+test('a request without a body keeps its connection for the next one', async () => {
+  const page = (target: string) => toRequest({ method: 'GET', target, headers: bearer, length: false })
+  const targets = ['/healthz', '/readyz', '/metrics', '/api/refusals', '/nothing', '/healthz']
+  const { replies } = await exchange(port, Buffer.concat(targets.map(page)), { until: targets.length })
+  expect(replies.map(({ headers }) => headers['connection'])).toEqual(targets.map(() => 'keep-alive'))
+})
+
+test('a failure of the gateway itself is answered without its reason, which stands in the log', async () => {
+  const told: { fields: object; text: string }[] = []
+  const log: Log = { debug() {}, info() {}, warn() {}, error: (fields, text) => void told.push({ fields, text }) }
+  const store = createMemoryStore({ clock: Date.now })
+  let cause: Error | undefined
+  const failing = { ...store, counts: () => (cause === undefined ? store.counts() : Promise.reject(cause)) }
+  const broken = toPort(await startInside({ store: failing, log }))
+  cause = new Error('the disk is gone')
+  const reply = await send(broken, { method: 'GET', target: '/metrics' })
+  expect([reply.status, reply.body]).toEqual([500, expect.not.stringContaining('disk')])
+  expect(told).toEqual([
+    { fields: { err: cause, requestId: reply.headers['x-request-id'] }, text: 'a request failed inside the gateway' },
+  ])
+})
+
+describe('the refusals', () => {
+  const Refusals = z.object({
+    refusals: z.array(z.looseObject({ requestId: z.string(), hook: z.string().optional() })),
+  })
+  const list = async () =>
+    Refusals.parse(JSON.parse((await ask({ target: '/api/refusals', headers: bearer })).body)).refusals
+
+  test('are found by the request id of their answer, with the check that failed and without the payload', async () => {
+    const reply = await post(gateway.port, '/hooks/wake', { text: 1, more: 'pickled herring' })
+    const found = (await list()).find(({ requestId }) => requestId === reply.headers['x-request-id'])
+    expect(found).toEqual({
+      requestId: reply.headers['x-request-id'],
+      receivedAt: expect.any(Number),
+      hook: 'wake',
+      status: 400,
+      code: 'payload-invalid',
+      error: expect.stringContaining('text'),
+      trace: expect.any(Array),
+    })
+    expect(JSON.stringify(found)).not.toContain('herring')
+  })
+
+  test('are the last five hundred, newest last, whatever was refused', async () => {
+    const name = 'n'.repeat(10_000)
+    const gets = Array.from({ length: 501 }, (_, n) =>
+      toRequest({ method: 'GET', target: `/hooks/${n}-${name}`, length: false }),
+    )
+    for (const request of gets) await exchange(gateway.port, request)
+    const hooks = (await list()).map(({ hook }) => hook)
+    expect([hooks.length, hooks[0], hooks.at(-1)]).toEqual([
+      500,
+      `1-${name}`.slice(0, 200),
+      `500-${name}`.slice(0, 200),
+    ])
+  })
+})
