@@ -3,7 +3,7 @@ import { defineSignedPreset } from '../signed.ts'
 
 const group = 'hook:alertmanager:{{groupKey | default: "group" | truncate: 400}}'
 const lines = [
-  'In its group: {{alerts.length}}, those that are over included. The first of them is {{alerts[0].status | default: "of unknown status"}}.',
+  'In its group: {{alerts.length}}, those that are over included. The first of them, {{alerts[0].labels.alertname | default: "without a name"}}, is {{alerts[0].status | default: "of unknown status"}}.',
   '{{alerts[0].annotations.summary | default: "(no summary)" | truncate: 1000}}',
   '{{alerts[0].annotations.description | default: "(no description)" | truncate: 4000}}',
   'Instance: {{alerts[0].labels.instance | default: "not given"}}; severity: {{alerts[0].labels.severity | default: "not given"}}',
@@ -12,7 +12,10 @@ const lines = [
   'Runbook: {{alerts[0].annotations.runbook_url | default: "none"}}',
   'Alertmanager: {{externalURL | default: "not given"}}',
 ]
-const alert = '{{alerts[0].labels.alertname | default: "An alert"}}'
+// not the first alert's name: in a group that fires, the first may be over
+const alert = '{{commonLabels.alertname | default: "A group of alerts"}}'
+// a template cannot go through them, and an agent reads JSON
+const all = ['', 'All of them, as JSON:', '{{alerts | truncate: 8000}}']
 
 /** https://prometheus.io/docs/alerting/latest/configuration/#webhook_config */
 export default defineSignedPreset({
@@ -26,14 +29,14 @@ export default defineSignedPreset({
       match: { payload: { status: 'firing' } },
       name: 'Prometheus alert',
       sessionKey: group,
-      message: [`${alert} is firing.`, ...lines],
+      message: [`${alert} is firing.`, ...lines, ...all],
     },
     {
       event: 'resolved',
       match: { payload: { status: 'resolved' } },
       name: 'Prometheus alert',
       sessionKey: group,
-      message: [`${alert} is resolved.`, ...lines, 'Ended: {{alerts[0].endsAt | default: "unknown"}}'],
+      message: [`${alert} is resolved.`, ...lines, 'Ended: {{alerts[0].endsAt | default: "unknown"}}', ...all],
     },
   ],
 })

@@ -16,7 +16,7 @@ type GrafanaOptions = z.infer<typeof GrafanaOptions>
 
 const group = 'hook:grafana:{{groupKey | default: "group" | truncate: 400}}'
 const lines = [
-  'In its group: {{alerts.length}}, those that are over included. The first of them is {{alerts[0].status | default: "of unknown status"}}.',
+  'In its group: {{alerts.length}}, those that are over included. The first of them, {{alerts[0].labels.alertname | default: "without a name"}}, is {{alerts[0].status | default: "of unknown status"}}.',
   '{{alerts[0].annotations.summary | default: "(no summary)" | truncate: 1000}}',
   '{{alerts[0].annotations.description | default: "(no description)" | truncate: 4000}}',
   'Values: {{alerts[0].valueString | default: "not given" | truncate: 1000}}',
@@ -25,7 +25,9 @@ const lines = [
   'Panel: {{alerts[0].panelURL | default: "none"}}',
   'Silence it: {{alerts[0].silenceURL | default: "no link"}}',
 ]
-const alert = '{{alerts[0].labels.alertname | default: "An alert"}}'
+// Grafana's own words: a template cannot go through the alerts, and the first may be over in a group that fires
+const title = (status: string) => `{{title | default: "A group of alerts is ${status}." | truncate: 500}}`
+const all = ['', '{{payload.message | default: "(no message)" | truncate: 8000}}']
 
 /** https://grafana.com/docs/grafana/latest/alerting/configure-notifications/manage-contact-points/integrations/webhook-notifier/ */
 const events: readonly EventMapping[] = [
@@ -34,14 +36,14 @@ const events: readonly EventMapping[] = [
     match: { payload: { status: 'firing' } },
     name: 'Grafana alert',
     sessionKey: group,
-    message: [`${alert} is firing.`, ...lines],
+    message: [title('firing'), ...lines, ...all],
   },
   {
     event: 'resolved',
     match: { payload: { status: 'resolved' } },
     name: 'Grafana alert',
     sessionKey: group,
-    message: [`${alert} is resolved.`, ...lines, 'Ended: {{alerts[0].endsAt | default: "unknown"}}'],
+    message: [title('resolved'), ...lines, 'Ended: {{alerts[0].endsAt | default: "unknown"}}', ...all],
   },
 ]
 

@@ -78,11 +78,12 @@ const fixturesOf = (name: string) =>
 
 const fixtures = signed.flatMap(({ name }) => fixturesOf(name).map((fixture) => ({ name, ...fixture })))
 
-/** What makes a message useless: a value that is not there, a label without one, or JSON. */
+/** What makes a message useless: a value that is not there, a label without one, or JSON that is not called so. */
 function toFlaws(message: string, payload: JsonValue): string[] {
   const texts = toTexts(payload)
+  const words = message.replace(/, as JSON:\n.*/, '')
   const flaws = /\b(undefined|null|NaN)\b|^[^\n:]+:[ \t]*$|\{\{|[[{]"/gm
-  return [...message.matchAll(flaws)].map(([found]) => found).filter((found) => !texts.includes(found))
+  return [...words.matchAll(flaws)].map(([found]) => found).filter((found) => !texts.includes(found))
 }
 
 /** Every text of a payload: what stands there may stand in a message. */
