@@ -40,7 +40,8 @@ export default defineSignedPreset({
       name: 'Shopify refund',
       sessionKey: 'hook:shopify:order-{{order_id}}',
       message: [
-        'Refund of {{transactions[0].amount | default: "an unknown amount"}} {{transactions[0].currency | default: "in an unknown currency"}}, {{refund_line_items.length}} lines.',
+        'Refund; paid back: {{transactions[0].amount | default: "nothing"}} {{transactions[0].currency | default: "(no transaction)"}}',
+        'Lines: {{refund_line_items.length}}, the first {{refund_line_items[0].quantity | default: "0"}} × {{refund_line_items[0].line_item.name | default: "nothing"}} for {{refund_line_items[0].subtotal | default: "an amount that is not given"}}',
         'Note: {{note | default: "none" | truncate: 1000}}',
         `${admin}/orders/{{order_id}}`,
       ],
