@@ -69,7 +69,7 @@ async function attempt(name: StepName, job: ClaimedJob, { tools, signal, log }: 
     if (signal.aborted) return { kind: 'aborted' }
     // the message may quote the payload, so it goes into the job's record and not into the log
     log.warn({ jobId: job.id, step: name, thrown: toThrownName(thrown) }, 'a step threw')
-    return { kind: 'transient', detail: `The step "${name}" threw ${toReason(thrown)}` }
+    return { kind: 'transient', detail: `The step "${name}" threw ${toReason(thrown)}`, quotes: true }
   }
 }
 
@@ -95,14 +95,12 @@ function toFailureReport(
 ): JobReport {
   const verdict = toVerdict(failure)
   const fields = { jobId: job.id, deliveryId: job.deliveryId, step: name, attempt: job.attempts + 1 }
+  const why = failure.quotes === true ? `"hookloom show ${job.id}" says why.` : failure.detail
   if (verdict.kind === 'retry') {
-    log.warn(
-      { ...fields, runAt: verdict.runAt },
-      'a step failed and will be tried again; "hookloom show <deliveryId>" says why',
-    )
+    log.warn({ ...fields, runAt: new Date(verdict.runAt).toISOString() }, `${name} failed, and is tried again: ${why}`)
     return { outcome: verdict }
   }
-  log.error(fields, 'a step failed for good; the job is dead, and "hookloom show <deliveryId>" says why')
+  log.error(fields, `${name} failed for good: ${why} "hookloom retry ${job.id}" runs it again.`)
   const { planned } = job
   const events =
     name === 'run' && planned.kind === 'agent'

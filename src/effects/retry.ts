@@ -20,10 +20,14 @@ const horizonMs = 86_400_000
 const shortestAskedMs = 1_000
 const longestAskedMs = 86_400_000
 
-/** `transient` may pass, `rate-limited` asked us to wait, `permanent` will not pass. */
-export type Failure =
-  | { readonly kind: 'transient' | 'rate-limited'; readonly detail: string; readonly retryAfterMs?: number | undefined }
-  | { readonly kind: 'permanent'; readonly detail: string; readonly status: 'error' | 'timeout' }
+/**
+ * `transient` may pass, `rate-limited` asked us to wait, `permanent` will not pass. `quotes`: the detail has words of
+ * others in it, so the job's record shows it and no log does.
+ */
+export type Failure = { readonly detail: string; readonly quotes?: boolean | undefined } & (
+  | { readonly kind: 'transient' | 'rate-limited'; readonly retryAfterMs?: number | undefined }
+  | { readonly kind: 'permanent'; readonly status: 'error' | 'timeout' }
+)
 
 export type Verdict =
   | { readonly kind: 'retry'; readonly runAt: number; readonly error: string; readonly counted: boolean }

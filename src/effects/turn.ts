@@ -11,6 +11,7 @@ import { withDeadline } from './deadline.ts'
 import type { Recorded, StepOutcome, StepTools } from './outcome.ts'
 import { mostShownEvents, type Portion, toPortions } from './portions.ts'
 import { type AgentPlan, buildHeartbeatPrompt, buildPrompt, type WaitingTexts } from './prompt.ts'
+import type { Failure } from './retry.ts'
 import { mainSessionKey } from './summary.ts'
 import { prepareWorkspace, readWorkspaceFile } from './workspace.ts'
 
@@ -192,14 +193,18 @@ function toRunOutcome(
     case 'forwarded':
       return { kind: 'recorded', step: { state: 'forwarded', detail: result.detail, result: result.id } }
     case 'rate-limited':
-      return { kind: 'rate-limited', detail: result.detail, retryAfterMs: result.retryAfterMs }
+      return { kind: 'rate-limited', ...toDetail(result), retryAfterMs: result.retryAfterMs }
     case 'timeout':
-      return { kind: 'permanent', status, detail: result.detail }
+      return { kind: 'permanent', status, ...toDetail(result) }
     case 'too-long':
-      return { kind: 'permanent', status: 'error', detail: result.detail }
+      return { kind: 'permanent', status: 'error', ...toDetail(result) }
     case 'error':
       return result.retryable
-        ? { kind: 'transient', detail: result.detail, retryAfterMs: result.retryAfterMs }
-        : { kind: 'permanent', status, detail: result.detail }
+        ? { kind: 'transient', ...toDetail(result), retryAfterMs: result.retryAfterMs }
+        : { kind: 'permanent', status, ...toDetail(result) }
   }
+}
+
+function toDetail({ detail, quotes }: Pick<Failure, 'detail' | 'quotes'>): Pick<Failure, 'detail' | 'quotes'> {
+  return { detail, quotes }
 }

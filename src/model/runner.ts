@@ -39,9 +39,10 @@ export type RunIO = {
 }
 
 /**
- * `detail` is one sentence for the operator. An `error` that is not `retryable` ends the job. `forwarded`: somebody else
- * performs the turn and delivers its reply; `id` is theirs. `too-long`: the model takes no prompt and history of this length;
- * the run is asked for again with less of what can be left out, where there is any.
+ * `detail` is one sentence for the operator; `quotes`: words of others stand in it, so no log shows it. An `error` that is
+ * not `retryable` ends the job. `forwarded`: somebody else performs the turn and delivers its reply; `id` is theirs.
+ * `too-long`: the model takes no prompt and history of this length; the run is asked for again with less of what can be left
+ * out, where there is any.
  */
 export type RunResult =
   | {
@@ -55,9 +56,11 @@ export type RunResult =
       readonly state?: JsonValue
     }
   | { readonly status: 'forwarded'; readonly id: string; readonly detail: string }
-  | { readonly status: 'error'; readonly retryable: boolean; readonly detail: string; readonly retryAfterMs?: number }
-  | { readonly status: 'rate-limited'; readonly retryAfterMs?: number; readonly detail: string }
-  | { readonly status: 'timeout' | 'too-long'; readonly detail: string }
+  | ({ readonly detail: string; readonly quotes?: boolean } & (
+      | { readonly status: 'error'; readonly retryable: boolean; readonly retryAfterMs?: number }
+      | { readonly status: 'rate-limited'; readonly retryAfterMs?: number }
+      | { readonly status: 'timeout' | 'too-long' }
+    ))
 
 export interface Runner {
   readonly id: string

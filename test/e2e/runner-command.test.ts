@@ -198,7 +198,7 @@ describe('a run that fails', () => {
       env: ['AGENT_KEY'],
       vars: { AGENT_KEY: 'sk-secret-1' },
     })
-    expect(result).toMatchObject({ status: 'error', retryable: true })
+    expect(result).toMatchObject({ status: 'error', retryable: true, quotes: true })
     const { detail } = result as { detail: string }
     expect(detail).toContain('ended with exit code 1: two · three · ␛[31mkey [hidden] was refused␛[0m · five · six')
   })

@@ -130,7 +130,7 @@ describe('a run that is refused', () => {
     const body = { ok: false, error: `no \u001b[31m because of ${token}` }
     const { baseUrl } = await openFake({ status, headers: { 'retry-after': '7' }, body })
     const result = await openRunner(baseUrl).run(toRun(), createIO().io)
-    expect(result).toMatchObject(expected)
+    expect(result).toMatchObject({ ...expected, quotes: true })
     const { detail } = result as { detail: string }
     expect(detail).toContain(`OpenClaw (runners.claw) answered ${status}: no ␛[31m because of [hidden].`)
   })

@@ -22,6 +22,12 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
+function listening() {
+  const lines: { fields: object; message: string }[] = []
+  const write = (fields: object, message: string) => void lines.push({ fields, message })
+  return { lines, log: { debug: write, info: write, warn: write, error: write } }
+}
+
 const busy: RunResult = { status: 'error', retryable: true, detail: 'upstream is busy' }
 
 describe('a run that fails', () => {
@@ -113,17 +119,42 @@ describe('a run that fails', () => {
     expect(await stage.jobOf(id)).toMatchObject({ state: 'queued', attempts: 0 })
   })
 
+  test('the log says why a step failed and when it is tried again, and what to type at the end', async () => {
+    const { log, lines } = listening()
+    const { runner } = scriptedRunner(({ attempt }) =>
+      attempt === 1 ? busy : { status: 'error', retryable: false, detail: 'The key was refused.' },
+    )
+    stage.openWorker({ runner, log })
+    const [id] = await stage.accept(agentPlan())
+    await pass(60_000)
+    expect(lines.map(({ message }) => message)).toEqual([
+      'run failed, and is tried again: upstream is busy',
+      `run failed for good: The key was refused. "hookloom retry ${id}" runs it again.`,
+    ])
+    expect(lines[0]?.fields).toMatchObject({ step: 'run', attempt: 1, runAt: new Date(start + 2_000).toISOString() })
+  })
+
+  test('a reason that quotes somebody else is in the record and never in the log', async () => {
+    const { log, lines } = listening()
+    const { runner } = scriptedRunner(() => ({ status: 'timeout', detail: 'It said: SECRET PAYLOAD', quotes: true }))
+    stage.openWorker({ runner, log })
+    const [id] = await stage.accept(agentPlan())
+    await pass(0)
+    expect((await stage.jobOf(id)).lastError).toContain('SECRET PAYLOAD')
+    expect(lines).toMatchObject([{ message: expect.stringContaining(`"hookloom show ${id}" says why.`) }])
+    expect(JSON.stringify(lines)).not.toContain('SECRET')
+  })
+
   test('a runner that throws is tried again; what it threw is in the record and never in the log', async () => {
-    const lines: string[] = []
-    const write = (fields: object, message: string) => void lines.push(JSON.stringify(fields) + message)
+    const { log, lines } = listening()
     const { runner, turns } = scriptedRunner()
-    stage.openWorker({ runner, log: { debug: write, info: write, warn: write, error: write } })
+    stage.openWorker({ runner, log })
     const [id] = await stage.accept(agentPlan({ action: { message: 'SECRET PAYLOAD' } }))
     turns[0]?.fail(new TypeError('cannot read SECRET PAYLOAD'))
     await pass(0)
     expect((await stage.jobOf(id)).lastError).toContain('TypeError: cannot read SECRET PAYLOAD')
-    expect(lines.join('\n')).toContain('TypeError')
-    expect(lines.join('\n')).not.toContain('SECRET')
+    expect(JSON.stringify(lines)).toContain('TypeError')
+    expect(JSON.stringify(lines)).not.toContain('SECRET')
     await pass(2_000)
     expect(turns).toHaveLength(2)
   })

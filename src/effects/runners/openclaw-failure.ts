@@ -31,6 +31,10 @@ export function toRefused(id: string, { token }: OpenClawRunnerConfig, { status,
   const said = typeof body?.['error'] === 'string' ? body['error'].replaceAll(token, '[hidden]') : ''
   const words = said === '' ? '' : `: ${cut(toPrintableLine(said), maxWords)}`
   const answered = `OpenClaw (runners.${id}) answered ${status}${words}`
+  return { ...toFailed(id, answered, { status, headers }), quotes: words !== '' }
+}
+
+function toFailed(id: string, answered: string, { status, headers }: Pick<Answered, 'status' | 'headers'>): Failed {
   const wait = toWait(toRetryAfterMs(headers))
   if (status === 429) return { status: 'rate-limited', detail: `${answered}. The run waits for it.`, ...wait }
   if (status >= 500 || status === 408) return passing(`${answered}. If it stays so, look at the log of OpenClaw.`, wait)

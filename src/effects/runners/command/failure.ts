@@ -100,10 +100,12 @@ export function toFailed(
   const detail = `The command ${JSON.stringify(command)} (runners.${id}) ${how}${
     words === '' ? ' and did not say why. Run it by hand.' : `: ${words}`
   }`
+  const quotes = words !== ''
   // only its JSON counts here: stderr may quote what a stranger wrote
-  if (said !== undefined && limited.test(said)) return { status: 'rate-limited', retryAfterMs: limitedMs, detail }
+  if (said !== undefined && limited.test(said))
+    return { status: 'rate-limited', retryAfterMs: limitedMs, detail, quotes }
   const isHopeless = hopelessCodes.has(end.code ?? 0) || (said !== undefined && refused.test(said))
-  return isHopeless ? permanent(detail) : passing(detail)
+  return { ...(isHopeless ? permanent(detail) : passing(detail)), quotes }
 }
 
 function toLastLines(complaint: string): string {
