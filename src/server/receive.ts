@@ -23,7 +23,7 @@ import type { HandedSecrets } from './handed.ts'
 import { createOnce } from './once.ts'
 import type { Refusals } from './refusals.ts'
 import type { Rerunner } from './rerun.ts'
-import { type LastingDecision, toPending, toSettlement } from './settlement.ts'
+import { type LastingDecision, tellParked, toPending, toSettlement } from './settlement.ts'
 
 export type ReceiverParts = {
   readonly generation: () => Generation
@@ -111,7 +111,7 @@ export function createReceiver(parts: ReceiverParts): Receive {
     const decision = await inPatience(deciding, generation, delivery.path)
     if (decision === undefined) {
       // its row is durable since it was parked: what the transform comes to settles it later
-      void parts.rerunner.settleLate(deciding, delivery, generation)
+      void parts.rerunner.settleLate(deciding, delivery, generation, 'parked')
       return replay
     }
     const { settlement, answer } = conclude(decision, delivery, generation, trail)
@@ -156,12 +156,7 @@ export function createReceiver(parts: ReceiverParts): Receive {
     const appended = await store.append({ ...settlement, ...row })
     if (appended.kind === 'duplicate') return toReplay(appended.first)
     parts.meter('deliveries', { outcome: settlement.state })
-    if (settlement.problem !== undefined) {
-      parts.log.warn(
-        { deliveryId: id, hook },
-        `parked: ${settlement.problem.detail} "hookloom show ${id}" has the rest.`,
-      )
-    }
+    tellParked(parts.log, delivery, settlement)
     parts.accepted(settlement.jobs)
     return answer
   }

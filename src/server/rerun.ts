@@ -7,7 +7,7 @@ import type { Generation } from '../pipeline/generation.ts'
 import { decide } from '../pipeline/pipeline.ts'
 import type { Clock, NewJob, OpenDelivery, Settlement, Store } from '../store/store.ts'
 import { toDeliveryAgain } from './delivery.ts'
-import { type LastingDecision, toSettlement } from './settlement.ts'
+import { type LastingDecision, tellParked, toSettlement } from './settlement.ts'
 
 export type RerunnerParts = {
   readonly generation: () => Generation
@@ -55,7 +55,8 @@ export class Rerunner {
     const generation = this.#parts.generation()
     try {
       const delivery = toDeliveryAgain(open, generation)
-      return await this.settleLate(decide(generation, delivery, this.#parts.newId), delivery, generation)
+      const deciding = decide(generation, delivery, this.#parts.newId)
+      return await this.settleLate(deciding, delivery, generation, open.state)
     } catch (error) {
       const { deliveryId } = open
       this.#parts.log.error(
@@ -67,7 +68,12 @@ export class Rerunner {
   }
 
   /** Settles a delivery that is stored already. Never rejects: what cannot be written now is still waiting on disk. */
-  async settleLate(deciding: Promise<Decision>, delivery: Delivery, generation: Generation): Promise<string> {
+  async settleLate(
+    deciding: Promise<Decision>,
+    delivery: Delivery,
+    generation: Generation,
+    before: 'pending' | 'parked' = 'pending',
+  ): Promise<string> {
     const { clock, newId, accepted, log } = this.#parts
     const letGo = this.#parts.hold(generation)
     this.#inHand.add(delivery.id)
@@ -78,6 +84,8 @@ export class Rerunner {
       const settlement = toSettlement(decision, delivery, { generation, newId, now: clock() })
       if (!(await this.#settle(delivery.id, settlement))) return 'settled already'
       accepted(settlement.jobs)
+      // of one that was parked before it was told then
+      if (before === 'pending') tellParked(log, delivery, settlement)
       return settlement.state
     } catch (error) {
       log.error({ err: error, deliveryId: delivery.id }, 'a waiting delivery could not be settled; it goes on waiting')

@@ -1,6 +1,7 @@
 // A decision as the rows that make it durable.
 import { planJobs, whyDeferred } from '../effects/plan.ts'
 import { type Delivery, toDeliveryHead } from '../model/delivery.ts'
+import type { Log } from '../model/log.ts'
 import { toProblemRecord } from '../model/problem.ts'
 import type { Decision } from '../pipeline/decision.ts'
 import type { Generation } from '../pipeline/generation.ts'
@@ -41,6 +42,11 @@ export function toSettlement(
     case 'skip':
       return { ...reasons, state: 'skipped', jobs: [] }
   }
+}
+
+export function tellParked(log: Log, { id, path }: Delivery, { problem }: Settlement): void {
+  if (problem === undefined) return
+  log.warn({ deliveryId: id, hook: path }, `parked: ${problem.detail} "hookloom show ${id}" has the rest.`)
 }
 
 /** The row of a delivery whose transform still runs. */

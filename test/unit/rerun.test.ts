@@ -40,13 +40,21 @@ async function stage(ids: string[], change: (store: Store) => Partial<Store> = (
     })
   }
   const stopping = new AbortController()
+  const warnings: string[] = []
+  const log = { ...silentLog, warn: (_: object, message: string) => void warnings.push(message) }
   const store = new Proxy(memory, {
     get: (target, name) => Reflect.get(change(target), name) ?? Reflect.get(target, name),
   })
   const parts = { generation: () => generation, hold: () => () => {}, store, clock: Date.now, newId: toTestId }
-  const rerunner = new Rerunner({ ...parts, accepted() {}, stopping: stopping.signal, log: silentLog })
+  const rerunner = new Rerunner({ ...parts, accepted() {}, stopping: stopping.signal, log })
   const stateOf = async (id: string) => (await memory.delivery(id))?.state
-  return { rerunner, stopping, stateOf, delivery: (id: string) => ({ ...toTestDelivery('in', { text: id }), id }) }
+  return {
+    rerunner,
+    stopping,
+    stateOf,
+    warnings,
+    delivery: (id: string) => ({ ...toTestDelivery('in', { text: id }), id }),
+  }
 }
 
 describe('deliveries that wait', () => {
@@ -74,9 +82,14 @@ describe('deliveries that wait', () => {
     expect(await stateOf('a')).toBe('pending')
   })
 
-  test('code that fails by itself parks', async () => {
-    const { rerunner, stateOf, delivery } = await stage(['a'])
-    expect(await rerunner.settleLate(Promise.resolve(parkedDecision), delivery('a'), generation)).toBe('parked')
+  test('code that fails by itself parks, and the log says why, once', async () => {
+    const { rerunner, stateOf, warnings, delivery } = await stage(['a'])
+    const park = (before?: 'parked') =>
+      rerunner.settleLate(Promise.resolve(parkedDecision), delivery('a'), generation, before)
+    expect(await park()).toBe('parked')
     expect(await stateOf('a')).toBe('parked')
+    expect(warnings).toEqual(['parked: it was cut off "hookloom show a" has the rest.'])
+    expect(await park('parked')).toBe('parked')
+    expect(warnings).toHaveLength(1)
   })
 })
