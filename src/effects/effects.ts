@@ -7,6 +7,7 @@ import { toAgent, toAgentIds } from './agents.ts'
 import { createHeartbeats } from './heartbeats.ts'
 import { createOutlets, type OutletTools } from './outlets.ts'
 import { whyDeferred } from './plan.ts'
+import { createWorkspaceReader } from './workspace.ts'
 import { createWorker, type WorkerSettings } from './worker.ts'
 
 export type EffectsOptions = OutletTools & {
@@ -35,6 +36,7 @@ export type Effects = {
 export function createEffects(options: EffectsOptions): Effects {
   const { dir, config, store, clock, newId, log } = options
   const outletsOf = createOutlets(options)
+  const readWorkspaceFile = createWorkspaceReader(log)
   const worker = createWorker({
     store,
     settings: () => toSettings(config()),
@@ -60,6 +62,7 @@ export function createEffects(options: EffectsOptions): Effects {
       agent: (id) => toAgent(now, id, dir),
       runner,
       channels,
+      readWorkspaceFile,
       defaultRoute: now.channels.default,
       whyDeferred: (agentId) => whyDeferred(now, agentId, clock()),
     }

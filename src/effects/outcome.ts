@@ -6,6 +6,7 @@ import type { JobReport, Store } from '../store/store.ts'
 import type { Agent } from './agents.ts'
 import type { Failure } from './retry.ts'
 import type { DefaultRoute } from './route.ts'
+import type { WorkspaceReader } from './workspace.ts'
 
 /** What steps are made with. */
 export type StepTools = {
@@ -15,6 +16,7 @@ export type StepTools = {
   readonly runner: (name: string) => Runner | undefined
   /** By name; a channel that is not in it is not configured. */
   readonly channels: ReadonlyMap<string, Channel>
+  readonly readWorkspaceFile: WorkspaceReader
   readonly clock: () => number
   readonly newBoundaryId: () => string
   readonly defaultRoute: DefaultRoute | undefined

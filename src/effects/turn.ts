@@ -13,7 +13,7 @@ import { mostShownEvents, type Portion, toPortions } from './portions.ts'
 import { type AgentPlan, buildHeartbeatPrompt, buildPrompt, type WaitingTexts } from './prompt.ts'
 import type { Failure } from './retry.ts'
 import { mainSessionKey } from './summary.ts'
-import { prepareWorkspace, readWorkspaceFile } from './workspace.ts'
+import { prepareWorkspace } from './workspace.ts'
 
 /** Of a persistent session a turn is given the newest messages: so many, and no more than fit. */
 const historyLimit = 200
@@ -35,7 +35,8 @@ export async function runTurn(
   const runner = tools.runner(agent.runner)
   if (runner === undefined) return toUnknownRunner(agent)
   const waiting = await readWaiting(tools.store, planned)
-  const checks = planned.kind === 'heartbeat' ? await readWorkspaceFile(agent.workspace, 'HEARTBEAT.md') : undefined
+  const checks =
+    planned.kind === 'heartbeat' ? await tools.readWorkspaceFile(agent.workspace, 'HEARTBEAT.md') : undefined
   const hasNothing = waiting.count === 0 && checks === undefined && agent.heartbeat.prompt === undefined
   if (planned.kind === 'heartbeat' && hasNothing) return toSkipped()
 
@@ -52,7 +53,7 @@ export async function runTurn(
     sessionKey,
     model: action?.model ?? agent.model,
     thinking: action?.thinking ?? agent.thinking,
-    system: await toSystem(agent),
+    system: await toSystem(agent, tools),
     workspace: agent.workspace,
     state,
     message: action?.message ?? '',
@@ -134,7 +135,7 @@ async function readSession(
   return { history: messages, state: kept?.runner === runner.id ? kept.state : undefined }
 }
 
-async function toSystem({ system, workspace }: Agent): Promise<string | undefined> {
+async function toSystem({ system, workspace }: Agent, { readWorkspaceFile }: StepTools): Promise<string | undefined> {
   const texts = [system, await readWorkspaceFile(workspace, 'AGENTS.md')].filter((text) => text !== undefined)
   return texts.length === 0 ? undefined : texts.join('\n\n')
 }

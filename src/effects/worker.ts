@@ -13,7 +13,10 @@ import { defaultRetry, type RetryPolicy, toVerdict } from './retry.ts'
 import { toThrownName } from './thrown.ts'
 
 /** Read anew for every job, so that a new config counts at once. */
-export type WorkerSettings = Pick<StepTools, 'agent' | 'runner' | 'channels' | 'defaultRoute' | 'whyDeferred'> & {
+export type WorkerSettings = Pick<
+  StepTools,
+  'agent' | 'runner' | 'channels' | 'readWorkspaceFile' | 'defaultRoute' | 'whyDeferred'
+> & {
   /** Jobs at the same time. */
   readonly maxConcurrent: number
   readonly retry?: RetryPolicy

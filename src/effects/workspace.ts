@@ -3,6 +3,8 @@ import { constants } from 'node:fs'
 import { mkdir, mkdtemp, open, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, sep } from 'node:path'
+import type { Log } from '../model/log.ts'
+import { toErrorCode } from './thrown.ts'
 
 /** AGENTS.md: what the agent is told about itself. HEARTBEAT.md: what it looks at when nobody asked for anything. */
 export type WorkspaceFile = 'AGENTS.md' | 'HEARTBEAT.md'
@@ -29,26 +31,52 @@ export async function inWorkspace<T>(workspace: string | undefined, work: (folde
 // an agent may write in its folder: neither may it have what we may read (a link to /proc/self/environ), nor hold us up with a pipe
 const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
+/** `refused`: one sentence about a file that is there and is not read. Both are undefined where it is not there, or says nothing. */
+export type WorkspaceText = { readonly text?: string; readonly refused?: string }
+
 /**
- * Undefined where the file is not there, or says nothing beside headings and empty list items. A link that leads out of the
- * folder, and what is no plain file, is not read.
+ * A file that says nothing beside headings and empty list items counts as none. A link that leads out of the folder, and what
+ * is no plain file, is refused.
  */
-export async function readWorkspaceFile(folder: string | undefined, name: WorkspaceFile): Promise<string | undefined> {
-  if (folder === undefined) return undefined
+export async function readWorkspaceFile(folder: string | undefined, name: WorkspaceFile): Promise<WorkspaceText> {
+  if (folder === undefined) return {}
+  const refuse = (why: string) => ({ refused: `${join(folder, name)} is not read: ${why}` })
   try {
     const [inside, path] = await Promise.all([realpath(folder), realpath(join(folder, name))])
-    if (!path.startsWith(inside + sep)) return undefined
+    if (!path.startsWith(inside + sep)) {
+      return refuse('it is a link that leads out of the workspace. Put the file itself there.')
+    }
     const file = await open(path, flags)
     try {
-      if (!(await file.stat()).isFile()) return undefined
+      if (!(await file.stat()).isFile()) return refuse('it is no plain file. Put one there.')
       const { buffer, bytesRead } = await file.read(Buffer.alloc(maxBytes), 0, maxBytes, 0)
       const text = buffer.toString('utf8', 0, bytesRead).trim()
-      return saysSomething(text) ? text : undefined
+      return saysSomething(text) ? { text } : {}
     } finally {
       await file.close()
     }
-  } catch {
-    return undefined
+  } catch (error) {
+    const code = toErrorCode(error)
+    if (code === 'ENOENT' || code === 'ENOTDIR') return {}
+    return refuse(`the system says ${code ?? 'no'}. Give it to the user of the gateway.`)
+  }
+}
+
+/** Undefined where there is none that is read, or it says nothing. */
+export type WorkspaceReader = (folder: string | undefined, name: WorkspaceFile) => Promise<string | undefined>
+
+/** The same for turns: a file that is refused is told once, and again after it was read in between. */
+export function createWorkspaceReader(log: Pick<Log, 'warn'>): WorkspaceReader {
+  const told = new Set<string>()
+  return async (folder, name) => {
+    const { text, refused } = await readWorkspaceFile(folder, name)
+    const file = join(folder ?? '', name)
+    if (refused === undefined) told.delete(file)
+    else if (!told.has(file)) {
+      told.add(file)
+      log.warn({}, refused)
+    }
+    return text
   }
 }
 

@@ -121,10 +121,11 @@ export function createStage(config: Config = configWith()) {
       ...options,
       settings: () => ({
         maxConcurrent: 4,
-        // no folder: reading files takes time that these timers do not see
+        // no folder: making one takes time that these timers do not see
         agent: (id) => ({ ...toAgent(config, id, '/'), workspace: undefined }),
         runner: () => runs,
         channels: posts,
+        readWorkspaceFile: async () => undefined,
         defaultRoute: { channel: 'console' },
         whyDeferred: (agentId) => whyDeferred(config, agentId, clock()),
         ...settings,
