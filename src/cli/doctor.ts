@@ -12,6 +12,7 @@ import { checkConfig, checkMappings, checkWarnings, type Finding, tellFindings, 
 import { ask, findRunning } from './gateway/gateway.ts'
 import { toCut } from './terminal/print.ts'
 import { checkOutlets } from './checks/probes.ts'
+import { checkWorkspaces } from './checks/workspaces.ts'
 import { withProgress } from './terminal/progress.ts'
 
 const leastFreeBytes = 200 * 1024 * 1024
@@ -27,6 +28,7 @@ export async function doctor(context: Context): Promise<number> {
       ...(await checkStore(toStoreFile(context.dir, config))),
       await checkDisk(context.dir),
       ...(await checkGateway(context.dir)),
+      ...(await checkWorkspaces(context, config)),
       ...(await checkOutlets(context, config, loaded.env)),
     ],
   )

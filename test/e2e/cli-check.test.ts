@@ -1,3 +1,5 @@
+import { symlinkSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { runCommand } from './command.ts'
 import { makeConfigDir, makeFolder, post, startGateway, writeFiles } from './gateway.ts'
@@ -129,6 +131,18 @@ describe('doctor', { timeout: 60_000 }, () => {
     const after = await runCommand(['doctor', '--json'], { dir: gateway.dir })
     expect(after.code).toBe(0)
     expect(after.json()).toContainEqual({ name: 'gateway', ok: true, detail: 'not running' })
+  })
+
+  test('says which file of a workspace is there and is not read, and is well with one that is', async () => {
+    const dir = makeConfigDir({ files: { 'elsewhere.md': 'You are Mira.', 'agents/main/HEARTBEAT.md': '- the tide' } })
+    const well = await runCommand(['doctor', '--json'], { dir })
+    expect(well.json()).toContainEqual(expect.objectContaining({ name: 'workspaces', ok: true }))
+    const file = join(dir, 'agents/main/AGENTS.md')
+    symlinkSync('../../elsewhere.md', file)
+    const linked = await runCommand(['doctor', '--json'], { dir })
+    const detail = `${file} is not read: it is a link that leads out of the workspace. Put the file itself there.`
+    expect(linked.json()).toContainEqual({ name: 'workspaces', ok: false, severity: 'warning', detail })
+    expect(linked.code).toBe(0)
   })
 
   test('a killed gateway is not taken for a running one', async () => {
