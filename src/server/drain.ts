@@ -1,8 +1,9 @@
 // What was parked for a module runs again once the module is mended: oldest first, one at a time, once per generation.
 import type { Log } from '../model/log.ts'
 import type { Generation } from '../pipeline/generation.ts'
-import type { OpenDelivery, Store } from '../store/store.ts'
+import type { Store } from '../store/store.ts'
 import type { Rerunner } from './rerun.ts'
+import { walkWaiting } from './waiting.ts'
 
 export type DrainParts = {
   readonly store: Pick<Store, 'open' | 'counts'>
@@ -52,7 +53,7 @@ export function createDrain({ store, rerunner, generation, log }: DrainParts): D
     let settled = 0
     let stillParked = 0
     for (const module of wanted) {
-      for await (const open of parkedFor(module)) {
+      for await (const open of walkWaiting({ store, query: { state: 'parked', waitsFor: module } })) {
         if (isOver()) return { settled, stillParked }
         if (!again && open.generation === id) continue
         const state = await rerunner.rerun(open)
@@ -61,18 +62,6 @@ export function createDrain({ store, rerunner, generation, log }: DrainParts): D
       }
     }
     return { settled, stillParked }
-  }
-
-  /** One body at a time, and no more of them than wait now: what is parked meanwhile must not keep the walk going. */
-  async function* parkedFor(module: string): AsyncGenerator<OpenDelivery> {
-    const { parked } = (await store.counts()).deliveries
-    let after: string | undefined
-    for (let seen = 0; seen < parked; seen += 1) {
-      const [open] = await store.open({ waitsFor: module, state: 'parked', limit: 1, after })
-      if (!open) return
-      yield open
-      after = open.deliveryId
-    }
   }
 
   return {

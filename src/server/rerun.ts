@@ -8,6 +8,7 @@ import { decide } from '../pipeline/pipeline.ts'
 import type { Clock, NewJob, OpenDelivery, Settlement, Store } from '../store/store.ts'
 import { toDeliveryAgain } from './delivery.ts'
 import { type LastingDecision, tellParked, toSettlement } from './settlement.ts'
+import { walkWaiting } from './waiting.ts'
 
 export type RerunnerParts = {
   readonly generation: () => Generation
@@ -39,14 +40,13 @@ export class Rerunner {
   /** What the process before this one left pending, oldest first; what this one has in hand is let alone. */
   async resumePending(): Promise<void> {
     const { store, log } = this.#parts
-    const { pending } = (await store.counts()).deliveries
-    if (pending === 0) return
     let settled = 0
-    for (const { deliveryId } of await store.deliveries({ state: 'pending', limit: pending })) {
-      if (this.#inHand.has(deliveryId)) continue
-      const [open] = await store.open({ id: deliveryId, state: 'pending', limit: 1 })
-      if (open !== undefined && (await this.rerun(open)) !== 'waiting') settled += 1
+    const skips = (deliveryId: string) => this.#inHand.has(deliveryId)
+    for await (const open of walkWaiting({ store, query: { state: 'pending' }, skips })) {
+      if (this.#stopping.aborted) return
+      if ((await this.rerun(open)) !== 'waiting') settled += 1
     }
+    if (settled === 0) return
     log.info({ deliveries: settled }, 'deliveries that were pending at the last stop ran again')
   }
 

@@ -75,6 +75,30 @@ describe('deliveries that wait', () => {
     expect(await stateOf('a')).toBe('accepted')
   })
 
+  test('are read one at a time, and leave room for requests in between', async () => {
+    const events: string[] = []
+    const { rerunner } = await stage(['a', 'b'], (store) => ({
+      open(query) {
+        events.push(`at most ${query.limit}`)
+        setImmediate(() => events.push('a request'))
+        return store.open(query)
+      },
+    }))
+    await rerunner.resumePending()
+    expect(events).toEqual(['at most 1', 'a request', 'at most 1', 'a request'])
+  })
+
+  test('are left to the next start once the gateway stops', async () => {
+    const { rerunner, stopping, stateOf } = await stage(['a', 'b', 'c'], (store) => ({
+      settle(id, settlement) {
+        stopping.abort()
+        return store.settle(id, settlement)
+      },
+    }))
+    await rerunner.resumePending()
+    expect([await stateOf('a'), await stateOf('b'), await stateOf('c')]).toEqual(['accepted', 'pending', 'pending'])
+  })
+
   test('code that a stop cuts off has not failed: its delivery stays pending, and runs at the next start', async () => {
     const { rerunner, stopping, stateOf, delivery } = await stage(['a'])
     stopping.abort()
