@@ -4,6 +4,7 @@ import { closeLane, openLane } from './lanes.ts'
 import type { JobValues, OperationOf } from './operations.ts'
 import { insertEvents, keepTurn } from './sessions.ts'
 import { leaseLost } from './text.ts'
+import { clockSetBackMs } from './times.ts'
 
 const insertJob = `INSERT INTO jobs (id, delivery_seq, planned, lane, state, steps, created_at, run_at, ended_at, gate)
   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, CASE WHEN ?4 IS NULL OR ?8 IS NOT NULL THEN 0
@@ -22,6 +23,9 @@ const selectHeld = `SELECT j.seq, j.lane, d.id AS delivery_id,
 
 const sentPosts = `(SELECT json_group_array(json(value) ORDER BY key) FROM json_each(posts) WHERE value ->> '$.state' = 'sent')`
 
+/** Named: left alone, SQLite takes jobs_queued and reads every job that waits for its retry. */
+const openLater = `UPDATE jobs INDEXED BY jobs_later SET gate = 0 WHERE state = 'queued' AND gate = 2`
+
 type Batch = { deliverySeq: number; deliveryId: string; at: number; jobs: readonly JobValues[] }
 
 export function insertJobs(db: Database, { deliverySeq, deliveryId, at, jobs }: Batch): void {
@@ -33,8 +37,8 @@ export function insertJobs(db: Database, { deliverySeq, deliveryId, at, jobs }: 
 
 export function claim(db: Database, { at, limit, leaseMs }: OperationOf<'claim'>): Row[] {
   takeBack(db, db.all(`SELECT seq, lane FROM jobs WHERE state = 'running' AND locked_until <= ?`, at), at)
-  // named: left alone, SQLite takes jobs_queued and reads every job that waits for its retry
-  db.run(`UPDATE jobs INDEXED BY jobs_later SET gate = 0 WHERE state = 'queued' AND gate = 2 AND run_at <= ?`, at)
+  db.run(`${openLater} AND run_at <= ?`, at)
+  db.run(`${openLater} AND run_at > ?`, at + clockSetBackMs)
   const due = db.all(`SELECT seq FROM jobs WHERE state = 'queued' AND gate = 0 ORDER BY seq LIMIT ?`, limit)
   const seqs = due.map(({ seq = null }) => seq)
   for (const seq of seqs) {

@@ -2,6 +2,7 @@
 import type { ClaimedJob, Job } from '../model/job.ts'
 import type { Clock, JobReport, NewEvent, NewJob, NewTask, Store } from './store.ts'
 import { leaseLost } from './text.ts'
+import { clockSetBackMs } from './times.ts'
 
 /** A job in order of arrival: the map keeps it. */
 export type MemoryJob = {
@@ -114,7 +115,7 @@ export function createMemoryJobs({ clock, addEvents, keepTurn }: Effects) {
       for (const job of inFront()) {
         if (due.length >= limit) break
         // one that was never tried is due whatever the clock says: it may have been set back
-        if (job.runAt <= now || job.runAt === job.createdAt) due.push(job)
+        if (job.runAt <= now || job.runAt === job.createdAt || job.runAt > now + clockSetBackMs) due.push(job)
       }
       return due.map((job) => {
         running.add(job)

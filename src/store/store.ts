@@ -100,9 +100,9 @@ export type JobReport = {
   readonly posts?: readonly Post[]
   /**
    * Absent: the lease goes on. `retry` counts an attempt, unless `counted` is false (somebody asked to wait), and waits
-   * until `runAt`; `release` gives the job back uncounted and due at once, as a shutdown does; `dead` and `done` end it
-   * and let the next of its lane go. Both count the attempt that they end, unless `counted` of a `dead` is false: the job
-   * was given up before anything was tried.
+   * until `runAt`; one more than two days ahead is due, since the clock was set back after it. `release` gives the job back
+   * uncounted and due at once, as a shutdown does; `dead` and `done` end it and let the next of its lane go. Both count the
+   * attempt that they end, unless `counted` of a `dead` is false: the job was given up before anything was tried.
    */
   readonly outcome?:
     | { readonly kind: 'done' }

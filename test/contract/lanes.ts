@@ -36,6 +36,20 @@ export function describeLanes(stage: () => Stage): void {
       expect(await due()).toEqual([jobs[1].id])
     })
 
+    test('a clock that was set back by years does not keep a retry for years, in a lane or outside', async () => {
+      const { store, clock, jobs, due } = await threeOfLane()
+      const other = newJob()
+      await store.append(newDelivery({ at: clock(), jobs: [other] }))
+      const yearMs = 31_536_000_000
+      clock.advance(yearMs)
+      const held = await store.claim({ limit: 9, leaseMs: 30_000 })
+      const retry = { kind: 'retry', runAt: clock() + 2_000, error: 'busy' } as const
+      for (const job of held) await store.report(job, { outcome: retry })
+      expect(await due()).toEqual([])
+      clock.advance(-yearMs)
+      expect(await due()).toEqual([jobs[0].id, other.id])
+    })
+
     test('other lanes and jobs without a lane do not wait', async () => {
       const { store, clock, jobs, due } = await threeOfLane()
       const others = [newJob({ lane: 'b' }), newJob(), newJob()]
