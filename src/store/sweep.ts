@@ -7,7 +7,7 @@ import { pruneTasks } from './tasks.ts'
 /**
  * The oldest deliveries, in order of arrival, from `after` on: what ended before `before` is deleted with its jobs, what
  * waits since then is dropped. Arrival order is close to `received_at`, so the first young one ends the sweep: no index
- * on the time, which every append would pay for.
+ * on the time, which every append would pay for. One from a time to come is no sign of that: the clock was set back since.
  */
 export function sweep(db: Database, { at, before, after, limit }: OperationOf<'sweep'>): Results['sweep'] {
   const old = db.all(
@@ -20,6 +20,7 @@ export function sweep(db: Database, { at, before, after, limit }: OperationOf<'s
   )
   let count = 0
   for (const { seq, received_at: receivedAt, settled, busy } of old) {
+    if (Number(receivedAt) > at) continue
     if (Number(receivedAt) >= before) return { count, after: undefined }
     if (settled === 1 && busy === 0) count += db.run('DELETE FROM deliveries WHERE seq = ?', seq ?? null).changes
     else if (dropBySeq(db, Number(seq), at)) count += 1
@@ -28,18 +29,17 @@ export function sweep(db: Database, { at, before, after, limit }: OperationOf<'s
   return { count, after: old.length < limit || !last ? undefined : Number(last['seq']) }
 }
 
+/** In order of arrival; what is from a time to come is stepped over, as a sweep does it. */
+const deleteOldest = (table: string) => `DELETE FROM ${table} WHERE at < ?2
+  AND seq IN (SELECT seq FROM ${table} WHERE at <= ?1 ORDER BY seq LIMIT ?3)`
+
 /** Old events, messages, sessions and tasks. Gives back how many rows it changed; call it until it changes none. */
 export function prune(db: Database, operation: OperationOf<'prune'>): number {
-  const { before, limit } = operation
+  const { at, before, limit } = operation
   return (
     pruneTasks(db, operation) +
-    db.run('DELETE FROM events WHERE at < ?1 AND seq IN (SELECT seq FROM events ORDER BY seq LIMIT ?2)', before, limit)
-      .changes +
-    db.run(
-      'DELETE FROM messages WHERE at < ?1 AND seq IN (SELECT seq FROM messages ORDER BY seq LIMIT ?2)',
-      before,
-      limit,
-    ).changes +
+    db.run(deleteOldest('events'), at, before, limit).changes +
+    db.run(deleteOldest('messages'), at, before, limit).changes +
     db.run(
       `DELETE FROM sessions WHERE (agent_id, session_key) IN
         (SELECT agent_id, session_key FROM sessions WHERE updated_at < ? ORDER BY updated_at LIMIT ?)`,

@@ -81,5 +81,22 @@ export function describeSweep(stage: () => Stage): void {
       expect(await store.sweep(clock())).toBe(1203)
       expect((await store.counts()).deliveries.accepted).toBe(0)
     })
+
+    test('what came while the clock was ahead stays, and does not keep the old that came after it', async () => {
+      const { store, clock } = stage()
+      const say = (text: string) =>
+        newDelivery({ at: clock(), jobs: [newJob({ state: 'done', events: [newEvent({ text })] })] })
+      const yearMs = 31_536_000_000
+      clock.advance(yearMs)
+      await Promise.all(Array.from({ length: 501 }, () => store.append(say('ahead'))))
+      clock.advance(-yearMs)
+      const old = say('old')
+      await store.append(old)
+      clock.advance(1000)
+      expect(await store.sweep(clock())).toBe(1)
+      expect(await store.delivery(old.id)).toBeUndefined()
+      expect((await store.events({ limit: 999 })).filter(({ text }) => text === 'old')).toEqual([])
+      expect((await store.counts()).deliveries.accepted).toBe(501)
+    })
   })
 }
