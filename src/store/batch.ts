@@ -72,8 +72,6 @@ function perform(db: Database, operation: Operation): Results[Operation['kind']]
       return sweep(db, operation)
     case 'prune':
       return prune(db, operation)
-    case 'open':
-      return undefined
     case 'probe':
       return void db.exec(`PRAGMA user_version = ${Number(db.get('PRAGMA user_version')?.['user_version'])}`)
   }

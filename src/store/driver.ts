@@ -53,24 +53,39 @@ export type Trouble = { readonly what: string; readonly reopen: boolean }
 const locked = { what: 'its file is locked by another program', reopen: false }
 const full = { what: 'the disk is full', reopen: false }
 
-/** Primary result codes that speak of the disk, the file or its locks (sqlite.org/rescode.html). */
-const troubles = new Map<number, Trouble>([
-  [5, locked],
-  [6, locked],
-  [7, { what: 'there is no memory left', reopen: false }],
-  [8, { what: 'its file cannot be written', reopen: true }],
-  [10, { what: 'the disk failed', reopen: true }],
-  [11, { what: 'its file is damaged', reopen: true }],
-  [13, full],
-  [14, { what: 'its file cannot be opened', reopen: true }],
-  [15, locked],
-  [26, { what: 'its file is not a database', reopen: true }],
+const forbidden = { what: 'its folder cannot be written', reopen: true }
+
+/**
+ * Primary result codes that speak of the disk, the file or its locks, with SQLite's own words (sqlite.org/rescode.html):
+ * what `all` throws has the words alone.
+ */
+const troubles: readonly (readonly [code: number, words: string, trouble: Trouble])[] = [
+  [5, 'database is locked', locked],
+  [6, 'database table is locked', locked],
+  [7, 'out of memory', { what: 'there is no memory left', reopen: false }],
+  [8, 'attempt to write a readonly database', { what: 'its file cannot be written', reopen: true }],
+  [10, 'disk I/O error', { what: 'the disk failed', reopen: true }],
+  [11, 'database disk image is malformed', { what: 'its file is damaged', reopen: true }],
+  [13, 'database or disk is full', full],
+  [14, 'unable to open database file', { what: 'its file cannot be opened', reopen: true }],
+  [15, 'locking protocol', locked],
+  [26, 'file is not a database', { what: 'its file is not a database', reopen: true }],
+]
+
+/** What the system says of files beside the database. */
+const systemTroubles = new Map<unknown, Trouble>([
+  ['ENOSPC', full],
+  ['EDQUOT', full],
+  ['EACCES', forbidden],
+  ['EPERM', forbidden],
+  ['EROFS', forbidden],
 ])
 
 /** Undefined when the statement itself is at fault. */
 export function toTrouble(error: unknown): Trouble | undefined {
   if (!(error instanceof Error)) return undefined
-  if ('code' in error && error.code === 'ENOSPC') return full
-  if (!('errcode' in error) || typeof error.errcode !== 'number') return undefined
-  return troubles.get(error.errcode % 256)
+  const { message, code, errcode }: { message: string; code?: unknown; errcode?: unknown } = error
+  const isSame = ([primary, words]: (typeof troubles)[number]) =>
+    typeof errcode === 'number' ? errcode % 256 === primary : message === words
+  return systemTroubles.get(code) ?? troubles.find(isSame)?.[2]
 }

@@ -107,9 +107,7 @@ export type Operation =
       readonly limit: number
     }
   | { readonly kind: 'prune'; readonly at: number; readonly before: number; readonly limit: number }
-  /** Opens the file if need be, and nothing more. */
-  | { readonly kind: 'open' }
-  /** Writes a page and a file beside, to find out whether writing works again. */
+  /** Writes a page and a file beside, to find out whether writing works. */
   | { readonly kind: 'probe' }
 
 export type Results = {
@@ -128,7 +126,6 @@ export type Results = {
   sweep: { count: number; after: number | undefined }
   /** Rows that were deleted. */
   prune: number
-  open: undefined
   probe: undefined
 }
 export type OperationOf<Kind extends Operation['kind']> = Extract<Operation, { kind: Kind }>
@@ -144,9 +141,12 @@ export type Failure = { readonly code: ProblemCode; readonly detail: string; rea
 export type OpenFacts = Readonly<Record<string, string | number>>
 
 export type Request = { readonly kind: 'batch'; readonly operations: readonly Operation[] } | { readonly kind: 'close' }
+/** `isAnother`: the file that stood there before was deleted or replaced. */
+export type Opened = { readonly facts: OpenFacts; readonly isAnother: boolean }
+
 /** `opened` is there when this batch had to open the file. */
 export type Reply = {
-  readonly opened: OpenFacts | undefined
+  readonly opened: Opened | undefined
   readonly result: { readonly outcomes: readonly Outcome[] } | { readonly failure: Failure }
 }
 

@@ -6,7 +6,7 @@ import { ensurePrivate, toInode, toShownName } from './files.ts'
 import { recover } from './jobs.ts'
 import { type StoreLock, takeLock } from './lock.ts'
 import { migrate } from './migrations/migrate.ts'
-import type { OpenFacts, WriterOptions } from './operations.ts'
+import type { OpenFacts, Opened, WriterOptions } from './operations.ts'
 
 /** Pages of 4 kB in the WAL after which a commit checkpoints: 64 MB. Rare long stalls hurt the p99 less than frequent short ones. */
 const checkpointPages = 16_384
@@ -15,7 +15,7 @@ const opensPerSecond = 10
 
 export type Owner = {
   /** The open database; `opened` when this call had to open it. Throws a Problem, or what the system or SQLite say. */
-  hold(): { db: Database; opened: OpenFacts | undefined }
+  hold(): { db: Database; opened: Opened | undefined }
   /** Closes the database, so that the next hold() starts afresh; once a second at the most. The lock stays. */
   letGo(): void
   close(): void
@@ -28,6 +28,7 @@ export function createOwner(options: WriterOptions): Owner {
   let nextLetGo = 0
   let failedOpens: { count: number; since: number; last?: unknown } = { count: 0, since: 0 }
   let open: { db: Database; inode: number | undefined } | undefined
+  let lastInode: number | undefined
 
   const closeDatabase = () => {
     const was = open
@@ -63,8 +64,11 @@ export function createOwner(options: WriterOptions): Owner {
       mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
       lock ??= takeLock(file)
       const db = attempt()
-      open = { db, inode: toInode(file) }
-      return { db, opened: toFacts(db) }
+      const inode = toInode(file)
+      const isAnother = lastInode !== undefined && lastInode !== inode
+      open = { db, inode }
+      lastInode = inode
+      return { db, opened: { facts: toFacts(db), isAnother } }
     },
     letGo: () => {
       if (performance.now() < nextLetGo) return
@@ -100,6 +104,8 @@ function openWritable({ file, maxPages }: WriterOptions, prepare: (db: Database)
     db.exec('COMMIT')
     return db
   } catch (error) {
+    // a connection that is closed lives on for a while, and would keep its lock on the file from the next one
+    if (db.inTransaction) db.exec('ROLLBACK')
     db.close()
     throw error
   }

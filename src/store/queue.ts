@@ -50,6 +50,9 @@ type Waiting = {
   readonly reject: (problem: Problem) => void
 }
 
+const anotherFile =
+  'The file of the store was deleted or replaced while it was in use: what it held is not in the one that is there now.'
+
 export function spawnWriter(options: WriterOptions): Worker {
   return new Worker(createRequire(import.meta.url).resolve('#writer'), { workerData: options, name: 'hookloom-writer' })
 }
@@ -134,7 +137,8 @@ export function createWriterQueue(options: QueueOptions): WriterQueue {
     const calls = flight?.calls ?? []
     flight = undefined
     if (opened) {
-      facts = opened
+      facts = opened.facts
+      if (opened.isAnother) log.error({}, anotherFile)
       options.onOpened()
     }
     if ('failure' in result) {

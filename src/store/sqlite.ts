@@ -76,7 +76,7 @@ export function createSqliteStore(options: SqliteOptions): SqliteStore {
     ...reads,
     ready: async () => {
       try {
-        await writer.run({ kind: 'open' })
+        await writer.run({ kind: 'probe' })
       } catch (error) {
         if (!(error instanceof Problem) || error.code !== 'store-unavailable') throw error
       }

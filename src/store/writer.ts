@@ -4,7 +4,7 @@ import { Problem } from '../model/problem.ts'
 import { runBatch } from './batch.ts'
 import { toTrouble } from './driver.ts'
 import { probeRoom, toSize } from './files.ts'
-import type { Failure, OpenFacts, Operation, Reply, Request, WriterOptions } from './operations.ts'
+import type { Failure, Opened, Operation, Reply, Request, WriterOptions } from './operations.ts'
 import { createOwner } from './owner.ts'
 
 /** A checkpoint in a pause keeps the WAL short without delaying anybody: after this long without a batch, … */
@@ -23,7 +23,7 @@ function beforeCommit(): void {
 }
 
 function answer(operations: readonly Operation[]): Reply {
-  let opened: OpenFacts | undefined
+  let opened: Opened | undefined
   try {
     const held = owner.hold()
     opened = held.opened

@@ -1,10 +1,11 @@
 // A store in trouble refuses, says why, and recovers by itself.
-import { chmodSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { silentLog } from '../../src/model/log.ts'
 import { openDatabase } from '../../src/store/driver.ts'
 import { createSqliteReader } from '../../src/store/reader.ts'
-import { newDelivery, parked, request } from '../contract/stage.ts'
+import { newDelivery, newJob, parked, request } from '../contract/stage.ts'
 import { createSpawn, newFolder, openStore, small } from './sqlite-stage.ts'
 
 describe('trouble', () => {
@@ -63,6 +64,45 @@ describe('trouble', () => {
     expect(await reader.deliveries({ limit: 9 })).toMatchObject([{ deliveryId: delivery.id }])
     await reader.close()
     expect(await store.deliveries({ limit: 9 })).toMatchObject([{ deliveryId: delivery.id }])
+  })
+
+  test('the loss of the file is told', async () => {
+    const folder = newFolder()
+    const told: string[] = []
+    const note = (_: object, message: string) => void told.push(message)
+    const store = openStore(join(folder, 'x.db'), { log: { ...silentLog, error: note } })
+    await store.append(small())
+    for (const name of readdirSync(folder)) rmSync(join(folder, name))
+    await store.append(small())
+    await store.append(small())
+    expect(told).toEqual([expect.stringMatching(/^The file of the store was deleted or replaced/)])
+  })
+
+  test('a file that opens and cannot be written is known at the start, before anybody is turned away', async () => {
+    const file = join(newFolder(), 'x.db')
+    mkdirSync(`${file}.probe`)
+    const store = openStore(file)
+    await store.ready()
+    expect(await store.health()).toMatchObject({ trouble: expect.stringMatching(/^The store cannot write/) })
+    rmSync(`${file}.probe`, { recursive: true })
+    expect(await store.health()).toMatchObject({ trouble: undefined })
+  })
+
+  test('damage in the middle of a file is told as damage, whichever statement meets it', async () => {
+    const file = join(newFolder(), 'x.db')
+    const first = openStore(file)
+    for (let n = 0; n < 50; n += 1) await first.append(newDelivery({ at: 1, jobs: [newJob()] }))
+    await first.close()
+    const bytes = readFileSync(file)
+    // every page but those of the schema loses its header
+    for (let at = 4096; at < bytes.length; at += 4096)
+      if (!isSchema(bytes.subarray(at, at + 4096))) bytes.fill(0xff, at, at + 8)
+    writeFileSync(file, bytes)
+    const damaged = { code: 'store-unavailable', message: expect.stringMatching(/its file is damaged\.$/) }
+    const store = openStore(file)
+    await expect(store.deliveries({ limit: 9 })).rejects.toMatchObject(damaged)
+    await expect(store.claim({ limit: 9, leaseMs: 1_000 })).rejects.toMatchObject(damaged)
+    expect(await store.health()).toMatchObject({ trouble: 'The store cannot write: its file is damaged.' })
   })
 
   test('a file that is no database is refused as it is', async () => {
@@ -159,3 +199,5 @@ describe('a reader', () => {
     db.close()
   })
 })
+
+const isSchema = (page: Buffer) => page.includes('CREATE ')
