@@ -1,11 +1,5 @@
-// Where calls run: some serving threads, and one warm spare that takes the place of any that has to go.
-// ```
-// spare ──▶ serving ──▶ retiring (its calls in flight may end) ──▶ gone
-//   │          └──── stopped: no good call is lost with it ──────▶ gone
-//   └─▶ alone: one call that was in flight in a stopped one ─────▶ gone
-// ```
-// A call that was not begun when its thread stopped goes to another one. One that was begun runs again once, alone; only a call
-// that is known to have stopped its thread, or that does so alone, has failed.
+// Where calls run. A call that was not begun when its thread stopped goes to another one. One that was begun runs again once, alone;
+// only a call that is known to have stopped its thread, or that does so alone, has failed.
 import type { Log } from '../../model/log.ts'
 import { toProblemRecord } from '../../model/problem.ts'
 import type { Problem } from '../../model/problem.ts'
@@ -15,6 +9,7 @@ import type { Checks } from './checks.ts'
 import { toFailed, toLateProblem } from '../worker/call.ts'
 import type { BundlePost, Leaving } from '../worker/messages.ts'
 import { toFileLabel } from '../root.ts'
+import { createRoster } from './roster.ts'
 import { createSpare } from './spare.ts'
 import { toClosedProblem, toExitProblem, toGoneProblem, toMemoryProblem, toStartProblem } from './stopped.ts'
 import { createThread } from './thread.ts'
@@ -51,9 +46,6 @@ export function createPool(options: {
   onStopped: (bundle: number) => void
 }): Pool {
   const { limits, env, log, onStopped } = options
-  const serving = new Set<Thread>()
-  const retiring = new Set<Thread>()
-  const ends = new Set<Promise<void>>()
   let kept: readonly BundlePost[] = []
   /** What a thread keeps from its start to its end. */
   const toSettings = () => JSON.stringify([limits().memoryMb, env()])
@@ -63,11 +55,11 @@ export function createPool(options: {
   const events: Parameters<typeof createThread>[0]['events'] = {
     settled: (thread, job, outcome) => {
       job.settle(outcome, false)
-      afterCall(thread)
+      roster.eased(thread)
     },
     unrun: (thread, jobs) => {
       for (const job of jobs) dispatch(job)
-      afterCall(thread)
+      roster.eased(thread)
     },
     leaving: onLeaving,
     checked: (thread, message) => checks.answered(thread, message),
@@ -75,7 +67,7 @@ export function createPool(options: {
       if (thread.isReady()) return stop(thread, undefined, (label) => toGoneProblem(label, cause, limits().memoryMb))
       spare.failed(cause)
       checks.lost(thread, () => toProblemRecord(toStartProblem(cause)))
-      for (const { job } of remove(thread)) fail(job, toStartProblem(cause), false)
+      for (const { job } of roster.remove(thread)) fail(job, toStartProblem(cause), false)
     },
   }
   const spare = createSpare({
@@ -87,28 +79,34 @@ export function createPool(options: {
     isBusy: (thread) => checks.isBusy(thread),
     log,
   })
-  const checks = createChecks({ takeChecker: spare.peek, limits, discard: end, toStartProblem: spare.problem })
+  const checks = createChecks({
+    takeChecker: spare.peek,
+    limits,
+    discard: (thread) => roster.end(thread),
+    toStartProblem: spare.problem,
+  })
   const alone = createAlone({
     most: () => limits().workers,
     take: spare.take,
     posted: () => watchdog.watch(),
     failed: (job) => fail(job, spare.problem(), false),
   })
+  const roster = createRoster({ most: () => limits().workers, spare, alone })
   const watchdog = createWatchdog({
     limits,
-    threads: () => [...serving, ...retiring, ...alone.threads],
+    threads: roster.working,
     late: (thread, seq) => {
       // it answers: whoever else is in flight there may end
       const job = thread.take(seq)
       if (job === undefined) return
       fail(job, toLateProblem(toFileLabel(job.bundle), limits().timeoutMs), true)
-      retire(thread)
-      afterCall(thread)
+      roster.retire(thread)
+      roster.eased(thread)
     },
     stuck: (thread, culprit) => stop(thread, culprit, (label) => toLateProblem(label, limits().timeoutMs)),
     crowded: (thread) => {
       const isFree = (other: Thread) => other.isReady() && other.inFlight.size === 0 && !isHeld(other)
-      if ([...serving].some(isFree)) for (const job of thread.recall()) dispatch(job)
+      if ([...roster.serving].some(isFree)) for (const job of thread.recall()) dispatch(job)
     },
     stalled: (thread) => {
       // whatever holds it may hold it for long: the gateway and the other threads go first
@@ -118,23 +116,15 @@ export function createPool(options: {
     overMemory: (thread) => stop(thread, undefined, (label) => toMemoryProblem(label, limits().memoryMb)),
   })
 
-  function fill(): void {
-    while (serving.size < limits().workers) {
-      const thread = spare.take()
-      if (thread === undefined) return
-      serving.add(thread)
-    }
-  }
-
   function dispatch(job: Job): void {
     if (isClosed) return fail(job, toClosedProblem(), false)
-    if (serving.size < limits().workers) fill()
+    if (roster.serving.size < limits().workers) roster.fill()
     let best = toLeastLoaded()
-    if (best === undefined || isHeld(best)) best = replaceStalled(best)
+    if (best !== undefined && isHeld(best)) best = roster.relieve(best)
     if (best === undefined) return fail(job, spare.problem(), false)
     best.post(job)
     watchdog.watch()
-    if (best.lastSeq() > callsPerThread) retire(best)
+    if (best.lastSeq() > callsPerThread) roster.retire(best)
   }
 
   /** By a call now, or it was, and is slow since. */
@@ -145,7 +135,7 @@ export function createPool(options: {
   function toLeastLoaded(): Thread | undefined {
     let best: Thread | undefined
     let least = Number.POSITIVE_INFINITY
-    for (const thread of serving) {
+    for (const thread of roster.serving) {
       const load = thread.inFlight.size + (isHeld(thread) ? 1e9 : thread.isReady() ? 0 : 1e6)
       if (load >= least) continue
       best = thread
@@ -154,54 +144,15 @@ export function createPool(options: {
     return best
   }
 
-  /** Every serving thread is held by a call: one makes room for a free thread, unless too many are held already. */
-  function replaceStalled(stalled: Thread | undefined): Thread | undefined {
-    if (stalled === undefined || retiring.size >= 2 * limits().workers) return stalled
-    const fresh = spare.take()
-    if (fresh === undefined) return stalled
-    serving.add(fresh)
-    retire(stalled)
-    return fresh
-  }
-
-  /** No more calls; it ends with the last one that is in flight. */
-  function retire(thread: Thread): void {
-    if (serving.delete(thread)) retiring.add(thread)
-    if (thread.inFlight.size === 0 && !alone.threads.has(thread)) end(thread)
-    if (serving.size < limits().workers && serving.size + retiring.size > 0) fill()
-  }
-
-  function afterCall(thread: Thread): void {
-    if (thread.inFlight.size > 0) return
-    if (retiring.has(thread) || alone.threads.has(thread)) end(thread)
-    else if (thread.isLowered()) retire(thread)
-    alone.begin()
-  }
-
-  function remove(thread: Thread) {
-    const flights = thread.takeAll()
-    end(thread)
-    return flights
-  }
-
-  function end(thread: Thread): void {
-    serving.delete(thread)
-    retiring.delete(thread)
-    alone.drop(thread)
-    spare.drop(thread)
-    const ending = thread.end().finally(() => ends.delete(ending))
-    ends.add(ending)
-  }
-
   /** Ends a thread at once. `culprit`: the number of the call that is known to be the reason. */
   function stop(thread: Thread, culprit: number | undefined, toProblem: (label: string) => Problem): void {
-    const wasServing = serving.has(thread)
+    const wasServing = roster.serving.has(thread)
     const wasAlone = alone.threads.has(thread)
     checks.lost(thread, (label) => toProblemRecord(toProblem(label)))
     const begun = thread.begun()
-    const flights = remove(thread)
+    const flights = roster.remove(thread)
     // before its calls look for a place
-    if (wasServing) fill()
+    if (wasServing) roster.fill()
     for (const { seq, job } of flights) {
       if (seq === culprit || (wasAlone && seq <= begun)) fail(job, toProblem(toFileLabel(job.bundle)), true)
       else if (wasAlone || seq <= begun) alone.add(job)
@@ -222,7 +173,7 @@ export function createPool(options: {
       const job = problem !== undefined && seq !== undefined ? thread.take(seq) : undefined
       if (job !== undefined && problem !== undefined) job.settle({ kind: 'failed', problem, log: [] }, true)
       if (problem !== undefined) checks.lost(thread, () => problem)
-      retire(thread)
+      roster.retire(thread)
     }
   }
 
@@ -232,35 +183,35 @@ export function createPool(options: {
     keep: async (bundles) => {
       kept = bundles
       const ids = new Set(bundles.map(({ id }) => id))
-      for (const thread of [...serving, ...spare.threads()]) {
+      for (const thread of [...roster.serving, ...spare.threads()]) {
         for (const id of thread.bundles) if (!ids.has(id)) thread.unload(id)
         for (const bundle of bundles) thread.load(bundle)
       }
-      if (bundles.length > 0 && serving.size === 0) fill()
-      await Promise.all([...serving].map(({ ready }) => ready))
+      if (bundles.length > 0 && roster.serving.size === 0) roster.fill()
+      await Promise.all([...roster.serving].map(({ ready }) => ready))
     },
     renew: () => {
       const before = settings
       settings = toSettings()
       const isOutdated = settings !== before
       // the spare first, so that it does not take the place of another one
-      if (isOutdated) for (const thread of spare.threads()) end(thread)
-      for (const thread of [...serving].slice(isOutdated ? 0 : limits().workers)) retire(thread)
+      if (isOutdated) for (const thread of spare.threads()) roster.end(thread)
+      for (const thread of [...roster.serving].slice(isOutdated ? 0 : limits().workers)) roster.retire(thread)
       return isOutdated
     },
     state: () => ({
-      threads: serving.size + retiring.size + alone.threads.size + spare.threads().length,
-      serving: [...serving].map(({ bundles, inFlight }) => ({ bundles: bundles.size, inFlight: inFlight.size })),
+      threads: roster.working().length + spare.threads().length,
+      serving: [...roster.serving].map(({ bundles, inFlight }) => ({ bundles: bundles.size, inFlight: inFlight.size })),
     }),
     close: async () => {
       isClosed = true
       spare.close()
       watchdog.close()
       checks.close(() => toProblemRecord(toClosedProblem()))
-      const threads = [...serving, ...retiring, ...alone.threads, ...spare.threads()]
-      const jobs = [...threads.flatMap((thread) => remove(thread).map(({ job }) => job)), ...alone.takeAll()]
+      const threads = [...roster.working(), ...spare.threads()]
+      const jobs = [...threads.flatMap((thread) => roster.remove(thread).map(({ job }) => job)), ...alone.takeAll()]
       for (const job of jobs) fail(job, toClosedProblem(), false)
-      await Promise.all(ends)
+      await roster.gone()
     },
   }
 }
