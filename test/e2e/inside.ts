@@ -16,7 +16,7 @@ export type Inside = {
 }
 
 type InsideOptions = Pick<GatewayOptions, 'config' | 'files' | 'dir'> &
-  Partial<Pick<HookloomOptions, 'store' | 'log' | 'write' | 'env'>>
+  Partial<Pick<HookloomOptions, 'store' | 'log' | 'write' | 'env' | 'development'>>
 
 const running = new Set<Hookloom>()
 

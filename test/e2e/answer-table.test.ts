@@ -1,0 +1,202 @@
+// What each outcome of a hook is answered, to the letter: status, body, and what of it is kept.
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { toDeliveryId, toVerdict } from './answers.ts'
+import { type Inside, readStore, startInside } from './inside.ts'
+import { type Headers, post, type Reply } from './wire.ts'
+
+const files = {
+  'hooks/transforms/echo.ts': 'export default ({ payload }) => payload.result',
+  'hooks/transforms/throws.ts': 'export default () => { throw new Error("out of yarn") }',
+  'hooks/transforms/held.ts':
+    'export default async ({ payload }) => ({ message: await (await fetch(payload.gate)).text() })',
+  'hooks/transforms/checked.ts': `
+    import { defineTransform } from 'hookloom'
+    import { z } from 'zod'
+    export default defineTransform({ payload: z.object({ n: z.number() }), run: () => ({ message: 'checked' }) })`,
+}
+const mapped = (path: string, more: object = {}) => ({ id: path, match: { path }, deliver: false, ...more })
+const mappings = [
+  mapped('echo', { transform: { module: 'echo.ts' } }),
+  mapped('throws', { transform: { module: 'throws.ts' } }),
+  mapped('held', { transform: { module: 'held.ts' } }),
+  mapped('checked', { transform: { module: 'checked.ts' } }),
+  mapped('gone', { transform: { module: 'gone.ts' } }),
+  mapped('each', { forEach: 'items', messageTemplate: '{{items[0].n}}' }),
+  mapped('blank', { messageTemplate: '{{nothing}}' }),
+  mapped('blank-key', { messageTemplate: 'x', sessionKey: '{{nothing}}' }),
+  { id: 'only', match: { path: 'only', payload: { go: true } } },
+]
+/** Nobody waits this long: whoever is not held is answered before. */
+const patience = 10_000
+
+let gateway: Inside
+const ask = (hook: string, body: unknown, headers?: Headers) => post(gateway.port, `/hooks/${hook}`, body, headers)
+const bodyOf = ({ body }: Reply): unknown => JSON.parse(body)
+const id = expect.stringMatching(/^[\da-f]{8}-[\da-f]{4}-7[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/)
+const recordOf = (reply: Reply, dir = gateway.dir) => readStore(dir, (reader) => reader.delivery(toDeliveryId(reply)))
+const newest = async () => {
+  const [record] = await readStore(gateway.dir, (reader) => reader.deliveries({ limit: 1 }))
+  return record
+}
+
+beforeAll(async () => {
+  gateway = await startInside({ config: { hooks: { mappings, answerWithinMs: patience } }, files })
+})
+
+describe('accepted', () => {
+  test('a wake names its delivery and its mode, and nothing else', async () => {
+    expect(bodyOf(await ask('wake', { text: 'x' }))).toEqual({ ok: true, deliveryId: id, mode: 'now' })
+    expect(bodyOf(await ask('wake', { text: 'x', mode: 'next-heartbeat' }))).toEqual({
+      ok: true,
+      deliveryId: id,
+      mode: 'next-heartbeat',
+    })
+  })
+
+  test('an agent action names its delivery, its run and its session, and nothing else', async () => {
+    const reply = await ask('agent', { message: 'x', deliver: false })
+    const sessionKey = expect.stringMatching(/^hook:[\da-f-]{36}$/)
+    expect(bodyOf(reply)).toEqual({ ok: true, deliveryId: id, runId: id, sessionKey })
+    const { jobs } = (await recordOf(reply)) ?? { jobs: [] }
+    expect(jobs.map((job) => job.id)).toEqual([JSON.parse(reply.body).runId])
+  })
+
+  test.each([
+    ['one wake', [{ kind: 'wake', text: 'x' }], { mode: 'now' }],
+    ['two runs', [{ message: 'a' }, { message: 'b' }], { runIds: [id, id], wakes: 0 }],
+    ['two wakes', ['x', 'y'].map((text) => ({ kind: 'wake', text })), { runIds: [], wakes: 2 }],
+    [
+      'a run between wakes',
+      [{ kind: 'wake', text: 'x' }, { message: 'b' }, { kind: 'wake', text: 'y' }],
+      { runIds: [id], wakes: 2 },
+    ],
+  ])('%s of a transform', async (_, result, rest) => {
+    expect(bodyOf(await ask('echo', { result }))).toEqual({ ok: true, deliveryId: id, ...rest })
+  })
+
+  test('of several items each has a run, in their order', async () => {
+    const reply = await ask('each', { items: [{ n: 1 }, { n: 2 }, { n: 3 }] })
+    expect(bodyOf(reply)).toEqual({ ok: true, deliveryId: id, runIds: [id, id, id], wakes: 0 })
+    const { jobs } = (await recordOf(reply)) ?? { jobs: [] }
+    expect(jobs.map((job) => job.id)).toEqual(JSON.parse(reply.body).runIds)
+  })
+})
+
+describe('skipped: 204 without a body, recorded with its reason', () => {
+  test.each([
+    ['null of a transform', 'echo', { result: null }],
+    ['no condition holds', 'only', { go: false }],
+    ['the array is missing', 'each', {}],
+    ['the array is none', 'each', { items: 'x' }],
+    ['the array is empty', 'each', { items: [] }],
+  ])('%s', async (_, hook, payload) => {
+    const reply = await ask(hook, payload)
+    expect([reply.status, reply.body, reply.headers['content-type']]).toEqual([204, '', undefined])
+    const record = await newest()
+    expect(record).toMatchObject({ hook, state: 'skipped', jobs: [] })
+    expect(record?.trace.length).toBeGreaterThan(0)
+  })
+})
+
+describe('parked, where the fault is the operator’s: 200, and the delivery waits', () => {
+  test.each([
+    ['code that throws', 'throws', {}, 'transform-failed'],
+    ['code that is not there', 'gone', {}, 'transform-missing'],
+    ['a result that is none', 'echo', { result: 7 }, 'transform-result-invalid'],
+    ['no result', 'echo', {}, 'transform-result-invalid'],
+    ['a blank message of code', 'echo', { result: { message: ' ' } }, 'transform-result-invalid'],
+    [
+      'an attempt to leave the boundary',
+      'echo',
+      { result: { message: 'x', allowUnsafeExternalContent: true } },
+      'transform-result-invalid',
+    ],
+  ])('%s', async (_, hook, payload, code) => {
+    const reply = await ask(hook, payload)
+    expect(bodyOf(reply)).toEqual({ ok: true, deliveryId: id, status: 'parked' })
+    expect(await recordOf(reply)).toMatchObject({ state: 'parked', jobs: [], problem: { code } })
+  })
+
+  test('is 500 with onTransformError "reject", and nothing is kept', async () => {
+    const { port, dir } = await startInside({ config: { hooks: { mappings, onTransformError: 'reject' } }, files })
+    for (const [hook, code] of [
+      ['throws', 'transform-failed'],
+      ['gone', 'transform-missing'],
+    ] as const) {
+      const reply = await post(port, `/hooks/${hook}`, {}, [['idempotency-key', 'again']])
+      expect([reply.status, bodyOf(reply)]).toEqual([500, { ok: false, error: expect.any(String), code }])
+      expect(reply.body).not.toContain('yarn')
+    }
+    expect(await readStore(dir, (reader) => reader.deliveries({ limit: 10 }))).toEqual([])
+  })
+})
+
+describe('refused, where the fault is the sender’s: nothing is kept', () => {
+  test.each([
+    ['a template that renders blank', 'blank', {}, 'payload-invalid'],
+    ['a session key that renders blank', 'blank-key', {}, 'payload-invalid'],
+    ['a payload that the schema of code does not take', 'checked', { n: 'x' }, 'payload-invalid'],
+    [
+      'more than two hundred items',
+      'each',
+      { items: Array.from({ length: 201 }, (_, n) => ({ n })) },
+      'too-many-items',
+    ],
+  ])('%s', async (_, hook, payload, code) => {
+    const before = await newest()
+    const reply = await ask(hook, payload)
+    expect(toVerdict(reply)).toBe(code)
+    expect((await newest())?.deliveryId).toBe(before?.deliveryId)
+  })
+})
+
+describe('pending: code that is slower than answerWithinMs', () => {
+  let release: () => void
+  const released = new Promise<void>((resolve) => (release = resolve))
+  const gate = createServer(async (_, res) => {
+    await released
+    res.end('through the gate')
+  }).listen(0, '127.0.0.1')
+  afterAll(() => void gate.close().closeAllConnections())
+
+  test('is 200, also for its twins, and becomes one action when the code ends', async () => {
+    if (!gate.listening) await once(gate, 'listening')
+    const { port, dir } = await startInside({ config: { hooks: { mappings, answerWithinMs: 50 } }, files })
+    // a listening TCP server has an AddressInfo
+    const payload = { gate: `http://127.0.0.1:${(gate.address() as AddressInfo).port}/` }
+    const deliver = () => post(port, '/hooks/held', payload, [['idempotency-key', 'slow']])
+    const [first, twin] = await Promise.all([deliver(), deliver()])
+    expect(bodyOf(first)).toEqual({ ok: true, deliveryId: id, status: 'pending' })
+    expect(twin.body).toBe(first.body)
+    expect(await recordOf(first, dir)).toMatchObject({ state: 'pending', jobs: [] })
+    release()
+    await vi.waitUntil(async () => (await recordOf(first, dir))?.state === 'accepted', { timeout: 10_000 })
+    const record = await recordOf(first, dir)
+    expect(record?.jobs.map(({ planned }) => planned.kind === 'agent' && planned.action.message)).toEqual([
+      'through the gate',
+    ])
+    const later = await deliver()
+    expect([later.body, later.headers['idempotent-replay']]).toEqual([first.body, 'true'])
+  })
+})
+
+describe('in development', () => {
+  const github = (delivery: string): Headers => [
+    ['x-github-event', 'ping'],
+    ['x-github-delivery', delivery],
+  ]
+
+  test('a sender’s redelivery runs again, and one with an Idempotency-Key does not', async () => {
+    const { port } = await startInside({ config: { hooks: { mappings } }, files, development: true })
+    const deliver = (headers: Headers) => post(port, '/hooks/echo', { result: { message: 'x' } }, headers)
+    const first = await deliver(github('1'))
+    const again = await deliver(github('1'))
+    expect(toDeliveryId(again)).not.toBe(toDeliveryId(first))
+    expect(again.headers['idempotent-replay']).toBeUndefined()
+    const keyed: Headers = [...github('2'), ['idempotency-key', 'k']]
+    expect((await deliver(keyed)).body).toBe((await deliver(keyed)).body)
+  })
+})
