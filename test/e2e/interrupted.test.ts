@@ -1,0 +1,117 @@
+// Requests in whose middle something happens: their sender leaves, the configuration changes, the gateway stops.
+import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { createMemoryStore } from '../../src/store/memory.ts'
+import { hookToken } from './gateway.ts'
+import { type Inside, readStore, startInside } from './inside.ts'
+import { type Headers, json, send, toRequest } from './wire.ts'
+
+const closers: (() => void)[] = []
+
+afterEach(() => {
+  for (const close of closers.splice(0)) close()
+})
+
+const as = (token: string): Headers => [...json, ['authorization', `Bearer ${token}`]]
+const wake = (port: number, headers: Headers) => send(port, { target: '/hooks/wake', headers, body: '{"text":"x"}' })
+
+/** A sender of its own connection. */
+async function dial(port: number) {
+  const socket = connect({ port, host: '127.0.0.1' })
+  closers.push(() => socket.destroy())
+  await once(socket, 'connect')
+  return socket
+}
+
+/** A request that has leave to send its body: it is past every check of its head. */
+async function begin(port: number, { target = '/hooks/wake', body = '{"text":"in the middle"}' } = {}) {
+  const headers: Headers = [...as(hookToken), ['expect', '100-continue'], ['content-length', String(body.length)]]
+  const socket = await dial(port)
+  socket.write(toRequest({ target, headers, length: false }))
+  const [leave] = await once(socket, 'data')
+  expect(String(leave)).toMatch(/^HTTP\/1\.1 100 /)
+  const half = body.length >> 1
+  socket.write(body.slice(0, half))
+  return {
+    async end() {
+      socket.write(body.slice(half))
+      const [answer] = await once(socket, 'data')
+      return String(answer)
+    },
+  }
+}
+
+test('a sender that leaves before its answer has delivered all the same, and hears so when it asks again', async () => {
+  const store = createMemoryStore({ clock: Date.now })
+  let commit = () => {}
+  const held = new Promise<void>((resolve) => (commit = resolve))
+  let asked = 0
+  const slow = {
+    ...store,
+    async append(...delivery: Parameters<typeof store.append>) {
+      asked += 1
+      await held
+      return store.append(...delivery)
+    },
+  }
+  const { port } = await startInside({ store: slow })
+  const headers: Headers = [...as(hookToken), ['idempotency-key', 'once']]
+  const socket = await dial(port)
+  socket.write(toRequest({ target: '/hooks/wake', headers, body: '{"text":"x"}' }))
+  await vi.waitUntil(() => asked === 1)
+  socket.resetAndDestroy()
+  commit()
+  expect((await wake(port, headers)).headers['idempotent-replay']).toBe('true')
+  expect([asked, (await store.events({ limit: 10 })).length]).toEqual([1, 1])
+})
+
+describe('a configuration that is saved in the middle of a body', () => {
+  const mapped = (path: string) => ({ id: path, match: { path }, messageTemplate: '{{text}}', deliver: false })
+  const config = { hooks: { mappings: [mapped('before')] } }
+  const generationOf = async ({ adminUrl }: Inside): Promise<unknown> =>
+    Reflect.get(Object(await (await fetch(`${adminUrl}/readyz`)).json()), 'generation')
+
+  test('counts for the next request: this one ends as it began', async () => {
+    const gateway = await startInside({ config })
+    const generation = await generationOf(gateway)
+    const request = await begin(gateway.port, { target: '/hooks/before' })
+    const next = {
+      server: { port: 0, adminPort: 0 },
+      hooks: { enabled: true, token: 'another-token-0123456789abcdefghij', mappings: [mapped('after')] },
+    }
+    writeFileSync(join(gateway.dir, 'hookloom.jsonc'), JSON.stringify(next))
+    await vi.waitUntil(async () => (await generationOf(gateway)) !== generation, { timeout: 10_000 })
+
+    expect((await wake(gateway.port, as(hookToken))).status).toBe(401)
+    expect((await wake(gateway.port, as(next.hooks.token))).status).toBe(200)
+    expect(await request.end()).toMatch(/^HTTP\/1\.1 200 /)
+    const records = await readStore(gateway.dir, (reader) => reader.deliveries({ limit: 10 }))
+    expect(records.find(({ hook }) => hook === 'before')).toMatchObject({
+      state: 'accepted',
+      mappingId: 'before',
+      generation,
+    })
+  })
+})
+
+test('a stop in the middle of a body waits for it: it is answered, and stored', async () => {
+  const gateway = await startInside()
+  const request = await begin(gateway.port)
+  const stopped = gateway.stop()
+  await vi.waitUntil(() => isRefused(gateway.port), { timeout: 10_000 })
+  expect(await request.end()).toMatch(/^HTTP\/1\.1 200 [^]*connection: close/i)
+  await stopped
+  const events = await readStore(gateway.dir, (reader) => reader.events({ limit: 10 }))
+  expect(events.map(({ text }) => text)).toEqual(['in the middle'])
+})
+
+function isRefused(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ port, host: '127.0.0.1' })
+    socket.once('error', () => resolve(true)).once('connect', () => resolve(false))
+    socket.once('connect', () => socket.destroy())
+  })
+}
