@@ -4,7 +4,7 @@ import { AgentsConfig, ModelsConfig, RunnersConfig } from './agents-config.ts'
 import { ChannelsConfig } from './channels-config.ts'
 import { GmailConfig } from './gmail-config.ts'
 import { Mapping } from './mapping.ts'
-import { filled } from './values.ts'
+import { filled, network } from './values.ts'
 
 const port = z.int().min(0).max(65_535)
 const milliseconds = z.int().positive()
@@ -64,7 +64,7 @@ export const Config = z.strictObject({
       host: filled.default('127.0.0.1').describe('Address to listen on.'),
       port: port.default(8790).describe('Port of the hook endpoints; 0 takes any.'),
       adminPort: port.default(8791).describe('Port of health pages and /api, on loopback only.'),
-      trustedProxies: z.array(filled).default([]).describe('IPs or CIDRs whose X-Forwarded-For counts.'),
+      trustedProxies: z.array(network).default([]).describe('IPs or CIDRs whose X-Forwarded-For counts.'),
       maxBodyBytes: z.int().positive().default(262_144).describe('Largest body, also after inflating.'),
       bodyTimeoutMs: milliseconds.default(15_000).describe('Time for a body to arrive.'),
     })

@@ -9,3 +9,13 @@ export const httpUrl = z
   .string()
   .regex(/^https?:\/\/[^\s?#]+$/i, 'must be an http or https URL without query')
   .transform((text) => text.replace(/\/+$/, ''))
+
+const networks = [z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]
+
+/** IP addresses that belong together: one of them, or a CIDR. */
+export const network = z
+  .string()
+  .refine(
+    (text) => networks.some((schema) => schema.safeParse(text).success),
+    'must be an IP address or a CIDR such as 10.0.0.0/8',
+  )

@@ -136,6 +136,16 @@ describe('mappings', () => {
 })
 
 describe('the rest', () => {
+  test('a trusted proxy is an address or a CIDR: what is none would fail every request', () => {
+    const ofProxy = (...trustedProxies: string[]) => problems({ server: { trustedProxies } })
+    expect(ofProxy('10.0.0.1', '10.0.0.0/8', '::1', 'fd00::/8')).toEqual([])
+    for (const proxy of ['localhost', '10.0.0.0/33', '10.0.0', ' 10.0.0.1', '']) {
+      expect(ofProxy('10.0.0.1', proxy)).toEqual([
+        'server.trustedProxies[1] must be an IP address or a CIDR such as 10.0.0.0/8',
+      ])
+    }
+  })
+
   test('the default session key is fixed, and inside the prefixes', () => {
     const allowedSessionKeyPrefixes = ['hook:']
     expect(
