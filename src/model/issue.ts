@@ -57,16 +57,21 @@ function toExpectation(issue: z.core.$ZodIssue): string {
     case 'too_small':
       return issue.origin === 'number' || issue.origin === 'int'
         ? `a number ${issue.inclusive === true ? 'of at least' : 'above'} ${issue.minimum}`
-        : `at least ${issue.minimum} ${issue.origin === 'array' ? 'entries' : 'characters'}`
+        : `at least ${toCount(issue.minimum, issue.origin)}`
     case 'too_big':
       return issue.origin === 'number' || issue.origin === 'int'
         ? `a number of at most ${issue.maximum}`
-        : `at most ${issue.maximum} ${issue.origin === 'array' ? 'entries' : 'characters'}`
+        : `at most ${toCount(issue.maximum, issue.origin)}`
     case 'custom':
       return issue.message === 'must not be blank' ? 'a string that is not blank' : `what ${issue.message}`
     default:
       return `what fits (${issue.message})`
   }
+}
+
+function toCount(count: number | bigint, origin: string): string {
+  const [one, many] = origin === 'array' ? ['entry', 'entries'] : ['character', 'characters']
+  return `${count} ${Number(count) === 1 ? one : many}`
 }
 
 function withArticle(type: string): string {

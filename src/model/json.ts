@@ -20,7 +20,7 @@ export function toJson(text: string): JsonValue | undefined {
 export function toKindOf(value: unknown): string {
   if (value === undefined) return 'nothing'
   if (value === null) return 'null'
-  if (Array.isArray(value)) return 'an array'
+  if (Array.isArray(value)) return value.length === 0 ? 'an empty array' : 'an array'
   if (typeof value === 'string') return value.trim() === '' ? 'a blank string' : 'a string'
   if (typeof value === 'object') return 'an object'
   return `a ${typeof value}`
