@@ -3,7 +3,14 @@ import { toAgentIssues, toOfferedModelIssues } from './agents-rules.ts'
 import type { Config } from './config.ts'
 import { type ConfigIssue, type ConfigPath, toDuplicates, toIssue } from './config-issue.ts'
 import type { Mapping } from './mapping.ts'
-import { isAgentAllowed, isModelAllowed, isPlainSessionKey, isSessionKeyAllowed } from './permission.ts'
+import { toConditionIssues, toHookName, toKeyUseIssues } from './mapping-rules.ts'
+import {
+  isAgentAllowed,
+  isBeginningAllowed,
+  isModelAllowed,
+  isPlainSessionKey,
+  isSessionKeyAllowed,
+} from './permission.ts'
 
 const builtInHooks = ['wake', 'agent']
 
@@ -28,10 +35,11 @@ export function toConfigIssues(config: Config): ConfigIssue[] {
 export function toMappingIssues(mapping: Mapping, config: Config, at: ConfigPath): ConfigIssue[] {
   const { hooks } = config
   const issues: ConfigIssue[] = []
-  const hook = (mapping.match.path ?? '').trim().replace(/^\/+|\/+$/g, '')
+  const hook = toHookName(mapping.match.path ?? '')
   if (builtInHooks.includes(hook)) {
     issues.push(toIssue([...at, 'match', 'path'], `is the built-in hook "${hook}", which no mapping overrides.`))
   }
+  issues.push(...toConditionIssues(mapping, hooks.path, at), ...toKeyUseIssues(mapping, at))
   issues.push(...toKeyIssues(mapping.sessionKey, config, [...at, 'sessionKey']))
   const hasKey = mapping.sessionKey !== undefined || hooks.defaultSessionKey !== undefined
   if (
@@ -82,15 +90,22 @@ function toDefaultKeyIssues(config: Config): ConfigIssue[] {
   return toKeyIssues(key, config, at)
 }
 
-/** Only a fixed key: what a template renders is judged when it has been rendered. */
+/** A fixed key as it is; of a template, which begins with literal text or counts as the request's, only the beginning. */
 function toKeyIssues(key: string | undefined, { hooks }: Config, at: ConfigPath): ConfigIssue[] {
-  if (key === undefined || key.includes('{{')) return []
-  if (!isPlainSessionKey(key)) {
+  if (key === undefined) return []
+  const [beginning = '', ...rest] = key.trimStart().split('{{')
+  const isTemplate = rest.length > 0
+  if (!isTemplate && !isPlainSessionKey(key)) {
     return [toIssue(at, 'must be at most 512 characters, none of them a control character.')]
   }
-  if (isSessionKeyAllowed(key.trim(), hooks.allowedSessionKeyPrefixes)) return []
-  const prefixes = (hooks.allowedSessionKeyPrefixes ?? []).map((prefix) => JSON.stringify(prefix)).join(', ')
-  return [toIssue(at, `must begin with one of hooks.allowedSessionKeyPrefixes (${prefixes}).`)]
+  if (isTemplate && beginning === '') {
+    if (hooks.allowRequestSessionKey) return []
+    return [toIssue(at, 'must begin with literal text, such as "hook:", or the sender chooses the whole key.')]
+  }
+  const prefixes = hooks.allowedSessionKeyPrefixes
+  if (isTemplate ? isBeginningAllowed(beginning, prefixes) : isSessionKeyAllowed(key.trim(), prefixes)) return []
+  const listed = (prefixes ?? []).map((prefix) => JSON.stringify(prefix)).join(', ')
+  return [toIssue(at, `must begin with one of hooks.allowedSessionKeyPrefixes (${listed}).`)]
 }
 
 function toModelIssues(model: string | undefined, config: Config, at: ConfigPath): ConfigIssue[] {

@@ -15,6 +15,15 @@ export function isSessionKeyAllowed(key: string, prefixes: readonly string[] | u
   return prefixes.some((prefix) => folded.startsWith(prefix.trim().toLowerCase()))
 }
 
+/** Whether a key that begins so may come to have one of the prefixes. */
+export function isBeginningAllowed(beginning: string, prefixes: readonly string[] | undefined): boolean {
+  const folded = beginning.toLowerCase()
+  return (
+    isSessionKeyAllowed(beginning, prefixes) ||
+    (prefixes ?? []).some((prefix) => prefix.trim().toLowerCase().startsWith(folded))
+  )
+}
+
 /** Keys are printed, logged and compared: a line break in one is an attack, not a name. */
 export function isPlainSessionKey(key: string): boolean {
   return key.length <= longestKey && !/\p{Cc}/u.test(key)

@@ -2,6 +2,7 @@
 import type { Delivery, TraceEntry } from '../model/delivery.ts'
 import { toKindOf, type JsonValue } from '../model/json.ts'
 import type { Match } from '../model/mapping.ts'
+import { toHookName } from '../model/mapping-rules.ts'
 import { Problem } from '../model/problem.ts'
 import { parsePath, readPath } from './path.ts'
 
@@ -87,7 +88,7 @@ function toMiss(conditions: readonly Condition[], delivery: MatchInput): string 
 
 function toRule<T extends { readonly id: string; readonly match: Match }>(mapping: T): Rule<T> {
   const { id, match } = mapping
-  const path = match.path?.trim().replace(/^\/+|\/+$/g, '') || undefined
+  const path = toHookName(match.path ?? '') || undefined
   const conditions: Condition[] = []
   const holds: string[] = path === undefined ? [] : [`path is ${quote(path)}`]
   for (const [name, values] of Object.entries(match.headers ?? {})) {

@@ -1,5 +1,6 @@
 // Credentials are read here, compared here, and go no further: no template, transform or row ever sees them.
 import { hash, timingSafeEqual } from 'node:crypto'
+import { credentialHeaders, senderSecrets } from '../model/credential-headers.ts'
 
 export type TokenRead = { kind: 'none' } | { kind: 'token'; token: string } | { kind: 'ambiguous' }
 
@@ -32,26 +33,6 @@ export function createTokenCheck(secret: string): (given: string) => boolean {
 function toDigest(text: string): Buffer {
   return hash('sha256', text, 'buffer')
 }
-
-/**
- * Authorization and x-service-token open this gateway; the other two open what stands before it: a proxy, and whatever site
- * shares its host name and its cookies.
- */
-const credentialHeaders: ReadonlySet<string> = new Set([
-  'authorization',
-  'x-service-token',
-  'proxy-authorization',
-  'cookie',
-])
-
-/** Shared secrets of senders that show a token instead of signing, where no mapping's scheme says so. */
-const senderSecrets: ReadonlySet<string> = new Set([
-  'x-gitlab-token',
-  'x-goog-channel-token',
-  'x-telegram-bot-api-secret-token',
-  'x-vapi-secret',
-  'x-webhook-secret',
-])
 
 /** All headers, as verifiers read them: lower-case names, repeated ones joined with ", ", no prototype. */
 export function toHeaders(rawHeaders: readonly string[]): Record<string, string> {

@@ -64,9 +64,17 @@ describe('mappings', () => {
     }
   })
 
-  test('a fixed session key is inside the prefixes, without regard to case; a templated one is not judged here', () => {
+  test('a session key is inside the prefixes, without regard to case; of a template, its beginning can come to be', () => {
     const hooks = { allowedSessionKeyPrefixes: ['hook:', 'Team:'] }
-    for (const sessionKey of ['hook:x', 'HOOK:x', 'team:x', 'other:{{id}}']) {
+    for (const sessionKey of [
+      'hook:x',
+      'HOOK:x',
+      'team:x',
+      'hook:{{id}}',
+      ' hook:{{id}}',
+      'HO{{id}}',
+      'team:a:{{id}}',
+    ]) {
       expect(ofMapping({ sessionKey }, hooks)).toEqual([])
     }
     expect(
@@ -75,6 +83,82 @@ describe('mappings', () => {
         bad: ofMapping({ sessionKey: 'other:x' }, hooks),
       }),
     ).toEqual(only('hooks.mappings[0].sessionKey'))
+    expect(
+      told({
+        good: ofMapping({ sessionKey: 'other:{{id}}' }),
+        bad: ofMapping({ sessionKey: 'other:{{id}}' }, hooks),
+      }),
+    ).toEqual(only('hooks.mappings[0].sessionKey'))
+  })
+
+  test('a session key that begins with a placeholder needs what a request needs to choose its key', () => {
+    for (const sessionKey of ['{{id}}', ' {{id}}:x']) {
+      expect(
+        told({
+          good: ofMapping({ sessionKey }, { allowRequestSessionKey: true }),
+          bad: ofMapping({ sessionKey }),
+        }),
+      ).toEqual(only('hooks.mappings[0].sessionKey'))
+    }
+  })
+
+  test('a path is the name of a hook, as it stands in a URL', () => {
+    const ofPath = (path: string, hooks = {}) => ofMapping({ match: { path } }, hooks)
+    for (const path of ['github', '/a/b/', 'a%20b', 'hooks', 'hooksmith/x', '__proto__'])
+      expect(ofPath(path)).toEqual([])
+    expect(ofPath('/hooks/github')).toEqual([
+      'hooks.mappings[0].match.path must be what stands behind hooks.path in the URL: write "github".',
+    ])
+    expect(told({ good: ofPath('/hooks/x', { path: '/in' }), bad: ofPath('/in/x', { path: '/in' }) })).toEqual(
+      only('hooks.mappings[0].match.path'),
+    )
+    expect(ofPath('https://gateway.example/hooks/github').join()).toContain('found a whole URL')
+    expect(ofPath('two words').join()).toContain('write "two%20words"')
+    expect(ofPath('a%20grüße').join()).toContain('write "a%20gr%C3%BC%C3%9Fe"')
+    expect(ofPath('half \uD83D').join()).toContain('write "half%20%EF%BF%BD"')
+    expect(ofPath('x?topic=a').join()).toContain('holds "?"')
+  })
+
+  test('no condition waits for a header that carries a credential, or for none', () => {
+    const ofHeader = (name: string) => ofMapping({ match: { headers: { [name]: 'x' } } })
+    expect(ofHeader('x-github-event')).toEqual([])
+    for (const name of ['Authorization', 'cookie', 'x-service-token', 'X-Gitlab-Token']) {
+      expect(ofHeader(name)).toEqual([
+        `hooks.mappings[0].match.headers.${name} is a credential, which no condition sees. Prove the sender with "verify".`,
+      ])
+    }
+    expect(ofHeader('two words')).toHaveLength(1)
+    expect(ofHeader('')).toHaveLength(1)
+  })
+
+  test('the template of the other action is no template; beside the right one it does no harm', () => {
+    const [messageTemplate, textTemplate] = ['{{a}}', '{{b}}']
+    for (const [action, key] of [
+      ['agent', 'textTemplate'],
+      ['wake', 'messageTemplate'],
+    ] as const) {
+      expect(
+        told({
+          good: ofMapping({ action, messageTemplate, textTemplate }),
+          bad: ofMapping({ action, [key]: 'x' }),
+        }),
+      ).toEqual(only(`hooks.mappings[0].${key}`))
+    }
+  })
+
+  test('a wake takes nothing that only a turn has', () => {
+    const turn = { agentId: 'ops', sessionKey: 'k', to: '42', model: 'a/b', thinking: 'low', timeoutSeconds: 5 }
+    expect(ofMapping(turn)).toEqual([])
+    expect(ofMapping({ ...turn, action: 'wake' }).map((line) => line.split(' ')[0])).toEqual(
+      Object.keys(turn).map((key) => `hooks.mappings[0].${key}`),
+    )
+  })
+
+  test('what is literal is no template: it would be sent as it stands there', () => {
+    const literal = { agentId: '{{a}}', to: '{{chat.id}}', model: 'a/{{m}}' }
+    expect(ofMapping(literal).map((line) => line.split(' ')[0])).toEqual(
+      Object.keys(literal).map((key) => `hooks.mappings[0].${key}`),
+    )
   })
 
   test('a fixed session key is no longer than policy takes, and holds no control character', () => {

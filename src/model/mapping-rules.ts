@@ -1,0 +1,76 @@
+// What of a mapping could never take effect: a condition that no request fulfils, a key that its action does not have.
+import { credentialHeaders, senderSecrets } from './credential-headers.ts'
+import { type ConfigIssue, type ConfigPath, toIssue } from './config-issue.ts'
+import type { Mapping } from './mapping.ts'
+
+const headerName = /^[!#$%&'*+.^_`|~0-9a-z-]+$/i
+/** What stands in the path of a URL as percent-encoded bytes, or behind it. */
+const outsidePaths = /[^\x21-\x7e]|[?#]/u
+
+/** A hook's name as the router compares it. */
+export function toHookName(path: string): string {
+  return path.trim().replace(/^\/+|\/+$/g, '')
+}
+
+export function toConditionIssues({ match }: Mapping, hooksPath: string, at: ConfigPath): ConfigIssue[] {
+  return [
+    ...toPathIssues(match.path, hooksPath, [...at, 'match', 'path']),
+    ...Object.keys(match.headers ?? {}).flatMap((name) => toHeaderIssues(name, [...at, 'match', 'headers', name])),
+  ]
+}
+
+function toPathIssues(path: string | undefined, hooksPath: string, at: ConfigPath): ConfigIssue[] {
+  const name = toHookName(path ?? '')
+  const prefix = `${hooksPath.slice(1)}/`
+  if (/^https?:\/\//i.test(name)) {
+    return [toIssue(at, 'must be what stands behind hooks.path in the URL, such as "github", found a whole URL.')]
+  }
+  if (name.startsWith(prefix)) {
+    return [toIssue(at, `must be what stands behind hooks.path in the URL: write ${quote(name.slice(prefix.length))}.`)]
+  }
+  const odd = outsidePaths.exec(name)?.[0]
+  if (odd === undefined) return []
+  if (odd === '?' || odd === '#') {
+    return [toIssue(at, `holds "${odd}", with which the path of a URL ends. Leave it out, and what stands behind it.`)]
+  }
+  const written = name.replace(/[^\x21-\x7e]+/g, toPercentEncoded)
+  return [toIssue(at, `holds ${quote(odd)}. Names are compared as they stand in the URL: write ${quote(written)}.`)]
+}
+
+function toPercentEncoded(text: string): string {
+  return Buffer.from(text).toString('hex').toUpperCase().replace(/../g, '%$&')
+}
+
+function toHeaderIssues(name: string, at: ConfigPath): ConfigIssue[] {
+  if (!headerName.test(name)) return [toIssue(at, 'is no name of a header.')]
+  const isHidden = credentialHeaders.has(name.toLowerCase()) || senderSecrets.has(name.toLowerCase())
+  return isHidden ? [toIssue(at, 'is a credential, which no condition sees. Prove the sender with "verify".')] : []
+}
+
+/** What a wake has not: it is an event in the main session of the default agent. */
+const agentKeys = ['agentId', 'sessionKey', 'to', 'model', 'thinking', 'timeoutSeconds'] as const
+const literalKeys = ['agentId', 'to', 'model'] as const
+
+export function toKeyUseIssues(mapping: Mapping, at: ConfigPath): ConfigIssue[] {
+  const { action } = mapping
+  const issues: ConfigIssue[] = []
+  const report = (key: keyof Mapping, rest: string) => issues.push(toIssue([...at, key], rest))
+
+  const template = action === 'wake' ? 'textTemplate' : 'messageTemplate'
+  const other = action === 'wake' ? 'messageTemplate' : 'textTemplate'
+  if (mapping[template] === undefined && mapping[other] !== undefined) {
+    report(other, `is not for the action "${action}", whose template is ${template}.`)
+  }
+  for (const key of agentKeys) {
+    if (action === 'agent' || mapping[key] === undefined) continue
+    report(key, 'is for the action "agent": a wake goes to the main session of the default agent.')
+  }
+  for (const key of literalKeys) {
+    if (mapping[key]?.includes('{{')) report(key, 'must be literal, found a template. A transform can compute it.')
+  }
+  return issues
+}
+
+function quote(text: string): string {
+  return JSON.stringify(text)
+}
