@@ -175,6 +175,10 @@ export function createMemoryJobs({ clock, addEvents, keepTurn }: Effects) {
       const job = all.get(id)
       return job && toJob(job)
     },
+    dead(limit: number): Job[] {
+      const dead = [...all.values()].filter(({ state }) => state === 'dead')
+      return dead.slice(-limit).map(toJob)
+    },
     of(deliveryId: string): Job[] {
       return (ofDelivery.get(deliveryId) ?? []).map(toJob)
     },

@@ -156,6 +156,7 @@ export function createMemoryStore({ clock }: { clock: Clock }): Store {
     },
     request: async (id) => deliveries.get(jobs.all.get(id)?.deliveryId ?? id)?.settlement.request,
     job: async (id) => jobs.job(id),
+    deadJobs: async ({ limit }) => jobs.dead(limit),
     events: async ({ limit }) => sessions.events(limit),
     waiting: async (query) => sessions.waiting(query),
     sessions: async ({ limit }) => sessions.sessions(limit),

@@ -37,6 +37,8 @@ const selectRequest = `SELECT head, body FROM deliveries
   WHERE seq = coalesce((SELECT seq FROM deliveries WHERE id = ?1), (SELECT delivery_seq FROM jobs WHERE id = ?1))
     AND head IS NOT NULL AND body IS NOT NULL`
 const selectJobs = `${selectJob} WHERE j.delivery_seq IN (SELECT value FROM json_each(?)) ORDER BY j.seq`
+const selectDeadJobs = `${selectJob} WHERE j.seq IN
+  (SELECT seq FROM jobs WHERE state = 'dead' ORDER BY seq DESC LIMIT ?) ORDER BY j.seq`
 const selectEvents = newest('SELECT * FROM events', 'seq')
 const selectSessions = newest('SELECT * FROM sessions', 'updated_at')
 const selectSession = 'SELECT * FROM sessions WHERE agent_id = ? AND session_key = ?'
@@ -109,6 +111,7 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
       const row = one(`${selectJob} WHERE j.id = ?`, id)
       return row && toJob(row)
     },
+    deadJobs: async ({ limit }) => all(selectDeadJobs, limit).map(toJob),
     lastTaskAt: async (standsFor) =>
       toTime(one('SELECT max(created_at) AS at FROM jobs WHERE stands_for = ?', standsFor)?.['at']),
     cursor: async (name) => {

@@ -178,6 +178,8 @@ export interface StoreReader {
   waiting(query: { agentId: string; sessionKey: string; limit: number }): Promise<WaitingEvents>
   /** One job, by its id: also one that no delivery caused. */
   job(id: string): Promise<Job | undefined>
+  /** The newest `limit` jobs that failed for good, oldest first: also those that no delivery caused. */
+  deadJobs(query: { limit: number }): Promise<Job[]>
   /** When the newest task that `standsFor` this was added, in milliseconds since the epoch; undefined: none is remembered. */
   lastTaskAt(standsFor: string): Promise<number | undefined>
   /** The value of a cursor, as the last append left it. */

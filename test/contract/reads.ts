@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Stage } from './store.ts'
 import { claimOne } from './jobs.ts'
+import { newTask } from './tasks.ts'
 import { newDelivery, newEvent, newJob, parked, planned, request } from './stage.ts'
 
 export function describeReads(stage: () => Stage): void {
@@ -115,6 +116,27 @@ export function describeReads(stage: () => Stage): void {
         deliveries: { pending: 0, parked: 1, accepted: 1, skipped: 1, dropped: 1 },
         jobs: { queued: 2, running: 1, done: 1, dead: 1 },
       })
+    })
+
+    test('dead jobs are found without their delivery, and those that none caused with them, the newest of them', async () => {
+      const { store, clock } = stage()
+      expect(await store.deadJobs({ limit: 9 })).toEqual([])
+      const [first, second] = [newJob(), newJob()]
+      const delivery = newDelivery({ at: clock(), jobs: [newJob({ state: 'done' }), first, second] })
+      await store.append(delivery)
+      const task = newTask()
+      expect(await store.addTask(task)).toBe(true)
+      for (const error of ['no route', 'no model', 'no turn']) {
+        await store.report(await claimOne(store), { outcome: { kind: 'dead', error } })
+      }
+      expect(await store.deadJobs({ limit: 9 })).toMatchObject([
+        { id: first.id, deliveryId: delivery.id, state: 'dead', lastError: 'no route' },
+        { id: second.id, deliveryId: delivery.id, state: 'dead', lastError: 'no model' },
+        { id: task.id, deliveryId: undefined, state: 'dead', lastError: 'no turn' },
+      ])
+      expect((await store.deadJobs({ limit: 1 })).map(({ id }) => id)).toEqual([task.id])
+      await store.requeue(first.id)
+      expect((await store.deadJobs({ limit: 9 })).map(({ id }) => id)).toEqual([second.id, task.id])
     })
 
     test('a store that works has no trouble to tell', async () => {

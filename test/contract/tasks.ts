@@ -6,7 +6,7 @@ import { claimOne } from './jobs.ts'
 import { newDelivery, newEvent, newJob } from './stage.ts'
 import type { Stage } from './store.ts'
 
-function newTask(over: Partial<NewTask> = {}): NewTask {
+export function newTask(over: Partial<NewTask> = {}): NewTask {
   const planned = { kind: 'heartbeat', agentId: 'main', sessionKey: 'main', reason: 'interval' } as const
   return { id: uuid(), planned, lane: 'main/main', standsFor: 'heartbeat/main', ...over }
 }
