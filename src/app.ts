@@ -117,6 +117,7 @@ async function start(options: HookloomOptions, onStop: (stop: () => unknown) => 
   const effects = createEffects({
     dir,
     config: () => current().config,
+    ownChannels: live.ownChannels,
     store,
     write,
     env: settings,

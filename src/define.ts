@@ -1,10 +1,12 @@
-// The authors' door: what transforms, presets and verifiers import. Nothing here has an effect.
+// The authors' door: what transforms, presets, verifiers and channels import. Nothing here has an effect.
+import type { ChannelDefinition } from './model/channel.ts'
 import type { JsonValue } from './model/json.ts'
 import type { Preset } from './model/preset.ts'
 import { parsePayload, type PayloadSchema } from './model/refusal.ts'
 import type { TransformContext, TransformFunction, TransformInput } from './model/transform.ts'
 import type { VerifierDefinition } from './model/verifier.ts'
 
+export type { ChannelDefinition, Outgoing, Probe, SendResult } from './model/channel.ts'
 export type { JsonObject, JsonValue } from './model/json.ts'
 export type { MappingInput } from './model/mapping.ts'
 export type { Preset, PresetParts, PresetSetup } from './model/preset.ts'
@@ -51,4 +53,11 @@ export function definePreset<Options>(preset: Preset<Options>): Preset<Options> 
 /** Declares a scheme in code, for a sender that neither the table of schemes nor `generic-hmac` can describe. */
 export function defineVerifier(verifier: VerifierDefinition): VerifierDefinition {
   return verifier
+}
+
+/** Declares a channel in code, for a chat that has none here. */
+export function defineChannel<Options = Readonly<Record<string, unknown>>>(
+  channel: ChannelDefinition<Options>,
+): ChannelDefinition<Options> {
+  return channel
 }

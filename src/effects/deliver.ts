@@ -1,6 +1,6 @@
 // The step `deliver`: the reply goes to a channel, message by message. One is repeated only where the channel surely took nothing or drops repeats, or after a crash in mid-send.
 import { createHash } from 'node:crypto'
-import type { Heartbeat } from '../model/action.ts'
+import { type Heartbeat, toChannelKey } from '../model/action.ts'
 import type { Channel, SendResult } from '../model/channel.ts'
 import type { ClaimedJob, Post } from '../model/job.ts'
 import { whyNotPosted } from './acknowledgement.ts'
@@ -69,7 +69,7 @@ async function findChannel(
   if (begun !== undefined) {
     const channel = channels.get(begun.channel)
     if (channel !== undefined) return { kind: 'route', channel, name: begun.channel, to: begun.to }
-    const detail = `No route: the reply began on ${begun.channel}, and channels.${begun.channel} is not configured any more.`
+    const detail = `No route: the reply began on ${begun.channel}, and ${toChannelKey(begun.channel)} is not configured any more.`
     return { kind: 'none', detail }
   }
   const main = await store.session({ agentId: planned.agentId, sessionKey: mainSessionKey })

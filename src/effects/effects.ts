@@ -1,4 +1,5 @@
 // What happens in the world after the 200: jobs and heartbeats, by the configuration that is live.
+import type { OwnChannel } from '../model/channel.ts'
 import type { Config } from '../model/config.ts'
 import type { Log } from '../model/log.ts'
 import type { Meter } from '../model/meter.ts'
@@ -14,6 +15,8 @@ export type EffectsOptions = OutletTools & {
   /** The config directory: where workspaces begin. */
   readonly dir: string
   readonly config: () => Config
+  /** Channels in code, as they are live with the configuration. */
+  readonly ownChannels: () => readonly OwnChannel[]
   readonly store: Store
   readonly clock: Clock
   readonly newId: () => string
@@ -34,7 +37,7 @@ export type Effects = {
 }
 
 export function createEffects(options: EffectsOptions): Effects {
-  const { dir, config, store, clock, newId, log } = options
+  const { dir, config, ownChannels, store, clock, newId, log } = options
   const outletsOf = createOutlets(options)
   const readWorkspaceFile = createWorkspaceReader(log)
   const worker = createWorker({
@@ -56,7 +59,7 @@ export function createEffects(options: EffectsOptions): Effects {
   })
 
   function toSettings(now: Config): WorkerSettings {
-    const { runner, channels } = outletsOf(now)
+    const { runner, channels } = outletsOf(now, ownChannels())
     return {
       maxConcurrent: now.agents.defaults.maxConcurrent,
       agent: (id) => toAgent(now, id, dir),

@@ -1,6 +1,6 @@
 // The runners and channels that a configuration names: made when a job first asks, kept until the configuration changes.
 import { CommandRunnerConfig, type RunnersConfig } from '../model/agents-config.ts'
-import type { Channel } from '../model/channel.ts'
+import type { Channel, OwnChannel } from '../model/channel.ts'
 import type { ChannelsConfig } from '../model/channels-config.ts'
 import type { Config } from '../model/config.ts'
 import type { Runner } from '../model/runner.ts'
@@ -9,6 +9,7 @@ import { createDiscordChannel } from './channels/discord.ts'
 import { createIMessageChannel } from './channels/imessage.ts'
 import { createMattermostChannel } from './channels/mattermost.ts'
 import { createMsTeamsChannel } from './channels/msteams.ts'
+import { createOwnChannel } from './channels/own.ts'
 import { createSignalChannel } from './channels/signal.ts'
 import { createSlackChannel } from './channels/slack.ts'
 import { createTelegramChannel } from './channels/telegram.ts'
@@ -33,19 +34,21 @@ export type OutletTools = {
   readonly env: Readonly<Record<string, string | undefined>>
 }
 
-/** Gives back the same outlets for the same configuration. */
-export function createOutlets(tools: OutletTools): (config: Config) => Outlets {
-  const made = new WeakMap<Config, Outlets>()
-  return (config) => {
-    const outlets = made.get(config) ?? toOutlets(config, tools)
+/** Gives back the same outlets for the same configuration and channels in code. */
+export function createOutlets(tools: OutletTools): (config: Config, own?: readonly OwnChannel[]) => Outlets {
+  const made = new WeakMap<Config, Outlets & { readonly own: readonly OwnChannel[] }>()
+  return (config, own = []) => {
+    const known = made.get(config)
+    if (known?.own === own) return known
+    const outlets = { ...toOutlets(config, own, tools), own }
     made.set(config, outlets)
     return outlets
   }
 }
 
-function toOutlets(config: Config, tools: OutletTools): Outlets {
+function toOutlets(config: Config, own: readonly OwnChannel[], tools: OutletTools): Outlets {
   const runners = toRunners(config, tools)
-  return { runner: (name) => runners.get(name), channels: toChannels(config.channels, tools) }
+  return { runner: (name) => runners.get(name), channels: toChannels(config.channels, own, tools) }
 }
 
 /** A section of `runners` goes before the built-in of its name. */
@@ -65,7 +68,11 @@ function toRunner(name: string, section: RunnersConfig[string], env: OutletTools
   return section.kind === 'openclaw' ? createOpenClawRunner(name, section) : createCommandRunner(name, section, { env })
 }
 
-function toChannels(config: ChannelsConfig, { write }: OutletTools): ReadonlyMap<string, Channel> {
+function toChannels(
+  config: ChannelsConfig,
+  own: readonly OwnChannel[],
+  { write }: OutletTools,
+): ReadonlyMap<string, Channel> {
   const { telegram, discord, slack, mattermost, msteams, whatsapp, signal, imessage, webhook } = config
   const channels = [
     createConsoleChannel({ write }),
@@ -78,6 +85,7 @@ function toChannels(config: ChannelsConfig, { write }: OutletTools): ReadonlyMap
     signal && createSignalChannel(signal),
     imessage && createIMessageChannel(imessage),
     webhook && createWebhookChannel(webhook),
+    ...own.map((channel) => createOwnChannel(channel, config.own[channel.name]?.to)),
   ]
   return new Map(channels.flatMap((channel) => (channel === undefined ? [] : [[channel.id, channel] as const])))
 }

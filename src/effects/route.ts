@@ -1,5 +1,5 @@
 // Where a reply goes. What leads nowhere says which key to set; nothing is dropped in silence.
-import type { ChannelName } from '../model/action.ts'
+import { type ChannelName, toChannelKey } from '../model/action.ts'
 import type { Channel } from '../model/channel.ts'
 import type { Recipient } from '../model/job.ts'
 
@@ -38,7 +38,7 @@ export function resolveRoute(
   const channel = channels.get(name)
   if (channel === undefined) {
     const named = asked === 'last' ? `channels.default names "${name}"` : `channel is "${name}"`
-    return none(`${named}, and channels.${name} is not configured. Set channels.${name}.`)
+    return none(`${named}, and ${toChannelKey(name)} is not configured. Set ${toChannelKey(name)}.`)
   }
   const recipient =
     to ??

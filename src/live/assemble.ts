@@ -1,7 +1,8 @@
-// From a configuration to the mappings of a generation: presets behind the operator's own, and every verifier loaded.
+// From a configuration to the mappings of a generation: presets behind the operator's own, every verifier and every channel in code loaded.
 import { createOutlets } from '../effects/outlets.ts'
 import { createDefinitions } from '../loader/definitions.ts'
 import type { Input } from '../loader/read.ts'
+import type { OwnChannel } from '../model/channel.ts'
 import type { Config } from '../model/config.ts'
 import { toMappingIssues } from '../model/config-rules.ts'
 import { parsePresetParts, toFaults } from '../model/definitions.ts'
@@ -10,13 +11,15 @@ import { toConfigSentence } from '../model/issue.ts'
 import { Mapping } from '../model/mapping.ts'
 import { Problem } from '../model/problem.ts'
 import type { NamedMapping } from '../pipeline/compile.ts'
+import { type LoadedChannels, loadChannels } from './channels.ts'
 import { loadPacks, type Pack, toPackReports, toUnknown } from './packs.ts'
 import { type LoadedVerifiers, loadVerifiers } from './verifiers.ts'
 
-export type Assembled = LoadedVerifiers & {
-  readonly packs: readonly Pack[]
-  readonly mappings: readonly NamedMapping[]
-}
+export type Assembled = LoadedVerifiers &
+  Pick<LoadedChannels, 'channels'> & {
+    readonly packs: readonly Pack[]
+    readonly mappings: readonly NamedMapping[]
+  }
 
 export type Assembler = {
   /**
@@ -31,8 +34,8 @@ export type Assembler = {
 const toOutlets = createOutlets({ write() {}, env: {} })
 
 /** A runner or a channel that cannot be made is found as a configuration is taken, and so is a recipient that is none. */
-function checkOutlets(config: Config): void {
-  const { channels } = toOutlets(config)
+function checkOutlets(config: Config, own: readonly OwnChannel[]): void {
+  const { channels } = toOutlets(config, own)
   const { default: route } = config.channels
   const why = route?.to === undefined ? undefined : channels.get(route.channel)?.whyNot(route.to)
   if (why !== undefined) throw new Problem('config-invalid', `channels.default.to: ${why}`)
@@ -42,16 +45,19 @@ function checkOutlets(config: Config): void {
 export function createAssembler(dir: string): Assembler {
   const ofPacks = createDefinitions()
   const ofVerifiers = createDefinitions()
+  const ofChannels = createDefinitions()
   return {
     async assemble(config, serving) {
-      checkOutlets(config)
+      const own = await loadChannels({ dir, config, serving: serving?.channels ?? [] }, ofChannels)
+      checkOutlets(config, own.channels)
       const packs = await loadPacks(dir, toWanted(config), ofPacks)
       const mappings = toMappings(config, packs)
       const before = serving?.verifiers ?? []
       const { verifiers, reports } = await loadVerifiers({ dir, mappings, packs, serving: before }, ofVerifiers)
-      return { packs, mappings, verifiers, reports: [...toPackReports(packs, serving?.packs), ...reports] }
+      const all = [...toPackReports(packs, serving?.packs), ...reports, ...own.reports]
+      return { packs, mappings, verifiers, channels: own.channels, reports: all }
     },
-    inputs: () => [...ofPacks.inputs(), ...ofVerifiers.inputs()],
+    inputs: () => [...ofPacks.inputs(), ...ofVerifiers.inputs(), ...ofChannels.inputs()],
   }
 }
 

@@ -72,10 +72,11 @@ export async function makeCandidate(
 
 /** A stand-in has no code, only a reason, which answers show in development. */
 export function isAsServing(one: Candidate, serving: Candidate): boolean {
-  return (
-    one.generation.id === serving.generation.id &&
-    JSON.stringify([one.generation.problems, one.env]) === JSON.stringify([serving.generation.problems, serving.env])
-  )
+  const [its, theirs] = [one, serving].map(({ generation: { problems }, assembled: { channels }, env }) => {
+    const codes = channels.map((channel) => (channel.kind === 'sound' ? channel.hash : channel.problem))
+    return JSON.stringify([problems, codes, env])
+  })
+  return one.generation.id === serving.generation.id && its === theirs
 }
 
 /**

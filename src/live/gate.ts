@@ -45,6 +45,20 @@ export function toReport(module: string, kind: ModuleReport['kind'], problem?: P
   return { module, kind, problem, fixtures: noFixtures }
 }
 
+/** The last good one stays where the new one is broken. */
+export function settle<
+  Defined extends
+    | { readonly kind: 'sound'; readonly hash: string }
+    | { readonly kind: 'broken'; readonly problem: ProblemRecord },
+>(module: string, found: Defined, before: Defined | undefined): { taken: Defined; report: ModuleReport } {
+  if (found.kind === 'sound') {
+    const isSame = before?.kind === 'sound' && before.hash === found.hash
+    return { taken: found, report: toReport(module, isSame ? 'same' : 'live') }
+  }
+  if (before?.kind === 'sound') return { taken: before, report: toReport(module, 'kept', found.problem) }
+  return { taken: found, report: toReport(module, 'broken', found.problem) }
+}
+
 /** The transforms of the next generation, and a report on each of its modules. Never rejects. */
 export async function passGate(input: GateInput): Promise<{
   transforms: ReadonlyMap<string, Transform>

@@ -19,6 +19,7 @@ import { createSaves } from './saves.ts'
 import { configFile, envFile } from '../loader/config.ts'
 import type { Input } from '../loader/read.ts'
 import { createWatcher, type Watcher } from '../loader/watch.ts'
+import type { OwnChannel } from '../model/channel.ts'
 import type { Log } from '../model/log.ts'
 import type { Meter } from '../model/meter.ts'
 import { toStoreFiles } from '../model/places.ts'
@@ -60,6 +61,8 @@ export type SwapListener = (generation: Generation, swap: Swap) => void
 export type Live = {
   /** What a request begins with, and keeps. */
   current(): Generation
+  /** Channels in code, as they serve with it. */
+  ownChannels(): readonly OwnChannel[]
   /** Loads the first generation. Throws `config-missing` or `config-invalid`; a module that does not load is no reason to. */
   start(): Promise<void>
   /** Begins to watch; resolves when every save from now on is seen, and those since the start are live. */
@@ -152,6 +155,7 @@ export function createLive({ log, clock, meter, ...options }: LiveOptions): Live
 
   const live: Live = {
     current,
+    ownChannels: () => serving?.assembled.channels ?? [],
     async start() {
       const built = await build()
       note(toModuleProblems(built.modules))
@@ -163,7 +167,7 @@ export function createLive({ log, clock, meter, ...options }: LiveOptions): Live
       watcher = createWatcher({
         paths: {
           root: join(dir, 'hooks', 'transforms'),
-          further: [join(dir, 'hooks', 'presets'), join(dir, 'hooks', 'verifiers')],
+          further: ['presets', 'verifiers', 'channels'].map((folder) => join(dir, 'hooks', folder)),
           files: [join(dir, configFile), join(dir, envFile)],
           ignored: toStoreFiles(dir, current().config),
         },

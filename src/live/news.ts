@@ -76,6 +76,7 @@ function toConsequence({ module, code }: FoundProblem, modules: readonly ModuleR
   if (kind === 'kept') return ' The last good version keeps serving.'
   if (kind === 'live') return ' It is live all the same: there is no better version.'
   if (kind !== 'broken') return ''
+  if (code === 'channel-failed') return ' What it is to send waits.'
   return code === 'verifier-failed' ? ' Its deliveries are answered 503.' : ' Its deliveries park.'
 }
 

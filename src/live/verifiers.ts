@@ -1,6 +1,6 @@
 // Schemes in code for the mappings that name them: brought by a pack, or from hooks/verifiers. One that does not load lets nobody in,
 // and stops nothing else.
-import { findVerifierFile, isVerifierName, listVerifierNames, toVerifierLabel } from '../loader/definition-files.ts'
+import { findNamedFile, isPlainName, listNames, toNamedLabel } from '../loader/definition-files.ts'
 import type { Definition, Definitions } from '../loader/definitions.ts'
 import { toFileLabel } from '../loader/root.ts'
 import { parseVerifier } from '../model/definitions.ts'
@@ -9,7 +9,7 @@ import { Problem, toProblemRecord } from '../model/problem.ts'
 import type { DefinedVerifier } from '../model/verifier.ts'
 import type { NamedMapping } from '../pipeline/compile.ts'
 import { schemeNames } from '../pipeline/verify.ts'
-import { type ModuleReport, toReport } from './gate.ts'
+import { type ModuleReport, settle } from './gate.ts'
 import type { Pack } from './packs.ts'
 
 export type LoadedVerifiers = {
@@ -35,7 +35,7 @@ export async function loadVerifiers(
   },
   definitions: Definitions,
 ): Promise<LoadedVerifiers> {
-  const own = await listVerifierNames(dir)
+  const own = await listNames(dir, 'verifier')
   for (const name of own) refuseBuiltIn(name, `hooks/verifiers/${name}`)
   const brought = packs.flatMap(toBrought)
   const twice = brought.find(({ scheme }, index) => brought.findIndex((other) => other.scheme === scheme) !== index)
@@ -46,8 +46,8 @@ export async function loadVerifiers(
   }
   const named = new Set(mappings.flatMap(({ verify }) => verify?.scheme ?? []))
   const known = new Set([...schemeNames, ...brought.map(({ scheme }) => scheme)])
-  const wanted = [...named].filter((scheme) => !known.has(scheme) && isVerifierName(scheme)).toSorted()
-  const files = await Promise.all(wanted.map((scheme) => findVerifierFile(dir, scheme)))
+  const wanted = [...named].filter((scheme) => !known.has(scheme) && isPlainName(scheme)).toSorted()
+  const files = await Promise.all(wanted.map((scheme) => findNamedFile(dir, 'verifier', scheme)))
   const there = files.flatMap((file) => file ?? [])
   const loaded = await definitions.load(there)
   const results = wanted.flatMap((scheme, index) => {
@@ -55,9 +55,15 @@ export async function loadVerifiers(
     if (file === undefined) return nearestOf(scheme, schemeNames) === undefined ? [toMissing(scheme, own)] : []
     return [toResult(scheme, toFileLabel(file), loaded[there.indexOf(file)])]
   })
-  const settled = results.map((result) => settle(result, serving))
+  const settled = results.map(({ module, verifier }) =>
+    settle(
+      module,
+      verifier,
+      serving.find(({ scheme }) => scheme === verifier.scheme),
+    ),
+  )
   return {
-    verifiers: [...brought, ...settled.map(({ verifier }) => verifier)],
+    verifiers: [...brought, ...settled.map(({ taken }) => taken)],
     reports: settled.map(({ report }) => report),
   }
 }
@@ -80,7 +86,7 @@ type Result = { readonly module: string; readonly verifier: DefinedVerifier }
 
 function toMissing(scheme: string, own: readonly string[]): Result {
   const near = nearestOf(scheme, own)
-  const module = toVerifierLabel(scheme)
+  const module = toNamedLabel('verifier', scheme)
   const hint = near === undefined ? '' : ` Did you mean "${near}"?`
   return toBroken(
     scheme,
@@ -110,18 +116,4 @@ function toResult(scheme: string, label: string, definition: Definition | Proble
 
 function toBroken(scheme: string, module: string, problem: Problem): Result {
   return { module, verifier: { kind: 'broken', scheme, problem: toProblemRecord(problem) } }
-}
-
-/** The last good one stays where the new one is broken. */
-function settle(
-  { module, verifier }: Result,
-  serving: readonly DefinedVerifier[],
-): { verifier: DefinedVerifier; report: ModuleReport } {
-  const before = serving.find(({ scheme }) => scheme === verifier.scheme)
-  if (verifier.kind === 'sound') {
-    const isSame = before?.kind === 'sound' && before.hash === verifier.hash
-    return { verifier, report: toReport(module, isSame ? 'same' : 'live') }
-  }
-  if (before?.kind === 'sound') return { verifier: before, report: toReport(module, 'kept', verifier.problem) }
-  return { verifier, report: toReport(module, 'broken', verifier.problem) }
 }

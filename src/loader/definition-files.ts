@@ -1,11 +1,11 @@
-// Where outsiders' presets and verifiers lie: in folders of the config directory that no link leads out of, or installed beside it.
+// Where outsiders' presets, verifiers and channels lie: in folders of the config directory that no link leads out of, or installed beside it.
 import { readdir, realpath, stat } from 'node:fs/promises'
 import { extname, join, sep } from 'node:path'
 import { Problem } from '../model/problem.ts'
 import type { ModuleFile } from './modules/build.ts'
 import { isInside, isMissing, moduleExtensions, toRealPath } from './root.ts'
 
-const verifiersFolder = 'hooks/verifiers'
+const folders = { verifier: 'hooks/verifiers', channel: 'hooks/channels' } as const
 const presetsFolder = 'hooks/presets'
 const packageFolders = ['hooks/node_modules', 'node_modules']
 
@@ -20,29 +20,32 @@ export type PresetFile = ModuleFile & {
   readonly page: string | undefined
 }
 
-/** Whether a scheme in code can have this name. */
-export function isVerifierName(scheme: string): boolean {
-  return plainName.test(scheme)
+/** What has a file of its own, by whose name it is known. */
+export type Named = keyof typeof folders
+
+/** Whether a verifier or a channel in code can have this name. */
+export function isPlainName(name: string): boolean {
+  return plainName.test(name)
 }
 
-/** How messages call the file of a scheme that is not there. */
-export function toVerifierLabel(scheme: string): string {
-  return `${verifiersFolder}/${scheme}.ts`
+/** How messages call the file of one that is not there. */
+export function toNamedLabel(kind: Named, name: string): string {
+  return `${folders[kind]}/${name}.ts`
 }
 
-/** The module of a scheme; undefined: there is none. Throws `config-invalid` where a link leads out of the folder. */
-export async function findVerifierFile(dir: string, scheme: string): Promise<ModuleFile | undefined> {
-  if (!isVerifierName(scheme)) return undefined
+/** The module of this name; undefined: there is none. Throws `config-invalid` where a link leads out of the folder. */
+export async function findNamedFile(dir: string, kind: Named, name: string): Promise<ModuleFile | undefined> {
+  if (!isPlainName(name)) return undefined
   return findFirst(
     dir,
-    verifiersFolder,
-    moduleExtensions.map((extension) => scheme + extension),
+    folders[kind],
+    moduleExtensions.map((extension) => name + extension),
   )
 }
 
-/** The names of all schemes that have a module. */
-export async function listVerifierNames(dir: string): Promise<string[]> {
-  const names = await readdir(join(dir, verifiersFolder)).catch(() => [])
+/** The names of all of a kind that have a module. */
+export async function listNames(dir: string, kind: Named): Promise<string[]> {
+  const names = await readdir(join(dir, folders[kind])).catch(() => [])
   return names
     .filter((name) => moduleExtensions.some((extension) => extension === extname(name)) && !name.endsWith('.d.ts'))
     .map((name) => name.slice(0, -extname(name).length))

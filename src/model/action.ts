@@ -25,11 +25,35 @@ export const WakeMode = z.enum(wakeModes)
 export type WakeMode = z.infer<typeof WakeMode>
 export const Thinking = z.enum(thinkingLevels)
 export type Thinking = z.infer<typeof Thinking>
+/** `own:<name>` is a channel of `channels.own`, in code of the operator's own. */
+export type ChannelName = (typeof channelNames)[number] | `own:${string}`
+const ownChannel = /^own:[A-Za-z\d][\w.-]{0,99}$/
 export const ChannelName = z.preprocess(
   (name) => (typeof name === 'string' && Object.hasOwn(channelAliases, name) ? channelAliases[name] : name),
-  z.enum(channelNames),
+  z
+    .string()
+    .check(({ value, issues }) => {
+      if (isChannelName(value)) return
+      issues.push({ code: 'invalid_value', values: [...channelNames], input: value })
+    })
+    // editors complete the names that are known
+    .meta({ anyOf: [{ enum: channelNames }, { pattern: ownChannel.source }] })
+    // the check above lets nothing else through
+    .transform((name) => name as ChannelName),
 )
-export type ChannelName = z.infer<typeof ChannelName>
+
+export function isOwnChannel(name: ChannelName): name is `own:${string}` {
+  return name.startsWith('own:')
+}
+
+function isChannelName(name: string): name is ChannelName {
+  return ownChannel.test(name) || channelNames.some((known) => known === name)
+}
+
+/** The key of a channel's section in the configuration. */
+export function toChannelKey(name: ChannelName): string {
+  return `channels.${name.replace(':', '.')}`
+}
 /** Seconds; a day at the most. */
 export const TimeoutSeconds = z.number().positive().max(86_400)
 

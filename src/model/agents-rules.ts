@@ -1,4 +1,5 @@
 // What `agents`, `models`, `runners` and `channels` must hold together: every name leads somewhere.
+import { isOwnChannel } from './action.ts'
 import type { Config } from './config.ts'
 import { type ConfigIssue, type ConfigPath, toDuplicates, toIssue } from './config-issue.ts'
 import { nearestOf } from './nearest.ts'
@@ -114,7 +115,12 @@ function toRunnerIssues({ runners }: Config): ConfigIssue[] {
 
 function toRouteIssues({ channels }: Config): ConfigIssue[] {
   const name = channels.default?.channel
-  if (name === undefined || name === 'last' || name === 'console' || channels[name] !== undefined) return []
-  const missed = ['channels', name]
-  return [toIssue(['channels', 'default', 'channel'], `is "${name}", and channels.${name} is not set. Set it.`, missed)]
+  if (name === undefined || name === 'last' || name === 'console') return []
+  const own = isOwnChannel(name) ? name.slice('own:'.length) : undefined
+  const isSet = own === undefined ? Reflect.get(channels, name) !== undefined : Object.hasOwn(channels.own, own)
+  if (isSet) return []
+  const missed = own === undefined ? ['channels', name] : ['channels', 'own', own]
+  return [
+    toIssue(['channels', 'default', 'channel'], `is "${name}", and ${missed.join('.')} is not set. Set it.`, missed),
+  ]
 }

@@ -1,4 +1,6 @@
 // What posts a message to people. A channel makes one attempt and says how it ended; retries are the worker's.
+import type { z } from 'zod'
+import type { ProblemRecord } from './problem.ts'
 
 export type Outgoing = {
   /** Recipient in the channel's own form; undefined where nobody named one. */
@@ -43,3 +45,40 @@ export interface Channel {
   /** Asks the other side without posting anything. */
   probe?(signal: AbortSignal): Promise<Probe>
 }
+
+/**
+ * A channel in code, for a chat that has none here. It has the name of its file. It runs in the gateway's own thread: code that
+ * loops stops the gateway.
+ */
+export type ChannelDefinition<Options = Readonly<Record<string, unknown>>> = {
+  /** Of `channels.own.<name>`, beside `to`. Default: whatever stands there. */
+  readonly options?: z.ZodType<Options>
+  /** A longer reply is sent in pieces of so many UTF-16 units, each Markdown by itself. Default: 4,000. */
+  readonly maxChars?: number
+  /** True: the other side drops a repeated nonce, so that an attempt of which nobody knows may be repeated. Default: false. */
+  readonly dedupes?: boolean
+  /** Why a message cannot be addressed so, as one sentence; undefined when it can. Default: it always can. */
+  whyNot?(to: string | undefined, options: Options): string | undefined
+  /**
+   * One attempt. What is thrown before a connection stood is tried again; of what is thrown later nobody knows whether it was
+   * posted. So is it with what is no result, and with an attempt of more than 60 s.
+   */
+  send(message: Outgoing, options: Options): SendResult | Promise<SendResult>
+  /** Asks the other side without posting anything, for `hookloom doctor`. */
+  probe?(options: Options, signal: AbortSignal): Probe | Promise<Probe>
+}
+
+/** A channel in code as it was loaded, under its name in `channels.own`. `broken`: what is to be sent waits until it is mended. */
+export type OwnChannel =
+  | {
+      readonly kind: 'sound'
+      readonly name: string
+      readonly definition: ChannelDefinition<unknown>
+      /** What its own schema parsed. */
+      readonly options: unknown
+      /** Of its code. */
+      readonly hash: string
+      /** What was thrown, and where: `a TypeError at zulip.ts:12`. */
+      toThrown(thrown: unknown): string
+    }
+  | { readonly kind: 'broken'; readonly name: string; readonly problem: ProblemRecord }

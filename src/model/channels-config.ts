@@ -115,6 +115,13 @@ export const ChannelsConfig = z.strictObject({
     })
     .optional()
     .describe('Where `last` goes while no reply went anywhere.'),
+  own: z
+    .record(
+      z.string().regex(/^[A-Za-z\d][\w.-]{0,99}$/, 'must be made of letters, digits, ".", "_" and "-"'),
+      z.looseObject({ to: shared.to }),
+    )
+    .default({})
+    .describe('Channels in code, by the names of their files in hooks/channels: `to`, and the options of the code.'),
   ...channelSections,
 })
 export type ChannelsConfig = z.infer<typeof ChannelsConfig>

@@ -1,5 +1,6 @@
 // What outsiders' modules must export: held against a schema when they are loaded, since no type reaches that far.
 import { z } from 'zod'
+import type { ChannelDefinition } from './channel.ts'
 import { toDottedPath, toIssueSentence } from './issue.ts'
 import type { Preset } from './preset.ts'
 import type { VerifierDefinition } from './verifier.ts'
@@ -31,6 +32,15 @@ const PresetShape = z.looseObject({
   build: aFunction,
 })
 
+const ChannelShape = z.looseObject({
+  options: z.custom<unknown>(isSchema, 'must be a schema with safeParse, as of zod').optional(),
+  maxChars: z.int().min(100).optional(),
+  dedupes: z.boolean().optional(),
+  whyNot: aFunction.optional(),
+  send: aFunction,
+  probe: aFunction.optional(),
+})
+
 const PartsShape = z.looseObject({ mappings: z.array(z.unknown()), maxBodyBytes: z.int().positive().optional() })
 
 export type Parsed<T> =
@@ -46,6 +56,11 @@ export function parsePreset(value: unknown): Parsed<Preset> {
 export function parseVerifier(value: unknown): Parsed<VerifierDefinition> {
   // as above
   return toParsed(VerifierShape, value, () => value as VerifierDefinition)
+}
+
+export function parseChannel(value: unknown): Parsed<ChannelDefinition<unknown>> {
+  // as above
+  return toParsed(ChannelShape, value, () => value as ChannelDefinition<unknown>)
 }
 
 /** What `build` gave. Its mappings are parsed one by one. */

@@ -47,6 +47,7 @@ export const problems = {
     title: 'The transform returned something that is no action',
   },
   'verifier-failed': { status: 503, kind: 'broken', title: 'A verifier module is missing or does not load' },
+  'channel-failed': { status: 503, kind: 'broken', title: 'A channel module is missing or does not load' },
   'store-unavailable': { status: 503, kind: 'unavailable', title: 'The delivery could not be made durable' },
   'store-locked': { status: 503, kind: 'unavailable', title: 'Another gateway holds this store' },
   'gateway-unreachable': { status: 503, kind: 'unavailable', title: 'No gateway answers on the admin port' },

@@ -4,6 +4,7 @@ import { assemble } from '../../live/assemble.ts'
 import { atStart, type FixtureCounts, passGate } from '../../live/gate.ts'
 import { type LoadedConfig, loadConfig } from '../../loader/config.ts'
 import { toFileFacts, toWarnings } from '../../loader/config/warnings.ts'
+import type { OwnChannel } from '../../model/channel.ts'
 import type { Config } from '../../model/config.ts'
 import { exitCodes, Problem, type ProblemRecord, toProblemRecord } from '../../model/problem.ts'
 import type { DefinedVerifier } from '../../model/verifier.ts'
@@ -58,12 +59,17 @@ export async function checkMappings(context: Context, config: Config): Promise<F
     id: mapping.id ?? `mapping-${index + 1}`,
   }))
   try {
-    const { verifiers } = await assemble(context.dir, config)
+    const { verifiers, channels } = await assemble(context.dir, config)
     const templates = mappings.map((mapping) => checkTemplates(mapping, verifiers))
     const sound = mappings.filter((_, index) => templates[index]?.ok === true)
     // without those that do not parse, so that one mistake does not hide the others
     const sane = { ...config, hooks: { ...config.hooks, mappings: sound } }
-    return [...templates, ...verifiers.map(toVerifierFinding), ...(await checkModules(context, sane))]
+    return [
+      ...templates,
+      ...verifiers.map(toVerifierFinding),
+      ...channels.map(toChannelFinding),
+      ...(await checkModules(context, sane)),
+    ]
   } catch (error) {
     if (!(error instanceof Problem)) throw error
     const known = mappings.filter(({ verify }) => verify === undefined || schemeNames.includes(verify.scheme))
@@ -103,6 +109,12 @@ function toVerifierFinding(verifier: DefinedVerifier): Finding {
   const name = `verifier ${verifier.scheme}`
   if (verifier.kind === 'sound') return { name, ok: true, detail: `builds and loads (${verifier.hash.slice(0, 12)})` }
   return toFailed(name, toDetail(verifier.problem), exitCodes.broken)
+}
+
+function toChannelFinding(channel: OwnChannel): Finding {
+  const name = `channel own:${channel.name}`
+  if (channel.kind === 'sound') return { name, ok: true, detail: `builds and loads (${channel.hash.slice(0, 12)})` }
+  return toFailed(name, toDetail(channel.problem), exitCodes.broken)
 }
 
 function toDetail(problem: Problem | ProblemRecord): string {

@@ -2,6 +2,7 @@
 import { toAgent, toAgentIds } from '../../effects/agents.ts'
 import { withDeadline } from '../../effects/deadline.ts'
 import { createOutlets } from '../../effects/outlets.ts'
+import { assemble } from '../../live/assemble.ts'
 import type { Probe } from '../../model/channel.ts'
 import type { Config } from '../../model/config.ts'
 import { exitCodes } from '../../model/problem.ts'
@@ -14,7 +15,12 @@ const probeMs = 10_000
 type Probed = { readonly probe?: (signal: AbortSignal) => Promise<Probe> }
 
 export async function checkOutlets({ dir }: Context, config: Config, env: Context['env']): Promise<Finding[]> {
-  const { runner, channels } = createOutlets({ write: () => {}, env })(config)
+  const own = await assemble(dir, config).then(
+    ({ channels }) => channels,
+    // what does not hold is told with the mappings
+    () => [],
+  )
+  const { runner, channels } = createOutlets({ write: () => {}, env })(config, own)
   const agents = toAgentIds(config).map((id) => toAgent(config, id, dir))
   const names = [...new Set(agents.map((agent) => agent.runner))]
   return await Promise.all([

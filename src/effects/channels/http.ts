@@ -107,7 +107,7 @@ async function toAnswer(response: Response): Promise<HttpOutcome> {
 const certificate = /^(CERT_|ERR_TLS_CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|HOSTNAME_MISMATCH|ERR_SSL_WRONG_VERSION)/
 
 /** Why the request surely never arrived, from what undici threw; undefined where it may have. */
-function toUnsent(thrown: unknown): string | undefined {
+export function toUnsent(thrown: unknown): string | undefined {
   const { code = '', syscall, message } = toFault(thrown instanceof Error ? thrown.cause : undefined)
   if (syscall === 'getaddrinfo') return `the name of its host could not be resolved (${code})`
   if (syscall === 'connect') return `no connection to its host (${code})`

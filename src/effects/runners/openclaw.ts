@@ -1,5 +1,5 @@
 // A running OpenClaw gateway as a runner: it takes the turn, performs it and delivers its reply. We hear that it was taken, and no more.
-import type { AgentAction, ChannelName } from '../../model/action.ts'
+import { type AgentAction, type ChannelName, isOwnChannel } from '../../model/action.ts'
 import type { OpenClawRunnerConfig } from '../../model/agents-config.ts'
 import { isJsonObject, type JsonObject, toJson } from '../../model/json.ts'
 import { readBody } from '../../model/read-body.ts'
@@ -12,8 +12,10 @@ const maxNameChars = 500
 /** An answer is a run id or a sentence; what is longer is not from OpenClaw. */
 const maxAnswerBytes = 65_536
 
-/** Channels of ours that OpenClaw does not have. */
-const ourChannels: readonly ChannelName[] = ['webhook', 'console']
+/** Whether OpenClaw does not have this channel. */
+function isOurs(channel: ChannelName): boolean {
+  return channel === 'webhook' || channel === 'console' || isOwnChannel(channel)
+}
 
 /**
  * `POST {baseUrl}/agent`, and `/wake` for a heartbeat, with the run id as `Idempotency-Key`: a repeat is the same run.
@@ -79,7 +81,7 @@ function toAgentBody({ prompt, agentId, model }: RunRequest, action: AgentAction
     name: action.name === undefined ? undefined : cut(toLine(action.name), maxNameChars),
     agentId: action.agentId === agentId ? agentId : undefined,
     wakeMode: action.wakeMode,
-    deliver: action.deliver && !ourChannels.includes(action.channel),
+    deliver: action.deliver && !isOurs(action.channel),
     ...toDestination(action),
     model: action.model === undefined ? undefined : model,
     thinking: action.thinking,
@@ -91,7 +93,7 @@ function toAgentBody({ prompt, agentId, model }: RunRequest, action: AgentAction
 
 /** Channel and recipient, both or neither; `last` is refused in a direct call. */
 function toDestination({ deliver, channel, to }: AgentAction): { channel: ChannelName; to: string } | undefined {
-  if (!deliver || to === undefined || channel === 'last' || ourChannels.includes(channel)) return undefined
+  if (!deliver || to === undefined || channel === 'last' || isOurs(channel)) return undefined
   return { channel, to }
 }
 
@@ -110,8 +112,7 @@ function toForwarded({ runId, action }: RunRequest, { status, body }: Answered):
 
 function toReplyNote(action: AgentAction): string {
   if (!action.deliver) return 'Its reply is not delivered.'
-  if (ourChannels.includes(action.channel))
-    return `Its reply is not delivered: OpenClaw has no channel "${action.channel}".`
+  if (isOurs(action.channel)) return `Its reply is not delivered: OpenClaw has no channel "${action.channel}".`
   if (toDestination(action) !== undefined) return `It delivers the reply to ${action.channel}.`
   return 'It decides where the reply goes: name a channel other than "last", and to, in order to choose.'
 }

@@ -1,0 +1,90 @@
+// Channels in code of the operator's own. What they do is taken for what it surely is and nothing more: whoever does not say that nothing was posted may have posted.
+import { z } from 'zod'
+import type { Channel, OwnChannel, SendResult } from '../../model/channel.ts'
+import { toPrintableLine } from '../../model/printable.ts'
+import { toWait } from '../../model/retry-after.ts'
+import { cut } from '../cut.ts'
+import { splitMarkdown } from './chunks.ts'
+import { toUnsent } from './http.ts'
+
+const defaultMaxChars = 4_000
+/** Pieces are settled before the first is sent: small enough for a code of which nothing is known. */
+const unknownMaxChars = 2_000
+const brokenRetryMs = 60_000
+const maxDetailChars = 500
+
+const detail = z.string().transform((text) => cut(toPrintableLine(text), maxDetailChars))
+const passing = { retryAfterMs: z.number().nonnegative().optional(), detail }
+const Result = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('sent'), id: z.string() }),
+  z.object({ kind: z.literal('rate-limited'), ...passing }),
+  z.object({ kind: z.literal('transient'), ...passing }),
+  z.object({ kind: z.literal('ambiguous'), detail }),
+  z.object({ kind: z.literal('permanent'), detail }),
+])
+const Probed = z.object({ ok: z.boolean(), detail })
+
+export function createOwnChannel(own: OwnChannel, to: string | undefined): Channel {
+  const id = `own:${own.name}`
+  if (own.kind === 'broken') return createBrokenChannel(id, own.problem.detail, to)
+  const { name, definition, options, toThrown } = own
+  const says = (what: string) => `The channel hooks/channels/${name} ${what}`
+  const threw = (thrown: unknown) => says(`threw ${toThrown(thrown)}.`)
+
+  async function send(message: Parameters<Channel['send']>[0]): Promise<SendResult> {
+    let given: unknown
+    try {
+      given = await definition.send(message, options)
+    } catch (thrown) {
+      const why = toUnsent(thrown)
+      if (why !== undefined) return { kind: 'transient', detail: says(`reached nobody: ${why}.`) }
+      return { kind: 'ambiguous', detail: threw(thrown) }
+    }
+    const { data: result } = Result.safeParse(given)
+    if (result === undefined) {
+      const expected = 'Return { kind: "sent", id }, or another kind with a detail, as SendResult has it.'
+      return { kind: 'ambiguous', detail: `${says('gave no result of a send.')} ${expected}` }
+    }
+    if (result.kind !== 'rate-limited' && result.kind !== 'transient') return result
+    return { kind: result.kind, detail: result.detail, ...toWait(result.retryAfterMs) }
+  }
+
+  return {
+    id,
+    dedupes: definition.dedupes === true,
+    to,
+    whyNot(recipient) {
+      try {
+        const why: unknown = definition.whyNot?.(recipient, options)
+        return typeof why === 'string' ? cut(toPrintableLine(why), maxDetailChars) : undefined
+      } catch (thrown) {
+        return threw(thrown)
+      }
+    },
+    split: (markdown) => splitMarkdown(markdown, { limit: definition.maxChars ?? defaultMaxChars }),
+    send,
+    ...(definition.probe && {
+      async probe(signal) {
+        try {
+          const probed = Probed.safeParse(await definition.probe?.(options, signal))
+          return probed.data ?? { ok: false, detail: says('must answer a probe with { ok, detail }.') }
+        } catch (thrown) {
+          return { ok: false, detail: threw(thrown) }
+        }
+      },
+    }),
+  }
+}
+
+/** Stands where a channel would: nothing is sent and nothing is lost, until the code is mended. */
+function createBrokenChannel(id: string, why: string, to: string | undefined): Channel {
+  return {
+    id,
+    dedupes: false,
+    to,
+    whyNot: () => undefined,
+    split: (markdown) => splitMarkdown(markdown, { limit: unknownMaxChars }),
+    send: async () => ({ kind: 'rate-limited', retryAfterMs: brokenRetryMs, detail: `${why} The reply waits for it.` }),
+    probe: async () => ({ ok: false, detail: why }),
+  }
+}

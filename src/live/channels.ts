@@ -1,0 +1,80 @@
+// Channels in code for the sections of channels.own, from hooks/channels. What is to be sent by one that does not load waits.
+import type { z } from 'zod'
+import { findNamedFile, listNames, toNamedLabel } from '../loader/definition-files.ts'
+import type { Definition, Definitions } from '../loader/definitions.ts'
+import { toFileLabel } from '../loader/root.ts'
+import type { OwnChannel } from '../model/channel.ts'
+import type { Config } from '../model/config.ts'
+import { parseChannel, toFaults } from '../model/definitions.ts'
+import { nearestOf } from '../model/nearest.ts'
+import { Problem, toProblemRecord } from '../model/problem.ts'
+import { type ModuleReport, settle } from './gate.ts'
+
+export type LoadedChannels = { readonly channels: readonly OwnChannel[]; readonly reports: readonly ModuleReport[] }
+
+/** Throws `config-invalid` for options that do not hold. `serving`: what a broken one falls back on. */
+export async function loadChannels(
+  { dir, config, serving }: { dir: string; config: Config; serving: readonly OwnChannel[] },
+  definitions: Definitions,
+): Promise<LoadedChannels> {
+  const names = Object.keys(config.channels.own).toSorted()
+  const files = await Promise.all(names.map((name) => findNamedFile(dir, 'channel', name)))
+  const there = files.flatMap((file) => file ?? [])
+  const loaded = await definitions.load(there)
+  const known = await listNames(dir, 'channel')
+  const settled = names.map((name, index) => {
+    const file = files[index]
+    const module = file === undefined ? toNamedLabel('channel', name) : toFileLabel(file)
+    const definition = file === undefined ? toMissing(module, name, known) : loaded[there.indexOf(file)]
+    return settle(
+      module,
+      toChannel({ name, module, section: config.channels.own[name] ?? {} }, definition),
+      serving.find((channel) => channel.name === name),
+    )
+  })
+  return { channels: settled.map(({ taken }) => taken), reports: settled.map(({ report }) => report) }
+}
+
+function toMissing(module: string, name: string, known: readonly string[]): Problem {
+  const near = nearestOf(name, known)
+  const hint = near === undefined ? 'Write it, or take the section out.' : `Did you mean "${near}"?`
+  return new Problem('channel-failed', `${module} is not there, and channels.own.${name} needs it. ${hint}`)
+}
+
+type Wanted = { readonly name: string; readonly module: string; readonly section: object }
+
+function toChannel({ name, module, section }: Wanted, definition: Definition | Problem | undefined): OwnChannel {
+  if (definition === undefined || definition instanceof Problem) {
+    const { message = `${module} could not be loaded.`, frame } = definition ?? {}
+    return toBroken(name, message, frame)
+  }
+  const { value, hash, toThrown } = definition
+  const parsed = parseChannel(value)
+  if (!parsed.ok) {
+    const frame = parsed.faults.map((fault) => `${module}: ${fault}.`).join('\n')
+    return toBroken(name, `${module} must export a channel by default: defineChannel({ … }).`, frame)
+  }
+  let options: z.ZodSafeParseResult<unknown> | undefined
+  try {
+    options = parsed.value.options?.safeParse(withoutTo(section))
+  } catch (thrown) {
+    return toBroken(name, `${module}: the schema of its options threw ${toThrown(thrown)}.`)
+  }
+  if (options?.success === false) {
+    const where = ['channels', 'own', name]
+    throw new Problem('config-invalid', `channels.own.${name} does not hold for ${module}`, {
+      frame: toFaults(options.error, section, where).join('\n'),
+    })
+  }
+  const given = options === undefined ? withoutTo(section) : options.data
+  return { kind: 'sound', name, definition: parsed.value, options: given, hash, toThrown }
+}
+
+function toBroken(name: string, detail: string, frame?: string): OwnChannel {
+  const problem = new Problem('channel-failed', detail, frame === undefined ? {} : { frame })
+  return { kind: 'broken', name, problem: toProblemRecord(problem) }
+}
+
+function withoutTo(section: object): object {
+  return Object.fromEntries(Object.entries(section).filter(([key]) => key !== 'to'))
+}

@@ -1,0 +1,136 @@
+// Channels in code of the operator's own: what they post, what becomes of a reply that they cannot post, and saves that go live.
+import { readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { runCommand } from './command.ts'
+import { type Loopback, startLoopback } from './fakes/loopback.ts'
+import { makeConfigDir, startGateway, writeFiles } from './gateway.ts'
+import { type Inside, readStore, startInside } from './inside.ts'
+
+const file = 'hooks/channels/ntfy.ts'
+const readme = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8')
+const ntfy =
+  [...readme.matchAll(/```ts\n([^]*?)```/g)]
+    .map(([, code = '']) => code)
+    .find((code) => code.includes('defineChannel')) ?? ''
+
+let server: Loopback
+
+beforeEach(async () => {
+  server = await startLoopback(({ method }) =>
+    method === 'POST' ? { status: 200, body: { id: 'm1' } } : { status: 200, body: { healthy: true } },
+  )
+})
+
+const toConfig = (section: object = {}) => ({
+  channels: { own: { ntfy: { server: server.url, token: 'tk_0123456789', ...section } } },
+})
+
+async function ask({ url }: Pick<Inside, 'url'>, payload: object = {}): Promise<number> {
+  const answer = await fetch(`${url}/agent`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: 'Bearer hook-secret-0123456789abcdefghij' },
+    body: JSON.stringify({ message: 'The tide is out.', channel: 'own:ntfy', to: 'harbour', ...payload }),
+  })
+  return answer.status
+}
+
+async function newestJob({ dir }: Pick<Inside, 'dir'>) {
+  const records = await readStore(dir, (store) => store.deliveries({ limit: 9 }))
+  return records.at(-1)?.jobs[0]
+}
+
+async function degradedBy({ adminUrl }: Inside): Promise<string[]> {
+  const answer = await fetch(`${adminUrl}/readyz`)
+  const { problems } = (await answer.json()) as { problems: { detail: string }[] }
+  return problems.map(({ detail }) => detail)
+}
+
+describe('a channel of one’s own', { timeout: 60_000 }, () => {
+  test('posts the reply of a run, as the README’s example stands, from the built product', async () => {
+    const gateway = await startGateway({ config: toConfig(), files: { [file]: ntfy } })
+    expect(await ask(gateway)).toBe(200)
+    await expect.poll(() => server.received.length, { timeout: 20_000 }).toBe(1)
+    const [posted] = server.received
+    expect(posted).toMatchObject({ method: 'POST', path: '/harbour' })
+    expect(posted?.headers.authorization).toBe('Bearer tk_0123456789')
+    expect(posted?.text).toContain('The tide is out.')
+    await expect.poll(() => newestJob(gateway)).toMatchObject({ state: 'done' })
+    const steps = (await newestJob(gateway))?.steps
+    expect(steps?.find(({ name }) => name === 'deliver')?.detail).toBe('sent to own:ntfy harbour as m1')
+  })
+
+  test('has the recipient of its section, and is where "last" goes after it', async () => {
+    const gateway = await startInside({ config: toConfig({ to: 'quay' }), files: { [file]: ntfy } })
+    await ask(gateway, { to: undefined })
+    await expect.poll(() => server.received.map(({ path }) => path)).toEqual(['/quay'])
+    await expect.poll(() => newestJob(gateway)).toMatchObject({ state: 'done' })
+    await ask(gateway, { to: undefined, channel: 'last' })
+    await expect.poll(() => server.received.map(({ path }) => path)).toEqual(['/quay', '/quay'])
+  })
+
+  test('is reloaded as it is saved; broken code leaves the last good one in place', async () => {
+    const gateway = await startInside({ config: toConfig(), files: { [file]: ntfy } })
+    writeFiles(gateway.dir, { [file]: ntfy.replace('body: text', 'body: `Ahoy! ${text}`') })
+    await expect
+      .poll(
+        async () => {
+          await ask(gateway)
+          return server.received.at(-1)?.text
+        },
+        { timeout: 20_000, interval: 300 },
+      )
+      .toMatch(/^Ahoy! /)
+    writeFiles(gateway.dir, { [file]: 'export default {' })
+    await expect.poll(() => degradedBy(gateway), { timeout: 20_000 }).toEqual([expect.stringMatching(/does not build/)])
+    const before = server.received.length
+    await ask(gateway)
+    await expect.poll(() => server.received.length).toBeGreaterThan(before)
+    expect(server.received.at(-1)?.text).toMatch(/^Ahoy! /)
+  })
+
+  test.each([
+    ['is missing', {}, /hooks\/channels\/ntfy\.ts is not there/],
+    ['does not build', { [file]: 'export default {' }, /does not build/],
+    ['exports no channel', { [file]: 'export default { send: 1 }' }, /must export a channel by default/],
+  ])('that %s keeps nothing down, and what it is to send waits', async (_, files, why) => {
+    const gateway = await startInside({ config: toConfig(), files })
+    expect(await ask(gateway)).toBe(200)
+    await expect.poll(async () => (await newestJob(gateway))?.lastError).toMatch(why)
+    expect(await newestJob(gateway)).toMatchObject({ state: 'queued', attempts: 0 })
+    expect(await degradedBy(gateway)).toEqual([expect.stringMatching(why)])
+    expect(server.received).toEqual([])
+  })
+
+  test('whose options do not hold is an error of the configuration that names the key', async () => {
+    const dir = makeConfigDir({ config: toConfig({ token: 7 }), files: { [file]: ntfy } })
+    const { code, json } = await runCommand(['check', '--json'], { dir })
+    expect(code).toBe(78)
+    expect(
+      json()
+        .map(({ detail }) => detail)
+        .join('\n'),
+    ).toContain('channels.own.ntfy.token')
+  })
+
+  test('is looked at by check and by doctor', async () => {
+    const dir = makeConfigDir({ config: toConfig(), files: { [file]: ntfy } })
+    const well = await runCommand(['check', '--json'], { dir })
+    expect(well.json()).toContainEqual(expect.objectContaining({ name: 'channel own:ntfy', ok: true }))
+    const asked = await runCommand(['doctor', '--json'], { dir })
+    expect(asked.json()).toContainEqual({ name: 'channel-own:ntfy', ok: true, detail: 'ntfy answers 200.' })
+    rmSync(join(dir, file))
+    const gone = await runCommand(['check', '--json'], { dir })
+    expect(gone.json()).toContainEqual(expect.objectContaining({ name: 'channel own:ntfy', ok: false }))
+    expect(gone.code).toBe(70)
+  })
+
+  test('that nobody configured is no route, and the job says which key to set', async () => {
+    const gateway = await startInside({ config: toConfig(), files: { [file]: ntfy } })
+    expect(await ask(gateway, { channel: 'own:pigeon' })).toBe(200)
+    await expect.poll(() => newestJob(gateway)).toMatchObject({ state: 'dead' })
+    expect((await newestJob(gateway))?.lastError).toContain('channels.own.pigeon is not configured')
+    expect(await ask(gateway, { channel: 'own:' })).toBe(400)
+    expect(await ask(gateway, { channel: 'own:../x' })).toBe(400)
+  })
+})
