@@ -7,7 +7,7 @@ import type { ProblemRecord } from '../model/problem.ts'
 import type { Transform } from '../model/transform.ts'
 
 /**
- * - `live`: new code, and sound; at the start, also code whose fixtures fail. `same`: the code that serves already.
+ * - `live`: new code, and sound; where nothing good serves, also code whose fixtures fail. `same`: the code that serves already.
  * - `kept`: the new code is not sound; the last good version serves on. `broken`: there is none, and its deliveries park.
  * `problem` is there for the last two, and for one of the first two whose fixtures fail.
  */
@@ -24,7 +24,7 @@ export type GateInput = {
   readonly root: string
   /** What was just loaded. */
   readonly parts: Parts
-  /** What serves; undefined at the start, where nothing is better than what there is. */
+  /** What serves; undefined at the start. */
   readonly serving: ReadonlyMap<string, Transform> | undefined
   /** Files that were saved. */
   readonly changed: readonly string[]
@@ -76,13 +76,13 @@ export async function passGate(input: GateInput): Promise<{
     const tested = isTested ? await runFixtures(input, module, until) : undefined
     const problem = unloaded ?? tested?.problem
     const fixtures = tested?.counts ?? noFixtures
-    const isBest = serving === undefined && unloaded === undefined
+    const kept = candidates.flatMap(([key]) => toGood(serving, key) ?? [])
+    const isBest = kept.length === 0 && unloaded === undefined
     if (problem === undefined || !isFresh || isBest) {
       modules.push({ module, kind: isFresh ? 'live' : 'same', problem, fixtures })
       continue
     }
     // one version for all that a module exports: a mix of two is nobody's code
-    const kept = candidates.flatMap(([key]) => toGood(serving, key) ?? [])
     for (const [key, candidate] of candidates) {
       transforms.set(
         key,

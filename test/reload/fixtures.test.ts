@@ -59,6 +59,19 @@ describe('the fixtures of a module', { timeout: 30_000 }, () => {
     expect(await stage.answer('x')).toBe('good')
   })
 
+  test('that fail after code that did not build are told, and the code serves: a restart would change nothing', async () => {
+    const stage = await createStage({ 'x.ts': 'export default (', 'x.fixtures/one.json': good })
+    expect(stage.live.status().problems).toMatchObject([{ code: 'transform-build-failed' }])
+    await stage.write({ 'x.ts': says('bad') })
+    await stage.answers('x', 'bad')
+    expect((await stage.logged(/fails its fixture/)).text).toContain('It is live all the same')
+    expect(stage.live.status().problems).toMatchObject([{ code: 'transform-load-failed' }])
+    await stage.write({ 'x.ts': says('worse') })
+    await stage.write({ 'x.fixtures/one.json': good.replace('"good"', '"worse"') })
+    await stage.answers('x', 'worse')
+    expect(stage.live.status().degraded).toBe(false)
+  })
+
   test('that fail at the start are told, and the code serves: nothing better is there', async () => {
     const stage = await createStage({ 'x.ts': says('bad'), 'x.fixtures/one.json': good }, { watch: false })
     expect(await stage.answer('x')).toBe('bad')
