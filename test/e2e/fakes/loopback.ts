@@ -11,7 +11,7 @@ export type Received = {
   readonly text: string
   /** The body as JSON; undefined when it is none. */
   readonly body: unknown
-  /** Resolves when the client's connection is gone. */
+  /** Resolves when it is answered to the end, or its client is gone. */
   readonly closed: Promise<unknown>
 }
 
@@ -51,7 +51,7 @@ export async function startLoopback(
   const planned: Misbehaviour[] = []
   const server = createServer((request, response) => {
     const chunks: Buffer[] = []
-    const closed = new Promise((gone) => request.socket.once('close', gone))
+    const closed = new Promise((gone) => response.once('close', gone))
     request.on('data', (chunk: Buffer) => chunks.push(chunk))
     const respond = async (): Promise<void> => {
       const text = Buffer.concat(chunks).toString()
