@@ -14,6 +14,7 @@ import type {
   WriterOptions,
 } from './operations.ts'
 import type { Clock } from './store.ts'
+import { toBytes, toTransfers } from './values.ts'
 
 export type QueueOptions = {
   readonly file: string
@@ -194,22 +195,4 @@ function settle(call: Waiting, outcome: Outcome | undefined): void {
 
 function unavailable(detail: string, retryAfterSeconds: number, cause?: unknown): Problem {
   return new Problem('store-unavailable', detail, { retryAfterSeconds, cause })
-}
-
-function toBytes(operation: Operation): number {
-  if (operation.kind === 'appendAll') return operation.appends.reduce((total, each) => total + toBytes(each), 0)
-  if (operation.kind !== 'append' && operation.kind !== 'settle') return 0
-  const body = operation.values.at(-1)
-  return (
-    (body instanceof Uint8Array ? body.byteLength : 0) +
-    operation.jobs.reduce((total, job) => total + job.planned.length, 0)
-  )
-}
-
-/** Bodies go over without a copy: values.ts made them for this. */
-function toTransfers(operation: Operation): ArrayBuffer[] {
-  if (operation.kind === 'appendAll') return operation.appends.flatMap(toTransfers)
-  if (operation.kind !== 'append' && operation.kind !== 'settle') return []
-  const body = operation.values.at(-1)
-  return body instanceof Uint8Array && body.buffer instanceof ArrayBuffer ? [body.buffer] : []
 }

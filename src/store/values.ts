@@ -1,6 +1,6 @@
 // Records as values for the writer thread. JSON is made here, on the main thread, so that a batch clones as plain text.
 import type { SqlValue } from './driver.ts'
-import type { EventValues, JobValues, OperationOf } from './operations.ts'
+import type { EventValues, JobValues, Operation, OperationOf } from './operations.ts'
 import type { Cursor, JobReport, KeptRequest, NewDelivery, NewEvent, NewJob, NewTask, Settlement } from './store.ts'
 
 /** The values of `settlementColumns`. The body is a copy of its own, so that it can be transferred. */
@@ -99,4 +99,23 @@ export function toReport(job: { id: string; fence: number }, report: JobReport, 
     posts: posts && JSON.stringify(posts),
     outcome: outcome.kind === 'retry' || outcome.kind === 'dead' ? { counted: true, ...outcome } : outcome,
   }
+}
+
+/** What waits in the main thread's memory: the body, which is the last of a settlement's values, and the text of the jobs. */
+export function toBytes(operation: Operation): number {
+  if (operation.kind === 'appendAll') return operation.appends.reduce((total, each) => total + toBytes(each), 0)
+  if (operation.kind !== 'append' && operation.kind !== 'settle') return 0
+  const body = operation.values.at(-1)
+  return (
+    (body instanceof Uint8Array ? body.byteLength : 0) +
+    operation.jobs.reduce((total, job) => total + job.planned.length, 0)
+  )
+}
+
+/** Bodies go over without a copy: they were made for this. */
+export function toTransfers(operation: Operation): ArrayBuffer[] {
+  if (operation.kind === 'appendAll') return operation.appends.flatMap(toTransfers)
+  if (operation.kind !== 'append' && operation.kind !== 'settle') return []
+  const body = operation.values.at(-1)
+  return body instanceof Uint8Array && body.buffer instanceof ArrayBuffer ? [body.buffer] : []
 }
