@@ -58,7 +58,8 @@ export default defineSignedPreset({
         '{{sender.login}} reviewed pull request #{{pull_request.number}} in {{repository.full_name}} ({{review.state}}): {{pull_request.title}}',
         '{{review.html_url}}',
         '',
-        text('review.body'),
+        // one that is nothing but comments on lines has none
+        '{{review.body | default: "(no text: its comments on lines are behind the link)" | truncate: 6000}}',
       ],
     },
     {
