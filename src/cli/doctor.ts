@@ -41,7 +41,15 @@ async function checkStore(file: string): Promise<Finding[]> {
   try {
     const { deliveries, jobs } = await reader.counts()
     const detail = `${file}: ${deliveries.parked} parked, ${deliveries.pending} pending, ${jobs.queued} queued, ${jobs.dead} dead`
-    return [{ name: 'store', ok: true, detail }, checkIntegrity(file)]
+    const next = [
+      ...(deliveries.parked === 0 ? [] : ['"hookloom list --state parked" shows the parked ones.']),
+      ...(jobs.dead === 0 ? [] : ['"hookloom list --dead" says why they are.']),
+    ]
+    const found: Finding =
+      next.length === 0
+        ? { name: 'store', ok: true, detail }
+        : { name: 'store', ok: false, severity: 'warning', detail: [detail, ...next].join('\n') }
+    return [found, checkIntegrity(file)]
   } catch (error) {
     if (!(error instanceof Problem)) throw error
     return [toFailed('store', error.message, exitCodes[error.kind])]

@@ -1,18 +1,20 @@
-// The newest deliveries, newest last; or the refusals that the running gateway remembers.
+// The newest deliveries, newest last; or the jobs that are dead; or the refusals that the running gateway remembers.
 import { z } from 'zod'
 import { loadConfig } from '../loader/config.ts'
 import type { DeliveryState } from '../model/delivery.ts'
+import type { Job } from '../model/job.ts'
 import type { DeliveryRecord } from '../store/store.ts'
 import type { Context } from './terminal/context.ts'
 import { askAdmin } from './gateway/gateway.ts'
 import { toTable, toTime } from './terminal/print.ts'
-import { toDeliveryFields, toMoment } from '../server/records.ts'
+import { toDeliveryFields, toJobFields, toMoment } from '../server/records.ts'
 import { readStore } from './gateway/stored.ts'
 
-export type ListOptions = { limit: number; state?: DeliveryState; refused?: boolean }
+export type ListOptions = { limit: number; state?: DeliveryState; dead?: boolean; refused?: boolean }
 
-export async function list(context: Context, { limit, state, refused }: ListOptions): Promise<number> {
+export async function list(context: Context, { limit, state, dead, refused }: ListOptions): Promise<number> {
   if (refused === true) return listRefused(context, limit)
+  if (dead === true) return listDead(context, limit)
   const records = await readStore(context, [], (store) =>
     store.deliveries({ limit, ...(state === undefined ? {} : { state }) }),
   )
@@ -23,23 +25,35 @@ export async function list(context: Context, { limit, state, refused }: ListOpti
 }
 
 function toRow(record: DeliveryRecord): string[] {
-  const { receivedAt, state, hook, source, event, mappingId, jobs, deliveryId } = record
-  const dead = jobs.filter((job) => job.state === 'dead').length
-  const [only, ...others] = jobs
-  const became = only === undefined ? '' : others.length > 0 ? `${jobs.length} actions` : toBecame(only.planned)
-  return [
-    toTime(receivedAt),
-    state,
-    hook,
-    [source, event].filter((word) => word !== undefined).join(' '),
-    mappingId ?? '',
-    dead === 0 ? became : `${became} (${dead} dead)`,
-    deliveryId,
-  ]
+  const { receivedAt, state, hook, source, event, mappingId, deliveryId } = record
+  const from = [source, event].filter((word) => word !== undefined).join(' ')
+  return [toTime(receivedAt), state, hook, from, mappingId ?? '', toBecame(record), deliveryId]
 }
 
-function toBecame({ kind, sessionKey }: DeliveryRecord['jobs'][number]['planned']): string {
+function toBecame({ jobs, problem }: DeliveryRecord): string {
+  const [only, ...others] = jobs
+  if (only === undefined) return problem?.code ?? ''
+  const actions = others.length > 0 ? `${jobs.length} actions` : toAction(only.planned)
+  const dead = jobs.filter(({ state }) => state === 'dead').length
+  const failing = jobs.filter(({ state, attempts }) => state === 'queued' && attempts > 0).length
+  const troubles = [...(dead === 0 ? [] : [`${dead} dead`]), ...(failing === 0 ? [] : [`${failing} tried again`])]
+  return troubles.length === 0 ? actions : `${actions} (${troubles.join(', ')})`
+}
+
+function toAction({ kind, sessionKey }: Job['planned']): string {
   return kind === 'wake' ? 'wake' : `agent ${sessionKey}`
+}
+
+async function listDead(context: Context, limit: number): Promise<number> {
+  const jobs = await readStore(context, [], (store) => store.deadJobs({ limit }))
+  if (context.json) for (const job of jobs) context.printJson(toJobFields(job))
+  else if (jobs.length === 0) context.print('No job is dead.')
+  else context.print(toTable(['since', 'kind', 'session', 'id', 'why'], jobs.map(toDeadRow)))
+  return 0
+}
+
+function toDeadRow({ createdAt, planned, id, lastError = '' }: Job): string[] {
+  return [toTime(createdAt), planned.kind, planned.sessionKey, id, lastError]
 }
 
 const Refusals = z.object({

@@ -1,9 +1,10 @@
 #!/usr/bin/env node
 // The commands, one below the other. Each is loaded when it is called, and ends with an exit code or a Problem.
 import { Command, CommanderError, Option } from 'commander'
-import { deliveryStates, type DeliveryState } from '../model/delivery.ts'
+import { deliveryStates } from '../model/delivery.ts'
 import { exitCodes, Problem, toProblem } from '../model/problem.ts'
 import { createContext } from './terminal/context.ts'
+import type { ListOptions } from './list.ts'
 import { type Act, addGmailCommands } from './gmail.ts'
 import { readVersion } from './scaffold/package.ts'
 import { toFailure } from './terminal/print.ts'
@@ -168,13 +169,10 @@ program
       parseWord(deliveryStates),
     ),
   )
-  .addOption(new Option('--refused', 'what the running gateway refused').conflicts('state'))
+  .addOption(new Option('--dead', 'runs that failed for good, and why').conflicts('state'))
+  .addOption(new Option('--refused', 'what the running gateway refused').conflicts(['state', 'dead']))
   .addOption(json())
-  .action(
-    act(async (context, options: { limit: number; state?: DeliveryState; refused?: boolean }) =>
-      (await import('./list.ts')).list(context, options),
-    ),
-  )
+  .action(act(async (context, options: ListOptions) => (await import('./list.ts')).list(context, options)))
 
 program
   .command('show')

@@ -6,7 +6,7 @@ import { askAdmin } from './gateway/gateway.ts'
 import { toCut } from './terminal/print.ts'
 import { withProgress } from './terminal/progress.ts'
 
-const Retried = z.object({ deliveryId: z.string(), state: z.string(), jobs: z.array(z.string()) })
+const Retried = z.object({ deliveryId: z.string().nullable(), state: z.string(), jobs: z.array(z.string()) })
 
 export async function retry(context: Context, { id }: { id: string }): Promise<number> {
   const { dir, env } = context
@@ -17,7 +17,11 @@ export async function retry(context: Context, { id }: { id: string }): Promise<n
   )
   const { deliveryId, state, jobs } = retried
   if (context.json) context.printJson({ deliveryId, state, jobs })
-  else if (jobs.length > 0) context.print(`${toCut(deliveryId, 60)}: ${jobs.length} dead jobs are queued again.`)
-  else context.print(`${toCut(deliveryId, 60)} ran again and is ${toCut(state, 60)}.`)
+  else if (jobs.length === 0) context.print(`${toCut(id, 60)} ran again and is ${toCut(state, 60)}.`)
+  else context.print(`${toCut(id, 60)}: ${toCounted(jobs.length)} queued again.`)
   return 0
+}
+
+function toCounted(jobs: number): string {
+  return jobs === 1 ? 'its dead job is' : `${jobs} dead jobs are`
 }

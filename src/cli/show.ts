@@ -41,6 +41,7 @@ function toText(record: DeliveryRecord): string {
       ['mapping', record.mappingId ?? ''],
       ['generation', record.generation],
       ['transform', record.transformHash ?? ''],
+      ['next', record.state === 'parked' ? `${toAgain(deliveryId)}, "hookloom drop ${deliveryId}" ends it.` : ''],
       ['twin', record.bodyDiffered ? 'the same key came again with another body' : ''],
     ]),
     ...(problem === undefined
@@ -80,12 +81,17 @@ function toJobText(job: Job): string {
       ['session', `${planned.sessionKey} of agent ${planned.agentId}`],
       ['attempts', String(job.attempts)],
       ['next try', job.state === 'queued' && job.attempts > 0 ? toTime(job.runAt) : ''],
-      ['last error', job.lastError ?? ''],
+      ['last error', job.state === 'done' ? '' : (job.lastError ?? '')],
+      ['next', job.state === 'dead' ? `${toAgain(job.id)}.` : ''],
       ['text', toCut(toAsked(planned), 200)],
     ]),
     ...(recorded.length === 0 ? [] : [toTable(['step', 'state', 'at', ''], recorded)]),
     ...(posts.length === 0 ? [] : [toTable(['message', 'state', 'to', 'id'], posts)]),
   ].join('\n')
+}
+
+function toAgain(id: string): string {
+  return `"hookloom retry ${id}" runs it again`
 }
 
 const titles = { wake: 'Wake', agent: 'Run', heartbeat: 'Heartbeat' } as const

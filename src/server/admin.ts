@@ -3,6 +3,7 @@ import type { RequestListener } from 'node:http'
 import Router from '@koa/router'
 import type { Context, Next } from 'koa'
 import { toDefaultAgentId } from '../model/config.ts'
+import type { Job } from '../model/job.ts'
 import type { Log } from '../model/log.ts'
 import { Problem } from '../model/problem.ts'
 import type { Generation } from '../pipeline/generation.ts'
@@ -60,7 +61,9 @@ export function createAdminApp(parts: AdminParts): RequestListener {
   })
   router.get('/api/refusals', api, (ctx) => reply(ctx, 200, { ok: true, refusals: refusals.list() }))
   router.post('/api/deliveries/:id/retry', api, async (ctx) => {
-    reply(ctx, 200, { ok: true, ...(await retry(parts, await find(store, ctx))) })
+    const heartbeat = await findHeartbeat(store, ctx)
+    const retried = heartbeat === undefined ? retry(parts, await find(store, ctx)) : retryHeartbeat(parts, heartbeat)
+    reply(ctx, 200, { ok: true, ...(await retried) })
   })
   router.post('/api/deliveries/:id/drop', api, async (ctx) => {
     const { deliveryId, state } = await find(store, ctx)
@@ -108,6 +111,12 @@ async function find(store: Store, ctx: Context & { params: Record<string, string
   return record
 }
 
+/** The one kind of run that no delivery caused. */
+async function findHeartbeat(store: Store, ctx: Context & { params: Record<string, string> }) {
+  const job = await store.job(ctx.params['id'] ?? '')
+  return job?.deliveryId === undefined ? job : undefined
+}
+
 /** A session of the agent that `?agentId=` names, else of the default agent, with the newest of its messages. */
 async function readSession({ store, generation }: AdminParts, ctx: Context & { params: Record<string, string> }) {
   const { agentId: named } = ctx.query
@@ -139,6 +148,12 @@ async function retry({ store, rerunner, poke }: AdminParts, record: DeliveryReco
     throw new Problem('conflict', `Nothing of ${deliveryId} can be retried: it is ${record.state}.`)
   poke()
   return { deliveryId, state: record.state, jobs }
+}
+
+async function retryHeartbeat({ store, poke }: AdminParts, { id, state }: Job) {
+  if (!(await store.requeue(id))) throw new Problem('conflict', `The heartbeat cannot be retried: it is ${state}.`)
+  poke()
+  return { deliveryId: null, state: 'queued', jobs: [id] }
 }
 
 function reply(ctx: Context, status: number, body: object): void {

@@ -65,6 +65,11 @@ describe('reading commands beside a running gateway', { timeout: 60_000 }, () =>
     expect(listed[2]).toMatchObject({ hook: 'later', mappingId: 'later', actions: [] })
   })
 
+  test('list says beside a parked delivery which problem parked it', async () => {
+    const { stdout } = await runCommand(['list'], { dir: gateway.dir })
+    expect(stdout).toMatch(new RegExp(`parked .* transform-failed +${String(parked['deliveryId'])}`))
+  })
+
   test('list takes the newest of --limit, and those of --state alone', async () => {
     expect((await read('list', '--limit', '1')).map(({ deliveryId }) => deliveryId)).toEqual([parked['deliveryId']])
     expect((await read('list', '--state', 'parked')).map(({ state }) => state)).toEqual(['parked'])
@@ -221,6 +226,45 @@ describe('changing commands', { timeout: 60_000 }, () => {
     expect(await runCommand(['retry', 'nothing'], { dir })).toMatchObject({ code: 65 })
     await gateway.stop()
     expect(await runCommand(['retry', kept], { dir })).toMatchObject({ code: 69 })
+  })
+
+  test('dead runs are found with their reason, those of heartbeats too, and each is retried by its id', async () => {
+    const { dir, ...gateway } = await startGateway({
+      config: {
+        runners: { gone: { kind: 'command', command: 'no-such-program' } },
+        agents: { defaults: { runner: 'gone' } },
+      },
+    })
+    const { runId, deliveryId } = await post(gateway, 'agent', { message: 'Look', wakeMode: 'now' })
+    const dead = await vi.waitFor(
+      async () => {
+        const found = (await runCommand(['list', '--dead', '--json'], { dir })).json()
+        expect(found.map(({ kind }) => kind)).toEqual(['agent', 'heartbeat'])
+        return found
+      },
+      { timeout: 30_000, interval: 100 },
+    )
+    const why = expect.stringContaining('"no-such-program" was not found')
+    const heartbeat = String(dead[1]?.['jobId'])
+    expect(dead).toMatchObject([
+      { jobId: runId, deliveryId, lastError: why },
+      { jobId: heartbeat, deliveryId: null, lastError: why },
+    ])
+    const listed = await runCommand(['list', '--dead'], { dir })
+    expect(listed.stdout).toMatch(new RegExp(`${String(runId)}  The program "no-such-program" was not found`))
+    const findings = (await runCommand(['doctor', '--json'], { dir })).json()
+    expect(findings.find(({ name }) => name === 'store')).toMatchObject({
+      ok: false,
+      severity: 'warning',
+      detail: expect.stringMatching(/2 dead[^]*"hookloom list --dead"/),
+    })
+    const shown = await runCommand(['show', heartbeat], { dir })
+    expect(shown.stdout).toContain(`"hookloom retry ${heartbeat}" runs it again.`)
+    const retried = await runCommand(['retry', heartbeat, '--json'], { dir })
+    expect(retried.json()).toEqual([{ deliveryId: null, state: 'queued', jobs: [heartbeat] }])
+    const again = await runCommand(['retry', String(runId)], { dir })
+    expect(again).toMatchObject({ code: 0, stdout: `${String(runId)}: its dead job is queued again.\n` })
+    expect(await runCommand(['list', '--dead', '--state', 'parked'], { dir })).toMatchObject({ code: 64 })
   })
 
   test('what was parked runs by itself when a gateway starts with a mended transform', async () => {
