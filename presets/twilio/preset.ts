@@ -14,7 +14,7 @@ const TwilioOptions = z
   })
   .refine(({ secret, secrets, publicUrl }) => publicUrl !== undefined || (secret === undefined && !secrets), {
     path: ['publicUrl'],
-    message: 'Twilio signs: the URL that it calls, beside the secret',
+    message: 'must be the URL that Twilio calls: it signs that beside the secret',
   })
 type TwilioOptions = z.infer<typeof TwilioOptions>
 

@@ -19,7 +19,10 @@ export function toAgentIssues(config: Config): ConfigIssue[] {
     ...defaults
       .slice(1)
       .map((index) =>
-        toIssue(['agents', 'list', index, 'default'], `is true, as it is of agents.list[${defaults[0]}].`),
+        toIssue(
+          ['agents', 'list', index, 'default'],
+          `is true, as it is of agents.list[${defaults[0]}]. Only one agent is the default.`,
+        ),
       ),
     ...toPerformerIssues(agents.defaults, config, ['agents', 'defaults']),
     ...agents.list.flatMap((agent, index) => toPerformerIssues(agent, config, ['agents', 'list', index])),

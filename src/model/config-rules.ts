@@ -37,7 +37,12 @@ export function toMappingIssues(mapping: Mapping, config: Config, at: ConfigPath
   const issues: ConfigIssue[] = []
   const hook = toHookName(mapping.match.path ?? '')
   if (builtInHooks.includes(hook)) {
-    issues.push(toIssue([...at, 'match', 'path'], `is the built-in hook "${hook}", which no mapping overrides.`))
+    issues.push(
+      toIssue(
+        [...at, 'match', 'path'],
+        `is the built-in hook "${hook}", which no mapping overrides. Give it another name.`,
+      ),
+    )
   }
   issues.push(...toConditionIssues(mapping, hooks.path, at), ...toKeyUseIssues(mapping, at))
   issues.push(...toKeyIssues(mapping.sessionKey, config, [...at, 'sessionKey']))
@@ -56,7 +61,9 @@ export function toMappingIssues(mapping: Mapping, config: Config, at: ConfigPath
     )
   }
   if (mapping.agentId !== undefined && !isAgentAllowed(mapping.agentId.trim(), hooks.allowedAgentIds)) {
-    issues.push(toIssue([...at, 'agentId'], 'is not in hooks.allowedAgentIds, so every delivery would be refused.'))
+    issues.push(
+      toIssue([...at, 'agentId'], 'is not in hooks.allowedAgentIds, so every delivery would be refused. Add it there.'),
+    )
   }
   return [...issues, ...toModelIssues(mapping.model, config, [...at, 'model'])]
 }
@@ -74,7 +81,12 @@ function toTokenIssues({ hooks, gateway }: Config): ConfigIssue[] {
   }
   const issues: ConfigIssue[] = []
   if (token === gateway.token?.trim()) {
-    issues.push(toIssue(['hooks', 'token'], 'must be a token of its own, found the value of gateway.token.'))
+    issues.push(
+      toIssue(
+        ['hooks', 'token'],
+        'must be a token of its own, found the value of gateway.token. Make one with: openssl rand -hex 32',
+      ),
+    )
   }
   // a header carries nothing else: with such a token every caller would be turned away
   if (!/^[\x20-\x7e]+$/.test(token) || token !== hooks.token) {
@@ -111,7 +123,7 @@ function toKeyIssues(key: string | undefined, { hooks }: Config, at: ConfigPath)
 function toModelIssues(model: string | undefined, config: Config, at: ConfigPath): ConfigIssue[] {
   if (model === undefined) return []
   if (isModelAllowed(model, config)) return toOfferedModelIssues(model, config, at)
-  return [toIssue(at, 'is not in agents.defaults.models, so every delivery would be refused.')]
+  return [toIssue(at, 'is not in agents.defaults.models, so every delivery would be refused. Add it there.')]
 }
 
 function toAliasIssues(config: Config): ConfigIssue[] {

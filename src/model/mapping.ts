@@ -52,7 +52,7 @@ export const Mapping = z.strictObject({
   textTemplate: filled.optional().describe('Template of a wake action’s text.'),
   forEach: z
     .string()
-    .regex(/^[^.[\]]+$/, 'must name one top-level array of the payload')
+    .regex(/^[^.[\]]+$/, 'must name one top-level array of the payload, without "." or brackets')
     .optional()
     .describe('Top-level array of the payload: one action an item.'),
   agentId: filled.optional().describe('Agent that runs the turn. Unknown: the default agent.'),

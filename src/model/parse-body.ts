@@ -23,7 +23,8 @@ export function parseBody(body: Uint8Array | string, contentType: string | undef
   const isForm = toBodySyntax(contentType, accepts) === 'form'
   const text = typeof body === 'string' ? body : toText(body)
   if (text === '' && accepts.empty === true) return null
-  if (text.trim() === '') throw new Problem('body-invalid', 'The body is empty.')
+  if (text.trim() === '')
+    throw new Problem('body-invalid', `The body is empty: expected ${isForm ? 'a form' : 'JSON'}.`)
   return isForm ? parseForm(text) : parseJson(text)
 }
 

@@ -1,7 +1,9 @@
 // Rendered fields and what code returned, made one action and held against one schema.
+import type { z } from 'zod'
 import { Action } from '../model/action.ts'
 import { toFirstIssue } from '../model/issue.ts'
 import { isJsonObject, toKindOf } from '../model/json.ts'
+import { nearestOf } from '../model/nearest.ts'
 import { Problem } from '../model/problem.ts'
 import { AgentResult, WakeResult } from '../model/transform.ts'
 import type { CompiledMapping } from './compile.ts'
@@ -61,17 +63,20 @@ export function mergeResult(draft: Draft, result: unknown, module: string): Draf
   if (Object.hasOwn(result, 'allowUnsafeExternalContent')) {
     throw new Problem(
       'transform-result-invalid',
-      `${module} returned allowUnsafeExternalContent, which only the configuration may set.`,
+      `${module} returned allowUnsafeExternalContent, which only the configuration may set. Set it on the mapping.`,
     )
   }
   const { fields } = draft
   const kind = result['kind'] === undefined ? fields.kind : result['kind']
   if (kind !== 'wake' && kind !== 'agent') {
-    throw new Problem('transform-result-invalid', `${module} returned a kind that is neither "wake" nor "agent".`)
+    throw new Problem(
+      'transform-result-invalid',
+      `${module} returned a kind that is neither "wake" nor "agent". Leave it out to keep the mapping's.`,
+    )
   }
   const parsed = (kind === 'wake' ? WakeResult : AgentResult).safeParse(result)
   if (!parsed.success) {
-    throw new Problem('transform-result-invalid', `${module} returned ${toFirstIssue(parsed.error, result)}.`)
+    throw new Problem('transform-result-invalid', `${module} returned ${toFault(parsed.error, result, kind)}`)
   }
   const given = Object.fromEntries(Object.entries(parsed.data).filter(([, value]) => value !== undefined))
   const { allowUnsafeExternalContent } = fields
@@ -81,6 +86,19 @@ export function mergeResult(draft: Draft, result: unknown, module: string): Draf
     fields: { ...base, ...given, kind },
     keyOrigin: Object.hasOwn(given, 'sessionKey') ? 'operator' : draft.keyOrigin,
   }
+}
+
+/** What of a result does not fit. An unknown field is a slip, or one of the other action. */
+function toFault(error: z.ZodError, result: unknown, kind: 'wake' | 'agent'): string {
+  const [issue] = error.issues
+  if (issue?.code !== 'unrecognized_keys') return `${toFirstIssue(error, result)}.`
+  const [field = ''] = issue.keys
+  const fields = { wake: Object.keys(WakeResult.shape), agent: Object.keys(AgentResult.shape) }
+  const other = kind === 'wake' ? 'agent' : 'wake'
+  const what = `the field ${JSON.stringify(field.slice(0, 60))}, which the action "${kind}" does not have`
+  if (fields[other].includes(field)) return `${what}. With kind: "${other}" it is that action.`
+  const near = nearestOf(field, fields[kind])
+  return near === undefined ? `${what}. It has ${fields[kind].join(', ')}.` : `${what}. Did you mean "${near}"?`
 }
 
 /** A draft as an action. Throws `payload-invalid` naming the field, what was expected and what kind of value came. */

@@ -63,7 +63,8 @@ function decideBuiltIn(generation: Generation, delivery: Delivery, newId: NewId)
 
 function toBuiltInAction({ path, payload }: Delivery): Action {
   if (!isJsonObject(payload)) {
-    throw new Problem('payload-invalid', `The body: expected an object, found ${toKindOf(payload)}.`)
+    const example = path === 'wake' ? '{"text": "…"}' : '{"message": "…"}'
+    throw new Problem('payload-invalid', `The body: expected an object such as ${example}, found ${toKindOf(payload)}.`)
   }
   const parsed = (path === 'wake' ? WakePayload : AgentPayload).safeParse(payload)
   if (!parsed.success) throw new Problem('payload-invalid', `${toFirstIssue(parsed.error, payload)}.`)
@@ -97,13 +98,13 @@ async function decideMapped(
       if (items.length > 1 && written > mostText) {
         throw new Problem(
           'too-many-items',
-          `${mapping.forEach}: the texts of its items come to more than ${mostText} characters.`,
+          `${mapping.forEach}: the texts of its items come to more than ${mostText} characters. Send fewer at once.`,
         )
       }
       if (actions.length > mostActions) {
         throw new Problem(
           'transform-result-invalid',
-          `${transform?.module} made more than ${mostActions} actions of one delivery.`,
+          `${transform?.module} made ${actions.length} actions of one delivery, expected at most ${mostActions}.`,
         )
       }
     }
@@ -133,7 +134,10 @@ function toItems(delivery: Delivery, forEach: string | undefined): Delivery[] {
   const items = payload[forEach]
   if (!Array.isArray(items)) return []
   if (items.length > mostActions) {
-    throw new Problem('too-many-items', `${forEach}: expected at most ${mostActions} items, found ${items.length}.`)
+    throw new Problem(
+      'too-many-items',
+      `${forEach}: expected at most ${mostActions} items, found ${items.length}. Send fewer at once.`,
+    )
   }
   return items.map((item): Delivery => {
     const alone: JsonObject = { ...payload, [forEach]: [item] }
@@ -144,7 +148,10 @@ function toItems(delivery: Delivery, forEach: string | undefined): Delivery[] {
 async function toDrafts(compiled: CompiledMapping, delivery: Delivery, log: string[]): Promise<Draft[]> {
   const draft = renderDraft(compiled, toScope(delivery))
   const { transform } = compiled
-  if (transform === undefined) return [draft]
+  if (transform === undefined) {
+    refuseBlank(compiled, draft)
+    return [draft]
+  }
   const outcome = await transform.run(toTransformCall(delivery, compiled.mapping.forEach !== undefined))
   log.push(...outcome.log)
   if (outcome.kind !== 'returned') {
@@ -155,6 +162,17 @@ async function toDrafts(compiled: CompiledMapping, delivery: Delivery, log: stri
   if (outcome.value === null) return []
   const results = Array.isArray(outcome.value) ? outcome.value : [outcome.value]
   return results.map((result: unknown) => mergeResult(draft, result, transform.module))
+}
+
+/** The schema would say of which field, and not why: the sender has never seen the template. */
+function refuseBlank({ mapping }: CompiledMapping, { fields }: Draft): void {
+  const [field, template] = mapping.action === 'wake' ? ['text', 'textTemplate'] : ['message', 'messageTemplate']
+  const text = fields[field]
+  if (typeof text !== 'string' || text.trim() !== '') return
+  throw new Problem(
+    'payload-invalid',
+    `${field}: the mapping's ${template} came out blank: the payload lacks what it reads.`,
+  )
 }
 
 function plan(

@@ -75,7 +75,7 @@ describe('JSON', () => {
   })
 
   test.each(['', ' \n', '\uFEFF'])('%j is empty, and that is said', (text) => {
-    expect(refusal(text).message).toBe('The body is empty.')
+    expect(refusal(text).message).toBe('The body is empty: expected JSON.')
   })
 
   test.each([

@@ -47,7 +47,8 @@ describe('the built-in hooks', () => {
     ['wake', {}, 'text: expected a string, found nothing'],
     ['wake', { text: ' \n' }, 'text: expected a string that is not blank, found a blank string'],
     ['wake', { text: 'x', mode: 'soon' }, 'mode: expected one of "now", "next-heartbeat", found a string'],
-    ['wake', [1], 'The body: expected an object, found an array'],
+    ['wake', [1], 'The body: expected an object such as {"text": "…"}, found an array'],
+    ['agent', 5, 'The body: expected an object such as {"message": "…"}, found a number'],
     ['agent', { message: 'x', deliver: 'no' }, 'deliver: expected a boolean, found a string'],
     ['agent', { message: 'x', timeoutSeconds: 0 }, 'timeoutSeconds: expected a number above 0, found a number'],
     ['agent', { message: 'x', timeoutSeconds: 86_401 }, 'timeoutSeconds: expected a number of at most 86400'],
@@ -158,12 +159,13 @@ describe('mapped hooks', () => {
     ])
   })
 
-  test('a blank rendering is the sender’s fault without a transform', async () => {
+  test('a blank rendering is the sender’s fault without a transform, and names the template', async () => {
     const decision = await decideOn(
       toGeneration([{ ...template, messageTemplate: '{{text}}' }]),
       toTestDelivery('in', { text: null }),
     )
     expect(decision).toMatchObject({ kind: 'refuse', problem: { code: 'payload-invalid' } })
+    expect(decision.kind === 'refuse' && decision.problem.message).toContain('messageTemplate came out blank')
   })
 
   test('no condition held: skipped, with the reason of each mapping', async () => {
@@ -267,7 +269,10 @@ describe('transforms', () => {
   test.each([
     [undefined, 'return {}'],
     [42, 'a number'],
-    [{ mesage: 'x' }, '"mesage" is not a field here'],
+    [{ mesage: 'x' }, 'the field "mesage", which the action "agent" does not have. Did you mean "message"?'],
+    [{ text: 'x' }, 'the field "text", which the action "agent" does not have. With kind: "wake" it is that action.'],
+    [{ kind: 'wake', text: 'x', deliver: true }, 'which the action "wake" does not have. With kind: "agent"'],
+    [{ kind: 'wake', text: 'x', colour: 1 }, 'which the action "wake" does not have. It has text, mode, kind.'],
     [{ timeoutSeconds: '5' }, 'timeoutSeconds: expected a number, found a string'],
     [{ allowUnsafeExternalContent: true }, 'only the configuration may set'],
     [{ kind: 'mail' }, 'neither "wake" nor "agent"'],
