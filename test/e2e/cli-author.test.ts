@@ -40,7 +40,8 @@ describe('hookloom new', { timeout: 60_000 }, () => {
     expect(loadConfig({ dir, env: {} }).config.hooks.mappings).toMatchObject([
       { id: 'greet', match: { path: 'greet' }, transform: { module: 'greet.ts' } },
     ])
-    expect(readdirSync(join(dir, root)).toSorted()).toEqual(['greet.fixtures', 'greet.ts', 'tsconfig.json'])
+    expect(readdirSync(join(dir, root)).toSorted()).toEqual(['greet.fixtures', 'greet.ts'])
+    expect(existsSync(join(dir, 'hooks/tsconfig.json'))).toBe(true)
     expect((await runCommand(['test'], { dir })).stdout).toBe('✓ greet.ts/first.json\n\n1 passed, 0 failed\n')
     expect((await runCommand(['check'], { dir })).code).toBe(0)
   })

@@ -43,10 +43,10 @@ describe('init', { timeout: 60_000 }, () => {
     const dir = makeFolder()
     await runCommand(['init'], { dir })
     writeFiles(dir, { 'hooks/transforms/github-pull-request.ts': '// mine\n' })
-    rmSync(join(dir, 'hooks/transforms/tsconfig.json'))
+    rmSync(join(dir, 'hooks/tsconfig.json'))
     const { code, stdout } = await runCommand(['init'], { dir })
     expect(code).toBe(0)
-    expect(stdout).toMatch(/created\s+hooks\/transforms\/tsconfig.json/)
+    expect(stdout).toMatch(/created\s+hooks\/tsconfig.json/)
     expect(stdout).toMatch(/exists\s+hooks\/transforms\/github-pull-request.ts/)
     expect(readFileSync(join(dir, 'hooks/transforms/github-pull-request.ts'), 'utf8')).toBe('// mine\n')
   })
@@ -59,15 +59,46 @@ describe('init', { timeout: 60_000 }, () => {
     expect(text).toMatch(/^MINE=1\nHOOKLOOM_TOKEN=chosen-by-me-0123456789abcdef\nHOOKLOOM_GATEWAY_TOKEN=\S{43}\n$/)
   })
 
-  test('an editor knows hookloom and its types in the transforms folder', async () => {
+  test('an editor knows hookloom, zod and Node in all that is written in hooks', async () => {
     const dir = makeFolder()
     await runCommand(['init'], { dir })
-    const folder = join(dir, 'hooks/transforms')
+    const folder = join(dir, 'hooks')
+    writeFiles(dir, {
+      'hooks/transforms/rich.ts': `import { createHash } from 'node:crypto'
+        import { defineTransform } from 'hookloom'
+        import { z } from 'zod'
+        export default defineTransform({
+          payload: z.object({ name: z.string(), url: z.string() }),
+          async run({ payload }) {
+            const page = await fetch(new URL(payload.url))
+            console.log(createHash('sha256').update(Buffer.from(payload.name)).digest('hex'), process.env['KEY'])
+            return { message: await page.text() }
+          },
+        })`,
+      'hooks/verifiers/acme.ts': `import { timingSafeEqual } from 'node:crypto'
+        import { defineVerifier } from 'hookloom'
+        export default defineVerifier({
+          scheme: 'acme',
+          headers: ['x-acme'],
+          verify: ({ rawBody }, { secrets }) =>
+            secrets.some((secret) => timingSafeEqual(rawBody, Buffer.from(secret)))
+              ? { ok: true }
+              : { ok: false, fault: 'sender', reason: 'no' },
+        })`,
+      'hooks/presets/weaver.ts': `import { definePreset } from 'hookloom'
+        import * as z from 'zod/v4'
+        export default definePreset({
+          name: 'weaver',
+          title: 'Deployments.',
+          options: z.strictObject({ path: z.string() }),
+          build: ({ path }) => ({ mappings: [{ match: { path } }] }),
+        })`,
+    })
     const tsc = resolve(import.meta.dirname, '../../node_modules/typescript/bin/tsc')
     const compile = () => runProcess(process.execPath, [tsc, '-p', folder], { env: toChildEnv() })
     expect(await compile()).toMatchObject({ code: 0, stdout: '' })
     writeFileSync(
-      join(folder, 'wrong.ts'),
+      join(folder, 'transforms/wrong.ts'),
       `import { defineTransform } from 'hookloom'\nexport default defineTransform(() => ({ message: 1 }))\n`,
     )
     const wrong = await compile()

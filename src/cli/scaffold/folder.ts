@@ -7,7 +7,7 @@ import { configFile, envFile } from '../../loader/config.ts'
 import { privateMode, renderEnv, renderNewConfig, writeFileAtomic } from '../../loader/config-file.ts'
 import { parseEnv, toEnvLine } from '../../loader/config/env.ts'
 import { renderConfigSchema } from '../../loader/config/schema.ts'
-import { inPackage } from './package.ts'
+import { inDependency, inPackage } from './package.ts'
 
 export const sample = 'github-pull-request'
 const schemaFile = 'hookloom.schema.json'
@@ -28,9 +28,9 @@ export async function makeFolder(dir: string): Promise<Made[]> {
   return made
 }
 
-/** What makes editors understand the transforms of this directory. */
+/** What makes editors understand the transforms, verifiers and presets of this directory. */
 export function makeEditorConfig(dir: string): Promise<Made> {
-  return make(dir, join(transformsDir, 'tsconfig.json'), renderEditorConfig())
+  return make(dir, join('hooks', 'tsconfig.json'), renderEditorConfig())
 }
 
 /** The fixtures of the sample, by their paths in the directory. */
@@ -78,15 +78,20 @@ async function readSample(): Promise<[string, string][]> {
   )
 }
 
-/** For editors alone: the gateway compiles the modules by itself, and resolves `hookloom` without this. */
+/** For editors alone: the gateway compiles the modules by itself, and resolves `hookloom` and `zod` without this. */
 function renderEditorConfig(): string {
   const compilerOptions = {
     target: 'ES2023',
     lib: ['ES2023'],
     module: 'ESNext',
     moduleResolution: 'Bundler',
-    types: [],
-    paths: { hookloom: [inPackage('dist', 'define.d.ts')] },
+    typeRoots: [dirname(inDependency('@types/node'))],
+    types: ['node'],
+    paths: {
+      hookloom: [inPackage('dist', 'define.d.ts')],
+      zod: [inDependency('zod')],
+      'zod/v4': [inDependency('zod', 'v4')],
+    },
     allowImportingTsExtensions: true,
     allowJs: true,
     isolatedModules: true,

@@ -1,13 +1,19 @@
-// Where this package lies, from the sources as from the built file.
+// Where this package and its dependencies lie, from the sources as from the built file.
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 
-const packageFile = createRequire(import.meta.url).resolve('#package')
+const { resolve } = createRequire(import.meta.url)
+const packageFile = resolve('#package')
 
 /** A path inside the package. */
 export function inPackage(...parts: readonly string[]): string {
   return join(dirname(packageFile), ...parts)
+}
+
+/** A path inside a package that this one depends on. */
+export function inDependency(name: string, ...parts: readonly string[]): string {
+  return join(dirname(resolve(`${name}/package.json`)), ...parts)
 }
 
 export function readVersion(): string {
