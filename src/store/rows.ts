@@ -10,6 +10,7 @@ import {
   type SystemEvent,
 } from '../model/job.ts'
 import type { JsonValue } from '../model/json.ts'
+import { Problem } from '../model/problem.ts'
 import type { Row, SqlValue } from './driver.ts'
 import type { Answered, DeliveryRecord, KeptRequest, OpenDelivery, WaitingEvents } from './store.ts'
 
@@ -23,8 +24,13 @@ function optional<T extends SqlValue>(row: Row, name: string): T | undefined {
 }
 
 function json<T>(row: Row, name: string): T {
-  // as: values.ts made this text from the same type
-  return JSON.parse(column<string>(row, name)) as T
+  try {
+    // as: values.ts made this text from the same type
+    return JSON.parse(column<string>(row, name)) as T
+  } catch {
+    // without its cause, which quotes the text
+    throw new Problem('store-unavailable', 'The store cannot be read: its file is damaged.', { retryAfterSeconds: 5 })
+  }
 }
 
 function optionalJson<T>(row: Row, name: string): T | undefined {

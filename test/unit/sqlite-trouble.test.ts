@@ -1,6 +1,7 @@
 // A store in trouble refuses, says why, and recovers by itself.
 import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { inspect } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { silentLog } from '../../src/model/log.ts'
 import { openDatabase } from '../../src/store/driver.ts'
@@ -103,6 +104,21 @@ describe('trouble', () => {
     await expect(store.deliveries({ limit: 9 })).rejects.toMatchObject(damaged)
     await expect(store.claim({ limit: 9, leaseMs: 1_000 })).rejects.toMatchObject(damaged)
     expect(await store.health()).toMatchObject({ trouble: 'The store cannot write: its file is damaged.' })
+  })
+
+  test('damage within a row is told without a word of the row', async () => {
+    const file = join(newFolder(), 'x.db')
+    const store = openStore(file)
+    await store.append(small())
+    const db = openDatabase(file, { readOnly: false, busyMs: 0 })
+    db.exec(`UPDATE deliveries SET log = '["a secret'`)
+    db.close()
+    const failed = await store.deliveries({ limit: 9 }).catch((error: unknown) => error)
+    expect(failed).toMatchObject({
+      code: 'store-unavailable',
+      message: 'The store cannot be read: its file is damaged.',
+    })
+    expect(inspect(failed)).not.toContain('secret')
   })
 
   test('a file that is no database is refused as it is', async () => {
