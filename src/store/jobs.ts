@@ -3,7 +3,7 @@ import type { Database, Row, SqlValue } from './driver.ts'
 import { closeLane, openLane } from './lanes.ts'
 import type { JobValues, OperationOf } from './operations.ts'
 import { insertEvents, keepTurn } from './sessions.ts'
-import { leaseLost } from './text.ts'
+import { leaseLost, rowDamaged } from './text.ts'
 import { clockSetBackMs } from './times.ts'
 
 const insertJob = `INSERT INTO jobs (id, delivery_seq, planned, lane, state, steps, created_at, run_at, ended_at, gate)
@@ -14,6 +14,10 @@ const insertJob = `INSERT INTO jobs (id, delivery_seq, planned, lane, state, ste
 export const selectJob = `SELECT j.id, j.planned, j.state, j.attempts, j.created_at, j.run_at, j.locked_until,
     j.last_error, j.steps, j.posts, j.fence, j.delivery_seq, d.id AS delivery_id
   FROM jobs j LEFT JOIN deliveries d ON d.seq = j.delivery_seq`
+
+/** One that cannot be read must not keep those back that are claimed with it. */
+const selectDue = `SELECT seq, lane, json_valid(planned) AND json_valid(steps) AND json_valid(posts) AS readable
+  FROM jobs WHERE state = 'queued' AND gate = 0 ORDER BY seq LIMIT ?`
 
 const selectHeld = `SELECT j.seq, j.lane, d.id AS delivery_id,
     j.planned ->> '$.agentId' AS agent_id, j.planned ->> '$.sessionKey' AS session_key,
@@ -39,8 +43,12 @@ export function claim(db: Database, { at, limit, leaseMs }: OperationOf<'claim'>
   takeBack(db, db.all(`SELECT seq, lane FROM jobs WHERE state = 'running' AND locked_until <= ?`, at), at)
   db.run(`${openLater} AND run_at <= ?`, at)
   db.run(`${openLater} AND run_at > ?`, at + clockSetBackMs)
-  const due = db.all(`SELECT seq FROM jobs WHERE state = 'queued' AND gate = 0 ORDER BY seq LIMIT ?`, limit)
-  const seqs = due.map(({ seq = null }) => seq)
+  const due = db.all(selectDue, limit)
+  for (const { seq = null, lane = null } of due.filter(({ readable }) => readable === 0)) {
+    db.run(`UPDATE jobs SET state = 'dead', ended_at = ?, last_error = ? WHERE seq = ?`, at, rowDamaged, seq)
+    openLane(db, lane, at)
+  }
+  const seqs = due.filter(({ readable }) => readable === 1).map(({ seq = null }) => seq)
   for (const seq of seqs) {
     db.run(`UPDATE jobs SET state = 'running', fence = fence + 1, locked_until = ? WHERE seq = ?`, at + leaseMs, seq)
   }

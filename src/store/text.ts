@@ -5,3 +5,7 @@ export function toStoredText(text: string): string {
 
 /** Why an attempt counts that nobody reported about: kept as the job's last error. */
 export const leaseLost = 'The gateway that held this job died, or lost its lease, before it reported.'
+
+/** Why a job ended that was never tried: kept as its last error. */
+export const rowDamaged =
+  'The row of this job in the store is damaged. Run "hookloom doctor", and restore the store from a backup if it finds more.'

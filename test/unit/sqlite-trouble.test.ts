@@ -121,6 +121,18 @@ describe('trouble', () => {
     expect(inspect(failed)).not.toContain('secret')
   })
 
+  test('a job whose row is damaged ends alone, and those beside it go on', async () => {
+    const file = join(newFolder(), 'x.db')
+    const store = openStore(file)
+    await store.append(newDelivery({ at: 1, jobs: [newJob({ id: 'bad' }), newJob({ id: 'good' })] }))
+    const db = openDatabase(file, { readOnly: false, busyMs: 0 })
+    db.exec(`UPDATE jobs SET planned = '{"kind":' WHERE id = 'bad'`)
+    db.close()
+    const claimed = await store.claim({ limit: 9, leaseMs: 1000 })
+    expect(claimed.map(({ id }) => id)).toEqual(['good'])
+    expect((await store.counts()).jobs).toMatchObject({ dead: 1, running: 1 })
+  })
+
   test('a file that is no database is refused as it is', async () => {
     const file = join(newFolder(), 'x.db')
     writeFileSync(
