@@ -72,7 +72,11 @@ function checkIntegrity(file: string): Finding {
       db.close()
     }
   } catch (error) {
-    return toFailed(name, `${file} does not open: ${toTrouble(error)?.what ?? 'SQLite refuses it'}`, exitCodes.unavailable)
+    return toFailed(
+      name,
+      `${file} does not open: ${toTrouble(error)?.what ?? 'SQLite refuses it'}`,
+      exitCodes.unavailable,
+    )
   }
 }
 

@@ -3,9 +3,14 @@ import colors from 'picocolors'
 import { toPrintable, toPrintableLine } from '../../model/printable.ts'
 import { Problem } from '../../model/problem.ts'
 
+/** Characters; a sender chooses some of what is shown, and one long cell would push all columns off the screen. */
+const longestCell = 80
+
 /** Aligned columns under a header; the last column is as long as it is. */
 export function toTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
-  const cells = [header, ...rows].map((row) => row.map(toPrintableLine))
+  const cells = [header, ...rows].map((row) =>
+    row.map((cell, column) => (column === row.length - 1 ? toPrintableLine(cell) : toCut(cell, longestCell))),
+  )
   const widths = header.map((_, column) => Math.max(...cells.map((row) => row[column]?.length ?? 0)))
   const lines = cells.map((row) =>
     row
