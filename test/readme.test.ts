@@ -3,33 +3,39 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { marker, toReadmeTables } from './readme.ts'
+import { toRunnerTables } from './readme-runners.ts'
 
 const root = resolve(import.meta.dirname, '..')
 const file = join(root, 'README.md')
+const runners = 'src/effects/runners/README.md'
 const pages = [
   'README.md',
   'src/README.md',
   'src/effects/channels/README.md',
-  'src/effects/runners/README.md',
+  runners,
   'transforms/README.md',
   'presets/gmail/README.md',
 ]
 const update = process.env['UPDATE_README'] === '1'
 
-describe('the README', () => {
-  test.each(Object.entries(toReadmeTables()))(
-    'its table of %s is what the code says (UPDATE_README=1 writes it)',
-    (name, table) => {
-      const text = readFileSync(file, 'utf8')
-      if (update)
-        writeFileSync(
-          file,
-          text.replace(marker(name), (_, start: string, __, end: string) => `${start}${table}${end}`),
-        )
-      expect(marker(name).exec(readFileSync(file, 'utf8'))?.[2]).toBe(table)
-    },
-  )
+const generated = [
+  ...Object.entries(toReadmeTables()).map(([name, text]) => ['README.md', name, text] as const),
+  ...Object.entries(toRunnerTables()).map(([name, text]) => [runners, name, text] as const),
+]
 
+test.each(generated)('what %s has of %s is what the code says (UPDATE_README=1 writes it)', (page, name, made) => {
+  const at = join(root, page)
+  if (update) {
+    const text = readFileSync(at, 'utf8')
+    writeFileSync(
+      at,
+      text.replace(marker(name), (_, start: string, __, end: string) => `${start}${made}${end}`),
+    )
+  }
+  expect(marker(name).exec(readFileSync(at, 'utf8'))?.[2]).toBe(made)
+})
+
+describe('the README', () => {
   test('every link inside the project leads to a file', () => {
     for (const page of pages) {
       const text = readFileSync(join(root, page), 'utf8')

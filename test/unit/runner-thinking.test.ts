@@ -1,9 +1,6 @@
-import { readFileSync, writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { thinkingRows, toThinkingOptions } from '../../src/effects/runners/ai/thinking.ts'
 import { thinkingLevels } from '../../src/model/action.ts'
-import { marker } from '../readme.ts'
 
 const kinds = ['openai', 'anthropic', 'google', 'openai-compatible'] as const
 type Kind = (typeof kinds)[number]
@@ -88,38 +85,4 @@ describe('the levels of a model', () => {
 
 function rowOf(kind: Kind, model: string): string | undefined {
   return thinkingRows[kind].find(({ pattern }) => pattern.test(model))?.models
-}
-
-test('the table of the README is what the code says (UPDATE_README=1 writes it)', () => {
-  const file = join(resolve(import.meta.dirname, '../..'), 'src/effects/runners/README.md')
-  const text = readFileSync(file, 'utf8')
-  if (process.env['UPDATE_README'] === '1') {
-    writeFileSync(
-      file,
-      text.replace(marker('thinking'), (_, start: string, __, end: string) => `${start}${toTable()}${end}`),
-    )
-  }
-  expect(marker('thinking').exec(readFileSync(file, 'utf8'))?.[2]).toBe(toTable())
-})
-
-function toTable(): string {
-  const rows = kinds.flatMap((kind) =>
-    thinkingRows[kind].map(({ models, levels }) => [
-      kind,
-      models,
-      ...thinkingLevels.map((level) => toWords(levels[level])),
-    ]),
-  )
-  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`
-  const head = ['kind', 'models', ...thinkingLevels.map((level) => `\`${level}\``)]
-  return `${[line(head), `|${head.map(() => '---|').join('')}`, ...rows.map(line)].join('\n')}\n`
-}
-
-/** The values alone: `adaptive, low` or `1024 tokens`. */
-function toWords(options: object): string {
-  const values = Object.values(options).flatMap((value: unknown) =>
-    typeof value === 'object' && value !== null ? Object.values(value) : [value],
-  )
-  const words = values.map((value) => (typeof value === 'number' ? `${value} tokens` : String(value)))
-  return words.filter((word) => word !== 'enabled').join(', ') || '–'
 }
