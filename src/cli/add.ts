@@ -85,8 +85,8 @@ export async function addTransform(context: Context, { name }: { name: string })
     await writeFile(join(root, file), await readFile(inPackage('transforms', file)), { flag: 'wx' })
     context.print(`created  ${join(root, file)}`)
   }
-  const mapping = { id: stem, match: { path: stem.split('-')[0] }, transform: { module } }
-  context.print(`\nAdd to hooks.mappings in ${configFile}:\n\n  ${JSON.stringify(mapping)}`)
+  const mapping = `{ "id": "${stem}", "match": ${readMatch(module)}, "transform": { "module": "${module}" } }`
+  context.print(`\nAdd to hooks.mappings in ${configFile}, before others that take the same requests:\n\n  ${mapping}`)
   return exitCodes.ok
 }
 
@@ -167,6 +167,13 @@ function readSteps({ name, preset, origin }: Pack): string {
   const page = readFileSync(file, 'utf8')
   const [, section = ''] = /^## Set up\n\n([^]*?)(?=^`hookloom add|^## |$(?![^]))/m.exec(page) ?? []
   return section === '' ? preset.title : section.trimEnd()
+}
+
+/** What the page of the transforms says that its mapping matches. */
+function readMatch(module: string): string {
+  const page = readFileSync(inPackage('transforms', 'README.md'), 'utf8')
+  const row = page.split('\n').find((line) => line.startsWith(`| [${module}]`))
+  return /`\{"match": (\{.*\})\}`/.exec(row ?? '')?.[1] ?? '{}'
 }
 
 function listFixtures(stem: string): string[] {

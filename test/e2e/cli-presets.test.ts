@@ -1,5 +1,5 @@
 // Presets on the command line: added, tried with a signed sample, and explained where a proof fails.
-import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import { readFileSync, statSync, writeFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { loadConfig } from '../../src/loader/config.ts'
@@ -76,7 +76,9 @@ describe('hookloom add transform', () => {
   test('copies the module with its fixtures, and overwrites nothing', async () => {
     const dir = makeConfigDir()
     const { code, stdout } = await runCommand(['add', 'transform', 'github-pull-request'], { dir })
-    expect([code, stdout]).toEqual([0, expect.stringContaining('"module":"github-pull-request.ts"')])
+    const mapping =
+      '{ "id": "github-pull-request", "match": {"path": "github", "event": "pull_request"}, "transform": { "module": "github-pull-request.ts" } }'
+    expect([code, stdout]).toEqual([0, expect.stringContaining(mapping)])
     const copy = join(dir, 'hooks/transforms/github-pull-request.ts')
     expect(readFileSync(copy, 'utf8')).toBe(
       readFileSync(join(import.meta.dirname, '../../transforms/github-pull-request.ts'), 'utf8'),
@@ -85,6 +87,18 @@ describe('hookloom add transform', () => {
     writeFileSync(copy, '// mine')
     expect((await runCommand(['add', 'transform', 'github-pull-request'], { dir })).code).toBe(78)
     expect(readFileSync(copy, 'utf8')).toBe('// mine')
+  })
+})
+
+describe('a transform to copy', () => {
+  const names = readdirSync(join(import.meta.dirname, '../../transforms')).filter((name) => name.endsWith('.ts'))
+
+  test.each(names)('%s comes with what its mapping matches', async (name) => {
+    const { stdout } = await runCommand(['add', 'transform', name], { dir: makeConfigDir() })
+    expect(JSON.parse(stdout.trim().split('\n').at(-1) ?? '')).toMatchObject({
+      match: { path: expect.any(String) },
+      transform: { module: name },
+    })
   })
 })
 
