@@ -23,11 +23,25 @@ const limit = () => new Option('--limit <n>', 'how many, the newest').argParser(
 const header = () =>
   new Option('--header <name: value>', 'a request header, may stand several times').argParser(collect)
 
+const firstSteps = `
+First steps:
+  hookloom dev                a gateway with samples, and a curl line that works
+  hookloom new greet          a transform of your own
+  hookloom add preset github  a sender, with its secret and what to click there
+  hookloom list               what came in; --dead: what failed; --refused: who
+                              was turned away
+  hookloom doctor             what is weak or broken
+
+"hookloom <command> --help" lists the flags of one. Exit codes: 64 usage,
+65 bad input, 69 unavailable, 70 broken code, 75 limited, 77 denied,
+78 configuration.`
+
 const program = new Command('hookloom')
   .description('Receives any webhook, and turns it durably into an agent action.')
   .version(readVersion(), '--version')
   .option('--config-dir <dir>', 'where the configuration lies (HOOKLOOM_HOME, ~/.hookloom)')
   .helpOption('--help', 'what there is')
+  .addHelpText('after', firstSteps)
   .exitOverride()
   .configureOutput({ writeErr: () => {}, outputError: () => {} })
 
@@ -48,7 +62,7 @@ program
 
 program
   .command('check')
-  .description('the configuration, every template, every module')
+  .description('the configuration, every template, every module and its fixtures')
   .addOption(json())
   .action(act(async (context) => (await import('./check.ts')).check(context)))
 
@@ -218,7 +232,7 @@ addGmailCommands(program, act)
 
 program
   .command('doctor')
-  .description('the configuration, the transforms, the store, the gateway')
+  .description('all that check looks at, and the store, the gateway, the runners, the channels')
   .addOption(json())
   .action(act(async (context) => (await import('./doctor.ts')).doctor(context)))
 
