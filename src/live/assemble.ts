@@ -9,6 +9,7 @@ import { parsePresetParts, toFaults } from '../model/definitions.ts'
 import { toGmailPresetOptions } from '../model/gmail-config.ts'
 import { toConfigSentence } from '../model/issue.ts'
 import { Mapping } from '../model/mapping.ts'
+import { nearestOf } from '../model/nearest.ts'
 import { Problem } from '../model/problem.ts'
 import type { NamedMapping } from '../pipeline/compile.ts'
 import { type LoadedChannels, loadChannels } from './channels.ts'
@@ -91,10 +92,10 @@ function toMappings(config: Config, packs: readonly Pack[]): NamedMapping[] {
   const all = [...own, ...packed]
   const twice = all.find(({ id }, index) => all.findIndex((other) => other.id === id) !== index)
   if (twice !== undefined) {
-    throw new Problem(
-      'config-invalid',
-      `Two mappings have the id "${twice.id}". Give one of hooks.mappings another id.`,
-    )
+    const next = own.some(({ id }) => id === twice.id)
+      ? 'Give that of hooks.mappings another id.'
+      : 'A preset stands twice in hooks.presets: take one away, or give it another path.'
+    throw new Problem('config-invalid', `Two mappings have the id "${twice.id}". ${next}`)
   }
   return all
 }
@@ -136,8 +137,11 @@ export function buildPack(pack: Pack, options: object, where: string) {
   const { preset } = pack
   const parsed = outsiders(pack, where, () => preset.options.safeParse(options))
   if (!parsed.success) {
-    const lines = parsed.error.issues.map((issue) =>
-      `${where}: ${toConfigSentence(issue, options)}`.replace(/[^?]$/, '$&.'),
+    const known = toKeys(preset.options)
+    const lines = parsed.error.issues.flatMap((issue) =>
+      issue.code === 'unrecognized_keys' && issue.path.length === 0
+        ? issue.keys.map((key) => `${where}: ${toUnknownOption(key, known)}`)
+        : `${where}: ${toConfigSentence(issue, options)}`.replace(/[^?]$/, '$&.'),
     )
     throw new Problem('config-invalid', `The options of preset "${preset.name}" do not hold`, {
       frame: lines.join('\n'),
@@ -146,6 +150,17 @@ export function buildPack(pack: Pack, options: object, where: string) {
   const parts = parsePresetParts(outsiders(pack, where, () => preset.build(parsed.data)))
   if (parts.ok) return parts.value
   throw refuse(pack, where, parts.faults)
+}
+
+function toUnknownOption(key: string, known: readonly string[]): string {
+  const near = nearestOf(key, known)
+  const hint = near === undefined ? `Options: ${known.join(', ')}.` : `Did you mean ${near}?`
+  return `${JSON.stringify(key.slice(0, 60))} is not an option of this preset.${known.length === 0 ? '' : ` ${hint}`}`
+}
+
+/** The keys of a schema that is an object's; none of another. */
+function toKeys(schema: object): string[] {
+  return 'shape' in schema && typeof schema.shape === 'object' ? Object.keys(schema.shape ?? {}) : []
 }
 
 /** What code of a pack throws is a problem of the configuration, told with its place. */

@@ -27,4 +27,22 @@ describe('a configuration is not taken', () => {
     const runners = { mine: { kind: 'command', command: 'agent', input: 'arg', args: ['--once'] } }
     await expect(assemble(dir, Config.parse({ runners }))).rejects.toThrow(/runners\.mine/)
   })
+
+  test('with an option that a preset does not have, beside which the one that was meant is shown', async () => {
+    const ofPreset = (entry: object) => assemble(dir, Config.parse({ hooks: { presets: [entry] } }))
+    await expect(ofPreset({ name: 'github', scret: 's' })).rejects.toMatchObject({
+      frame: 'hooks.presets[0]: "scret" is not an option of this preset. Did you mean secret?',
+    })
+    await expect(ofPreset({ name: 'github', colour: 's' })).rejects.toMatchObject({
+      frame: 'hooks.presets[0]: "colour" is not an option of this preset. Options: path, secret, secrets.',
+    })
+    await expect(ofPreset({ name: 'github', secret: 's' })).resolves.toBeDefined()
+  })
+
+  test('with two mappings of one id, whether a preset stands there twice or the operator took its name', async () => {
+    const ofHooks = (hooks: object) => assemble(dir, Config.parse({ hooks }))
+    await expect(ofHooks({ presets: ['gmail', 'gmail'] })).rejects.toThrow(/"gmail"\. A preset stands twice/)
+    await expect(ofHooks({ presets: ['gmail'], mappings: [{ id: 'gmail' }] })).rejects.toThrow(/of hooks\.mappings/)
+    await expect(ofHooks({ presets: ['github', { name: 'github', path: 'other' }] })).resolves.toBeDefined()
+  })
 })
