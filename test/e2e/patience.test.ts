@@ -1,0 +1,62 @@
+// A sender's patience is short: a transform that takes longer is answered 200, already durable, and ends behind the answer.
+import { createServer, type ServerResponse } from 'node:http'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { toDeliveryId } from './answers.ts'
+import { readStore, startInside } from './inside.ts'
+import { post } from './wire.ts'
+
+/** Holds each request until `open` is called, as a slow service that a transform asks. */
+function createSluice() {
+  const held: ServerResponse[] = []
+  const server = createServer((_, response) => held.push(response))
+  return {
+    async listen(): Promise<string> {
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+      const address = server.address()
+      return typeof address === 'object' ? `http://127.0.0.1:${address?.port}` : ''
+    },
+    open: () => held.splice(0).forEach((response) => response.end('now')),
+    waiting: () => held.length,
+    close: () => server.close(),
+  }
+}
+
+const files = {
+  'hooks/transforms/slow.ts': `export default async ({ payload }) => {
+    if (payload.ask) await fetch(payload.ask)
+    return { message: 'done' }
+  }`,
+}
+const withHooks = (hooks: object) => ({
+  hooks: { ...hooks, mappings: [{ match: { path: 'slow' }, transform: { module: 'slow.ts' }, deliver: false }] },
+})
+
+describe('a transform that is slower than hooks.answerWithinMs', () => {
+  const sluice = createSluice()
+  let ask: string
+  beforeAll(async () => {
+    ask = await sluice.listen()
+  })
+  afterAll(() => sluice.close())
+
+  test('is answered pending with its row on disk, and accepted when it ends', async () => {
+    const gateway = await startInside({ config: withHooks({ answerWithinMs: 100 }), files })
+    const reply = await post(gateway.port, '/hooks/slow', { ask })
+    expect(reply.status).toBe(200)
+    const id = toDeliveryId(reply)
+    expect(JSON.parse(reply.body)).toEqual({ ok: true, deliveryId: id, status: 'pending' })
+    const stateOf = async () => (await readStore(gateway.dir, (reader) => reader.delivery(id)))?.state
+    expect(await stateOf()).toBe('pending')
+
+    sluice.open()
+    await vi.waitFor(async () => expect(await stateOf()).toBe('accepted'), { timeout: 10_000 })
+  })
+
+  test('is waited for where a failure shall be the sender’s to repeat', async () => {
+    const gateway = await startInside({ config: withHooks({ answerWithinMs: 1, onTransformError: 'reject' }), files })
+    const replying = post(gateway.port, '/hooks/slow', { ask })
+    await vi.waitFor(() => expect(sluice.waiting()).toBe(1), { timeout: 10_000 })
+    sluice.open()
+    expect(JSON.parse((await replying).body)).toMatchObject({ ok: true, runId: expect.any(String) })
+  })
+})
