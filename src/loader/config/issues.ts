@@ -4,6 +4,7 @@ import type { ConfigIssue } from '../../model/config-issue.ts'
 import { toConfigSentence, toDottedPath } from '../../model/issue.ts'
 import { toKindOf } from '../../model/json.ts'
 import { nearestOf } from '../../model/nearest.ts'
+import { toCounterpart } from '../../model/openclaw-keys.ts'
 import { toKeysAt, toWordsAt } from './schema.ts'
 
 type SchemaIssue = z.core.$ZodIssue
@@ -21,6 +22,8 @@ export function toKeyedIssues(issue: SchemaIssue, input: unknown): ConfigIssue[]
 
 function toUnknownKey(parent: readonly (string | number)[], key: string): ConfigIssue {
   const path = [...parent, key]
+  const counterpart = toCounterpart(path)
+  if (counterpart !== undefined) return { path, text: `${toDottedPath(path)} ${counterpart}` }
   const known = toKeysAt(parent)
   const meant = nearestOf(key, known)
   const hint = meant === undefined ? `Keys here: ${known.join(', ')}.` : `Did you mean ${meant}?`

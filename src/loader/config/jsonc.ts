@@ -2,7 +2,7 @@
 import { type Node, type ParseError, parseTree, printParseErrorCode } from 'jsonc-parser'
 
 const words: Record<ReturnType<typeof printParseErrorCode>, string> = {
-  InvalidSymbol: 'a word that is no JSON value (strings need double quotes)',
+  InvalidSymbol: 'a word that is no JSON value (keys and strings need double quotes)',
   InvalidNumberFormat: 'a number that is not written as JSON',
   PropertyNameExpected: 'expected a key in double quotes',
   ValueExpected: 'expected a value',

@@ -1,0 +1,34 @@
+// Keys that an OpenClaw configuration has and this one has not, with what stands for them here: people bring such files along.
+
+/** By path, with `[]` for any index and `*` for any name. Each sentence goes on after the path. */
+const elsewhere: Readonly<Record<string, string>> = {
+  'gateway.auth': 'is gateway.token here: the token of the admin port.',
+  'gateway.bind': 'is server.host here, an address such as "127.0.0.1".',
+  'gateway.mode': 'has no counterpart here. Leave it out.',
+  'gateway.port': 'is server.port here.',
+  'gateway.trustedProxies': 'is server.trustedProxies here.',
+  'hooks.internal': 'is of another part of OpenClaw than webhooks. Leave it out.',
+  'hooks.maxBodyBytes': 'is server.maxBodyBytes here.',
+  'hooks.mappings[].accountId': 'has no counterpart here: a channel has one account. Leave it out.',
+  'hooks.gmail.hookUrl': 'has no counterpart here: the gateway watches the mailbox itself. Leave it out.',
+  'hooks.gmail.label': 'is hooks.gmail.labels here, a list such as ["INBOX"].',
+  'hooks.gmail.pushToken': 'has no counterpart here: in mode push, Google signs with hooks.gmail.push.serviceAccount.',
+  'hooks.gmail.renewEveryMinutes': 'is hooks.gmail.renewMinutes here.',
+  'hooks.gmail.serve': 'is hooks.gmail.push here, with host for bind; mode pull needs none.',
+  'hooks.gmail.tailscale':
+    'has no counterpart here: mode pull needs no public URL, mode push takes it as push.endpoint.',
+  'agents.defaults.heartbeat.target': 'is channels.default here.',
+  'agents.list[].heartbeat.target': 'is channels.default here.',
+  'channels.*.allowFrom': 'has no counterpart here: nothing is received from chats. Leave it out.',
+  'channels.*.dmPolicy': 'has no counterpart here: nothing is received from chats. Leave it out.',
+  'channels.*.enabled': 'has no counterpart here: a channel that is not wanted is left out.',
+  session: 'has no counterpart here. A mapping has sessionKey and sessionMode.',
+}
+
+/** What stands for a key of OpenClaw's, as the rest of a sentence; undefined for any other key. */
+export function toCounterpart(path: readonly (string | number)[]): string | undefined {
+  let key = ''
+  for (const part of path) key += typeof part === 'number' ? '[]' : key === '' ? part : `.${part}`
+  const ofAny = key.replace(/^channels\.[^.[\]]+\./, 'channels.*.')
+  return Object.hasOwn(elsewhere, ofAny) ? elsewhere[ofAny] : undefined
+}
