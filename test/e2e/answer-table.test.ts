@@ -29,6 +29,8 @@ const mappings = [
   mapped('blank-key', { messageTemplate: 'x', sessionKey: '{{nothing}}' }),
   { id: 'only', match: { path: 'only', payload: { go: true } } },
 ]
+// a template that begins with a placeholder is the sender's own choice of a key
+const hooks = { mappings, allowRequestSessionKey: true }
 /** Nobody waits this long: whoever is not held is answered before. */
 const patience = 10_000
 
@@ -43,7 +45,10 @@ const newest = async () => {
 }
 
 beforeAll(async () => {
-  gateway = await startInside({ config: { hooks: { mappings, answerWithinMs: patience } }, files })
+  gateway = await startInside({
+    config: { hooks: { ...hooks, answerWithinMs: patience } },
+    files,
+  })
 })
 
 describe('accepted', () => {
@@ -121,7 +126,7 @@ describe('parked, where the fault is the operator’s: 200, and the delivery wai
   })
 
   test('is 500 with onTransformError "reject", and nothing is kept', async () => {
-    const { port, dir } = await startInside({ config: { hooks: { mappings, onTransformError: 'reject' } }, files })
+    const { port, dir } = await startInside({ config: { hooks: { ...hooks, onTransformError: 'reject' } }, files })
     for (const [hook, code] of [
       ['throws', 'transform-failed'],
       ['gone', 'transform-missing'],
@@ -164,7 +169,7 @@ describe('pending: code that is slower than answerWithinMs', () => {
 
   test('is 200, also for its twins, and becomes one action when the code ends', async () => {
     if (!gate.listening) await once(gate, 'listening')
-    const { port, dir } = await startInside({ config: { hooks: { mappings, answerWithinMs: 50 } }, files })
+    const { port, dir } = await startInside({ config: { hooks: { ...hooks, answerWithinMs: 50 } }, files })
     // a listening TCP server has an AddressInfo
     const payload = { gate: `http://127.0.0.1:${(gate.address() as AddressInfo).port}/` }
     const deliver = () => post(port, '/hooks/held', payload, [['idempotency-key', 'slow']])
@@ -190,7 +195,7 @@ describe('in development', () => {
   ]
 
   test('a sender’s redelivery runs again, and one with an Idempotency-Key does not', async () => {
-    const { port } = await startInside({ config: { hooks: { mappings } }, files, development: true })
+    const { port } = await startInside({ config: { hooks }, files, development: true })
     const deliver = (headers: Headers) => post(port, '/hooks/echo', { result: { message: 'x' } }, headers)
     const first = await deliver(github('1'))
     const again = await deliver(github('1'))
