@@ -197,10 +197,15 @@ program
 
 program
   .command('retry')
-  .description('run a parked delivery again, or the dead jobs of an accepted one')
-  .argument('<id>', 'delivery id or run id')
+  .description('run a parked delivery again, or the dead jobs of an accepted one, or of all')
+  .argument('[id]', 'delivery id or run id')
+  .option('--dead', 'all runs of deliveries that failed for good, oldest first')
   .addOption(json())
-  .action(act(async (context, id: string) => (await import('./retry.ts')).retry(context, { id })))
+  .action(
+    act(async (context, id: string | undefined, options: { dead?: boolean }) =>
+      (await import('./retry.ts')).retry(context, id, options),
+    ),
+  )
 
 program
   .command('drop')

@@ -1,27 +1,72 @@
-// Runs a parked delivery again, or puts the dead jobs of an accepted one back into the queue.
+// Runs a parked delivery again, or puts the dead jobs of an accepted one back into the queue; or those of all.
 import { z } from 'zod'
 import { loadConfig } from '../loader/config.ts'
+import { Problem } from '../model/problem.ts'
 import type { Context } from './terminal/context.ts'
 import { askAdmin } from './gateway/gateway.ts'
+import { readStore } from './gateway/stored.ts'
 import { toCut } from './terminal/print.ts'
 import { withProgress } from './terminal/progress.ts'
 
 const Retried = z.object({ deliveryId: z.string().nullable(), state: z.string(), jobs: z.array(z.string()) })
+type Retried = z.infer<typeof Retried>
 
-export async function retry(context: Context, { id }: { id: string }): Promise<number> {
-  const { dir, env } = context
-  const { config } = loadConfig({ dir, env })
-  const path = `/api/deliveries/${encodeURIComponent(id)}/retry`
-  const retried = await withProgress('Waiting for the gateway', () =>
-    askAdmin({ dir, config }, { method: 'POST', path, answer: Retried }),
-  )
-  const { deliveryId, state, jobs } = retried
-  if (context.json) context.printJson({ deliveryId, state, jobs })
+/** Dead jobs that one command takes. */
+const mostDead = 10_000
+
+export async function retry(context: Context, id: string | undefined, { dead }: { dead?: boolean }): Promise<number> {
+  if ((id === undefined) === (dead !== true)) {
+    throw new Problem('usage-invalid', 'Give the id of a delivery or a run, or --dead for all that failed for good.')
+  }
+  return id === undefined ? retryDead(context) : retryOne(context, id)
+}
+
+async function retryOne(context: Context, id: string): Promise<number> {
+  const retried = await withProgress('Waiting for the gateway', () => createAsk(context)(id))
+  const { state, jobs } = retried
+  if (context.json) context.printJson(retried)
   else if (jobs.length === 0) context.print(`${toCut(id, 60)} ran again and is ${toCut(state, 60)}.`)
   else context.print(`${toCut(id, 60)}: ${toCounted(jobs.length)} queued again.`)
   return 0
 }
 
+/** Oldest first. Not those of heartbeats: what they were to look at waits for the next one. */
+async function retryDead(context: Context): Promise<number> {
+  const found = await readStore(context, [], (store) => store.deadJobs({ limit: mostDead }))
+  const ids = new Set(found.flatMap(({ deliveryId }) => deliveryId ?? []))
+  const ask = createAsk(context)
+  let jobs = 0
+  await withProgress('Waiting for the gateway', async () => {
+    for (const id of ids) {
+      const retried = await ask(id).catch(toPassedOver)
+      if (retried === undefined) continue
+      jobs += retried.jobs.length
+      if (context.json) context.printJson(retried)
+    }
+  })
+  if (!context.json) context.print(jobs === 0 ? 'No run of a delivery is dead.' : `${toTotal(jobs)} queued again.`)
+  return 0
+}
+
+function createAsk({ dir, env }: Context): (id: string) => Promise<Retried> {
+  const { config } = loadConfig({ dir, env })
+  return (id) =>
+    askAdmin(
+      { dir, config },
+      { method: 'POST', path: `/api/deliveries/${encodeURIComponent(id)}/retry`, answer: Retried },
+    )
+}
+
+/** Somebody else retried it, or its time to be kept was up. */
+function toPassedOver(error: unknown): undefined {
+  if (error instanceof Problem && (error.code === 'conflict' || error.code === 'not-found')) return undefined
+  throw error
+}
+
 function toCounted(jobs: number): string {
   return jobs === 1 ? 'its dead job is' : `${jobs} dead jobs are`
+}
+
+function toTotal(jobs: number): string {
+  return jobs === 1 ? 'One dead run is' : `${jobs} dead runs are`
 }

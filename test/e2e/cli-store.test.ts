@@ -267,6 +267,28 @@ describe('changing commands', { timeout: 60_000 }, () => {
     expect(await runCommand(['list', '--dead', '--state', 'parked'], { dir })).toMatchObject({ code: 64 })
   })
 
+  test('what died in an outage is retried with one command, and is told in one line', async () => {
+    const { dir, ...gateway } = await startGateway({
+      config: {
+        runners: { gone: { kind: 'command', command: 'no-such-program' } },
+        agents: { defaults: { runner: 'gone', heartbeat: { every: 0 } } },
+      },
+    })
+    const posted = [await post(gateway, 'agent', { message: 'One' }), await post(gateway, 'agent', { message: 'Two' })]
+    const countDead = async () => (await runCommand(['list', '--dead', '--json'], { dir })).json().length
+    const waitsFor = { timeout: 30_000, interval: 100 }
+    await vi.waitFor(async () => expect(await countDead()).toBe(2), waitsFor)
+
+    const retried = await runCommand(['retry', '--dead', '--json'], { dir })
+    expect(retried.json()).toEqual(
+      posted.map(({ deliveryId, runId }) => ({ deliveryId, state: 'accepted', jobs: [runId] })),
+    )
+    await vi.waitFor(async () => expect(await countDead()).toBe(2), waitsFor)
+    expect(await runCommand(['retry', '--dead'], { dir })).toMatchObject({ stdout: '2 dead runs are queued again.\n' })
+    expect(await runCommand(['retry'], { dir })).toMatchObject({ code: 64 })
+    expect(await runCommand(['retry', 'x', '--dead'], { dir })).toMatchObject({ code: 64 })
+  })
+
   test('what was parked runs by itself when a gateway starts with a mended transform', async () => {
     const first = await startGateway({ config, files: { 'hooks/transforms/later.ts': broken } })
     const { deliveryId } = await post(first, 'later', {})
