@@ -4,6 +4,7 @@ import type { Delivery } from '../model/delivery.ts'
 import type { Log } from '../model/log.ts'
 import type { Decision } from '../pipeline/decision.ts'
 import type { Generation } from '../pipeline/generation.ts'
+import { Problem } from '../model/problem.ts'
 import { decide } from '../pipeline/pipeline.ts'
 import type { Clock, NewJob, OpenDelivery, Settlement, Store } from '../store/store.ts'
 import { toDeliveryAgain } from './delivery.ts'
@@ -104,7 +105,8 @@ export class Rerunner {
         return await store.settle(deliveryId, settlement)
       } catch (error) {
         if (this.#stopping.aborted) throw error
-        log.warn({ err: error, deliveryId }, 'a waiting delivery could not be settled; it is tried again')
+        const why = error instanceof Problem ? { why: error.message } : { err: error }
+        log.warn({ deliveryId, ...why }, 'a waiting delivery could not be settled; it is tried again')
         await sleep(pauseMs, undefined, { signal: this.#stopping }).catch(() => undefined)
       }
     }

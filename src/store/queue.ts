@@ -75,7 +75,7 @@ export function createWriterQueue(options: QueueOptions): WriterQueue {
     if (now === trouble) return
     trouble = now
     if (now === undefined) log.info({}, 'The store writes again.')
-    else log.error({ cause: String(cause) }, now)
+    else log.error(cause === undefined || cause === '' ? {} : { cause: String(cause) }, now)
   }
   const fail = (calls: readonly Waiting[], detail: string, cause: unknown, code: ProblemCode = 'store-unavailable') => {
     note(detail, cause)
