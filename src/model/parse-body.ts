@@ -1,5 +1,5 @@
 // Bytes become a JSON value, once, or a Problem that quotes none of them.
-import { isJsonObject, type JsonValue } from './json.ts'
+import { isJsonObject, type JsonValue, toJson } from './json.ts'
 import { Problem } from './problem.ts'
 
 /** Objects and arrays inside one another; one that stands alone counts as one. */
@@ -70,13 +70,8 @@ function parseJson(text: string): JsonValue {
 
 /** Undefined: not JSON. */
 function tryJson(text: string): JsonValue | undefined {
-  let value: JsonValue
-  try {
-    // what JSON.parse returns is a JsonValue by definition
-    value = JSON.parse(text) as JsonValue
-  } catch {
-    return undefined
-  }
+  const value = toJson(text)
+  if (value === undefined) return undefined
   if (!isWithin(value, deepest)) throw new Problem('body-invalid', `The body is deeper than ${deepest} levels.`)
   return value
 }
