@@ -2,6 +2,7 @@
 import { readdir, realpath, stat } from 'node:fs/promises'
 import { extname, join, sep } from 'node:path'
 import { Problem } from '../model/problem.ts'
+import { fileName } from '../model/values.ts'
 import type { ModuleFile } from './modules/build.ts'
 import { isInside, isMissing, moduleExtensions, toRealPath } from './root.ts'
 
@@ -9,8 +10,6 @@ const folders = { verifier: 'hooks/verifiers', channel: 'hooks/channels' } as co
 const presetsFolder = 'hooks/presets'
 const packageFolders = ['hooks/node_modules', 'node_modules']
 
-/** A name that a file can have and that leads nowhere else. */
-const plainName = /^[A-Za-z\d][\w.-]{0,99}$/
 const packageName = /^(?:@[a-z\d~-][\w.~-]*\/)?[a-z\d~-][\w.~-]*$/
 
 /** `fixtures` and `page`: where its samples and its README would be. */
@@ -25,7 +24,7 @@ export type Named = keyof typeof folders
 
 /** Whether a verifier or a channel in code can have this name. */
 export function isPlainName(name: string): boolean {
-  return plainName.test(name)
+  return fileName.test(name)
 }
 
 /** How messages call the file of one that is not there. */
@@ -54,7 +53,7 @@ export async function listNames(dir: string, kind: Named): Promise<string[]> {
 
 /** `<name>.ts` or `<name>/preset.ts` of hooks/presets. Throws `config-invalid` where a link leads out of the folder. */
 export async function findPresetFile(dir: string, name: string): Promise<PresetFile | undefined> {
-  if (!plainName.test(name)) return undefined
+  if (!fileName.test(name)) return undefined
   const alone = await findFirst(
     dir,
     presetsFolder,

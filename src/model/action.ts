@@ -1,6 +1,6 @@
 // What a delivery becomes. One schema for requests, mappings and transforms.
 import { z } from 'zod'
-import { filled } from './values.ts'
+import { fileName, filled } from './values.ts'
 
 export const wakeModes = ['now', 'next-heartbeat'] as const
 export const thinkingLevels = ['off', 'minimal', 'low', 'medium', 'high', 'xhigh'] as const
@@ -27,7 +27,7 @@ export const Thinking = z.enum(thinkingLevels)
 export type Thinking = z.infer<typeof Thinking>
 /** `own:<name>` is a channel of `channels.own`, in code of the operator's own. */
 export type ChannelName = (typeof channelNames)[number] | `own:${string}`
-const ownChannel = /^own:[A-Za-z\d][\w.-]{0,99}$/
+const ownChannel = new RegExp(fileName.source.replace('^', '^own:'))
 export const ChannelName = z.preprocess(
   (name) => (typeof name === 'string' && Object.hasOwn(channelAliases, name) ? channelAliases[name] : name),
   z

@@ -1,7 +1,7 @@
 // `channels` of the configuration: one section a channel. A channel whose section is absent is not configured; console always is.
 import { z } from 'zod'
 import { ChannelName } from './action.ts'
-import { filled, httpUrl } from './values.ts'
+import { FileName, filled, httpUrl } from './values.ts'
 
 const shared = {
   to: filled.optional().describe('Recipient of replies that name none.'),
@@ -116,10 +116,7 @@ export const ChannelsConfig = z.strictObject({
     .optional()
     .describe('Where `last` goes while no reply went anywhere.'),
   own: z
-    .record(
-      z.string().regex(/^[A-Za-z\d][\w.-]{0,99}$/, 'must be made of letters, digits, ".", "_" and "-"'),
-      z.looseObject({ to: shared.to }),
-    )
+    .record(FileName, z.looseObject({ to: shared.to }))
     .default({})
     .describe('Channels in code, by the names of their files in hooks/channels: `to`, and the options of the code.'),
   ...channelSections,

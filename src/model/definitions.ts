@@ -4,13 +4,13 @@ import type { ChannelDefinition } from './channel.ts'
 import { toDottedPath, toIssueSentence } from './issue.ts'
 import type { Preset } from './preset.ts'
 import type { VerifierDefinition } from './verifier.ts'
-import { filled } from './values.ts'
+import { FileName, filled } from './values.ts'
 
 const aFunction = z.custom<unknown>((value) => typeof value === 'function', 'must be a function')
 const headerNames = z.array(z.string().regex(/^[\w!#$%&'*+.^`|~-]+$/, 'must be the name of a header'))
 
 const VerifierShape = z.looseObject({
-  scheme: z.string().regex(/^[A-Za-z\d][\w.-]{0,99}$/, 'must be made of letters, digits, ".", "_" and "-"'),
+  scheme: FileName,
   source: filled.optional(),
   headers: headerNames,
   secretHeaders: headerNames.optional(),

@@ -4,6 +4,10 @@ import { z } from 'zod'
 /** A text that says something. */
 export const filled = z.string().refine((text) => text.trim() !== '', 'must not be blank')
 
+/** A name that a file can have and that leads nowhere else. */
+export const fileName = /^[A-Za-z\d][\w.-]{0,99}$/
+export const FileName = z.string().regex(fileName, 'must be made of letters, digits, ".", "_" and "-"')
+
 /** Where an API is: an http or https URL without a query, and without the slashes at its end. */
 export const httpUrl = z
   .string()
