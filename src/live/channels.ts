@@ -1,8 +1,7 @@
 // Channels in code for the sections of channels.own, from hooks/channels. What is to be sent by one that does not load waits.
 import type { z } from 'zod'
-import { findNamedFile, listNames, toNamedLabel } from '../loader/definition-files.ts'
-import type { Definition, Definitions } from '../loader/definitions.ts'
-import { toFileLabel } from '../loader/root.ts'
+import { listNames, toNamedLabel } from '../loader/definition-files.ts'
+import { type Definition, type Definitions, loadNamed } from '../loader/definitions.ts'
 import type { OwnChannel } from '../model/channel.ts'
 import type { Config } from '../model/config.ts'
 import { parseChannel, toFaults } from '../model/definitions.ts'
@@ -18,14 +17,11 @@ export async function loadChannels(
   definitions: Definitions,
 ): Promise<LoadedChannels> {
   const names = Object.keys(config.channels.own).toSorted()
-  const files = await Promise.all(names.map((name) => findNamedFile(dir, 'channel', name)))
-  const there = files.flatMap((file) => file ?? [])
-  const loaded = await definitions.load(there)
+  const loaded = await loadNamed(definitions, { dir, kind: 'channel', names })
   const known = await listNames(dir, 'channel')
   const settled = names.map((name, index) => {
-    const file = files[index]
-    const module = file === undefined ? toNamedLabel('channel', name) : toFileLabel(file)
-    const definition = file === undefined ? toMissing(module, name, known) : loaded[there.indexOf(file)]
+    const module = loaded[index]?.label ?? toNamedLabel('channel', name)
+    const definition = loaded[index]?.definition ?? toMissing(module, name, known)
     return settle(
       module,
       toChannel({ name, module, section: config.channels.own[name] ?? {} }, definition),
@@ -43,11 +39,8 @@ function toMissing(module: string, name: string, known: readonly string[]): Prob
 
 type Wanted = { readonly name: string; readonly module: string; readonly section: object }
 
-function toChannel({ name, module, section }: Wanted, definition: Definition | Problem | undefined): OwnChannel {
-  if (definition === undefined || definition instanceof Problem) {
-    const { message = `${module} could not be loaded.`, frame } = definition ?? {}
-    return toBroken(name, message, frame)
-  }
+function toChannel({ name, module, section }: Wanted, definition: Definition | Problem): OwnChannel {
+  if (definition instanceof Problem) return toBroken(name, definition.message, definition.frame)
   const { value, hash, toThrown } = definition
   const parsed = parseChannel(value)
   if (!parsed.ok) {

@@ -1,8 +1,7 @@
 // Schemes in code for the mappings that name them: brought by a pack, or from hooks/verifiers. One that does not load lets nobody in,
 // and stops nothing else.
-import { findNamedFile, isPlainName, listNames, toNamedLabel } from '../loader/definition-files.ts'
-import type { Definition, Definitions } from '../loader/definitions.ts'
-import { toFileLabel } from '../loader/root.ts'
+import { isPlainName, listNames, toNamedLabel } from '../loader/definition-files.ts'
+import { type Definition, type Definitions, loadNamed } from '../loader/definitions.ts'
 import { parseVerifier } from '../model/definitions.ts'
 import { nearestOf } from '../model/nearest.ts'
 import { Problem, toProblemRecord } from '../model/problem.ts'
@@ -47,13 +46,11 @@ export async function loadVerifiers(
   const named = new Set(mappings.flatMap(({ verify }) => verify?.scheme ?? []))
   const known = new Set([...schemeNames, ...brought.map(({ scheme }) => scheme)])
   const wanted = [...named].filter((scheme) => !known.has(scheme) && isPlainName(scheme)).toSorted()
-  const files = await Promise.all(wanted.map((scheme) => findNamedFile(dir, 'verifier', scheme)))
-  const there = files.flatMap((file) => file ?? [])
-  const loaded = await definitions.load(there)
+  const loaded = await loadNamed(definitions, { dir, kind: 'verifier', names: wanted })
   const results = wanted.flatMap((scheme, index) => {
-    const file = files[index]
-    if (file === undefined) return nearestOf(scheme, schemeNames) === undefined ? [toMissing(scheme, own)] : []
-    return [toResult(scheme, toFileLabel(file), loaded[there.indexOf(file)])]
+    const found = loaded[index]
+    if (found !== undefined) return [toResult(scheme, found.label, found.definition)]
+    return nearestOf(scheme, schemeNames) === undefined ? [toMissing(scheme, own)] : []
   })
   const settled = results.map(({ module, verifier }) =>
     settle(
@@ -95,9 +92,9 @@ function toMissing(scheme: string, own: readonly string[]): Result {
   )
 }
 
-function toResult(scheme: string, label: string, definition: Definition | Problem | undefined): Result {
-  if (definition === undefined || definition instanceof Problem) {
-    const { message = `${label} could not be loaded.`, frame } = definition ?? {}
+function toResult(scheme: string, label: string, definition: Definition | Problem): Result {
+  if (definition instanceof Problem) {
+    const { message, frame } = definition
     return toBroken(scheme, label, new Problem('verifier-failed', message, frame === undefined ? {} : { frame }))
   }
   const { value, hash, toThrown } = definition

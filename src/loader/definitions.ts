@@ -1,8 +1,9 @@
-// Modules that define something: a preset, a verifier. Built and confined as transforms are, and evaluated in this very thread,
+// Modules that define something: a preset, a verifier, a channel. Built and confined as transforms are, and evaluated in this very thread,
 // where what they define is used.
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Problem } from '../model/problem.ts'
+import { findNamedFile, type Named } from './definition-files.ts'
 import { type Bundle, buildModule, type ModuleFile } from './modules/build.ts'
 import { type Evaluated, evaluateBundle, pickDefault } from './modules/evaluate.ts'
 import type { Input } from './read.ts'
@@ -58,6 +59,20 @@ export function createDefinitions(): Definitions {
     },
     inputs: () => [...known.values()].flatMap(({ bundle }) => bundle.inputs),
   }
+}
+
+/** Modules by the names of their files, in the same order; undefined: there is no such file. */
+export async function loadNamed(
+  definitions: Definitions,
+  { dir, kind, names }: { dir: string; kind: Named; names: readonly string[] },
+): Promise<({ readonly label: string; readonly definition: Definition | Problem } | undefined)[]> {
+  const files = await Promise.all(names.map((name) => findNamedFile(dir, kind, name)))
+  const there = files.flatMap((file) => file ?? [])
+  const loaded = await definitions.load(there)
+  return files.map((file) => {
+    const definition = file && loaded[there.indexOf(file)]
+    return definition && { label: toFileLabel(file), definition }
+  })
 }
 
 async function evaluate(bundle: Bundle): Promise<Definition | Problem> {
