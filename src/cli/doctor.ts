@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 import { z } from 'zod'
+import { assemble } from '../live/assemble.ts'
 import { toJson } from '../model/json.ts'
 import { toStoreFile } from '../model/places.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
@@ -23,14 +24,17 @@ export async function doctor(context: Context): Promise<number> {
   const { config } = loaded
   const further = await withProgress(
     'Looking at the transforms, the store, the gateway, the runners and the channels',
-    async () => [
-      ...(await checkMappings(context, config)),
-      ...(await checkStore(toStoreFile(context.dir, config))),
-      await checkDisk(context.dir),
-      ...(await checkGateway(context.dir)),
-      ...(await checkWorkspaces(context, config)),
-      ...(await checkOutlets(context, config, loaded.env)),
-    ],
+    async () => {
+      const assembling = assemble(context.dir, config)
+      return [
+        ...(await checkMappings(context, config, assembling)),
+        ...(await checkStore(toStoreFile(context.dir, config))),
+        await checkDisk(context.dir),
+        ...(await checkGateway(context.dir)),
+        ...(await checkWorkspaces(context, config)),
+        ...(await checkOutlets(context, config, { env: loaded.env, assembling })),
+      ]
+    },
   )
   return tellFindings(context, [...findings, ...further, ...checkWarnings(loaded)])
 }

@@ -1,6 +1,6 @@
 // What `check` and `doctor` look at, and how they say it. A warning is no failure.
 import colors from 'picocolors'
-import { assemble } from '../../live/assemble.ts'
+import { type Assembled, assemble } from '../../live/assemble.ts'
 import { atStart, type FixtureCounts, passGate } from '../../live/gate.ts'
 import { type LoadedConfig, loadConfig } from '../../loader/config.ts'
 import { toFileFacts, toWarnings } from '../../loader/config/warnings.ts'
@@ -53,13 +53,17 @@ export function checkWarnings({ config, files }: LoadedConfig): Finding[] {
 }
 
 /** Every template and match path of the operator's mappings, every preset, and every module: built, loaded, with its fixtures. */
-export async function checkMappings(context: Context, config: Config): Promise<Finding[]> {
+export async function checkMappings(
+  context: Context,
+  config: Config,
+  assembling: Promise<Assembled> = assemble(context.dir, config),
+): Promise<Finding[]> {
   const mappings = config.hooks.mappings.map((mapping, index) => ({
     ...mapping,
     id: mapping.id ?? `mapping-${index + 1}`,
   }))
   try {
-    const { verifiers, channels } = await assemble(context.dir, config)
+    const { verifiers, channels } = await assembling
     const templates = mappings.map((mapping) => checkTemplates(mapping, verifiers))
     const sound = mappings.filter((_, index) => templates[index]?.ok === true)
     // without those that do not parse, so that one mistake does not hide the others

@@ -2,7 +2,7 @@
 import { toAgent, toAgentIds } from '../../effects/agents.ts'
 import { withDeadline } from '../../effects/deadline.ts'
 import { createOutlets } from '../../effects/outlets.ts'
-import { assemble } from '../../live/assemble.ts'
+import type { Assembled } from '../../live/assemble.ts'
 import type { Probe } from '../../model/channel.ts'
 import type { Config } from '../../model/config.ts'
 import { exitCodes } from '../../model/problem.ts'
@@ -14,8 +14,12 @@ const probeMs = 10_000
 
 type Probed = { readonly probe?: (signal: AbortSignal) => Promise<Probe> }
 
-export async function checkOutlets({ dir }: Context, config: Config, env: Context['env']): Promise<Finding[]> {
-  const own = await assemble(dir, config).then(
+export async function checkOutlets(
+  { dir }: Context,
+  config: Config,
+  { env, assembling }: { env: Context['env']; assembling: Promise<Assembled> },
+): Promise<Finding[]> {
+  const own = await assembling.then(
     ({ channels }) => channels,
     // what does not hold is told with the mappings
     () => [],
