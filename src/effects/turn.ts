@@ -93,13 +93,13 @@ export async function runTurn(
 }
 
 const noSession = { history: [], state: undefined }
+const noEvents: WaitingEvents = { events: [], count: 0, wakes: false }
+
 /** What a turn was not shown waits for the next one, which comes soon where one of them had asked for it. */
 function toConsumed({ waiting: shown }: Portion, { events, count, wakes }: WaitingEvents): Partial<Recorded> {
   const last = events[shown.events.length - 1]
   return last === undefined ? {} : { consumedUpTo: last.place, leavesWakes: wakes && shown.events.length < count }
 }
-
-const noEvents: WaitingEvents = { events: [], count: 0, wakes: false }
 
 /** Events wait in main sessions only. */
 async function readWaiting(store: Pick<Store, 'waiting'>, { agentId, sessionKey }: AgentPlan | Heartbeat) {
