@@ -72,11 +72,11 @@ function toTransform(ref: TransformRef, loaded: LoadedModule | Problem, timeoutM
 
 async function callTransform(
   callable: Callable & { readonly timeoutMs: number },
-  { head, body, contentType }: TransformCall,
+  { head, body, syntax }: TransformCall,
 ): Promise<TransformOutcome> {
   const { label, timeoutMs } = callable
   const log: string[] = []
-  const started = startCall(callable, { head: structuredClone(head), body, contentType }, log)
+  const started = startCall(callable, { head: structuredClone(head), body, syntax }, log)
   const ended = await withinTime(() => started, timeoutMs)
   if (ended.kind === 'late') return toFailed(toLateProblem(label, timeoutMs), [...log])
   const outcome = await started

@@ -14,6 +14,7 @@ import type { NamedMapping } from '../pipeline/compile.ts'
 import { explain } from '../pipeline/explain.ts'
 import { createGeneration } from '../pipeline/generation.ts'
 import { toDelivery } from '../server/delivery.ts'
+import { readPayload } from '../model/parse-body.ts'
 import type { DeliveryRecord, KeptRequest } from '../store/store.ts'
 import { createBench } from './checks/bench.ts'
 import type { Context } from './terminal/context.ts'
@@ -34,7 +35,7 @@ export async function capture(context: Context, options: CaptureOptions): Promis
   const generation = createGeneration({ config, mappings, transforms: new Map(), verifiers })
   const { deliveryId: id, receivedAt } = record
   const delivery = toDelivery(request.head, request.body, { generation, id, receivedAt })
-  const safe = withoutSecrets(delivery, toSecrets(config, mappings))
+  const safe = withoutSecrets({ ...delivery, payload: readPayload(delivery.body) }, toSecrets(config, mappings))
   const bench = createBench(context)
   try {
     const asked = options.module ?? (await findModuleOf(record, delivery, { mappings, generation }))

@@ -2,7 +2,7 @@
 import { newId } from '../model/id.ts'
 import { nearestOf } from '../model/nearest.ts'
 import type { PlannedAction } from '../model/action.ts'
-import { type Delivery, withFields } from '../model/delivery.ts'
+import type { Delivery } from '../model/delivery.ts'
 import { exitCodes, Problem, toProblemRecord } from '../model/problem.ts'
 import { type Explanation, type FieldOrigins, explain } from '../pipeline/explain.ts'
 import { createGeneration, type Generation } from '../pipeline/generation.ts'
@@ -52,7 +52,7 @@ function toDryDelivery(generation: Generation, { hook, file, headers, event }: R
     admitted: { token: true, signedFor: generation.router.candidates(path).map(({ id }) => id) },
   }
   const delivery = toDelivery(head, Buffer.from(input.body), { generation, id: newId(), receivedAt: Date.now() })
-  return event === undefined ? delivery : withFields(delivery, { event })
+  return event === undefined ? delivery : { ...delivery, event }
 }
 
 function toUnknownHook({ config }: Generation, path: string): Problem {

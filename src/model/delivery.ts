@@ -1,5 +1,4 @@
-import type { JsonValue } from './json.ts'
-import type { Accepts } from './parse-body.ts'
+import type { Body } from './parse-body.ts'
 
 /**
  * Where an admitted request stands.
@@ -29,24 +28,13 @@ export type Delivery = {
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
   readonly query: Readonly<Record<string, string>>
-  readonly payload: JsonValue
-  readonly rawBody: Uint8Array
+  readonly body: Body
   /** The verified scheme, else `payload.source`, else the sender that the headers show. */
   readonly source: string | undefined
   readonly event: string | undefined
   /** The sender that a signature proved. */
   readonly verifiedBy: string | undefined
   readonly admitted: Admitted
-  /** What its body may be. */
-  readonly accepts: Accepts
-}
-
-/** A copy with other fields: a spread would lose those that are computed when they are read. */
-export function withFields(delivery: Delivery, fields: Partial<Delivery>): Delivery {
-  const { id, receivedAt, method, url, path, headers, query, payload, rawBody } = delivery
-  const { source, event, verifiedBy, admitted, accepts } = delivery
-  const own = { id, receivedAt, method, url, path, headers, query, payload, rawBody }
-  return { ...own, source, event, verifiedBy, admitted, accepts, ...fields }
 }
 
 /** What is kept of a delivery while it may have to run again; the body stands beside it as bytes. */

@@ -5,6 +5,7 @@ import { Problem } from './problem.ts'
 /** Objects and arrays inside one another; one that stands alone counts as one. */
 const deepest = 64
 
+/** What the body of a hook may be beside JSON. */
 export type Accepts = {
   /** Whether `application/x-www-form-urlencoded` becomes an object. */
   forms: boolean
@@ -14,22 +15,47 @@ export type Accepts = {
   empty?: boolean
 }
 
-/**
- * The payload in a body: JSON for `application/json`, any `+json` type and no type at all. A form becomes an object of strings
- * (arrays of them where a name is repeated) without a prototype, or the object or array that its `payload` field holds as JSON,
- * as GitHub and Slack send it. Throws `media-type-unsupported` and `body-invalid`.
- */
-export function parseBody(body: Uint8Array | string, contentType: string | undefined, accepts: Accepts): JsonValue {
-  const isForm = toBodySyntax(contentType, accepts) === 'form'
-  const text = typeof body === 'string' ? body : toText(body)
-  if (text === '' && accepts.empty === true) return null
-  if (text.trim() === '')
-    throw new Problem('body-invalid', `The body is empty: expected ${isForm ? 'a form' : 'JSON'}.`)
-  return isForm ? parseForm(text) : parseJson(text)
+/** How a body is read. */
+export type BodySyntax = 'json' | 'form'
+
+/** The bytes of a body, and the payload in them once `readPayload` was asked for it. */
+export type Body = {
+  readonly bytes: Uint8Array
+  readonly syntax: BodySyntax
+  /** Set by `readPayload` alone. A payload is never undefined. */
+  parsed: JsonValue | undefined
 }
 
-/** How a body of this type is read. Throws `media-type-unsupported`. */
-export function toBodySyntax(contentType: string | undefined, { forms, text = false }: Accepts): 'json' | 'form' {
+/** A body whose media type is checked, and nothing else yet. Throws `media-type-unsupported`. */
+export function openBody(bytes: Uint8Array, contentType: string | undefined, accepts: Accepts): Body {
+  const syntax = toBodySyntax(contentType, accepts)
+  return { bytes, syntax, parsed: bytes.byteLength === 0 && accepts.empty === true ? null : undefined }
+}
+
+/** A payload as the body of a JSON request. */
+export function toJsonBody(payload: JsonValue): Body {
+  return { bytes: Buffer.from(JSON.stringify(payload)), syntax: 'json', parsed: payload }
+}
+
+/** The payload in a body, parsed at the first call. Throws `body-invalid`. */
+export function readPayload(body: Body): JsonValue {
+  if (body.parsed === undefined) body.parsed = parseBody(body.bytes, body.syntax)
+  return body.parsed
+}
+
+/**
+ * The payload in a body. A form becomes an object of strings (arrays of them where a name is repeated) without a prototype, or
+ * the object or array that its `payload` field holds as JSON, as GitHub and Slack send it. Throws `body-invalid`.
+ */
+export function parseBody(body: Uint8Array | string, syntax: BodySyntax): JsonValue {
+  const text = typeof body === 'string' ? body : toText(body)
+  if (text.trim() === '')
+    throw new Problem('body-invalid', `The body is empty: expected ${syntax === 'form' ? 'a form' : 'JSON'}.`)
+  return syntax === 'form' ? parseForm(text) : parseJson(text)
+}
+
+/** JSON for `application/json`, any `+json` type and no type at all. Throws `media-type-unsupported`. */
+function toBodySyntax(contentType: string | undefined, { forms, text = false }: Accepts): BodySyntax {
   const [type = '', ...parameters] = (contentType ?? '').split(';')
   if (!parameters.every(isUtf8Parameter)) throw new Problem('media-type-unsupported', 'The charset must be utf-8.')
   const media = type.trim().toLowerCase()

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { AgentPayload, WakePayload } from './action.ts'
 import type { JsonValue } from './json.ts'
 import type { TransformRef } from './mapping.ts'
+import type { BodySyntax } from './parse-body.ts'
 import type { ProblemRecord } from './problem.ts'
 
 /** What a transform sees of a delivery. Header names are lower-case; no credential is among them. */
@@ -57,8 +58,7 @@ export type TransformCall = {
   readonly head: Omit<TransformInput, 'payload'>
   /** Never changed, never detached: a delivery that parks still needs it. */
   readonly body: Uint8Array
-  /** Undefined: the body is JSON. */
-  readonly contentType: string | undefined
+  readonly syntax: BodySyntax
 }
 
 /**

@@ -22,6 +22,8 @@ export type CompiledMapping = {
   /** A key template that begins with a placeholder lets the sender choose the namespace: it counts as the request's. */
   readonly keyOrigin: KeyOrigin
   readonly transform: Transform | undefined
+  /** Whether the payload is read before the transform runs, or no code that could read it is there. */
+  readonly readsPayload: boolean
   /** Undefined: the hook token opens it. Else a proof of this scheme does, and the token alone never. */
   readonly verifier: Verifier | undefined
 }
@@ -39,28 +41,32 @@ export function compileMapping(
   tools: (mappingId: string) => VerifierTools = () => offline,
 ): CompiledMapping {
   const template = (field: 'messageTemplate' | 'textTemplate' | 'name' | 'sessionKey') => compileField(mapping, field)
-  const { verify } = mapping
+  const { verify, match, forEach } = mapping
+  const name = template('name')
   const sessionKey = template('sessionKey')
   const body = template(mapping.action === 'agent' ? 'messageTemplate' : 'textTemplate')
+  const isCodesAlone = transform !== undefined && transform.problem === undefined && forEach === undefined
+  const readers = [body, name, sessionKey].filter((reader) => reader?.readsPayload === true)
   return {
     id: mapping.id,
-    match: mapping.match,
+    match,
     mapping,
     body: body ?? (mapping.transform === undefined ? wholePayload : undefined),
-    name: template('name'),
+    name,
     sessionKey,
     keyOrigin: sessionKey === undefined || sessionKey.startsWithLiteral ? 'operator' : 'request',
     transform,
+    readsPayload: !isCodesAlone || readers.length > 0 || match.payload !== undefined,
     verifier: verify && inMapping(mapping, 'verify', () => createVerifier(verify, tools(mapping.id))),
   }
 }
 
 /** With neither a template nor code the payload is the text, as JSON: also a payload that is a blank string. */
 const wholePayload: Template = {
-  render: ({ payload }) => JSON.stringify(payload),
+  render: ({ payload }) => JSON.stringify(payload()),
   isStatic: false,
   startsWithLiteral: false,
-  expressions: ['payload'],
+  readsPayload: true,
 }
 
 /** Whether what let the request in opens this mapping. */

@@ -3,6 +3,7 @@ import type { PlannedAction } from '../model/action.ts'
 import type { Delivery, TraceEntry } from '../model/delivery.ts'
 import { isJsonObject, type JsonObject } from '../model/json.ts'
 import { Mapping } from '../model/mapping.ts'
+import { readPayload } from '../model/parse-body.ts'
 import type { Transform } from '../model/transform.ts'
 import type { CompiledMapping } from './compile.ts'
 import type { Decision } from './decision.ts'
@@ -68,7 +69,8 @@ function toSettledOrigins(defaultSessionKey: string | undefined): FieldOrigins {
   }
 }
 
-function toRequestOrigins(planned: PlannedAction, { payload }: Delivery): FieldOrigins {
+function toRequestOrigins(planned: PlannedAction, { body }: Delivery): FieldOrigins {
+  const payload = readPayload(body)
   const given = isJsonObject(payload) ? payload : {}
   return toOrigins(planned, (field) => (hasField(given, field) ? 'request' : 'default'))
 }

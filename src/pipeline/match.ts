@@ -3,11 +3,12 @@ import type { Delivery, TraceEntry } from '../model/delivery.ts'
 import { toKindOf, type JsonValue } from '../model/json.ts'
 import type { Match } from '../model/mapping.ts'
 import { toHookName } from '../model/mapping-rules.ts'
+import { readPayload } from '../model/parse-body.ts'
 import { Problem } from '../model/problem.ts'
 import { parsePath, readPath } from './path.ts'
 
-/** What conditions read. `payload`, `source` and `event` are read only where a condition asks for them. */
-export type MatchInput = Pick<Delivery, 'path' | 'source' | 'event' | 'headers' | 'payload'>
+/** What conditions read. */
+export type MatchInput = Pick<Delivery, 'path' | 'source' | 'event' | 'headers' | 'body'>
 
 export type Router<T> = {
   /** The mappings that a hook name can reach, in order. Empty: nobody takes this name. */
@@ -135,8 +136,8 @@ function toPayloadCondition(id: string, expression: string, wanted: readonly Sca
   const path = parsePayloadPath(id, expression)
   const choice = toChoice(wanted)
   const kinds = new Set(wanted.map(toKindOf))
-  return ({ payload }) => {
-    const value = readPath(payload, path)
+  return ({ body }) => {
+    const value = readPath(readPayload(body), path)
     if (isScalar(value) && wanted.includes(value)) return undefined
     const kind = toKindOf(value)
     const found = kinds.has(kind) ? kind.replace(/^an? /, 'another ') : kind

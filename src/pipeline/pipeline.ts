@@ -1,8 +1,9 @@
 // One delivery in, one decision out. Reads nothing but its arguments; the transform is the only thing here that may take time.
 import { type Action, AgentPayload, type PlannedAction, WakePayload } from '../model/action.ts'
-import { type Delivery, type TraceEntry, withFields } from '../model/delivery.ts'
+import type { Delivery, TraceEntry } from '../model/delivery.ts'
 import { toFirstIssue } from '../model/issue.ts'
 import { isJsonObject, type JsonObject, toKindOf } from '../model/json.ts'
+import { readPayload } from '../model/parse-body.ts'
 import { Problem } from '../model/problem.ts'
 import type { Transform } from '../model/transform.ts'
 import { type CompiledMapping, isOpened } from './compile.ts'
@@ -29,15 +30,13 @@ export function isHook(generation: Generation, path: string): boolean {
   return isBuiltIn(path) || (path !== '' && generation.router.candidates(path).length > 0)
 }
 
-/** A refusal and a park are decisions too; what is thrown is a body that does not parse, where it is read before a mapping has it. */
+/** A refusal and a park are decisions too. Throws `body-invalid` where a broken body was left to a transform and is read before it runs. */
 export async function decide(generation: Generation, delivery: Delivery, newId: NewId): Promise<Decision> {
   if (isBuiltIn(delivery.path)) return decideBuiltIn(generation, delivery, newId)
   const { mapping: compiled, trace } = generation.router.find(delivery, (mapping) =>
     isOpened(mapping, delivery.admitted),
   )
   if (compiled === undefined) {
-    // a body that does not parse is the sender's error, even where nobody asked for its fields
-    void delivery.payload
     return { kind: 'skip', why: 'no condition held', mappingId: undefined, transformHash: undefined, trace, log: [] }
   }
   return decideMapped(generation, delivery, compiled, trace, newId)
@@ -61,7 +60,8 @@ function decideBuiltIn(generation: Generation, delivery: Delivery, newId: NewId)
   }
 }
 
-function toBuiltInAction({ path, payload }: Delivery): Action {
+function toBuiltInAction({ path, body }: Delivery): Action {
+  const payload = readPayload(body)
   if (!isJsonObject(payload)) {
     const example = path === 'wake' ? '{"text": "…"}' : '{"message": "…"}'
     throw new Problem('payload-invalid', `The body: expected an object such as ${example}, found ${toKindOf(payload)}.`)
@@ -129,7 +129,7 @@ class Refusal extends Problem {}
 /** The delivery once, or once for each item of its `forEach` array with that array holding the item alone. */
 function toItems(delivery: Delivery, forEach: string | undefined): Delivery[] {
   if (forEach === undefined) return [delivery]
-  const { payload } = delivery
+  const payload = readPayload(delivery.body)
   if (!isJsonObject(payload) || !Object.hasOwn(payload, forEach)) return []
   const items = payload[forEach]
   if (!Array.isArray(items)) return []
@@ -141,7 +141,7 @@ function toItems(delivery: Delivery, forEach: string | undefined): Delivery[] {
   }
   return items.map((item): Delivery => {
     const alone: JsonObject = { ...payload, [forEach]: [item] }
-    return withFields(delivery, { payload: alone })
+    return { ...delivery, body: { ...delivery.body, parsed: alone } }
   })
 }
 

@@ -2,6 +2,7 @@
 import type { Origin } from '../model/action.ts'
 import type { Delivery } from '../model/delivery.ts'
 import { isJsonObject, type JsonValue } from '../model/json.ts'
+import { readPayload } from '../model/parse-body.ts'
 import { readPath, type Path } from './path.ts'
 import { type Fact, type Mark, type Sender, senders } from './senders.ts'
 
@@ -32,8 +33,8 @@ export function senderNamed(source: string): Sender | undefined {
   return byName.get(source)
 }
 
-/** What facts are read from. `payload` is read only where a fact stands in the body: it may cost a parse. */
-export type Readable = Pick<Delivery, 'headers' | 'payload'>
+/** What facts are read from. The payload is read only where a fact is in the body: it may cost a parse. */
+export type Readable = Pick<Delivery, 'headers' | 'body'>
 
 /** The sender's name of the event. Several parts are joined by a dot, as in `ITEM.ERROR`. */
 export function toEvent(sender: Sender, delivery: Readable): string | undefined {
@@ -46,9 +47,9 @@ export function toDeliveryId(sender: Sender, delivery: Readable): string | undef
 }
 
 /** Who wrote, and about what, where the payload says so. */
-export function toCorrespondent(sender: Sender, delivery: Pick<Delivery, 'payload'>): Pick<Origin, 'from' | 'subject'> {
-  const from = sender.from && toLine(sender.from, delivery.payload)
-  const subject = sender.subject && toLine(sender.subject, delivery.payload)
+export function toCorrespondent(sender: Sender, { body }: Pick<Delivery, 'body'>): Pick<Origin, 'from' | 'subject'> {
+  const from = sender.from && toLine(sender.from, readPayload(body))
+  const subject = sender.subject && toLine(sender.subject, readPayload(body))
   return { ...(from === undefined ? {} : { from }), ...(subject === undefined ? {} : { subject }) }
 }
 
@@ -70,9 +71,9 @@ function readFact(fact: Fact, delivery: Readable, joint: string): string | undef
     case 'header':
       return toWord(ownHeader(delivery.headers, fact.name))
     case 'body':
-      return toWord(readPath(delivery.payload, fact.path))
+      return toWord(readPath(readPayload(delivery.body), fact.path))
     case 'key': {
-      const { payload } = delivery
+      const payload = readPayload(delivery.body)
       return isJsonObject(payload) ? toWord(Object.keys(payload).find((key) => fact.like.test(key))) : undefined
     }
     case 'all': {

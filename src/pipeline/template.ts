@@ -6,7 +6,8 @@ import { parsePath, readPath, toExcerpt, type PathFault } from './path.ts'
 
 /** What a template can name. */
 export type TemplateScope = {
-  readonly payload: JsonValue
+  /** Throws `body-invalid` where the body was left to a transform and is broken. */
+  readonly payload: () => JsonValue
   /** Lower-case names. */
   readonly headers: Readonly<Record<string, string>>
   readonly query: Readonly<Record<string, string>>
@@ -23,8 +24,8 @@ export type Template = {
   readonly isStatic: boolean
   /** Text that is not blank stands before the first placeholder, so whoever sends cannot choose the beginning. */
   readonly startsWithLiteral: boolean
-  /** The expressions, without filters, in order. */
-  readonly expressions: readonly string[]
+  /** Whether a placeholder reads the payload: all others read the head of the request alone. */
+  readonly readsPayload: boolean
 }
 
 type Read = (scope: TemplateScope) => JsonValue | undefined
@@ -43,17 +44,19 @@ type Read = (scope: TemplateScope) => JsonValue | undefined
  * `{{#if x}}` and `{{else}}`, are such an error and no fields: `{{payload.else}}` reads a field of that name.
  */
 export function compileTemplate(text: string): Template {
-  const expressions: string[] = []
   const reads: ((scope: TemplateScope) => string)[] = []
   const literals: string[] = []
+  let readsPayload = false
   let at = 0
   for (;;) {
     const open = text.indexOf('{{', at)
     if (open < 0) break
     literals.push(text.slice(at, open))
     const { expression, start, filters, end } = parsePlaceholder(text, open)
-    const read = parseExpression(expression, (index, expected) => faultAt(text, start + index, expected))
-    expressions.push(expression)
+    const toFault: PathFault = (index, expected) => faultAt(text, start + index, expected)
+    const readHead = parseHeadExpression(expression, toFault)
+    const read = readHead ?? parsePayloadExpression(expression, toFault)
+    readsPayload ||= readHead === undefined
     reads.push(
       filters.reduce<(scope: TemplateScope) => string>(
         (before, filter) => (scope) => filter(before(scope)),
@@ -66,7 +69,7 @@ export function compileTemplate(text: string): Template {
   return {
     isStatic: reads.length === 0,
     startsWithLiteral: first.trim() !== '',
-    expressions,
+    readsPayload,
     render(scope) {
       let rendered = first
       for (let i = 0; i < reads.length; i += 1) {
@@ -83,7 +86,8 @@ function toText(value: JsonValue | undefined): string {
   return typeof value === 'object' ? JSON.stringify(value) : String(value)
 }
 
-function parseExpression(expression: string, toFault: PathFault): Read {
+/** What reads the head of a request; undefined for an expression that names a field of the payload. */
+function parseHeadExpression(expression: string, toFault: PathFault): Read | undefined {
   switch (expression) {
     case 'path':
       return (scope) => scope.path
@@ -106,9 +110,13 @@ function parseExpression(expression: string, toFault: PathFault): Read {
     if (entry === '') throw toFault(expression.length, `a name, as in {{${root}${example}}}`)
     return root === 'headers' ? readHeader(entry.toLowerCase()) : (scope) => ownText(scope.query, entry)
   }
+  return undefined
+}
+
+function parsePayloadExpression(expression: string, toFault: PathFault): Read {
   const path = parsePath(expression, toFault)
   const inside = path[0] === 'payload' ? path.slice(1) : path
-  return (scope) => readPath(scope.payload, inside)
+  return (scope) => readPath(scope.payload(), inside)
 }
 
 function readHeader(header: string): Read {

@@ -1,43 +1,33 @@
 // A delivery as its readers see it: a template, a transform, and the lines above the text in a prompt.
 import type { Origin } from '../model/action.ts'
 import type { Delivery } from '../model/delivery.ts'
-import { toBodySyntax } from '../model/parse-body.ts'
+import { readPayload } from '../model/parse-body.ts'
 import type { TransformCall } from '../model/transform.ts'
 import { detectSource, senderNamed, toCorrespondent } from './sources.ts'
 import type { TemplateScope } from './template.ts'
 
-/** Lazy where the delivery is: a template that reads no field costs no parse. */
 export function toScope(delivery: Delivery): TemplateScope {
-  const { headers, query, path } = delivery
+  const { headers, query, path, source, event, body, receivedAt } = delivery
   return {
-    get payload() {
-      return delivery.payload
-    },
+    payload: () => readPayload(body),
     headers,
     query,
     path,
-    get source() {
-      return delivery.source
-    },
-    get event() {
-      return delivery.event
-    },
-    now: () => new Date(delivery.receivedAt).toISOString(),
+    source,
+    event,
+    now: () => new Date(receivedAt).toISOString(),
   }
 }
 
 const nothing = new TextEncoder().encode('null')
-const formType = 'application/x-www-form-urlencoded'
 
 /** `isItem`: one of a `forEach`, whose body is made here, as JSON, whatever the sender's content type says. */
 export function toTransformCall(delivery: Delivery, isItem: boolean): TransformCall {
-  const { headers, query, url, path, method, source, event, receivedAt, id, rawBody, accepts } = delivery
+  const { headers, query, url, path, method, source, event, receivedAt, id, body } = delivery
   const head = { headers, query, url, path, method, source, event, receivedAt, deliveryId: id }
-  if (isItem) return { head, body: Buffer.from(JSON.stringify(delivery.payload)), contentType: undefined }
-  // what a scheme lets in beside JSON and forms is JSON, or nothing at all
-  const body = rawBody.byteLength === 0 && accepts.empty === true ? nothing : rawBody
-  const isForm = toBodySyntax(headers['content-type'], accepts) === 'form'
-  return { head, body, contentType: isForm ? formType : undefined }
+  if (isItem) return { head, body: Buffer.from(JSON.stringify(readPayload(body))), syntax: 'json' }
+  // a body of no bytes that was let in is the payload `null`
+  return { head, body: body.bytes.byteLength === 0 ? nothing : body.bytes, syntax: body.syntax }
 }
 
 export function toOrigin(delivery: Delivery): Origin {

@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto'
 import type { Delivery, DeliveryHead } from '../model/delivery.ts'
 import { isJsonObject, type JsonValue } from '../model/json.ts'
-import { type Accepts, parseBody, toBodySyntax } from '../model/parse-body.ts'
+import { type Accepts, type Body, openBody, readPayload } from '../model/parse-body.ts'
 import { Problem } from '../model/problem.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import { isBuiltIn } from '../pipeline/pipeline.ts'
@@ -13,68 +13,40 @@ import { dropCredentials } from './credentials.ts'
 
 const longestKey = 256
 
-const sourceKey = Buffer.from('"source"')
-
 /**
- * The delivery of a head and a body. The media type is checked here (`media-type-unsupported`); the body is parsed when somebody
- * first reads `payload`, or `source` or `event` where they may stand in it. Reading them throws `body-invalid`.
+ * The delivery of a head and a body. Throws `media-type-unsupported` and `body-invalid`: the body is checked here, before anything
+ * is decided from it. Where a transform alone reads it, its thread parses it, and `checkBody` is owed wherever that thread did not.
  */
 export function toDelivery(
   head: DeliveryHead,
-  body: Uint8Array,
+  bytes: Uint8Array,
   { generation, id, receivedAt }: { generation: Generation; id: string; receivedAt: number },
 ): Delivery {
-  return new LazyDelivery(head, body, toAccepts(generation, head), id, receivedAt)
+  const body = openBody(bytes, head.headers['content-type'], toAccepts(generation, head))
+  if (!isLeftToCode(generation, head, body)) readPayload(body)
+  const { method, url, path, headers, query, verifiedBy, admitted } = head
+  const sender = toSender(head)
+  const source = verifiedBy ?? toNamedSource(body.parsed) ?? sender?.source
+  const event = sender && toEvent(sender, { headers, body })
+  return { id, receivedAt, method, url, path, headers, query, body, source, event, verifiedBy, admitted }
 }
 
-/** Getters of a class, not of an object literal: those cost ten microseconds a request. Spreading one loses them. */
-class LazyDelivery implements Delivery {
-  readonly id: string
-  readonly receivedAt: number
-  readonly method: string
-  readonly url: string
-  readonly path: string
-  readonly headers: DeliveryHead['headers']
-  readonly query: DeliveryHead['query']
-  readonly verifiedBy: string | undefined
-  readonly admitted: DeliveryHead['admitted']
-  readonly accepts: Accepts
-  readonly rawBody: Uint8Array
-  readonly #sender: Sender | undefined
-  readonly #isForm: boolean
-  #parsed: { payload: JsonValue } | undefined
+/** Refuses a body that was left to a transform: no delivery is answered 2xx whose body nobody has parsed. Throws `body-invalid`. */
+export function checkBody({ body }: Delivery): void {
+  readPayload(body)
+}
 
-  constructor(head: DeliveryHead, body: Uint8Array, accepts: Accepts, id: string, receivedAt: number) {
-    this.id = id
-    this.receivedAt = receivedAt
-    this.method = head.method
-    this.url = head.url
-    this.path = head.path
-    this.headers = head.headers
-    this.query = head.query
-    this.verifiedBy = head.verifiedBy
-    this.admitted = head.admitted
-    this.accepts = accepts
-    this.rawBody = body
-    this.#sender = toSender(head)
-    this.#isForm = toBodySyntax(head.headers['content-type'], accepts) === 'form'
-  }
+const sourceKey = Buffer.from('"source"')
+const escapedLetter = Buffer.from('\\u')
 
-  get payload(): JsonValue {
-    this.#parsed ??= { payload: parseBody(this.rawBody, this.headers['content-type'], this.accepts) }
-    return this.#parsed.payload
-  }
-
-  get source(): string | undefined {
-    if (this.verifiedBy !== undefined) return this.verifiedBy
-    // looking for the key costs a tenth of a parse, and most bodies have none
-    const mayBeNamed = this.#isForm || this.#parsed !== undefined || includes(this.rawBody, sourceKey)
-    return (mayBeNamed ? toNamedSource(this.payload) : undefined) ?? this.#sender?.source
-  }
-
-  get event(): string | undefined {
-    return this.#sender === undefined ? undefined : toEvent(this.#sender, this)
-  }
+/** Whether nothing but a transform that runs reads the payload: then it is parsed once, in the transform's thread. */
+function isLeftToCode(generation: Generation, { path, verifiedBy }: DeliveryHead, { bytes, syntax }: Body): boolean {
+  if (isBuiltIn(path) || generation.router.candidates(path).some(({ readsPayload }) => readsPayload)) return false
+  if (bytes.byteLength === 0) return false
+  if (verifiedBy !== undefined) return true
+  // the source may be a field of the payload: a search costs a tenth of a parse; a key may be written with escapes
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  return syntax === 'json' && !text.includes(sourceKey) && !text.includes(escapedLetter)
 }
 
 /** What the body of a hook may be: JSON alone for the built-in ones, forms too for the others, and what a proved scheme sends. */
@@ -95,13 +67,9 @@ function toSender({ verifiedBy, headers }: Pick<DeliveryHead, 'verifiedBy' | 'he
   return (verifiedBy === undefined ? undefined : senderNamed(verifiedBy)) ?? detectSource(headers)
 }
 
-function toNamedSource(payload: JsonValue): string | undefined {
+function toNamedSource(payload: JsonValue | undefined): string | undefined {
   const named = isJsonObject(payload) && Object.hasOwn(payload, 'source') ? payload['source'] : undefined
   return typeof named === 'string' ? named : undefined
-}
-
-function includes(body: Uint8Array, bytes: Buffer): boolean {
-  return Buffer.from(body.buffer, body.byteOffset, body.byteLength).includes(bytes)
 }
 
 /** The delivery of a kept request, under its old id. */
@@ -157,5 +125,5 @@ export function toDedupe(delivery: Delivery): { key: DedupeKey; isSenders: boole
   const name = isSenders ? `${sender?.source}:${own}` : asked && `key:${asked}`
   if (name === undefined) return undefined
   const key = signedFor.length > 0 ? `${signedFor.join()} ${name}` : name
-  return { key: { hook: delivery.path, key, bodyHash: hash('sha256', delivery.rawBody, 'hex') }, isSenders }
+  return { key: { hook: delivery.path, key, bodyHash: hash('sha256', delivery.body.bytes, 'hex') }, isSenders }
 }

@@ -17,7 +17,7 @@ import {
   toWaitingAnswer,
   withProblem,
 } from './answer.ts'
-import { toDedupe, toDelivery } from './delivery.ts'
+import { checkBody, toDedupe, toDelivery } from './delivery.ts'
 import { createEntry, type Incoming, type Trail } from './entry.ts'
 import type { HandedSecrets } from './handed.ts'
 import { createOnce } from './once.ts'
@@ -73,7 +73,7 @@ export function createReceiver(parts: ReceiverParts): Receive {
     const dedupe = toDedupe(delivery)
     if (dedupe === undefined) return handle(generation, delivery, undefined, trail)
     return once(dedupe, {
-      recognised: () => void delivery.payload,
+      recognised: () => checkBody(delivery),
       first: () => handle(generation, delivery, dedupe.key, trail),
       parkedAgain: (id, replay) =>
         handleAgain(generation, toDelivery(entered.head, entered.body, { generation, id, receivedAt }), replay, trail),
@@ -89,6 +89,7 @@ export function createReceiver(parts: ReceiverParts): Receive {
     const deciding = decide(generation, delivery, newId)
     const decision = await inPatience(deciding, generation, delivery.path)
     if (decision === undefined) {
+      checkLate(delivery, deciding)
       const pending = toPending(delivery, generation.id)
       const answer = toWaitingAnswer(delivery.id, 'pending')
       const stored = await append(delivery, pending, answer, dedupe)
@@ -110,6 +111,7 @@ export function createReceiver(parts: ReceiverParts): Receive {
     const deciding = decide(generation, delivery, newId)
     const decision = await inPatience(deciding, generation, delivery.path)
     if (decision === undefined) {
+      checkLate(delivery, deciding)
       // its row is durable since it was parked: what the transform comes to settles it later
       void parts.rerunner.settleLate(deciding, delivery, generation, 'parked')
       return replay
@@ -122,6 +124,8 @@ export function createReceiver(parts: ReceiverParts): Receive {
 
   function conclude(decision: Decision, delivery: Delivery, generation: Generation, trail: Trail) {
     trail.trace = decision.trace
+    // code that returned an action was given the payload; whatever else was decided may have left the body unread
+    if (decision.kind !== 'accept') checkBody(delivery)
     if (decision.kind === 'refuse') throw decision.problem
     if (decision.kind === 'park' && generation.config.hooks.onTransformError === 'reject') throw decision.problem
     const settlement = toSettlement(decision, delivery, { generation, newId, now: clock() })
@@ -170,6 +174,16 @@ export function createReceiver(parts: ReceiverParts): Receive {
     if (code === 'internal-error')
       parts.log.error({ err: problem.cause, requestId }, 'a request failed inside the gateway')
     return toRefusalAnswer(problem, development)
+  }
+}
+
+/** The body of a delivery whose transform still waits or runs. Throws `body-invalid`: then nobody waits for the decision. */
+function checkLate(delivery: Delivery, deciding: Promise<Decision>): void {
+  try {
+    checkBody(delivery)
+  } catch (error) {
+    void deciding.catch(() => undefined)
+    throw error
   }
 }
 

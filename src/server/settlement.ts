@@ -63,5 +63,5 @@ export function toPending(delivery: Delivery, generation: string): Settlement {
 }
 
 function toKeptRequest(delivery: Delivery): Settlement['request'] {
-  return { head: toDeliveryHead(delivery), body: delivery.rawBody }
+  return { head: toDeliveryHead(delivery), body: delivery.body.bytes }
 }

@@ -72,6 +72,6 @@ function toCall(): TransformCall {
       deliveryId: 'd',
     },
     body: Buffer.from(JSON.stringify({ text: 'x'.repeat(985) })),
-    contentType: 'application/json',
+    syntax: 'json',
   }
 }

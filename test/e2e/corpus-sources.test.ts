@@ -1,4 +1,5 @@
 // Real payloads of many senders: HOOKLOOM_CORPUS names a folder of folders of {source, event, headers, body}, one folder a sender.
+import { toJsonBody } from '../../src/model/parse-body.ts'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -51,7 +52,7 @@ describe.skipIf(corpus === '')('a corpus of real payloads (skipped: HOOKLOOM_COR
       const sender = detectSource(headers)
       const expected = isIdentified(headers) ? (sourceOfFolder[folder] ?? folder) : undefined
       expect([name, sender?.source]).toEqual([name, expected])
-      const event = sender && toEvent(sender, { headers, payload: body })
+      const event = sender && toEvent(sender, { headers, body: toJsonBody(body) })
       expect(event === undefined || event.length > 0).toBe(true)
     }
   })

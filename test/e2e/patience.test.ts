@@ -48,6 +48,7 @@ describe('a transform that is slower than hooks.answerWithinMs', () => {
     const stateOf = async () => (await readStore(gateway.dir, (reader) => reader.delivery(id)))?.state
     expect(await stateOf()).toBe('pending')
 
+    await vi.waitFor(() => expect(sluice.waiting()).toBe(1), { timeout: 10_000 })
     sluice.open()
     await vi.waitFor(async () => expect(await stateOf()).toBe('accepted'), { timeout: 10_000 })
   })

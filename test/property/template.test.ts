@@ -5,7 +5,15 @@ import { Problem } from '../../src/model/problem.ts'
 import { compileTemplate, type TemplateScope } from '../../src/pipeline/template.ts'
 
 function scope(payload: JsonValue): TemplateScope {
-  return { payload, headers: {}, query: {}, path: 'p', source: undefined, event: undefined, now: () => 'now' }
+  return {
+    payload: () => payload,
+    headers: {},
+    query: {},
+    path: 'p',
+    source: undefined,
+    event: undefined,
+    now: () => 'now',
+  }
 }
 
 // fast-check calls its values unknown; by what it promises they are JSON

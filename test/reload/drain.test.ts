@@ -1,3 +1,4 @@
+import { toJsonBody } from '../../src/model/parse-body.ts'
 import { describe, expect, test } from 'vitest'
 import { silentLog } from '../../src/model/log.ts'
 import { toDeliveryHead } from '../../src/model/delivery.ts'
@@ -61,11 +62,9 @@ async function park(store: Store, n: number, generation: string): Promise<void> 
 const emptyDelivery = {
   id: '',
   receivedAt: 0,
-  rawBody: new Uint8Array(),
-  payload: null,
+  body: toJsonBody(null),
   source: undefined,
   event: undefined,
-  accepts: { forms: true },
 }
 
 async function statesOf(store: Store) {

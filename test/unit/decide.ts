@@ -1,4 +1,5 @@
 // A generation and a delivery in a line each, for tests of the pipe's pure part.
+import { toJsonBody } from '../../src/model/parse-body.ts'
 import { Config } from '../../src/model/config.ts'
 import type { Delivery } from '../../src/model/delivery.ts'
 import type { JsonValue } from '../../src/model/json.ts'
@@ -44,13 +45,11 @@ export function toTestDelivery(
     path,
     headers: given.headers ?? {},
     query: {},
-    payload,
-    rawBody: Buffer.from(JSON.stringify(payload)),
+    body: toJsonBody(payload),
     source: given.source,
     event: given.event,
     verifiedBy: undefined,
     admitted: { token: true, signedFor: [] },
-    accepts: { forms: true },
   }
 }
 

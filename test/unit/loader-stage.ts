@@ -46,7 +46,7 @@ export function toCall(payload: JsonValue): TransformCall {
       deliveryId: 'd-1',
     },
     body: new TextEncoder().encode(JSON.stringify(payload)),
-    contentType: 'application/json',
+    syntax: 'json',
   }
 }
 

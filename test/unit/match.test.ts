@@ -1,3 +1,4 @@
+import { openBody, toJsonBody } from '../../src/model/parse-body.ts'
 import { describe, expect, test } from 'vitest'
 import type { JsonValue } from '../../src/model/json.ts'
 import { Match } from '../../src/model/mapping.ts'
@@ -8,7 +9,7 @@ function mapping(id: string, match: Match = {}) {
 }
 
 function delivery(parts: Partial<MatchInput> = {}): MatchInput {
-  return { path: 'github', source: 'github', event: 'push', headers: {}, payload: {}, ...parts }
+  return { path: 'github', source: 'github', event: 'push', headers: {}, body: toJsonBody({}), ...parts }
 }
 
 function isTaken(match: Match, parts: Partial<MatchInput>): boolean {
@@ -116,19 +117,14 @@ describe('conditions', () => {
     [{ a: 1, b: 2 }, { a: 1, b: 3 }, false],
     ['text', { length: 4 }, false],
   ])('the payload %j under %j: %s', (payload, conditions, expected) => {
-    expect(isTaken({ payload: conditions }, { payload })).toBe(expected)
+    expect(isTaken({ payload: conditions }, { body: toJsonBody(payload) })).toBe(expected)
   })
 
   test('a payload that no condition asks for is never read', () => {
-    const parts: MatchInput = {
-      ...delivery(),
-      get payload(): JsonValue {
-        throw new Error('read')
-      },
-    }
+    const parts = delivery({ body: openBody(Buffer.from('no JSON'), undefined, { forms: false }) })
     const router = createRouter([mapping('headers', { headers: { a: 'b' } }), mapping('all', { event: 'push' })])
     expect(router.find(parts).mapping?.id).toBe('all')
-    expect(() => createRouter([mapping('asks', { payload: { a: 1 } })]).find(parts)).toThrow('read')
+    expect(() => createRouter([mapping('asks', { payload: { a: 1 } })]).find(parts)).toThrow('The body is not JSON')
   })
 
   test('a payload path that does not parse is an error of the config that names the mapping', () => {
@@ -155,9 +151,11 @@ describe('the reasons', () => {
   test('name what the sender sent in a field of the payload by its kind alone', () => {
     const match: Match = { payload: { action: ['opened', 'reopened'] } }
     const expected = 'this mapping takes "opened" or "reopened"'
-    expect(whyNot(match, { payload: { action: 'hunter2' } })).toBe(`payload.action is another string, ${expected}`)
-    expect(whyNot(match, { payload: { action: 5 } })).toBe(`payload.action is a number, ${expected}`)
-    expect(whyNot(match, { payload: {} })).toBe(`payload.action is nothing, ${expected}`)
+    expect(whyNot(match, { body: toJsonBody({ action: 'hunter2' }) })).toBe(
+      `payload.action is another string, ${expected}`,
+    )
+    expect(whyNot(match, { body: toJsonBody({ action: 5 }) })).toBe(`payload.action is a number, ${expected}`)
+    expect(whyNot(match, { body: toJsonBody({}) })).toBe(`payload.action is nothing, ${expected}`)
   })
 
   test('say of a header neither the value that came nor the one that is wanted', () => {

@@ -1,10 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { Problem } from '../../src/model/problem.ts'
-import { type Accepts, parseBody } from '../../src/model/parse-body.ts'
+import { type Accepts, openBody, readPayload } from '../../src/model/parse-body.ts'
 
 function parse(body: string | Uint8Array, contentType?: string, accepts: Partial<Accepts> = {}) {
-  return parseBody(typeof body === 'string' ? Buffer.from(body) : body, contentType, { forms: false, ...accepts })
+  const bytes = typeof body === 'string' ? Buffer.from(body) : body
+  return readPayload(openBody(bytes, contentType, { forms: false, ...accepts }))
 }
 
 function refusal(...args: Parameters<typeof parse>): Problem {

@@ -1,3 +1,4 @@
+import { toJsonBody } from '../../src/model/parse-body.ts'
 import { readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -27,15 +28,14 @@ function toGeneration(options: object, config: object = {}) {
 }
 
 function toDelivery(payload: JsonValue, headers: Record<string, string> = {}): Delivery {
-  const request = { method: 'POST', url: '/hooks/gmail', path: 'gmail', headers, query: {}, payload }
+  const request = { method: 'POST', url: '/hooks/gmail', path: 'gmail', headers, query: {}, body: toJsonBody(payload) }
   const origin = {
     source: 'gmail',
     event: undefined,
     verifiedBy: undefined,
     admitted: { token: true, signedFor: [] },
-    accepts: { forms: true },
   }
-  return { id: 'd-1', receivedAt: 0, rawBody: new Uint8Array(), ...request, ...origin }
+  return { id: 'd-1', receivedAt: 0, ...request, ...origin }
 }
 
 const decideMails = (messages: JsonValue, options: object = {}) =>

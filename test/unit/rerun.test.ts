@@ -36,7 +36,7 @@ async function stage(ids: string[], change: (store: Store) => Partial<Store> = (
       jobs: [],
       trace: [],
       log: [],
-      request: { head: { method, url, path, headers, query, verifiedBy, admitted }, body: delivery.rawBody },
+      request: { head: { method, url, path, headers, query, verifiedBy, admitted }, body: delivery.body.bytes },
     })
   }
   const stopping = new AbortController()

@@ -1,3 +1,4 @@
+import { toJsonBody } from '../../src/model/parse-body.ts'
 import { describe, expect, test } from 'vitest'
 import type { JsonValue } from '../../src/model/json.ts'
 import { senders } from '../../src/pipeline/senders.ts'
@@ -14,8 +15,8 @@ function read(headers: Headers, payload: JsonValue = {}, name?: string) {
   if (sender === undefined) throw new Error('no sender')
   return {
     source: sender.source,
-    event: toEvent(sender, { headers, payload }),
-    deliveryId: toDeliveryId(sender, { headers, payload }),
+    event: toEvent(sender, { headers, body: toJsonBody(payload) }),
+    deliveryId: toDeliveryId(sender, { headers, body: toJsonBody(payload) }),
   }
 }
 
@@ -193,16 +194,19 @@ describe('who wrote, and about what', () => {
 
   test('are read from the first mail', () => {
     const payload = { source: 'gmail', messages: [{ from: 'Ada <ada@example.com>', subject: 'Lunch' }] }
-    expect(toCorrespondent(gmail, { payload })).toEqual({ from: 'Ada <ada@example.com>', subject: 'Lunch' })
+    expect(toCorrespondent(gmail, { body: toJsonBody(payload) })).toEqual({
+      from: 'Ada <ada@example.com>',
+      subject: 'Lunch',
+    })
   })
 
   test('are left out where they are missing, blank or no text', () => {
-    expect(toCorrespondent(gmail, { payload: { messages: [{ from: ' ', subject: 5 }] } })).toEqual({})
-    expect(toCorrespondent(gmail, { payload: null })).toEqual({})
+    expect(toCorrespondent(gmail, { body: toJsonBody({ messages: [{ from: ' ', subject: 5 }] }) })).toEqual({})
+    expect(toCorrespondent(gmail, { body: toJsonBody(null) })).toEqual({})
   })
 
   test('are not guessed for a sender whose payload does not say', () => {
     const github = senderNamed('github')
-    expect(github && toCorrespondent(github, { payload: { messages: [{ from: 'Ada' }] } })).toEqual({})
+    expect(github && toCorrespondent(github, { body: toJsonBody({ messages: [{ from: 'Ada' }] }) })).toEqual({})
   })
 })

@@ -15,9 +15,11 @@ const payload: JsonValue = {
   template: '{{messages[0].from}}',
 }
 
-function scope(parts: Partial<TemplateScope> = {}): TemplateScope {
+type Parts = Partial<Omit<TemplateScope, 'payload'>> & { payload?: JsonValue }
+
+function scope({ payload: given = payload, ...parts }: Parts = {}): TemplateScope {
   return {
-    payload,
+    payload: () => given,
     headers: Object.assign(Object.create(null), { 'x-github-event': 'push', 'x.dotted': 'dots' }),
     query: Object.assign(Object.create(null), { topic: 'news', 'ids[]': '7' }),
     path: 'github',
@@ -28,7 +30,7 @@ function scope(parts: Partial<TemplateScope> = {}): TemplateScope {
   }
 }
 
-function render(text: string, parts?: Partial<TemplateScope>): string {
+function render(text: string, parts?: Parts): string {
   return compileTemplate(text).render(scope(parts))
 }
 
@@ -129,8 +131,14 @@ describe('what is known of a template before it renders', () => {
     expect(compileTemplate(text)).toMatchObject({ startsWithLiteral, isStatic })
   })
 
-  test('its expressions are listed without their filters', () => {
-    expect(compileTemplate('{{ a.b | default: "c" }} {{now}}').expressions).toEqual(['a.b', 'now'])
+  test.each([
+    ['{{ a.b | default: "c" }} {{now}}', true],
+    ['{{payload}}', true],
+    ['{{payload.event}}', true],
+    ['{{event}} {{source}} {{path}} {{now}} {{headers.a}} {{query.b}}', false],
+    ['nothing', false],
+  ])('%s reads the payload: %s', (text, readsPayload) => {
+    expect(compileTemplate(text).readsPayload).toBe(readsPayload)
   })
 })
 

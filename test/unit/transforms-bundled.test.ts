@@ -1,5 +1,6 @@
 // The bundled transforms do what their fixtures say, read as their README says, and hold against other senders' payloads.
 // HOOKLOOM_CORPUS names a folder of folders of real {headers, body}, one folder a sender.
+import { toJsonBody } from '../../src/model/parse-body.ts'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { basename, join, resolve } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
@@ -55,7 +56,7 @@ async function run(module: string, { headers, payload }: Request, match?: Match)
     transforms,
   })
   const sender = detectSource(headers)
-  const event = sender === undefined ? undefined : toEvent(sender, { headers, payload })
+  const event = sender === undefined ? undefined : toEvent(sender, { headers, body: toJsonBody(payload) })
   const known = {
     ...(sender === undefined ? {} : { source: sender.source }),
     ...(event === undefined ? {} : { event }),

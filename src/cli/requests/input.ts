@@ -34,7 +34,7 @@ function readJson(file: string): JsonValue {
     throw new Problem('usage-invalid', `${file} cannot be read: ${why}.`, { cause: error })
   }
   try {
-    return parseBody(bytes, undefined, { forms: false })
+    return parseBody(bytes, 'json')
   } catch (error) {
     if (!(error instanceof Problem)) throw error
     throw new Problem(error.code, `${file}: ${error.message}`, { cause: error })

@@ -6,7 +6,8 @@ import { detectSource } from '../../pipeline/sources.ts'
 export const removedMark = '[removed]'
 
 /** `verifiedBy`: the sender that was proved, so that no header is needed to know it. */
-export type KeepableRequest = Pick<Delivery, 'headers' | 'query' | 'payload'> & {
+export type KeepableRequest = Pick<Delivery, 'headers' | 'query'> & {
+  readonly payload: JsonValue
   readonly verifiedBy?: string | undefined
 }
 

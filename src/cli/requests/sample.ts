@@ -7,6 +7,7 @@ import type { Pack } from '../../live/packs.ts'
 import { nearestOf } from '../../model/nearest.ts'
 import type { Config } from '../../model/config.ts'
 import type { JsonValue } from '../../model/json.ts'
+import { toJsonBody } from '../../model/parse-body.ts'
 import { Problem } from '../../model/problem.ts'
 import type { DefinedVerifier } from '../../model/verifier.ts'
 import { Mapping } from '../../model/mapping.ts'
@@ -95,9 +96,9 @@ function readRequest(file: string): FixtureRequest {
   }
 }
 
-function toEventOf({ preset }: Pack, request: FixtureRequest): string | undefined {
-  const sender = senderNamed(preset.name) ?? detectSource(request.headers)
-  return sender && toEvent(sender, request)
+function toEventOf({ preset }: Pack, { headers, payload }: FixtureRequest): string | undefined {
+  const sender = senderNamed(preset.name) ?? detectSource(headers)
+  return sender && toEvent(sender, { headers, body: toJsonBody(payload) })
 }
 
 /** Forms as senders write them, field by field. */

@@ -16,13 +16,13 @@ type Numbered = {
 export function toCallsMessage(batch: readonly Numbered[]): { message: ToWorker; transfer: ArrayBuffer[] } {
   let size = 0
   const posts = batch.map(({ seq, job }): CallPost => {
-    const { head, contentType, body } = job.call
+    const { head, syntax, body } = job.call
     size += body.byteLength
     return {
       seq,
       bundle: job.bundle.id,
       export: job.export,
-      contentType,
+      syntax,
       size: body.byteLength,
       isAscii: isAscii(body),
       head,

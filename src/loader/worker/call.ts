@@ -36,12 +36,12 @@ export function toFailed(problem: Problem, log: readonly string[] = []): Exclude
  */
 export function startCall(
   callable: Callable,
-  { head, body, contentType }: Pick<TransformCall, 'head' | 'contentType'> & { readonly body: Uint8Array | string },
+  { head, body, syntax }: Pick<TransformCall, 'head' | 'syntax'> & { readonly body: Uint8Array | string },
   log: string[],
 ): CallOutcome | Promise<CallOutcome> {
   let payload: JsonValue
   try {
-    payload = parseBody(body, contentType, { forms: true })
+    payload = parseBody(body, syntax)
   } catch (error) {
     return { kind: 'refused', problem: toProblemRecord(toProblem(error)), log: [] }
   }

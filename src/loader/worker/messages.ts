@@ -8,7 +8,7 @@ import type { Bundle } from '../modules/build.ts'
 export type BundlePost = Pick<Bundle, 'root' | 'file' | 'code' | 'map'> & { readonly id: number }
 
 /** One call inside the text of a batch; its body is the next `size` bytes of the batch's bodies. */
-export type CallPost = Pick<TransformCall, 'head' | 'contentType'> & {
+export type CallPost = Pick<TransformCall, 'head' | 'syntax'> & {
   /** Rises by one from call to call of a thread, from 1. */
   readonly seq: number
   readonly bundle: number

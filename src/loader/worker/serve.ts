@@ -120,8 +120,8 @@ export function createServing({
     const callable = toCallable(loaded, post.export)
     if (callable instanceof Problem) return finish(call, toFailed(callable))
     store(board, words.running, call.seq)
-    const { head, contentType } = post
-    const outcome = calls.run(call, startCall, callable, { head, contentType, body }, call.log)
+    const { head, syntax } = post
+    const outcome = calls.run(call, startCall, callable, { head, syntax, body }, call.log)
     store(board, words.running, 0)
     if (outcome instanceof Promise) {
       keepLooking()

@@ -8,7 +8,7 @@ import { parsePath, readPath } from '../path.ts'
 export function tryBody(request: VerifyRequest): JsonValue | undefined {
   try {
     // the media type says nothing about who sent it
-    return parseBody(request.rawBody, undefined, { forms: false })
+    return parseBody(request.rawBody, 'json')
   } catch {
     return undefined
   }

@@ -1,0 +1,74 @@
+// A broken body is 400 whatever its hook would do with it: nobody has to read the payload for it to be checked.
+import { beforeAll, describe, expect, test } from 'vitest'
+import { toVerdict } from './answers.ts'
+import { type Inside, readStore, startInside } from './inside.ts'
+import { bearer, type Headers, post, send } from './wire.ts'
+
+let gateway: Inside
+
+const mapping = (id: string, fields: object) => ({ id, match: { path: id }, deliver: false, ...fields })
+
+beforeAll(async () => {
+  gateway = await startInside({
+    config: {
+      hooks: {
+        answerWithinMs: 50,
+        mappings: [
+          mapping('fixed', { messageTemplate: 'It came.' }),
+          mapping('missing', { transform: { module: 'missing.ts' } }),
+          mapping('slow', { transform: { module: 'slow.ts' } }),
+          mapping('fast', { transform: { module: 'fast.ts' } }),
+          mapping('sourced', { match: { path: 'sourced', source: 'alert' }, transform: { module: 'fast.ts' } }),
+        ],
+      },
+    },
+    files: {
+      'hooks/transforms/slow.ts': 'export default () => new Promise(() => {})',
+      'hooks/transforms/fast.ts': "export default ({ source }) => ({ message: `from ${source ?? 'nobody'}` })",
+    },
+  })
+})
+
+const broken: [string, Buffer][] = [
+  ['not JSON', Buffer.from('{"a":')],
+  ['not UTF-8', Buffer.from([0x22, 0xff, 0x22])],
+  ['too deep', Buffer.from('['.repeat(65) + ']'.repeat(65))],
+  ['empty', Buffer.alloc(0)],
+]
+
+describe.each(['fixed', 'missing', 'slow', 'fast'])('at the hook "%s"', (hook) => {
+  test.each(broken)('a body that is %s is 400 and leaves no row', async (_, body) => {
+    expect(toVerdict(await post(gateway.port, `/hooks/${hook}`, body))).toBe('body-invalid')
+    const stored = await readStore(gateway.dir, (store) => store.deliveries({ limit: 1000 }))
+    expect(stored.filter((delivery) => delivery.hook === hook)).toEqual([])
+  })
+
+  test('a broken body has the same answer each time under one Idempotency-Key', async () => {
+    const headers: Headers = [['idempotency-key', `broken-${hook}`]]
+    for (let i = 0; i < 3; i += 1) {
+      expect(toVerdict(await post(gateway.port, `/hooks/${hook}`, '{"a":', headers))).toBe('body-invalid')
+    }
+  })
+
+  test('a media type that hooks do not take is 415', async () => {
+    const headers: Headers = [...bearer, ['content-type', 'image/png']]
+    const reply = await send(gateway.port, { target: `/hooks/${hook}`, headers, body: '{}' })
+    expect(toVerdict(reply)).toBe('media-type-unsupported')
+  })
+})
+
+describe('the field `source` of a payload', () => {
+  test.each(['{"source":"alert"}', String.raw`{"sourc\u0065":"alert"}`, String.raw`{"\u0073\u006furce":"alert"}`])(
+    '%s is the source, also where nothing but a transform reads the payload',
+    async (body) => {
+      expect(toVerdict(await post(gateway.port, '/hooks/sourced', body))).toBe('accepted')
+      expect(toVerdict(await post(gateway.port, '/hooks/fast', body))).toBe('accepted')
+      const [last] = (await readStore(gateway.dir, (store) => store.deliveries({ limit: 1 }))).slice(-1)
+      expect([last?.hook, last?.source]).toEqual(['fast', 'alert'])
+    },
+  )
+
+  test('another key is none', async () => {
+    expect(toVerdict(await post(gateway.port, '/hooks/sourced', String.raw`{"sourc\u0066":"alert"}`))).toBe('skipped')
+  })
+})
