@@ -34,7 +34,7 @@ export async function capture(context: Context, options: CaptureOptions): Promis
   const { record, request } = await findKept(context, options.id, mappings)
   const generation = createGeneration({ config, mappings, transforms: new Map(), verifiers })
   const { deliveryId: id, receivedAt } = record
-  const delivery = toDelivery(request.head, request.body, { generation, id, receivedAt })
+  const delivery = toDelivery(request.head, request.body, { hook: generation.hook(request.head.path), id, receivedAt })
   const safe = withoutSecrets({ ...delivery, payload: readPayload(delivery.body) }, toSecrets(config, mappings))
   const bench = createBench(context)
   try {

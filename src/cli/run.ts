@@ -3,11 +3,11 @@ import { newId } from '../model/id.ts'
 import { nearestOf } from '../model/nearest.ts'
 import type { PlannedAction } from '../model/action.ts'
 import type { Delivery } from '../model/delivery.ts'
+import { toHookName } from '../model/mapping-rules.ts'
 import { exitCodes, Problem, toProblemRecord } from '../model/problem.ts'
 import { type Explanation, type FieldOrigins, explain } from '../pipeline/explain.ts'
 import { createGeneration, type Generation } from '../pipeline/generation.ts'
-import { isHook } from '../pipeline/pipeline.ts'
-import { toDelivery } from '../server/delivery.ts'
+import { toDelivery, toLocalHead } from '../server/delivery.ts'
 import { createBench } from './checks/bench.ts'
 import type { Context } from './terminal/context.ts'
 import { readInput } from './requests/input.ts'
@@ -37,21 +37,13 @@ function tell(context: Context, explanation: Explanation): number {
   return 'problem' in decision ? exitCodes[decision.problem.kind] : exitCodes.ok
 }
 
-function toDryDelivery(generation: Generation, { hook, file, headers, event }: RunOptions): Delivery {
-  const path = hook.replace(/^\/+|\/+$/g, '')
-  if (!isHook(generation, path)) throw toUnknownHook(generation, path)
+function toDryDelivery(generation: Generation, { hook: name, file, headers, event }: RunOptions): Delivery {
+  const path = toHookName(name)
+  const hook = generation.hook(path)
+  if (hook.kind === 'unknown') throw toUnknownHook(generation, path)
   const input = readInput(file, headers)
-  const url = `${generation.config.hooks.path}/${path}`
-  const head = {
-    method: 'POST',
-    url,
-    path,
-    headers: input.headers,
-    query: {},
-    verifiedBy: undefined,
-    admitted: { token: true, signedFor: generation.router.candidates(path).map(({ id }) => id) },
-  }
-  const delivery = toDelivery(head, Buffer.from(input.body), { generation, id: newId(), receivedAt: Date.now() })
+  const head = toLocalHead(hook, { prefix: generation.config.hooks.path, path, headers: input.headers })
+  const delivery = toDelivery(head, Buffer.from(input.body), { hook, id: newId(), receivedAt: Date.now() })
   return event === undefined ? delivery : { ...delivery, event }
 }
 

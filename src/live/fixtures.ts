@@ -6,13 +6,15 @@ import type { Config } from '../model/config.ts'
 import type { Delivery } from '../model/delivery.ts'
 import type { JsonValue } from '../model/json.ts'
 import { Mapping } from '../model/mapping.ts'
+import { toHookName } from '../model/mapping-rules.ts'
 import { type Transform, toTransformKey } from '../model/transform.ts'
 import type { DefinedVerifier } from '../model/verifier.ts'
 import type { NamedMapping } from '../pipeline/compile.ts'
 import type { Decision } from '../pipeline/decision.ts'
 import { createGeneration, type Generation } from '../pipeline/generation.ts'
+import type { Hook } from '../pipeline/hook.ts'
 import { decide } from '../pipeline/pipeline.ts'
-import { toDelivery } from '../server/delivery.ts'
+import { toDelivery, toLocalHead } from '../server/delivery.ts'
 
 /** A generation in the making, or the parts of one that runs. */
 export type Parts = {
@@ -42,10 +44,10 @@ export async function runFixture(parts: Parts, module: string, file: FixtureFile
   if (file.kind === 'unusable') return { ok: false, diff: [`${file.name}: ${file.why}`], actual: undefined }
   let ids = 0
   try {
-    const path = file.fixture.request.path.replace(/^\/+|\/+$/g, '')
-    const generation = toOwnGeneration(parts, module, path)
-    const delivery = toFixtureDelivery(file.fixture, path, generation)
-    const decision = await decide(generation, delivery, () => `${idPrefix}${++ids}`)
+    const path = toHookName(file.fixture.request.path)
+    const hook = toOwnGeneration(parts, module, path).hook(path)
+    const delivery = toFixtureDelivery(file.fixture, path, { hook, prefix: parts.config.hooks.path })
+    const decision = await decide(delivery, { hook, config: parts.config, newId: () => `${idPrefix}${++ids}` })
     const actual = toActual(decision)
     const diff = toDiff(file.fixture.expect, actual, decision)
     return diff.length === 0 ? { ok: true, actual } : { ok: false, diff, actual }
@@ -58,7 +60,7 @@ export async function runFixture(parts: Parts, module: string, file: FixtureFile
 function toOwnGeneration({ config, mappings, transforms, verifiers }: Parts, module: string, path: string): Generation {
   const own = mappings.filter(({ transform }) => transform?.module === module)
   const generation = createGeneration({ config, mappings: own, transforms, verifiers })
-  if (own.length > 0 && generation.router.candidates(path).length > 0) return generation
+  if (own.length > 0 && generation.hook(path).mappings.length > 0) return generation
   const bare = own.length > 0 ? own : [toBareMapping(module, transforms)]
   const anywhere = bare.map((mapping) => {
     const { path: _taken, ...match } = mapping.match
@@ -75,20 +77,20 @@ function toBareMapping(module: string, transforms: Parts['transforms']): NamedMa
 }
 
 /** Let in by all that its mappings may ask for: who sent a fixture is not in question. */
-function toFixtureDelivery({ request }: Fixture, path: string, generation: Generation): Delivery {
+function toFixtureDelivery(
+  { request }: Fixture,
+  path: string,
+  { hook, prefix }: { hook: Hook; prefix: string },
+): Delivery {
   const { method, query, payload } = request
   // own names only, as an admitted request has them
   const headers: Record<string, string> = Object.create(null)
   for (const [name, value] of Object.entries(request.headers)) headers[name.toLowerCase()] = value
   // the payload stands here as JSON, however the sender wrote it
   if (!/json/i.test(headers['content-type'] ?? '')) headers['content-type'] = 'application/json'
-  const search = new URLSearchParams(query).toString()
-  const url = `${generation.config.hooks.path}/${path}${search === '' ? '' : `?${search}`}`
-  const candidates = generation.router.candidates(path)
-  const verifiedBy = candidates.find(({ verifier }) => verifier !== undefined)?.verifier?.source
-  const admitted = { token: true, signedFor: candidates.map(({ id }) => id) }
-  const head = { method, url, path, headers, query, verifiedBy, admitted }
-  return toDelivery(head, Buffer.from(JSON.stringify(payload)), { generation, id: `${idPrefix}delivery`, receivedAt })
+  const verifiedBy = hook.signed[0]?.verifier.source
+  const head = toLocalHead(hook, { prefix, path, method, headers, query, verifiedBy })
+  return toDelivery(head, Buffer.from(JSON.stringify(payload)), { hook, id: `${idPrefix}delivery`, receivedAt })
 }
 
 function toActual(decision: Decision): Actual {

@@ -1,5 +1,4 @@
 // A mapping of the config made ready to run: its templates parsed, its transform at hand.
-import type { Admitted } from '../model/delivery.ts'
 import type { Mapping } from '../model/mapping.ts'
 import { Problem } from '../model/problem.ts'
 import type { Transform } from '../model/transform.ts'
@@ -67,12 +66,6 @@ const wholePayload: Template = {
   isStatic: false,
   startsWithLiteral: false,
   readsPayload: true,
-}
-
-/** Whether what let the request in opens this mapping. */
-export function isOpened({ id, mapping, verifier }: CompiledMapping, { token, signedFor }: Admitted): boolean {
-  if (verifier === undefined) return token
-  return signedFor.includes(id) && (token || mapping.verify?.also === undefined)
 }
 
 function compileField(

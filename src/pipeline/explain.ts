@@ -8,7 +8,8 @@ import type { Transform } from '../model/transform.ts'
 import type { CompiledMapping } from './compile.ts'
 import type { Decision } from './decision.ts'
 import type { Generation } from './generation.ts'
-import { decide, isBuiltIn } from './pipeline.ts'
+import type { Hook } from './hook.ts'
+import { decide } from './pipeline.ts'
 import type { Template } from './template.ts'
 
 /** Field → `request`, `template <key>`, `literal <key>`, `transform <module>`, `config <key>` or `default`. */
@@ -26,18 +27,19 @@ export type Explanation = {
 export async function explain(generation: Generation, delivery: Delivery, newId: () => string): Promise<Explanation> {
   const results: unknown[] = []
   let taken: CompiledMapping | undefined
-  const find: Generation['router']['find'] = (input, isOpened) => {
-    const found = generation.router.find(input, isOpened)
+  const hook = generation.hook(delivery.path)
+  const find: Hook['find'] = (input, isOpened) => {
+    const found = hook.find(input, isOpened)
     taken = found.mapping
     if (taken?.transform === undefined) return found
     return { ...found, mapping: { ...taken, transform: watch(taken.transform, results) } }
   }
-  const decision = await decide({ ...generation, router: { ...generation.router, find } }, delivery, newId)
+  const decision = await decide(delivery, { hook: { ...hook, find }, config: generation.config, newId })
   const { defaultSessionKey } = generation.config.hooks
   const actions = decision.kind === 'accept' ? decision.actions : []
   return {
     decision,
-    trace: isBuiltIn(delivery.path) ? [] : generation.router.explain(delivery),
+    trace: hook.kind === 'built-in' ? [] : generation.explain(delivery),
     origins: actions.map((planned, index) => {
       const fields =
         taken === undefined ? toRequestOrigins(planned, delivery) : toMappedOrigins(planned, taken, results[index])

@@ -5,6 +5,7 @@ import type { ProblemRecord } from '../model/problem.ts'
 import { type Transform, toTransformKey } from '../model/transform.ts'
 import type { DefinedVerifier } from '../model/verifier.ts'
 import { type CompiledMapping, compileMapping, type NamedMapping, offline } from './compile.ts'
+import { createHooks, type Hook } from './hook.ts'
 import { createRouter, type Router } from './match.ts'
 import type { VerifierTools } from './verify.ts'
 
@@ -12,7 +13,9 @@ export type Generation = {
   /** Hash of the configuration and of the code of every transform and verifier. */
   readonly id: string
   readonly config: Config
-  readonly router: Router<CompiledMapping>
+  readonly hook: (path: string) => Hook
+  /** Why each mapping of the configuration would or would not take a delivery, in order. */
+  readonly explain: Router<CompiledMapping>['explain']
   /** All of them, in order of priority. */
   readonly mappings: readonly CompiledMapping[]
   readonly transforms: ReadonlyMap<string, Transform>
@@ -36,10 +39,12 @@ export function createGeneration(parts: {
   const compiled = mappings.map((mapping) =>
     compileMapping(mapping, mapping.transform && transforms.get(toTransformKey(mapping.transform)), toTools),
   )
+  const router = createRouter(compiled)
   return {
     id: toGenerationId({ config, mappings, transforms, verifiers }),
     config,
-    router: createRouter(compiled),
+    hook: createHooks(router, config.server.maxBodyBytes),
+    explain: router.explain,
     mappings: compiled,
     transforms,
     verifiers,
@@ -48,13 +53,6 @@ export function createGeneration(parts: {
       ...[...transforms.values()].flatMap((transform) => transform.problem ?? []),
     ],
   }
-}
-
-/** The largest body that a hook takes, in bytes. */
-export function toBodyLimit(generation: Generation, path: string): number {
-  let limit = generation.config.server.maxBodyBytes
-  for (const { mapping } of generation.router.candidates(path)) limit = Math.max(limit, mapping.maxBodyBytes ?? 0)
-  return limit
 }
 
 function toGenerationId({

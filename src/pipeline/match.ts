@@ -10,14 +10,19 @@ import { parsePath, readPath } from './path.ts'
 /** What conditions read. */
 export type MatchInput = Pick<Delivery, 'path' | 'source' | 'event' | 'headers' | 'body'>
 
-export type Router<T> = {
-  /** The mappings that a hook name can reach, in order. Empty: nobody takes this name. */
-  candidates(path: string): readonly T[]
+/** The mappings that a hook name can reach, in order. None: nobody takes this name. */
+export type Lane<T> = {
+  readonly mappings: readonly T[]
   /** The mapping that takes a delivery, and what was tried until then. */
-  find(
+  readonly find: (
     delivery: MatchInput,
     isOpened?: (mapping: T) => boolean,
-  ): { mapping: T | undefined; trace: readonly TraceEntry[] }
+  ) => { mapping: T | undefined; trace: readonly TraceEntry[] }
+}
+
+export type Router<T> = {
+  /** The same object for the same mappings. */
+  lane(path: string): Lane<T>
   /** Every mapping of the config, in order, each with its reason. */
   explain(delivery: MatchInput): TraceEntry[]
 }
@@ -27,7 +32,6 @@ const unproved = 'the request does not prove what this mapping asks for'
 /** Why a condition does not hold, or undefined: it holds. */
 type Condition = (delivery: MatchInput) => string | undefined
 type Rule<T> = { mapping: T; path: string | undefined; conditions: readonly Condition[]; hit: TraceEntry }
-type Lane<T> = { rules: readonly Rule<T>[]; mappings: readonly T[] }
 
 /** Throws `config-invalid` that names the mapping where a payload path does not parse. */
 export function createRouter<T extends { readonly id: string; readonly match: Match }>(
@@ -41,22 +45,9 @@ export function createRouter<T extends { readonly id: string; readonly match: Ma
     if (path === undefined || lanes.has(path)) continue
     lanes.set(path, toLane(rules.filter((rule) => rule.path === path || rule.path === undefined)))
   }
-  const laneOf = (path: string) => lanes.get(path) ?? anywhere
 
   return {
-    candidates: (path) => laneOf(path).mappings,
-    find(delivery, isOpened = () => true) {
-      const trace: TraceEntry[] = []
-      for (const { mapping, conditions, hit } of laneOf(delivery.path).rules) {
-        const why = isOpened(mapping) ? toMiss(conditions, delivery) : unproved
-        if (why === undefined) {
-          trace.push(hit)
-          return { mapping, trace }
-        }
-        trace.push({ mappingId: mapping.id, matched: false, why })
-      }
-      return { mapping: undefined, trace }
-    },
+    lane: (path) => lanes.get(path) ?? anywhere,
     explain(delivery) {
       let first: string | undefined
       return rules.map(({ mapping, path, conditions, hit }) => {
@@ -75,8 +66,22 @@ export function createRouter<T extends { readonly id: string; readonly match: Ma
   }
 }
 
-function toLane<T>(rules: readonly Rule<T>[]): Lane<T> {
-  return { rules, mappings: rules.map(({ mapping }) => mapping) }
+function toLane<T extends { readonly id: string }>(rules: readonly Rule<T>[]): Lane<T> {
+  return {
+    mappings: rules.map(({ mapping }) => mapping),
+    find(delivery, isOpened = () => true) {
+      const trace: TraceEntry[] = []
+      for (const { mapping, conditions, hit } of rules) {
+        const why = isOpened(mapping) ? toMiss(conditions, delivery) : unproved
+        if (why === undefined) {
+          trace.push(hit)
+          return { mapping, trace }
+        }
+        trace.push({ mappingId: mapping.id, matched: false, why })
+      }
+      return { mapping: undefined, trace }
+    },
+  }
 }
 
 function toMiss(conditions: readonly Condition[], delivery: MatchInput): string | undefined {

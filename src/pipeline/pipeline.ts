@@ -1,14 +1,15 @@
 // One delivery in, one decision out. Reads nothing but its arguments; the transform is the only thing here that may take time.
 import { type Action, AgentPayload, type PlannedAction, WakePayload } from '../model/action.ts'
+import type { Config } from '../model/config.ts'
 import type { Delivery, TraceEntry } from '../model/delivery.ts'
 import { toFirstIssue } from '../model/issue.ts'
 import { isJsonObject, type JsonObject, toKindOf } from '../model/json.ts'
 import { readPayload } from '../model/parse-body.ts'
 import { Problem } from '../model/problem.ts'
 import type { Transform } from '../model/transform.ts'
-import { type CompiledMapping, isOpened } from './compile.ts'
+import type { CompiledMapping } from './compile.ts'
 import type { Decision } from './decision.ts'
-import type { Generation } from './generation.ts'
+import { type Hook, isOpened } from './hook.ts'
 import { type Draft, mergeResult, renderDraft, toAction } from './merge.ts'
 import { applyPolicy } from './policy.ts'
 import { toOrigin, toScope, toTransformCall } from './views.ts'
@@ -20,33 +21,23 @@ const mostText = 4_000_000
 
 type NewId = () => string
 
-/** The hooks that no mapping overrides. */
-export function isBuiltIn(path: string): boolean {
-  return path === 'wake' || path === 'agent'
-}
-
-/** Whether a hook has this name: a built-in, or one that a mapping takes. */
-export function isHook(generation: Generation, path: string): boolean {
-  return isBuiltIn(path) || (path !== '' && generation.router.candidates(path).length > 0)
-}
+/** What a decision depends on beside the delivery. */
+export type Deciding = { readonly hook: Hook; readonly config: Config; readonly newId: NewId }
 
 /** A refusal and a park are decisions too. Throws `body-invalid` where a broken body was left to a transform and is read before it runs. */
-export async function decide(generation: Generation, delivery: Delivery, newId: NewId): Promise<Decision> {
-  if (isBuiltIn(delivery.path)) return decideBuiltIn(generation, delivery, newId)
-  const { mapping: compiled, trace } = generation.router.find(delivery, (mapping) =>
-    isOpened(mapping, delivery.admitted),
-  )
-  if (compiled === undefined) {
-    return { kind: 'skip', why: 'no condition held', mappingId: undefined, transformHash: undefined, trace, log: [] }
-  }
-  return decideMapped(generation, delivery, compiled, trace, newId)
+export async function decide(delivery: Delivery, deciding: Deciding): Promise<Decision> {
+  const { hook } = deciding
+  if (hook.kind === 'built-in') return decideBuiltIn(delivery, deciding)
+  const { mapping, trace } = hook.find(delivery, (tried) => isOpened(tried, delivery.admitted))
+  if (mapping !== undefined) return decideMapped(delivery, mapping, trace, deciding)
+  return { kind: 'skip', why: 'no condition held', mappingId: undefined, transformHash: undefined, trace, log: [] }
 }
 
-function decideBuiltIn(generation: Generation, delivery: Delivery, newId: NewId): Decision {
+function decideBuiltIn(delivery: Delivery, { config, newId }: Deciding): Decision {
   const reasons = { mappingId: undefined, transformHash: undefined, trace: [], log: [] }
   try {
     const action = toBuiltInAction(delivery)
-    const planned = applyPolicy(action, generation.config, {
+    const planned = applyPolicy(action, config, {
       keyOrigin: 'request',
       origin: toOrigin(delivery),
       sessionMode: 'isolated',
@@ -74,11 +65,10 @@ function toBuiltInAction({ path, body }: Delivery): Action {
 }
 
 async function decideMapped(
-  generation: Generation,
   delivery: Delivery,
   compiled: CompiledMapping,
   trace: readonly TraceEntry[],
-  newId: NewId,
+  deciding: Deciding,
 ): Promise<Decision> {
   const { mapping, transform } = compiled
   const log: string[] = []
@@ -90,7 +80,7 @@ async function decideMapped(
     for (const item of items) {
       const drafts = await toDrafts(compiled, item, log)
       for (const draft of drafts) {
-        const planned = plan(generation, compiled, item, draft, newId)
+        const planned = plan(item, draft, compiled, deciding)
         written += planned.kind === 'wake' ? planned.action.text.length : planned.action.message.length
         actions.push(planned)
       }
@@ -176,13 +166,12 @@ function refuseBlank({ mapping }: CompiledMapping, { fields }: Draft): void {
 }
 
 function plan(
-  generation: Generation,
-  { mapping }: CompiledMapping,
   delivery: Delivery,
   draft: Draft,
-  newId: NewId,
+  { mapping }: CompiledMapping,
+  { config, newId }: Deciding,
 ): PlannedAction {
-  return applyPolicy(toAction(draft), generation.config, {
+  return applyPolicy(toAction(draft), config, {
     keyOrigin: draft.keyOrigin,
     origin: toOrigin(delivery),
     sessionMode: mapping.sessionMode,

@@ -2,29 +2,27 @@
 import { hash } from 'node:crypto'
 import type { Delivery, DeliveryHead } from '../model/delivery.ts'
 import { isJsonObject, type JsonValue } from '../model/json.ts'
-import { type Accepts, type Body, openBody, readPayload } from '../model/parse-body.ts'
+import { type Body, openBody, readPayload } from '../model/parse-body.ts'
 import { Problem } from '../model/problem.ts'
-import type { Generation } from '../pipeline/generation.ts'
-import { isBuiltIn } from '../pipeline/pipeline.ts'
+import { type Hook, toAccepts } from '../pipeline/hook.ts'
 import { detectSource, type Sender, senderNamed, toDeliveryId, toEvent } from '../pipeline/sources.ts'
-import type { DedupeKey, OpenDelivery } from '../store/store.ts'
+import type { DedupeKey } from '../store/store.ts'
 import type { Knock } from './admission.ts'
 import { dropCredentials } from './credentials.ts'
 
 const longestKey = 256
 
+/** Where a delivery is in the gateway. */
+export type Place = { readonly hook: Hook; readonly id: string; readonly receivedAt: number }
+
 /**
  * The delivery of a head and a body. Throws `media-type-unsupported` and `body-invalid`: the body is checked here, before anything
  * is decided from it. Where a transform alone reads it, its thread parses it, and `checkBody` is owed wherever that thread did not.
  */
-export function toDelivery(
-  head: DeliveryHead,
-  bytes: Uint8Array,
-  { generation, id, receivedAt }: { generation: Generation; id: string; receivedAt: number },
-): Delivery {
-  const body = openBody(bytes, head.headers['content-type'], toAccepts(generation, head))
-  if (!isLeftToCode(generation, head, body)) readPayload(body)
+export function toDelivery(head: DeliveryHead, bytes: Uint8Array, { hook, id, receivedAt }: Place): Delivery {
   const { method, url, path, headers, query, verifiedBy, admitted } = head
+  const body = openBody(bytes, headers['content-type'], toAccepts(hook, admitted))
+  if (hook.readsPayload || mayNameSource(head, body)) readPayload(body)
   const sender = toSender(head)
   const source = verifiedBy ?? toNamedSource(body.parsed) ?? sender?.source
   const event = sender && toEvent(sender, { headers, body })
@@ -39,27 +37,12 @@ export function checkBody({ body }: Delivery): void {
 const sourceKey = Buffer.from('"source"')
 const escapedLetter = Buffer.from('\\u')
 
-/** Whether nothing but a transform that runs reads the payload: then it is parsed once, in the transform's thread. */
-function isLeftToCode(generation: Generation, { path, verifiedBy }: DeliveryHead, { bytes, syntax }: Body): boolean {
-  if (isBuiltIn(path) || generation.router.candidates(path).some(({ readsPayload }) => readsPayload)) return false
-  if (bytes.byteLength === 0) return false
-  if (verifiedBy !== undefined) return true
-  // the source may be a field of the payload: a search costs a tenth of a parse; a key may be written with escapes
+/** Whether the body has to be parsed to know the source: a search costs a tenth of that. A key may be written with escapes. */
+function mayNameSource({ verifiedBy }: DeliveryHead, { bytes, syntax }: Body): boolean {
+  if (bytes.byteLength === 0) return true
+  if (verifiedBy !== undefined) return false
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  return syntax === 'json' && !text.includes(sourceKey) && !text.includes(escapedLetter)
-}
-
-/** What the body of a hook may be: JSON alone for the built-in ones, forms too for the others, and what a proved scheme sends. */
-function toAccepts(generation: Generation, { path, admitted }: DeliveryHead): Accepts {
-  if (isBuiltIn(path)) return { forms: false }
-  const accepts = { forms: true, text: false, empty: false }
-  if (admitted.signedFor.length === 0) return accepts
-  for (const { id, verifier } of generation.router.candidates(path)) {
-    if (verifier === undefined || !admitted.signedFor.includes(id)) continue
-    accepts.text ||= verifier.accepts.text
-    accepts.empty ||= verifier.accepts.empty
-  }
-  return accepts
+  return syntax === 'form' || text.includes(sourceKey) || text.includes(escapedLetter)
 }
 
 /** Whose facts about event and delivery id count: of the sender that was proved, else of the one that the headers show. */
@@ -72,12 +55,16 @@ function toNamedSource(payload: JsonValue | undefined): string | undefined {
   return typeof named === 'string' ? named : undefined
 }
 
-/** The delivery of a kept request, under its old id. */
-export function toDeliveryAgain(
-  { request, deliveryId: id, receivedAt }: OpenDelivery,
-  generation: Generation,
-): Delivery {
-  return toDelivery(request.head, request.body, { generation, id, receivedAt })
+/** The head of a request that did not come over the network: whatever its hook asks for counts as proved. */
+export function toLocalHead(
+  hook: Hook,
+  request: Pick<DeliveryHead, 'path' | 'headers'> & Partial<DeliveryHead> & { readonly prefix: string },
+): DeliveryHead {
+  const { prefix, path, headers, method = 'POST', query = {}, verifiedBy } = request
+  const search = new URLSearchParams(query).toString()
+  const url = `${prefix}/${path}${search === '' ? '' : `?${search}`}`
+  const admitted = { token: true, signedFor: hook.signed.map(({ id }) => id) }
+  return { method, url, path, headers, query, verifiedBy, admitted }
 }
 
 /** What is kept of a request's head; `secretHeaders` are those of the path's verifiers. */

@@ -2,10 +2,9 @@
 import type { IncomingMessage } from 'node:http'
 import type { DeliveryHead, TraceEntry } from '../model/delivery.ts'
 import { Problem } from '../model/problem.ts'
-import type { HandshakeAnswer, Verifier, VerifyRequest } from '../model/verifier.ts'
-import { type CompiledMapping, isOpened } from '../pipeline/compile.ts'
-import { type Generation, toBodyLimit } from '../pipeline/generation.ts'
-import { isBuiltIn, isHook } from '../pipeline/pipeline.ts'
+import type { HandshakeAnswer, VerifyRequest } from '../model/verifier.ts'
+import type { Generation } from '../pipeline/generation.ts'
+import { type Hook, isHookOpened, type SignedMapping } from '../pipeline/hook.ts'
 import type { Admission, Knock } from './admission.ts'
 import type { Answer } from './answer.ts'
 import { readBody } from './body.ts'
@@ -24,45 +23,42 @@ export type Trail = { hook: string | undefined; trace: readonly TraceEntry[] }
 
 /** A request that is in, with its body inflated; or a sender's handshake, answered and over. */
 export type Entered =
-  | { readonly kind: 'delivery'; readonly head: DeliveryHead; readonly body: Uint8Array }
+  | { readonly kind: 'delivery'; readonly hook: Hook; readonly head: DeliveryHead; readonly body: Uint8Array }
   | { readonly kind: 'handshake'; readonly answer: Answer }
 
 export type EntryParts = { readonly admission: Admission; readonly handed: HandedSecrets }
-
-/** A mapping that asks for proof. */
-type Signed = CompiledMapping & { readonly verifier: Verifier }
 
 export function createEntry({ admission, handed }: EntryParts) {
   /** Throws what refuses the request, in the order of its checks: 404, 400, 405, 429 or 401, 404, then what its body refuses. */
   return async function enter(incoming: Incoming, generation: Generation, trail: Trail): Promise<Entered> {
     const knock = admission.knock(incoming.req, generation.config)
     trail.hook = knock.path
-    const signed = toSigned(generation, knock.path)
+    const hook = generation.hook(knock.path)
+    const { signed, secretHeaders } = hook
     if (knock.method !== 'POST') return greet(signed, knock)
     const asked = signed.filter(({ verifier }) => verifier.isClaimed(knock.headers) || verifier.isGreeting(knock))
     trail.trace = toUnasked(signed, asked)
     if (asked.length === 0) admission.checkToken(knock)
-    if (!isHook(generation, knock.path)) throw new Problem('hook-unknown', 'No hook has this name.')
+    if (hook.kind === 'unknown') throw new Problem('hook-unknown', 'No hook has this name.')
     const { raw, bytes } = await readBody(incoming.req, {
-      limit: toBodyLimit(generation, knock.path),
+      limit: hook.maxBodyBytes,
       timeoutMs: generation.config.server.bodyTimeoutMs,
       continueNow: incoming.continueNow,
     })
     const proof = await prove(asked, { ...knock, rawBody: raw })
     if (proof.answer !== undefined) return { kind: 'handshake', answer: proof.answer }
-    const secretHeaders = toSecretHeaders(signed)
     // a signer must not guess the hook token beside its signature; where the header is the scheme's own, it is no guess
     if (proof.signedFor.length > 0 && !secretHeaders.has('authorization')) admission.countToken(knock)
     const head = toHead(knock, secretHeaders, proof)
-    if (!isOpen(generation, head)) {
+    if (!isHookOpened(hook, head.admitted)) {
       trail.trace = [...proof.trace, ...trail.trace]
       admission.turnAwaySigner(knock, proof)
     }
-    return { kind: 'delivery', head, body: bytes }
+    return { kind: 'delivery', hook, head, body: bytes }
   }
 
   /** GET and HEAD: only where a scheme declares a handshake by them. */
-  async function greet(signed: readonly Signed[], knock: Knock): Promise<Entered> {
+  async function greet(signed: readonly SignedMapping[], knock: Knock): Promise<Entered> {
     const request = { ...knock, rawBody: new Uint8Array() }
     let isDenied = false
     for (const { id, verifier } of signed) {
@@ -75,7 +71,7 @@ export function createEntry({ admission, handed }: EntryParts) {
     throw new Problem('method-not-allowed', 'Hooks take POST.')
   }
 
-  async function prove(asked: readonly Signed[], request: VerifyRequest) {
+  async function prove(asked: readonly SignedMapping[], request: VerifyRequest) {
     const signedFor: string[] = []
     const trace: TraceEntry[] = []
     let source: string | undefined
@@ -99,7 +95,7 @@ export function createEntry({ admission, handed }: EntryParts) {
 
   async function shake(
     mappingId: string,
-    verifier: Verifier,
+    verifier: SignedMapping['verifier'],
     request: VerifyRequest,
     verified: boolean,
   ): Promise<Answer | undefined> {
@@ -109,18 +105,7 @@ export function createEntry({ admission, handed }: EntryParts) {
   }
 }
 
-function toSigned(generation: Generation, path: string): readonly Signed[] {
-  if (isBuiltIn(path)) return []
-  return generation.router.candidates(path).filter((mapping): mapping is Signed => mapping.verifier !== undefined)
-}
-
-/** Whether anything behind this name is open to the request: a built-in hook takes the token, a mapping what it asks for. */
-function isOpen(generation: Generation, { path, admitted }: DeliveryHead): boolean {
-  if (isBuiltIn(path)) return admitted.token
-  return generation.router.candidates(path).some((mapping) => isOpened(mapping, admitted))
-}
-
-function toUnasked(signed: readonly Signed[], asked: readonly Signed[]): TraceEntry[] {
+function toUnasked(signed: readonly SignedMapping[], asked: readonly SignedMapping[]): TraceEntry[] {
   return signed
     .filter((mapping) => !asked.includes(mapping))
     .map(({ id, verifier }) => ({
@@ -128,10 +113,6 @@ function toUnasked(signed: readonly Signed[], asked: readonly Signed[]): TraceEn
       matched: false,
       why: `it carries no proof of scheme ${verifier.scheme}`,
     }))
-}
-
-function toSecretHeaders(signed: readonly Signed[]): ReadonlySet<string> {
-  return new Set(signed.flatMap(({ verifier }) => verifier.secretHeaders))
 }
 
 function toAnswer({ status, headers, body }: HandshakeAnswer): Answer {

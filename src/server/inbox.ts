@@ -1,13 +1,12 @@
 // Mails of a watched mailbox into the gateway: their deliveries and the place in the mailbox are one commit, then they run through the pipe.
 import { cursorName, gmailHook, type GmailPayload, type MailSink, parseState, toMailKey } from '../gmail/mail.ts'
-import type { DeliveryHead } from '../model/delivery.ts'
 import type { Log } from '../model/log.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import type { Clock, NewDelivery, Store } from '../store/store.ts'
 import { toWaitingAnswer } from './answer.ts'
-import { toDedupe, toDelivery } from './delivery.ts'
+import { toDedupe, toDelivery, toLocalHead } from './delivery.ts'
 import type { Rerunner } from './rerun.ts'
-import { toPending } from './settlement.ts'
+import { toPending, toRow } from './settlement.ts'
 
 export type InboxParts = {
   readonly account: string
@@ -43,7 +42,9 @@ export function createInbox(parts: InboxParts): MailSink {
     },
     async deliver(payloads, state) {
       const current = generation()
-      const rows = payloads.map((payload) => toRow(payload, { generation: current, id: newId(), receivedAt: clock() }))
+      const rows = payloads.map((payload) =>
+        toMailRow(payload, { generation: current, id: newId(), receivedAt: clock() }),
+      )
       const appended = await store.appendAll(rows, { name, value: JSON.stringify(state) })
       const ids = rows.flatMap(({ id }, index) => (appended[index]?.kind === 'stored' ? [id] : []))
       // in the order of the mails, and not in the way of the next sync
@@ -53,31 +54,18 @@ export function createInbox(parts: InboxParts): MailSink {
 }
 
 /** The row that the same mail would have had over HTTP, with the same key: one that comes both ways is one delivery. */
-function toRow(
+function toMailRow(
   payload: GmailPayload,
   { generation, id, receivedAt }: { generation: Generation; id: string; receivedAt: number },
 ): NewDelivery {
-  const head: DeliveryHead = {
-    method: 'POST',
-    url: `${generation.config.hooks.path}/${gmailHook}`,
-    path: gmailHook,
-    headers: { 'content-type': 'application/json', 'idempotency-key': toMailKey(payload) },
-    query: {},
-    verifiedBy: undefined,
-    // the gateway fetched it itself
-    admitted: { token: true, signedFor: [] },
-  }
+  const hook = generation.hook(gmailHook)
+  const prefix = generation.config.hooks.path
+  const headers = { 'content-type': 'application/json', 'idempotency-key': toMailKey(payload) }
+  const head = toLocalHead(hook, { prefix, path: gmailHook, headers })
   const body = Buffer.from(JSON.stringify(payload))
-  const delivery = toDelivery(head, body, { generation, id, receivedAt })
-  const answer = toWaitingAnswer(id, 'pending')
-  return {
-    ...toPending(delivery, generation.id),
-    id,
-    receivedAt,
-    hook: gmailHook,
-    source: delivery.source,
-    event: delivery.event,
-    dedupe: toDedupe(delivery)?.key,
-    answer: { status: answer.status, body: answer.body ?? '' },
-  }
+  // nobody signed it: the gateway fetched it itself
+  const admitted = { token: true, signedFor: [] }
+  const delivery = toDelivery({ ...head, admitted }, body, { hook, id, receivedAt })
+  const settlement = toPending(delivery, generation.id)
+  return toRow(delivery, { settlement, answer: toWaitingAnswer(id, 'pending'), dedupe: toDedupe(delivery)?.key })
 }

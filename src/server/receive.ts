@@ -5,6 +5,7 @@ import type { Meter } from '../model/meter.ts'
 import { type Problem, toProblem } from '../model/problem.ts'
 import type { Decision } from '../pipeline/decision.ts'
 import type { Generation } from '../pipeline/generation.ts'
+import type { Hook } from '../pipeline/hook.ts'
 import { decide } from '../pipeline/pipeline.ts'
 import type { Clock, DedupeKey, Settlement, Store } from '../store/store.ts'
 import type { Admission } from './admission.ts'
@@ -23,7 +24,7 @@ import type { HandedSecrets } from './handed.ts'
 import { createOnce } from './once.ts'
 import type { Refusals } from './refusals.ts'
 import type { Rerunner } from './rerun.ts'
-import { type LastingDecision, tellParked, toPending, toSettlement } from './settlement.ts'
+import { type LastingDecision, tellParked, toPending, toRow, toSettlement } from './settlement.ts'
 
 export type ReceiverParts = {
   readonly generation: () => Generation
@@ -42,6 +43,17 @@ export type ReceiverParts = {
   readonly development: boolean
   readonly meter: Meter
   readonly log: Log
+}
+
+type Handling = { readonly hook: Hook; readonly generation: Generation; readonly trail: Trail }
+
+/** How a delivery becomes durable: a new one gets its row, a parked one has it. */
+type Row = {
+  /** The state before it is settled. */
+  readonly state: 'pending' | 'parked'
+  /** For a transform that still runs. `isOurs`: nobody else settles the delivery. */
+  wait(settlement: Settlement): Promise<{ answer: Answer; isOurs: boolean }>
+  settle(settlement: Settlement, answer: Answer): Promise<Answer>
 }
 
 export type Receive = (incoming: Incoming) => Promise<Answer>
@@ -68,68 +80,70 @@ export function createReceiver(parts: ReceiverParts): Receive {
   async function pass(incoming: Incoming, generation: Generation, trail: Trail): Promise<Answer> {
     const entered = await enter(incoming, generation, trail)
     if (entered.kind === 'handshake') return entered.answer
+    const { hook, head, body } = entered
     const receivedAt = clock()
-    const delivery = toDelivery(entered.head, entered.body, { generation, id: newId(), receivedAt })
+    const delivery = toDelivery(head, body, { hook, id: newId(), receivedAt })
     const dedupe = toDedupe(delivery)
-    if (dedupe === undefined) return handle(generation, delivery, undefined, trail)
+    const context = { hook, generation, trail }
+    if (dedupe === undefined) return handle(delivery, context, toNewRow(delivery, undefined))
     return once(dedupe, {
       recognised: () => checkBody(delivery),
-      first: () => handle(generation, delivery, dedupe.key, trail),
-      parkedAgain: (id, replay) =>
-        handleAgain(generation, toDelivery(entered.head, entered.body, { generation, id, receivedAt }), replay, trail),
+      first: () => handle(delivery, context, toNewRow(delivery, dedupe.key)),
+      // a sender sent a parked delivery again: it runs under its old id, so that it is still one delivery
+      parkedAgain: (id, replay) => handle({ ...delivery, id }, context, toParkedRow(id, replay)),
     })
   }
 
-  async function handle(
-    generation: Generation,
-    delivery: Delivery,
-    dedupe: DedupeKey | undefined,
-    trail: Trail,
-  ): Promise<Answer> {
-    const deciding = decide(generation, delivery, newId)
-    const decision = await inPatience(deciding, generation, delivery.path)
+  async function handle(delivery: Delivery, { hook, generation, trail }: Handling, row: Row): Promise<Answer> {
+    const { config } = generation
+    const deciding = decide(delivery, { hook, config, newId })
+    const patienceMs =
+      hook.runsCode && config.hooks.onTransformError === 'park' ? config.hooks.answerWithinMs : undefined
+    const decision = await inPatience(deciding, patienceMs)
     if (decision === undefined) {
       checkLate(delivery, deciding)
-      const pending = toPending(delivery, generation.id)
-      const answer = toWaitingAnswer(delivery.id, 'pending')
-      const stored = await append(delivery, pending, answer, dedupe)
+      const { answer, isOurs } = await row.wait(toPending(delivery, generation.id))
       // the transform goes on; its delivery is on disk and is settled when it ends
-      if (stored === answer) void parts.rerunner.settleLate(deciding, delivery, generation)
-      return stored
+      if (isOurs) void parts.rerunner.settleLate(deciding, delivery, generation, row.state)
+      return answer
     }
-    const { settlement, answer } = conclude(decision, delivery, generation, trail)
-    return append(delivery, settlement, answer, dedupe)
-  }
-
-  /** A sender sent a parked delivery again: it runs under its old id, so that it is still one delivery. */
-  async function handleAgain(
-    generation: Generation,
-    delivery: Delivery,
-    replay: Answer,
-    trail: Trail,
-  ): Promise<Answer> {
-    const deciding = decide(generation, delivery, newId)
-    const decision = await inPatience(deciding, generation, delivery.path)
-    if (decision === undefined) {
-      checkLate(delivery, deciding)
-      // its row is durable since it was parked: what the transform comes to settles it later
-      void parts.rerunner.settleLate(deciding, delivery, generation, 'parked')
-      return replay
-    }
-    const { settlement, answer } = conclude(decision, delivery, generation, trail)
-    if (!(await store.settle(delivery.id, settlement))) return replay
-    parts.accepted(settlement.jobs)
-    return answer
-  }
-
-  function conclude(decision: Decision, delivery: Delivery, generation: Generation, trail: Trail) {
     trail.trace = decision.trace
     // code that returned an action was given the payload; whatever else was decided may have left the body unread
     if (decision.kind !== 'accept') checkBody(delivery)
     if (decision.kind === 'refuse') throw decision.problem
-    if (decision.kind === 'park' && generation.config.hooks.onTransformError === 'reject') throw decision.problem
+    if (decision.kind === 'park' && config.hooks.onTransformError === 'reject') throw decision.problem
     const settlement = toSettlement(decision, delivery, { generation, newId, now: clock() })
-    return { settlement, answer: toAnswer(decision, delivery.id, settlement) }
+    return row.settle(settlement, toAnswer(decision, delivery.id, settlement))
+  }
+
+  /** A delivery that the store has not seen. */
+  function toNewRow(delivery: Delivery, dedupe: DedupeKey | undefined): Row {
+    async function append(settlement: Settlement, answer: Answer): Promise<{ answer: Answer; isOurs: boolean }> {
+      const appended = await store.append(toRow(delivery, { settlement, answer, dedupe }))
+      if (appended.kind === 'duplicate') return { answer: toReplay(appended.first), isOurs: false }
+      parts.meter('deliveries', { outcome: settlement.state })
+      tellParked(parts.log, delivery, settlement)
+      parts.accepted(settlement.jobs)
+      return { answer, isOurs: true }
+    }
+    return {
+      state: 'pending',
+      wait: (settlement) => append(settlement, toWaitingAnswer(delivery.id, 'pending')),
+      settle: async (settlement, answer) => (await append(settlement, answer)).answer,
+    }
+  }
+
+  /** A delivery that has been durable since it was parked; `replay` is the answer that it got then. */
+  function toParkedRow(id: string, replay: Answer): Row {
+    return {
+      state: 'parked',
+      wait: async () => ({ answer: replay, isOurs: true }),
+      async settle(settlement, answer) {
+        if (!(await store.settle(id, settlement))) return replay
+        parts.accepted(settlement.jobs)
+        return answer
+      },
+    }
   }
 
   function toAnswer(decision: LastingDecision, deliveryId: string, settlement: Settlement): Answer {
@@ -139,30 +153,6 @@ export function createReceiver(parts: ReceiverParts): Receive {
     }
     const parked = toWaitingAnswer(deliveryId, 'parked')
     return development ? withProblem(parked, decision.problem) : parked
-  }
-
-  async function append(
-    delivery: Delivery,
-    settlement: Settlement,
-    answer: Answer,
-    dedupe: DedupeKey | undefined,
-  ): Promise<Answer> {
-    const { id, receivedAt, path: hook, source, event } = delivery
-    const row = {
-      id,
-      receivedAt,
-      hook,
-      source,
-      event,
-      dedupe,
-      answer: { status: answer.status, body: answer.body ?? '' },
-    }
-    const appended = await store.append({ ...settlement, ...row })
-    if (appended.kind === 'duplicate') return toReplay(appended.first)
-    parts.meter('deliveries', { outcome: settlement.state })
-    tellParked(parts.log, delivery, settlement)
-    parts.accepted(settlement.jobs)
-    return answer
   }
 
   function refuse(problem: Problem, requestId: string, trail: Trail): Answer {
@@ -187,19 +177,12 @@ function checkLate(delivery: Delivery, deciding: Promise<Decision>): void {
   }
 }
 
-/** The decision, or undefined when a transform is still at it and the sender's patience ends. */
-async function inPatience(
-  deciding: Promise<Decision>,
-  generation: Generation,
-  path: string,
-): Promise<Decision | undefined> {
-  const { hooks } = generation.config
-  const waits =
-    hooks.onTransformError === 'park' && generation.router.candidates(path).some(({ transform }) => transform)
-  if (!waits) return deciding
+/** The decision, or undefined when a transform is still at it and the sender's patience ends. No limit: it is waited for. */
+async function inPatience(deciding: Promise<Decision>, patienceMs: number | undefined): Promise<Decision | undefined> {
+  if (patienceMs === undefined) return deciding
   let timer: NodeJS.Timeout | undefined
   const patience = new Promise<undefined>((resolve) => {
-    timer = setTimeout(resolve, hooks.answerWithinMs, undefined)
+    timer = setTimeout(resolve, patienceMs, undefined)
   })
   try {
     return await Promise.race([deciding, patience])

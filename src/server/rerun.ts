@@ -7,7 +7,7 @@ import type { Generation } from '../pipeline/generation.ts'
 import { Problem } from '../model/problem.ts'
 import { decide } from '../pipeline/pipeline.ts'
 import type { Clock, NewJob, OpenDelivery, Settlement, Store } from '../store/store.ts'
-import { toDeliveryAgain } from './delivery.ts'
+import { toDelivery } from './delivery.ts'
 import { type LastingDecision, tellParked, toSettlement } from './settlement.ts'
 import { walkWaiting } from './waiting.ts'
 
@@ -55,8 +55,10 @@ export class Rerunner {
   async rerun(open: OpenDelivery): Promise<string> {
     const generation = this.#parts.generation()
     try {
-      const delivery = toDeliveryAgain(open, generation)
-      const deciding = decide(generation, delivery, this.#parts.newId)
+      const { request, deliveryId: id, receivedAt } = open
+      const hook = generation.hook(request.head.path)
+      const delivery = toDelivery(request.head, request.body, { hook, id, receivedAt })
+      const deciding = decide(delivery, { hook, config: generation.config, newId: this.#parts.newId })
       return await this.settleLate(deciding, delivery, generation, open.state)
     } catch (error) {
       const { deliveryId } = open

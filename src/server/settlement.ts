@@ -5,7 +5,8 @@ import type { Log } from '../model/log.ts'
 import { toProblemRecord } from '../model/problem.ts'
 import type { Decision } from '../pipeline/decision.ts'
 import type { Generation } from '../pipeline/generation.ts'
-import type { Settlement } from '../store/store.ts'
+import type { DedupeKey, NewDelivery, Settlement } from '../store/store.ts'
+import type { Answer } from './answer.ts'
 
 /** A decision that leaves a row; a refusal leaves none. */
 export type LastingDecision = Exclude<Decision, { kind: 'refuse' }>
@@ -49,7 +50,17 @@ export function tellParked(log: Log, { id, path }: Delivery, { problem }: Settle
   log.warn({ deliveryId: id, hook: path }, `parked: ${problem.detail} "hookloom show ${id}" has the rest.`)
 }
 
-/** The row of a delivery whose transform still runs. */
+/** The row of a new delivery: what became of it, and the answer that a duplicate gets again. */
+export function toRow(
+  delivery: Delivery,
+  { settlement, answer, dedupe }: { settlement: Settlement; answer: Answer; dedupe: DedupeKey | undefined },
+): NewDelivery {
+  const { id, receivedAt, path: hook, source, event } = delivery
+  const { status, body = '' } = answer
+  return { ...settlement, id, receivedAt, hook, source, event, dedupe, answer: { status, body } }
+}
+
+/** The settlement of a delivery whose transform still runs. */
 export function toPending(delivery: Delivery, generation: string): Settlement {
   return {
     state: 'pending',

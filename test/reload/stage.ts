@@ -119,14 +119,15 @@ let ids = 0
 
 async function decideNow(live: Live, path: string, payload: JsonValue): Promise<Decision> {
   const generation = live.current()
+  const hook = generation.hook(path)
   const release = live.hold(generation)
   const admitted = { token: true, signedFor: [] }
   const headers = { 'content-type': 'application/json' }
   const head = { method: 'POST', url: `/hooks/${path}`, path, headers, query: {}, verifiedBy: undefined, admitted }
   const body = Buffer.from(JSON.stringify(payload))
-  const delivery = toDelivery(head, body, { generation, id: `d-${++ids}`, receivedAt: Date.now() })
+  const delivery = toDelivery(head, body, { hook, id: `d-${++ids}`, receivedAt: Date.now() })
   try {
-    return await decide(generation, delivery, () => `id-${++ids}`)
+    return await decide(delivery, { hook, config: generation.config, newId: () => `id-${++ids}` })
   } finally {
     release()
   }

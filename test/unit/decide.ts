@@ -57,5 +57,5 @@ let ids = 0
 export const toTestId = () => `id-${++ids}`
 
 export function decideOn(generation: Generation, delivery: Delivery) {
-  return decide(generation, delivery, toTestId)
+  return decide(delivery, { hook: generation.hook(delivery.path), config: generation.config, newId: toTestId })
 }

@@ -2,7 +2,7 @@ import { openBody, toJsonBody } from '../../src/model/parse-body.ts'
 import { describe, expect, test } from 'vitest'
 import type { JsonValue } from '../../src/model/json.ts'
 import { Match } from '../../src/model/mapping.ts'
-import { createRouter, type MatchInput } from '../../src/pipeline/match.ts'
+import { createRouter, type MatchInput, type Router } from '../../src/pipeline/match.ts'
 
 function mapping(id: string, match: Match = {}) {
   return { id, match: Match.parse(match) }
@@ -12,8 +12,12 @@ function delivery(parts: Partial<MatchInput> = {}): MatchInput {
   return { path: 'github', source: 'github', event: 'push', headers: {}, body: toJsonBody({}), ...parts }
 }
 
+function find<T>(router: Router<T>, parts: MatchInput) {
+  return router.lane(parts.path).find(parts)
+}
+
 function isTaken(match: Match, parts: Partial<MatchInput>): boolean {
-  return createRouter([mapping('only', match)]).find(delivery(parts)).mapping !== undefined
+  return find(createRouter([mapping('only', match)]), delivery(parts)).mapping !== undefined
 }
 
 function whyNot(match: Match, parts: Partial<MatchInput>): string | undefined {
@@ -30,21 +34,21 @@ describe('which mapping takes a delivery', () => {
   ])
 
   test('the first one in config order whose every condition holds, with or without a path', () => {
-    expect(router.find(delivery({ source: 'gitlab' })).mapping?.id).toBe('early any')
-    expect(router.find(delivery()).mapping?.id).toBe('first')
-    expect(router.find(delivery({ event: 'issues' })).mapping?.id).toBe('second')
-    expect(router.find(delivery({ path: 'elsewhere' })).mapping?.id).toBe('late any')
+    expect(find(router, delivery({ source: 'gitlab' })).mapping?.id).toBe('early any')
+    expect(find(router, delivery()).mapping?.id).toBe('first')
+    expect(find(router, delivery({ event: 'issues' })).mapping?.id).toBe('second')
+    expect(find(router, delivery({ path: 'elsewhere' })).mapping?.id).toBe('late any')
   })
 
   test('candidates are those of the path and those of any path, in config order', () => {
-    const ids = (path: string) => router.candidates(path).map(({ id }) => id)
+    const ids = (path: string) => router.lane(path).mappings.map(({ id }) => id)
     expect(ids('github')).toEqual(['early any', 'first', 'second', 'late any'])
     expect(ids('gmail')).toEqual(['early any', 'other', 'late any'])
     expect(ids('unheard of')).toEqual(['early any', 'late any'])
   })
 
   test('the trace ends with the mapping that took it', () => {
-    expect(router.find(delivery({ event: 'issues' })).trace).toEqual([
+    expect(find(router, delivery({ event: 'issues' })).trace).toEqual([
       { mappingId: 'early any', matched: false, why: 'source is "github", this mapping takes "gitlab"' },
       { mappingId: 'first', matched: false, why: 'event is "issues", this mapping takes "push"' },
       { mappingId: 'second', matched: true, why: 'path is "github"' },
@@ -52,7 +56,8 @@ describe('which mapping takes a delivery', () => {
   })
 
   test('where none takes it, every candidate has its reason', () => {
-    const { mapping: none, trace } = createRouter([mapping('a', { event: 'x' }), mapping('b', { event: 'y' })]).find(
+    const { mapping: none, trace } = find(
+      createRouter([mapping('a', { event: 'x' }), mapping('b', { event: 'y' })]),
       delivery(),
     )
     expect(none).toBeUndefined()
@@ -64,8 +69,8 @@ describe('which mapping takes a delivery', () => {
 
   test('is settled by one look-up however many other paths there are', () => {
     const many = createRouter(Array.from({ length: 1000 }, (_, n) => mapping(`m${n}`, { path: `hook-${n}` })))
-    expect(many.candidates('hook-777').map(({ id }) => id)).toEqual(['m777'])
-    expect(many.find(delivery({ path: 'hook-777' })).trace).toHaveLength(1)
+    expect(many.lane('hook-777').mappings.map(({ id }) => id)).toEqual(['m777'])
+    expect(find(many, delivery({ path: 'hook-777' })).trace).toHaveLength(1)
   })
 })
 
@@ -79,7 +84,7 @@ describe('a path', () => {
   test.each(['__proto__', 'constructor', 'toString', 'hasOwnProperty'])('named %s is a name like any other', (path) => {
     expect(isTaken({ path: 'github' }, { path })).toBe(false)
     expect(isTaken({ path }, { path })).toBe(true)
-    expect(createRouter([mapping('only', { path: 'github' })]).candidates(path)).toEqual([])
+    expect(createRouter([mapping('only', { path: 'github' })]).lane(path).mappings).toEqual([])
   })
 
   test('that is empty or a slash stands for every name', () => {
@@ -123,8 +128,8 @@ describe('conditions', () => {
   test('a payload that no condition asks for is never read', () => {
     const parts = delivery({ body: openBody(Buffer.from('no JSON'), undefined, { forms: false }) })
     const router = createRouter([mapping('headers', { headers: { a: 'b' } }), mapping('all', { event: 'push' })])
-    expect(router.find(parts).mapping?.id).toBe('all')
-    expect(() => createRouter([mapping('asks', { payload: { a: 1 } })]).find(parts)).toThrow('The body is not JSON')
+    expect(find(router, parts).mapping?.id).toBe('all')
+    expect(() => find(createRouter([mapping('asks', { payload: { a: 1 } })]), parts)).toThrow('The body is not JSON')
   })
 
   test('a payload path that does not parse is an error of the config that names the mapping', () => {

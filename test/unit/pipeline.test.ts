@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { JsonValue } from '../../src/model/json.ts'
 import type { MappingInput } from '../../src/model/mapping.ts'
-import { isHook } from '../../src/pipeline/pipeline.ts'
 import { decideOn, toGeneration, toTestDelivery } from './decide.ts'
 
 const template: MappingInput = { match: { path: 'in' }, messageTemplate: 'Say {{text}}' }
@@ -149,8 +148,13 @@ describe('policy', () => {
 describe('mapped hooks', () => {
   test('an unknown name is no hook; a name of Object.prototype neither', () => {
     const generation = toGeneration([template])
-    expect(['in', 'wake', 'agent'].map((name) => isHook(generation, name))).toEqual([true, true, true])
-    expect(['', 'out', 'constructor', '__proto__', 'In'].map((name) => isHook(generation, name))).not.toContain(true)
+    expect(['in', 'wake', 'agent'].map((name) => generation.hook(name).kind)).toEqual([
+      'mapped',
+      'built-in',
+      'built-in',
+    ])
+    const kinds = ['', 'out', 'constructor', '__proto__', 'In'].map((name) => generation.hook(name).kind)
+    expect(new Set(kinds)).toEqual(new Set(['unknown']))
   })
 
   test('with neither template nor code the payload itself is the message', async () => {

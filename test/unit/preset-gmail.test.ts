@@ -9,8 +9,8 @@ import type { Delivery } from '../../src/model/delivery.ts'
 import { GmailPresetConfig } from '../../src/model/gmail-config.ts'
 import type { JsonValue } from '../../src/model/json.ts'
 import { Mapping } from '../../src/model/mapping.ts'
-import { createGeneration, toBodyLimit } from '../../src/pipeline/generation.ts'
-import { decide } from '../../src/pipeline/pipeline.ts'
+import { decideOn } from './decide.ts'
+import { createGeneration } from '../../src/pipeline/generation.ts'
 
 const folder = new URL('../../presets/gmail/fixtures/', import.meta.url)
 const Fixture = z.object({
@@ -39,7 +39,7 @@ function toDelivery(payload: JsonValue, headers: Record<string, string> = {}): D
 }
 
 const decideMails = (messages: JsonValue, options: object = {}) =>
-  decide(toGeneration(options), toDelivery({ source: 'gmail', messages }), () => 'id')
+  decideOn(toGeneration(options), toDelivery({ source: 'gmail', messages }))
 
 describe('the gmail preset', () => {
   test('is bundled', () => {
@@ -50,7 +50,7 @@ describe('the gmail preset', () => {
   test.each(files)('makes of %s what the fixture says', async (file) => {
     const fixture = Fixture.parse(JSON.parse(readFileSync(new URL(file, folder), 'utf8')))
     const { payload, headers } = fixture.request
-    const decision = await decide(toGeneration({}), toDelivery(payload, headers), () => 'id')
+    const decision = await decideOn(toGeneration({}), toDelivery(payload, headers))
     expect(decision.kind).toBe(fixture.expect.decision)
     const actions = decision.kind === 'accept' ? decision.actions.map(({ action }) => action) : []
     expect(actions).toEqual(fixture.expect.actions)
@@ -69,13 +69,13 @@ describe('the gmail preset', () => {
 
   test('is refused where the prefixes leave its key out', async () => {
     const generation = toGeneration({}, { hooks: { allowedSessionKeyPrefixes: ['mine:'] } })
-    const decision = await decide(generation, toDelivery({ messages: [{ id: 'a' }] }), () => 'id')
+    const decision = await decideOn(generation, toDelivery({ messages: [{ id: 'a' }] }))
     expect(decision.kind === 'refuse' && decision.problem.code).toBe('session-key-denied')
   })
 
   test('takes nothing but its own path', async () => {
     const delivery = { ...toDelivery({ source: 'gmail', messages: [{ id: 'a' }] }), path: 'mail' }
-    expect((await decide(toGeneration({}), delivery, () => 'id')).kind).toBe('skip')
+    expect((await decideOn(toGeneration({}), delivery)).kind).toBe('skip')
   })
 
   test('lays its options on every action, and keeps mails inside the boundary unless told otherwise', async () => {
@@ -86,7 +86,7 @@ describe('the gmail preset', () => {
   })
 
   test('raises the body limit of its path with maxBytes, from 256 KiB to 32 MiB and no further', () => {
-    const limit = (options: object, path = 'gmail') => toBodyLimit(toGeneration(options), path)
+    const limit = (options: object, path = 'gmail') => toGeneration(options).hook(path).maxBodyBytes
     expect(limit({})).toBe(6_819_200)
     expect(limit({ maxBytes: 1 })).toBe(100 * (3 + 8192))
     expect(limit({ maxBytes: 10_000_000 })).toBe(33_554_432)

@@ -12,7 +12,7 @@ import type { Preset } from '../../src/model/preset.ts'
 import { createGeneration, type Generation } from '../../src/pipeline/generation.ts'
 import { decide } from '../../src/pipeline/pipeline.ts'
 import { createVerifier, schemeNames } from '../../src/pipeline/verify.ts'
-import { toDelivery } from '../../src/server/delivery.ts'
+import { toDelivery, toLocalHead } from '../../src/server/delivery.ts'
 
 const folder = join(import.meta.dirname, '../../presets')
 const corpus = process.env['HOOKLOOM_CORPUS'] ?? ''
@@ -51,18 +51,15 @@ const toGeneration = (name: string, options?: object): Generation =>
 /** As a request comes in whose signature held, whatever its media type was. */
 async function decideOn(name: string, headers: Record<string, string>, payload: JsonValue) {
   const generation = toGeneration(name, keysOf(name))
-  const candidates = generation.router.candidates(name)
-  const head = {
-    method: 'POST',
-    url: `/hooks/${name}`,
+  const hook = generation.hook(name)
+  const head = toLocalHead(hook, {
+    prefix: '/hooks',
     path: name,
     headers: { ...headers, 'content-type': 'application/json' },
-    query: {},
-    verifiedBy: candidates[0]?.verifier?.source,
-    admitted: { token: true, signedFor: candidates.map(({ id }) => id) },
-  }
+    verifiedBy: hook.signed[0]?.verifier.source,
+  })
   const body = Buffer.from(JSON.stringify(payload))
-  return decide(generation, toDelivery(head, body, { generation, id: 'd-1', receivedAt: 0 }), () => 'id')
+  return decide(toDelivery(head, body, { hook, id: 'd-1', receivedAt: 0 }), { hook, config, newId: () => 'id' })
 }
 
 const Fixture = z.strictObject({

@@ -5,9 +5,8 @@ import { newId } from '../../model/id.ts'
 import { toHandedFile } from '../../model/places.ts'
 import { Problem } from '../../model/problem.ts'
 import { createGeneration, type Generation } from '../../pipeline/generation.ts'
-import { isBuiltIn } from '../../pipeline/pipeline.ts'
 import { signRequest, stampPayload } from '../../pipeline/verifiers/sign.ts'
-import { toDelivery } from '../../server/delivery.ts'
+import { toDelivery, toLocalHead } from '../../server/delivery.ts'
 import { createHandedSecrets } from '../../server/handed.ts'
 import type { Input } from './input.ts'
 
@@ -50,13 +49,11 @@ export async function proveAsSender(
 
 /** The mapping that would take it, were every proof given; where none would, the first that asks for one. */
 function findTaker(generation: Generation, { path, headers, body }: Addressed) {
-  const candidates = isBuiltIn(path) ? [] : generation.router.candidates(path)
-  const first = candidates.find(({ verifier }) => verifier !== undefined)
-  if (first?.verifier === undefined) return undefined
+  const hook = generation.hook(path)
+  const [first] = hook.signed
+  if (first === undefined) return undefined
   const verifiedBy = first.verifier.source ?? first.verifier.scheme
-  const admitted = { token: true, signedFor: candidates.map(({ id }) => id) }
-  const url = `${generation.config.hooks.path}/${path}`
-  const head = { method: 'POST', url, path, headers, query: {}, verifiedBy, admitted }
-  const delivery = toDelivery(head, Buffer.from(body), { generation, id: newId(), receivedAt: Date.now() })
-  return generation.router.find(delivery).mapping ?? first
+  const head = toLocalHead(hook, { prefix: generation.config.hooks.path, path, headers, verifiedBy })
+  const delivery = toDelivery(head, Buffer.from(body), { hook, id: newId(), receivedAt: Date.now() })
+  return hook.find(delivery).mapping ?? first
 }
