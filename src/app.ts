@@ -25,7 +25,7 @@ import { Rerunner } from './server/rerun.ts'
 import { createHookApp, listen } from './server/server.ts'
 import { createThrottle } from './server/throttle.ts'
 import { createRetention } from './store/retention.ts'
-import { createSqliteStore } from './store/sqlite.ts'
+import { createSqliteStore } from './store/sqlite/sqlite.ts'
 import type { Clock, Store } from './store/store.ts'
 
 export type HookloomOptions = {

@@ -2,5 +2,5 @@
 export { createHookloom, type Hookloom, type HookloomOptions } from './app.ts'
 export * from './define.ts'
 export { createMemoryStore } from './store/memory.ts'
-export { createSqliteStore } from './store/sqlite.ts'
+export { createSqliteStore } from './store/sqlite/sqlite.ts'
 export type { Store } from './store/store.ts'

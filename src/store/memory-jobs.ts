@@ -1,8 +1,8 @@
 // The jobs of the memory store: lanes, leases and fences as store.ts promises them.
 import type { ClaimedJob, Job } from '../model/job.ts'
 import type { Clock, JobReport, NewEvent, NewJob, NewTask, Store } from './store.ts'
-import { leaseLost } from './text.ts'
-import { clockSetBackMs } from './times.ts'
+import { leaseLost } from './rules.ts'
+import { clockSetBackMs } from './rules.ts'
 
 /** A job in order of arrival: the map keeps it. */
 export type MemoryJob = {

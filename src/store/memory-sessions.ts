@@ -3,7 +3,7 @@ import type { Message, Session, SystemEvent } from '../model/job.ts'
 import type { JsonValue } from '../model/json.ts'
 import type { MemoryJob } from './memory-jobs.ts'
 import type { Clock, JobReport, NewEvent, WaitingEvents } from './store.ts'
-import { toStoredText } from './text.ts'
+import { toStoredText } from './rules.ts'
 
 type Name = Pick<Session, 'agentId' | 'sessionKey'>
 

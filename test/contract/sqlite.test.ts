@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll } from 'vitest'
-import { createSqliteStore } from '../../src/store/sqlite.ts'
+import { createSqliteStore } from '../../src/store/sqlite/sqlite.ts'
 import { storeContract } from './store.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'hookloom-store-'))

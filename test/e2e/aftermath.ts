@@ -2,8 +2,8 @@
 import { join } from 'node:path'
 import { expect, vi } from 'vitest'
 import type { SystemEvent } from '../../src/model/job.ts'
-import { openDatabase } from '../../src/store/driver.ts'
-import { createSqliteReader } from '../../src/store/reader.ts'
+import { openDatabase } from '../../src/store/sqlite/driver.ts'
+import { createSqliteReader } from '../../src/store/sqlite/sqlite.ts'
 import type { DeliveryRecord } from '../../src/store/store.ts'
 import type { Sent } from './load.ts'
 

@@ -1,7 +1,7 @@
 // Secrets and payloads, marked so that they can be found again, sent down every path: they turn up where they belong, and nowhere else.
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { openDatabase } from '../../src/store/driver.ts'
+import { openDatabase } from '../../src/store/sqlite/driver.ts'
 import { drain } from './aftermath.ts'
 import { type Gateway, startGateway } from './gateway.ts'
 import { exchange, type Headers, type Reply, send, toRequest } from './wire.ts'

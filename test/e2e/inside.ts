@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import { afterAll } from 'vitest'
 import { createHookloom, type Hookloom, type HookloomOptions } from '../../src/app.ts'
-import { createSqliteReader } from '../../src/store/reader.ts'
+import { createSqliteReader } from '../../src/store/sqlite/sqlite.ts'
 import type { StoreReader } from '../../src/store/store.ts'
 import { type GatewayOptions, makeConfigDir, writeFiles } from './gateway.ts'
 

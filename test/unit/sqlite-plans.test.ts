@@ -1,10 +1,10 @@
 // What is asked often must cost the same behind a long history: SQLite itself says how it goes about each statement.
 import { expect, test } from 'vitest'
-import { runBatch } from '../../src/store/batch.ts'
-import { type Database, openDatabase, type SqlValue } from '../../src/store/driver.ts'
-import { migrate } from '../../src/store/migrations/migrate.ts'
-import type { Operation } from '../../src/store/operations.ts'
-import { createReads, type Reads } from '../../src/store/reads.ts'
+import { runBatch } from '../../src/store/sqlite/batch.ts'
+import { type Database, openDatabase, type SqlValue } from '../../src/store/sqlite/driver.ts'
+import { migrate } from '../../src/store/sqlite/migrations.ts'
+import type { Operation } from '../../src/store/sqlite/operations.ts'
+import { createReads, type Reads } from '../../src/store/sqlite/reads.ts'
 
 const main = { agentId: 'main', sessionKey: 'main' }
 const report = { events: [], messages: [], consumedUpTo: 1, runnerState: '1', recipient: undefined, posts: '[]' }

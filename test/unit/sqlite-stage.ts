@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Worker } from 'node:worker_threads'
 import { onTestFinished } from 'vitest'
-import { spawnWriter } from '../../src/store/queue.ts'
-import { createSqliteStore, type SqliteOptions, type SqliteStore } from '../../src/store/sqlite.ts'
+import { spawnWriter } from '../../src/store/sqlite/queue.ts'
+import { createSqliteStore, type SqliteOptions, type SqliteStore } from '../../src/store/sqlite/sqlite.ts'
 import { newDelivery } from '../contract/stage.ts'
 
 export function newFolder(): string {

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { toStoreFile } from '../../model/places.ts'
 import { loadConfig } from '../../loader/config.ts'
-import { createSqliteReader } from '../../store/reader.ts'
+import { createSqliteReader } from '../../store/sqlite/sqlite.ts'
 import type { StoreReader } from '../../store/store.ts'
 import type { Context } from '../terminal/context.ts'
 

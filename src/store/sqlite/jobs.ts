@@ -1,14 +1,16 @@
 // Jobs in the writer's transaction: leased under a fence, reported by whoever still holds the lease, never twice a step.
+import { clockSetBackMs, leaseLost, rowDamaged } from '../rules.ts'
 import type { Database, Row, SqlValue } from './driver.ts'
-import { closeLane, openLane } from './lanes.ts'
 import type { JobValues, OperationOf } from './operations.ts'
 import { insertEvents, keepTurn } from './sessions.ts'
-import { leaseLost, rowDamaged } from './text.ts'
-import { clockSetBackMs } from './times.ts'
 
 const insertJob = `INSERT INTO jobs (id, delivery_seq, planned, lane, state, steps, created_at, run_at, ended_at, gate)
   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, CASE WHEN ?4 IS NULL OR ?8 IS NOT NULL THEN 0
     ELSE EXISTS (SELECT 1 FROM jobs WHERE lane = ?4 AND ended_at IS NULL) END)`
+
+const insertTask = `INSERT INTO jobs (id, planned, lane, stands_for, created_at, run_at, state, steps, gate)
+  SELECT ?1, ?2, ?3, ?4, ?5, ?5, 'queued', '[]', EXISTS (SELECT 1 FROM jobs WHERE lane = ?3 AND ended_at IS NULL)
+  WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE stands_for = ?4 AND state = 'queued')`
 
 /** Jobs as records are made of them, each with the id of its delivery, if it has one. */
 export const selectJob = `SELECT j.id, j.planned, j.state, j.attempts, j.created_at, j.run_at, j.locked_until,
@@ -37,6 +39,10 @@ export function insertJobs(db: Database, { deliverySeq, deliveryId, at, jobs }: 
     db.run(insertJob, id, deliverySeq, planned, lane, state, steps, at, state === 'done' ? at : null)
     insertEvents(db, events, { deliveryId, at })
   }
+}
+
+export function addTask(db: Database, { at, id, planned, lane, standsFor }: OperationOf<'addTask'>): boolean {
+  return db.run(insertTask, id, planned, lane, standsFor, at).changes > 0
 }
 
 export function claim(db: Database, { at, limit, leaseMs }: OperationOf<'claim'>): Row[] {
@@ -175,4 +181,26 @@ export function endJobs(db: Database, queued: readonly Row[], at: number): void 
     db.run(`UPDATE jobs SET state = 'dead', ended_at = ?, last_error = 'dropped' WHERE seq = ?`, at, seq)
   }
   for (const { lane = null } of queued) openLane(db, lane, at)
+}
+
+/**
+ * Lets the earliest unfinished job of a lane go, unless one of them runs. Call it after a job of the lane ended or was
+ * given back with its gate at 1. One that was never tried is due whatever the clock says: it may have been set back.
+ */
+function openLane(db: Database, lane: SqlValue, at: number): void {
+  if (lane === null) return
+  db.run(
+    `UPDATE jobs SET gate = CASE WHEN run_at <= ?2 OR run_at = created_at THEN 0 ELSE 2 END
+      WHERE seq = (SELECT seq FROM jobs WHERE lane = ?1 AND ended_at IS NULL ORDER BY seq LIMIT 1)
+        AND state = 'queued' AND gate = 1
+        AND NOT EXISTS (SELECT 1 FROM jobs WHERE lane = ?1 AND ended_at IS NULL AND state = 'running')`,
+    lane,
+    at,
+  )
+}
+
+/** Puts whoever is at the head of a lane behind its gate again, unless it runs: an earlier job has come back. */
+function closeLane(db: Database, lane: SqlValue): void {
+  if (lane === null) return
+  db.run(`UPDATE jobs SET gate = 1 WHERE lane = ? AND ended_at IS NULL AND state = 'queued' AND gate <> 1`, lane)
 }

@@ -1,4 +1,4 @@
-import { deliveryStates, type DeliveryHead, type DeliveryState } from '../model/delivery.ts'
+import { deliveryStates, type DeliveryHead, type DeliveryState } from '../../model/delivery.ts'
 import {
   jobStates,
   type ClaimedJob,
@@ -8,11 +8,11 @@ import {
   type Recipient,
   type Session,
   type SystemEvent,
-} from '../model/job.ts'
-import type { JsonValue } from '../model/json.ts'
-import { Problem } from '../model/problem.ts'
+} from '../../model/job.ts'
+import type { JsonValue } from '../../model/json.ts'
+import { Problem } from '../../model/problem.ts'
 import type { Row, SqlValue } from './driver.ts'
-import type { Answered, DeliveryRecord, KeptRequest, OpenDelivery, WaitingEvents } from './store.ts'
+import type { Answered, DeliveryRecord, KeptRequest, OpenDelivery, WaitingEvents } from '../store.ts'
 
 function column<T extends SqlValue>(row: Row, name: string): T {
   // as: the schema is strict and only this folder writes it

@@ -1,8 +1,8 @@
 // The main thread's end of the writer: one batch in flight, everything that arrives meanwhile is the next one, no timer.
 import { createRequire } from 'node:module'
 import { Worker } from 'node:worker_threads'
-import type { Log } from '../model/log.ts'
-import { Problem, type ProblemCode } from '../model/problem.ts'
+import type { Log } from '../../model/log.ts'
+import { Problem, type ProblemCode } from '../../model/problem.ts'
 import type {
   OpenFacts,
   Operation,
@@ -13,7 +13,7 @@ import type {
   Results,
   WriterOptions,
 } from './operations.ts'
-import type { Clock } from './store.ts'
+import type { Clock } from '../store.ts'
 import { toBytes, toTransfers } from './values.ts'
 
 export type QueueOptions = {

@@ -1,6 +1,6 @@
 // The writer thread: it owns the only connection that writes, and answers one batch at a time.
 import { parentPort, workerData } from 'node:worker_threads'
-import { Problem } from '../model/problem.ts'
+import { Problem } from '../../model/problem.ts'
 import { runBatch } from './batch.ts'
 import { toTrouble } from './driver.ts'
 import { probeRoom, toSize } from './files.ts'

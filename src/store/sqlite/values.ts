@@ -1,7 +1,7 @@
 // Records as values for the writer thread. JSON is made here, on the main thread, so that a batch clones as plain text.
 import type { SqlValue } from './driver.ts'
 import type { EventValues, JobValues, Operation, OperationOf } from './operations.ts'
-import type { Cursor, JobReport, KeptRequest, NewDelivery, NewEvent, NewJob, NewTask, Settlement } from './store.ts'
+import type { Cursor, JobReport, KeptRequest, NewDelivery, NewEvent, NewJob, NewTask, Settlement } from '../store.ts'
 
 /** The values of `settlementColumns`. The body is a copy of its own, so that it can be transferred. */
 export function toSettlementValues(settlement: Settlement, at: number): SqlValue[] {

@@ -1,13 +1,13 @@
 // The embedded store: SQLite in WAL mode with synchronous=FULL. A writer thread commits; this thread only reads.
-import { type Log, silentLog } from '../model/log.ts'
-import { Problem } from '../model/problem.ts'
+import { type Log, silentLog } from '../../model/log.ts'
+import { Problem } from '../../model/problem.ts'
 import { createReadConnection } from './connection.ts'
 import { toSize } from './files.ts'
 import type { Results } from './operations.ts'
 import { createWriterQueue, spawnWriter } from './queue.ts'
 import { createReads } from './reads.ts'
 import { toClaimedJob } from './rows.ts'
-import type { Clock, Store } from './store.ts'
+import type { Clock, Store, StoreReader } from '../store.ts'
 import { toAddTask, toAppend, toAppendAll, toJobValues, toReport, toSettlementValues } from './values.ts'
 
 /** Rows of one step of a sweep. */
@@ -129,4 +129,15 @@ export function createSqliteStore(options: SqliteOptions): SqliteStore {
     const wal_bytes = toSize(`${file}-wal`)
     return { engine: 'sqlite', trouble, facts: { ...facts, wal_bytes, commits, waiting } }
   }
+}
+
+/**
+ * Reads a store's file beside a running gateway, or without one. Its calls throw `config-missing` while there is no file,
+ * `config-invalid` when a newer hookloom wrote it, `store-unavailable` when it cannot be read.
+ */
+export function createSqliteReader({ file }: { file: string }): StoreReader {
+  const connection = createReadConnection(file, () => {
+    throw new Problem('config-missing', `There is no store at ${file}. Start the gateway once, or check store.file.`)
+  })
+  return createReads(connection, Date.now)
 }

@@ -1,10 +1,9 @@
 // A batch is one transaction, so one fsync. Trouble with the disk ends all of it; a bad operation ends alone.
 import { append, appendAll, drop, forget, markDiffering, settle } from './deliveries.ts'
 import { type Database, toTrouble } from './driver.ts'
-import { claim, extend, report, requeue } from './jobs.ts'
+import { addTask, claim, extend, report, requeue } from './jobs.ts'
 import type { Operation, Outcome, Results } from './operations.ts'
 import { prune, sweep } from './sweep.ts'
-import { addTask } from './tasks.ts'
 
 type Batch = { db: Database; operations: readonly Operation[]; beforeCommit: () => void }
 

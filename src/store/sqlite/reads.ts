@@ -17,8 +17,8 @@ import {
   toSystemEvent,
   toWaitingEvents,
 } from './rows.ts'
-import type { Job } from '../model/job.ts'
-import type { Clock, DeliveryRecord, Store, StoreReader } from './store.ts'
+import type { Job } from '../../model/job.ts'
+import type { Clock, DeliveryRecord, Store, StoreReader } from '../store.ts'
 
 /** What a Store reads beyond the reader's part. */
 export type Reads = StoreReader & Pick<Store, 'answered' | 'open' | 'nextRunAt'>

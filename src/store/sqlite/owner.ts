@@ -5,7 +5,7 @@ import { type Database, openDatabase } from './driver.ts'
 import { ensurePrivate, toInode, toShownName } from './files.ts'
 import { recover } from './jobs.ts'
 import { type StoreLock, takeLock } from './lock.ts'
-import { migrate } from './migrations/migrate.ts'
+import { migrate } from './migrations.ts'
 import type { OpenFacts, Opened, WriterOptions } from './operations.ts'
 
 /** Pages of 4 kB in the WAL after which a commit checkpoints: 64 MB. Rare long stalls hurt the p99 less than frequent short ones. */

@@ -1,8 +1,8 @@
 // What the store forgets, a few hundred rows at a time: a sweep must not hold up an append.
 import { dropBySeq } from './deliveries.ts'
 import type { Database } from './driver.ts'
+import { endJobs } from './jobs.ts'
 import type { OperationOf, Results } from './operations.ts'
-import { pruneTasks } from './tasks.ts'
 
 /**
  * The oldest deliveries, in order of arrival, from `after` on: what ended before `before` is deleted with its jobs, what
@@ -47,4 +47,21 @@ export function prune(db: Database, operation: OperationOf<'prune'>): number {
       limit,
     ).changes
   )
+}
+
+/** Deletes tasks that ended before `before`, and drops those that wait since then. Gives back how many. */
+function pruneTasks(db: Database, { at, before, limit }: OperationOf<'prune'>): number {
+  const waiting = db.all(
+    `SELECT seq, lane FROM jobs WHERE stands_for IS NOT NULL AND state = 'queued' AND created_at < ? LIMIT ?`,
+    before,
+    limit,
+  )
+  endJobs(db, waiting, at)
+  const ended = db.run(
+    `DELETE FROM jobs WHERE seq IN
+      (SELECT seq FROM jobs WHERE stands_for IS NOT NULL AND created_at < ?1 AND ended_at < ?1 LIMIT ?2)`,
+    before,
+    limit,
+  )
+  return waiting.length + ended.changes
 }

@@ -1,6 +1,6 @@
 // The one door to the SQLite library: the `node:sqlite` API, which Node 20 has as a package.
 import { DatabaseSync, type StatementSync } from '@photostructure/sqlite'
-import { toStoredText } from './text.ts'
+import { toStoredText } from '../rules.ts'
 
 export type SqlValue = string | number | Uint8Array | null
 export type Row = Readonly<Record<string, SqlValue>>

@@ -1,9 +1,9 @@
 // A read-only connection that opens when it is first needed, and again after trouble.
 import { existsSync } from 'node:fs'
-import { Problem } from '../model/problem.ts'
+import { Problem } from '../../model/problem.ts'
 import { type Database, openDatabase, toTrouble } from './driver.ts'
 import { toShownName } from './files.ts'
-import { toSchemaVersion } from './migrations/migrate.ts'
+import { toSchemaVersion } from './migrations.ts'
 
 export type ReadConnection = {
   /** What the query finds; `empty` while the file holds no store yet. Throws `store-unavailable` when it cannot be read. */

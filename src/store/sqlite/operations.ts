@@ -1,7 +1,7 @@
 // What the main thread asks of the writer thread: strings, numbers and bytes only, so that a batch is cheap to clone.
-import type { ProblemCode } from '../model/problem.ts'
+import type { ProblemCode } from '../../model/problem.ts'
 import type { Row, SqlValue } from './driver.ts'
-import type { Appended, Cursor, DedupeKey } from './store.ts'
+import type { Appended, Cursor, DedupeKey } from '../store.ts'
 
 /** Columns of a settlement, in the order of its values. */
 export const settlementColumns = [

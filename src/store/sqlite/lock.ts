@@ -1,6 +1,6 @@
 // One process owns a store: it holds an exclusive SQLite lock beside the file, which the system lets go when the process dies.
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { Problem } from '../model/problem.ts'
+import { Problem } from '../../model/problem.ts'
 import { openDatabase } from './driver.ts'
 import { ensurePrivate, toInode, toShownName } from './files.ts'
 
