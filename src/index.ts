@@ -1,6 +1,5 @@
 // The hosts' door: imported by nothing inside.
 export { createHookloom, type Hookloom, type HookloomOptions } from './app.ts'
 export * from './define.ts'
-export { createMemoryStore } from './store/memory.ts'
-export { createSqliteStore } from './store/sqlite/sqlite.ts'
+export { createMemoryStore, createSqliteStore } from './store/sqlite/sqlite.ts'
 export type { Store } from './store/store.ts'

@@ -12,7 +12,7 @@ export type GatewayOptions = {
   /** Config directory, empty. */
   readonly dir: string
   readonly token: string
-  /** `single`: SQLite with a commit for each request. */
+  /** `single`: SQLite with a commit for each request. `memory`: SQLite in memory, which commits on the main thread. */
   readonly store: 'sqlite' | 'single' | 'memory'
   /** Milliseconds that each commit takes longer, as on a slower disk. */
   readonly delayMs: number
@@ -26,7 +26,7 @@ export type GatewayOptions = {
 
 export type BenchedGateway = {
   readonly port: number
-  /** Forgets what a store without a disk has gathered: a full heap is not what is measured. */
+  /** Empties a store in memory: full memory is not what is measured. */
   empty(): void
   jobsDone(): Promise<number>
   jobsQueued(): Promise<number>
@@ -67,7 +67,10 @@ export async function startGateway(options: GatewayOptions): Promise<BenchedGate
   return {
     port: Number(new URL(gateway.url).port),
     empty: () => {
-      if (options.store === 'memory') Object.assign(store, createMemoryStore({ clock }))
+      if (options.store !== 'memory') return
+      const full = { ...store }
+      Object.assign(store, createMemoryStore({ clock }))
+      void full.close()
     },
     jobsDone: async () => (await store.counts()).jobs.done,
     jobsQueued: async () => (await store.counts()).jobs.queued,

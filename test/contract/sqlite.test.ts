@@ -9,4 +9,4 @@ const folder = mkdtempSync(join(tmpdir(), 'hookloom-store-'))
 let count = 0
 afterAll(() => rmSync(folder, { recursive: true }))
 
-storeContract('sqlite', async (clock) => createSqliteStore({ file: join(folder, `${(count += 1)}`, 'x.db'), clock }))
+storeContract('SQLite', async (clock) => createSqliteStore({ file: join(folder, `${(count += 1)}`, 'x.db'), clock }))

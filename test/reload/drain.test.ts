@@ -4,7 +4,7 @@ import { silentLog } from '../../src/model/log.ts'
 import { toDeliveryHead } from '../../src/model/delivery.ts'
 import { createDrain } from '../../src/server/drain.ts'
 import { Rerunner } from '../../src/server/rerun.ts'
-import { createMemoryStore } from '../../src/store/memory.ts'
+import { createMemoryStore } from '../../src/store/sqlite/sqlite.ts'
 import type { Store } from '../../src/store/store.ts'
 import { createStage, says, type Stage } from './stage.ts'
 

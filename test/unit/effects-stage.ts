@@ -1,4 +1,4 @@
-// A stage for jobs: a memory store, a runner and a channel that do what the test says, and a clock that only the test moves.
+// A stage for jobs: a store in memory, a runner and a channel that do what the test says, and a clock that only the test moves.
 import { vi } from 'vitest'
 import { planJobs, whyDeferred } from '../../src/effects/plan.ts'
 import { toAgent } from '../../src/effects/agents.ts'
@@ -12,7 +12,7 @@ import type { Job } from '../../src/model/job.ts'
 import { silentLog } from '../../src/model/log.ts'
 import { silentMeter } from '../../src/model/meter.ts'
 import type { RunIO, Runner, RunRequest, RunResult } from '../../src/model/runner.ts'
-import { createMemoryStore } from '../../src/store/memory.ts'
+import { createMemoryStore } from '../../src/store/sqlite/sqlite.ts'
 import type { Store } from '../../src/store/store.ts'
 
 export function agentPlan({

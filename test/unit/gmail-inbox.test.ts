@@ -1,11 +1,11 @@
-// The gateway's sink against both engines: mails and the place in one commit, each mail one delivery.
+// The gateway's sink over a store: mails and the place in one commit, each mail one delivery.
 import { describe, expect, test } from 'vitest'
 import { createInbox } from '../../src/server/inbox.ts'
 import { type GmailPayload, toMailKey } from '../../src/gmail/mail.ts'
 import { Config } from '../../src/model/config.ts'
 import { silentLog } from '../../src/model/log.ts'
 import { createGeneration } from '../../src/pipeline/generation.ts'
-import { createMemoryStore } from '../../src/store/memory.ts'
+import { createMemoryStore } from '../../src/store/sqlite/sqlite.ts'
 import type { OpenDelivery } from '../../src/store/store.ts'
 
 const account = 'desk@example.org'

@@ -3,7 +3,7 @@ import type { Decision } from '../../src/pipeline/decision.ts'
 import { Problem } from '../../src/model/problem.ts'
 import { silentLog } from '../../src/model/log.ts'
 import { Rerunner } from '../../src/server/rerun.ts'
-import { createMemoryStore } from '../../src/store/memory.ts'
+import { createMemoryStore } from '../../src/store/sqlite/sqlite.ts'
 import type { Store } from '../../src/store/store.ts'
 import { toGeneration, toTestDelivery, toTestId } from './decide.ts'
 
@@ -18,11 +18,11 @@ const parkedDecision: Decision = {
 
 /** A store with deliveries that wait, and a rerunner over it. */
 async function stage(ids: string[], change: (store: Store) => Partial<Store> = () => ({})) {
-  const memory = createMemoryStore({ clock: Date.now })
+  const waiting = createMemoryStore({ clock: Date.now })
   for (const id of ids) {
     const delivery = { ...toTestDelivery('in', { text: id }), id }
     const { method, url, path, headers, query, verifiedBy, admitted } = delivery
-    await memory.append({
+    await waiting.append({
       id,
       receivedAt: Date.now() + 3_600_000,
       hook: 'in',
@@ -42,12 +42,12 @@ async function stage(ids: string[], change: (store: Store) => Partial<Store> = (
   const stopping = new AbortController()
   const warnings: string[] = []
   const log = { ...silentLog, warn: (_: object, message: string) => void warnings.push(message) }
-  const store = new Proxy(memory, {
+  const store = new Proxy(waiting, {
     get: (target, name) => Reflect.get(change(target), name) ?? Reflect.get(target, name),
   })
   const parts = { generation: () => generation, hold: () => () => {}, store, clock: Date.now, newId: toTestId }
   const rerunner = new Rerunner({ ...parts, accepted() {}, stopping: stopping.signal, log })
-  const stateOf = async (id: string) => (await memory.delivery(id))?.state
+  const stateOf = async (id: string) => (await waiting.delivery(id))?.state
   return {
     rerunner,
     stopping,

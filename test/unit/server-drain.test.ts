@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { silentLog } from '../../src/model/log.ts'
 import { createDrain } from '../../src/server/drain.ts'
-import { createMemoryStore } from '../../src/store/memory.ts'
+import { createMemoryStore } from '../../src/store/sqlite/sqlite.ts'
 import type { OpenDelivery, Store } from '../../src/store/store.ts'
 import { newDelivery, parked } from '../contract/stage.ts'
 import { toGeneration } from './decide.ts'

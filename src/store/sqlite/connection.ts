@@ -1,9 +1,9 @@
 // A read-only connection that opens when it is first needed, and again after trouble.
 import { existsSync } from 'node:fs'
-import { Problem } from '../../model/problem.ts'
 import { type Database, openDatabase, toTrouble } from './driver.ts'
 import { toShownName } from './files.ts'
 import { toSchemaVersion } from './migrations.ts'
+import { unavailable } from './operations.ts'
 
 export type ReadConnection = {
   /** What the query finds; `empty` while the file holds no store yet. Throws `store-unavailable` when it cannot be read. */
@@ -35,7 +35,7 @@ export function createReadConnection(file: string, onMissing: () => void = () =>
   }
   return {
     use: (empty, query) => {
-      if (closed) throw new Problem('store-unavailable', 'The store is closed.', { retryAfterSeconds: 5 })
+      if (closed) throw unavailable('The store is closed.', 5)
       try {
         const opened = open()
         return opened ? query(opened) : empty
@@ -47,10 +47,7 @@ export function createReadConnection(file: string, onMissing: () => void = () =>
           nextReset = performance.now() + 1000
           reset()
         }
-        throw new Problem('store-unavailable', `The store cannot be read: ${trouble.what}.`, {
-          retryAfterSeconds: 5,
-          cause: error,
-        })
+        throw unavailable(`The store cannot be read: ${trouble.what}.`, 5, error)
       }
     },
     reset,

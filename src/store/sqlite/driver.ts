@@ -42,6 +42,16 @@ export function openDatabase(file: string, options: { readOnly: boolean; busyMs:
   }
 }
 
+/** What a connection says of its journal and of its SQLite, for doctor and /readyz. */
+export function toFacts(db: Database): Readonly<Record<string, string | number>> {
+  const read = (sql: string) => Object.values(db.get(sql) ?? {}).map(String)[0] ?? ''
+  return {
+    journal_mode: read('PRAGMA journal_mode'),
+    synchronous: Number(read('PRAGMA synchronous')),
+    sqlite: read('SELECT sqlite_version()'),
+  }
+}
+
 /** What is looked for is written as it was when it was stored. */
 function toStoredValue(value: SqlValue): SqlValue {
   return typeof value === 'string' ? toStoredText(value) : value

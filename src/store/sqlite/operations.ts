@@ -1,7 +1,7 @@
 // What the main thread asks of the writer thread: strings, numbers and bytes only, so that a batch is cheap to clone.
-import type { ProblemCode } from '../../model/problem.ts'
+import { Problem, type ProblemCode } from '../../model/problem.ts'
 import type { Row, SqlValue } from './driver.ts'
-import type { Appended, Cursor, DedupeKey } from '../store.ts'
+import type { Appended, Cursor, DedupeKey, StoreHealth } from '../store.ts'
 
 /** Columns of a settlement, in the order of its values. */
 export const settlementColumns = [
@@ -137,12 +137,9 @@ export type Outcome =
 /** Why a whole batch came to nothing. `detail` is fit for a sender. */
 export type Failure = { readonly code: ProblemCode; readonly detail: string; readonly cause: string }
 
-/** What the writer found on its own connection when it opened the file. */
-export type OpenFacts = Readonly<Record<string, string | number>>
-
 export type Request = { readonly kind: 'batch'; readonly operations: readonly Operation[] } | { readonly kind: 'close' }
 /** `isAnother`: the file that stood there before was deleted or replaced. */
-export type Opened = { readonly facts: OpenFacts; readonly isAnother: boolean }
+export type Opened = { readonly facts: StoreHealth['facts']; readonly isAnother: boolean }
 
 /** `opened` is there when this batch had to open the file. */
 export type Reply = {
@@ -158,4 +155,28 @@ export type WriterOptions = {
   readonly recoverAt: number | undefined
   /** The file may not grow beyond this many pages, to imitate a full disk. */
   readonly maxPages?: number
+}
+
+/** Carries operations out, each once and in the order of the calls. */
+export type Writer = {
+  /** Resolves once the operation is committed; rejects with a Problem when it is not known to be. */
+  run<Kind extends Operation['kind']>(operation: OperationOf<Kind>): Promise<Results[Kind]>
+  state(): {
+    readonly trouble: string | undefined
+    readonly commits: number
+    readonly waiting: number
+    /** When the commit in flight began, in milliseconds since the epoch. */
+    readonly busySince: number | undefined
+  }
+  facts(): StoreHealth['facts']
+  close(): Promise<void>
+}
+
+export function unavailable(detail: string, retryAfterSeconds: number, cause?: unknown): Problem {
+  return new Problem('store-unavailable', detail, { retryAfterSeconds, cause })
+}
+
+/** An operation failed by itself, and its batch was committed without it. */
+export function unwritable(cause: string | undefined): Problem {
+  return unavailable('The store cannot write this.', 5, cause)
 }

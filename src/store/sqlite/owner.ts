@@ -1,12 +1,12 @@
 // The writer's hold on the file: opened late, checked before each batch, let go on trouble and opened again by the next batch.
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { type Database, openDatabase } from './driver.ts'
+import { type Database, openDatabase, toFacts } from './driver.ts'
 import { ensurePrivate, toInode, toShownName } from './files.ts'
 import { recover } from './jobs.ts'
 import { type StoreLock, takeLock } from './lock.ts'
 import { migrate } from './migrations.ts'
-import type { OpenFacts, Opened, WriterOptions } from './operations.ts'
+import type { Opened, WriterOptions } from './operations.ts'
 
 /** Pages of 4 kB in the WAL after which a commit checkpoints: 64 MB. Rare long stalls hurt the p99 less than frequent short ones. */
 const checkpointPages = 16_384
@@ -108,14 +108,5 @@ function openWritable({ file, maxPages }: WriterOptions, prepare: (db: Database)
     if (db.inTransaction) db.exec('ROLLBACK')
     db.close()
     throw error
-  }
-}
-
-function toFacts(db: Database): OpenFacts {
-  const read = (sql: string) => Object.values(db.get(sql) ?? {}).map(String)[0] ?? ''
-  return {
-    journal_mode: read('PRAGMA journal_mode'),
-    synchronous: Number(read('PRAGMA synchronous')),
-    sqlite: read('SELECT sqlite_version()'),
   }
 }

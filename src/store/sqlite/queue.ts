@@ -3,17 +3,19 @@ import { createRequire } from 'node:module'
 import { Worker } from 'node:worker_threads'
 import type { Log } from '../../model/log.ts'
 import { Problem, type ProblemCode } from '../../model/problem.ts'
-import type {
-  OpenFacts,
-  Operation,
-  OperationOf,
-  Outcome,
-  Reply,
-  Request,
-  Results,
-  WriterOptions,
+import type { Clock, StoreHealth } from '../store.ts'
+import { toSize } from './files.ts'
+import {
+  type Operation,
+  type Outcome,
+  type Reply,
+  type Request,
+  type Results,
+  unavailable,
+  unwritable,
+  type Writer,
+  type WriterOptions,
 } from './operations.ts'
-import type { Clock } from '../store.ts'
 import { toBytes, toTransfers } from './values.ts'
 
 export type QueueOptions = {
@@ -32,18 +34,6 @@ export type QueueOptions = {
   readonly onOpened: () => void
 }
 
-export type WriterQueue = {
-  run<Kind extends Operation['kind']>(operation: OperationOf<Kind>): Promise<Results[Kind]>
-  state(): {
-    trouble: string | undefined
-    facts: OpenFacts
-    commits: number
-    waiting: number
-    busySince: number | undefined
-  }
-  close(): Promise<void>
-}
-
 type Waiting = {
   readonly operation: Operation
   readonly bytes: number
@@ -58,7 +48,7 @@ export function spawnWriter(options: WriterOptions): Worker {
   return new Worker(createRequire(import.meta.url).resolve('#writer'), { workerData: options, name: 'hookloom-writer' })
 }
 
-export function createWriterQueue(options: QueueOptions): WriterQueue {
+export function createWriterQueue(options: QueueOptions): Writer {
   const { clock, log, batchLimit } = options
   let worker: Worker | undefined
   let waiting: Waiting[] = []
@@ -66,7 +56,7 @@ export function createWriterQueue(options: QueueOptions): WriterQueue {
   let flight: { readonly calls: readonly Waiting[]; readonly since: number } | undefined
   let scheduled = false
   let trouble: string | undefined
-  let facts: OpenFacts | undefined
+  let facts: StoreHealth['facts'] | undefined
   let commits = 0
   let closing: Promise<void> | undefined
   let onIdle = () => {}
@@ -170,7 +160,8 @@ export function createWriterQueue(options: QueueOptions): WriterQueue {
         schedule()
       })
     },
-    state: () => ({ trouble, facts: facts ?? {}, commits, waiting: waiting.length, busySince: flight?.since }),
+    state: () => ({ trouble, commits, waiting: waiting.length, busySince: flight?.since }),
+    facts: () => ({ ...facts, wal_bytes: toSize(`${options.file}-wal`) }),
     close: () => {
       closing ??= new Promise<void>((resolve) => {
         onIdle = () => {
@@ -190,9 +181,5 @@ export function createWriterQueue(options: QueueOptions): WriterQueue {
 
 function settle(call: Waiting, outcome: Outcome | undefined): void {
   if (outcome?.ok) call.resolve(outcome.value)
-  else call.reject(unavailable('The store cannot write this.', 5, outcome?.cause))
-}
-
-function unavailable(detail: string, retryAfterSeconds: number, cause?: unknown): Problem {
-  return new Problem('store-unavailable', detail, { retryAfterSeconds, cause })
+  else call.reject(unwritable(outcome?.cause))
 }

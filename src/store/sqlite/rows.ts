@@ -10,9 +10,9 @@ import {
   type SystemEvent,
 } from '../../model/job.ts'
 import type { JsonValue } from '../../model/json.ts'
-import { Problem } from '../../model/problem.ts'
 import type { Row, SqlValue } from './driver.ts'
 import type { Answered, DeliveryRecord, KeptRequest, OpenDelivery, WaitingEvents } from '../store.ts'
+import { unavailable } from './operations.ts'
 
 function column<T extends SqlValue>(row: Row, name: string): T {
   // as: the schema is strict and only this folder writes it
@@ -29,7 +29,7 @@ function json<T>(row: Row, name: string): T {
     return JSON.parse(column<string>(row, name)) as T
   } catch {
     // without its cause, which quotes the text
-    throw new Problem('store-unavailable', 'The store cannot be read: its file is damaged.', { retryAfterSeconds: 5 })
+    throw unavailable('The store cannot be read: its file is damaged.', 5)
   }
 }
 

@@ -1,13 +1,13 @@
 // The embedded store: SQLite in WAL mode with synchronous=FULL. A writer thread commits; this thread only reads.
 import { type Log, silentLog } from '../../model/log.ts'
 import { Problem } from '../../model/problem.ts'
-import { createReadConnection } from './connection.ts'
-import { toSize } from './files.ts'
-import type { Results } from './operations.ts'
+import type { Clock, Store, StoreHealth, StoreReader } from '../store.ts'
+import { createReadConnection, type ReadConnection } from './connection.ts'
+import { openMemory } from './memory.ts'
+import type { Results, Writer } from './operations.ts'
 import { createWriterQueue, spawnWriter } from './queue.ts'
 import { createReads } from './reads.ts'
 import { toClaimedJob } from './rows.ts'
-import type { Clock, Store, StoreReader } from '../store.ts'
 import { toAddTask, toAppend, toAppendAll, toJobValues, toReport, toSettlementValues } from './values.ts'
 
 /** Rows of one step of a sweep. */
@@ -46,7 +46,6 @@ export function createSqliteStore(options: SqliteOptions): SqliteStore {
   const { file, clock, commitDelayMs = 0, batchLimit = mostShared, maxQueued = 10_000 } = options
   const { log = silentLog, spawn = spawnWriter } = options
   const connection = createReadConnection(file)
-  const reads = createReads(connection, clock)
   const writer = createWriterQueue({
     file,
     clock,
@@ -58,6 +57,32 @@ export function createSqliteStore(options: SqliteOptions): SqliteStore {
     spawn,
     onOpened: connection.reset,
   })
+  return toStore({ connection, writer, clock })
+}
+
+/**
+ * The same store in memory, for tests and trials: a call commits on the calling thread, without a file and without a disk.
+ * It keeps every promise of `Store` but that of surviving the process.
+ */
+export function createMemoryStore({ clock }: { clock: Clock }): Store {
+  return toStore({ ...openMemory(), clock })
+}
+
+/**
+ * Reads a store's file beside a running gateway, or without one. Its calls throw `config-missing` while there is no file,
+ * `config-invalid` when a newer hookloom wrote it, `store-unavailable` when it cannot be read.
+ */
+export function createSqliteReader({ file }: { file: string }): StoreReader {
+  const connection = createReadConnection(file, () => {
+    throw new Problem('config-missing', `There is no store at ${file}. Start the gateway once, or check store.file.`)
+  })
+  return createReads(connection, Date.now)
+}
+
+type Parts = { readonly connection: ReadConnection; readonly writer: Writer; readonly clock: Clock }
+
+function toStore({ connection, writer, clock }: Parts): SqliteStore {
+  const reads = createReads(connection, clock)
 
   /** Sweeps step by step; appends that arrive in between go first. */
   async function sweep(before: number): Promise<number> {
@@ -124,20 +149,8 @@ export function createSqliteStore(options: SqliteOptions): SqliteStore {
     return trouble !== undefined || commits === 0
   }
 
-  function toHealth(trouble: string | undefined) {
-    const { facts, commits, waiting } = writer.state()
-    const wal_bytes = toSize(`${file}-wal`)
-    return { engine: 'sqlite', trouble, facts: { ...facts, wal_bytes, commits, waiting } }
+  function toHealth(trouble: string | undefined): StoreHealth {
+    const { commits, waiting } = writer.state()
+    return { engine: 'sqlite', trouble, facts: { ...writer.facts(), commits, waiting } }
   }
-}
-
-/**
- * Reads a store's file beside a running gateway, or without one. Its calls throw `config-missing` while there is no file,
- * `config-invalid` when a newer hookloom wrote it, `store-unavailable` when it cannot be read.
- */
-export function createSqliteReader({ file }: { file: string }): StoreReader {
-  const connection = createReadConnection(file, () => {
-    throw new Problem('config-missing', `There is no store at ${file}. Start the gateway once, or check store.file.`)
-  })
-  return createReads(connection, Date.now)
 }

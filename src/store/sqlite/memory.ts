@@ -1,0 +1,48 @@
+// SQLite in memory: one connection on the main thread reads and commits. Its data ends with the process.
+import { runBatch } from './batch.ts'
+import type { ReadConnection } from './connection.ts'
+import { type Database, openDatabase, toFacts, toTrouble } from './driver.ts'
+import { migrate } from './migrations.ts'
+import { type Operation, type OperationOf, type Results, unavailable, unwritable, type Writer } from './operations.ts'
+
+type Use = <Found>(query: (db: Database) => Found) => Found
+
+export function openMemory(): { readonly connection: ReadConnection; readonly writer: Writer } {
+  const db = openDatabase(':memory:', { readOnly: false, busyMs: 0 })
+  db.exec('PRAGMA foreign_keys = ON')
+  migrate(db, 'memory')
+  const facts = toFacts(db)
+  let isOpen = true
+  const use: Use = (query) => {
+    if (!isOpen) throw unavailable('The store is closed.', 5)
+    try {
+      return query(db)
+    } catch (error) {
+      const trouble = toTrouble(error)
+      throw trouble ? unavailable(`The store failed: ${trouble.what}.`, 5, error) : error
+    }
+  }
+  const close = () => {
+    if (isOpen) db.close()
+    isOpen = false
+  }
+  return {
+    connection: { use: (_empty, query) => use(query), reset: () => {}, close },
+    writer: { ...createDirectWriter(use), facts: () => facts, close: async () => close() },
+  }
+}
+
+/** Commits each operation on the calling thread, in a transaction of its own, before `run` returns. */
+function createDirectWriter(use: Use): Pick<Writer, 'run' | 'state'> {
+  let commits = 0
+  return {
+    run: async <Kind extends Operation['kind']>(operation: OperationOf<Kind>) => {
+      const [outcome] = use((db) => runBatch({ db, operations: [operation], beforeCommit: () => {} }))
+      commits += 1
+      if (!outcome?.ok) throw unwritable(outcome?.cause)
+      // as: batch.ts answers each kind with its own result
+      return outcome.value as Results[Kind]
+    },
+    state: () => ({ trouble: undefined, commits, waiting: 0, busySince: undefined }),
+  }
+}

@@ -1,0 +1,4 @@
+import { createMemoryStore } from '../../src/store/sqlite/sqlite.ts'
+import { storeContract } from './store.ts'
+
+storeContract('in-memory SQLite', async (clock) => createMemoryStore({ clock }))
