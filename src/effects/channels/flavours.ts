@@ -90,6 +90,8 @@ export const safeMarkdown: Flavour = {
   text: (plain, source = plain.replace(/[[\]!*_`~\\|]/g, '\\$&')) =>
     breakMentions(source)
       .replaceAll('![', '!\u200B[')
+      // an entity would be decoded here, and was not looked at
+      .replace(/&(?=#?\w{1,40};)/g, '&\u200B')
       // Discord's own: <@id>, <#id>, </command:id>, <t:time>, <id:guide>, <:emoji:id>, <a:emoji:id>
       .replace(/<(?=[@#/:]|(?:a|t|id):)/g, '<\u200B'),
   strong: (inner) => `**${inner}**`,

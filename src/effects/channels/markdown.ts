@@ -1,7 +1,9 @@
 // A reply's Markdown in another writing. The text is a model's, who may have read an attacker's: nothing in it becomes active
 // but what a flavour writes itself. HTML and pictures are shown as text and as links, never interpreted.
 import { Lexer, type MarkedToken, type Token, type Tokens } from 'marked'
-import { isDisguised, toAddress } from './addresses.ts'
+import { toAddress, toAddressWithoutUser } from './addresses.ts'
+import { isDisguised, toRead } from './disguise.ts'
+import { decodeEntities, dropTurns } from './entities.ts'
 
 /** How a channel writes what Markdown means. `plain` is text as it is to be seen; all else is written already. */
 export type Flavour = {
@@ -23,10 +25,11 @@ export type Flavour = {
 /** Deeper than people write, and deeper than the lexer can go for as long as an attacker can write. */
 const tooDeep = /^(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])[ \t])){16}/m
 
-export function render(markdown: string, flavour: Flavour): string {
+export function render(reply: string, flavour: Flavour): string {
+  const markdown = dropTurns(reply)
   const written = tooDeep.test(markdown) ? undefined : tryRender(markdown, flavour)
   // what renders to nothing is shown as it was written, rather than sent as an empty message
-  return written === undefined || written === '' ? flavour.text(markdown) : written
+  return written === undefined || written === '' ? flavour.text(breakUsers(markdown)) : written
 }
 
 function tryRender(markdown: string, flavour: Flavour): string | undefined {
@@ -71,7 +74,7 @@ function block(token: MarkedToken, flavour: Flavour): string {
       return flavour.rule
     case 'html':
     case 'def':
-      return flavour.text(token.raw.trim())
+      return flavour.text(breakUsers(token.raw.trim()))
     default:
       return inline([token], flavour)
   }
@@ -90,13 +93,20 @@ function list({ items, ordered, start, loose }: Tokens.List, flavour: Flavour): 
 }
 
 function inline(tokens: readonly Token[], flavour: Flavour): string {
-  return tokens.map((token) => span(known(token), flavour)).join('')
+  return tokens
+    .map((token, at) => {
+      const span = known(token)
+      return span.type === 'link' || span.type === 'image'
+        ? link(span, flavour, [toSeen(tokens.slice(Math.max(0, at - 1), at)), toSeen(tokens.slice(at + 1, at + 2))])
+        : simple(span, flavour)
+    })
+    .join('')
 }
 
-function span(token: MarkedToken, flavour: Flavour): string {
+function simple(token: MarkedToken, flavour: Flavour): string {
   switch (token.type) {
     case 'text':
-      return token.tokens === undefined ? flavour.text(decode(token.text), token.raw) : inline(token.tokens, flavour)
+      return token.tokens === undefined ? text(token, flavour) : inline(token.tokens, flavour)
     case 'escape':
       return flavour.text(token.text, token.raw)
     case 'strong':
@@ -109,31 +119,71 @@ function span(token: MarkedToken, flavour: Flavour): string {
       return flavour.code(token.text)
     case 'br':
       return '\n'
-    case 'link':
-    case 'image':
-      return link(token, flavour)
     case 'checkbox':
       return ''
     default:
-      return flavour.text(token.raw)
+      return flavour.text(breakUsers(token.raw))
   }
 }
 
-function link({ text, href, tokens }: Tokens.Link | Tokens.Image, flavour: Flavour): string {
-  const inner = inline(tokens, flavour)
-  const address = toAddress(href)
-  if (address === undefined) return inner
-  if (inner === '') return flavour.link(flavour.text(address), address)
-  // text that names another host than the one it leads to
-  if (isDisguised(text, address)) return `${inner} (${flavour.link(flavour.text(address), address)})`
-  return flavour.link(inner, address)
+function text({ text: written, raw }: Pick<Tokens.Text, 'text' | 'raw'>, flavour: Flavour): string {
+  const decoded = decodeEntities(raw)
+  // a chat that decodes entities would read more out of the source than was looked at here
+  return decoded === raw ? flavour.text(breakUsers(written), breakUsers(raw)) : flavour.text(breakUsers(decoded))
 }
 
-const entities: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'", nbsp: '\u00A0' }
+/** Chats make links of addresses themselves: not of https://bank.example@evil.example, which leads to evil.example. */
+function breakUsers(plain: string): string {
+  return plain.replace(/https?:[/\\]*[^\s/\\?#]+/gi, (start) => start.replaceAll('@', '@\u200B'))
+}
 
-/** The entities that models write. Others are shown as they are written. */
-function decode(text: string): string {
-  return text.replace(/&(amp|lt|gt|quot|#39|nbsp);/g, (entity, name: string) => entities[name] ?? entity)
+/**
+ * A link whose text names another host than its target, or nothing that people see, shows the target. `before` and `after`
+ * are what people see next to it: in `bank.example[/login](…)` the link is a part of the name.
+ */
+function link(
+  { href, tokens }: Tokens.Link | Tokens.Image,
+  flavour: Flavour,
+  [before, after]: readonly [string, string],
+): string {
+  // a link or a picture inside a link is its text: one place leads to one target
+  const own = withoutLinks(tokens)
+  const seen = toSeen(own)
+  const target = decodeEntities(href)
+  const address = toAddress(target)
+  if (address !== undefined && toRead(seen).trim() === '') return flavour.link(flavour.text(address), address)
+  const inner = inline(own, flavour)
+  const shown = address ?? toAddressWithoutUser(target)
+  if (shown !== undefined && isDisguised(toWord(before.slice(-mostBeside), seen, after.slice(0, mostBeside)), shown)) {
+    return `${inner} (${flavour.link(flavour.text(shown), shown)})`
+  }
+  return address === undefined ? inner : flavour.link(inner, address)
+}
+
+/** Of a text next to a link so much is looked at: a name of a host has 253 characters. */
+const mostBeside = 300
+
+/** The text with the rest of its first and of its last word. */
+function toWord(before: string, seen: string, after: string): string {
+  return `${/\S*$/.exec(before)?.[0] ?? ''}${seen}${/^\S*/.exec(after)?.[0] ?? ''}`
+}
+
+function withoutLinks(tokens: readonly Token[]): readonly Token[] {
+  return tokens.flatMap((token) => {
+    if (!('tokens' in token) || token.tokens === undefined) return [token]
+    const own = withoutLinks(token.tokens)
+    return token.type === 'link' || token.type === 'image' ? own : [{ ...token, tokens: [...own] }]
+  })
+}
+
+/** What people see of a text, without its markup. */
+function toSeen(tokens: readonly Token[]): string {
+  return tokens
+    .map((token) => {
+      if ('tokens' in token && token.tokens !== undefined) return toSeen(token.tokens)
+      return token.type === 'codespan' || token.type === 'escape' ? String(token.text) : token.raw
+    })
+    .join('')
 }
 
 function known(token: Token): MarkedToken {

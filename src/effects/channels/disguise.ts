@@ -1,0 +1,71 @@
+// Whether the text of a link names another host than its target. In doubt it does: then the target is shown, and nothing is lost.
+import { toAddress } from './addresses.ts'
+import { decodeEntities } from './entities.ts'
+
+/** Look-alikes of the signs of an address that NFKC leaves as they are. */
+const lookalikes: readonly (readonly [RegExp, string])[] = [
+  [/[\u2044\u2215\u29F8]/g, '/'],
+  [/[\u29F5\u2216]/g, '\\'],
+  [/[\u02D0\u0589\u05C3\u2236\uA789]/g, ':'],
+  [/[\u3002\u06D4\u0701\u0702]/g, '.'],
+]
+
+/** Endings of files that are no top-level domains: `index.ts` names no host. */
+const fileEnding =
+  /\.(?:[cm]?[jt]sx?|jsonc?|ya?ml|toml|txt|html?|s?css|xml|csv|svg|png|jpe?g|gif|pdf|log|lock|java|cpp|hpp|go|sql|php|rb|swift|kt)$/
+
+/** `text` as people read it: decoded, folded, and without the characters that they do not see. */
+export function toRead(text: string): string {
+  const decoded = decodeEntities(text)
+    .normalize('NFKC')
+    .replace(/[\p{Default_Ignorable_Code_Point}\p{Bidi_Control}\u2800]/gu, '')
+  const plain = lookalikes.reduce((read, [sign, ascii]) => read.replace(sign, ascii), decoded)
+  return decodePercent(plain).toLowerCase()
+}
+
+/** The visible characters of ASCII alone. */
+function decodePercent(text: string): string {
+  return text.replace(/%([2-7][\da-e])/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
+}
+
+/** `address` is one of `toAddress`. */
+export function isDisguised(text: string, address: string): boolean {
+  const read = toRead(text)
+  // an entity that we do not know may be any character
+  if (/&\w+;/.test(read)) return true
+  const { host, mailbox, protocol } = toTarget(new URL(address))
+  const named = read
+    .split(/[^\p{L}\p{N}\p{M}.\-_~:/\\?#@%&=+[\]]+/u)
+    // a name of another alphabet is registered under another name than people read
+    .filter((word) => word !== mailbox && !(/^[!-~]*$/.test(word) && toAddress(word) === address))
+    .flatMap(toNamedHosts)
+  return named.some((name) => name !== host && name !== `${host}${defaultPorts[protocol] ?? ''}`)
+}
+
+/** `mailbox`: of a mail link with one recipient. One with several has none, and no host that a text could name. */
+function toTarget({ protocol, host, pathname, search }: URL) {
+  if (protocol !== 'mailto:') return { protocol, host, mailbox: undefined }
+  const others = /[?&](?:to|b?cc)=/i.test(decodePercent(search))
+  const [mailbox, mailHost = ''] = /^[^@,;]*@([^@,;]*)$/.exec(decodePercent(pathname).toLowerCase()) ?? []
+  return others ? { protocol, host: '', mailbox: undefined } : { protocol, host: mailHost, mailbox }
+}
+
+const defaultPorts: Readonly<Record<string, string>> = { 'http:': ':80', 'https:': ':443' }
+
+/** What a word would be taken for: the parts of an authority, or a bare name with a dot in it. Its path names nothing. */
+function toNamedHosts(word: string): string[] {
+  const [scheme = ''] = /^(?:.*:[/\\]+|.*\b(?:https?|ftp):|[/\\]{2,})/.exec(word) ?? []
+  const [authority = ''] = word.slice(scheme.length).split(/[/\\?#]/, 1)
+  return authority
+    .split(/[@=&+%~]/)
+    .map((name) => name.replace(/^[.:_-]+|(?<![.:_-])[.:_-]+$/g, ''))
+    .filter((name) => (scheme === '' ? looksLikeHost(name) : name !== ''))
+}
+
+function looksLikeHost(name: string): boolean {
+  const [bare = '', ...rest] = name.split(':')
+  // "login:bank.com"
+  if (rest.some((part) => looksLikeHost(part))) return true
+  if (/^\d{1,3}(?:\.\d{1,3}){3}$/.test(bare)) return true
+  return /\.\p{L}[\p{L}\p{N}\p{M}-]+$/u.test(bare) && !fileEnding.test(bare)
+}
