@@ -35,9 +35,10 @@ export function toModelName(asked: string, aliases: Readonly<Record<string, stri
   return (Object.hasOwn(aliases, name) ? aliases[name] : undefined) ?? name
 }
 
-/** Whether `agents.defaults.models` holds the model, by its own name or by the alias asked for. No list means any. */
+/** Whether `agents.defaults.models` lists the model. Both may be named by an alias. No list means any. */
 export function isModelAllowed(asked: string, { agents, models }: Pick<Config, 'agents' | 'models'>): boolean {
   const allowed = agents.defaults.models
   if (allowed === undefined) return true
-  return allowed.includes(asked.trim()) || allowed.includes(toModelName(asked, models.aliases))
+  const model = toModelName(asked, models.aliases)
+  return allowed.some((name) => toModelName(name, models.aliases) === model)
 }

@@ -216,6 +216,13 @@ describe('mappings', () => {
         bad: ofHooks({ gmail: { model: 'big' } }, rest),
       }),
     ).toEqual(only('hooks.gmail.model'))
+    const byAlias = { ...rest, agents: { defaults: { models: ['fast'] } } }
+    expect(
+      told({
+        good: ofMapping({ model: 'acme/small' }, {}, byAlias),
+        bad: ofMapping({ model: 'acme/big' }, {}, byAlias),
+      }),
+    ).toEqual(only('hooks.mappings[0].model'))
   })
 })
 

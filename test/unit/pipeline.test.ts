@@ -120,6 +120,23 @@ describe('policy', () => {
     expect(decision).toMatchObject({ actions: [{ action: { model: 'anthropic/opus' } }] })
   })
 
+  test.each([['best'], ['anthropic/opus'], ['finest'], [' anthropic/opus ']])(
+    'a list of models that names %j allows its model by every name and no other model',
+    async (listed) => {
+      const config = {
+        agents: { defaults: { models: [listed] } },
+        models: { aliases: { best: 'anthropic/opus', finest: 'anthropic/opus', worst: 'acme/tiny' } },
+      }
+      for (const model of ['best', 'finest', 'anthropic/opus', ' best ']) {
+        const decision = await decideOn(toGeneration([], { config }), toTestDelivery('agent', { message: 'x', model }))
+        expect(decision).toMatchObject({ actions: [{ action: { model: 'anthropic/opus' } }] })
+      }
+      for (const model of ['worst', 'acme/tiny', 'anthropic/other', 'toString']) {
+        expect(await refused('agent', { message: 'x', model }, { config })).toMatch(/^model-denied/)
+      }
+    },
+  )
+
   test('a templated key that begins with a placeholder counts as the request’s, one with a literal beginning does not', async () => {
     const open: MappingInput = { ...template, sessionKey: '{{text}}' }
     const pinned: MappingInput = { ...template, sessionKey: 'hook:{{text}}' }
