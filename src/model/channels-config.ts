@@ -1,7 +1,7 @@
 // `channels` of the configuration: one section a channel. A channel whose section is absent is not configured; console always is.
 import { z } from 'zod'
 import { ChannelName } from './action.ts'
-import { FileName, filled, httpUrl } from './values.ts'
+import { endpointUrl, FileName, filled, httpUrl, pathPart } from './values.ts'
 
 const shared = {
   to: filled.optional().describe('Recipient of replies that name none.'),
@@ -12,7 +12,7 @@ const shared = {
 export const channelSections = {
   telegram: z
     .strictObject({
-      botToken: filled.describe('Token of the bot, from @BotFather.'),
+      botToken: pathPart.describe('Token of the bot, from @BotFather.'),
       baseUrl: httpUrl.default('https://api.telegram.org').describe('The Bot API.'),
       ...shared,
     })
@@ -46,7 +46,7 @@ export const channelSections = {
     .strictObject({
       appId: filled.describe('Id of the Azure bot.'),
       appPassword: filled.describe('Its client secret.'),
-      tenantId: filled.default('botframework.com').describe('Tenant of a single-tenant bot.'),
+      tenantId: pathPart.default('botframework.com').describe('Tenant of a single-tenant bot.'),
       baseUrl: httpUrl.default('https://smba.trafficmanager.net/teams').describe('The Bot Connector: the serviceUrl.'),
       loginUrl: httpUrl.default('https://login.microsoftonline.com').describe('Where its access token comes from.'),
       ...shared,
@@ -56,7 +56,7 @@ export const channelSections = {
   whatsapp: z
     .strictObject({
       accessToken: filled.describe('Token of a system user.'),
-      phoneNumberId: filled.describe('Id of the sending number.'),
+      phoneNumberId: pathPart.describe('Id of the sending number.'),
       baseUrl: httpUrl.default('https://graph.facebook.com/v25.0').describe('The Graph API with its version.'),
       template: z
         .strictObject({
@@ -91,10 +91,7 @@ export const channelSections = {
         .record(
           z.string(),
           z.strictObject({
-            url: z
-              .string()
-              .regex(/^https?:\/\/\S+$/i, 'must be an http or https URL')
-              .describe('Where replies go.'),
+            url: endpointUrl.describe('Where replies go.'),
             secret: filled
               .regex(/^(?!whsec_)|^whsec_[A-Za-z0-9+/]+={0,2}$/, 'must go on in base64 after whsec_')
               .describe('Signs them after Standard Webhooks: whsec_… or plain text.'),

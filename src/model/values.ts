@@ -8,11 +8,38 @@ export const filled = z.string().refine((text) => text.trim() !== '', 'must not 
 export const fileName = /^[A-Za-z\d][\w.-]{0,99}$/
 export const FileName = z.string().regex(fileName, 'must be made of letters, digits, ".", "_" and "-"')
 
+/** Why no request can be made to a URL as it is written; undefined where one can. Says nothing of what the URL contains. */
+function whyNoUrl(text: string): string | undefined {
+  if (!URL.canParse(text)) return 'must be an http or https URL'
+  const { username, password } = new URL(text)
+  if (username === '' && password === '') return undefined
+  return 'must not contain a user name or a password: no request can be made to such a URL'
+}
+
+/** A segment that is dropped from a path, with the one before it. */
+const dotSegment = /[/\\](?:\.|%2e){1,2}(?=[/\\?#]|$)/i
+
 /** Where an API is: an http or https URL without a query, and without the slashes at its end. */
 export const httpUrl = z
   .string()
-  .regex(/^https?:\/\/[^\s?#]+$/i, 'must be an http or https URL without query')
+  .regex(/^https?:\/\/[^\s?#\\]+$/i, { error: 'must be an http or https URL without query', abort: true })
+  .check(({ value, issues }) => {
+    const why = whyNoUrl(value) ?? (dotSegment.test(value) ? 'must not have "." or ".." in its path' : undefined)
+    if (why !== undefined) issues.push({ code: 'custom', message: why, input: value })
+  })
   .transform((text) => text.replace(/\/+$/, ''))
+
+/** Where one request goes: an http or https URL, with its query. */
+export const endpointUrl = z
+  .string()
+  .regex(/^https?:\/\/\S+$/i, { error: 'must be an http or https URL', abort: true })
+  .check(({ value, issues }) => {
+    const why = whyNoUrl(value)
+    if (why !== undefined) issues.push({ code: 'custom', message: why, input: value })
+  })
+
+/** A name or a token that becomes a part of a URL's path, and cannot change the rest of it. */
+export const pathPart = z.string().regex(/^(?!\.{1,2}$)[\w.:@~-]+$/, 'must be made of letters, digits and -._:@~')
 
 const networks = [z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]
 

@@ -32,6 +32,16 @@ it.each(['user:8d2f', 'https://teams.microsoft.com/l/channel/x', 'two words', ''
   expect(stage().channel.whyNot(id)).toMatch(/expected the id of a conversation/)
 })
 
+it.each(['.', '..', 'conversation:..', 'a/b', '../x', 'a\\b', '?x=1', 'a#b', '%2e%2e', '19:x@thread.v2%2f..'])(
+  '"%s" could lead to another address of the connector and is refused',
+  async (id) => {
+    const { asked, channel } = stage()
+    expect(channel.whyNot(id)).toMatch(/expected the id of a conversation/)
+    expect(await channel.send(toOutgoing({ to: id }))).toMatchObject({ kind: 'permanent' })
+    expect(asked).toEqual({ login: 0, connector: 0 })
+  },
+)
+
 it('an access token is kept until shortly before it expires', async () => {
   const { asked, send, pass } = stage()
   await send()

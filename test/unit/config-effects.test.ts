@@ -32,6 +32,57 @@ describe('a mistake within a section', () => {
   })
 })
 
+describe('an address in the configuration', () => {
+  const baseUrls = [
+    ['https://chat.example/team/..', 'must not have "." or ".." in its path'],
+    ['https://chat.example/./team', 'must not have "." or ".." in its path'],
+    ['https://chat.example/%2E%2e/x', 'must not have "." or ".." in its path'],
+    ['https://chat.example\\x', 'must be an http or https URL without query'],
+    [
+      'https://user:secret@chat.example',
+      'must not contain a user name or a password: no request can be made to such a URL',
+    ],
+    ['https://chat.example:99999', 'must be an http or https URL'],
+    ['https://[chat', 'must be an http or https URL'],
+  ]
+  test.each(baseUrls)('like %s is refused where it stands, without its password', (baseUrl, why) => {
+    const sections = [
+      ['channels.mattermost.baseUrl', { channels: { mattermost: { token: 't', baseUrl } } }],
+      ['channels.msteams.loginUrl', { channels: { msteams: { appId: 'a', appPassword: 'b', loginUrl: baseUrl } } }],
+      ['runners.r.baseUrl', { runners: { r: { kind: 'openclaw', token: 't', baseUrl } } }],
+    ] as const
+    for (const [key, parts] of sections) {
+      const problems = problemsOf(parts)
+      expect(problems).toHaveLength(1)
+      expect(problems[0]).toContain(`${key} ${why}`)
+      expect(problems[0]).not.toContain('secret')
+    }
+  })
+
+  test('may have a path of several segments, and dots that are no segment', () => {
+    const baseUrl = 'https://chat.example:8065/a..b/.well/v2.0/'
+    expect(problemsOf({ channels: { mattermost: { token: 't', baseUrl } } })).toEqual([])
+  })
+
+  test('of a receiver may have a query, and no user name', () => {
+    const of = (url: string) => problemsOf({ channels: { webhook: { endpoints: { a: { url, secret: 's' } } } } })
+    expect(of('https://hooks.example/x?token=1')).toEqual([])
+    expect(of('https://user@hooks.example/x')[0]).toMatch(
+      /channels\.webhook\.endpoints\.a\.url must not contain a user/,
+    )
+    expect(of('https://hooks.example:99999/x')[0]).toMatch(/must be an http or https URL/)
+  })
+
+  test('is not changed by a name that goes into its path', () => {
+    const names = [
+      ['telegram.botToken', { telegram: { botToken: '42:a/../x' } }],
+      ['whatsapp.phoneNumberId', { whatsapp: { accessToken: 't', phoneNumberId: '..' } }],
+      ['msteams.tenantId', { msteams: { appId: 'a', appPassword: 'b', tenantId: '..' } }],
+    ] as const
+    for (const [key, channels] of names) expect(problemsOf({ channels })[0]).toMatch(`channels.${key} must be made of`)
+  })
+})
+
 describe('the name of a model', () => {
   const local = { kind: 'openai-compatible', baseUrl: 'http://127.0.0.1:11434/v1' }
   const models = { providers: { local }, aliases: { fast: 'local/llama' } }

@@ -68,7 +68,7 @@ export function createDiscordChannel(config: ChannelConfig<'discord'>, { fetch }
       const channel = kind === 'user' ? await toDirect(id, signal) : { kind: 'open' as const, id }
       if (channel.kind !== 'open') return channel
       const outcome = await call(
-        `channels/${channel.id}/messages`,
+        `channels/${encodeURIComponent(channel.id)}/messages`,
         {
           content: render(text, safeMarkdown),
           nonce,

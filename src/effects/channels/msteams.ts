@@ -78,10 +78,13 @@ function refuse(to: string | undefined): string {
   return refuseRecipient('msteams', to, 'the id of a conversation with the bot in it, such as 19:…@thread.tacv2')
 }
 
-/** Ids contain no white space; a person's id is no conversation, and a bot may open one only where it is installed. */
+/**
+ * A person's id is no conversation, and a bot may open one only where it is installed. The id goes into a URL: signs that
+ * would change the path of the URL are in no id.
+ */
 function toConversation(to = ''): string | undefined {
-  const [, id] = /^(?:conversation:)?(\S+)$/i.exec(to.trim()) ?? []
-  return id === undefined || /^(user|https?):/i.test(id) ? undefined : id
+  const id = to.trim().replace(/^conversation:/i, '')
+  return /^(?!\.{1,2}$|user:|https?:)[^\s/\\?#%]+$/i.test(id) ? id : undefined
 }
 
 function toResult(outcome: HttpOutcome): SendResult {
