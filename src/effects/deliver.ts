@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { type Heartbeat, toChannelKey } from '../model/action.ts'
 import type { Channel, SendResult } from '../model/channel.ts'
 import type { ClaimedJob, Post } from '../model/job.ts'
-import { whyNotPosted } from './acknowledgement.ts'
+import { toPosted, whyNotPosted } from './acknowledgement.ts'
 import { cut } from './cut.ts'
 import { withDeadline } from './deadline.ts'
 import type { Recorded, StepOutcome, StepTools } from './outcome.ts'
@@ -45,7 +45,7 @@ export async function deliver(
       ? toSkipped(found.detail)
       : { kind: 'permanent', status: 'error', detail: found.detail }
   }
-  const posts = toPosts(cut(reply, maxReplyChars), found, job)
+  const posts = toPosts(cut(toPosted(reply), maxReplyChars), found, job)
   if (!(await tools.savePosts(posts))) return { kind: 'aborted' }
   const name = planned.kind === 'heartbeat' ? 'heartbeat' : toRunName(planned)
   const outcome = await postAll(posts, found.channel, {
