@@ -1,5 +1,5 @@
 // Reads hookloom.jsonc and .env. Everything that is wrong is told at once, one line each, and no line shows a value.
-import { readFileSync } from 'node:fs'
+import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Config } from '../model/config.ts'
 import type { ConfigIssue, ConfigPath } from '../model/config-issue.ts'
@@ -13,6 +13,9 @@ import { parseJsonc } from './config/jsonc.ts'
 
 export const configFile = 'hookloom.jsonc'
 export const envFile = '.env'
+
+/** Bytes. */
+const largestFile = 10_000_000
 
 export type LoadedConfig = {
   readonly config: Config
@@ -123,11 +126,25 @@ function toSet(env: Env): Env {
 /** Undefined when the file is not there. */
 function readText(dir: string, name: string): string | undefined {
   try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(readFileSync(join(dir, name)))
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(readRegularFile(join(dir, name)))
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : ''
     if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
-    const why = code === 'ERR_ENCODING_INVALID_ENCODED_DATA' ? 'it is not UTF-8' : code
+    const said = error instanceof Error && code === '' ? error.message : code
+    const why = code === 'ERR_ENCODING_INVALID_ENCODED_DATA' ? 'it is not UTF-8' : said
     throw new Problem('config-invalid', `${name} in ${dir} cannot be read: ${why}.`, { cause: error })
+  }
+}
+
+/** The whole gateway waits for this read: it never waits for the writer of a FIFO, and never reads a device. */
+function readRegularFile(path: string): Uint8Array {
+  const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
+  try {
+    const facts = fstatSync(file)
+    if (!facts.isFile()) throw new Error('it is not a regular file')
+    if (facts.size > largestFile) throw new Error(`it has ${facts.size} bytes, and ${largestFile} is the limit`)
+    return readFileSync(file)
+  } finally {
+    closeSync(file)
   }
 }

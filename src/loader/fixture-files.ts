@@ -1,5 +1,5 @@
 // The fixtures of a module: requests with what shall become of them, one JSON file each, in `<module>.fixtures/` beside it.
-import { readdir, stat } from 'node:fs/promises'
+import { readdir } from 'node:fs/promises'
 import { extname, join } from 'node:path'
 import { applyEdits, modify } from 'jsonc-parser'
 import { z } from 'zod'
@@ -58,9 +58,7 @@ export async function readFixtures(root: string, module: string): Promise<Fixtur
 async function readFixture(root: string, file: string, name: string): Promise<FixtureFile> {
   const unusable = (why: string): FixtureFile => ({ kind: 'unusable', name, file, why })
   try {
-    const { size } = await stat(file)
-    if (size > largestFixture) return unusable(`it has ${size} bytes, and ${largestFixture} is the limit`)
-    const { contents } = await readInside(root, file)
+    const { contents } = await readInside(root, file, { largest: largestFixture })
     const parsed = parseFixture(Buffer.from(contents).toString('utf8'))
     return typeof parsed === 'string' ? unusable(parsed) : { kind: 'fixture', name, file, fixture: parsed }
   } catch (error) {

@@ -3,6 +3,7 @@
 import { constants } from 'node:fs'
 import { open, readlink, realpath, stat } from 'node:fs/promises'
 import type { FileHandle } from 'node:fs/promises'
+import { dirname } from 'node:path'
 import { isInside } from './root.ts'
 
 /** One file of a module's import graph, as it was when it was read. */
@@ -14,21 +15,54 @@ export type Input = {
   readonly size: bigint
 }
 
-/** Throws a plain Error whose message an integrator can act on. `root` is a real path. */
-export async function readInside(root: string, path: string): Promise<{ contents: Uint8Array; input: Input }> {
+/** Bytes. The largest files that packages have are a tenth of it. */
+const largestFile = 32_000_000
+
+/**
+ * Throws a plain Error whose message an integrator can act on: it continues a sentence that begins with the file's name.
+ * `root` is a real path; `largest` is in bytes.
+ */
+export async function readInside(
+  root: string,
+  path: string,
+  { largest = largestFile }: { largest?: number } = {},
+): Promise<{ contents: Uint8Array; input: Input }> {
   const file = await realpath(path)
   if (!isInside(root, file)) throw outside()
   // O_NONBLOCK: opening a FIFO would wait for its writer
   const handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
   try {
     const { mtimeNs, ctimeNs, size, dev, ino, ...facts } = await handle.stat({ bigint: true })
-    if ((Number(facts.mode) & constants.S_IFMT) !== constants.S_IFREG) throw new Error('is not a regular file')
+    if ((Number(facts.mode) & constants.S_IFMT) !== constants.S_IFREG) throw irregular()
+    if (size > largest) throw tooLarge(size, largest)
     if (!isInside(root, await toOpenPath(handle, file, { dev, ino }))) throw outside()
     const contents = withoutBom(await handle.readFile())
     return { contents, input: { file, mtimeNs, ctimeNs, size } }
   } finally {
     await handle.close()
   }
+}
+
+/**
+ * Throws what `readInside` would, without reading; nothing where no such file is there. For the files that esbuild reads by
+ * itself: it would wait for the writer of a FIFO, and read a device without end.
+ */
+export async function requireReadable(root: string, path: string): Promise<void> {
+  const facts = await stat(path).catch(() => undefined)
+  if (facts === undefined) return
+  if (!facts.isFile()) throw irregular()
+  const [file, folder] = await Promise.all([realpath(path), realpath(dirname(path))])
+  // a whole folder that is a link is for whoever resolves what lies in it
+  if (dirname(file) !== folder && !isInside(root, file)) throw outside()
+  if (facts.size > largestFile) throw tooLarge(facts.size, largestFile)
+}
+
+function irregular(): Error {
+  return new Error('is not a regular file')
+}
+
+function tooLarge(size: bigint | number, largest: number): Error {
+  return new Error(`has ${size} bytes, and ${largest} is the limit`)
 }
 
 function outside(): Error {

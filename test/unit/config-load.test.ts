@@ -1,4 +1,5 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -71,6 +72,31 @@ describe('the files', () => {
   test('bytes that are no UTF-8 are refused, not repaired', () => {
     write('hookloom.jsonc', Uint8Array.of(0x7b, 0xff, 0x7d))
     expect(thrown().message).toContain('not UTF-8')
+  })
+
+  test.each(['hookloom.jsonc', '.env'])(
+    '%s that is no regular file, or a huge one, is refused and not waited for',
+    (name) => {
+      write('hookloom.jsonc', '{}')
+      const path = join(dir, name)
+      const make = {
+        'it is not a regular file': [() => execFileSync('mkfifo', [path]), () => symlinkSync('/dev/zero', path)],
+        'it has 20000000 bytes, and 10000000 is the limit': [() => writeFileSync(path, Buffer.alloc(20_000_000))],
+      }
+      for (const [why, makers] of Object.entries(make)) {
+        for (const each of makers) {
+          rmSync(path, { force: true })
+          each()
+          expect(thrown().message).toBe(`${name} in ${dir} cannot be read: ${why}.`)
+        }
+      }
+    },
+  )
+
+  test('a configuration behind a link is taken', () => {
+    write('elsewhere.jsonc', '{ "store": { "retainDays": 3 } }')
+    symlinkSync(join(dir, 'elsewhere.jsonc'), join(dir, 'hookloom.jsonc'))
+    expect(loadConfig({ dir, env: {} }).config.store.retainDays).toBe(3)
   })
 })
 

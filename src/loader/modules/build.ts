@@ -4,6 +4,7 @@ import { access } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
 import type { BuildFailure, BuildOptions, Message } from 'esbuild'
 import { Problem } from '../../model/problem.ts'
+import { buildWithin } from './esbuild.ts'
 import { createGraph } from './graph.ts'
 import type { Input } from '../read.ts'
 import { toModuleLabel } from '../root.ts'
@@ -39,36 +40,58 @@ export type ModuleFile = Pick<Bundle, 'root' | 'file' | 'folder'> & {
   readonly packageName?: string
 }
 
+/** A large package takes a second. */
+const buildMs = 15_000
+
 /**
  * Builds the module at `file`, a real path inside `root`. Throws `transform-build-failed` with file, line and a code frame,
- * paths relative to the root, or `transform-missing`.
+ * paths relative to the root, also when the build takes longer than `limitMs`; or `transform-missing`.
  */
-export async function buildModule({ root, file, folder, packageName }: ModuleFile): Promise<Bundle> {
-  const esbuild = await import('esbuild')
+export async function buildModule(
+  { root, file, folder, packageName }: ModuleFile,
+  { limitMs = buildMs }: { limitMs?: number } = {},
+): Promise<Bundle> {
   const name = toName(root, file)
+  const label = toModuleLabel(name, folder)
   const entry = `import * as loaded from ${JSON.stringify(packageName ?? `./${name}`)}\nhookloom$export(loaded)`
   const { plugin, inputs, witness } = createGraph({ root, entry, folder })
+  const ended = await buildWithin(({ build }) => build({ ...toOptions(root), plugins: [plugin] }), limitMs)
+  if (ended.kind === 'late') throw toLate(label, limitMs)
+  if (ended.kind === 'threw') throw await toFailure(ended.thrown, { root, file, label })
+  const { outputFiles } = ended.value
+  const text = (suffix: string) => outputFiles.find(({ path }) => path.endsWith(suffix))?.text ?? ''
+  const code = text('.js')
+  const hash = createHash('sha256').update(code).digest('hex')
+  const map = text('.js.map')
+  return { root, file, ...(folder === undefined ? {} : { folder }), code, map, hash, inputs, witness }
+}
+
+function toLate(label: string, limitMs: number): Problem {
+  return new Problem(
+    'transform-build-failed',
+    `${label} does not build within ${limitMs} ms. Does it import a file or a package.json that is a pipe, a device, or on a disk that does not answer?`,
+  )
+}
+
+async function toFailure(
+  thrown: unknown,
+  { root, file, label }: { root: string; file: string; label: string },
+): Promise<unknown> {
+  if (!isBuildFailure(thrown)) return thrown
+  const { formatMessages } = await import('esbuild')
   try {
-    const { outputFiles } = await esbuild.build({ ...toOptions(root), plugins: [plugin] })
-    const text = (suffix: string) => outputFiles.find(({ path }) => path.endsWith(suffix))?.text ?? ''
-    const code = text('.js')
-    const hash = createHash('sha256').update(code).digest('hex')
-    const map = text('.js.map')
-    return { root, file, ...(folder === undefined ? {} : { folder }), code, map, hash, inputs, witness }
-  } catch (error) {
-    if (!isBuildFailure(error)) throw error
-    await access(file).catch((cause: unknown) => {
-      throw new Problem('transform-missing', `${toModuleLabel(name, folder)} is not there.`, { cause })
-    })
-    const frames = await esbuild.formatMessages(error.errors.slice(0, 5), { kind: 'error', terminalWidth: 120 })
-    throw new Problem('transform-build-failed', toDetail(toModuleLabel(name, folder), error.errors[0]), {
-      frame: frames
-        .map((frame) => frame.trimEnd())
-        .join('\n\n')
-        .replaceAll(root + sep, ''),
-      cause: error,
-    })
+    await access(file)
+  } catch (cause) {
+    return new Problem('transform-missing', `${label} is not there.`, { cause })
   }
+  const frames = await formatMessages(thrown.errors.slice(0, 5), { kind: 'error', terminalWidth: 120 })
+  return new Problem('transform-build-failed', toDetail(label, thrown.errors[0]), {
+    frame: frames
+      .map((frame) => frame.trimEnd())
+      .join('\n\n')
+      .replaceAll(root + sep, ''),
+    cause: thrown,
+  })
 }
 
 function toOptions(root: string) {

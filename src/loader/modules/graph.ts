@@ -4,10 +4,12 @@ import { readFile } from 'node:fs/promises'
 import { createRequire, isBuiltin } from 'node:module'
 import { dirname, extname } from 'node:path'
 import type { OnLoadResult, OnResolveResult, PartialMessage, Plugin } from 'esbuild'
+import { createManifestCheck } from './manifests.ts'
 import { isProvided, toProvidedSource } from './provided.ts'
 import { readInside } from '../read.ts'
 import type { Input } from '../read.ts'
-import { isInside } from '../root.ts'
+import { isInside, toFileLabel } from '../root.ts'
+import { withoutSourceMap } from './source-maps.ts'
 import { createWitness } from './witness.ts'
 import type { Witness } from './witness.ts'
 
@@ -30,6 +32,7 @@ export function createGraph({
 }): { plugin: Plugin; inputs: Input[]; witness: Witness } {
   const inputs: Input[] = []
   const { witness, lookUp } = createWitness(root)
+  const checkManifests = createManifestCheck(root, folder)
   const plugin: Plugin = {
     name: 'hookloom',
     setup(build) {
@@ -42,6 +45,8 @@ export function createGraph({
           if (isBuiltin(path)) return { path: path.replace(/^node:/, ''), namespace: 'builtin' }
           if (namespace === 'hookloom') return { path: createRequire(importer).resolve(path), namespace }
           await lookUp(path, resolveDir)
+          const unreadable = await checkManifests(path, resolveDir)
+          if (unreadable !== undefined) return failure(unreadable)
           const found = await build.resolve(path, {
             kind,
             namespace,
@@ -80,9 +85,10 @@ export function createGraph({
         try {
           const { contents, input } = await readInside(root, path)
           inputs.push(input)
-          return { contents, loader: 'default', resolveDir: dirname(path) }
+          return { contents: withoutSourceMap(contents), loader: 'default', resolveDir: dirname(path) }
         } catch (error) {
-          return failure(`A file of this module ${error instanceof Error ? error.message : 'cannot be read'}`)
+          const label = toFileLabel({ root, file: path, folder })
+          return failure(`${label} ${error instanceof Error ? error.message : 'cannot be read'}`)
         }
       })
     },

@@ -2,8 +2,8 @@
 // nearer. A witness remembers what lay where a build looked, so that a later look can tell whether the build would find the same.
 import { readdir, stat } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
+import { toFoldersUpTo } from './manifests.ts'
 import type { Input } from '../read.ts'
-import { isInside } from '../root.ts'
 
 /** A question → the answer at the time of the build: `stat <path>` or `names <path>`. */
 export type Witness = ReadonlyMap<string, string>
@@ -62,12 +62,6 @@ function toQuestions(root: string, path: string, resolveDir: string): string[] {
     return [`names ${join(packages, name)}`, `stat ${join(packages, name, 'package.json')}`]
   })
   return [...manifests, ...installed]
-}
-
-function toFoldersUpTo(root: string, from: string): string[] {
-  const folders: string[] = []
-  for (let at = from; at === root || isInside(root, at); at = dirname(at)) folders.push(at)
-  return folders
 }
 
 /** Answers questions, and reads each folder once. */

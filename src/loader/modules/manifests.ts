@@ -1,0 +1,53 @@
+// The package.json files that esbuild reads by itself, in each folder that it looks into. They are looked at first: esbuild
+// would wait without end for the writer of a FIFO.
+import { dirname, join, resolve } from 'node:path'
+import { requireReadable } from '../read.ts'
+import { isInside, toFileLabel } from '../root.ts'
+
+/** What is wrong with the package.json files on the way of an import, as one sentence; undefined: nothing. */
+export type CheckManifests = (path: string, resolveDir: string) => Promise<string | undefined>
+
+/** Looks at each folder once. The `exports` of a package may lead to one that no import names: the time limit is for that. */
+export function createManifestCheck(root: string, folder: string): CheckManifests {
+  const seen = new Map<string, Promise<string | undefined>>()
+
+  async function look(file: string): Promise<string | undefined> {
+    try {
+      await requireReadable(root, file)
+      return undefined
+    } catch (error) {
+      return `${toFileLabel({ root, file, folder })} ${error instanceof Error ? error.message : 'cannot be read'}`
+    }
+  }
+
+  return async (path, resolveDir) => {
+    const folders = new Set(toFolders(root, path, resolveDir))
+    const found = await Promise.all(
+      [...folders].map((at) => {
+        const looking = seen.get(at) ?? look(join(at, 'package.json'))
+        seen.set(at, looking)
+        return looking
+      }),
+    )
+    return found.find((why) => why !== undefined)
+  }
+}
+
+function toFolders(root: string, path: string, resolveDir: string): string[] {
+  const above = toFoldersUpTo(root, resolveDir)
+  if (/^\.{0,2}\//.test(path) || path === '.' || path === '..') {
+    return [...above, ...toFoldersUpTo(root, resolve(resolveDir, path))]
+  }
+  const inPackages = above.flatMap((at) => {
+    const packages = join(at, 'node_modules')
+    return toFoldersUpTo(packages, join(packages, path))
+  })
+  return [...above, ...inPackages]
+}
+
+/** A folder and those above it, up to the root; none for one that is outside. */
+export function toFoldersUpTo(root: string, from: string): string[] {
+  const folders: string[] = []
+  for (let at = from; at === root || isInside(root, at); at = dirname(at)) folders.push(at)
+  return folders
+}
