@@ -23,6 +23,7 @@ import { createReceiver } from './server/receive.ts'
 import { Refusals } from './server/refusals.ts'
 import { Rerunner } from './server/rerun.ts'
 import { createHookApp, listen } from './server/server.ts'
+import { createStops, type Stops } from './server/stops.ts'
 import { createThrottle } from './server/throttle.ts'
 import { createRetention } from './store/retention.ts'
 import { createSqliteStore } from './store/sqlite/sqlite.ts'
@@ -58,30 +59,28 @@ export type Hookloom = {
 
 const requestGraceMs = 10_000
 const jobGraceMs = 10_000
+/** A large commit may be under way. */
+const storeCloseMs = 30_000
 
 /** Throws `config-missing`, `config-invalid` or `store-locked`; a store that cannot be written now is no reason to stay down. */
 export async function createHookloom(options: HookloomOptions): Promise<Hookloom> {
-  const stops: (() => unknown)[] = []
-  const stop = async () => {
-    for (const each of stops.splice(0).toReversed()) await each()
-  }
+  const stops = createStops(options.log ?? silentLog)
   try {
-    return { ...(await start(options, (each) => stops.push(each))), stop }
+    return { ...(await start(options, stops)), stop: stops.run }
   } catch (error) {
-    await stop()
+    await stops.run()
     throw error
   }
 }
 
-/** `onStop` takes what must be undone; what was taken last is undone first. */
-async function start(options: HookloomOptions, onStop: (stop: () => unknown) => void): Promise<Omit<Hookloom, 'stop'>> {
+async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookloom, 'stop'>> {
   const { dir, env = process.env, development = false, log = silentLog } = options
   const write = options.write ?? ((text: string) => void process.stdout.write(text))
   const clock = options.clock ?? Date.now
   const { config, env: settings } = loadConfig({ dir, env })
 
   const store = options.store ?? (await openStore(toStoreFile(dir, config), log))
-  onStop(() => store.close())
+  stops.add('the store', () => store.close(), { limitMs: storeCloseMs })
   await ready(store, log)
 
   const handed = createHandedSecrets({ file: toHandedFile(dir), clock })
@@ -95,7 +94,7 @@ async function start(options: HookloomOptions, onStop: (stop: () => unknown) => 
     onHalfOpen: (module) => void drain.drain([module], { again: true }),
     onRecovered: (module) => void drain.drain([module], { again: true }),
   })
-  onStop(() => runtime.close())
+  stops.add('the threads of the transforms', () => runtime.close())
   const metrics = createMetrics({ store, clock })
   const { meter } = metrics
   const live = createLive({
@@ -110,7 +109,7 @@ async function start(options: HookloomOptions, onStop: (stop: () => unknown) => 
     clock,
     meter,
   })
-  onStop(() => live.close())
+  stops.add('the reload of the configuration', () => live.close())
   await live.start()
   const current = () => live.current()
 
@@ -154,9 +153,9 @@ async function start(options: HookloomOptions, onStop: (stop: () => unknown) => 
 
   const startedAt = clock()
   effects.start()
-  onStop(() => effects.stop({ graceMs: jobGraceMs }))
-  onStop(() => drain.stop())
-  onStop(() => mailbox.stop())
+  stops.add('the jobs', () => effects.stop({ graceMs: jobGraceMs }), { limitMs: 2 * jobGraceMs })
+  stops.add('the parked deliveries', () => drain.stop())
+  stops.add('the mailbox', () => mailbox.stop())
   const { host, port, adminPort, bodyTimeoutMs } = config.server
   const edge = { bodyTimeoutMs, log }
   const admin = await listen(createAdminApp({ ...shared, metrics, poke, status: toStatus }), {
@@ -165,18 +164,21 @@ async function start(options: HookloomOptions, onStop: (stop: () => unknown) => 
     key: 'server.adminPort',
     ...edge,
   })
-  onStop(() => admin.close(0))
+  stops.add('the admin port', () => admin.close(0))
   const hooks = await listen(createHookApp({ receive, newId: randomUUID, log }), { host, port, ...edge })
-  onStop(() => hooks.close(requestGraceMs))
+  stops.add('the hook port', () => hooks.close(requestGraceMs), { limitMs: 2 * requestGraceMs })
   const url = `http://${host.includes(':') ? `[${host}]` : host}:${hooks.port}${config.hooks.path}`
   const adminUrl = `http://127.0.0.1:${admin.port}`
-  onStop(announce(dir, { pid: process.pid, url, adminUrl, startedAt: new Date(startedAt).toISOString() }))
+  stops.add(
+    'the address file',
+    announce(dir, { pid: process.pid, url, adminUrl, startedAt: new Date(startedAt).toISOString() }),
+  )
 
   // first of all: from here on, what is cut off is left for the next start
-  onStop(() => stopping.abort())
+  stops.add('the waiting deliveries', () => stopping.abort())
 
   const retention = createRetention({ store, days: () => current().config.store.retainDays, clock, log })
-  onStop(() => retention.stop())
+  stops.add('the retention', () => retention.stop())
   void resume()
   mailbox.apply(config)
   await live.watch()

@@ -1,0 +1,30 @@
+// The stop order: what was begun last is stopped first. No part can keep the others from being stopped.
+import type { Log } from '../model/log.ts'
+import { withinTime } from '../loader/modules/time.ts'
+
+export type Stops = {
+  /** `part`: as it is called in a sentence of the log. */
+  add(part: string, stop: () => unknown, limits?: { limitMs?: number }): void
+  /** Never rejects. A part that throws or takes longer than its limit is logged and left behind. */
+  run(): Promise<void>
+}
+
+const usualMs = 10_000
+
+export function createStops(log: Log): Stops {
+  const stops: { part: string; stop: () => unknown; limitMs: number }[] = []
+  let running: Promise<void> | undefined
+
+  async function run(): Promise<void> {
+    for (const { part, stop, limitMs } of stops.toReversed()) {
+      const ended = await withinTime(stop, limitMs)
+      if (ended.kind === 'late') log.error({ part, limitMs }, `${part} did not stop in time; the stop goes on`)
+      if (ended.kind === 'threw') log.error({ part, err: ended.thrown }, `${part} did not stop; the stop goes on`)
+    }
+  }
+
+  return {
+    add: (part, stop, { limitMs = usualMs } = {}) => void stops.push({ part, stop, limitMs }),
+    run: () => (running ??= run()),
+  }
+}
