@@ -1,6 +1,6 @@
 // The parts of a gateway, the order in which they start, and the same order reversed to stop.
 import { randomUUID } from 'node:crypto'
-import { rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { createEffects } from './effects/effects.ts'
@@ -79,6 +79,7 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
   const clock = options.clock ?? Date.now
   const { config, env: settings } = loadConfig({ dir, env })
 
+  const file = options.store === undefined ? toStoreFile(dir, config) : undefined
   const store = options.store ?? (await openStore(toStoreFile(dir, config), log))
   stops.add('the store', () => store.close(), { limitMs: storeCloseMs })
   await ready(store, log)
@@ -171,7 +172,7 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
   const adminUrl = `http://127.0.0.1:${admin.port}`
   stops.add(
     'the address file',
-    announce(dir, { pid: process.pid, url, adminUrl, startedAt: new Date(startedAt).toISOString() }),
+    announce(dir, { pid: process.pid, url, adminUrl, store: file, startedAt: new Date(startedAt).toISOString() }),
   )
 
   // first of all: from here on, what is cut off is left for the next start
@@ -226,6 +227,8 @@ async function ready(store: Store & { ready?: () => Promise<void> }, log: Log): 
 function announce(dir: string, address: object): () => void {
   const file = toGatewayFile(dir)
   try {
+    // the store may be elsewhere
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
     writeFileSync(file, `${JSON.stringify(address)}\n`)
   } catch {
     // a folder that cannot be written is the store's trouble, and told there

@@ -28,7 +28,7 @@ export async function doctor(context: Context): Promise<number> {
       const assembling = assemble(context.dir, config)
       return [
         ...(await checkMappings(context, config, assembling)),
-        ...(await checkStore(toStoreFile(context.dir, config))),
+        ...(await checkStore(findRunning(context.dir)?.store ?? toStoreFile(context.dir, config))),
         await checkDisk(context.dir),
         ...(await checkGateway(context.dir)),
         ...(await checkWorkspaces(context, config)),

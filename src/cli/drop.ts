@@ -1,6 +1,5 @@
 // Ends what waits of a delivery: nothing of it will run.
 import { z } from 'zod'
-import { loadConfig } from '../loader/config.ts'
 import type { Context } from './terminal/context.ts'
 import { askAdmin } from './gateway/gateway.ts'
 import { toCut } from './terminal/print.ts'
@@ -8,10 +7,8 @@ import { toCut } from './terminal/print.ts'
 const Dropped = z.object({ deliveryId: z.string(), state: z.string() })
 
 export async function drop(context: Context, { id }: { id: string }): Promise<number> {
-  const { dir, env } = context
-  const { config } = loadConfig({ dir, env })
   const path = `/api/deliveries/${encodeURIComponent(id)}/drop`
-  const { deliveryId, state } = await askAdmin({ dir, config }, { method: 'POST', path, answer: Dropped })
+  const { deliveryId, state } = await askAdmin(context, { method: 'POST', path, answer: Dropped })
   if (context.json) context.printJson({ deliveryId, state })
   else context.print(`${toCut(deliveryId, 60)} is dropped: nothing of it will run.`)
   return 0

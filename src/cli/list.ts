@@ -1,6 +1,5 @@
 // The newest deliveries, newest last; or the jobs that are dead; or the refusals that the running gateway remembers.
 import { z } from 'zod'
-import { loadConfig } from '../loader/config.ts'
 import type { DeliveryState } from '../model/delivery.ts'
 import type { Job } from '../model/job.ts'
 import type { DeliveryRecord } from '../store/store.ts'
@@ -71,9 +70,7 @@ const Refusals = z.object({
 })
 
 async function listRefused(context: Context, limit: number): Promise<number> {
-  const { dir, env } = context
-  const { config } = loadConfig({ dir, env })
-  const { refusals } = await askAdmin({ dir, config }, { method: 'GET', path: '/api/refusals', answer: Refusals })
+  const { refusals } = await askAdmin(context, { method: 'GET', path: '/api/refusals', answer: Refusals })
   const newest = refusals.slice(-limit)
   if (context.json) {
     for (const refusal of newest) {

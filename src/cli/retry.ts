@@ -1,6 +1,5 @@
 // Runs a parked delivery again, or puts the dead jobs of an accepted one back into the queue; or those of all.
 import { z } from 'zod'
-import { loadConfig } from '../loader/config.ts'
 import { Problem } from '../model/problem.ts'
 import type { Context } from './terminal/context.ts'
 import { askAdmin } from './gateway/gateway.ts'
@@ -22,7 +21,7 @@ export async function retry(context: Context, id: string | undefined, { dead }: 
 }
 
 async function retryOne(context: Context, id: string): Promise<number> {
-  const retried = await withProgress('Waiting for the gateway', () => createAsk(context)(id))
+  const retried = await withProgress('Waiting for the gateway', () => askRetry(context, id))
   const { state, jobs } = retried
   if (context.json) context.printJson(retried)
   else if (jobs.length === 0) context.print(`${toCut(id, 60)} ran again and is ${toCut(state, 60)}.`)
@@ -34,11 +33,10 @@ async function retryOne(context: Context, id: string): Promise<number> {
 async function retryDead(context: Context): Promise<number> {
   const found = await readStore(context, [], (store) => store.deadJobs({ limit: mostDead }))
   const ids = new Set(found.flatMap(({ deliveryId }) => deliveryId ?? []))
-  const ask = createAsk(context)
   let jobs = 0
   await withProgress('Waiting for the gateway', async () => {
     for (const id of ids) {
-      const retried = await ask(id).catch(toPassedOver)
+      const retried = await askRetry(context, id).catch(toPassedOver)
       if (retried === undefined) continue
       jobs += retried.jobs.length
       if (context.json) context.printJson(retried)
@@ -48,13 +46,9 @@ async function retryDead(context: Context): Promise<number> {
   return 0
 }
 
-function createAsk({ dir, env }: Context): (id: string) => Promise<Retried> {
-  const { config } = loadConfig({ dir, env })
-  return (id) =>
-    askAdmin(
-      { dir, config },
-      { method: 'POST', path: `/api/deliveries/${encodeURIComponent(id)}/retry`, answer: Retried },
-    )
+function askRetry(context: Context, id: string): Promise<Retried> {
+  const path = `/api/deliveries/${encodeURIComponent(id)}/retry`
+  return askAdmin(context, { method: 'POST', path, answer: Retried })
 }
 
 /** Somebody else retried it, or its time to be kept was up. */

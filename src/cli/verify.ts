@@ -19,10 +19,8 @@ const Armed = z.object({ mappingId: z.string(), until: z.string() })
 
 /** Opens a mapping for ten minutes to the secret that its sender hands over, in the running gateway. */
 export async function arm(context: Context, { mappingId }: { mappingId: string }): Promise<number> {
-  const { dir, env } = context
-  const { config } = loadConfig({ dir, env })
   const path = `/api/mappings/${encodeURIComponent(mappingId)}/arm`
-  const armed = await askAdmin({ dir, config }, { method: 'POST', path, answer: Armed })
+  const armed = await askAdmin(context, { method: 'POST', path, answer: Armed })
   if (context.json) context.printJson({ mappingId: armed.mappingId, until: armed.until })
   else context.print(`${armed.mappingId} takes one secret until ${armed.until}. Let the sender make its webhook now.`)
   return exitCodes.ok

@@ -123,8 +123,8 @@ function toSet(env: Env): Env {
   return Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined))
 }
 
-/** Undefined when the file is not there. */
-function readText(dir: string, name: string): string | undefined {
+/** Undefined when the file is not there. Throws `config-invalid` for one that cannot be read. */
+export function readText(dir: string, name: string): string | undefined {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(readRegularFile(join(dir, name)))
   } catch (error) {

@@ -7,7 +7,7 @@ export function toGatewayFile(dir: string): string {
   return join(dir, 'state', 'gateway.json')
 }
 
-export function toStoreFile(dir: string, config: Config): string {
+export function toStoreFile(dir: string, config: { readonly store: Pick<Config['store'], 'file'> }): string {
   return resolve(dir, config.store.file)
 }
 

@@ -5,12 +5,22 @@ import { toGatewayFile } from '../../model/places.ts'
 import type { Config } from '../../model/config.ts'
 import { toJson } from '../../model/json.ts'
 import { Problem, type ProblemCode, problems } from '../../model/problem.ts'
+import type { ConfigParts } from '../../loader/config-parts.ts'
+import type { Context } from '../terminal/context.ts'
+import { findParts } from './parts.ts'
 
-const Address = z.object({ pid: z.int().positive(), url: z.url(), adminUrl: z.url() })
-export type GatewayAddress = { readonly pid: number | undefined; readonly url: string; readonly adminUrl: string }
+const Address = z.object({
+  pid: z.int().positive(),
+  url: z.url(),
+  adminUrl: z.url(),
+  store: z.string().optional(),
+})
+/** `store`: the file of its store, absolute. */
+type RunningGateway = z.infer<typeof Address>
+type GatewayAddress = Pick<RunningGateway, 'url' | 'adminUrl'>
 
 /** The gateway that said it runs here. One that was killed leaves its address behind: then nobody has that pid. */
-export function findRunning(dir: string): GatewayAddress | undefined {
+export function findRunning(dir: string): RunningGateway | undefined {
   try {
     const address = Address.parse(JSON.parse(readFileSync(toGatewayFile(dir), 'utf8')))
     return isAlive(address.pid) ? address : undefined
@@ -36,10 +46,21 @@ export function toAddress(dir: string, { server, hooks }: Config): GatewayAddres
   if (server.port === 0 || server.adminPort === 0) throw toUnreachable(undefined)
   const host = server.host.includes(':') ? `[${server.host}]` : server.host
   return {
-    pid: undefined,
     url: `http://${host}:${server.port}${hooks.path}`,
-    adminUrl: `http://127.0.0.1:${server.adminPort}`,
+    adminUrl: toLocalUrl(server.adminPort),
   }
+}
+
+/** The admin port of the gateway that runs here, else the configured one. Throws `gateway-unreachable` where nothing says so. */
+function toAdminUrl(dir: string, { server }: ConfigParts): string {
+  const running = findRunning(dir)
+  if (running !== undefined) return running.adminUrl
+  if (server.adminPort === 0) throw toUnreachable(undefined)
+  return toLocalUrl(server.adminPort)
+}
+
+function toLocalUrl(port: number): string {
+  return `http://127.0.0.1:${port}`
 }
 
 export type Asked = { readonly status: number; readonly text: string; readonly isReplay: boolean }
@@ -64,17 +85,19 @@ export async function ask(
 
 /** One request to the admin API, with the gateway token. Throws what the gateway refuses with. */
 export async function askAdmin<T>(
-  { dir, config }: { dir: string; config: Config },
+  context: Context,
   { method, path, answer }: { method: 'GET' | 'POST'; path: string; answer: z.ZodType<T> },
 ): Promise<T> {
-  const { token } = config.gateway
+  const parts = findParts(context)
+  const { token } = parts.gateway
+  if (token === undefined && parts.problem !== undefined) throw parts.problem
   if (token === undefined) {
     throw new Problem(
       'config-invalid',
       'gateway.token is not set, so the admin port takes no commands. Set it in .env.',
     )
   }
-  const { adminUrl } = toAddress(dir, config)
+  const adminUrl = toAdminUrl(context.dir, parts)
   const { status, text } = await ask(`${adminUrl}${path}`, { method, headers: { authorization: `Bearer ${token}` } })
   if (status !== 200) throw toRefusal(status, text)
   const parsed = answer.safeParse(toJson(text))

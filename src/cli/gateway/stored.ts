@@ -1,18 +1,15 @@
 // Reads the store of a config directory, beside a running gateway or without one.
 import { existsSync } from 'node:fs'
 import { toStoreFile } from '../../model/places.ts'
-import { loadConfig } from '../../loader/config.ts'
 import { createSqliteReader } from '../../store/sqlite/sqlite.ts'
 import type { StoreReader } from '../../store/store.ts'
 import type { Context } from '../terminal/context.ts'
+import { findRunning } from './gateway.ts'
+import { findParts } from './parts.ts'
 
 /** What `read` makes of the store; `empty` where no gateway has made one yet. */
-export async function readStore<T>(
-  { dir, env }: Context,
-  empty: T,
-  read: (reader: StoreReader) => Promise<T>,
-): Promise<T> {
-  const file = toStoreFile(dir, loadConfig({ dir, env }).config)
+export async function readStore<T>(context: Context, empty: T, read: (reader: StoreReader) => Promise<T>): Promise<T> {
+  const file = findStoreFile(context)
   if (!existsSync(file)) return empty
   const reader = createSqliteReader({ file })
   try {
@@ -20,4 +17,15 @@ export async function readStore<T>(
   } finally {
     await reader.close()
   }
+}
+
+/**
+ * That of the running gateway, which says where it is; else that of the configuration. Throws `config-missing` where there is
+ * neither a configuration nor a store.
+ */
+function findStoreFile(context: Context): string {
+  const parts = findParts(context)
+  const file = findRunning(context.dir)?.store ?? toStoreFile(context.dir, parts)
+  if (parts.problem?.code === 'config-missing' && !existsSync(file)) throw parts.problem
+  return file
 }

@@ -1,5 +1,4 @@
 // Asks the mailbox once, from the place that was reached last, and posts what is new to the gateway's hook.
-import { existsSync } from 'node:fs'
 import { createHttpSink, readState } from '../../gmail/http-sink.ts'
 import { readCredentials } from '../../gmail/credentials.ts'
 import { openGoogle } from '../../gmail/google.ts'
@@ -7,12 +6,10 @@ import { cursorName, type GmailState, parseState } from '../../gmail/mail.ts'
 import { toStateFile } from '../../gmail/places.ts'
 import { syncOnce } from '../../gmail/sync.ts'
 import { loadConfig } from '../../loader/config.ts'
-import type { Config } from '../../model/config.ts'
 import { silentLog } from '../../model/log.ts'
-import { toStoreFile } from '../../model/places.ts'
 import { exitCodes } from '../../model/problem.ts'
-import { createSqliteReader } from '../../store/sqlite/sqlite.ts'
 import type { Context } from '../terminal/context.ts'
+import { readStore } from '../gateway/stored.ts'
 import { createTools } from './auth.ts'
 import { requireWatched } from './flags.ts'
 import { toHooks } from './run.ts'
@@ -24,7 +21,7 @@ export async function sync(context: Context): Promise<number> {
   const gmail = requireWatched(config)
   const file = toStateFile(dir)
   const posting = createHttpSink({ account: gmail.account, hooks: () => toHooks(dir, config), file })
-  const state = await findState(context, config, gmail.account)
+  const state = await findState(context, gmail.account)
   // the further of the two places: a mail that the gateway has already is dropped there by its key
   const sink = { ...posting, state: async () => state }
   const google = openGoogle(gmail, { credentials: readCredentials(dir, gmail), clock: Date.now, tools: createTools() })
@@ -40,20 +37,13 @@ export async function sync(context: Context): Promise<number> {
   return exitCodes.ok
 }
 
-async function findState({ dir }: Context, config: Config, account: string): Promise<GmailState | undefined> {
-  const [own, gateways] = [await readState(toStateFile(dir), account), await readGatewayState(dir, config, account)]
+async function findState(context: Context, account: string): Promise<GmailState | undefined> {
+  const [own, gateways] = [await readState(toStateFile(context.dir), account), await readGatewayState(context, account)]
   if (own === undefined || gateways === undefined) return own ?? gateways
   return BigInt(own.historyId) > BigInt(gateways.historyId) ? own : gateways
 }
 
-async function readGatewayState(dir: string, config: Config, account: string): Promise<GmailState | undefined> {
-  const file = toStoreFile(dir, config)
-  if (!existsSync(file)) return undefined
-  const reader = createSqliteReader({ file })
-  try {
-    const value = await reader.cursor(cursorName(account))
-    return value === undefined ? undefined : parseState(value)
-  } finally {
-    await reader.close()
-  }
+async function readGatewayState(context: Context, account: string): Promise<GmailState | undefined> {
+  const value = await readStore(context, undefined, (store) => store.cursor(cursorName(account)))
+  return value === undefined ? undefined : parseState(value)
 }

@@ -54,6 +54,13 @@ export function toFailure(thrown: unknown): string {
   return problem.frame === undefined ? sentence : `${sentence}\n${toIndented(problem.frame)}`
 }
 
+/** A problem that stops nothing, for standard error: one line, and where the rest of it is told. */
+export function toWarning({ message, frame = '' }: Problem): string {
+  const [first = ''] = frame.split('\n')
+  const said = first === '' ? message : `${message}: ${first}`
+  return `${colors.yellow('!')} ${toPrintableLine(said.replace(/[^.?]$/, '$&.'))} "hookloom check" says more.`
+}
+
 function toUnexpected(thrown: unknown): Problem {
   const error = thrown instanceof Error ? thrown : new Error(String(thrown))
   const frame = error.stack ?? error.message

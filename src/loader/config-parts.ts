@@ -1,0 +1,62 @@
+// The few keys that commands beside a running gateway need, read also from a configuration that is invalid elsewhere.
+import { parse } from 'jsonc-parser'
+import { Config } from '../model/config.ts'
+import { Problem } from '../model/problem.ts'
+import { configFile, envFile, loadConfig, readText } from './config.ts'
+import { type Env, parseEnv, substituteEnv } from './config/env.ts'
+
+export type ConfigParts = {
+  readonly store: Pick<Config['store'], 'file'>
+  readonly server: Pick<Config['server'], 'adminPort'>
+  readonly gateway: Config['gateway']
+  /** Why the rest cannot be used. Undefined: all of the configuration is valid. */
+  readonly problem: Problem | undefined
+}
+
+/** A key that cannot be read has its default, and the token none. Throws nothing that the configuration causes. */
+export function loadConfigParts({ dir, env }: { dir: string; env: Env }): ConfigParts {
+  try {
+    return { ...loadConfig({ dir, env }).config, problem: undefined }
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error
+    return { ...readParts(dir, env), problem: error }
+  }
+}
+
+function readParts(dir: string, env: Env): Omit<ConfigParts, 'problem'> {
+  const all = { ...parseEnv(readIfPossible(dir, envFile)).values, ...env }
+  // the parser goes on behind an error: what stands before it, and often what stands after it, is read as it was meant
+  const root: unknown = parse(readIfPossible(dir, configFile).replace(/^\uFEFF/, ''), [], { allowTrailingComma: true })
+  const { store, server } = Config.parse({})
+  const port = toLeaf(root, ['server', 'adminPort'], all)
+  const token = toText(toLeaf(root, ['gateway', 'token'], all))
+  return {
+    store: { file: toText(toLeaf(root, ['store', 'file'], all)) ?? store.file },
+    server: { adminPort: typeof port === 'number' && Number.isInteger(port) ? port : server.adminPort },
+    gateway: token === undefined ? {} : { token },
+  }
+}
+
+function readIfPossible(dir: string, name: string): string {
+  try {
+    return readText(dir, name) ?? ''
+  } catch {
+    return ''
+  }
+}
+
+/** Undefined where nothing stands there, or a variable that is not set. */
+function toLeaf(root: unknown, path: readonly string[], env: Env): unknown {
+  const leaf = path.reduce(toChild, root)
+  const { value, issues } = substituteEnv(leaf, env)
+  return issues.length === 0 ? value : undefined
+}
+
+function toChild(value: unknown, key: string): unknown {
+  if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined
+  return Reflect.get(value, key)
+}
+
+function toText(value: unknown): string | undefined {
+  return typeof value === 'string' && value.trim() !== '' ? value : undefined
+}
