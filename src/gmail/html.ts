@@ -1,18 +1,62 @@
 // The text that a person sees in an HTML mail. What the mail hides from people must not reach an agent.
-import { compile, type FormatCallback } from 'html-to-text'
+import { compile, type DomNode, type FormatCallback } from 'html-to-text'
+import { type Look, plainLook, showsText, toLook } from './hidden.ts'
 
 /** More than any letter has; the parser takes a second for a few megabytes. */
 const longestInput = 200_000
 
-/** A hidden element and all below it say nothing; of a shown one the attributes go, so that its tag decides how it looks. */
+/** The first element with a style on the way down: all below it is looked at once, and has no style any more when it is written. */
 const unlessHidden: FormatCallback = (element, walk, builder) => {
-  // the library hands out its nodes untyped
-  const attributes = element.attribs as Record<string, string>
-  if (isHidden(attributes)) return
-  element.attribs = Object.fromEntries(
-    Object.entries(attributes).filter(([name]) => name !== 'style' && name !== 'width' && name !== 'height'),
-  )
+  const look = toLook(takeStyle(element), plainLook)
+  if (look === undefined) return
+  dropHidden(element, look)
   walk([element], builder)
+}
+
+/** Takes out what is hidden in `top`. With a stack of its own: mails nest thousands of elements. */
+function dropHidden(top: DomNode, topLook: Look): void {
+  const open: [DomNode, Look][] = [[top, topLook]]
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    const [element, look] = next
+    const isShown = showsText(look)
+    // an address without words to click on would be written in their place
+    if (!isShown && element.attribs !== undefined) delete element.attribs['href']
+    const kept: DomNode[] = []
+    for (const child of element.children ?? []) {
+      if (child.type === 'text') {
+        if (isShown || (child.data ?? '').trim() === '') kept.push(child)
+        continue
+      }
+      const style = takeStyle(child)
+      const childLook = style === '' ? look : toLook(style, look)
+      if (childLook === undefined) continue
+      kept.push(child)
+      open.push([child, childLook])
+    }
+    if (element.children !== undefined) element.children = kept
+  }
+}
+
+/** The style of an element, which loses it: its tag decides how it is written. */
+function takeStyle({ attribs }: DomNode): string {
+  const style = attribs?.['style'] ?? ''
+  if (attribs !== undefined) delete attribs['style']
+  return style
+}
+
+/** The greatest number that Roman numerals can write, and that the converter can. */
+const mostRoman = 3_999
+
+/** Numbers as a browser writes them: Roman numerals and letters only where there are such, and no number that is none. */
+const numberedList: FormatCallback = (element, walk, builder, options) => {
+  const { attribs, children = [] } = element
+  const start = Number.parseInt(attribs?.['start'] ?? '1', 10)
+  const first = Number.isSafeInteger(start) ? start : 1
+  const isWritable = first >= 1 && first + children.length <= mostRoman
+  element.attribs = { ...attribs, start: String(first), type: (isWritable && attribs?.['type']) || '1' }
+  // every formatter of the library is among the options
+  const { orderedList } = (builder.options as { formatters: Record<string, FormatCallback> }).formatters
+  orderedList?.(element, walk, builder, options)
 }
 
 const headings = ['h1', 'h2', 'h3', 'h4', 'h5', 'h6']
@@ -21,7 +65,7 @@ const convert = compile({
   wordwrap: false,
   // not U+200B: a word that is padded with it is still one word
   whitespaceCharacters: ' \t\r\n\f',
-  formatters: { unlessHidden },
+  formatters: { unlessHidden, numberedList },
   selectors: [
     { selector: '[hidden]', format: 'skip' },
     { selector: '[style]', format: 'unlessHidden' },
@@ -30,6 +74,7 @@ const convert = compile({
       format: 'skip',
     })),
     ...headings.map((selector) => ({ selector, format: 'heading', options: { uppercase: false } })),
+    { selector: 'ol', format: 'numberedList' },
     { selector: 'a', options: { hideLinkHrefIfSameAsText: true } },
   ],
   // deep enough for tables in tables; deeper ones are somebody's attempt to be slow
@@ -54,39 +99,5 @@ export function dropInvisible(text: string): string {
       // begun in the middle of a run, the search would take a time that grows with its square
       .replace(/(?<![ \t\u00A0])[ \t\u00A0]+$/gm, '')
       .replace(/\n{3,}/g, '\n\n')
-  )
-}
-
-const hiding: Readonly<Record<string, (value: string) => boolean>> = {
-  display: (value) => value.startsWith('none'),
-  visibility: (value) => /^(hidden|collapse)/.test(value),
-  'font-size': (value) => /^0*\.?0*(px|pt|em|rem|ex|%|$|!)/.test(value) || /^0?\.\d|^1px|^1pt/.test(value),
-  opacity: (value) => /^0(\.0\d*)?(%|$|!)/.test(value),
-  color: (value) => value.startsWith('transparent'),
-  'mso-hide': (value) => value.startsWith('all'),
-  'text-indent': (value) => /^-\d{3,}/.test(value),
-  left: (value) => /^-\d{3,}/.test(value),
-  top: (value) => /^-\d{3,}/.test(value),
-  clip: (value) => value.startsWith('rect(0'),
-}
-
-function isHidden(attributes: Readonly<Record<string, string>>): boolean {
-  if (attributes['hidden'] !== undefined) return true
-  const style = toDeclarations(attributes['style'] ?? '')
-  const isNothing = (name: string) => /^0(px|pt|em|%|$|!)/.test(style.get(name) ?? '')
-  if (style.get('overflow')?.startsWith('hidden') === true) {
-    if (['height', 'max-height', 'width', 'max-width'].some(isNothing)) return true
-  }
-  return [...style].some(([name, value]) => Object.hasOwn(hiding, name) && hiding[name]?.(value) === true)
-}
-
-/** Of a name that stands twice, the last one counts, as in a browser. */
-function toDeclarations(style: string): Map<string, string> {
-  const plain = style.toLowerCase().replace(/\/\*[^]*?\*\//g, '')
-  return new Map(
-    plain.split(';').flatMap((declaration) => {
-      const colon = declaration.indexOf(':')
-      return colon < 0 ? [] : [[declaration.slice(0, colon).trim(), declaration.slice(colon + 1).trim()] as const]
-    }),
   )
 }

@@ -28,6 +28,40 @@ describe('the text of an HTML mail', () => {
     ['a table row', '<table><tr style="display:none"><td>X</td></tr></table>'],
     ['a link', '<a href="https://x.example" style="display:none">X</a>'],
     ['below shown elements', '<div style="color:red"><b style="color:red"><i style="display:none">X</i></b></div>'],
+    ['a fraction without its zero', '<p style="opacity:.0">X</p>'],
+    ['opacity in percent', '<p style="opacity: 0%">X</p>'],
+    ['a filter', '<p style="filter:opacity(0)">X</p>'],
+    ['clip-path', '<p style="clip-path: inset(50%)">X</p>'],
+    ['a circle of nothing', '<p style="clip-path:circle(0 at 50% 50%)">X</p>'],
+    ['a polygon without an area', '<p style="clip-path:polygon(0 0, 0px 0px, 0 0)">X</p>'],
+    ['clip', '<p style="position:absolute;clip:rect(1px,1px,1px,1px)">X</p>'],
+    ['a scale of nothing', '<p style="transform: rotate(3deg) scale(0)">X</p>'],
+    ['a scale of nothing in one direction', '<p style="transform:scaleY(0.0)">X</p>'],
+    ['the property scale', '<p style="scale:0">X</p>'],
+    ['a matrix', '<p style="transform:matrix(0, 0, 0, 0, 0, 0)">X</p>'],
+    ['a move off the page', '<p style="transform:translateX(-9999px)">X</p>'],
+    ['a margin off the page', '<p style="margin-left:-9999px">X</p>'],
+    ['em off the page', '<p style="position:absolute;top:-999em">X</p>'],
+    ['far to the right', '<p style="position:fixed;left:99999px">X</p>'],
+    ['the text off its line', '<p style="text-indent:-9999px">X</p>'],
+    ['an escape in a name', '<p style="dis\\70lay:none">X</p>'],
+    ['an escape in a value', '<p style="display:\\6eone">X</p>'],
+    ['escapes with white space and without digits', '<p style="d\\69 s\\play:n\\00006f ne">X</p>'],
+    ['an escape that is an entity', '<p style="dis&#92;70lay:none">X</p>'],
+    ['a value that a later, invalid one does not replace', '<p style="display:none;display:shown">X</p>'],
+    ['an important value', '<p style="display:none!important;display:block">X</p>'],
+    ['a semicolon in quotes before it', `<p style="font-family:'a;b';display:none">X</p>`],
+    ['a comment that is not closed, behind it', '<p style="display:none;/* color:red">X</p>'],
+    ['a font of no size', '<p style="font:0/0 a">X</p>'],
+    ['a font of one pixel', '<p style="font-size:1px">X</p>'],
+    ['a size that is inherited', '<div style="font-size:0"><p style="color:red">X</p></div>'],
+    ['a share of a size that is nothing', '<div style="font-size:0"><p style="font-size:2em">X</p></div>'],
+    ['a calculation', '<p style="font-size:calc(0px)">X</p>'],
+    ['a transparent colour', '<p style="color:rgba(0, 0, 0, .0)">X</p>'],
+    ['a transparent colour in digits', '<p style="color:#00000000">X</p>'],
+    ['a height of a pixel', '<p style="height:1px;overflow:hidden">X</p>'],
+    ['content-visibility', '<p style="content-visibility:hidden">X</p>'],
+    ['a link of no size', '<a href="https://x.example/X" style="font-size:0">X</a>'],
     ['a comment', '<!-- X -->'],
     ['a template', '<template>X</template>'],
     ['the body itself', '<body style="display:none">X</body>'],
@@ -41,6 +75,37 @@ describe('the text of an HTML mail', () => {
     const html = `<p style="font-size:10px">a</p><p style="opacity:0.9">b</p><p style="font-family:none">c</p>
       <p style="max-height:0">d</p><p style="display:block;margin:0">e</p>`
     expect(seen(html).replaceAll('\n', '')).toBe('abcde')
+  })
+
+  test.each([
+    ['a size below one em', '<p style="font-size: .9em">X</p>'],
+    ['a size below one rem', '<p style="font-size:0.75rem">X</p>'],
+    ['an offset without a position', '<p style="left: -9999px; top:-9999px">X</p>'],
+    ['an offset of a static position', '<p style="position:static;left:-9999px">X</p>'],
+    ['a clip without a position', '<p style="clip:rect(0,0,0,0)">X</p>'],
+    ['a small move', '<p style="position:relative;left:-20px;transform:translate(-50%, -50%)">X</p>'],
+    ['a scale', '<p style="transform:scale(1.05)">X</p>'],
+    ['a shape', '<p style="clip-path:inset(0 5px)">X</p>'],
+    ['a fraction of opacity', '<p style="opacity:.9">X</p>'],
+    ['a size of its own in a cell of no size', '<td style="font-size:0"><p style="font-size:13px">X</p></td>'],
+    ['a child that is visible again', '<div style="visibility:hidden"><p style="visibility:visible">X</p></div>'],
+    ['a child with a colour again', '<div style="color:transparent"><p style="color:#333">X</p></div>'],
+    ['a value that a later one replaces', '<p style="display:none;display:block">X</p>'],
+    ['a word in quotes', `<p style="content:'display:none';font-family:'none;display:none'">X</p>`],
+    ['a word in a comment', '<p style="/*display:none*/color:red">X</p>'],
+    ['a height that a least height replaces', '<p style="height:1px;min-height:20px;overflow:hidden">X</p>'],
+    ['letters that show a gradient', '<p style="color:transparent;background-clip:text">X</p>'],
+    ['a number that is no length', '<p style="font-size:1;margin-left:-9999">X</p>'],
+    ['a bold font', '<p style="font:700 12px/0 Arial">X</p>'],
+    ['a property that every object has', '<p style="constructor:none;font-size:constructor">X</p>'],
+  ])('keeps %s', (_, html) => {
+    expect(seen(`before ${html} after`)).toMatch(/before\s+X\s+after/)
+  })
+
+  test('joins the halves of a word around what is hidden in it, and keeps the space between two words', () => {
+    expect(seen('pay<b style="font-size:0">X</b>pal')).toBe('paypal')
+    const cell = '<td style="font-size:0"><i style="font-size:9px">two</i> <i style="font-size:9px">words</i></td>'
+    expect(seen(cell)).toBe('two words')
   })
 
   test('loses the characters that nobody sees', () => {

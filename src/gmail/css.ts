@@ -1,0 +1,78 @@
+// The declarations of a style attribute, as a browser reads them (CSS Syntax 3): comments, escapes and quotes undone, in one pass.
+
+/**
+ * Values by property, the strongest first: `!important` before all others, then the last before the first. A browser takes the first
+ * that is valid. Names and values are in lower case, and white space is one space.
+ */
+export function toDeclarations(style: string): ReadonlyMap<string, readonly string[]> {
+  const found = new Map<string, { important: string[]; normal: string[] }>()
+  for (const { name, value } of readDeclarations(style)) {
+    const values = found.get(name) ?? { important: [], normal: [] }
+    found.set(name, values)
+    const plain = value.replace(/ ?! ?important$/, '')
+    if (plain === value) values.normal.push(value)
+    else values.important.push(plain)
+  }
+  return new Map(
+    [...found].map(([name, { important, normal }]) => [name, [...important.toReversed(), ...normal.toReversed()]]),
+  )
+}
+
+type Declaration = { readonly name: string; readonly value: string }
+
+/** A comment, an escape, a run of white space, or one character. Each can match in one way only. */
+const token = /\/\*|\\(?:[\da-f]{1,6}[ \t\r\n\f]?|[^])|[ \t\r\n\f]+|[^]/gy
+
+function readDeclarations(style: string): Declaration[] {
+  const text = style.toLowerCase()
+  const found: Declaration[] = []
+  let name: string | undefined
+  let word = ''
+  let quote = ''
+  let depth = 0
+  /** White space since the last sign of `word`: none at its beginning and at its end. */
+  let hasBlank = false
+  const append = (sign: string) => {
+    word += hasBlank && word !== '' ? ` ${sign}` : sign
+    hasBlank = false
+  }
+  const end = () => {
+    if (name !== undefined) found.push({ name, value: word })
+    name = undefined
+    word = ''
+    hasBlank = false
+    depth = 0
+  }
+  token.lastIndex = 0
+  for (let match = token.exec(text); match !== null; match = token.exec(text)) {
+    const [sign] = match
+    if (sign === '/*' && quote === '') {
+      const close = text.indexOf('*/', token.lastIndex)
+      token.lastIndex = close < 0 ? text.length : close + 2
+    } else if (sign.startsWith('\\')) append(toEscaped(sign))
+    else if (quote !== '') {
+      // a string that its line does not end is over there
+      if (sign === quote || sign.includes('\n')) quote = ''
+    } else if (sign === '"' || sign === "'") quote = sign
+    else if (sign === ';' && depth === 0) end()
+    else if (sign === ':' && name === undefined) {
+      name = word
+      word = ''
+      hasBlank = false
+    } else if (/^[ \t\r\n\f]/.test(sign)) hasBlank = true
+    else {
+      if ('([{'.includes(sign)) depth += 1
+      if (')]}'.includes(sign)) depth = Math.max(0, depth - 1)
+      append(sign)
+    }
+  }
+  end()
+  return found
+}
+
+/** `\70` is p, and so is `\p`; a line break behind a backslash is nothing. */
+function toEscaped(sign: string): string {
+  const code = /^\\[\da-f]/.test(sign) ? Number.parseInt(sign.slice(1), 16) : (sign.codePointAt(1) ?? 0)
+  if (code === 10 || code > 0x10ffff) return ''
+  return String.fromCodePoint(code).toLowerCase()
+}

@@ -1,0 +1,222 @@
+// What a style hides from the reader of a mail. Bounds are generous to the reader: text of two pixels is not read, nor is text
+// that stands a hundred pixels outside of the page.
+import { toDeclarations } from './css.ts'
+
+/** What an element hands down to what is in it. */
+export type Look = {
+  readonly fontPx: number
+  /** `visibility`, which an element inside may set again. */
+  readonly isVisible: boolean
+  readonly isTransparent: boolean
+}
+
+export const plainLook: Look = { fontPx: 16, isVisible: true, isTransparent: false }
+
+/** Whether text that stands in such an element is seen. */
+export function showsText({ fontPx, isVisible, isTransparent }: Look): boolean {
+  return fontPx > smallestFontPx && isVisible && !isTransparent
+}
+
+const smallestFontPx = 2
+const faintest = 0.1
+const offPagePx = 100
+const farOffPx = 5_000
+
+type Style = ReturnType<typeof toDeclarations>
+
+/** Undefined: nothing of the element is seen, whatever stands in it. */
+export function toLook(style: string, parent: Look): Look | undefined {
+  const declared = toDeclarations(style)
+  const fontPx = toFontPx(declared, parent.fontPx)
+  if (isHidden(declared, fontPx)) return undefined
+  return {
+    fontPx,
+    isVisible: read(declared, 'visibility', toVisibility) ?? parent.isVisible,
+    isTransparent: (read(declared, 'color', toTransparent) ?? parent.isTransparent) && !isTextBackground(declared),
+  }
+}
+
+/** The first value that `parse` takes, as a browser passes over what is not valid. */
+function read<T>(style: Style, name: string, parse: (value: string) => T | undefined): T | undefined {
+  for (const value of style.get(name) ?? []) {
+    const parsed = parse(value)
+    if (parsed !== undefined) return parsed
+  }
+  return undefined
+}
+
+function isHidden(style: Style, fontPx: number): boolean {
+  const is = (name: string, parse: (value: string) => boolean | undefined) => read(style, name, parse) === true
+  const px = (name: string) => read(style, name, (value) => toPx(value, fontPx))
+  const isOff = (name: string) => {
+    const length = px(name)
+    return length !== undefined && (length <= -offPagePx || length >= farOffPx)
+  }
+  if (is('display', toDisplayNone) || is('content-visibility', (value) => value === 'hidden')) return true
+  if (is('mso-hide', (value) => value === 'all')) return true
+  if (is('opacity', toFaint) || is('filter', toFilteredOut)) return true
+  if (is('clip-path', toClippedAway) || is('-webkit-clip-path', toClippedAway)) return true
+  if (is('transform', toTransformedAway) || is('-webkit-transform', toTransformedAway)) return true
+  if (is('scale', (value) => isScaledAway(value.split(' '))) || isOff('text-indent')) return true
+  if (is('translate', (value) => isMovedAway(value.split(' '), fontPx))) return true
+  if (['margin-left', 'margin-right', 'margin-top'].some((name) => (px(name) ?? 0) <= -farOffPx / 5)) return true
+  const isPositioned = read(style, 'position', toPositioned) === true
+  if (isPositioned && ['left', 'right', 'top', 'bottom'].some(isOff)) return true
+  if (isPositioned && is('clip', toClippedAway)) return true
+  const isCut = ['overflow', 'overflow-x', 'overflow-y'].some((name) =>
+    is(name, (value) => /^(?:hidden|clip)/.test(value)),
+  )
+  const isThin = (side: string) =>
+    [side, `max-${side}`].some((name) => (px(name) ?? 2) < 2) && (px(`min-${side}`) ?? 0) < 2
+  return isCut && (isThin('height') || isThin('width'))
+}
+
+const displays =
+  /^(?:block|inline|flex|grid|table|list-item|flow-root|contents|run-in|ruby|inherit|initial|unset|revert|-\w+-\w)/
+
+function toDisplayNone(value: string): boolean | undefined {
+  return value === 'none' ? true : displays.test(value) ? false : undefined
+}
+
+function toVisibility(value: string): boolean | undefined {
+  if (value === 'hidden' || value === 'collapse') return false
+  return value === 'visible' || value === 'initial' ? true : undefined
+}
+
+function toPositioned(value: string): boolean | undefined {
+  if (/^(?:absolute|fixed|relative|sticky|-webkit-sticky)$/.test(value)) return true
+  return /^(?:static|inherit|initial|unset)$/.test(value) ? false : undefined
+}
+
+function toFaint(value: string): boolean | undefined {
+  const [, number = '', percent] = numberPattern.exec(value) ?? []
+  if (number === '' || !['', '%'].includes(percent ?? '')) return undefined
+  return Number(number) / (percent === '%' ? 100 : 1) < faintest
+}
+
+function toFilteredOut(value: string): boolean {
+  return toCalls(value).some(({ name, words }) => name === 'opacity' && toFaint(words[0] ?? '') === true)
+}
+
+/** Named colours and all others without a share of their own are opaque. */
+function toTransparent(value: string): boolean | undefined {
+  if (value === 'transparent') return true
+  if (/^#[\da-f]+$/.test(value)) {
+    if (value.length === 5) return value.endsWith('0')
+    if (value.length === 9) return Number.parseInt(value.slice(7), 16) / 255 < faintest
+    return value.length === 4 || value.length === 7 ? false : undefined
+  }
+  const [call] = toCalls(value)
+  if (call !== undefined) {
+    const hasShare = /^(?:rgba?|hsla?|hwb|(?:ok)?l(?:ab|ch))$/.test(call.name) && call.words.length > 3
+    return hasShare && toFaint(call.words[3] ?? '') === true
+  }
+  return /^[a-z]+$/.test(value) && value !== 'inherit' && value !== 'currentcolor' ? false : undefined
+}
+
+/** Transparent letters that show a picture or a gradient. */
+function isTextBackground(style: Style): boolean {
+  return ['background-clip', '-webkit-background-clip'].some((name) => style.get(name)?.[0] === 'text')
+}
+
+/** A shape without an area: `inset(50%)`, `circle(0)`, a polygon on one line; `rect(0 0 0 0)` of the older `clip`. */
+function toClippedAway(value: string): boolean {
+  const [{ name, words } = { name: '', words: [] }] = toCalls(value)
+  const px = words.map((word) => toPx(word, plainLook.fontPx))
+  if (name === 'inset') {
+    const [top = 0, right = top, bottom = top, left = right] = words.slice(0, 4).map((word) => toShare(word))
+    return top + bottom >= 100 || left + right >= 100
+  }
+  if (name === 'circle' || name === 'ellipse') return px[0] === 0 || (name === 'ellipse' && px[1] === 0)
+  const isThin = (from = 0, to = 2) => to - from < 2
+  if (name === 'rect') return isThin(px[0], px[2] ?? Infinity) || isThin(px[3], px[1] ?? Infinity)
+  if (name !== 'polygon') return false
+  const corners = px.filter((length) => length !== undefined)
+  return [0, 1].some((axis) => new Set(corners.filter((_, index) => index % 2 === axis)).size === 1)
+}
+
+/** Of an edge, in percent: a thousand pixels are all of it. */
+function toShare(word: string): number {
+  return word.endsWith('%') ? Number.parseFloat(word) : (toPx(word, plainLook.fontPx) ?? 0) / 10
+}
+
+function toTransformedAway(value: string): boolean {
+  return toCalls(value).some(({ name, words }) => {
+    if (name === 'scale' || name === 'scale3d') return isScaledAway(words)
+    if (name === 'scalex' || name === 'scaley') return isScaledAway(words.slice(0, 1))
+    if (name === 'matrix') return isScaledAway([words[0] ?? '', words[3] ?? '']) && Number(words[1]) === 0
+    if (name === 'rotatex' || name === 'rotatey') return /^-?(?:90deg|270deg|0?\.25turn|100grad)$/.test(words[0] ?? '')
+    return name.startsWith('translate') && isMovedAway(words, plainLook.fontPx)
+  })
+}
+
+function isScaledAway(words: readonly string[]): boolean {
+  return words.slice(0, 2).some((word) => {
+    const [, number = '', unit] = numberPattern.exec(word) ?? []
+    return number !== '' && Math.abs(Number(number)) / (unit === '%' ? 100 : 1) < faintest
+  })
+}
+
+function isMovedAway(words: readonly string[], fontPx: number): boolean {
+  return words.some((word) => Math.abs(toPx(word, fontPx) ?? 0) >= farOffPx / 5)
+}
+
+/** Of `font-size`, and of `font`, where the size is the first length. */
+function toFontPx(style: Style, parentPx: number): number {
+  const size = (value: string) => fontWords.get(value) ?? toPx(value, parentPx, parentPx)
+  const ofFont = (value: string) =>
+    value
+      .split(' ')
+      .map((word) => word.split('/')[0] ?? '')
+      .filter((word) => !/^[1-9]\d*$/.test(word))
+      .map(size)
+      .find((px) => px !== undefined)
+  return read(style, 'font-size', size) ?? read(style, 'font', ofFont) ?? parentPx
+}
+
+const fontWords = new Map([
+  ['xx-small', 9],
+  ['x-small', 10],
+  ['small', 13],
+  ['medium', 16],
+  ['large', 18],
+  ['x-large', 24],
+  ['xx-large', 32],
+  ['initial', 16],
+])
+
+const numberPattern = /^([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?)([a-z]*|%)$/
+const unitPx = new Map([
+  ['px', 1],
+  ['pt', 4 / 3],
+  ['pc', 16],
+  ['in', 96],
+  ['cm', 37.8],
+  ['mm', 3.78],
+  ['rem', 16],
+  ...['vw', 'vh', 'vmin', 'vmax'].map((unit) => [unit, 10] as const),
+])
+
+/** Pixels of a length, and of a percentage of `wholePx`. Undefined for what is no length: of numbers, only 0 needs no unit. */
+function toPx(value: string, fontPx: number, wholePx = offPagePx): number | undefined {
+  const bare = value.startsWith('calc(') && value.endsWith(')') ? value.slice(5, -1).trim() : value
+  const [, digits = '', unit = ''] = numberPattern.exec(bare) ?? []
+  if (digits === '') return undefined
+  const number = Number(digits)
+  if (unit === '') return number === 0 ? 0 : undefined
+  if (unit === '%') return (number * wholePx) / 100
+  if (unit === 'em') return number * fontPx
+  if (unit === 'ex' || unit === 'ch') return (number * fontPx) / 2
+  const one = unitPx.get(unit)
+  return one === undefined ? undefined : number * one
+}
+
+/** `scale(0, 1) rotate(3deg)` as names with their words. */
+function toCalls(value: string): { readonly name: string; readonly words: readonly string[] }[] {
+  return value.split(')').flatMap((part) => {
+    const open = part.indexOf('(')
+    if (open < 0) return []
+    const words = part.slice(open + 1).split(/[ ,/]/)
+    return [{ name: part.slice(0, open).trim(), words: words.filter((word) => word !== '') }]
+  })
+}
