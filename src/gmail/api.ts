@@ -45,15 +45,17 @@ const Part: z.ZodType<Part> = z.lazy(() =>
     parts: z.array(Part).optional(),
   }),
 )
+/** What is missing or malformed beside the id has a default: one odd field must not cost the mail. */
 const Message = z.object({
   id: z.string(),
-  threadId: z.string().default(''),
-  labelIds: labels,
-  snippet: z.string().default(''),
-  internalDate: z.coerce.number().default(0),
+  threadId: z.string().catch(''),
+  labelIds: labels.catch([]),
+  snippet: z.string().catch(''),
+  internalDate: z.coerce.number().catch(0),
   payload: Part.optional(),
 })
 export type Message = z.infer<typeof Message>
+const MessageWithoutBody = Message.extend({ payload: Part.optional().catch(undefined) })
 
 export type Added = { readonly id: string; readonly labels: readonly string[] }
 
@@ -75,7 +77,7 @@ export type GmailApi = {
     ids: string[]
     next?: string | undefined
   }>
-  /** Undefined: it was deleted. A mail that is too large or too deep to read comes without its body. */
+  /** Undefined: it was deleted. A mail whose body is too large, too deep or malformed comes without its body. */
   message(id: string, format: 'full' | 'metadata'): Promise<Message | undefined>
 }
 
@@ -84,15 +86,19 @@ export function createGmailApi({ call, base }: { call: GoogleCall; base: string 
 
   async function message(id: string, format: 'full' | 'metadata'): Promise<Message | undefined> {
     const url = `${users}/messages/${encodeURIComponent(id)}?format=${format}`
-    const answer = await call({ method: 'GET', url, allow: format === 'full' ? [404, 413] : [404] })
+    const isFull = format === 'full'
+    const answer = await call({ method: 'GET', url, allow: isFull ? [400, 404, 413] : [404] })
     if (answer.status === 404) return undefined
-    if (answer.status === 413) return message(id, 'metadata')
+    if (!isFull) return parse(MessageWithoutBody, answer, 'messages.get')
+    return answer.status < 300 ? (tryParse(answer) ?? message(id, 'metadata')) : message(id, 'metadata')
+  }
+
+  /** Undefined where the parts do not parse. Parts in parts, a thousand deep, exhaust the stack. */
+  function tryParse(answer: GoogleAnswer): Message | undefined {
     try {
       return parse(Message, answer, 'messages.get')
-    } catch (error) {
-      // parts in parts, a thousand deep: whoever sent it must not hold up every mail behind it
-      if (error instanceof RangeError && format === 'full') return message(id, 'metadata')
-      throw error
+    } catch {
+      return undefined
     }
   }
 

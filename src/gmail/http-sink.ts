@@ -22,14 +22,20 @@ export function createHttpSink({ account, hooks, file }: HttpSinkParts): MailSin
   return {
     state: () => readState(file, account),
     async deliver(payloads, state) {
+      let refused: Problem | undefined
       for (const payload of payloads) {
         const { url, token } = hooks()
-        await post(`${url}/${gmailHook}`, {
+        const status = await post(`${url}/${gmailHook}`, {
           token,
           key: toMailKey(payload),
           body: JSON.stringify(payload),
         })
+        if (status === 200 || status === 204) continue
+        refused ??= toProblem(status)
+        // what a gateway refuses for one mail it need not refuse for the next
+        if (!refusalsOfOne.has(status)) break
       }
+      if (refused !== undefined) throw refused
       await mkdir(dirname(file), { recursive: true, mode: 0o700 })
       await writeFileAtomic(file, `${JSON.stringify({ account, ...state })}\n`, privateMode)
     },
@@ -52,11 +58,13 @@ export async function readState(file: string, account: string): Promise<GmailSta
   return of === account ? { historyId, syncedAt } : undefined
 }
 
-/** Resolves when the gateway has the mail. A refusal of any kind keeps it, and all behind it, for later. */
-async function post(url: string, { token, key, body }: { token: string; key: string; body: string }): Promise<void> {
-  let response: Response
+/** Invalid, too large, or of a shape that a transform does not take. */
+const refusalsOfOne = new Set([400, 413, 422])
+
+/** Gives the status of the answer. Throws where no gateway answers. */
+async function post(url: string, { token, key, body }: { token: string; key: string; body: string }): Promise<number> {
   try {
-    response = await fetch(url, {
+    const response = await fetch(url, {
       method: 'POST',
       headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', 'idempotency-key': key },
       body,
@@ -64,6 +72,7 @@ async function post(url: string, { token, key, body }: { token: string; key: str
       signal: AbortSignal.timeout(timeoutMs),
     })
     await response.arrayBuffer()
+    return response.status
   } catch (cause) {
     throw new Problem(
       'gateway-unreachable',
@@ -71,10 +80,13 @@ async function post(url: string, { token, key, body }: { token: string; key: str
       { cause },
     )
   }
-  if (response.status === 200 || response.status === 204) return
-  const hint = response.status === 404 ? ' Is "gmail" in hooks.presets, and hooks.enabled true?' : ''
-  throw new Problem(
+}
+
+/** A mail that is refused keeps the place where it is, and is sent again. */
+function toProblem(status: number): Problem {
+  const hint = status === 404 ? ' Is "gmail" in hooks.presets, and hooks.enabled true?' : ''
+  return new Problem(
     'gateway-unreachable',
-    `The gateway answered a mail with ${response.status}.${hint} "hookloom list --refused" has the reason; the mail is sent again.`,
+    `The gateway answered a mail with ${status}.${hint} "hookloom list --refused" has the reason; the mail is sent again.`,
   )
 }

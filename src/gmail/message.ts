@@ -1,4 +1,5 @@
 // A message of the Gmail API as the mail that the hook gets.
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Message, Part } from './api.ts'
 import { decodeWords, toText } from './charset.ts'
 import { dropInvisible, toVisibleText } from './html.ts'
@@ -7,10 +8,30 @@ import type { Mail } from './mail.ts'
 /** Of each header. Gmail takes half a megabyte of them, and the hook has no room for that. */
 const maxHeaderBytes = 2_000
 
-export function toMail(message: Message, options: { maxBytes: number; includeBody: boolean }): Mail {
+type MailOptions = { readonly maxBytes: number; readonly includeBody: boolean }
+
+/** Mail by mail. The text of one takes milliseconds: requests are answered in between. */
+export async function readMails(messages: readonly Message[], options: MailOptions): Promise<Mail[]> {
+  const mails: Mail[] = []
+  for (const message of messages) {
+    mails.push(toMail(message, options))
+    await nextTurn()
+  }
+  return mails
+}
+
+/** Never throws: a mail whose body cannot be read comes with its headers and its snippet. */
+export function toMail(message: Message, options: MailOptions): Mail {
   const { id, threadId, labelIds, internalDate, payload } = message
-  const header = (name: string) => cutBytes(decodeWords(readHeader(payload, name) ?? ''), maxHeaderBytes)
-  const { text, isCut } = options.includeBody ? toBody(payload) : { text: '', isCut: false }
+  const header = (name: string) =>
+    attempt(
+      () => cutBytes(decodeWords(readHeader(payload, name) ?? ''), maxHeaderBytes),
+      () => '',
+    )
+  const { text, isCut } = attempt(
+    () => (options.includeBody ? toBody(payload) : { text: '', isCut: false }),
+    () => ({ text: '', isCut: true }),
+  )
   const body = cutBytes(text, options.maxBytes)
   return {
     id,
@@ -18,13 +39,30 @@ export function toMail(message: Message, options: { maxBytes: number; includeBod
     from: header('from'),
     to: header('to'),
     subject: header('subject'),
-    date: new Date(internalDate).toISOString(),
+    date: toDate(internalDate),
     // Gmail escapes it as HTML
-    snippet: toVisibleText(message.snippet).text,
+    snippet: attempt(
+      () => toVisibleText(message.snippet).text,
+      () => dropInvisible(message.snippet),
+    ),
     body,
     bodyTruncated: isCut || body.length < text.length,
     labels: labelIds,
   }
+}
+
+/** Whatever a stranger has put into a mail: it costs the part that cannot be read, and nothing else. */
+function attempt<T>(read: () => T, instead: () => T): T {
+  try {
+    return read()
+  } catch {
+    return instead()
+  }
+}
+
+function toDate(ms: number): string {
+  const date = new Date(ms)
+  return (Number.isNaN(date.getTime()) ? new Date(0) : date).toISOString()
 }
 
 /** The first bytes of a text, never half a character. */
@@ -44,11 +82,11 @@ function readHeader(part: Part | undefined, name: string): string | undefined {
 /** The text part, else what the HTML part shows. */
 function toBody(payload: Part | undefined): { text: string; isCut: boolean } {
   const parts = toTextParts(payload)
-  const [plain, html] = ['text/plain', 'text/html'].map((type) => parts.filter((part) => isOf(part, type)))
-  const [first] = plain ?? []
-  if (first !== undefined && hasText(first)) return { text: dropInvisible(decode(first)).trim(), isCut: false }
-  const [page] = html ?? []
-  if (page !== undefined && hasText(page)) return toVisibleText(decode(page))
+  const first = (type: string) => decode(parts.find((part) => isOf(part, type)))
+  const plain = first('text/plain')
+  if (plain.trim() !== '') return { text: dropInvisible(plain).trim(), isCut: false }
+  const html = first('text/html')
+  if (html.trim() !== '') return toVisibleText(html)
   // a part that Gmail keeps apart is there, and is not read
   return { text: '', isCut: parts.some((part) => part.body?.attachmentId !== undefined) }
 }
@@ -69,11 +107,7 @@ function isOf({ mimeType }: Part, type: string): boolean {
   return mimeType?.toLowerCase() === type
 }
 
-function hasText(part: Part): boolean {
-  return part.body?.data !== undefined && decode(part).trim() !== ''
-}
-
-function decode(part: Part): string {
+function decode(part: Part | undefined): string {
   const [, charset] = /charset\s*=\s*"?([^";\s]+)/i.exec(readHeader(part, 'content-type') ?? '') ?? []
-  return toText(Buffer.from(part.body?.data ?? '', 'base64url'), charset)
+  return toText(Buffer.from(part?.body?.data ?? '', 'base64url'), charset)
 }

@@ -1,9 +1,11 @@
 // One sync of a mailbox: from the place where it was left, every new mail once, in order; the place moves with the last of them.
+// No mail holds up another: one that cannot be fetched keeps the place where it is, and all others are delivered.
 import type { Log } from '../model/log.ts'
 import type { WatchedGmail } from '../model/gmail-config.ts'
 import type { Added, GmailApi, Message } from './api.ts'
 import type { GmailPayload, GmailState, MailSink } from './mail.ts'
-import { toMail } from './message.ts'
+import { readMails } from './message.ts'
+import { isConsentMissing } from './pace.ts'
 
 export type SyncParts = {
   readonly api: GmailApi
@@ -53,13 +55,17 @@ export async function syncOnce(parts: SyncParts): Promise<Synced> {
     ({ labels }) => !isNotNew(labels) && (since === undefined || isWanted(labels, gmail)),
   )
   let mails = 0
+  const failures: unknown[] = []
   for (let at = 0; at < wanted.length; at += chunkSize) {
-    const payloads = await fetchMails(parts, wanted.slice(at, at + chunkSize), next.historyId)
+    const { payloads, failed, isDown } = await fetchMails(parts, wanted.slice(at, at + chunkSize), next.historyId)
+    failures.push(...failed)
     const isLast = at + chunkSize >= wanted.length
     // until the last mail is durable the place stays where it was: what comes again is dropped by its key
-    await sink.deliver(payloads, isLast ? next : state)
+    await sink.deliver(payloads, isLast && failures.length === 0 ? next : state)
     mails += payloads.length
+    if (isDown) break
   }
+  if (failures.length > 0) throw failures[0]
   if (wanted.length === 0) await sink.deliver([], next)
   return { mails, gap: since === undefined }
 }
@@ -96,22 +102,43 @@ async function listRecent({ api, gmail }: SyncParts, { syncedAt }: GmailState): 
   return { added, historyId }
 }
 
-async function fetchMails(parts: SyncParts, wanted: readonly Added[], historyId: string): Promise<GmailPayload[]> {
+/** `failed`: why mails could not be fetched. `isDown`: several were asked for at once and none came, so no more were. */
+type Fetched = {
+  readonly payloads: readonly GmailPayload[]
+  readonly failed: readonly unknown[]
+  readonly isDown: boolean
+}
+
+async function fetchMails(parts: SyncParts, wanted: readonly Added[], historyId: string): Promise<Fetched> {
   const { api, gmail } = parts
   const format = gmail.includeBody ? 'full' : 'metadata'
   const messages: Message[] = []
-  for (let at = 0; at < wanted.length; at += concurrency) {
-    const fetched = await Promise.all(wanted.slice(at, at + concurrency).map(({ id }) => api.message(id, format)))
-    // one that is gone was deleted meanwhile
-    for (const message of fetched) if (message !== undefined && !isNotNew(message.labelIds)) messages.push(message)
+  const failed: unknown[] = []
+  let isDown = false
+  for (let at = 0; at < wanted.length && !isDown; at += concurrency) {
+    const asked = wanted.slice(at, at + concurrency).map(({ id }) => api.message(id, format))
+    const settled = await Promise.allSettled(asked)
+    for (const one of settled) {
+      if (one.status === 'rejected') failed.push(toPassable(one.reason))
+      // one that is gone was deleted meanwhile
+      else if (one.value !== undefined && !isNotNew(one.value.labelIds)) messages.push(one.value)
+    }
+    isDown = settled.every(({ status }) => status === 'rejected')
   }
-  const matching = await pickMatching(parts, messages)
-  return matching.map((message) => ({
-    source: 'gmail',
+  const mails = await readMails(await pickMatching(parts, messages), gmail)
+  const payloads = mails.map((mail) => ({
+    source: 'gmail' as const,
     account: gmail.account,
     historyId,
-    messages: [toMail(message, gmail)],
+    messages: [mail] as const,
   }))
+  return { payloads, failed, isDown }
+}
+
+/** A failure that other mails need not have. Throws where nothing can go on: the consent is gone, or the watcher ends. */
+function toPassable(error: unknown): unknown {
+  if (isConsentMissing(error) || (error instanceof Error && error.name === 'AbortError')) throw error
+  return error
 }
 
 /** Those that the operator's search finds. Gmail alone knows what a search means, so it is asked. */

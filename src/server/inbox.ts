@@ -25,13 +25,13 @@ export function createInbox(parts: InboxParts): MailSink {
   let running: Promise<unknown> = Promise.resolve()
 
   async function runAll(ids: readonly string[]): Promise<void> {
-    try {
-      for (const id of ids) {
+    for (const id of ids) {
+      try {
         const [open] = await store.open({ id, state: 'pending', limit: 1 })
         if (open !== undefined) await rerunner.rerun(open)
+      } catch (error) {
+        log.error({ err: error, deliveryId: id }, 'a stored mail could not be run; it waits for the next start')
       }
-    } catch (error) {
-      log.error({ err: error }, 'a stored mail could not be read; it waits for the next start')
     }
   }
 

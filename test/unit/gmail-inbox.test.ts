@@ -29,7 +29,7 @@ const toPayload = (id: string): GmailPayload => ({
   ],
 })
 
-function createStage(store = createMemoryStore({ clock: () => 5 })) {
+function createStage(store = createMemoryStore({ clock: () => 5 }), fails: readonly string[] = []) {
   const generation = createGeneration({ config: Config.parse({}), mappings: [], transforms: new Map() })
   const ran: OpenDelivery[] = []
   let ids = 0
@@ -41,7 +41,13 @@ function createStage(store = createMemoryStore({ clock: () => 5 })) {
     newId: () => `d-${(ids += 1)}`,
     log: silentLog,
   }
-  const rerunner = { rerun: async (open: OpenDelivery) => (ran.push(open), 'accepted') }
+  const rerunner = {
+    async rerun(open: OpenDelivery) {
+      if (fails.includes(open.deliveryId)) throw new Error('it cannot be run')
+      ran.push(open)
+      return 'accepted'
+    },
+  }
   return { store, ran, inbox: createInbox({ ...parts, rerunner }) }
 }
 
@@ -76,6 +82,13 @@ describe('the inbox of the gateway', () => {
     await inbox.deliver([toPayload('b'), toPayload('c')], { historyId: '30', syncedAt: 6 })
     await new Promise((resolve) => setImmediate(resolve))
     expect(ran.map(({ deliveryId }) => deliveryId)).toEqual(['d-1', 'd-2', 'd-4'])
+  })
+
+  test('runs the mails behind one that cannot be run', async () => {
+    const { inbox, ran } = createStage(undefined, ['d-1'])
+    await inbox.deliver([toPayload('a'), toPayload('b')], { historyId: '20', syncedAt: 5 })
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(ran.map(({ deliveryId }) => deliveryId)).toEqual(['d-2'])
   })
 
   test('moves nothing where the store refuses', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Message, Part } from '../../src/gmail/api.ts'
-import { cutBytes, toMail } from '../../src/gmail/message.ts'
+import { cutBytes, readMails, toMail } from '../../src/gmail/message.ts'
 
 const options = { maxBytes: 20_000, includeBody: true }
 
@@ -102,5 +102,51 @@ describe('a mail', () => {
 
   test('loses what the plain text hides as well', () => {
     expect(toBody(toPart('text/plain', 'pay\u00ADpal \u{E0049}\u{E0047}now'))).toBe('paypal now')
+  })
+
+  test.each([
+    ['a numeral that the HTML converter cannot write', '<ol type="I" start="10000"><li>ten thousand</li></ol>'],
+    ['such a numeral further down', `<ol type="i" start="3999">${'<li>item</li>'.repeat(3)}</ol>`],
+    ['a number below the first', '<ol type="a" start="-3"><li>item</li></ol>'],
+    ['a number that is none', '<ol start="1e999"><li>item</li></ol>'],
+  ])('with %s has its text', (_, html) => {
+    expect(toBody(toPart('text/html', html))).toMatch(/item|ten thousand/)
+  })
+
+  test('whose body cannot be read has its headers and its snippet, and says that there is more', () => {
+    const broken: Part = {
+      mimeType: 'text/plain',
+      get body(): never {
+        throw new RangeError('no such charset')
+      },
+    }
+    expect(toMail(toMessage(broken, { snippet: 'Lunch &amp; more' }), options)).toMatchObject({
+      id: 'm1',
+      snippet: 'Lunch & more',
+      body: '',
+      bodyTruncated: true,
+    })
+  })
+
+  test('with a date that no calendar has is dated 1970, and is not lost', () => {
+    expect(toMail(toMessage({}, { internalDate: 1e300 }), options).date).toBe('1970-01-01T00:00:00.000Z')
+  })
+
+  test('is read in a turn of its own: other work runs between two mails', async () => {
+    const order: string[] = []
+    const toNoted = (id: string): Message => ({
+      ...toMessage({}),
+      get id() {
+        order.push(id)
+        return id
+      },
+    })
+    const work = () => {
+      order.push('other work')
+      if (!order.includes('b')) setImmediate(work)
+    }
+    setImmediate(work)
+    await readMails([toNoted('a'), toNoted('b')], options)
+    expect(order.slice(order.indexOf('a'), order.indexOf('b') + 1)).toContain('other work')
   })
 })
