@@ -84,9 +84,10 @@ async function post(url: string, { token, key, body }: { token: string; key: str
 
 /** A mail that is refused keeps the place where it is, and is sent again. */
 function toProblem(status: number): Problem {
+  const code = refusalsOfOne.has(status) ? 'payload-invalid' : 'gateway-unreachable'
   const hint = status === 404 ? ' Is "gmail" in hooks.presets, and hooks.enabled true?' : ''
   return new Problem(
-    'gateway-unreachable',
+    code,
     `The gateway answered a mail with ${status}.${hint} "hookloom list --refused" has the reason; the mail is sent again.`,
   )
 }

@@ -35,7 +35,8 @@ export type MailSink = {
   state(): Promise<GmailState | undefined>
   /**
    * Resolves when every mail is durable and the state has moved; the state never moves before the mails. Rejects otherwise: then all
-   * of them come again, and a mail that comes again is dropped by its key.
+   * of them come again, and a mail that comes again is dropped by its key. `payload-invalid`: some mails were refused, and the others
+   * are durable.
    */
   deliver(payloads: readonly GmailPayload[], state: GmailState): Promise<void>
 }

@@ -2,6 +2,7 @@
 // No mail holds up another: one that cannot be fetched keeps the place where it is, and all others are delivered.
 import type { Log } from '../model/log.ts'
 import type { WatchedGmail } from '../model/gmail-config.ts'
+import { Problem } from '../model/problem.ts'
 import type { Added, GmailApi, Message } from './api.ts'
 import type { GmailPayload, GmailState, MailSink } from './mail.ts'
 import { readMails } from './message.ts'
@@ -61,13 +62,25 @@ export async function syncOnce(parts: SyncParts): Promise<Synced> {
     failures.push(...failed)
     const isLast = at + chunkSize >= wanted.length
     // until the last mail is durable the place stays where it was: what comes again is dropped by its key
-    await sink.deliver(payloads, isLast && failures.length === 0 ? next : state)
+    const refused = await toRefused(sink.deliver(payloads, isLast && failures.length === 0 ? next : state))
+    if (refused !== undefined) failures.push(refused)
     mails += payloads.length
     if (isDown) break
   }
   if (failures.length > 0) throw failures[0]
   if (wanted.length === 0) await sink.deliver([], next)
   return { mails, gap: since === undefined }
+}
+
+/** Why mails were refused that may not hold up the others; undefined where none was. */
+async function toRefused(delivering: Promise<void>): Promise<Problem | undefined> {
+  try {
+    await delivering
+    return undefined
+  } catch (error) {
+    if (error instanceof Problem && error.code === 'payload-invalid') return error
+    throw error
+  }
 }
 
 type Found = { readonly added: readonly Added[]; readonly historyId: string }

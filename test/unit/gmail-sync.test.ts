@@ -208,6 +208,21 @@ describe('a sync of a mailbox', () => {
     expect(stage.ids().toSorted()).toEqual(ids.toSorted())
   })
 
+  test('delivers what is behind fifty mails of which the gateway refuses one, and keeps its place', async () => {
+    const stage = createStage(google)
+    await stage.sync()
+    const { deliver } = stage.sink
+    stage.sink.deliver = async (payloads, state) => {
+      const taken = payloads.filter(({ messages: [{ id }] }) => id !== 'm3')
+      await deliver(taken, taken.length === payloads.length ? state : { historyId: '1000', syncedAt: 0 })
+      if (taken.length < payloads.length) throw new Problem('payload-invalid', 'refused')
+    }
+    google.mailbox.receive(...Array.from({ length: 60 }, (_, index) => ({ id: `m${index}` })))
+    await expect(stage.sync()).rejects.toThrow('refused')
+    expect(stage.ids()).toHaveLength(59)
+    expect(stage.sink.kept?.historyId).toBe('1000')
+  })
+
   test('asks a Gmail that gives out no mail at all for no more than a handful', async () => {
     const stage = createStage(google)
     await stage.sync()
