@@ -2,6 +2,7 @@
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { z } from 'zod'
+import { isCrossSite } from '../model/cross-site.ts'
 import type { Log } from '../model/log.ts'
 import type { WatchedGmail } from '../model/gmail-config.ts'
 import { toJson } from '../model/json.ts'
@@ -75,6 +76,7 @@ async function answer(
 ): Promise<number> {
   const { method = '', url = '' } = request
   if (url.split('?')[0] !== gmail.push.path) return 404
+  if (isCrossSite(request.headers)) return 403
   if (method !== 'POST') return 405
   const { authorization } = request.headers
   const headers = authorization === undefined ? {} : { authorization }

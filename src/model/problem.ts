@@ -55,7 +55,11 @@ export const problems = {
   'internal-error': { status: 500, kind: 'broken', title: 'An error in the gateway itself' },
   'not-found': { status: 404, kind: 'invalid', title: 'Nothing has this id' },
   conflict: { status: 409, kind: 'invalid', title: 'This cannot be done in the state it is in' },
-  'origin-denied': { status: 403, kind: 'denied', title: 'The admin port does not answer this host or origin' },
+  'origin-denied': {
+    status: 403,
+    kind: 'denied',
+    title: 'A page of another site sent this, or the admin port was asked for another host',
+  },
   'config-invalid': { status: 500, kind: 'config', title: 'The configuration does not hold' },
   'config-missing': { status: 500, kind: 'config', title: 'There is no configuration here' },
   'gmail-consent-missing': {

@@ -3,6 +3,7 @@ import type { RequestListener } from 'node:http'
 import Router from '@koa/router'
 import type { Context, Next } from 'koa'
 import { toDefaultAgentId } from '../model/config.ts'
+import { saysCrossSite } from '../model/cross-site.ts'
 import type { Job } from '../model/job.ts'
 import type { Log } from '../model/log.ts'
 import { Problem } from '../model/problem.ts'
@@ -167,7 +168,7 @@ const loopbackName = /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/i
 async function requireLoopbackNames(ctx: Context, next: Next): Promise<void> {
   const { host, origin } = ctx.req.headers
   const sameSite = origin === undefined || loopbackName.test(origin.replace(/^https?:\/\//i, ''))
-  if (host === undefined || !loopbackName.test(host) || !sameSite) {
+  if (host === undefined || !loopbackName.test(host) || !sameSite || saysCrossSite(ctx.req.headers)) {
     throw new Problem('origin-denied', 'The admin port answers only to localhost, and to no other site.')
   }
   await next()

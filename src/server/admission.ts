@@ -1,6 +1,7 @@
 // Who may come in, as far as the head of a request tells: before a byte of the body is read.
 import type { IncomingMessage } from 'node:http'
 import type { Config } from '../model/config.ts'
+import { isCrossSite } from '../model/cross-site.ts'
 import { Problem } from '../model/problem.ts'
 import type { RequestHead } from '../model/verifier.ts'
 import { createClientOf } from './client.ts'
@@ -17,7 +18,7 @@ export type Knock = RequestHead & {
 }
 
 export type Admission = {
-  /** Throws `hook-unknown` outside the prefix, and `token-in-query`. */
+  /** Throws `hook-unknown` outside the prefix, `origin-denied` for a page of another site, and `token-in-query`. */
   knock(req: IncomingMessage, config: Config): Knock
   /** Throws `rate-limited` for a client that is locked out, whatever it shows; `unauthorized` without a valid token, and counts it. */
   checkToken(knock: Knock): void
@@ -58,6 +59,9 @@ export function createAdmission({ tokens, signers }: { tokens: Throttle; signers
       const url = req.url ?? '/'
       const path = toHookName(url, config.hooks.path)
       if (!config.hooks.enabled || path === undefined) throw new Problem('hook-unknown', 'Nothing is here.')
+      if (isCrossSite(req.headers)) {
+        throw new Problem('origin-denied', 'Hooks do not answer pages of other sites.')
+      }
       if (isTokenInQuery(url)) {
         throw new Problem(
           'token-in-query',

@@ -11,17 +11,19 @@ const now = Date.now()
 let google: FakeGoogle
 let receiver: PushReceiver
 let wakes: number
+let told: string[]
 
 beforeEach(async () => {
   google = await startGoogle({ clock: () => now })
   wakes = 0
+  told = []
   const push = { port: 0, endpoint: audience, serviceAccount: pushServiceAccount }
   receiver = await startPushReceiver({
     gmail: toGmail(google, { mode: 'push', project: 'proj-123456', push }),
     call: createCall({ pause: async () => {}, random: () => 0.5, signal: new AbortController().signal }),
     clock: () => now,
     notified: () => void (wakes += 1),
-    log: silentLog,
+    log: { ...silentLog, warn: (_, text) => void told.push(text) },
   })
 })
 afterEach(() => receiver.close())
@@ -33,9 +35,9 @@ const envelope = (emailAddress: string) => {
 
 async function push(
   token: string | undefined,
-  { path = '/gmail-pubsub', method = 'POST', body = envelope(account) } = {},
+  { path = '/gmail-pubsub', method = 'POST', body = envelope(account), mark = {} } = {},
 ) {
-  const headers = token === undefined ? {} : { authorization: `Bearer ${token}` }
+  const headers = { ...(token === undefined ? {} : { authorization: `Bearer ${token}` }), ...mark }
   const sent = method === 'POST' ? { body } : {}
   const { status } = await fetch(`http://127.0.0.1:${receiver.port}${path}`, { method, headers, ...sent })
   return status
@@ -65,6 +67,14 @@ describe('a push', () => {
 
   test('without a token, or with a word for one, is 401', async () => {
     expect([await push(undefined), await push('secret')]).toEqual([401, 401])
+  })
+
+  test('that a page of another site sends is 403, whatever its token, and is not logged', async () => {
+    for (const mark of [{ origin: 'https://evil.test' }, { 'sec-fetch-site': 'cross-site' }]) {
+      expect(await push(google.signPush({ aud: audience }), { mark })).toBe(403)
+      expect(await push(undefined, { mark })).toBe(403)
+    }
+    expect([wakes, told]).toEqual([0, []])
   })
 
   test('that names the algorithm "none" is 401', async () => {

@@ -1,0 +1,94 @@
+// A page in the operator's browser: it may send a request, but it opens nothing and it locks nobody out.
+import { beforeAll, describe, expect, test } from 'vitest'
+import { toVerdict } from './answers.ts'
+import { gatewayToken } from './gateway.ts'
+import { type Inside, startInside } from './inside.ts'
+import { bearer, type Headers, json, send } from './wire.ts'
+
+let gateway: Inside
+let host: string
+
+beforeAll(async () => {
+  const secret = 'whsec-0123456789abcdefghij'
+  gateway = await startInside({
+    config: {
+      hooks: {
+        mappings: [{ id: 'signed', match: { path: 'signed' }, verify: { scheme: 'github', secret }, deliver: false }],
+      },
+    },
+  })
+  host = `127.0.0.1:${gateway.port}`
+})
+
+const wake = JSON.stringify({ text: 'hello' })
+const ask = (headers: Headers, parts: { method?: string; target?: string } = {}) =>
+  send(gateway.port, { target: '/hooks/wake', headers: [['host', host], ...headers], body: wake, ...parts })
+const words = (text: string) => text.trim().split(/\s+/)
+
+describe('a request that a page of another site causes is refused', () => {
+  test.each<[string, Headers]>([
+    ['by its own word', [['sec-fetch-site', 'cross-site']]],
+    ['by its own word, in other letters', [['Sec-Fetch-Site', 'Cross-Site']]],
+    ...words(`null http://evil.test https://evil.test http://localhost.evil.test http://127.0.0.1 https://127.0.0.1:1
+      http://127.0.0.1:1@evil.test file:// chrome-extension://abcdef http://evil.test,http://127.0.0.1`).map(
+      (origin): [string, Headers] => [`from ${origin}`, [['origin', origin]]],
+    ),
+    [
+      'from two origins',
+      [
+        ['origin', 'http://127.0.0.1'],
+        ['origin', 'http://evil.test'],
+      ],
+    ],
+  ])('%s, with the token too', async (_, headers) => {
+    expect(toVerdict(await ask([...headers, ...bearer, ...json]))).toBe('origin-denied')
+    expect(toVerdict(await ask(headers, { target: '/hooks/signed' }))).toBe('origin-denied')
+    expect(toVerdict(await ask(headers, { target: '/hooks/wake?token=x' }))).toBe('origin-denied')
+    expect(toVerdict(await ask(headers, { method: 'OPTIONS' }))).toBe('origin-denied')
+    expect(toVerdict(await ask(headers, { target: '/elsewhere' }))).toBe('hook-unknown')
+  })
+
+  test('forty of them lock nobody out: a page cannot use up the failures of its reader', async () => {
+    for (let count = 0; count < 40; count++) {
+      await ask(count % 2 === 0 ? [['sec-fetch-site', 'cross-site']] : [['origin', 'https://evil.test']])
+    }
+    expect(toVerdict(await ask([...bearer, ...json]))).toBe('accepted')
+  })
+})
+
+describe('a request of our own site, or of no browser, is heard', () => {
+  test.each<[string, Headers]>([
+    ['from the host that it was sent to', [['sec-fetch-site', 'same-origin']]],
+    ['typed by a person', [['sec-fetch-site', 'none']]],
+  ])('%s', async (_, headers) => {
+    expect(toVerdict(await ask([...headers, ...bearer, ...json]))).toBe('accepted')
+  })
+
+  test('with the origin of its host, whatever its scheme and its letters', async () => {
+    for (const origin of [`http://${host}`, `https://${host}`, `HTTP://${host}`]) {
+      expect(toVerdict(await ask([['origin', origin], ...bearer, ...json]))).toBe('accepted')
+    }
+    for (const [name, origin] of [
+      ['Hooks.Example.org', 'https://hooks.example.org'],
+      ['hooks.example.org:443', 'https://hooks.example.org'],
+      ['hooks.example.org:80', 'http://hooks.example.org'],
+      ['[::1]:8790', 'http://[::1]:8790'],
+    ] as const) {
+      const headers: Headers = [['host', name], ['origin', origin], ...bearer, ...json]
+      expect([origin, toVerdict(await send(gateway.port, { target: '/hooks/wake', headers, body: wake }))]).toEqual([
+        origin,
+        'accepted',
+      ])
+    }
+  })
+})
+
+test('a page reaches the admin port neither with a link nor with an image, and wears no guess out', async () => {
+  const port = Number(new URL(gateway.adminUrl).port)
+  const site: Headers = [['sec-fetch-site', 'cross-site']]
+  for (let count = 0; count < 30; count++) {
+    expect(toVerdict(await send(port, { method: 'GET', target: '/api/refusals', headers: site }))).toBe('origin-denied')
+  }
+  const headers: Headers = [['authorization', `Bearer ${gatewayToken}`]]
+  expect((await send(port, { method: 'GET', target: '/api/refusals', headers })).status).toBe(200)
+})
