@@ -9,7 +9,7 @@ const floors: [RegExp, number][] = [
   [/^src\/define\.ts$/, 1],
   [/^src\/(pipeline|loader|store)\//, 2],
   [/^src\/(effects|gmail)\//, 3],
-  [/^src\/(server|inspector)\//, 4],
+  [/^src\/server\//, 4],
   [/^(presets|transforms)\//, 5],
   [/^src\/live\//, 6],
   [/^src\/app\.ts$/, 7],

@@ -51,7 +51,6 @@ export const problems = {
   'store-unavailable': { status: 503, kind: 'unavailable', title: 'The delivery could not be made durable' },
   'store-locked': { status: 503, kind: 'unavailable', title: 'Another gateway holds this store' },
   'gateway-unreachable': { status: 503, kind: 'unavailable', title: 'No gateway answers on the admin port' },
-  'gateway-stopping': { status: 503, kind: 'unavailable', title: 'The gateway is shutting down' },
   'internal-error': { status: 500, kind: 'broken', title: 'An error in the gateway itself' },
   'not-found': { status: 404, kind: 'invalid', title: 'Nothing has this id' },
   conflict: { status: 409, kind: 'invalid', title: 'This cannot be done in the state it is in' },
