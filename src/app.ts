@@ -15,6 +15,7 @@ import type { Generation } from './pipeline/generation.ts'
 import { createPinnedFetch, type Transport } from './pipeline/verifiers/pinned-fetch.ts'
 import { createAdminApp } from './server/admin.ts'
 import { createAdmission } from './server/admission.ts'
+import { createPeerOf } from './server/client.ts'
 import { createMetrics } from './server/metrics.ts'
 import { createDrain } from './server/drain.ts'
 import { createHandedSecrets } from './server/handed.ts'
@@ -166,7 +167,9 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
     ...edge,
   })
   stops.add('the admin port', () => admin.close(0))
-  const hooks = await listen(createHookApp({ receive, newId: randomUUID, log }), { host, port, ...edge })
+  const hookApp = createHookApp({ receive, newId: randomUUID, log })
+  const peerOf = createPeerOf(() => current().config.server.trustedProxies)
+  const hooks = await listen(hookApp, { host, port, peerOf, ...edge })
   stops.add('the hook port', () => hooks.close(requestGraceMs), { limitMs: 2 * requestGraceMs })
   const url = `http://${host.includes(':') ? `[${host}]` : host}:${hooks.port}${config.hooks.path}`
   const adminUrl = `http://127.0.0.1:${admin.port}`

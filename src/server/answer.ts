@@ -43,13 +43,18 @@ export function toReplay(first: Answered): Answer {
   return { status: first.status, body: first.body, headers: { 'idempotent-replay': 'true' } }
 }
 
+/** Whoever gets one of these has proved nothing, and could keep a connection for ever by asking again and again. */
+const strangers: ReadonlySet<number> = new Set([401, 403, 429])
+
 /** `development`: the frame of an operator's problem is shown too. */
 export function toRefusalAnswer(problem: Problem, development = false): Answer {
+  const { status } = problem
   const frame = development && problem.frame !== undefined ? { frame: problem.frame } : {}
   return {
-    status: problem.status,
+    status,
     body: JSON.stringify({ ok: false, error: problem.message, code: problem.code, ...frame }),
     headers: {
+      ...(strangers.has(status) ? { connection: 'close' } : {}),
       ...(problem.code === 'method-not-allowed' ? { allow: 'POST' } : {}),
       ...(problem.retryAfterSeconds === undefined ? {} : { 'retry-after': String(problem.retryAfterSeconds) }),
     },

@@ -11,6 +11,8 @@ export type BodyOptions = {
   timeoutMs: number
   /** Answers `Expect: 100-continue`; called when nothing stands against the body any more, just before the first read. */
   continueNow?: () => void
+  /** Counts the memory that is about to be held, in bytes; negative where less was needed. Throws where there is none. */
+  take?: (bytes: number) => void
 }
 
 /**
@@ -22,7 +24,7 @@ export type Body = { readonly raw: Buffer<ArrayBuffer>; readonly bytes: Buffer<A
 
 /**
  * Reads and inflates the body of a request. Throws `body-too-large` (a declared length before a byte is read),
- * `encoding-unsupported`, `body-timeout`, `body-incomplete`, and `body-invalid` for data that does not inflate.
+ * `encoding-unsupported`, `body-timeout`, `body-incomplete`, what `take` throws, and `body-invalid` for data that does not inflate.
  * After a throw the rest of the body is unread: answer with `dropRest`.
  */
 export async function readBody(req: IncomingMessage, options: BodyOptions): Promise<Body> {
@@ -30,12 +32,20 @@ export async function readBody(req: IncomingMessage, options: BodyOptions): Prom
   if (Number(req.headers['content-length'] ?? 0) > options.limit) throw tooLarge(options.limit)
   const encoding = toEncoding(req.headers['content-encoding'])
   const raw = await collect(req, options)
+  const { limit, take = () => {} } = options
   // an empty body is empty in every encoding, though no inflater agrees
   if (encoding === 'identity' || raw.length === 0) return { raw, bytes: raw }
-  return { raw, bytes: await inflate(raw, encoding, options.limit) }
+  // counted before: many may inflate at the same time, each up to the limit
+  take(limit)
+  const bytes = await inflate(raw, encoding, limit)
+  take(bytes.length - limit)
+  return { raw, bytes }
 }
 
-function collect(req: IncomingMessage, { limit, timeoutMs, continueNow }: BodyOptions): Promise<Buffer<ArrayBuffer>> {
+function collect(
+  req: IncomingMessage,
+  { limit, timeoutMs, continueNow, take }: BodyOptions,
+): Promise<Buffer<ArrayBuffer>> {
   return new Promise((resolve, reject) => {
     // a dead stream emits nothing any more: waiting for it would be waiting for the timer
     if (req.destroyed) return reject(incomplete())
@@ -47,7 +57,7 @@ function collect(req: IncomingMessage, { limit, timeoutMs, continueNow }: BodyOp
       clearTimeout(timer)
       req.off('data', onData).off('end', onEnd).off('error', onCut).off('close', onCut)
     }
-    const fail = (problem: Problem) => {
+    const fail = (problem: unknown) => {
       release()
       // without a listener a flowing stream would read on, and throw away
       req.pause()
@@ -56,7 +66,15 @@ function collect(req: IncomingMessage, { limit, timeoutMs, continueNow }: BodyOp
     const onData = (chunk: Buffer) => {
       const needed = size + chunk.length
       if (needed > limit) return fail(tooLarge(limit))
-      if (needed > held.length) held = toOwnBuffer(held, Math.max(needed, held.length * 2))
+      if (needed > held.length) {
+        const room = Math.min(limit, Math.max(needed, held.length * 2))
+        try {
+          take?.(room - held.length)
+        } catch (error) {
+          return fail(error)
+        }
+        held = toOwnBuffer(held, room)
+      }
       chunk.copy(held, size)
       size = needed
     }

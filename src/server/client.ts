@@ -55,6 +55,30 @@ export function createClientOf(trustedProxies: readonly string[]): (req: Connect
   }
 }
 
+/** Whose connection it is. `client` is one for all of this machine. */
+export type Peer = { readonly client: string; readonly isLoopback: boolean }
+
+/**
+ * Gives the client of a connection by its socket address, as `createClientOf` counts it; undefined for a trusted proxy, which
+ * carries the connections of many. Throws `config-invalid` as `createClientOf` does. A list that is another array than
+ * before is read anew.
+ */
+export function createPeerOf(
+  trustedProxies: () => readonly string[],
+): (remoteAddress: string | undefined) => Peer | undefined {
+  let known: { readonly entries: readonly string[]; readonly trusted: readonly Network[] } | undefined
+  return (remoteAddress) => {
+    const entries = trustedProxies()
+    if (known?.entries !== entries) known = { entries, trusted: entries.map(toNetwork) }
+    const { trusted } = known
+    const address = toAddress(remoteAddress ?? '')
+    if (address === undefined) return { client: 'unknown', isLoopback: false }
+    if (trusted.some((network) => isInside(address, network))) return undefined
+    const isLoopback = address.range() === 'loopback'
+    return { client: isLoopback ? 'loopback' : toClient(address), isLoopback }
+  }
+}
+
 function toClient(address: Address): string {
   if (!(address instanceof ipaddr.IPv6)) return address.toString()
   const network = address.parts.slice(0, 4).map((part) => part.toString(16))

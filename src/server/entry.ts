@@ -10,6 +10,7 @@ import type { Answer } from './answer.ts'
 import { readBody } from './body.ts'
 import { toHead } from './delivery.ts'
 import type { HandedSecrets } from './handed.ts'
+import { createUnprovenBodies, type UnprovenHold } from './unproven.ts'
 
 export type Incoming = {
   readonly req: IncomingMessage
@@ -29,8 +30,19 @@ export type Entered =
 export type EntryParts = { readonly admission: Admission; readonly handed: HandedSecrets }
 
 export function createEntry({ admission, handed }: EntryParts) {
-  /** Throws what refuses the request, in the order of its checks: 404, 400, 405, 429 or 401, 404, then what its body refuses. */
+  const unproven = createUnprovenBodies()
+
+  /** Throws what refuses the request, in the order of its checks: 404, 403, 400, 405, 429 or 401, 404, then what its body refuses. */
   return async function enter(incoming: Incoming, generation: Generation, trail: Trail): Promise<Entered> {
+    const held = unproven.open()
+    try {
+      return await admit(incoming, generation, trail, held)
+    } finally {
+      held.release()
+    }
+  }
+
+  async function admit(incoming: Incoming, generation: Generation, trail: Trail, held: UnprovenHold): Promise<Entered> {
     const knock = admission.knock(incoming.req, generation.config)
     trail.hook = knock.path
     const hook = generation.hook(knock.path)
@@ -40,8 +52,10 @@ export function createEntry({ admission, handed }: EntryParts) {
     trail.trace = toUnasked(signed, asked)
     if (asked.length === 0) admission.checkToken(knock)
     if (hook.kind === 'unknown') throw new Problem('hook-unknown', 'No hook has this name.')
+    const limit = hook.maxBodyBytes
     const { raw, bytes } = await readBody(incoming.req, {
-      limit: hook.maxBodyBytes,
+      limit,
+      ...(knock.token === 'valid' ? {} : { take: (size: number) => held.take(knock.client, size, limit) }),
       timeoutMs: generation.config.server.bodyTimeoutMs,
       continueNow: incoming.continueNow,
     })

@@ -1,12 +1,14 @@
 // Koa at the edge: one middleware a line, every failure in one place.
-import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import Router from '@koa/router'
 import Koa, { type Context } from 'koa'
 import type { Log } from '../model/log.ts'
 import { Problem, toProblem } from '../model/problem.ts'
 import { type Answer, toRefusalAnswer } from './answer.ts'
 import { dropRest } from './body.ts'
+import { createPeerOf } from './client.ts'
+import { connectionLimits, createConnections } from './connections.ts'
 import { createMalformedGuard, mostHeaders } from './malformed.ts'
 import type { Receive } from './receive.ts'
 
@@ -71,6 +73,7 @@ export function send(ctx: Context, answer: Answer): void {
 
 /** Time for the head of a request to arrive, in milliseconds. */
 const headMs = 10_000
+const checkEveryMs = 2_000
 
 /** Requests whose sender waits for leave to send the body (`Expect: 100-continue`). */
 const waitingForLeave = new WeakSet<IncomingMessage>()
@@ -79,29 +82,43 @@ function continueBody(ctx: Context): void {
   if (waitingForLeave.delete(ctx.req)) ctx.res.writeContinue()
 }
 
-/** Listens; port 0 takes any. `bodyTimeoutMs` is the longest that a request may take to arrive, `key` sets the port. */
+/**
+ * Listens; port 0 takes any. `bodyTimeoutMs` is the longest that a request may take to arrive, `key` sets the port, `peerOf` says
+ * whose a connection is: without it there is no trusted proxy.
+ */
 export async function listen(
   listener: RequestListener,
-  options: { host: string; port: number; key?: string; bodyTimeoutMs: number; log: Log },
+  options: {
+    host: string
+    port: number
+    key?: string
+    bodyTimeoutMs: number
+    peerOf?: ReturnType<typeof createPeerOf>
+    log: Log
+  },
 ): Promise<Listening> {
   const guard = createMalformedGuard()
-  const ending = createEnding()
-  const onRequest = guard.watch(ending.watch(listener))
+  const connections = createConnections({
+    peerOf: options.peerOf ?? createPeerOf(() => []),
+    now: () => performance.now(),
+    warn: (text) => options.log.warn({}, text),
+  })
+  const onRequest = guard.watch(connections.watch(listener))
   const server = createServer(
     {
       // a head that dribbles in is cut off early; the body has its own limit in body.ts, this one only backs it up
       headersTimeout: headMs,
       requestTimeout: headMs + options.bodyTimeoutMs + 5_000,
-      connectionsCheckingInterval: 2_000,
+      connectionsCheckingInterval: checkEveryMs,
       keepAliveTimeout: 5_000,
       // malformed.ts asks for it, and answers as everything else does
       requireHostHeader: false,
     },
     onRequest,
   )
-  server.maxConnections = 4_096
+  server.maxConnections = connectionLimits.all
   server.maxHeadersCount = mostHeaders + 1
-  server.on('connection', ending.track)
+  server.on('connection', connections.track)
   server.on('checkContinue', (req, res) => {
     waitingForLeave.add(req)
     onRequest(req, res)
@@ -114,8 +131,16 @@ export async function listen(
     server.listen(options.port, options.host, resolve)
   })
   server.on('error', (error) => options.log.error({ err: error }, 'the server reported an error'))
+  const checking = setInterval(connections.closeIdle, checkEveryMs)
   const { port } = toAddress(server)
-  return { host: options.host, port, close: (graceMs) => close(server, ending.begin, graceMs) }
+  return {
+    host: options.host,
+    port,
+    close: (graceMs) => {
+      clearInterval(checking)
+      return close(server, connections.beginEnding, graceMs)
+    },
+  }
 }
 
 function toAddress(server: Server): AddressInfo {
@@ -136,39 +161,6 @@ function toListenProblem(
       cause: error,
     },
   )
-}
-
-/**
- * From `begin` on, each connection ends with the answer to its newest request, so that those before it are sent too: a busy
- * sender that kept its own would keep the gateway up. One that has sent nothing ends at once: Node takes it for a busy one.
- */
-function createEnding() {
-  const sockets = new Set<Socket>()
-  /** By connection, the newest response, until it is out. */
-  const unanswered = new Map<Socket, ServerResponse>()
-  let hasBegun = false
-  return {
-    track(socket: Socket) {
-      sockets.add(socket)
-      socket.once('close', () => sockets.delete(socket))
-    },
-    watch:
-      (listener: RequestListener): RequestListener =>
-      (req, res) => {
-        const { socket } = req
-        if (hasBegun) res.setHeader('connection', 'close')
-        unanswered.set(socket, res)
-        res.once('close', () => {
-          if (unanswered.get(socket) === res) unanswered.delete(socket)
-        })
-        listener(req, res)
-      },
-    begin() {
-      hasBegun = true
-      for (const res of unanswered.values()) if (!res.headersSent) res.setHeader('connection', 'close')
-      for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy()
-    },
-  }
 }
 
 async function close(server: Server, beginEnding: () => void, graceMs: number): Promise<void> {

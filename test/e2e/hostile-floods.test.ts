@@ -1,0 +1,116 @@
+// One client that holds what everybody needs: connections, and memory for bodies that nothing has proved yet.
+import { createHmac } from 'node:crypto'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { toVerdict } from './answers.ts'
+import { gatewayToken, hookToken } from './gateway.ts'
+import { type Inside, startInside } from './inside.ts'
+import { bearer, exchange, type Headers, json, send, toRequest } from './wire.ts'
+
+const secret = 'whsec-0123456789abcdefghij'
+const closers: (() => void)[] = []
+let gateway: Inside
+
+beforeAll(async () => {
+  const verify = { scheme: 'github', secret }
+  gateway = await startInside({
+    config: {
+      server: { trustedProxies: ['127.0.0.1'] },
+      hooks: { mappings: [{ id: 'signed', match: { path: 'signed' }, verify, deliver: false }] },
+    },
+  })
+})
+afterEach(() => {
+  for (const close of closers.splice(0)) close()
+})
+
+const from = (client: string): Headers => [['x-forwarded-for', client]]
+const wake = JSON.stringify({ text: 'hello' })
+
+describe('a refused credential ends its connection', () => {
+  test.each<[string, Headers]>([
+    ['a wrong token', [['authorization', 'Bearer wrong']]],
+    ['no token', []],
+    ['a page of another site', [['origin', 'https://evil.test']]],
+  ])('%s', async (_, headers) => {
+    const request = toRequest({ target: '/hooks/wake', headers: [...from('10.4.0.1'), ...headers], body: '' })
+    const { replies, closed } = await exchange(gateway.port, Buffer.concat([request, request]), { until: 'all' })
+    expect([closed, replies.length, replies[0]?.headers['connection']]).toEqual([true, 1, 'close'])
+  })
+
+  test('so does the refusal of a client that is locked out', async () => {
+    const guess = (token: string) =>
+      toRequest({ target: '/hooks/wake', headers: [...from('10.4.0.2'), ['authorization', `Bearer ${token}`]] })
+    for (let count = 0; count < 20; count++) await exchange(gateway.port, guess('wrong'))
+    const { replies, closed } = await exchange(gateway.port, guess(hookToken), { until: 'all' })
+    expect([closed, replies.map(toVerdict)]).toEqual([true, ['rate-limited']])
+    expect(replies[0]?.headers['connection']).toBe('close')
+  })
+
+  test('and a wrong token on the admin port', async () => {
+    const port = Number(new URL(gateway.adminUrl).port)
+    const ask = (token: string) =>
+      toRequest({ method: 'GET', target: '/api/refusals', headers: [['authorization', `Bearer ${token}`]] })
+    const { replies, closed } = await exchange(port, Buffer.concat([ask('wrong'), ask(gatewayToken)]), { until: 'all' })
+    expect([closed, replies.map(({ status }) => status)]).toEqual([true, [401]])
+  })
+
+  test('a refusal of anything else keeps it', async () => {
+    const request = toRequest({ target: '/hooks/wake', headers: [...bearer, ...json], body: '{}' })
+    const { replies } = await exchange(gateway.port, Buffer.concat([request, request]), { until: 2 })
+    expect(replies.map(({ headers }) => headers['connection'])).toEqual(['keep-alive', 'keep-alive'])
+  })
+})
+
+describe('the memory for bodies that nothing has proved', () => {
+  const size = 262_144
+  const signed = (body: string): Headers => [
+    ...json,
+    ['x-github-event', 'push'],
+    ['x-hub-signature-256', `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`],
+  ]
+  const deliver = (client: string) =>
+    send(gateway.port, { target: '/hooks/signed', headers: [...from(client), ...signed(wake)], body: wake })
+
+  /** A forged delivery that never ends: all of its body but the last byte. */
+  async function hold(client: string) {
+    const socket = connect({ port: gateway.port, host: '127.0.0.1' })
+    const seen = { text: '' }
+    closers.push(() => socket.destroy())
+    socket.on('error', () => {}).on('data', (chunk) => (seen.text += String(chunk)))
+    await once(socket, 'connect')
+    const headers: Headers = [...from(client), ...signed('forged'), ['content-length', String(size)]]
+    const head = toRequest({ target: '/hooks/signed', headers, length: false })
+    await new Promise<void>((resolve) =>
+      socket.write(Buffer.concat([head, Buffer.alloc(size - 1, 'x')]), () => resolve()),
+    )
+    return { socket, seen }
+  }
+
+  test('is shared: a client that has used its share up is answered 503, and others are heard', async () => {
+    const held: Awaited<ReturnType<typeof hold>>[] = []
+    for (let count = 0; count < 40; count++) held.push(await hold('10.5.0.1'))
+    const refused = () => held.filter(({ seen }) => seen.text.startsWith('HTTP/1.1 503 '))
+    // 8 MiB hold 32 bodies of 256 KiB
+    await vi.waitFor(() => expect(refused()).toHaveLength(8), { timeout: 10_000 })
+    expect(refused()[0]?.seen.text).toMatch(/retry-after: \d+[^]*"code":"overloaded"/i)
+    expect(toVerdict(await deliver('10.5.0.1'))).toBe('overloaded')
+    expect(toVerdict(await deliver('10.5.0.2'))).toBe('accepted')
+    // who shows the token has proved who it is
+    const token: Headers = [...from('10.5.0.1'), ...bearer, ...json]
+    expect(toVerdict(await send(gateway.port, { target: '/hooks/wake', headers: token, body: wake }))).toBe('accepted')
+    for (const { socket } of held) socket.destroy()
+    await vi.waitFor(async () => expect(toVerdict(await deliver('10.5.0.1'))).toBe('accepted'), { timeout: 10_000 })
+  })
+
+  test('is given back by each request, whatever becomes of it', async () => {
+    const body = 'x'.repeat(size)
+    const forged: Headers = [...signed('forged'), ['content-type', 'application/json']]
+    for (let count = 0; count < 80; count++) {
+      const headers = [...from(`10.6.0.${count}`), ...forged.slice(1)]
+      expect(toVerdict(await send(gateway.port, { target: '/hooks/signed', headers, body }))).toBe('unauthorized')
+    }
+    for (let count = 0; count < 40; count++) expect(toVerdict(await deliver('10.6.1.1'))).toBe('accepted')
+  })
+})
