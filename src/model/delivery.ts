@@ -13,8 +13,15 @@ import type { Body } from './parse-body.ts'
 export const deliveryStates = ['pending', 'parked', 'accepted', 'skipped', 'dropped'] as const
 export type DeliveryState = (typeof deliveryStates)[number]
 
+/** The sender's delivery id as a signature covers it, and the mapping that asked for that signature. */
+export type SignedId = { readonly mappingId: string; readonly source: string; readonly id: string }
+
 /** What let a request in: the hook token, signatures that mappings asked for, or both. */
-export type Admitted = { readonly token: boolean; readonly signedFor: readonly string[] }
+export type Admitted = {
+  readonly token: boolean
+  readonly signedFor: readonly string[]
+  readonly signedId?: SignedId | undefined
+}
 
 /** One admitted request. Headers have lower-case names and no credential; both maps have no prototype. */
 export type Delivery = {

@@ -12,12 +12,19 @@ export type VerifyRequest = {
 export type RequestHead = Omit<VerifyRequest, 'rawBody'>
 
 /**
+ * `id` is the delivery id, where the proof covers one: the delivery is recognised by it alone, whatever other headers say.
  * `reason` is one sentence for the operator, without a secret, a signature or a payload. A fault of the gateway (a
  * certificate that cannot be fetched) deserves a 503: many senders never repeat what was answered with 401.
  */
 export type Verified =
-  | { readonly ok: true }
+  | { readonly ok: true; readonly id?: string | undefined }
   | { readonly ok: false; readonly fault: 'sender' | 'gateway'; readonly reason: string }
+
+/**
+ * What nobody but the sender can change of a proved request. `id`: a delivery id, which `verify` returns. `body`: every byte of
+ * the body, and so the delivery id in it.
+ */
+export type Coverage = { readonly id: boolean; readonly body: boolean }
 
 /** An answer in the sender's own shape, sent as it stands; no delivery is made. */
 export type HandshakeAnswer = {
@@ -45,6 +52,7 @@ export interface Verifier {
   readonly handshakeMethods: readonly string[]
   /** `text`: text/plain counts as JSON. `empty`: a body of no bytes is a delivery. */
   readonly accepts: { readonly text: boolean; readonly empty: boolean }
+  readonly covers: Coverage
   /** Whether the headers show a proof of this scheme. A proof inside the body shows in no header: then always. */
   isClaimed(headers: RequestHead['headers']): boolean
   verify(request: VerifyRequest): Verified | Promise<Verified>
@@ -97,7 +105,8 @@ export type VerifierDefinition = {
   /** Headers that carry a secret: no template, transform or row sees them. */
   readonly secretHeaders?: readonly string[]
   /**
-   * The proof, over the raw bytes. What is thrown refuses the request as a proof that does not hold (401). What is no answer,
+   * The proof, over the raw bytes. Return the delivery id as `id` where the proof covers it and it is not in the body: a header
+   * that is not signed does not tell a captured request from a new one. What is thrown refuses the request as a proof that does not hold (401). What is no answer,
    * or none after 5 s, is a fault of the gateway (503), which senders repeat.
    */
   verify(request: VerifyRequest, context: VerifierContext): Verified | Promise<Verified>

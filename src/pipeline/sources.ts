@@ -2,7 +2,7 @@
 import type { Origin } from '../model/action.ts'
 import type { Delivery } from '../model/delivery.ts'
 import { isJsonObject, type JsonValue } from '../model/json.ts'
-import { readPayload } from '../model/parse-body.ts'
+import { type Body, readPayload } from '../model/parse-body.ts'
 import { readPath, type Path } from './path.ts'
 import { type Fact, type Mark, type Sender, senders } from './senders.ts'
 
@@ -44,6 +44,21 @@ export function toEvent(sender: Sender, delivery: Readable): string | undefined 
 /** What the sender calls this one delivery; the same when it comes again. Several parts are joined by a space. */
 export function toDeliveryId(sender: Sender, delivery: Readable): string | undefined {
   return toFirst(sender.deliveryId, delivery, ' ')
+}
+
+/** The delivery id where it is in the body: the same whatever the headers are. */
+export function toIdInBody(sender: Sender, body: Body): string | undefined {
+  const facts = sender.deliveryId?.filter(isInBody)
+  return toFirst(facts, { headers: {}, body }, ' ')
+}
+
+/** Whether the sender's delivery id can be in the body. */
+export function hasIdInBody(sender: Sender): boolean {
+  return sender.deliveryId?.some(isInBody) === true
+}
+
+function isInBody(fact: Fact): boolean {
+  return fact.in === 'all' ? fact.parts.every(isInBody) : fact.in !== 'header'
 }
 
 /** Who wrote, and about what, where the payload says so. */

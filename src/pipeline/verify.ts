@@ -71,6 +71,7 @@ function createSchemeVerifier(scheme: Scheme, settings: VerifySettings, tools: V
     handsOver: scheme.handsOver === true,
     handshakeMethods: [...new Set(asked.map(({ method }) => method))].filter((method) => method !== 'POST'),
     accepts: { text: scheme.accepts?.text === true, empty: scheme.accepts?.empty === true },
+    covers: proof.covers,
     isClaimed: proof.isClaimed,
     verify: proof.verify,
     isGreeting: (head) =>

@@ -1,6 +1,6 @@
 // A request, or what was kept of one, as a delivery.
 import { hash } from 'node:crypto'
-import type { Delivery, DeliveryHead } from '../model/delivery.ts'
+import type { Admitted, Delivery, DeliveryHead } from '../model/delivery.ts'
 import { isJsonObject, type JsonValue } from '../model/json.ts'
 import { type Body, openBody, readPayload } from '../model/parse-body.ts'
 import { Problem } from '../model/problem.ts'
@@ -71,7 +71,7 @@ export function toLocalHead(
 export function toHead(
   { method, url, path, headers, token }: Knock,
   secretHeaders: ReadonlySet<string>,
-  proof: { signedFor: readonly string[]; source: string | undefined },
+  proof: Pick<Admitted, 'signedFor' | 'signedId'> & { source: string | undefined },
 ): DeliveryHead {
   return {
     method,
@@ -80,7 +80,7 @@ export function toHead(
     headers: dropCredentials(headers, secretHeaders),
     query: toQuery(url),
     verifiedBy: proof.source,
-    admitted: { token: token === 'valid', signedFor: proof.signedFor },
+    admitted: { token: token === 'valid', signedFor: proof.signedFor, signedId: proof.signedId },
   }
 }
 
@@ -92,9 +92,9 @@ function toQuery(url: string): Record<string, string> {
 }
 
 /**
- * How this delivery is recognised when it comes again; `isSenders`: by the sender's own id, not by an Idempotency-Key. An id
- * in a proved body goes before that header, which nobody signed; and a proved delivery counts apart for each mapping that it
- * opens, since two senders may share a path.
+ * How this delivery is recognised when it comes again; `isSenders`: by the sender's own id, not by an Idempotency-Key. The id
+ * that a signature covers is the key alone: whoever captured the request can replace every other header. It counts apart for
+ * each mapping, since two senders may share a path.
  */
 export function toDedupe(delivery: Delivery): { key: DedupeKey; isSenders: boolean } | undefined {
   const asked = delivery.headers['idempotency-key']
@@ -104,13 +104,19 @@ export function toDedupe(delivery: Delivery): { key: DedupeKey; isSenders: boole
       `Idempotency-Key: expected 1 to ${longestKey} characters, found ${asked.length}.`,
     )
   }
-  const { signedFor } = delivery.admitted
+  const { signedFor, signedId } = delivery.admitted
+  const toKey = (key: string): DedupeKey => ({
+    hook: delivery.path,
+    key,
+    bodyHash: hash('sha256', delivery.body.bytes, 'hex'),
+  })
+  if (signedId !== undefined) {
+    return { key: toKey(`${signedId.mappingId} ${signedId.source}:${signedId.id}`), isSenders: true }
+  }
   const sender = toSender(delivery)
   const own = sender === undefined ? undefined : toDeliveryId(sender, delivery)
-  const isSigned = signedFor.length > 0 && sender?.deliveryId?.every((fact) => fact.in !== 'header') === true
-  const isSenders = own !== undefined && (isSigned || asked === undefined || asked === own)
+  const isSenders = own !== undefined && (asked === undefined || asked === own)
   const name = isSenders ? `${sender?.source}:${own}` : asked && `key:${asked}`
   if (name === undefined) return undefined
-  const key = signedFor.length > 0 ? `${signedFor.join()} ${name}` : name
-  return { key: { hook: delivery.path, key, bodyHash: hash('sha256', delivery.body.bytes, 'hex') }, isSenders }
+  return { key: toKey(signedFor.length > 0 ? `${signedFor.join()} ${name}` : name), isSenders }
 }

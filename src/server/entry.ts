@@ -1,10 +1,11 @@
 // The way in: by the hook token, or by a proof that a mapping asks for. Raw bytes are proved before they are parsed.
 import type { IncomingMessage } from 'node:http'
-import type { DeliveryHead, TraceEntry } from '../model/delivery.ts'
+import type { DeliveryHead, SignedId, TraceEntry } from '../model/delivery.ts'
 import { Problem } from '../model/problem.ts'
 import type { HandshakeAnswer, VerifyRequest } from '../model/verifier.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import { type Hook, isHookOpened, type SignedMapping } from '../pipeline/hook.ts'
+import { toSignedId } from '../pipeline/signed-id.ts'
 import type { Admission, Knock } from './admission.ts'
 import type { Answer } from './answer.ts'
 import { readBody } from './body.ts'
@@ -59,7 +60,7 @@ export function createEntry({ admission, handed }: EntryParts) {
       timeoutMs: generation.config.server.bodyTimeoutMs,
       continueNow: incoming.continueNow,
     })
-    const proof = await prove(asked, { ...knock, rawBody: raw })
+    const proof = await prove(asked, { ...knock, rawBody: raw }, bytes)
     if (proof.answer !== undefined) return { kind: 'handshake', answer: proof.answer }
     // a signer must not guess the hook token beside its signature; where the header is the scheme's own, it is no guess
     if (proof.signedFor.length > 0 && !secretHeaders.has('authorization')) admission.countToken(knock)
@@ -85,14 +86,16 @@ export function createEntry({ admission, handed }: EntryParts) {
     throw new Problem('method-not-allowed', 'Hooks take POST.')
   }
 
-  async function prove(asked: readonly SignedMapping[], request: VerifyRequest) {
+  /** `body` is inflated; the raw bytes of the request are what the sender signed. */
+  async function prove(asked: readonly SignedMapping[], request: VerifyRequest, body: Uint8Array) {
     const signedFor: string[] = []
     const trace: TraceEntry[] = []
     let source: string | undefined
+    let signedId: SignedId | undefined
     let isGatewaysFault = false
     for (const { id, verifier } of asked) {
       const greeting = verifier.isGreeting(request) && (await shake(id, verifier, request, false))
-      if (greeting) return { answer: greeting, signedFor, source, trace, isGatewaysFault }
+      if (greeting) return { answer: greeting, signedFor, signedId, source, trace, isGatewaysFault }
       const verified = await verifier.verify(request)
       trace.push({ mappingId: id, matched: verified.ok, why: verified.ok ? 'the proof holds' : verified.reason })
       if (!verified.ok) {
@@ -100,11 +103,12 @@ export function createEntry({ admission, handed }: EntryParts) {
         continue
       }
       const answer = await shake(id, verifier, request, true)
-      if (answer !== undefined) return { answer, signedFor, source, trace, isGatewaysFault }
+      if (answer !== undefined) return { answer, signedFor, signedId, source, trace, isGatewaysFault }
       signedFor.push(id)
       source ??= verifier.source ?? verifier.scheme
+      signedId ??= toSignedBy(id, verifier, toSignedId(verifier, verified, body))
     }
-    return { answer: undefined, signedFor, source, trace, isGatewaysFault }
+    return { answer: undefined, signedFor, signedId, source, trace, isGatewaysFault }
   }
 
   async function shake(
@@ -127,6 +131,14 @@ function toUnasked(signed: readonly SignedMapping[], asked: readonly SignedMappi
       matched: false,
       why: `it carries no proof of scheme ${verifier.scheme}`,
     }))
+}
+
+function toSignedBy(
+  mappingId: string,
+  { source, scheme }: SignedMapping['verifier'],
+  id: string | undefined,
+): SignedId | undefined {
+  return id === undefined ? undefined : { mappingId, source: source ?? scheme, id }
 }
 
 function toAnswer({ status, headers, body }: HandshakeAnswer): Answer {

@@ -1,14 +1,24 @@
 import { describe, expect, test } from 'vitest'
-import type { Delivery } from '../../src/model/delivery.ts'
+import type { Admitted, Delivery } from '../../src/model/delivery.ts'
 import type { JsonValue } from '../../src/model/json.ts'
 import { toDedupe } from '../../src/server/delivery.ts'
 import { toTestDelivery } from './decide.ts'
 
-function keyOf(payload: JsonValue, headers: Record<string, string>, proved?: { by: string; mapping: string }) {
+type Proved = { by: string; mapping: string; id?: string }
+
+function toAdmitted({ by, mapping, id }: Proved): Admitted {
+  return {
+    token: false,
+    signedFor: [mapping],
+    signedId: id === undefined ? undefined : { mappingId: mapping, source: by, id },
+  }
+}
+
+function keyOf(payload: JsonValue, headers: Record<string, string>, proved?: Proved) {
   const delivery: Delivery = {
     ...toTestDelivery('in', payload, { headers }),
     verifiedBy: proved?.by,
-    admitted: { token: proved === undefined, signedFor: proved === undefined ? [] : [proved.mapping] },
+    admitted: proved === undefined ? { token: true, signedFor: [] } : toAdmitted(proved),
   }
   const found = toDedupe(delivery)
   return found && { key: found.key.key, isSenders: found.isSenders }
@@ -23,19 +33,23 @@ describe('how a delivery is recognised', () => {
     expect(keyOf({}, { ...github, 'idempotency-key': 'k' })).toEqual({ key: 'key:k', isSenders: false })
   })
 
-  test('an id in a proved body goes before a header that nobody signed', () => {
+  test('by the id that a signature covers before all, and else as any other', () => {
     const event = { id: 'evt_1', type: 'invoice.paid' }
     const headers = { 'stripe-signature': 't=1,v1=00', 'idempotency-key': 'k' }
     const proved = { by: 'stripe', mapping: 'm' }
-    expect(keyOf(event, headers, proved)).toEqual({ key: 'm stripe:evt_1', isSenders: true })
+    expect(keyOf(event, headers, { ...proved, id: 'evt_1' })).toEqual({ key: 'm stripe:evt_1', isSenders: true })
+    expect(keyOf(event, { ...headers, ...github }, { ...proved, id: 'evt_1' })?.key).toBe('m stripe:evt_1')
+    expect(keyOf(event, headers, proved)).toEqual({ key: 'm key:k', isSenders: false })
     expect(keyOf(event, headers)).toEqual({ key: 'key:k', isSenders: false })
   })
 
   test('the same id for two proved mappings of one path is two deliveries', () => {
     const update = { update_id: 100 }
-    const of = (mapping: string) => keyOf(update, {}, { by: 'telegram', mapping })?.key
-    expect(of('bot-a')).toBe('bot-a telegram:100')
-    expect(of('bot-b')).not.toBe(of('bot-a'))
+    for (const id of [undefined, '100']) {
+      const of = (mapping: string) => keyOf(update, {}, { by: 'telegram', mapping, ...(id && { id }) })?.key
+      expect(of('bot-a')).toBe('bot-a telegram:100')
+      expect(of('bot-b')).not.toBe(of('bot-a'))
+    }
   })
 
   test.each(['', ' ', 'k'.repeat(257)])('a key of %j is refused', (key) => {

@@ -28,6 +28,10 @@ describe('a scheme in code', () => {
     expect(await verify(bySecret, 't')).toEqual({ ok: false, fault: 'sender', reason: 'no' })
   })
 
+  test('names the delivery id that its proof covers, and no more than that', async () => {
+    expect(await verify(soundOf(() => ({ ok: true, id: 'd-1', token: 's' })))).toEqual({ ok: true, id: 'd-1' })
+  })
+
   test('does not replace one of the table', async () => {
     const github: DefinedVerifier = { ...bySecret, scheme: 'github' }
     const verifier = verifierOf({ scheme: 'github', secret: 's' }, { defined: [github] })
@@ -51,6 +55,8 @@ describe('a scheme in code', () => {
     ['nothing', undefined],
     ['a text', 'ok'],
     ['an ok that is no boolean', { ok: 'yes' }],
+    ['an id that is no text', { ok: true, id: 7 }],
+    ['an id that is empty', { ok: true, id: '' }],
     ['a refusal without its fault', { ok: false, reason: 'no' }],
     ['another object', new Map([['ok', true]])],
   ])('that returns %s lets nobody in, and is a fault of the gateway', async (_, value) => {

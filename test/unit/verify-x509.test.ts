@@ -45,11 +45,12 @@ describe('SNS', () => {
     )
 
   test('a notification is proven with and without a subject, under both versions of the signature', async () => {
-    expect(await sends(message())).toEqual({ ok: true })
-    expect(await sends(message({ Subject: 'a subject' }))).toEqual({ ok: true })
-    expect(await sends(message({}, '1'))).toEqual({ ok: true })
+    expect(await sends(message())).toEqual({ ok: true, id: 'm-1' })
+    expect(await sends(message({ Subject: 'a subject' }))).toEqual({ ok: true, id: 'm-1' })
+    expect(await sends(message({}, '1'))).toEqual({ ok: true, id: 'm-1' })
     expect(await sends(message({ Type: 'SubscriptionConfirmation', SubscribeURL: 'u', Token: 't' }))).toEqual({
       ok: true,
+      id: 'm-1',
     })
   })
 
@@ -70,7 +71,7 @@ describe('SNS', () => {
         const SigningCertURL = url.replace('-1.pem', `-x${index}.pem`)
         await sends({ ...message(), SigningCertURL, Message: 'forged' }, { asked, fetch })
       }
-      expect(await sends(message(), { asked, fetch })).toEqual({ ok: true })
+      expect(await sends(message(), { asked, fetch })).toEqual({ ok: true, id: 'm-1' })
       expect(asked.filter((href) => href === url).length).toBe(isForged ? 2 : 1)
     }
   })
@@ -81,6 +82,12 @@ describe('SNS', () => {
     }
   })
 
+  test('a subject cannot become a part of the id, which would make a new id for an old signature', async () => {
+    const { Signature } = message({ Subject: 'a subject' })
+    const joined = { ...message(), MessageId: 'm-1\nSubject\na subject', Signature }
+    expect(await sends(joined)).toMatchObject({ ok: false, reason: expect.stringContaining('more than one line') })
+  })
+
   test('a valid message of another topic is refused, and nothing is fetched for it', async () => {
     const world = fetchOf()
     expect(await sends(message({ TopicArn: 'arn:aws:sns:us-east-1:666:evil' }), world)).toMatchObject({ ok: false })
@@ -89,7 +96,7 @@ describe('SNS', () => {
 
   test('an hour is what its clock may be off', async () => {
     const at = (seconds: number) => message({ Timestamp: new Date(now + seconds * 1000).toISOString() })
-    expect(await sends(at(-3600))).toEqual({ ok: true })
+    expect(await sends(at(-3600))).toEqual({ ok: true, id: 'm-1' })
     expect(await sends(at(-3601))).toMatchObject({ ok: false })
     expect(await sends(at(3601))).toMatchObject({ ok: false })
   })
@@ -140,7 +147,7 @@ describe('PayPal', () => {
     verifierOf({ scheme: 'paypal', webhookId }, { fetch: world.fetch }).verify(given)
 
   test('its own bytes for this webhook are proven, and nothing else', async () => {
-    expect(await verify()).toEqual({ ok: true })
+    expect(await verify()).toEqual({ ok: true, id: 'tx-1' })
     expect(await verify(request, 'WH-OTHER')).toMatchObject({ ok: false })
     expect(await verify({ ...request, rawBody: Buffer.from(`${body} `) })).toMatchObject({ ok: false })
     expect(await verify(withHeader(request, 'paypal-transmission-id', 'tx-2'))).toMatchObject({ ok: false })

@@ -2,10 +2,10 @@
 import { verify } from 'node:crypto'
 import { parseTimestamp, toClockFault } from './clock.ts'
 import { toPublicKey } from './keys.ts'
-import { mismatch, missing, need, type Proof, type ProofTools, proven, readHeader, refused } from './proof.ts'
+import { mismatch, missing, need, type Proof, type ProofTools, proven, provenAs, readHeader, refused } from './proof.ts'
 import type { AsymmetricScheme } from './scheme.ts'
 import { toSignatures } from './signatures.ts'
-import { compileSigned, toExplanation, toPieces } from './signed.ts'
+import { compileSigned, toCoverage, toExplanation, toPieces } from './signed.ts'
 import type { VerifyRequest } from '../../model/verifier.ts'
 
 export function createAsymmetricProof(scheme: AsymmetricScheme, { settings, now }: ProofTools): Proof {
@@ -20,6 +20,7 @@ export function createAsymmetricProof(scheme: AsymmetricScheme, { settings, now 
 
   return {
     secretHeaders: [],
+    covers: toCoverage(scheme.template),
     isClaimed: (headers) => toSignatures(readHeader(headers, scheme.header) ?? '', scheme.syntax).length > 0,
     verify(request) {
       const signatures = toSignatures(read(request, scheme.header), scheme.syntax)
@@ -40,7 +41,8 @@ export function createAsymmetricProof(scheme: AsymmetricScheme, { settings, now 
           return false
         return verify(scheme.kind === 'ed25519' ? null : 'sha256', signed, key, signature)
       })
-      return isValid ? proven : mismatch
+      if (!isValid) return mismatch
+      return idHeader === undefined ? proven : provenAs(read(request, idHeader))
     },
     explain(request) {
       const pieces = toSigned(request)

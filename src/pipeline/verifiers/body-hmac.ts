@@ -5,7 +5,7 @@ import { readText, tryBody } from './body.ts'
 import { parseTimestamp, toClockFault } from './clock.ts'
 import { isDigest } from './compare.ts'
 import { createKeyring, toSecretKey } from './keys.ts'
-import { mismatch, type Proof, type ProofTools, proven, refused } from './proof.ts'
+import { coversNothing, mismatch, type Proof, type ProofTools, proven, provenAs, refused } from './proof.ts'
 import type { BodyHmacScheme } from './scheme.ts'
 
 export function createBodyHmacProof(scheme: BodyHmacScheme, tools: ProofTools): Proof {
@@ -21,9 +21,10 @@ function createMailgunProof(scheme: BodyHmacScheme, { settings, secrets, now }: 
   const tolerance = settings.toleranceSeconds ?? scheme.toleranceSeconds
   return {
     secretHeaders: [],
+    covers: { id: true, body: false },
     isClaimed: () => true,
     verify(request) {
-      const proof = own(tryBody(request), 'signature')
+      const proof = own(tryBody(request.rawBody), 'signature')
       const [timestamp, token] = [readText(proof, 'timestamp'), readText(proof, 'token')]
       const signature = readText(proof, 'signature')
       if (timestamp === '' || token === '' || signature === '')
@@ -33,7 +34,7 @@ function createMailgunProof(scheme: BodyHmacScheme, { settings, secrets, now }: 
       if (time === undefined) return refused('The time of signing cannot be read.')
       const late = tolerance === undefined ? undefined : toClockFault(time, now(), tolerance)
       if (late !== undefined) return refused(late)
-      return isSigned(keys(), timestamp + token, signature, 'hex') ? proven : mismatch
+      return isSigned(keys(), timestamp + token, signature, 'hex') ? provenAs(token) : mismatch
     },
   }
 }
@@ -48,9 +49,10 @@ function createAdyenProof({ settings, secrets }: ProofTools): Proof {
   }
   return {
     secretHeaders: [],
+    covers: coversNothing,
     isClaimed: () => true,
     verify(request) {
-      const body = tryBody(request)
+      const body = tryBody(request.rawBody)
       const items =
         isJsonObject(body) && Object.hasOwn(body, 'notificationItems') ? body['notificationItems'] : undefined
       if (!Array.isArray(items) || items.length === 0) return refused('The body has no "notificationItems".')

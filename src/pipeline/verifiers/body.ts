@@ -5,10 +5,10 @@ import type { VerifyRequest } from '../../model/verifier.ts'
 import { parsePath, readPath } from '../path.ts'
 
 /** Undefined: not JSON, too deep, or of another media type. */
-export function tryBody(request: VerifyRequest): JsonValue | undefined {
+export function tryBody(body: Uint8Array): JsonValue | undefined {
   try {
     // the media type says nothing about who sent it
-    return parseBody(request.rawBody, 'json')
+    return parseBody(body, 'json')
   } catch {
     return undefined
   }
@@ -16,7 +16,7 @@ export function tryBody(request: VerifyRequest): JsonValue | undefined {
 
 /** The text or number at a path of the body; '' where there is none. */
 export function toBodyTimestamp(request: VerifyRequest, path: string): string {
-  const body = tryBody(request)
+  const body = tryBody(request.rawBody)
   return body === undefined ? '' : toText(readPath(body, parsePath(path)))
 }
 

@@ -2,16 +2,17 @@
 import { isJsonObject } from '../../model/json.ts'
 import { readText, tryBody } from './body.ts'
 import { createSecretSet } from './compare.ts'
-import { type Proof, type ProofTools, proven, refused } from './proof.ts'
+import { coversNothing, type Proof, type ProofTools, proven, refused } from './proof.ts'
 import type { ClientStateScheme } from './scheme.ts'
 
 export function createClientStateProof(scheme: ClientStateScheme, { secrets }: ProofTools): Proof {
   const isSecret = createSecretSet(secrets())
   return {
     secretHeaders: [],
+    covers: coversNothing,
     isClaimed: () => true,
     verify(request) {
-      const body = tryBody(request)
+      const body = tryBody(request.rawBody)
       if (!isJsonObject(body)) return refused('The body is no JSON object.')
       const list = scheme.list === undefined ? [body] : Object.hasOwn(body, scheme.list) ? body[scheme.list] : undefined
       if (!Array.isArray(list) || list.length === 0) return refused(`The body has no list "${scheme.list ?? ''}".`)

@@ -4,7 +4,7 @@ import type { VerifyRequest } from '../../model/verifier.ts'
 import { isDigest } from './compare.ts'
 import { mismatch, missing, need, type Proof, type ProofTools, proven, readHeader, refused } from './proof.ts'
 import type { ConcatHashScheme } from './scheme.ts'
-import { compileSigned, toExplanation, toPieces } from './signed.ts'
+import { compileSigned, toCoverage, toExplanation, toPieces } from './signed.ts'
 import { toPublicUrl } from './url.ts'
 
 export function createConcatHashProof(scheme: ConcatHashScheme, { settings, secrets }: ProofTools): Proof {
@@ -16,6 +16,7 @@ export function createConcatHashProof(scheme: ConcatHashScheme, { settings, secr
     toPieces(parts, { request, timestamp: '', id: '', url: toPublicUrl(publicUrl, request.url) }) ?? []
   return {
     secretHeaders: [],
+    covers: toCoverage(scheme.template),
     isClaimed: (headers) => Object.hasOwn(headers, scheme.header),
     verify(request) {
       const signature = readHeader(request.headers, scheme.header)

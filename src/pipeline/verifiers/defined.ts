@@ -5,14 +5,15 @@ import { toPrintableLine } from '../../model/printable.ts'
 import type { DefinedVerifier, Verified, Verifier, VerifyRequest } from '../../model/verifier.ts'
 import type { VerifySettings } from '../../model/verify.ts'
 import { toSecrets } from './keys.ts'
-import { proven, readHeader, refused } from './proof.ts'
+import { coversNothing, readHeader, refused } from './proof.ts'
 
 /** As long as a fetch of the built-in schemes may take: a sender waits for this. */
 const longestMs = 5_000
 const longestReason = 300
+const longestId = 256
 
 const Answer = z.union([
-  z.object({ ok: z.literal(true) }),
+  z.object({ ok: z.literal(true), id: z.string().min(1).max(longestId).optional() }),
   z.object({ ok: z.literal(false), fault: z.enum(['sender', 'gateway']), reason: z.string() }),
 ])
 
@@ -36,8 +37,8 @@ export function createDefinedVerifier(
     if (given === late) return broken(`The verifier "${scheme}" had no answer after ${longestMs / 1000} s.`)
     const answer = Answer.safeParse(given)
     if (!answer.success)
-      return broken(`The verifier "${scheme}" must return { ok: true } or { ok: false, fault, reason }.`)
-    if (answer.data.ok) return proven
+      return broken(`The verifier "${scheme}" must return { ok: true, id? } or { ok: false, fault, reason }.`)
+    if (answer.data.ok) return answer.data
     const { fault, reason } = answer.data
     const signs = [...headers, ...secretHeaders].flatMap((name) => readHeader(request.headers, name) ?? [])
     return { ok: false, fault, reason: toSafe(reason, [...secrets, ...signs]) }
@@ -49,6 +50,7 @@ export function createDefinedVerifier(
     secretHeaders,
     handsOver: false,
     handshakeMethods: [],
+    covers: { id: false, body: true },
     accepts: { text: false, empty: false },
     isClaimed: (given) => headers.length === 0 || headers.some((name) => Object.hasOwn(given, name)),
     verify: prove,
@@ -66,6 +68,7 @@ export function createBrokenVerifier(scheme: string, { detail }: ProblemRecord):
     secretHeaders: [],
     handsOver: false,
     handshakeMethods: [],
+    covers: coversNothing,
     accepts: { text: false, empty: false },
     isClaimed: () => true,
     verify: () => broken(detail),

@@ -18,7 +18,7 @@ function unsigned(isGreeting: (head: RequestHead) => boolean, answer: Handshake[
 
 /** The body as an object without a prototype; empty for anything else. */
 function fieldsOf(request: VerifyRequest): JsonObject {
-  const body = tryBody(request)
+  const body = tryBody(request.rawBody)
   return Object.assign(Object.create(null) as JsonObject, isJsonObject(body) ? body : {})
 }
 

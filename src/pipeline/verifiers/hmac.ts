@@ -5,10 +5,21 @@ import { toBodyTimestamp } from './body.ts'
 import { parseTimestamp, toClockFault } from './clock.ts'
 import { isDigest } from './compare.ts'
 import { createKeyring, toSecretKey } from './keys.ts'
-import { fault, mismatch, missing, need, type Proof, type ProofTools, proven, readHeader, refused } from './proof.ts'
+import {
+  fault,
+  mismatch,
+  missing,
+  need,
+  type Proof,
+  type ProofTools,
+  proven,
+  provenAs,
+  readHeader,
+  refused,
+} from './proof.ts'
 import type { HmacScheme, Syntax } from './scheme.ts'
 import { readEntries, toSignatures } from './signatures.ts'
-import { compileSigned, type SignedParts, toExplanation, toPieces } from './signed.ts'
+import { compileSigned, type SignedParts, toCoverage, toExplanation, toPieces } from './signed.ts'
 import { mostFields, toFormText } from './twilio.ts'
 import { toPortVariants, toPublicUrl } from './url.ts'
 
@@ -89,6 +100,7 @@ export function createHmacProof(scheme: HmacScheme, { settings, secrets, now }: 
 
   return {
     secretHeaders: scheme.header === 'authorization' ? ['authorization'] : [],
+    covers: toCoverage(scheme.template ?? '{body}'),
     isClaimed: (headers) => toPresented(headers, toNames(headers).header).length > 0,
     verify(request) {
       const live = keys()
@@ -101,9 +113,9 @@ export function createHmacProof(scheme: HmacScheme, { settings, secrets, now }: 
       const early = timestamp?.in === 'body' ? undefined : toTimeFault(values.timestamp)
       if (early !== undefined) return refused(early)
       if (!live.some((key) => isSigned(values, presented, key))) return mismatch
-      if (timestamp?.in !== 'body') return proven
-      const late = toTimeFault(toBodyTimestamp(request, timestamp.path))
-      return late === undefined ? proven : refused(late)
+      const late = timestamp?.in === 'body' ? toTimeFault(toBodyTimestamp(request, timestamp.path)) : undefined
+      if (late !== undefined) return refused(late)
+      return scheme.idHeader === undefined ? proven : provenAs(values.id)
     },
     explain(request) {
       const values = toParts(request)

@@ -33,6 +33,7 @@ export function createJwtProof(scheme: JwtScheme, { settings, secrets, fetch, no
 
   return {
     secretHeaders: [scheme.header],
+    covers: { id: false, body: scheme.bodyHashClaim !== undefined },
     isClaimed: (headers) => toToken(headers) !== undefined,
     async verify(request) {
       const token = toToken(request.headers)

@@ -1,10 +1,11 @@
 // What every kind of proof is made of and makes.
 import { Problem } from '../../model/problem.ts'
-import type { PinnedFetch, RequestHead, Verified, Verifier } from '../../model/verifier.ts'
+import type { Coverage, PinnedFetch, RequestHead, Verified, Verifier } from '../../model/verifier.ts'
 import type { VerifySettings } from '../../model/verify.ts'
 
 /** One kind of proof, with its keys. Handshakes and names stand around it. */
-export type Proof = Pick<Verifier, 'secretHeaders' | 'isClaimed' | 'verify'> & Partial<Pick<Verifier, 'explain'>>
+export type Proof = Pick<Verifier, 'secretHeaders' | 'covers' | 'isClaimed' | 'verify'> &
+  Partial<Pick<Verifier, 'explain'>>
 
 export type ProofTools = {
   readonly settings: VerifySettings
@@ -15,7 +16,15 @@ export type ProofTools = {
   readonly now: () => number
 }
 
+/** Of a proof that is a secret, or that leaves out what a delivery says. */
+export const coversNothing: Coverage = { id: false, body: false }
+
 export const proven: Verified = { ok: true }
+
+/** Of a proof that covers a delivery id. */
+export function provenAs(id: string): Verified {
+  return { ok: true, id }
+}
 
 export function refused(reason: string): Verified {
   return { ok: false, fault: 'sender', reason }

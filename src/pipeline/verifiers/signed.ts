@@ -1,5 +1,5 @@
 // The text that a sender signs, from a template: {body} {timestamp} {id} {method} {url} {decodedUrl} {form} {header:name}.
-import type { VerifyRequest } from '../../model/verifier.ts'
+import type { Coverage, VerifyRequest } from '../../model/verifier.ts'
 import { readHeader } from './proof.ts'
 import { toDecodedUrl } from './url.ts'
 
@@ -43,6 +43,11 @@ export function compileSigned(template: string): { parts: readonly SignedPart[];
   const rest = template.slice(at)
   if (rest !== '') parts.push(() => rest)
   return { parts, unknown }
+}
+
+/** What a signature of this text covers. */
+export function toCoverage(template: string): Coverage {
+  return { id: template.includes('{id}'), body: template.includes('{body}') }
 }
 
 function headerPart(name: string): SignedPart {

@@ -1,6 +1,16 @@
 // A secret in a header, as it stands.
 import { createSecretSet } from './compare.ts'
-import { fault, missing, need, type Proof, type ProofTools, proven, readHeader, refused } from './proof.ts'
+import {
+  coversNothing,
+  fault,
+  missing,
+  need,
+  type Proof,
+  type ProofTools,
+  proven,
+  readHeader,
+  refused,
+} from './proof.ts'
 import type { BasicScheme, TokenScheme } from './scheme.ts'
 
 export function createTokenProof(scheme: TokenScheme, { settings, secrets }: ProofTools): Proof {
@@ -9,6 +19,7 @@ export function createTokenProof(scheme: TokenScheme, { settings, secrets }: Pro
   const isSecret = createSecretSet(secrets())
   return {
     secretHeaders: [header],
+    covers: coversNothing,
     isClaimed: (headers) => Object.hasOwn(headers, header),
     verify({ headers }) {
       const value = readHeader(headers, header)
@@ -27,6 +38,7 @@ export function createBasicProof(_scheme: BasicScheme, { settings, secrets }: Pr
   const isSecret = createSecretSet(secrets())
   return {
     secretHeaders: ['authorization'],
+    covers: coversNothing,
     isClaimed: (headers) => /^basic /i.test(readHeader(headers, 'authorization') ?? ''),
     verify({ headers }) {
       const found = /^basic +([\w+/=-]+)$/i.exec(readHeader(headers, 'authorization') ?? '')

@@ -6,7 +6,7 @@ import { readText, tryBody } from './body.ts'
 import { parseTimestamp, toClockFault } from './clock.ts'
 import { paypalCertificate, snsCertificate } from './hosts.ts'
 import { keepUseful } from './pinned-fetch.ts'
-import { mismatch, missing, need, type Proof, type ProofTools, proven, readHeader, refused } from './proof.ts'
+import { mismatch, missing, need, type Proof, type ProofTools, provenAs, readHeader, refused } from './proof.ts'
 import type { X509Scheme } from './scheme.ts'
 
 export function createX509Proof(scheme: X509Scheme, tools: ProofTools): Proof {
@@ -26,11 +26,15 @@ function createSnsProof(scheme: X509Scheme, { settings, fetch, now }: ProofTools
   const tolerance = settings.toleranceSeconds ?? scheme.toleranceSeconds
   return {
     secretHeaders: [],
+    covers: { id: true, body: false },
     isClaimed: (headers) => Object.hasOwn(headers, scheme.header),
     async verify(request) {
-      const body = tryBody(request)
+      const body = tryBody(request.rawBody)
       const fields = snsFields.get(readText(body, 'Type'))
       if (fields === undefined) return refused('The body is no message of SNS.')
+      // each field is signed as its name and its value on lines: a line break would let a part of one pass for another
+      if (fields.some((name) => name !== 'Message' && readText(body, name).includes('\n')))
+        return refused('A field of the message has more than one line.')
       if (readText(body, 'TopicArn') !== topic) return refused('The message is of another topic.')
       const time = parseTimestamp(readText(body, 'Timestamp'), 'iso8601')
       if (time === undefined) return refused('The time of signing cannot be read.')
@@ -49,6 +53,7 @@ function createSnsProof(scheme: X509Scheme, { settings, fetch, now }: ProofTools
         hash: version === '1' ? 'sha1' : 'sha256',
         signed,
         signature: readText(body, 'Signature'),
+        id: readText(body, 'MessageId'),
       })
     },
   }
@@ -61,6 +66,7 @@ function createPaypalProof(scheme: X509Scheme, { settings, fetch, now }: ProofTo
   const tolerance = settings.toleranceSeconds ?? scheme.toleranceSeconds
   return {
     secretHeaders: [],
+    covers: { id: true, body: false },
     isClaimed: (headers) => Object.hasOwn(headers, scheme.header),
     async verify(request) {
       const [id = '', time = '', certificateUrl = '', signature = ''] = names.map((name) => read(request, name))
@@ -73,7 +79,7 @@ function createPaypalProof(scheme: X509Scheme, { settings, fetch, now }: ProofTo
       const late = tolerance === undefined ? undefined : toClockFault(at, now(), tolerance)
       if (late !== undefined) return refused(late)
       const signed = `${id}|${time}|${webhookId}|${crc32(request.rawBody)}`
-      return checkSigned(fetch, { certificateUrl, rule: paypalCertificate, hash: 'sha256', signed, signature })
+      return checkSigned(fetch, { certificateUrl, rule: paypalCertificate, hash: 'sha256', signed, signature, id })
     },
   }
 }
@@ -82,7 +88,15 @@ function read(request: VerifyRequest, name: string): string {
   return readHeader(request.headers, name) ?? ''
 }
 
-type Claim = { certificateUrl: string; rule: PinRule; hash: 'sha1' | 'sha256'; signed: string; signature: string }
+type Claim = {
+  certificateUrl: string
+  rule: PinRule
+  hash: 'sha1' | 'sha256'
+  signed: string
+  signature: string
+  /** The delivery id, which is in the signed text. */
+  id: string
+}
 
 async function checkSigned(fetch: PinnedFetch, claim: Claim): Promise<Verified> {
   const fetched = await fetch(claim.certificateUrl, claim.rule)
@@ -92,7 +106,7 @@ async function checkSigned(fetch: PinnedFetch, claim: Claim): Promise<Verified> 
   const isValid = verify(claim.hash, Buffer.from(claim.signed), key, Buffer.from(claim.signature, 'base64'))
   if (!isValid) return mismatch
   keepUseful(fetched)
-  return proven
+  return provenAs(claim.id)
 }
 
 /** PayPal sends a chain; the first certificate signs. Which host sent it is what makes it trusted. */

@@ -1,0 +1,161 @@
+// Whoever captured a signed delivery sends it again with other headers: it stays the delivery that it was.
+import { createHmac } from 'node:crypto'
+import { gzipSync } from 'node:zlib'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { toDeliveryId, toVerdict } from './answers.ts'
+import { type Proving, startProving } from './proving.ts'
+import { bearer, type Headers } from './wire.ts'
+
+const key = Buffer.from('0123456789abcdef0123456789abcdef')
+const secret = `whsec_${key.toString('base64')}`
+const json: Headers = [['content-type', 'application/json']]
+const body = '{"type":"invoice.paid","id":"evt_1"}'
+
+let gateway: Proving
+beforeAll(async () => {
+  gateway = await startProving([
+    ...['standard-webhooks', 'gitlab-signing', 'svix', 'clerk', 'resend', 'openai', 'replicate'].map((scheme) => ({
+      match: { path: scheme },
+      verify: { scheme, secret },
+    })),
+    { match: { path: 'stripe' }, verify: { scheme: 'stripe', secret } },
+    { match: { path: 'nylas' }, verify: { scheme: 'nylas', secret } },
+    { match: { path: 'mailgun' }, verify: { scheme: 'mailgun', secret } },
+    { id: 'bot', match: { path: 'shared' }, verify: { scheme: 'telegram', secret: 'bot-word' } },
+    { id: 'shop', match: { path: 'shared' }, verify: { scheme: 'stripe', secret } },
+    { match: { path: 'github' }, verify: { scheme: 'github', secret } },
+  ])
+})
+
+const send = (path: string, headers: Headers, text: string | Buffer = body) =>
+  gateway.ask({ target: `/hooks/${path}`, headers: [...headers, ...(hasType(headers) ? [] : json)], body: text })
+const hasType = (headers: Headers) => headers.some(([name]) => name === 'content-type')
+
+function webhook(id: string, names: 'svix' | 'webhook' = 'webhook'): Headers {
+  const at = String(gateway.time.now / 1000)
+  const signature = createHmac('sha256', key).update(`${id}.${at}.${body}`).digest('base64')
+  return [
+    [`${names}-id`, id],
+    [`${names}-timestamp`, at],
+    [`${names}-signature`, `v1,${signature}`],
+  ]
+}
+
+function stripe(text: string): Headers {
+  const at = gateway.time.now / 1000
+  return [['stripe-signature', `t=${at},v1=${createHmac('sha256', secret).update(`${at}.${text}`).digest('hex')}`]]
+}
+
+/** Headers that no signature covers, each of which is somebody's delivery id or shows another sender. */
+const unsigned: readonly (readonly [string, Headers])[] = [
+  ['a new Idempotency-Key', [['idempotency-key', 'another']]],
+  ['the id header of another sender', [['x-request-uuid', 'another']]],
+  [
+    'the headers of GitHub',
+    [
+      ['x-github-event', 'push'],
+      ['x-github-delivery', 'another'],
+    ],
+  ],
+  [
+    'the headers of a CloudEvent',
+    [
+      ['ce-specversion', '1.0'],
+      ['ce-source', 'x'],
+      ['ce-id', 'another'],
+    ],
+  ],
+  ['the media type of a form', [['content-type', 'application/x-www-form-urlencoded']]],
+]
+
+describe.each([
+  ...['standard-webhooks', 'gitlab-signing', 'openai', 'replicate'].map(
+    (scheme) => [scheme, (id: string) => webhook(id)] as const,
+  ),
+  ...['svix', 'clerk', 'resend'].map((scheme) => [scheme, (id: string) => webhook(id, 'svix')] as const),
+  ['stripe', () => stripe(body)] as const,
+])('a captured delivery of %s', (scheme, sign) => {
+  test.each(unsigned)('is the same one with %s', async (name, headers) => {
+    const captured = sign(`msg-${name}`)
+    const first = await send(scheme, captured)
+    const again = await send(scheme, [...captured.filter(([one]) => !headers.some(([two]) => one === two)), ...headers])
+    expect([toVerdict(first), again.headers['idempotent-replay']]).toEqual(['accepted', 'true'])
+    expect(toDeliveryId(again)).toBe(toDeliveryId(first))
+  })
+})
+
+test.each(['svix', 'clerk', 'resend'])('%s counts an id once, under both names of its headers', async (scheme) => {
+  const first = await send(scheme, webhook('msg-renamed', 'svix'))
+  const renamed = await send(scheme, [...webhook('msg-renamed'), ['idempotency-key', 'another']])
+  expect([toVerdict(renamed), toDeliveryId(renamed)]).toEqual(['accepted', toDeliveryId(first)])
+  expect(renamed.headers['idempotent-replay']).toBe('true')
+})
+
+test.each(['standard-webhooks', 'gitlab-signing', 'openai', 'replicate'])(
+  'an id of %s cannot be given anew under the name that Svix has for it',
+  async (scheme) => {
+    const captured = webhook('msg-twice')
+    const first = await send(scheme, captured)
+    const again = await send(scheme, [...captured, ['svix-id', 'another']])
+    expect([toVerdict(first), toDeliveryId(again)]).toEqual(['accepted', toDeliveryId(first)])
+  },
+)
+
+test('two ids under one signature are two deliveries, though their Idempotency-Key is one', async () => {
+  const same: Headers = [['idempotency-key', 'same']]
+  const [one, two] = [
+    await send('standard-webhooks', [...webhook('msg-one'), ...same]),
+    await send('standard-webhooks', [...webhook('msg-two'), ...same]),
+  ]
+  expect([toVerdict(one), toVerdict(two)]).toEqual(['accepted', 'accepted'])
+  expect(toDeliveryId(two)).not.toBe(toDeliveryId(one))
+})
+
+test('the token of Mailgun counts once, whatever the event beside it says', async () => {
+  const at = String(gateway.time.now / 1000)
+  const signature = createHmac('sha256', secret).update(`${at}token-1`).digest('hex')
+  const say = (event: string, headers: Headers) =>
+    send('mailgun', headers, JSON.stringify({ signature: { timestamp: at, token: 'token-1', signature }, event }))
+  const first = await say('delivered', [])
+  const again = await say('forged', [['idempotency-key', 'another']])
+  expect([toVerdict(first), toDeliveryId(again)]).toEqual(['accepted', toDeliveryId(first)])
+})
+
+test('a signed body that came compressed keeps its id', async () => {
+  const packed = gzipSync(body)
+  const captured: Headers = [
+    ['content-encoding', 'gzip'],
+    ['x-nylas-signature', createHmac('sha256', secret).update(packed).digest('hex')],
+  ]
+  const first = await send('nylas', captured, packed)
+  const again = await send('nylas', [...captured, ['idempotency-key', 'another']], packed)
+  expect([toVerdict(first), toDeliveryId(again)]).toEqual(['accepted', toDeliveryId(first)])
+})
+
+test('a captured delivery is not new because the proof of another mapping comes with it', async () => {
+  const text = '{"id":"evt_shared","update_id":7}'
+  const captured = stripe(text)
+  const first = await send('shared', captured, text)
+  const both = await send('shared', [...captured, ['x-telegram-bot-api-secret-token', 'bot-word']], text)
+  expect([toVerdict(first), toDeliveryId(both)]).toEqual(['accepted', toDeliveryId(first)])
+})
+
+test('where the signature covers no id, the Idempotency-Key goes before the sender’s header', async () => {
+  const text = '{"zen":1}'
+  const github: Headers = [
+    ['x-hub-signature-256', `sha256=${createHmac('sha256', secret).update(text).digest('hex')}`],
+    ['x-github-event', 'ping'],
+    ['x-github-delivery', 'd-1'],
+  ]
+  const first = await send('github', github, text)
+  expect(toDeliveryId(await send('github', github, text))).toBe(toDeliveryId(first))
+  const keyed = await send('github', [...github, ['idempotency-key', 'k']], text)
+  expect(toDeliveryId(keyed)).not.toBe(toDeliveryId(first))
+})
+
+test('the hook token and an Idempotency-Key are as before', async () => {
+  const wake = async (id: string) =>
+    toDeliveryId(await send('wake', [...bearer, ['idempotency-key', id]], '{"text":"x"}'))
+  const one = await wake('w-1')
+  expect([(await wake('w-1')) === one, (await wake('w-2')) === one]).toEqual([true, false])
+})
