@@ -1,4 +1,4 @@
-// Old deliveries are deleted every hour, and once soon after the start.
+// Deletes old deliveries a minute after the start and then every hour.
 import type { Log } from '../model/log.ts'
 import type { Clock, Store } from './store.ts'
 
@@ -22,7 +22,7 @@ export function createRetention(parts: { store: Store; days: () => number; clock
       const deleted = await store.sweep(clock() - days() * dayMs)
       if (deleted > 0) log.info({ deliveries: deleted }, 'deliveries past store.retainDays were deleted')
     } catch (error) {
-      log.warn({ err: error }, 'old deliveries could not be deleted; the next hour tries again')
+      log.warn({ err: error }, 'old deliveries could not be deleted; the gateway tries again in an hour')
     }
   }
 

@@ -1,16 +1,16 @@
-// The rules that every engine follows alike.
+// Rules that all engines share.
 
-/** A text as every engine can keep it: SQLite cuts one at a NUL and Postgres refuses it, so U+FFFD stands for it. */
+/** Replaces NUL with U+FFFD: SQLite truncates a text at a NUL, and Postgres rejects it. */
 export function toStoredText(text: string): string {
   return text.includes('\0') ? text.replaceAll('\0', '\uFFFD') : text
 }
 
-/** Why an attempt counts that nobody reported about: kept as the job's last error. */
-export const leaseLost = 'The gateway that held this job died, or lost its lease, before it reported.'
+/** The last error of a job whose lease expired without a report. */
+export const leaseLost = 'The gateway that ran this job died, or lost its lease, before it reported.'
 
-/** Why a job ended that was never tried: kept as its last error. */
+/** The last error of a job that ended because its row cannot be read. */
 export const rowDamaged =
-  'The row of this job in the store is damaged. Run "hookloom doctor", and restore the store from a backup if it finds more.'
+  'The row of this job in the store is damaged. Run "hookloom doctor". If it finds more damage, restore the store from a backup.'
 
-/** A retry that waits for longer was set by a clock that was ahead and has been set back: nobody is asked to wait for more than a day. */
+/** A retry further ahead than this is due at once: no retry waits for more than a day, so the clock was set back. */
 export const clockSetBackMs = 2 * 86_400_000

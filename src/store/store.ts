@@ -1,73 +1,88 @@
-// What is durable, and what that word promises. Every engine keeps these promises; test/contract/store.ts holds each of them against it.
+// The store: deliveries, jobs, sessions and events that survive a crash. Every engine implements these interfaces and keeps
+// the promises in their comments; test/contract/store.ts tests each promise against each engine.
+//
+// A delivery is one received request. A job is one action of an agent: a delivery causes it, or a task such as a heartbeat.
+//
+//   delivery   pending ──▶ parked · accepted · skipped · dropped      most deliveries are accepted or skipped when they are stored
+//              parked  ──▶ accepted · skipped · dropped
+//
+//   job        queued ──▶ running ──▶ done · dead
+//                ▲           │
+//                └── retry ──┘
+//
+// All times are milliseconds since the epoch.
 import type { Heartbeat, PlannedAction } from '../model/action.ts'
 import type { DeliveryHead, DeliveryState, TraceEntry } from '../model/delivery.ts'
 import type { ClaimedJob, Job, JobState, Message, Post, Recipient, Session, Step, SystemEvent } from '../model/job.ts'
 import type { JsonValue } from '../model/json.ts'
 import type { ProblemRecord } from '../model/problem.ts'
 
-/** Scope and key under which a delivery is recognised when it comes again. */
+/** Identifies a delivery, so that a redelivery is recognised. A key is unique within its hook. */
 export type DedupeKey = {
   readonly hook: string
   readonly key: string
-  /** SHA-256 of the body, hex: a twin with another body is marked. */
+  /** SHA-256 of the body, in hex. A redelivery with a different hash sets `bodyDiffered` on the first delivery. */
   readonly bodyHash: string
 }
 
-/** An answer as it was sent, and will be sent again to a duplicate. */
+/** The answer to a delivery. A duplicate of the delivery gets the same answer again. */
 export type Answered = {
   readonly deliveryId: string
   readonly state: DeliveryState
   readonly status: number
   readonly body: string
-  /** Of the body that came with it. */
+  /** SHA-256 of the body of the answered delivery, in hex. */
   readonly bodyHash: string
 }
 
-/** The request itself, kept while the delivery may have to run again, or where its mapping says `retain`. */
+/** A stored request. It is kept while its delivery is pending or parked, and afterwards if the mapping has `retain`. */
 export type KeptRequest = { readonly head: DeliveryHead; readonly body: Uint8Array }
 
-/** A system event that is written in the same transaction as what caused it. */
+/** A system event to store. It is written in the same transaction as the job or report that causes it. */
 export type NewEvent = Pick<SystemEvent, 'agentId' | 'sessionKey' | 'text' | 'source' | 'trusted' | 'wakes'>
 export type NewMessage = Pick<Message, 'role' | 'text'>
 
-/**
- * A job to be. `lane`: jobs of one lane run one at a time in arrival order; undefined waits for nobody.
- * `steps` and `events` are effects that are rows themselves, done by being stored with the acceptance.
- * A job whose steps are all there is stored as `done`.
- */
+/** A job to store. */
 export type NewJob = {
   readonly id: string
   readonly planned: PlannedAction
+  /** Jobs in one lane run one at a time, in arrival order. A job without a lane waits for no other job. */
   readonly lane: string | undefined
+  /** `done` if storing the job completes it: every step is in `steps`. */
   readonly state: 'queued' | 'done'
+  /** Steps that are complete when the job is stored. */
   readonly steps: readonly Step[]
+  /** Events of these steps, written with the job. */
   readonly events: readonly NewEvent[]
 }
 
-/** A job that no delivery caused. `standsFor`: while one with the same text is queued, another is not added. */
+/** A job that no delivery caused, such as a heartbeat. */
 export type NewTask = {
   readonly id: string
   readonly planned: Heartbeat
   readonly lane: string
+  /** What the task is for. While a task with the same text is queued, no second one is added. */
   readonly standsFor: string
 }
 
-/** What became of a delivery. `request` is there exactly where the request must be kept. */
+/** The outcome of processing a delivery. */
 export type Settlement = {
   readonly state: DeliveryState
   readonly mappingId: string | undefined
   readonly generation: string
-  /** Hash of the transform that ran. */
+  /** The hash of the transform that ran. */
   readonly transformHash?: string | undefined
-  /** The module that must be mended before a parked delivery can run; undefined when none is in its way. */
+  /** The module that must be fixed before a parked delivery can run; undefined if the delivery waits for no module. */
   readonly waitsFor?: string | undefined
   readonly jobs: readonly NewJob[]
   readonly problem?: ProblemRecord | undefined
   readonly trace: readonly TraceEntry[]
   readonly log: readonly string[]
+  /** Present if the request must be stored. A delivery that stays pending or parked keeps a request stored before. */
   readonly request?: KeptRequest | undefined
 }
 
+/** A delivery to store. */
 export type NewDelivery = Settlement & {
   readonly id: string
   readonly receivedAt: number
@@ -78,31 +93,40 @@ export type NewDelivery = Settlement & {
   readonly answer: { readonly status: number; readonly body: string }
 }
 
-/** A place in somebody else's sequence, such as a mailbox's history id. It moves together with the deliveries that it stands for. */
+/** A position in an external sequence, such as the history id of a mailbox. It is stored with the deliveries read up to it. */
 export type Cursor = { readonly name: string; readonly value: string }
 
+/** `duplicate`: nothing was stored, because the dedupe key is taken. `first` is the answer to the delivery that has the key. */
 export type Appended = { kind: 'stored' } | { kind: 'duplicate'; first: Answered }
 
-/** What a worker says about a job that it holds. All of it is one transaction, or nothing of it happens. */
+/** A worker's report on a job that it has leased. All parts of a report are written in one transaction. */
 export type JobReport = {
-  /** Recorded once: a step that is already there stays as it is, and its rows are not written again. */
+  /**
+   * A step that is complete. If the job already has a step of this name, that step is unchanged, and the events, messages,
+   * `consumedUpTo`, `runnerState` and `recipient` of this report are ignored.
+   */
   readonly step?: Step
   readonly events?: readonly NewEvent[]
-  /** Appended to the transcript of the job's session. */
+  /** Messages to append to the transcript of the job's session. */
   readonly messages?: readonly NewMessage[]
-  /** The events of the job's session up to and including this place were read by the turn that ends here. */
+  /** The turn has read the events of the job's session up to and including this place: they are now consumed. */
   readonly consumedUpTo?: number
-  /** What the runner keeps of the job's session until its next turn; null forgets it. */
+  /** The runner's state for the job's session, kept until its next turn. Null deletes it. */
   readonly runnerState?: JsonValue
-  /** Where the reply was delivered; kept with the main session of the job's agent. */
+  /** Where the reply was delivered. It is stored with the main session of the job's agent. */
   readonly recipient?: Recipient
-  /** The messages of a reply as they stand now: takes the place of what was there. Written with or without a step. */
+  /** The current state of all messages of the reply. It replaces the stored posts, even if `step` is already recorded. */
   readonly posts?: readonly Post[]
   /**
-   * Absent: the lease goes on. `retry` counts an attempt, unless `counted` is false (somebody asked to wait), and waits
-   * until `runAt`; one more than two days ahead is due, since the clock was set back after it. `release` gives the job back
-   * uncounted and due at once, as a shutdown does; `dead` and `done` end it and let the next of its lane go. Both count the
-   * attempt that they end, unless `counted` of a `dead` is false: the job was given up before anything was tried.
+   * Absent: the worker keeps its lease.
+   *
+   * - `done` ends the job and counts the attempt.
+   * - `retry` queues the job until `runAt` and counts the attempt, unless `counted` is false, for example after a
+   *   rate limit. A `runAt` more than two days ahead is due at once: the clock was set back after it was chosen.
+   * - `release` queues the job, due at once, without counting the attempt. A shutdown releases its jobs.
+   * - `dead` ends the job as failed and counts the attempt, unless `counted` is false because nothing was tried.
+   *
+   * After `done` and `dead`, the next job of the lane can be claimed.
    */
   readonly outcome?:
     | { readonly kind: 'done' }
@@ -111,6 +135,7 @@ export type JobReport = {
     | { readonly kind: 'dead'; readonly error: string; readonly counted?: boolean }
 }
 
+/** A delivery and its jobs, as commands and the admin API show them. */
 export type DeliveryRecord = {
   readonly deliveryId: string
   readonly receivedAt: number
@@ -121,7 +146,7 @@ export type DeliveryRecord = {
   readonly generation: string
   readonly transformHash: string | undefined
   readonly state: DeliveryState
-  /** True: a twin came with the same key and another body. */
+  /** True: a redelivery had the same key and a different body. */
   readonly bodyDiffered: boolean
   readonly problem: ProblemRecord | undefined
   readonly trace: readonly TraceEntry[]
@@ -129,18 +154,20 @@ export type DeliveryRecord = {
   readonly jobs: readonly Job[]
 }
 
-/** An event and its place among all: what a turn consumes is told by the place of the last one that it was shown. */
+/** An event and its place in the order of all events. A turn consumes events up to the place of the last one it was shown. */
 export type WaitingEvent = SystemEvent & { readonly place: number }
 
-/** The events that wait in a session, oldest first: `events` the first of them, `count` all. */
+/** The unconsumed events of a session. */
 export type WaitingEvents = {
+  /** Oldest first, up to the limit of the query. */
   readonly events: readonly WaitingEvent[]
+  /** The number of all unconsumed events. */
   readonly count: number
-  /** True: at least one of all asked for a turn at once. */
+  /** True: at least one unconsumed event asks for a turn at once. */
   readonly wakes: boolean
 }
 
-/** A delivery that waits to run again, oldest first. */
+/** A pending or parked delivery, with the request to run again. */
 export type OpenDelivery = {
   readonly deliveryId: string
   readonly receivedAt: number
@@ -153,77 +180,80 @@ export type OpenDelivery = {
 
 export type StoreHealth = {
   readonly engine: string
-  /** Undefined while the store works; else why it does not. */
+  /** Why the store does not work; undefined while it works. */
   readonly trouble: string | undefined
-  /** Engine facts for doctor and /readyz, such as journal mode and synchronous. */
+  /** Facts about the engine for `hookloom doctor` and /readyz, such as SQLite's journal mode. */
   readonly facts: Readonly<Record<string, string | number>>
 }
 
-/** The read side. A read-only process has this part alone. */
+/** The part of the store that a read-only process has. */
 export interface StoreReader {
-  /** Newest last; the newest `limit` of them. */
+  /** The newest `limit` deliveries, oldest first. */
   deliveries(query: { limit: number; state?: DeliveryState }): Promise<DeliveryRecord[]>
-  /** By delivery id or by the id of one of its jobs. */
+  /** Finds a delivery by its id or by the id of one of its jobs. */
   delivery(id: string): Promise<DeliveryRecord | undefined>
-  /** The request of a delivery, by the same ids, for as long as it is kept: while it waits, and after where that was asked for. */
+  /** Finds the request of a delivery by the same ids; undefined if it is not stored, or no longer. */
   request(id: string): Promise<KeptRequest | undefined>
-  /** The newest `limit` system events, oldest first; pending and consumed. */
+  /** The newest `limit` system events, oldest first, consumed ones included. */
   events(query: { limit: number }): Promise<SystemEvent[]>
+  /** The `limit` sessions that were updated last; the last one comes last. */
   sessions(query: { limit: number }): Promise<Session[]>
-  /** Undefined where nothing was ever said. `runnerState` as a report left it. */
+  /** Undefined if the store has nothing of this session. `runnerState` comes from the last report that set it. */
   session(
     name: Pick<Session, 'agentId' | 'sessionKey'>,
   ): Promise<(Session & { runnerState: JsonValue | undefined }) | undefined>
-  /** What waits in a session for its next turn: the oldest `limit`, and how many there are. */
+  /** The unconsumed events of a session: the oldest `limit`, and the number of all. */
   waiting(query: { agentId: string; sessionKey: string; limit: number }): Promise<WaitingEvents>
-  /** One job, by its id: also one that no delivery caused. */
+  /** Finds a job by its id, tasks included. */
   job(id: string): Promise<Job | undefined>
-  /** The newest `limit` jobs that failed for good, oldest first: also those that no delivery caused. */
+  /** The newest `limit` dead jobs, oldest first, tasks included. */
   deadJobs(query: { limit: number }): Promise<Job[]>
-  /** When the newest task that `standsFor` this was added, in milliseconds since the epoch; undefined: none is remembered. */
+  /** When the newest task with this `standsFor` was added; undefined if the store has none. */
   lastTaskAt(standsFor: string): Promise<number | undefined>
-  /** The value of a cursor, as the last append left it. */
+  /** The value of a cursor; undefined if it was never set. */
   cursor(name: string): Promise<string | undefined>
-  /** The transcript of a session, oldest first. */
+  /** The newest `limit` messages of a session's transcript, oldest first. */
   messages(query: { agentId: string; sessionKey: string; limit: number }): Promise<Message[]>
-  /** Deliveries by state and jobs by state, for doctor and /metrics. */
+  /** The number of deliveries and of jobs in each state, for `hookloom doctor` and /metrics. */
   counts(): Promise<{ deliveries: Record<DeliveryState, number>; jobs: Record<JobState, number> }>
-  /** When the oldest job that could run now became due, in milliseconds since the epoch; undefined: none waits. */
+  /** When the job that has been due for longest became due; undefined if no job is due. */
   dueSince(): Promise<number | undefined>
   close(): Promise<void>
 }
 
 /**
- * The durable side of the gateway. A call that writes resolves once the write is on disk (or committed), and rejects with
- * `store-unavailable` when it is not known to be: after a rejection nothing of it is there, or all of it.
- * One process owns a store; a second one is refused with `store-locked`.
+ * The part of the store that its owner has.
+ *
+ * Durability: a call that writes resolves after its transaction is committed and, on disk, synced. It rejects with
+ * `store-unavailable` if the commit failed or its result is unknown.
+ *
+ * Atomicity: each call but `sweep` is one transaction. After a rejection, either all of its writes are stored or none.
+ *
+ * Ownership: one process owns a store. Writes of a second owner reject with `store-locked`.
  */
 export interface Store extends StoreReader {
   /**
-   * Makes a delivery and its jobs durable. A dedupe key that is taken (same hook, same key, remembered for the store's
-   * retention) writes nothing but the mark of a differing body, and gives back the first answer.
-   * Only an answer with status 200 keeps its key.
+   * Stores a delivery and its jobs. If another delivery of the hook already has the dedupe key, the call stores no delivery
+   * and returns the first answer; if the bodies differ, it sets `bodyDiffered` on the first delivery.
+   * A delivery takes its key only if its answer has status 200, and has it until `forget` removes it or the delivery is deleted.
    */
   append(delivery: NewDelivery): Promise<Appended>
-  /**
-   * Appends all of them and moves the cursor in one transaction: all of it happens, or nothing. Duplicates among them are
-   * left out, as `append` leaves them out.
-   */
+  /** Appends deliveries in order, each as `append` does, and sets the cursor, all in one transaction. */
   appendAll(deliveries: readonly NewDelivery[], cursor: Cursor): Promise<Appended[]>
-  /** The first answer under a key, if it is remembered. */
+  /** The answer to the delivery that has this key; undefined if none has it. */
   answered(key: Pick<DedupeKey, 'hook' | 'key'>): Promise<Answered | undefined>
-  /** Notes that a twin came with the same key and another body. */
+  /** Sets `bodyDiffered` on a delivery. */
   markDiffering(deliveryId: string): Promise<void>
   /**
-   * Ends the waiting of a pending or parked delivery, with its jobs, or parks it (again). False when it no longer waits:
-   * somebody else settled it, and nothing was written. Its first answer stays.
+   * Stores the outcome of a pending or parked delivery, with its jobs. The outcome may park it, or park it again.
+   * The stored answer does not change. Returns false, and writes nothing, if the delivery is no longer pending or parked.
    */
   settle(deliveryId: string, settlement: Settlement): Promise<boolean>
-  /** Takes the key from the delivery that has it, so that a redelivery runs as a new one. */
+  /** Removes a dedupe key. A redelivery with this key is then a new delivery. */
   forget(key: Pick<DedupeKey, 'hook' | 'key'>): Promise<void>
   /**
-   * Pending and parked deliveries, oldest first, with their requests. `after`: only what came after this delivery, whether
-   * it still waits or not.
+   * Pending and parked deliveries with their requests, oldest first. `after` is the id of a delivery, in any state:
+   * only deliveries that follow it in this order are returned, and none if the store does not have it.
    */
   open(query: {
     limit: number
@@ -234,32 +264,38 @@ export interface Store extends StoreReader {
   }): Promise<OpenDelivery[]>
 
   /**
-   * Leases up to `limit` due jobs, in arrival order, at most one of a lane, none whose lane has an earlier unfinished job.
-   * A job whose lease ran out is due again, under a new fence and with one attempt more counted, and so is a job that a
-   * dead owner left running: one that kills its gateway comes back with `attempts` at the limit of whoever claims it, who
-   * then makes it dead instead of beginning it.
+   * Leases up to `limit` due jobs for `leaseMs`, in arrival order. A job waits until every earlier job of its lane has ended,
+   * so at most one job of a lane is leased. Each lease has a new fence: a number that its reports must name.
+   *
+   * When a lease expires, the job is due again and the attempt counts. The same happens when a store is opened and the
+   * previous owner left jobs running. So the attempts of a job that crashes its gateway grow with each crash, and the
+   * worker can end such a job as dead instead of starting it again.
    */
   claim(query: { limit: number; leaseMs: number }): Promise<ClaimedJob[]>
-  /** False: the lease was lost, nothing was written. */
+  /** Writes a report. Returns false, and writes nothing, if the job is no longer leased under this fence. */
   report(job: { id: string; fence: number }, report: JobReport): Promise<boolean>
-  /** Prolongs leases; gives back the ids of those that are still held. */
+  /** Sets leases to end `leaseMs` from now. Returns the ids of the jobs that are still leased under their fence. */
   extend(jobs: readonly { id: string; fence: number }[], leaseMs: number): Promise<string[]>
-  /** The moment at which the next queued job is due, or undefined when none waits. */
+  /** When the next queued job that its lane does not hold back is due; undefined if there is none. The time may have passed. */
   nextRunAt(): Promise<number | undefined>
   /**
-   * Queues a job that no delivery caused. False: one that stands for the same is queued, for the first time or for a
-   * retry; nothing was written. One that runs does not count: what it has not seen is for the next.
+   * Queues a task. Returns false, and writes nothing, if a task with the same `standsFor` is queued, a retry included.
+   * A running task does not prevent a new one: the running task may not see what the new one is for.
    */
   addTask(task: NewTask): Promise<boolean>
   /**
-   * Puts a dead job back into the queue, its recorded steps kept and its attempts at zero; of its posts those that were
-   * sent, and if none was, none: the route is found anew. False when it is not dead.
+   * Queues a dead job again, with zero attempts. Its steps are kept, and of its posts those that were sent; if none was
+   * sent, the worker chooses the route again. Returns false, and writes nothing, if the job is not dead.
    */
   requeue(jobId: string): Promise<boolean>
-  /** Ends what waits of a delivery: parked and pending become dropped, queued jobs dead. False when nothing waited. */
+  /** Ends a delivery: pending or parked becomes dropped, and its queued jobs become dead. Returns false if nothing changed. */
   drop(deliveryId: string): Promise<boolean>
 
-  /** Deletes, in small steps, what ended before `before`, and what still waits since then is dropped. Gives back how many deliveries. */
+  /**
+   * Deletes what ended before `before`: deliveries with their jobs, tasks, events, messages and sessions. Drops deliveries
+   * and tasks that were stored before `before` and still wait. Returns the number of deliveries that it deleted or dropped.
+   * It works in many small transactions, so that it does not delay other calls.
+   */
   sweep(before: number): Promise<number>
   health(): Promise<StoreHealth>
 }

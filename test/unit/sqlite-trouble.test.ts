@@ -50,7 +50,7 @@ describe('trouble', () => {
     const delivery = small()
     expect(await store.append(delivery)).toEqual({ kind: 'stored' })
     expect(await store.delivery(delivery.id)).toBeDefined()
-    expect(told).toEqual(['The store cannot write: its file cannot be opened.', 'The store writes again.'])
+    expect(told).toEqual(['The store cannot write: its file cannot be opened.', 'The store can write again.'])
   })
 
   test('a file that was deleted under the store is made anew instead of written into nowhere', async () => {

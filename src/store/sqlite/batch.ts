@@ -1,4 +1,5 @@
-// A batch is one transaction, so one fsync. Trouble with the disk ends all of it; a bad operation ends alone.
+// Executes a batch in one transaction, so with one fsync. If the disk fails, the whole batch fails; if an operation is
+// invalid, only that operation fails.
 import { append, appendAll, drop, forget, markDiffering, settle } from './deliveries.ts'
 import { type Database, toTrouble } from './driver.ts'
 import { addTask, claim, extend, report, requeue } from './jobs.ts'
@@ -7,7 +8,7 @@ import { prune, sweep } from './sweep.ts'
 
 type Batch = { db: Database; operations: readonly Operation[]; beforeCommit: () => void }
 
-/** Throws when nothing of the batch was committed, as far as is known. */
+/** Throws if the commit failed, or if its result is unknown. */
 export function runBatch({ db, operations, beforeCommit }: Batch): readonly Outcome[] {
   const inTransaction = (perform: (operation: Operation) => Outcome) => {
     db.exec('BEGIN IMMEDIATE')
@@ -17,7 +18,7 @@ export function runBatch({ db, operations, beforeCommit }: Batch): readonly Outc
       db.exec('COMMIT')
       return outcomes
     } catch (error) {
-      // SQLite has rolled back by itself after some errors, such as a full disk
+      // after some errors, such as a full disk, SQLite has already rolled back
       if (db.inTransaction) db.exec('ROLLBACK')
       throw error
     }
@@ -53,7 +54,7 @@ function perform(db: Database, operation: Operation): Results[Operation['kind']]
       return settle(db, operation)
     case 'forget':
       return forget(db, operation)
-    case 'differs':
+    case 'markDiffering':
       return markDiffering(db, operation.id)
     case 'drop':
       return drop(db, operation)

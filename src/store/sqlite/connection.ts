@@ -1,4 +1,4 @@
-// A read-only connection that opens when it is first needed, and again after trouble.
+// A read-only connection. It opens the file on first use, and again after the file or the disk failed.
 import { existsSync } from 'node:fs'
 import { type Database, openDatabase, toTrouble } from './driver.ts'
 import { toShownName } from './files.ts'
@@ -6,14 +6,14 @@ import { toSchemaVersion } from './migrations.ts'
 import { unavailable } from './operations.ts'
 
 export type ReadConnection = {
-  /** What the query finds; `empty` while the file holds no store yet. Throws `store-unavailable` when it cannot be read. */
+  /** Runs a query; returns `empty` if the file has no store yet. Throws `store-unavailable` if the file cannot be read. */
   use<Found>(empty: Found, query: (db: Database) => Found): Found
-  /** The next use opens the file again. */
+  /** Closes the file; the next use opens it again. */
   reset(): void
   close(): void
 }
 
-/** `onMissing` throws where a file that is not there is an error. */
+/** `onMissing` is called if the file does not exist. It may throw. */
 export function createReadConnection(file: string, onMissing: () => void = () => {}): ReadConnection {
   let db: Database | undefined
   let hasSchema = false
@@ -26,7 +26,7 @@ export function createReadConnection(file: string, onMissing: () => void = () =>
     hasSchema = false
     was?.close()
   }
-  /** Undefined: no file, or one in which no store was made yet. */
+  /** Undefined if there is no file, or if the file has no store yet. */
   const open = () => {
     if (!db && !existsSync(file)) return void onMissing()
     db ??= openDatabase(file, { readOnly: true, busyMs: 2000 })
@@ -42,7 +42,7 @@ export function createReadConnection(file: string, onMissing: () => void = () =>
       } catch (error) {
         const trouble = toTrouble(error)
         if (!trouble) throw error
-        // at most once a second: a connection that is closed keeps its descriptors for a while
+        // at most once a second: a closed connection keeps its file descriptors until it is collected
         if (trouble.reopen && performance.now() >= nextReset) {
           nextReset = performance.now() + 1000
           reset()

@@ -1,4 +1,4 @@
-// Deliveries in the writer's transaction: appended once per key, settled once, dropped only while something waits.
+// The operations on deliveries. They run inside the writer's transaction.
 import type { Database, Row } from './driver.ts'
 import { endQueued, insertJobs } from './jobs.ts'
 import { deliveryColumns, type OperationOf, settlementColumns } from './operations.ts'
@@ -9,7 +9,7 @@ const insertDelivery = `INSERT INTO deliveries (${deliveryColumns.join(', ')})
   VALUES (${deliveryColumns.map(() => '?').join(', ')})
   ON CONFLICT (hook, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING`
 
-/** A head or body that does not come keeps the old one while the delivery goes on waiting. */
+/** A delivery that stays pending or parked keeps its head and body unless new ones are given. */
 const settleDelivery = `UPDATE deliveries SET ${settlementColumns
   .map((column, index) =>
     column === 'head' || column === 'body'
@@ -25,8 +25,8 @@ const waiting = `SELECT seq FROM deliveries WHERE id = ? AND state IN ('pending'
 
 export function append(db: Database, operation: OperationOf<'append'>): Appended {
   const { key, id, at, jobs } = operation
-  // a row that will hold its key finds the twin by the unique index
-  if (key && !key.kept) {
+  // a row that takes its key conflicts in the unique index instead
+  if (key && !key.isStored) {
     const first = db.get(selectAnswered, key.hook, key.key)
     if (first) return toDuplicate(db, key, first)
   }
@@ -47,7 +47,7 @@ export function appendAll(db: Database, { appends, cursor }: OperationOf<'append
 }
 
 function toDuplicate(db: Database, key: DedupeKey, first: Row | undefined): Appended {
-  if (!first) throw new Error('an insert gave way to a key that nobody has')
+  if (!first) throw new Error('an insert conflicted with a dedupe key that no row has')
   const answered = toAnswered(first)
   if (answered.bodyHash !== key.bodyHash) markDiffering(db, answered.deliveryId)
   return { kind: 'duplicate', first: answered }
@@ -79,7 +79,7 @@ export function drop(db: Database, { id, at }: OperationOf<'drop'>): boolean {
   return row !== undefined && dropBySeq(db, Number(row['seq']), at)
 }
 
-/** Ends what waits of one delivery. False when nothing did. */
+/** Drops a delivery and its queued jobs. False if nothing was waiting. */
 export function dropBySeq(db: Database, seq: number, at: number): boolean {
   const dropped = db.run(
     `UPDATE deliveries SET state = 'dropped', settled_at = ?, waits_for = NULL, head = NULL, body = NULL

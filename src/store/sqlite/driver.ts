@@ -1,22 +1,22 @@
-// The one door to the SQLite library: the `node:sqlite` API, which Node 20 has as a package.
+// The only file that imports the SQLite library. The library has the API of `node:sqlite`, and also runs on Node 20.
 import { DatabaseSync, type StatementSync } from '@photostructure/sqlite'
 import { toStoredText } from '../rules.ts'
 
 export type SqlValue = string | number | Uint8Array | null
 export type Row = Readonly<Record<string, SqlValue>>
 
-/** One connection. Statements are prepared once each, so pass constant SQL. */
+/** One connection. Each statement is prepared once and cached by its text, so SQL texts must be constant. */
 export type Database = {
   run(sql: string, ...values: readonly SqlValue[]): { readonly changes: number; readonly seq: number }
   get(sql: string, ...values: readonly SqlValue[]): Row | undefined
   all(sql: string, ...values: readonly SqlValue[]): Row[]
   exec(sql: string): void
   readonly inTransaction: boolean
-  /** The library keeps the descriptors until its statements are collected: do not close in a circle. */
+  /** The library keeps file descriptors until its statements are garbage-collected, so do not open and close in a loop. */
   close(): void
 }
 
-/** Opens a file, or throws what SQLite says. `busyMs`: how long a statement waits for another's lock. */
+/** Opens a file. Throws SQLite's error. `busyMs`: how long a statement waits for the lock of another connection. */
 export function openDatabase(file: string, options: { readOnly: boolean; busyMs: number }): Database {
   const connection = new DatabaseSync(file, { readOnly: options.readOnly, timeout: options.busyMs })
   const statements = new Map<string, InstanceType<typeof StatementSync>>()
@@ -42,7 +42,7 @@ export function openDatabase(file: string, options: { readOnly: boolean; busyMs:
   }
 }
 
-/** What a connection says of its journal and of its SQLite, for doctor and /readyz. */
+/** Facts about a connection, for `hookloom doctor` and /readyz. */
 export function toFacts(db: Database): Readonly<Record<string, string | number>> {
   const read = (sql: string) => Object.values(db.get(sql) ?? {}).map(String)[0] ?? ''
   return {
@@ -52,12 +52,12 @@ export function toFacts(db: Database): Readonly<Record<string, string | number>>
   }
 }
 
-/** What is looked for is written as it was when it was stored. */
+/** Texts in conditions are converted as stored texts are, so that they match. */
 function toStoredValue(value: SqlValue): SqlValue {
   return typeof value === 'string' ? toStoredText(value) : value
 }
 
-/** What is wrong with the disk or the file. `reopen`: this connection may be part of it. */
+/** A failure of the disk or the file. `reopen`: opening the file again may help. */
 export type Trouble = { readonly what: string; readonly reopen: boolean }
 
 const locked = { what: 'its file is locked by another program', reopen: false }
@@ -66,8 +66,8 @@ const full = { what: 'the disk is full', reopen: false }
 const forbidden = { what: 'its folder cannot be written', reopen: true }
 
 /**
- * Primary result codes that speak of the disk, the file or its locks, with SQLite's own words (sqlite.org/rescode.html):
- * what `all` throws has the words alone.
+ * The primary result codes for failures of the disk, the file or its locks, with SQLite's messages
+ * (sqlite.org/rescode.html). An error that `all` throws has only the message.
  */
 const troubles: readonly (readonly [code: number, words: string, trouble: Trouble])[] = [
   [5, 'database is locked', locked],
@@ -82,7 +82,7 @@ const troubles: readonly (readonly [code: number, words: string, trouble: Troubl
   [26, 'file is not a database', { what: 'its file is not a database', reopen: true }],
 ]
 
-/** What the system says of files beside the database. */
+/** System errors from files next to the database. */
 const systemTroubles = new Map<unknown, Trouble>([
   ['ENOSPC', full],
   ['EDQUOT', full],
@@ -91,7 +91,7 @@ const systemTroubles = new Map<unknown, Trouble>([
   ['EROFS', forbidden],
 ])
 
-/** Undefined when the statement itself is at fault. */
+/** Undefined if the error is about the statement, not about the disk or the file. */
 export function toTrouble(error: unknown): Trouble | undefined {
   if (!(error instanceof Error)) return undefined
   const { message, code, errcode }: { message: string; code?: unknown; errcode?: unknown } = error

@@ -1,32 +1,32 @@
 import { closeSync, openSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 
-/** Folder and name of a store's file: what may be shown of it. */
+/** The last folder and the name of a file: the part of its path that messages may show. */
 export function toShownName(file: string): string {
   return join(basename(dirname(file)), basename(file))
 }
 
-/** What identifies a file behind its name; undefined when nothing is there. */
+/** The inode of a file; undefined if there is none. A file that replaces another has another inode. */
 export function toInode(file: string): number | undefined {
   return statOf(file)?.ino
 }
 
-/** Makes a file that its owner alone may read, where there is none; SQLite gives its mode to the files beside it. */
+/** Creates a file that only its owner can read, unless it exists. SQLite gives the WAL the same mode. */
 export function ensurePrivate(file: string): void {
   try {
-    // wx: to open and close a file that is there would drop the locks that this process holds on it
+    // wx: opening and closing an existing file would drop the POSIX locks that this process has on it
     closeSync(openSync(file, 'wx', 0o600))
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
   }
 }
 
-/** Bytes of a file; 0 when nothing is there. */
+/** The size of a file in bytes; 0 if there is none. */
 export function toSize(file: string): number {
   return statOf(file)?.size ?? 0
 }
 
-/** Throws unless there is room beside the file for some more batches. */
+/** Throws unless the disk has room for a few more batches. */
 export function probeRoom(file: string): void {
   const probe = `${file}.probe`
   try {
@@ -40,7 +40,7 @@ function statOf(file: string) {
   try {
     return statSync(file)
   } catch {
-    // whoever opens the file learns why it cannot be reached
+    // opening the file reports the reason
     return undefined
   }
 }

@@ -1,4 +1,4 @@
-// Jobs in the writer's transaction: leased under a fence, reported by whoever still holds the lease, never twice a step.
+// The operations on jobs. They run inside the writer's transaction.
 import { clockSetBackMs, leaseLost, rowDamaged } from '../rules.ts'
 import type { Database, Row, SqlValue } from './driver.ts'
 import type { JobValues, OperationOf } from './operations.ts'
@@ -12,12 +12,12 @@ const insertTask = `INSERT INTO jobs (id, planned, lane, stands_for, created_at,
   SELECT ?1, ?2, ?3, ?4, ?5, ?5, 'queued', '[]', EXISTS (SELECT 1 FROM jobs WHERE lane = ?3 AND ended_at IS NULL)
   WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE stands_for = ?4 AND state = 'queued')`
 
-/** Jobs as records are made of them, each with the id of its delivery, if it has one. */
+/** The columns that `toJob` reads, with the id of the job's delivery. */
 export const selectJob = `SELECT j.id, j.planned, j.state, j.attempts, j.created_at, j.run_at, j.locked_until,
     j.last_error, j.steps, j.posts, j.fence, j.delivery_seq, d.id AS delivery_id
   FROM jobs j LEFT JOIN deliveries d ON d.seq = j.delivery_seq`
 
-/** One that cannot be read must not keep those back that are claimed with it. */
+/** A damaged row must not prevent the claim of the other jobs. */
 const selectDue = `SELECT seq, lane, json_valid(planned) AND json_valid(steps) AND json_valid(posts) AS readable
   FROM jobs WHERE state = 'queued' AND gate = 0 ORDER BY seq LIMIT ?`
 
@@ -29,7 +29,7 @@ const selectHeld = `SELECT j.seq, j.lane, d.id AS delivery_id,
 
 const sentPosts = `(SELECT json_group_array(json(value) ORDER BY key) FROM json_each(posts) WHERE value ->> '$.state' = 'sent')`
 
-/** Named: left alone, SQLite takes jobs_queued and reads every job that waits for its retry. */
+/** INDEXED BY: otherwise SQLite chooses jobs_queued and reads every job that waits for a retry. */
 const openLater = `UPDATE jobs INDEXED BY jobs_later SET gate = 0 WHERE state = 'queued' AND gate = 2`
 
 type Batch = { deliverySeq: number; deliveryId: string; at: number; jobs: readonly JobValues[] }
@@ -46,7 +46,7 @@ export function addTask(db: Database, { at, id, planned, lane, standsFor }: Oper
 }
 
 export function claim(db: Database, { at, limit, leaseMs }: OperationOf<'claim'>): Row[] {
-  takeBack(db, db.all(`SELECT seq, lane FROM jobs WHERE state = 'running' AND locked_until <= ?`, at), at)
+  requeueRunning(db, db.all(`SELECT seq, lane FROM jobs WHERE state = 'running' AND locked_until <= ?`, at), at)
   db.run(`${openLater} AND run_at <= ?`, at)
   db.run(`${openLater} AND run_at > ?`, at + clockSetBackMs)
   const due = db.all(selectDue, limit)
@@ -61,28 +61,28 @@ export function claim(db: Database, { at, limit, leaseMs }: OperationOf<'claim'>
   return db.all(`${selectJob} WHERE j.seq IN (SELECT value FROM json_each(?)) ORDER BY j.seq`, JSON.stringify(seqs))
 }
 
-/** The jobs of a dead owner are due at once. To be called by a new owner only: its own jobs hold their leases. */
+/** Queues the jobs that a dead owner left running. Only a new owner may call it, before it leases jobs itself. */
 export function recover(db: Database, at: number): void {
-  takeBack(db, db.all(`SELECT seq, lane FROM jobs WHERE state = 'running'`), at)
+  requeueRunning(db, db.all(`SELECT seq, lane FROM jobs WHERE state = 'running'`), at)
 }
 
-/** Counts: a job that takes its gateway down with it must come to an end. */
-function takeBack(db: Database, running: readonly Row[], at: number): void {
+/** Counts the attempt: a job that crashes its gateway must reach the limit of attempts. */
+function requeueRunning(db: Database, running: readonly Row[], at: number): void {
   for (const { seq = null, lane = null } of running) {
     db.run(
       `UPDATE jobs SET state = 'queued', locked_until = NULL, attempts = attempts + 1, last_error = ?, run_at = ?, gate = ?
         WHERE seq = ?`,
       leaseLost,
       at,
-      gateOf(lane),
+      toGate(lane),
       seq,
     )
   }
   for (const { lane = null } of running) openLane(db, lane, at)
 }
 
-/** Of a job that waits again: behind its lane until openLane says otherwise. */
-function gateOf(lane: SqlValue): number {
+/** The gate of a job that is queued again: closed if it has a lane, until openLane opens it. */
+function toGate(lane: SqlValue): number {
   return lane === null ? 0 : 1
 }
 
@@ -114,7 +114,7 @@ function end(db: Database, { outcome }: OperationOf<'report'>, { seq, lane, at }
       db.run(
         `UPDATE jobs SET state = 'queued', locked_until = NULL, run_at = ?, gate = ? WHERE seq = ?`,
         at,
-        gateOf(lane),
+        toGate(lane),
         seq,
       )
       break
@@ -161,14 +161,14 @@ export function requeue(db: Database, { id, at }: OperationOf<'requeue'>): boole
   db.run(
     `UPDATE jobs SET state = 'queued', attempts = 0, ended_at = NULL, posts = ${sentPosts}, run_at = ?, gate = ? WHERE seq = ?`,
     at,
-    gateOf(lane),
+    toGate(lane),
     seq,
   )
   openLane(db, lane, at)
   return true
 }
 
-/** Ends the queued jobs of a delivery as dead; gives back how many. */
+/** Ends the queued jobs of a delivery as dead. Returns how many. */
 export function endQueued(db: Database, deliverySeq: number, at: number): number {
   const queued = db.all(`SELECT seq, lane FROM jobs WHERE delivery_seq = ? AND state = 'queued'`, deliverySeq)
   endJobs(db, queued, at)
@@ -184,8 +184,8 @@ export function endJobs(db: Database, queued: readonly Row[], at: number): void 
 }
 
 /**
- * Lets the earliest unfinished job of a lane go, unless one of them runs. Call it after a job of the lane ended or was
- * given back with its gate at 1. One that was never tried is due whatever the clock says: it may have been set back.
+ * Opens the gate of a lane's earliest unfinished job, unless a job of the lane runs. Must be called after a job of the
+ * lane ended or was queued again with gate 1. A job that was never tried is due even if the clock was set back since.
  */
 function openLane(db: Database, lane: SqlValue, at: number): void {
   if (lane === null) return
@@ -199,7 +199,7 @@ function openLane(db: Database, lane: SqlValue, at: number): void {
   )
 }
 
-/** Puts whoever is at the head of a lane behind its gate again, unless it runs: an earlier job has come back. */
+/** Closes the gates of a lane's queued jobs, because an earlier job is queued again. */
 function closeLane(db: Database, lane: SqlValue): void {
   if (lane === null) return
   db.run(`UPDATE jobs SET gate = 1 WHERE lane = ? AND ended_at IS NULL AND state = 'queued' AND gate <> 1`, lane)

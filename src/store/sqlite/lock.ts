@@ -1,16 +1,17 @@
-// One process owns a store: it holds an exclusive SQLite lock beside the file, which the system lets go when the process dies.
+// One process owns a store. The owner holds an exclusive SQLite lock on a file next to the database, which the operating
+// system releases if the process dies.
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { Problem } from '../../model/problem.ts'
 import { openDatabase } from './driver.ts'
 import { ensurePrivate, toInode, toShownName } from './files.ts'
 
 export type StoreLock = {
-  /** True: the lock's file is no longer where it was, so that another process could take a lock of its own. */
+  /** True: the lock file was deleted or replaced, so another process could lock a new one. */
   hasMoved(): boolean
   release(): void
 }
 
-/** Throws `store-locked` with the owner's process id, or what the system says of the folder. */
+/** Throws `store-locked` with the owner's process id, or the system's error for the folder. */
 export function takeLock(file: string): StoreLock {
   const lockFile = `${file}.lock`
   const pidFile = `${file}.pid`
@@ -47,7 +48,7 @@ function writePid(pidFile: string): void {
   try {
     writeFileSync(pidFile, `${process.pid}\n`, { mode: 0o600 })
   } catch {
-    // the lock holds without it, and on a full disk the store must come up to be emptied
+    // the lock does not need it, and a store on a full disk must open so that it can be emptied
   }
 }
 

@@ -40,7 +40,7 @@ function createDirectWriter(use: Use): Pick<Writer, 'run' | 'state'> {
       const [outcome] = use((db) => runBatch({ db, operations: [operation], beforeCommit: () => {} }))
       commits += 1
       if (!outcome?.ok) throw unwritable(outcome?.cause)
-      // as: batch.ts answers each kind with its own result
+      // as: batch.ts returns the result of the operation's kind
       return outcome.value as Results[Kind]
     },
     state: () => ({ trouble: undefined, commits, waiting: 0, busySince: undefined }),

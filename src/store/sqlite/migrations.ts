@@ -1,16 +1,17 @@
-// The schema only moves forward. `user_version` counts the migrations that a file has; a file that has more than this code is refused.
+// The schema. Migrations only go forward: `user_version` is the number of migrations applied to a file, and a file with more
+// migrations than this code has is refused.
 import { Problem } from '../../model/problem.ts'
 import type { Database } from './driver.ts'
 
 /**
  * Times are milliseconds since the epoch. `seq` is the order of arrival.
  *
- * jobs.gate: 0 may be claimed · 1 behind another job of its lane · 2 waits for its run_at. Of the unfinished jobs of a lane
- * at most one has a gate other than 1. The partial indexes keep a claim independent of the backlog and of the finished jobs.
- * Wide columns come last: SQLite reads a row only as far as the last column asked for.
+ * jobs.gate: 0 = may be claimed, 1 = another job of its lane comes first, 2 = waits for its run_at. At most one unfinished
+ * job of a lane has a gate other than 1. The partial indexes make the cost of a claim independent of the backlog and of the
+ * finished jobs. jobs.stands_for is set for tasks only.
  *
- * events_waiting holds consumed_at although it is always NULL there: without it SQLite looks into every row.
- * jobs.stands_for: of a job that no delivery caused, and of no other.
+ * events_waiting contains consumed_at, which is always NULL there, because SQLite otherwise reads every row of the table.
+ * Wide columns come last, because SQLite reads a row only up to the last column that a statement needs.
  */
 const first = `
 CREATE TABLE deliveries (
@@ -112,21 +113,21 @@ CREATE TABLE cursors (
 ) STRICT, WITHOUT ROWID;
 `
 
-/** In order. Never edit one that has shipped: add another. */
+/** In order. Never edit a migration that was released; add another one. */
 const migrations: readonly string[] = [first]
 
-/** How many migrations a file has. Throws `config-invalid` when a newer hookloom wrote it. */
+/** The number of migrations applied to a file. Throws `config-invalid` if a newer hookloom wrote the file. */
 export function toSchemaVersion(db: Database, file: string): number {
   const version = Number(db.get('PRAGMA user_version')?.['user_version'])
   if (version <= migrations.length) return version
   throw new Problem(
     'config-invalid',
     `${file} was written by a newer hookloom (schema ${version}; this one knows ${migrations.length}). ` +
-      'Update hookloom, or give it another store.file.',
+      'Update hookloom, or set another store.file.',
   )
 }
 
-/** Brings a file to the newest schema, each step a transaction of its own. */
+/** Applies the missing migrations, each in its own transaction. */
 export function migrate(db: Database, file: string): void {
   const version = toSchemaVersion(db, file)
   for (const [index, sql] of migrations.entries()) {

@@ -1,9 +1,10 @@
-// What the main thread asks of the writer thread: strings, numbers and bytes only, so that a batch is cheap to clone.
+// The operations that the main thread sends to the writer. They contain only strings, numbers and bytes, so that a batch is
+// cheap to clone.
 import { Problem, type ProblemCode } from '../../model/problem.ts'
 import type { Row, SqlValue } from './driver.ts'
 import type { Appended, Cursor, DedupeKey, StoreHealth } from '../store.ts'
 
-/** Columns of a settlement, in the order of its values. */
+/** The columns of a settlement, in the order of its values. */
 export const settlementColumns = [
   'state',
   'mapping_id',
@@ -18,7 +19,7 @@ export const settlementColumns = [
   'body',
 ] as const
 
-/** Columns of a new delivery: its own, then those of its settlement. */
+/** The columns of a new delivery, in the order of its values. */
 export const deliveryColumns = [
   'id',
   'received_at',
@@ -48,13 +49,13 @@ type AppendOperation = {
   readonly kind: 'append'
   readonly at: number
   readonly values: readonly SqlValue[]
-  /** `kept`: the row holds the key from now on. */
-  readonly key: (DedupeKey & { readonly kept: boolean }) | undefined
+  /** `isStored`: the new row takes the key. */
+  readonly key: (DedupeKey & { readonly isStored: boolean }) | undefined
   readonly id: string
   readonly jobs: readonly JobValues[]
 }
 
-/** `at` is the clock of the main thread when the call was made. */
+/** `at` is the time of the call, by the clock of the main thread. */
 export type Operation =
   | AppendOperation
   | { readonly kind: 'appendAll'; readonly appends: readonly AppendOperation[]; readonly cursor: Cursor }
@@ -66,7 +67,7 @@ export type Operation =
       readonly jobs: readonly JobValues[]
     }
   | { readonly kind: 'forget'; readonly hook: string; readonly key: string }
-  | { readonly kind: 'differs'; readonly id: string }
+  | { readonly kind: 'markDiffering'; readonly id: string }
   | { readonly kind: 'drop'; readonly at: number; readonly id: string }
   | {
       readonly kind: 'addTask'
@@ -86,7 +87,7 @@ export type Operation =
       readonly events: readonly EventValues[]
       readonly messages: readonly { readonly role: string; readonly text: string }[]
       readonly consumedUpTo: number | undefined
-      /** JSON; null forgets what was kept. */
+      /** JSON; null deletes the stored state. */
       readonly runnerState: string | null | undefined
       readonly recipient: { readonly channel: string; readonly to: string | null } | undefined
       /** JSON. */
@@ -102,12 +103,12 @@ export type Operation =
       readonly kind: 'sweep'
       readonly at: number
       readonly before: number
-      /** Deliveries up to this seq have been looked at. */
+      /** The sweep has already visited the deliveries up to this seq. */
       readonly after: number
       readonly limit: number
     }
   | { readonly kind: 'prune'; readonly at: number; readonly before: number; readonly limit: number }
-  /** Writes a page and a file beside, to find out whether writing works. */
+  /** Writes a page, and a file next to the database, to test whether writing works. */
   | { readonly kind: 'probe' }
 
 export type Results = {
@@ -115,16 +116,16 @@ export type Results = {
   appendAll: Appended[]
   settle: boolean
   forget: undefined
-  differs: undefined
+  markDiffering: undefined
   drop: boolean
   addTask: boolean
   claim: Row[]
   report: boolean
   extend: string[]
   requeue: boolean
-  /** `after` is undefined when there is nothing more to look at. */
+  /** `after` is undefined at the end of the sweep. */
   sweep: { count: number; after: number | undefined }
-  /** Rows that were deleted. */
+  /** The number of rows deleted or ended. */
   prune: number
   probe: undefined
 }
@@ -134,14 +135,14 @@ export type Outcome =
   | { readonly ok: true; readonly value: Results[Operation['kind']] }
   | { readonly ok: false; readonly cause: string }
 
-/** Why a whole batch came to nothing. `detail` is fit for a sender. */
+/** Why a whole batch failed. `detail` may be shown to senders. */
 export type Failure = { readonly code: ProblemCode; readonly detail: string; readonly cause: string }
 
 export type Request = { readonly kind: 'batch'; readonly operations: readonly Operation[] } | { readonly kind: 'close' }
-/** `isAnother`: the file that stood there before was deleted or replaced. */
-export type Opened = { readonly facts: StoreHealth['facts']; readonly isAnother: boolean }
+/** `isReplacement`: the file opened before was deleted or replaced. */
+export type Opened = { readonly facts: StoreHealth['facts']; readonly isReplacement: boolean }
 
-/** `opened` is there when this batch had to open the file. */
+/** `opened` is set if this batch opened the file. */
 export type Reply = {
   readonly opened: Opened | undefined
   readonly result: { readonly outcomes: readonly Outcome[] } | { readonly failure: Failure }
@@ -149,17 +150,17 @@ export type Reply = {
 
 export type WriterOptions = {
   readonly file: string
-  /** Milliseconds for which the writer sleeps before each commit, to imitate a slow disk. */
+  /** Milliseconds that the writer sleeps before each commit, to simulate a slow disk. */
   readonly commitDelayMs: number
-  /** The moment at which jobs that a dead owner left running are due again. Only for the first writer thread of a process. */
+  /** When jobs that a dead owner left running are due again. Only the first writer thread of a process gets it. */
   readonly recoverAt: number | undefined
-  /** The file may not grow beyond this many pages, to imitate a full disk. */
+  /** The most pages that the file may have, to simulate a full disk. */
   readonly maxPages?: number
 }
 
-/** Carries operations out, each once and in the order of the calls. */
+/** Executes operations, each one once and in the order of the calls. */
 export type Writer = {
-  /** Resolves once the operation is committed; rejects with a Problem when it is not known to be. */
+  /** Resolves after the operation is committed. Rejects with a Problem if the commit failed or its result is unknown. */
   run<Kind extends Operation['kind']>(operation: OperationOf<Kind>): Promise<Results[Kind]>
   state(): {
     readonly trouble: string | undefined
@@ -176,7 +177,7 @@ export function unavailable(detail: string, retryAfterSeconds: number, cause?: u
   return new Problem('store-unavailable', detail, { retryAfterSeconds, cause })
 }
 
-/** An operation failed by itself, and its batch was committed without it. */
+/** For an operation that failed alone: the rest of its batch was committed. */
 export function unwritable(cause: string | undefined): Problem {
   return unavailable('The store cannot write this.', 5, cause)
 }

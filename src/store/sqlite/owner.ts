@@ -1,4 +1,5 @@
-// The writer's hold on the file: opened late, checked before each batch, let go on trouble and opened again by the next batch.
+// The writer's connection. It opens on first use, checks before each batch that the file is still the same one, and opens the
+// file again after a failure.
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { type Database, openDatabase, toFacts } from './driver.ts'
@@ -8,16 +9,16 @@ import { type StoreLock, takeLock } from './lock.ts'
 import { migrate } from './migrations.ts'
 import type { Opened, WriterOptions } from './operations.ts'
 
-/** Pages of 4 kB in the WAL after which a commit checkpoints: 64 MB. Rare long stalls hurt the p99 less than frequent short ones. */
+/** A commit checkpoints when the WAL has this many pages of 4 kB: 64 MB. Rare long stalls raise the p99 less than frequent short ones. */
 const checkpointPages = 16_384
 
 const opensPerSecond = 10
 
 export type Owner = {
-  /** The open database; `opened` when this call had to open it. Throws a Problem, or what the system or SQLite say. */
-  hold(): { db: Database; opened: Opened | undefined }
-  /** Closes the database, so that the next hold() starts afresh; once a second at the most. The lock stays. */
-  letGo(): void
+  /** The open database; `opened` is set if this call opened it. Throws a Problem, or an error of the system or of SQLite. */
+  acquire(): { db: Database; opened: Opened | undefined }
+  /** Closes the database, at most once a second, so that the next acquire() opens it again. Keeps the lock. */
+  reset(): void
   close(): void
 }
 
@@ -25,7 +26,7 @@ export function createOwner(options: WriterOptions): Owner {
   const { file } = options
   let { recoverAt } = options
   let lock: StoreLock | undefined
-  let nextLetGo = 0
+  let nextReset = 0
   let failedOpens: { count: number; since: number; last?: unknown } = { count: 0, since: 0 }
   let open: { db: Database; inode: number | undefined } | undefined
   let lastInode: number | undefined
@@ -40,7 +41,7 @@ export function createOwner(options: WriterOptions): Owner {
     lock?.release()
     lock = undefined
   }
-  /** An open that failed half-way leaves descriptors behind for a while: not with every batch of a busy gateway. */
+  /** A failed open leaves file descriptors open for a while, so a busy gateway must not try with every batch. */
   const attempt = () => {
     if (performance.now() - failedOpens.since > 1000) failedOpens = { count: 0, since: performance.now() }
     if (failedOpens.count >= opensPerSecond) throw failedOpens.last
@@ -56,8 +57,8 @@ export function createOwner(options: WriterOptions): Owner {
     }
   }
   return {
-    hold: () => {
-      // SQLite goes on writing into a deleted file without a word, and what it acknowledges is lost
+    acquire: () => {
+      // SQLite writes to a deleted file without an error, and those commits are lost
       if (lock?.hasMoved()) release()
       if (open && open.inode !== toInode(file)) closeDatabase()
       if (open) return { db: open.db, opened: undefined }
@@ -65,29 +66,29 @@ export function createOwner(options: WriterOptions): Owner {
       lock ??= takeLock(file)
       const db = attempt()
       const inode = toInode(file)
-      const isAnother = lastInode !== undefined && lastInode !== inode
+      const isReplacement = lastInode !== undefined && lastInode !== inode
       open = { db, inode }
       lastInode = inode
-      return { db, opened: { facts: toFacts(db), isAnother } }
+      return { db, opened: { facts: toFacts(db), isReplacement } }
     },
-    letGo: () => {
-      if (performance.now() < nextLetGo) return
-      nextLetGo = performance.now() + 1000
+    reset: () => {
+      if (performance.now() < nextReset) return
+      nextReset = performance.now() + 1000
       closeDatabase()
     },
     close: () => {
-      // what a reader still has open would keep the WAL from being folded in
-      if (lock && open) foldIn(open.db)
+      // SQLite does not checkpoint when the last connection closes if a reader is still open
+      if (lock && open) checkpoint(open.db)
       release()
     },
   }
 }
 
-function foldIn(db: Database): void {
+function checkpoint(db: Database): void {
   try {
     db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
   } catch {
-    // everything in the WAL is durable where it is
+    // the WAL is durable without a checkpoint
   }
 }
 
@@ -104,7 +105,7 @@ function openWritable({ file, maxPages }: WriterOptions, prepare: (db: Database)
     db.exec('COMMIT')
     return db
   } catch (error) {
-    // a connection that is closed lives on for a while, and would keep its lock on the file from the next one
+    // a closed connection lives until it is collected: its lock would block the next connection
     if (db.inTransaction) db.exec('ROLLBACK')
     db.close()
     throw error

@@ -1,4 +1,5 @@
-// The main thread's end of the writer: one batch in flight, everything that arrives meanwhile is the next one, no timer.
+// The main thread's side of the writer thread. One batch is in flight; the operations that arrive meanwhile form the next
+// batch. There is no timer.
 import { createRequire } from 'node:module'
 import { Worker } from 'node:worker_threads'
 import type { Log } from '../../model/log.ts'
@@ -22,15 +23,15 @@ export type QueueOptions = {
   readonly file: string
   readonly clock: Clock
   readonly commitDelayMs: number
-  /** Operations of one transaction at the most. */
+  /** The most operations in one transaction. */
   readonly batchLimit: number
-  /** Appends are refused while this many operations wait; the gateway's own calls from twice as many on. */
+  /** Appends are refused while this many operations wait, and all other calls while twice as many wait. */
   readonly maxQueued: number
-  /** Bytes of waiting deliveries from which on appends are refused. */
+  /** Appends are refused if waiting deliveries would have more bytes than this. */
   readonly maxQueuedBytes: number
   readonly log: Log
   readonly spawn: (options: WriterOptions) => Worker
-  /** The file was opened, perhaps another one than before. */
+  /** Called when the file was opened. It may be another file than before. */
   readonly onOpened: () => void
 }
 
@@ -41,8 +42,8 @@ type Waiting = {
   readonly reject: (problem: Problem) => void
 }
 
-const anotherFile =
-  'The file of the store was deleted or replaced while it was in use: what it held is not in the one that is there now.'
+const fileReplaced =
+  'The file of the store was deleted or replaced while it was in use. The new file does not have the deliveries and jobs of the old one.'
 
 export function spawnWriter(options: WriterOptions): Worker {
   return new Worker(createRequire(import.meta.url).resolve('#writer'), { workerData: options, name: 'hookloom-writer' })
@@ -53,7 +54,7 @@ export function createWriterQueue(options: QueueOptions): Writer {
   let worker: Worker | undefined
   let waiting: Waiting[] = []
   let waitingBytes = 0
-  let flight: { readonly calls: readonly Waiting[]; readonly since: number } | undefined
+  let inFlight: { readonly calls: readonly Waiting[]; readonly since: number } | undefined
   let scheduled = false
   let trouble: string | undefined
   let facts: StoreHealth['facts'] | undefined
@@ -61,14 +62,14 @@ export function createWriterQueue(options: QueueOptions): Writer {
   let closing: Promise<void> | undefined
   let onIdle = () => {}
 
-  const note = (now: string | undefined, cause?: unknown) => {
+  const setTrouble = (now: string | undefined, cause?: unknown) => {
     if (now === trouble) return
     trouble = now
-    if (now === undefined) log.info({}, 'The store writes again.')
+    if (now === undefined) log.info({}, 'The store can write again.')
     else log.error(cause === undefined || cause === '' ? {} : { cause: String(cause) }, now)
   }
   const fail = (calls: readonly Waiting[], detail: string, cause: unknown, code: ProblemCode = 'store-unavailable') => {
-    note(detail, cause)
+    setTrouble(detail, cause)
     const problem = new Problem(code, detail, { retryAfterSeconds: 5, cause })
     for (const call of calls) call.reject(problem)
   }
@@ -83,16 +84,16 @@ export function createWriterQueue(options: QueueOptions): Writer {
     })
     thread.on('exit', () => {
       worker = undefined
-      const lost = flight?.calls ?? []
-      flight = undefined
-      if (lost.length > 0) fail(lost, 'The store cannot write: its thread died and is started again.', cause)
+      const lost = inFlight?.calls ?? []
+      inFlight = undefined
+      if (lost.length > 0) fail(lost, 'The store cannot write: its thread died and is being restarted.', cause)
       flush()
     })
     return thread
   }
 
   function schedule(): void {
-    if (scheduled || flight) return
+    if (scheduled || inFlight) return
     scheduled = true
     setImmediate(() => {
       scheduled = false
@@ -101,7 +102,7 @@ export function createWriterQueue(options: QueueOptions): Writer {
   }
 
   function flush(): void {
-    if (flight) return
+    if (inFlight) return
     if (waiting.length === 0) {
       onIdle()
       return
@@ -109,7 +110,7 @@ export function createWriterQueue(options: QueueOptions): Writer {
     const calls = waiting.slice(0, batchLimit)
     waiting = waiting.slice(batchLimit)
     for (const call of calls) waitingBytes -= call.bytes
-    flight = { calls, since: clock() }
+    inFlight = { calls, since: clock() }
     const request: Request = { kind: 'batch', operations: calls.map((call) => call.operation) }
     try {
       worker ??= start()
@@ -118,18 +119,18 @@ export function createWriterQueue(options: QueueOptions): Writer {
         calls.flatMap((call) => toTransfers(call.operation)),
       )
     } catch (error) {
-      flight = undefined
-      fail(calls, 'The store cannot write: its thread does not start.', error)
+      inFlight = undefined
+      fail(calls, 'The store cannot write: its thread cannot be started.', error)
       schedule()
     }
   }
 
   function onReply({ opened, result }: Reply): void {
-    const calls = flight?.calls ?? []
-    flight = undefined
+    const calls = inFlight?.calls ?? []
+    inFlight = undefined
     if (opened) {
       facts = opened.facts
-      if (opened.isAnother) log.error({}, anotherFile)
+      if (opened.isReplacement) log.error({}, fileReplaced)
       options.onOpened()
     }
     if ('failure' in result) {
@@ -137,7 +138,7 @@ export function createWriterQueue(options: QueueOptions): Writer {
       fail(calls, detail, cause, code)
     } else {
       commits += 1
-      note(undefined)
+      setTrouble(undefined)
       for (const [index, call] of calls.entries()) settle(call, result.outcomes[index])
     }
     flush()
@@ -154,13 +155,13 @@ export function createWriterQueue(options: QueueOptions): Writer {
       if (closing) return Promise.reject(unavailable('The store is closed.', 5))
       waitingBytes += bytes
       return new Promise((resolve, reject) => {
-        // as: batch.ts answers each kind with its own result
+        // as: batch.ts returns the result of the operation's kind
         const settleAs = resolve as Waiting['resolve']
         waiting.push({ operation, bytes, resolve: settleAs, reject })
         schedule()
       })
     },
-    state: () => ({ trouble, commits, waiting: waiting.length, busySince: flight?.since }),
+    state: () => ({ trouble, commits, waiting: waiting.length, busySince: inFlight?.since }),
     facts: () => ({ ...facts, wal_bytes: toSize(`${options.file}-wal`) }),
     close: () => {
       closing ??= new Promise<void>((resolve) => {

@@ -1,4 +1,4 @@
-// The read side over a read-only connection: point reads and short lists by index, and only what is committed.
+// The read calls of the store, over a read-only connection: single rows and short lists, found by index.
 import type { Database, SqlValue } from './driver.ts'
 import { selectAnswered } from './deliveries.ts'
 import { selectJob } from './jobs.ts'
@@ -20,13 +20,13 @@ import {
 import type { Job } from '../../model/job.ts'
 import type { Clock, DeliveryRecord, Store, StoreReader } from '../store.ts'
 
-/** What a Store reads beyond the reader's part. */
+/** All read calls of a store. */
 export type Reads = StoreReader & Pick<Store, 'answered' | 'open' | 'nextRunAt'>
 
 const recordColumns = `seq, id, received_at, hook, source, event, mapping_id, generation, transform_hash, state,
   body_differed, problem, trace, log`
 
-/** Newest `limit` rows of a table, oldest first. */
+/** The newest `limit` rows, oldest first. */
 const newest = (sql: string, order: string) => `SELECT * FROM (${sql} ORDER BY ${order} DESC LIMIT ?) ORDER BY ${order}`
 
 const selectDeliveries = newest(`SELECT ${recordColumns} FROM deliveries`, 'seq')
@@ -42,7 +42,7 @@ const selectDeadJobs = `${selectJob} WHERE j.seq IN
 const selectEvents = newest('SELECT * FROM events', 'seq')
 const selectSessions = newest('SELECT * FROM sessions', 'updated_at')
 const selectSession = 'SELECT * FROM sessions WHERE agent_id = ? AND session_key = ?'
-/** One statement, so one moment: what arrives meanwhile is neither counted nor shown. */
+/** One statement, so the count and the events are of the same snapshot. */
 const selectWaiting = `WITH waiting AS (SELECT seq, wakes FROM events
     WHERE agent_id = ?1 AND session_key = ?2 AND consumed_at IS NULL)
   SELECT sums.*, e.* FROM
@@ -51,7 +51,7 @@ const selectWaiting = `WITH waiting AS (SELECT seq, wakes FROM events
 const selectMessages = newest('SELECT * FROM messages WHERE agent_id = ? AND session_key = ?', 'seq')
 
 const start = { received_at: -1, seq: 0 }
-/** The places behind (?2, ?3): `received_at` alone is what the index is entered by. */
+/** The deliveries after the place (?2, ?3). The index is searched by `received_at`. */
 const selectOpen = (table: string, condition: string) => `
   SELECT id, received_at, state, hook, waits_for, generation, head, body FROM deliveries ${table}
   WHERE state IN ('pending', 'parked') AND head IS NOT NULL AND body IS NOT NULL
@@ -62,8 +62,8 @@ const selectOpenByModule = selectOpen('INDEXED BY deliveries_waiting', 'waits_fo
 const selectOpenById = selectOpen('', 'id = ?5 AND (?6 IS NULL OR waits_for = ?6)')
 
 /**
- * A count by state that steps over all rows but those in their usual end: the number of all rows is read from the pages of
- * an index, not row by row.
+ * Counts rows by state. Most rows are in the usual end state, so their number is the number of all rows, which SQLite counts
+ * quickly, minus the others.
  */
 const countByState = (table: string, usualEnd: string, others: readonly string[]) => `
   WITH others (state, count) AS (
@@ -79,8 +79,8 @@ const nextDue = `SELECT min(run_at) AS run_at FROM (
   SELECT * FROM (SELECT run_at FROM jobs WHERE ${couldRun} ORDER BY seq LIMIT 1) UNION ALL
   SELECT * FROM (SELECT run_at ${waitsForRetry} ORDER BY run_at LIMIT 1))`
 /**
- * Jobs stand in order of arrival, and one that never came back is due since then: behind the first such one nothing is due
- * for longer, however long the backlog.
+ * Reads only the head of the backlog. Jobs are in order of arrival, and a job that was never tried is due since its arrival,
+ * so no job behind the first such job has been due for longer.
  */
 const longestDue = `SELECT min(run_at) AS run_at FROM (
   SELECT min(run_at) AS run_at FROM jobs WHERE ${couldRun} AND seq <= coalesce(

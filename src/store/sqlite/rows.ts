@@ -1,3 +1,4 @@
+// Rows as records: the inverse of values.ts.
 import { deliveryStates, type DeliveryHead, type DeliveryState } from '../../model/delivery.ts'
 import {
   jobStates,
@@ -15,7 +16,7 @@ import type { Answered, DeliveryRecord, KeptRequest, OpenDelivery, WaitingEvents
 import { unavailable } from './operations.ts'
 
 function column<T extends SqlValue>(row: Row, name: string): T {
-  // as: the schema is strict and only this folder writes it
+  // as: the tables are STRICT, and only this folder writes them
   return row[name] as T
 }
 
@@ -25,10 +26,10 @@ function optional<T extends SqlValue>(row: Row, name: string): T | undefined {
 
 function json<T>(row: Row, name: string): T {
   try {
-    // as: values.ts made this text from the same type
+    // as: values.ts wrote this text from the same type
     return JSON.parse(column<string>(row, name)) as T
   } catch {
-    // without its cause, which quotes the text
+    // no cause: its message quotes the text
     throw unavailable('The store cannot be read: its file is damaged.', 5)
   }
 }
@@ -103,7 +104,7 @@ export function toKeptRequest(row: Row): KeptRequest {
 }
 
 function toHead(head: DeliveryHead): DeliveryHead {
-  // no prototype: the names are an attacker's
+  // no prototype: an attacker chooses the names
   const bare = (names: Readonly<Record<string, string>>) => Object.assign(Object.create(null), names)
   return { ...head, headers: bare(head.headers), query: bare(head.query), verifiedBy: head.verifiedBy }
 }
@@ -140,7 +141,7 @@ export function toSessionWithState(row: Row): Session & { runnerState: JsonValue
   return { ...toSession(row), runnerState: optionalJson(row, 'runner_state') }
 }
 
-/** Rows that each bring the sums; the only one of an empty session brings no event. */
+/** Each row has the sums. A session without events has one row, without an event. */
 export function toWaitingEvents(rows: readonly Row[]): WaitingEvents {
   const [sums] = rows
   if (!sums) return { events: [], count: 0, wakes: false }
@@ -160,7 +161,7 @@ export function toMessage(row: Row): Message {
   }
 }
 
-/** `{state, count}` rows as a record that has every state. */
+/** Turns `{state, count}` rows into a record with every state. */
 export function toDeliveryCounts(rows: readonly Row[]): Record<DeliveryState, number> {
   return toCounts(deliveryStates, rows)
 }

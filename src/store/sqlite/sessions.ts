@@ -1,4 +1,4 @@
-// Sessions in the writer's transaction: their events, their transcripts, and what a turn leaves behind.
+// The operations on sessions: events, transcripts and runner states. They run inside the writer's transaction.
 import type { Database, SqlValue } from './driver.ts'
 import type { EventValues, OperationOf } from './operations.ts'
 
@@ -13,7 +13,7 @@ const touchSession = `INSERT INTO sessions (agent_id, session_key, updated_at) V
 const consume = `UPDATE events SET consumed_at = ?
   WHERE agent_id = ? AND session_key = ? AND consumed_at IS NULL AND seq <= ?`
 
-/** Where a turn took place. */
+/** The session of a turn. */
 export type Place = { readonly agentId: SqlValue; readonly sessionKey: SqlValue }
 
 type Cause = { readonly deliveryId: SqlValue; readonly at: number }
@@ -25,7 +25,7 @@ export function insertEvents(db: Database, events: readonly EventValues[], { del
   }
 }
 
-/** What a report says of the job's session, and of its agent's main session. */
+/** Writes the parts of a report that belong to the job's session and to the main session of its agent. */
 export function keepTurn(db: Database, operation: OperationOf<'report'>, { agentId, sessionKey }: Place): void {
   const { id, at, messages, consumedUpTo, runnerState, recipient } = operation
   for (const { role, text } of messages) db.run(insertMessage, agentId, sessionKey, at, role, id, text)

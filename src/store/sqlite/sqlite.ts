@@ -1,4 +1,4 @@
-// The embedded store: SQLite in WAL mode with synchronous=FULL. A writer thread commits; this thread only reads.
+// The embedded store: SQLite in WAL mode with synchronous=FULL. A writer thread commits; the main thread only reads.
 import { type Log, silentLog } from '../../model/log.ts'
 import { Problem } from '../../model/problem.ts'
 import type { Clock, Store, StoreHealth, StoreReader } from '../store.ts'
@@ -10,40 +10,41 @@ import { createReads } from './reads.ts'
 import { toClaimedJob } from './rows.ts'
 import { toAddTask, toAppend, toAppendAll, toJobValues, toReport, toSettlementValues } from './values.ts'
 
-/** Rows of one step of a sweep. */
+/** The most rows that one operation of a sweep visits. */
 const sweepRows = 500
-/** Some 10 ms of inserts, so that nobody behind them waits much longer. */
-const mostShared = 1024
+/** About 10 ms of inserts, so that the next batch does not wait much longer. */
+const defaultBatchLimit = 1024
 
-/** Milliseconds after which a commit that has not come back is trouble. */
+/** A commit that takes longer than this is reported as a failure of the disk. */
 const stalledMs = 5000
 
 export type SqliteOptions = {
   readonly file: string
   readonly clock: Clock
-  /** Milliseconds that the writer sleeps before each commit, to imitate a slow disk. Default 0. */
+  /** Milliseconds that the writer sleeps before each commit, to simulate a slow disk. Default 0. */
   readonly commitDelayMs?: number
-  /** Operations that share a transaction at the most; 1 commits each by itself, to measure what sharing saves. Default 1024. */
+  /** The most operations in one transaction. 1 commits each operation alone, to measure what batches save. Default 1024. */
   readonly batchLimit?: number
-  /** Operations that may wait for the disk; further appends are refused. Default 10,000. */
+  /** The most operations that may wait for the disk. Further appends are refused. Default 10,000. */
   readonly maxQueued?: number
-  /** Is told when trouble begins and when it ends. */
+  /** Gets a line when writing starts to fail, and when it works again. */
   readonly log?: Log
-  /** Starts the writer thread; tests start it with other options. */
+  /** Starts the writer thread. Tests start it with other options. */
   readonly spawn?: typeof spawnWriter
 }
 
 export type SqliteStore = Store & {
   /**
-   * Resolves when the file is open, or when it cannot be opened for now: the store goes on trying, and health() says why.
-   * Rejects with `store-locked` while another process owns the store, with `config-invalid` when a newer hookloom wrote it.
+   * Tries to open the file. Resolves even if the file cannot be opened now: the store tries again with each call, and
+   * health() says why. Rejects with `store-locked` if another process owns the store, and with `config-invalid` if a newer
+   * hookloom wrote it.
    */
   ready(): Promise<void>
 }
 
-/** Opens nothing yet: the first call does, and each call after a failure tries again. */
+/** Does not open the file: the first call does, and each call after a failure tries again. */
 export function createSqliteStore(options: SqliteOptions): SqliteStore {
-  const { file, clock, commitDelayMs = 0, batchLimit = mostShared, maxQueued = 10_000 } = options
+  const { file, clock, commitDelayMs = 0, batchLimit = defaultBatchLimit, maxQueued = 10_000 } = options
   const { log = silentLog, spawn = spawnWriter } = options
   const connection = createReadConnection(file)
   const writer = createWriterQueue({
@@ -61,16 +62,16 @@ export function createSqliteStore(options: SqliteOptions): SqliteStore {
 }
 
 /**
- * The same store in memory, for tests and trials: a call commits on the calling thread, without a file and without a disk.
- * It keeps every promise of `Store` but that of surviving the process.
+ * A store in memory, for tests and trials. It has no file and no writer thread: each call commits on the calling thread. It
+ * keeps every promise of `Store` except durability: its data ends with the process.
  */
 export function createMemoryStore({ clock }: { clock: Clock }): Store {
   return toStore({ ...openMemory(), clock })
 }
 
 /**
- * Reads a store's file beside a running gateway, or without one. Its calls throw `config-missing` while there is no file,
- * `config-invalid` when a newer hookloom wrote it, `store-unavailable` when it cannot be read.
+ * Reads the file of a store, whether a gateway is running or not. Calls reject with `config-missing` if there is no file,
+ * with `config-invalid` if a newer hookloom wrote it, and with `store-unavailable` if it cannot be read.
  */
 export function createSqliteReader({ file }: { file: string }): StoreReader {
   const connection = createReadConnection(file, () => {
@@ -84,7 +85,7 @@ type Parts = { readonly connection: ReadConnection; readonly writer: Writer; rea
 function toStore({ connection, writer, clock }: Parts): SqliteStore {
   const reads = createReads(connection, clock)
 
-  /** Sweeps step by step; appends that arrive in between go first. */
+  /** Sweeps in small operations, so that appends can run in between. */
   async function sweep(before: number): Promise<number> {
     let total = 0
     let after: number | undefined = 0
@@ -116,7 +117,7 @@ function toStore({ connection, writer, clock }: Parts): SqliteStore {
         values: toSettlementValues(settlement, clock()),
         jobs: settlement.jobs.map(toJobValues),
       }),
-    markDiffering: async (id) => writer.run({ kind: 'differs', id }),
+    markDiffering: async (id) => writer.run({ kind: 'markDiffering', id }),
     forget: async ({ hook, key }) => writer.run({ kind: 'forget', hook, key }),
     claim: async ({ limit, leaseMs }) =>
       (await writer.run({ kind: 'claim', at: clock(), limit, leaseMs })).map(toClaimedJob),
@@ -128,8 +129,8 @@ function toStore({ connection, writer, clock }: Parts): SqliteStore {
     drop: async (id) => writer.run({ kind: 'drop', at: clock(), id }),
     sweep,
     health: async () => {
-      if (isStalled()) return toHealth('The store cannot write: the disk does not answer.')
-      // a store in trouble finds out here whether it is over: nobody may be sending anything
+      if (isStalled()) return toHealth('The store cannot write: the disk does not respond.')
+      // test whether a failure is over: there may be no other calls that would find out
       if (isInDoubt()) await writer.run({ kind: 'probe' }).catch(() => {})
       return toHealth(writer.state().trouble)
     },

@@ -1,13 +1,14 @@
-// What the store forgets, a few hundred rows at a time: a sweep must not hold up an append.
+// Deletes old rows, a few hundred in one operation, so that a sweep does not delay appends.
 import { dropBySeq } from './deliveries.ts'
 import type { Database } from './driver.ts'
 import { endJobs } from './jobs.ts'
 import type { OperationOf, Results } from './operations.ts'
 
 /**
- * The oldest deliveries, in order of arrival, from `after` on: what ended before `before` is deleted with its jobs, what
- * waits since then is dropped. Arrival order is close to `received_at`, so the first young one ends the sweep: no index
- * on the time, which every append would pay for. One from a time to come is no sign of that: the clock was set back since.
+ * Visits deliveries in order of arrival, from `after` on. Deletes those that ended before `before`, with their jobs, and drops
+ * those that still wait. The order of arrival is close to the order of `received_at`, so the sweep ends at the first delivery
+ * that is not old. An index on `received_at` would slow down every append. A delivery from the future does not end the
+ * sweep: it arrived before the clock was set back.
  */
 export function sweep(db: Database, { at, before, after, limit }: OperationOf<'sweep'>): Results['sweep'] {
   const old = db.all(
@@ -29,11 +30,11 @@ export function sweep(db: Database, { at, before, after, limit }: OperationOf<'s
   return { count, after: old.length < limit || !last ? undefined : Number(last['seq']) }
 }
 
-/** In order of arrival; what is from a time to come is stepped over, as a sweep does it. */
+/** In order of arrival. Skips rows from the future, as `sweep` does. */
 const deleteOldest = (table: string) => `DELETE FROM ${table} WHERE at < ?2
   AND seq IN (SELECT seq FROM ${table} WHERE at <= ?1 ORDER BY seq LIMIT ?3)`
 
-/** Old events, messages, sessions and tasks. Gives back how many rows it changed; call it until it changes none. */
+/** Deletes old events, messages, sessions and tasks. Returns how many rows it changed; call it until it returns 0. */
 export function prune(db: Database, operation: OperationOf<'prune'>): number {
   const { at, before, limit } = operation
   return (
@@ -49,7 +50,7 @@ export function prune(db: Database, operation: OperationOf<'prune'>): number {
   )
 }
 
-/** Deletes tasks that ended before `before`, and drops those that wait since then. Gives back how many. */
+/** Deletes tasks that ended before `before`, and ends those that still wait since then. Returns how many. */
 function pruneTasks(db: Database, { at, before, limit }: OperationOf<'prune'>): number {
   const waiting = db.all(
     `SELECT seq, lane FROM jobs WHERE stands_for IS NOT NULL AND state = 'queued' AND created_at < ? LIMIT ?`,

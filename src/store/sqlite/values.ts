@@ -1,9 +1,9 @@
-// Records as values for the writer thread. JSON is made here, on the main thread, so that a batch clones as plain text.
+// Records as values for the writer. The main thread makes the JSON, so that a batch is cloned as plain text.
 import type { SqlValue } from './driver.ts'
 import type { EventValues, JobValues, Operation, OperationOf } from './operations.ts'
 import type { Cursor, JobReport, KeptRequest, NewDelivery, NewEvent, NewJob, NewTask, Settlement } from '../store.ts'
 
-/** The values of `settlementColumns`. The body is a copy of its own, so that it can be transferred. */
+/** The values of `settlementColumns`. The body is copied, so that the copy can be transferred to the writer thread. */
 export function toSettlementValues(settlement: Settlement, at: number): SqlValue[] {
   const { state, request } = settlement
   const waits = state === 'pending' || state === 'parked'
@@ -23,7 +23,7 @@ export function toSettlementValues(settlement: Settlement, at: number): SqlValue
 }
 
 function toOwnBytes({ body }: KeptRequest): Uint8Array {
-  // not slice(): a small Buffer shares its memory with others, and a clone would copy all of that
+  // not slice(): a small Buffer is part of a shared pool, and a clone would copy the whole pool
   return new Uint8Array(body)
 }
 
@@ -66,7 +66,7 @@ export function toAppend(delivery: NewDelivery, at: number): OperationOf<'append
     at,
     id: delivery.id,
     values: toDeliveryValues(delivery, at),
-    key: dedupe && { ...dedupe, kept: answer.status === 200 },
+    key: dedupe && { ...dedupe, isStored: answer.status === 200 },
     jobs: delivery.jobs.map(toJobValues),
   }
 }
@@ -101,7 +101,7 @@ export function toReport(job: { id: string; fence: number }, report: JobReport, 
   }
 }
 
-/** What waits in the main thread's memory: the body, which is the last of a settlement's values, and the text of the jobs. */
+/** The bytes that an operation takes while it waits: its body, which is the last value of a settlement, and its jobs. */
 export function toBytes(operation: Operation): number {
   if (operation.kind === 'appendAll') return operation.appends.reduce((total, each) => total + toBytes(each), 0)
   if (operation.kind !== 'append' && operation.kind !== 'settle') return 0
@@ -112,7 +112,7 @@ export function toBytes(operation: Operation): number {
   )
 }
 
-/** Bodies go over without a copy: they were made for this. */
+/** The buffers of the bodies, which are transferred to the writer thread without a copy. */
 export function toTransfers(operation: Operation): ArrayBuffer[] {
   if (operation.kind === 'appendAll') return operation.appends.flatMap(toTransfers)
   if (operation.kind !== 'append' && operation.kind !== 'settle') return []

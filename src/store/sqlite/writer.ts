@@ -1,4 +1,4 @@
-// The writer thread: it owns the only connection that writes, and answers one batch at a time.
+// The writer thread. It has the only connection that writes, and executes one batch at a time.
 import { parentPort, workerData } from 'node:worker_threads'
 import { Problem } from '../../model/problem.ts'
 import { runBatch } from './batch.ts'
@@ -7,12 +7,12 @@ import { probeRoom, toSize } from './files.ts'
 import type { Failure, Opened, Operation, Reply, Request, WriterOptions } from './operations.ts'
 import { createOwner } from './owner.ts'
 
-/** A checkpoint in a pause keeps the WAL short without delaying anybody: after this long without a batch, … */
+/** After this long without a batch, the writer checkpoints a long WAL: a checkpoint in a pause delays no batch. */
 const pauseMs = 200
-/** … when the WAL is longer than this. */
+/** A WAL longer than this is checkpointed in a pause. */
 const longWalBytes = 4 * 1024 * 1024
 
-// as: queue.ts starts this thread, and with nothing else
+// as: queue.ts starts this thread with these options
 const options = workerData as WriterOptions
 const owner = createOwner(options)
 const sleeper = new Int32Array(new SharedArrayBuffer(4))
@@ -25,13 +25,13 @@ function beforeCommit(): void {
 function answer(operations: readonly Operation[]): Reply {
   let opened: Opened | undefined
   try {
-    const held = owner.hold()
-    opened = held.opened
-    // on a full disk SQLite can still overwrite pages that it has: that alone would say nothing
+    const acquired = owner.acquire()
+    opened = acquired.opened
+    // on a full disk SQLite can still overwrite existing pages, so a successful write alone does not prove that there is room
     if (operations.some(({ kind }) => kind === 'probe')) probeRoom(options.file)
-    return { opened, result: { outcomes: runBatch({ db: held.db, operations, beforeCommit }) } }
+    return { opened, result: { outcomes: runBatch({ db: acquired.db, operations, beforeCommit }) } }
   } catch (error) {
-    if (toTrouble(error)?.reopen) owner.letGo()
+    if (toTrouble(error)?.reopen) owner.reset()
     return { opened, result: { failure: toFailure(error) } }
   }
 }
@@ -44,9 +44,9 @@ function toFailure(error: unknown): Failure {
 
 function checkpoint(): void {
   try {
-    if (toSize(`${options.file}-wal`) > longWalBytes) owner.hold().db.exec('PRAGMA wal_checkpoint(PASSIVE)')
+    if (toSize(`${options.file}-wal`) > longWalBytes) owner.acquire().db.exec('PRAGMA wal_checkpoint(PASSIVE)')
   } catch {
-    // the next batch meets the same trouble and has somebody to tell
+    // the next batch fails too, and reports it
   }
 }
 
