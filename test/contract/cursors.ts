@@ -6,7 +6,7 @@ export function describeCursors(stage: () => Stage): void {
   const cursor = (value: string, name = 'gmail/a@example.com') => ({ name, value })
 
   describe('appendAll', () => {
-    test('stores all of them and moves the cursor', async () => {
+    test('stores all deliveries and sets the cursor', async () => {
       const { store, clock } = stage()
       const deliveries = [1, 2].map(() => newDelivery({ at: clock(), jobs: [newJob()] }))
       expect(await store.cursor('gmail/a@example.com')).toBeUndefined()
@@ -18,7 +18,7 @@ export function describeCursors(stage: () => Stage): void {
       expect(await store.cursor('gmail')).toBeUndefined()
     })
 
-    test('moves the cursor where there is nothing to store, and each cursor by itself', async () => {
+    test('sets the cursor even if there is nothing to store, and no other cursor', async () => {
       const { store } = stage()
       expect(await store.appendAll([], cursor('1'))).toEqual([])
       await store.appendAll([], cursor('9', 'other'))
@@ -26,7 +26,7 @@ export function describeCursors(stage: () => Stage): void {
       expect([await store.cursor('gmail/a@example.com'), await store.cursor('other')]).toEqual(['2', '9'])
     })
 
-    test('leaves out duplicates, of what is stored and of one another, and moves on', async () => {
+    test('leaves out duplicates of stored deliveries and of each other, and sets the cursor', async () => {
       const { store, clock } = stage()
       const known = newDelivery({ at: clock(), ...keyed('a') })
       await store.append(known)
@@ -46,7 +46,7 @@ export function describeCursors(stage: () => Stage): void {
       expect(await store.cursor('gmail/a@example.com')).toBe('7')
     })
 
-    test('is all or nothing: where one cannot be stored none is, no mark is left and the cursor stays', async () => {
+    test('is atomic: if one delivery cannot be stored, none is, no delivery is marked and the cursor is unchanged', async () => {
       const { store, clock } = stage()
       const taken = newJob()
       const known = newDelivery({ at: clock(), ...keyed('a'), jobs: [taken] })
@@ -64,14 +64,14 @@ export function describeCursors(stage: () => Stage): void {
       expect(await store.appendAll([good], cursor('8'))).toEqual([{ kind: 'stored' }])
     })
 
-    test('is refused where two of them have the same id', async () => {
+    test('is rejected if two of the deliveries have the same id', async () => {
       const { store, clock } = stage()
       const one = newDelivery({ at: clock() })
       await expect(store.appendAll([one, one], cursor('8'))).rejects.toMatchObject({ code: 'store-unavailable' })
       expect(await store.delivery(one.id)).toBeUndefined()
     })
 
-    test('moves a cursor that outlives every sweep', async () => {
+    test('sets a cursor that no sweep deletes', async () => {
       const { store, clock } = stage()
       await store.appendAll([newDelivery({ at: clock() })], cursor('7'))
       await store.sweep(clock() + 1)

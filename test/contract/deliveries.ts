@@ -4,7 +4,7 @@ import { accepted, keyed, newDelivery, newJob, parked, request } from './stage.t
 
 export function describeDeliveries(stage: () => Stage): void {
   describe('append', () => {
-    test('a delivery and its jobs are there once append resolves', async () => {
+    test('a delivery and its jobs can be read as soon as append resolves', async () => {
       const { store, clock } = stage()
       const job = newJob()
       const delivery = newDelivery({ at: clock(), jobs: [job] })
@@ -26,7 +26,7 @@ export function describeDeliveries(stage: () => Stage): void {
       })
     })
 
-    test('the same key of the same hook is one delivery and gets the first answer', async () => {
+    test('two deliveries with the same key and hook are stored once, and the second gets the first answer', async () => {
       const { store, clock } = stage()
       const first = newDelivery({ at: clock(), ...keyed('k'), answer: { status: 200, body: 'first' } })
       const again = newDelivery({
@@ -44,7 +44,7 @@ export function describeDeliveries(stage: () => Stage): void {
       expect((await store.counts()).jobs.queued).toBe(0)
     })
 
-    test('another key, another hook and no key are other deliveries', async () => {
+    test('deliveries with another key, another hook or no key are stored separately', async () => {
       const { store, clock } = stage()
       await store.append(newDelivery({ at: clock(), ...keyed('k') }))
       for (const other of [keyed('k2'), keyed('k', 'hash-1', 'stripe'), {}, {}]) {
@@ -52,7 +52,7 @@ export function describeDeliveries(stage: () => Stage): void {
       }
     })
 
-    test('of twins that arrive at the same moment one is stored', async () => {
+    test('of two deliveries that arrive at once with the same key, one is stored', async () => {
       const { store, clock } = stage()
       const twins = [1, 2, 3].map(() => newDelivery({ at: clock(), ...keyed('k'), jobs: [newJob()] }))
       const appended = await Promise.all(twins.map((twin) => store.append(twin)))
@@ -61,7 +61,7 @@ export function describeDeliveries(stage: () => Stage): void {
       expect((await store.counts()).jobs.queued).toBe(1)
     })
 
-    test('a twin with another body is marked on the first, a twin with the same body is not', async () => {
+    test('a duplicate with a different body marks the first delivery, and a duplicate with the same body does not', async () => {
       const { store, clock } = stage()
       const first = newDelivery({ at: clock(), ...keyed('k', 'hash-1') })
       await store.append(first)
@@ -71,7 +71,7 @@ export function describeDeliveries(stage: () => Stage): void {
       expect(await store.delivery(first.id)).toMatchObject({ bodyDiffered: true })
     })
 
-    test('markDiffering marks its delivery and no other', async () => {
+    test('markDiffering marks one delivery and no other', async () => {
       const { store, clock } = stage()
       const [one, two] = [newDelivery({ at: clock() }), newDelivery({ at: clock() })]
       await store.append(one)
@@ -81,7 +81,7 @@ export function describeDeliveries(stage: () => Stage): void {
       expect(await store.delivery(two.id)).toMatchObject({ bodyDiffered: false })
     })
 
-    test('only an answer with status 200 keeps its key', async () => {
+    test('a delivery takes its key only if its answer has status 200', async () => {
       const { store, clock } = stage()
       const skip = () =>
         newDelivery({ at: clock(), ...keyed('k'), state: 'skipped', answer: { status: 204, body: '' } })
@@ -92,7 +92,7 @@ export function describeDeliveries(stage: () => Stage): void {
       expect(await store.append(skip())).toMatchObject({ kind: 'duplicate', first: { deliveryId: first.id } })
     })
 
-    test('an id that is taken is refused, and nothing of it is there', async () => {
+    test('a delivery or job whose id is taken is rejected, and nothing of it is stored', async () => {
       const { store, clock } = stage()
       const job = newJob()
       await store.append(newDelivery({ at: clock(), jobs: [job] }))
@@ -105,7 +105,7 @@ export function describeDeliveries(stage: () => Stage): void {
   })
 
   describe('keys', () => {
-    test('answered knows the first answer, with the state of now', async () => {
+    test('answered returns the first answer with the current state of its delivery', async () => {
       const { store, clock } = stage()
       const first = newDelivery({ at: clock(), ...parked(), ...keyed('k'), answer: { status: 200, body: 'parked' } })
       await store.append(first)
@@ -116,7 +116,7 @@ export function describeDeliveries(stage: () => Stage): void {
       expect(await store.answered({ hook: 'stripe', key: 'k' })).toBeUndefined()
     })
 
-    test('a key with a NUL is found again, and forgotten, as any other', async () => {
+    test('a key that contains a NUL can be found and forgotten', async () => {
       const { store, clock } = stage()
       const key = 'a\0b'
       const first = newDelivery({ at: clock(), ...keyed(key) })
@@ -131,7 +131,7 @@ export function describeDeliveries(stage: () => Stage): void {
       expect(await store.answered({ hook: 'github', key })).toBeUndefined()
     })
 
-    test('a forgotten key is free, and its delivery stays', async () => {
+    test('a forgotten key can be taken again, and its first delivery remains', async () => {
       const { store, clock } = stage()
       const [first, other] = [newDelivery({ at: clock(), ...keyed('k') }), newDelivery({ at: clock(), ...keyed('k2') })]
       await store.append(first)
@@ -145,7 +145,7 @@ export function describeDeliveries(stage: () => Stage): void {
   })
 
   describe('settle', () => {
-    test('a parked delivery becomes accepted once, with its jobs', async () => {
+    test('a parked delivery is accepted once, with its jobs', async () => {
       const { store, clock } = stage()
       const delivery = newDelivery({ at: clock(), ...parked() })
       await store.append(delivery)
@@ -156,7 +156,7 @@ export function describeDeliveries(stage: () => Stage): void {
       expect(record?.jobs).toHaveLength(1)
     })
 
-    test('what was never waiting, or is unknown, cannot be settled', async () => {
+    test('a delivery that is unknown, or neither pending nor parked, cannot be settled', async () => {
       const { store, clock } = stage()
       const delivery = newDelivery({ at: clock() })
       await store.append(delivery)
@@ -165,7 +165,7 @@ export function describeDeliveries(stage: () => Stage): void {
       expect((await store.counts()).jobs.queued).toBe(0)
     })
 
-    test('a pending delivery may be parked, and a parked one again, with or without its request', async () => {
+    test('a pending delivery can be parked, and a parked one parked again, with or without a new request', async () => {
       const { store, clock } = stage()
       const delivery = newDelivery({ at: clock(), ...parked({ state: 'pending', waitsFor: undefined }) })
       await store.append(delivery)
@@ -178,7 +178,7 @@ export function describeDeliveries(stage: () => Stage): void {
   })
 
   describe('drop', () => {
-    test('ends what waits of a delivery: it is dropped, and its queued jobs are dead', async () => {
+    test('ends a parked delivery as dropped and its queued jobs as dead', async () => {
       const { store, clock } = stage()
       const waiting = newDelivery({ at: clock(), ...parked() })
       const working = newDelivery({ at: clock(), jobs: [newJob()] })
@@ -193,7 +193,7 @@ export function describeDeliveries(stage: () => Stage): void {
       expect(await store.settle(waiting.id, accepted())).toBe(false)
     })
 
-    test('a running job goes on, and where nothing waits nothing is dropped', async () => {
+    test('a running job continues, and a delivery with nothing to drop is unchanged', async () => {
       const { store, clock } = stage()
       const delivery = newDelivery({ at: clock(), jobs: [newJob()] })
       await store.append(delivery)

@@ -7,7 +7,7 @@ const leaseMs = 30_000
 
 export function describeDue(stage: () => Stage): void {
   describe('nextRunAt', () => {
-    test('is the moment of the next queued job, and undefined when none waits', async () => {
+    test('is when the next queued job is due, and undefined if no job is queued', async () => {
       const { store, clock } = stage()
       expect(await store.nextRunAt()).toBeUndefined()
       await store.append(newDelivery({ at: clock(), jobs: [newJob()] }))
@@ -21,7 +21,7 @@ export function describeDue(stage: () => Stage): void {
       expect(await store.nextRunAt()).toBe(clock())
     })
 
-    test('a job behind another of its lane is not what comes next', async () => {
+    test('ignores a job that waits for an earlier job of its lane', async () => {
       const { store, clock } = stage()
       await store.append(newDelivery({ at: clock(), jobs: [newJob({ lane: 'a' }), newJob({ lane: 'a' })] }))
       const held = await claimOne(store)
@@ -32,7 +32,7 @@ export function describeDue(stage: () => Stage): void {
   })
 
   describe('dueSince', () => {
-    test('is the moment at which the longest due job became due, and undefined when none is due', async () => {
+    test('is when the job that has been due for longest became due, and undefined if no job is due', async () => {
       const { store, clock } = stage()
       expect(await store.dueSince()).toBeUndefined()
       const first = clock()
@@ -48,7 +48,7 @@ export function describeDue(stage: () => Stage): void {
       expect(await store.dueSince()).toBe(clock())
     })
 
-    test('does not take the place of a job for its moment: one that came back is due since then', async () => {
+    test('goes by the time a job became due, not by its place: a job that was queued again is due since then', async () => {
       const { store, clock } = stage()
       await store.append(newDelivery({ at: clock(), jobs: [newJob()] }))
       const early = await claimOne(store)
@@ -60,7 +60,7 @@ export function describeDue(stage: () => Stage): void {
       expect(await store.dueSince()).toBe(second)
     })
 
-    test('counts a retry from its moment on, also before anybody claims', async () => {
+    test('includes a retry as soon as it is due, before any claim', async () => {
       const { store, clock } = stage()
       await store.append(newDelivery({ at: clock(), jobs: [newJob()] }))
       const runAt = clock() + 500
@@ -70,7 +70,7 @@ export function describeDue(stage: () => Stage): void {
       expect(await store.dueSince()).toBe(runAt)
     })
 
-    test('says nothing of a job behind another of its lane', async () => {
+    test('ignores a job that waits for an earlier job of its lane', async () => {
       const { store, clock } = stage()
       await store.append(newDelivery({ at: clock(), jobs: [newJob({ lane: 'a' }), newJob({ lane: 'a' })] }))
       const held = await claimOne(store)

@@ -16,7 +16,7 @@ const ran = (at: number): Step => ({ name: 'run', state: 'done', at, result: 'Al
 
 export function describeJobs(stage: () => Stage): void {
   describe('claim', () => {
-    test('leases due jobs in arrival order, up to the limit, and not twice', async () => {
+    test('leases due jobs in arrival order, up to the limit, and none twice', async () => {
       const { store, clock } = stage()
       const jobs = [newJob(), newJob(), newJob()]
       await store.append(newDelivery({ at: clock(), jobs: jobs.slice(0, 2) }))
@@ -33,7 +33,7 @@ export function describeJobs(stage: () => Stage): void {
       expect(await store.claim({ limit: 2, leaseMs })).toEqual([])
     })
 
-    test('a job that is stored as done is never claimed, and its steps and events are there', async () => {
+    test('a job that is stored as done is never claimed, and its steps and events are stored', async () => {
       const { store, clock } = stage()
       const steps: Step[] = [{ name: 'event', state: 'done', at: clock() }]
       const delivery = newDelivery({ at: clock(), jobs: [newJob({ state: 'done', steps, events: [newEvent()] })] })
@@ -43,7 +43,7 @@ export function describeJobs(stage: () => Stage): void {
       expect(await store.events({ limit: 9 })).toMatchObject([{ text: 'Build failed', deliveryId: delivery.id }])
     })
 
-    test('a claimed job is invisible until its lease ends, and then due under a new fence', async () => {
+    test('a claimed job cannot be claimed again until its lease ends, and then has a new fence', async () => {
       const { store, clock } = stage()
       await store.append(newDelivery({ at: clock(), jobs: [newJob()] }))
       const first = await claimOne(store)
@@ -55,7 +55,7 @@ export function describeJobs(stage: () => Stage): void {
       expect(second.fence).toBeGreaterThan(first.fence)
     })
 
-    test('a lease that ran out counts an attempt and says so, and the report that ends the job another', async () => {
+    test('an expired lease counts as an attempt and sets the last error, and the report that ends the job counts another', async () => {
       const { store, clock } = stage()
       const job = newJob({ lane: 'a' })
       await store.append(newDelivery({ at: clock(), jobs: [job] }))
@@ -67,7 +67,7 @@ export function describeJobs(stage: () => Stage): void {
       expect(await store.job(job.id)).toMatchObject({ attempts: 2 })
     })
 
-    test('who lost the lease can report nothing, who has it can', async () => {
+    test('a worker that lost its lease cannot report, and the worker that has the lease can', async () => {
       const { store, clock } = stage()
       const delivery = newDelivery({ at: clock(), jobs: [newJob()] })
       await store.append(delivery)
@@ -83,7 +83,7 @@ export function describeJobs(stage: () => Stage): void {
       expect(await store.delivery(delivery.id)).toMatchObject({ jobs: [{ state: 'done' }] })
     })
 
-    test('a prolonged lease holds, a lost one cannot be prolonged', async () => {
+    test('an extended lease is valid for the new time, and a lost lease cannot be extended', async () => {
       const { store, clock } = stage()
       await store.append(newDelivery({ at: clock(), jobs: [newJob(), newJob()] }))
       const [one, two] = await store.claim({ limit: 2, leaseMs })
@@ -97,7 +97,7 @@ export function describeJobs(stage: () => Stage): void {
   })
 
   describe('report', () => {
-    test('a step goes on record with its rows, and the lease goes on', async () => {
+    test('a step is stored with its events and messages, and the lease continues', async () => {
       const { store, clock } = stage()
       const job = newJob({ planned: planned('hook:pr:1') })
       const delivery = newDelivery({ at: clock(), jobs: [job] })
@@ -126,7 +126,7 @@ export function describeJobs(stage: () => Stage): void {
       )
     })
 
-    test('a step that is on record is not written again, nor are its rows, and the outcome counts', async () => {
+    test('a step that is stored is not written again, nor are its events and messages, but the outcome is', async () => {
       const { store, clock } = stage()
       const delivery = newDelivery({ at: clock(), jobs: [newJob()] })
       await store.append(delivery)
@@ -139,7 +139,7 @@ export function describeJobs(stage: () => Stage): void {
       expect(await store.messages({ agentId: 'main', sessionKey: 'hook:one', limit: 9 })).toHaveLength(1)
     })
 
-    test('two different steps are both on record, in order', async () => {
+    test('two different steps are both stored, in order', async () => {
       const { store, clock } = stage()
       const delivery = newDelivery({ at: clock(), jobs: [newJob()] })
       await store.append(delivery)
@@ -149,7 +149,7 @@ export function describeJobs(stage: () => Stage): void {
       expect((await store.delivery(delivery.id))?.jobs[0]?.steps.map(({ name }) => name)).toEqual(['run', 'summary'])
     })
 
-    test('a retry counts an attempt and waits for its moment', async () => {
+    test('a retry counts an attempt and is due at its time', async () => {
       const { store, clock } = stage()
       const delivery = newDelivery({ at: clock(), jobs: [newJob()] })
       await store.append(delivery)
@@ -164,7 +164,7 @@ export function describeJobs(stage: () => Stage): void {
       expect(await claimOne(store)).toMatchObject({ attempts: 1 })
     })
 
-    test('a retry that somebody asked for, and a release, count nothing', async () => {
+    test('an uncounted retry and a release count no attempt', async () => {
       const { store, clock } = stage()
       await store.append(newDelivery({ at: clock(), jobs: [newJob()] }))
       const retry = { kind: 'retry', runAt: clock(), error: 'rate limited', counted: false } as const
@@ -175,7 +175,7 @@ export function describeJobs(stage: () => Stage): void {
       expect(await claimOne(store)).toMatchObject({ attempts: 0, lastError: 'rate limited' })
     })
 
-    test('an end counts the attempt, but not one that says that nothing was tried', async () => {
+    test('the end of a job counts an attempt, unless it reports that nothing was tried', async () => {
       const { store, clock } = stage()
       const jobs = [newJob(), newJob(), newJob()] as const
       await store.append(newDelivery({ at: clock(), jobs }))
@@ -189,7 +189,7 @@ export function describeJobs(stage: () => Stage): void {
       expect(ended[2]).toMatchObject({ state: 'dead', lastError: 'given up' })
     })
 
-    test('jobs that come back keep their place before later ones', async () => {
+    test('jobs that are queued again keep their place before later ones', async () => {
       const { store, clock } = stage()
       const [early, late] = [newJob(), newJob()]
       await store.append(newDelivery({ at: clock(), jobs: [early, late] }))
@@ -200,7 +200,7 @@ export function describeJobs(stage: () => Stage): void {
   })
 
   describe('requeue', () => {
-    test('puts a dead job back with its steps and no attempts, and no other job', async () => {
+    test('queues a dead job again with its steps and zero attempts, and no other job', async () => {
       const { store, clock } = stage()
       const [job, other] = [newJob(), newJob()]
       await store.append(newDelivery({ at: clock(), jobs: [job, other] }))

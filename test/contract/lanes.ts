@@ -14,7 +14,7 @@ export function describeLanes(stage: () => Stage): void {
       return { store, clock, jobs, due }
     }
 
-    test('jobs of one lane are claimed one at a time in arrival order', async () => {
+    test('jobs of one lane are claimed one at a time, in arrival order', async () => {
       const { store, jobs, due } = await threeOfLane()
       for (const job of jobs) {
         const held = await claimOne(store)
@@ -25,7 +25,7 @@ export function describeLanes(stage: () => Stage): void {
       expect(await due()).toEqual([])
     })
 
-    test('a clock that was set back holds up no job that was never tried, in a lane or outside', async () => {
+    test('a clock that was set back delays no job that was never tried, with or without a lane', async () => {
       const { store, clock, jobs, due } = await threeOfLane()
       const other = newJob()
       const held = await claimOne(store)
@@ -36,7 +36,7 @@ export function describeLanes(stage: () => Stage): void {
       expect(await due()).toEqual([jobs[1].id])
     })
 
-    test('a clock that was set back by years does not keep a retry for years, in a lane or outside', async () => {
+    test('a clock that was set back by years does not delay a retry for years, with or without a lane', async () => {
       const { store, clock, jobs, due } = await threeOfLane()
       const other = newJob()
       await store.append(newDelivery({ at: clock(), jobs: [other] }))
@@ -57,14 +57,14 @@ export function describeLanes(stage: () => Stage): void {
       expect(await due()).toEqual([jobs[0].id, ...others.map(({ id }) => id)])
     })
 
-    test('two jobs of one delivery share a lane as any others do', async () => {
+    test('two jobs of one delivery in one lane run one after the other', async () => {
       const { store, clock } = stage()
       const jobs = [newJob({ lane: 'a' }), newJob({ lane: 'a' })]
       await store.append(newDelivery({ at: clock(), jobs }))
       expect(await store.claim({ limit: 9, leaseMs: 1000 })).toHaveLength(1)
     })
 
-    test('a job that waits for its retry keeps its lane closed', async () => {
+    test('while a job waits for its retry, no other job of its lane is claimed', async () => {
       const { store, clock, jobs, due } = await threeOfLane()
       await store.report(await claimOne(store), { outcome: { kind: 'retry', runAt: clock() + 500, error: 'busy' } })
       expect(await due()).toEqual([])
@@ -78,27 +78,27 @@ export function describeLanes(stage: () => Stage): void {
       expect(await due()).toEqual([jobs[0].id])
     })
 
-    test('a job whose lease ran out is the first of its lane again', async () => {
+    test('a job whose lease expired is the first of its lane again', async () => {
       const { clock, jobs, due } = await threeOfLane()
       expect(await due()).toEqual([jobs[0].id])
       clock.advance(1000)
       expect(await due()).toEqual([jobs[0].id])
     })
 
-    test('a dead job lets the next of its lane go', async () => {
+    test('after a dead job, the next job of its lane can be claimed', async () => {
       const { store, jobs, due } = await threeOfLane()
       await store.report(await claimOne(store), { outcome: { kind: 'dead', error: 'no route' } })
       expect(await due()).toEqual([jobs[1].id])
     })
 
-    test('a dropped job lets the next of its lane go', async () => {
+    test('after a dropped job, the next job of its lane can be claimed', async () => {
       const { store, jobs, due } = await threeOfLane()
       const record = await store.delivery(jobs[0].id)
       expect(await store.drop(record?.deliveryId ?? '')).toBe(true)
       expect(await due()).toEqual([jobs[1].id])
     })
 
-    test('a dropped job in the middle of a lane does not let anybody overtake', async () => {
+    test('a dropped job in the middle of a lane does not change the order of the others', async () => {
       const { store, jobs, due } = await threeOfLane()
       const held = await claimOne(store)
       const record = await store.delivery(jobs[1].id)
@@ -108,7 +108,7 @@ export function describeLanes(stage: () => Stage): void {
       expect(await due()).toEqual([jobs[2].id])
     })
 
-    test('a job that is requeued goes before the later ones of its lane, once none of them runs', async () => {
+    test('a requeued job comes before later jobs of its lane, once none of them runs', async () => {
       const { store, jobs, due } = await threeOfLane()
       await store.report(await claimOne(store), { outcome: { kind: 'dead', error: 'no route' } })
       const second = await claimOne(store)
@@ -119,7 +119,7 @@ export function describeLanes(stage: () => Stage): void {
       expect(await due()).toEqual([jobs[0].id])
     })
 
-    test('a job that is requeued goes before a later one that nobody has claimed', async () => {
+    test('a requeued job comes before a later job that was not claimed yet', async () => {
       const { store, jobs, due } = await threeOfLane()
       const first = await claimOne(store)
       await store.report(first, { outcome: { kind: 'dead', error: 'no route' } })
@@ -127,7 +127,7 @@ export function describeLanes(stage: () => Stage): void {
       expect(await due()).toEqual([jobs[0].id])
     })
 
-    test('a lane that is empty takes a new job at once', async () => {
+    test('a new job in an empty lane can be claimed at once', async () => {
       const { store, clock, due } = await threeOfLane()
       for (let ended = 0; ended < 3; ended += 1)
         await store.report(await claimOne(store), { outcome: { kind: 'done' } })

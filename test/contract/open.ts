@@ -4,7 +4,7 @@ import type { Stage } from './store.ts'
 
 export function describeOpen(stage: () => Stage): void {
   describe('open', () => {
-    test('gives back the request as it came', async () => {
+    test('returns the request unchanged', async () => {
       const { store, clock } = stage()
       await store.append(newDelivery({ at: clock(), ...parked() }))
       const [open] = await store.open({ limit: 10 })
@@ -14,7 +14,7 @@ export function describeOpen(stage: () => Stage): void {
       expect([...(open?.request.body ?? [])]).toEqual([...request().body])
     })
 
-    test('lists what waits, oldest first, up to the limit, and nothing else', async () => {
+    test('lists pending and parked deliveries, oldest first, up to the limit, and no others', async () => {
       const { store, clock } = stage()
       const late = newDelivery({ at: clock() + 2, ...parked() })
       const early = newDelivery({ at: clock() + 1, ...parked({ state: 'pending' }) })
@@ -24,7 +24,7 @@ export function describeOpen(stage: () => Stage): void {
       expect(await ids(1)).toEqual([early.id])
     })
 
-    test('goes on after a delivery, whether that one still waits or not', async () => {
+    test('continues after a delivery, whatever its state', async () => {
       const { store, clock } = stage()
       const at = [clock() + 2, clock() + 1, clock() + 1, clock() + 3]
       const [last, first, second, other] = at.map((receivedAt) => newDelivery({ at: receivedAt, ...parked() }))
@@ -41,7 +41,7 @@ export function describeOpen(stage: () => Stage): void {
       expect(await ids({ limit: 9, after: 'nobody' })).toEqual([])
     })
 
-    test('can be asked by module, by state and by id', async () => {
+    test('can be filtered by module, by state and by id', async () => {
       const { store, clock } = stage()
       const a = newDelivery({ at: clock(), ...parked({ waitsFor: 'a.ts' }) })
       const b = newDelivery({ at: clock(), ...parked({ waitsFor: 'b.ts' }) })

@@ -6,7 +6,7 @@ import { newDelivery, newEvent, newJob, parked, planned, request } from './stage
 
 export function describeReads(stage: () => Stage): void {
   describe('reads', () => {
-    test('deliveries come newest last, the newest of them, and by state', async () => {
+    test('deliveries returns the newest ones, oldest first, and can be filtered by state', async () => {
       const { store, clock } = stage()
       const [a, b, c] = [
         newDelivery({ at: clock() }),
@@ -35,7 +35,7 @@ export function describeReads(stage: () => Stage): void {
       expect(await store.delivery('nobody')).toBeUndefined()
     })
 
-    test('the request of a delivery is read while it waits, and afterwards only where it is kept', async () => {
+    test('the request of a delivery can be read while it is pending or parked, and afterwards only if it is retained', async () => {
       const { store, clock } = stage()
       const jobs = [newJob()]
       const waiting = newDelivery({ at: clock(), ...parked({ jobs, request: request('{"a":"\u00e9"}') }) })
@@ -54,7 +54,7 @@ export function describeReads(stage: () => Stage): void {
       expect([await body(waiting.id), await body(retained.id)]).toEqual([undefined, '{"b":2}'])
     })
 
-    test('events come oldest first, the newest of them', async () => {
+    test('events returns the newest ones, oldest first', async () => {
       const { store, clock } = stage()
       for (const text of ['one', 'two', 'three']) {
         await store.append(
@@ -64,7 +64,7 @@ export function describeReads(stage: () => Stage): void {
       expect((await store.events({ limit: 2 })).map(({ text }) => text)).toEqual(['two', 'three'])
     })
 
-    test('what stands behind a NUL in a text is kept', async () => {
+    test('the text after a NUL is stored', async () => {
       const { store, clock } = stage()
       await store.append(newDelivery({ at: clock(), jobs: [newJob({ events: [newEvent({ text: 'a\0b' })] })] }))
       expect((await store.events({ limit: 1 }))[0]?.text).toBe('a\uFFFDb')
@@ -85,7 +85,7 @@ export function describeReads(stage: () => Stage): void {
       ])
     })
 
-    test('a transcript holds the newest messages of its own session, oldest first', async () => {
+    test('messages returns the newest messages of one session, oldest first', async () => {
       const { store, clock } = stage()
       await store.append(
         newDelivery({ at: clock(), jobs: [newJob({ planned: planned('one') }), newJob({ planned: planned('two') })] }),
@@ -100,7 +100,7 @@ export function describeReads(stage: () => Stage): void {
       expect(await texts('other', 9)).toEqual([])
     })
 
-    test('counts tell deliveries and jobs by state, with a zero where there is none', async () => {
+    test('counts returns the number of deliveries and jobs in every state, including zeros', async () => {
       const { store, clock } = stage()
       const nothing = { pending: 0, parked: 0, accepted: 0, skipped: 0, dropped: 0 }
       expect(await store.counts()).toEqual({ deliveries: nothing, jobs: { queued: 0, running: 0, done: 0, dead: 0 } })
@@ -118,7 +118,7 @@ export function describeReads(stage: () => Stage): void {
       })
     })
 
-    test('dead jobs are found without their delivery, and those that none caused with them, the newest of them', async () => {
+    test('deadJobs returns the newest dead jobs, tasks included', async () => {
       const { store, clock } = stage()
       expect(await store.deadJobs({ limit: 9 })).toEqual([])
       const [first, second] = [newJob(), newJob()]
@@ -139,7 +139,7 @@ export function describeReads(stage: () => Stage): void {
       expect((await store.deadJobs({ limit: 9 })).map(({ id }) => id)).toEqual([second.id, task.id])
     })
 
-    test('a store that works has no trouble to tell', async () => {
+    test('a store that works reports no trouble', async () => {
       expect(await stage().store.health()).toMatchObject({ trouble: undefined })
     })
   })

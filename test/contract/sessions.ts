@@ -29,7 +29,7 @@ export function describeSessions(stage: () => Stage): void {
   }
 
   describe('waiting events', () => {
-    test('are those of one session, oldest first, with their number beyond the limit', async () => {
+    test('are the events of one session, oldest first, and their number is counted beyond the limit', async () => {
       const { store } = stage()
       const texts = ['one', 'two', 'three'].map((text) => ({ text }))
       const all = await waitingAfter({ text: 'else', sessionKey: 'other' }, ...texts, { agentId: 'other' })
@@ -41,13 +41,13 @@ export function describeSessions(stage: () => Stage): void {
       expect(await store.waiting({ ...main, limit: 0 })).toMatchObject({ events: [], count: 3 })
     })
 
-    test('of a session in which nothing waits are none', async () => {
+    test('are none in a session without unconsumed events', async () => {
       await waitingAfter({ sessionKey: 'other' })
       const nothing = { events: [], count: 0, wakes: false }
       expect(await stage().store.waiting({ ...main, limit: 9 })).toEqual(nothing)
     })
 
-    test('ask for a turn at once when one of them does, also one beyond the limit', async () => {
+    test('ask for a turn at once if any of them does, even one beyond the limit', async () => {
       const { store } = stage()
       expect(await waitingAfter({}, { sessionKey: 'other', wakes: true })).toMatchObject({ wakes: false })
       const all = await waitingAfter({ wakes: true })
@@ -57,7 +57,7 @@ export function describeSessions(stage: () => Stage): void {
   })
 
   describe('a turn', () => {
-    test('consumes what it was shown, and what it was not shown waits on', async () => {
+    test('consumes the events that it was shown, and the others stay unconsumed', async () => {
       const { store } = stage()
       await waitingAfter({ text: 'one' }, { text: 'else', sessionKey: 'other' }, { text: 'two' }, { text: 'three' })
       const [one] = (await store.waiting({ ...main, limit: 1 })).events
@@ -66,7 +66,7 @@ export function describeSessions(stage: () => Stage): void {
       expect(left.events.map(({ text }) => text)).toEqual(['two', 'three'])
     })
 
-    test('consumes the events of its session up to a place, and what came later waits on', async () => {
+    test('consumes the events of its session up to a place, and later events stay unconsumed', async () => {
       const { store, clock } = stage()
       const upTo = await lastPlaceAfter({ text: 'old' }, { text: 'else', sessionKey: 'other' })
       await waitingAfter({ text: 'new', wakes: true })
@@ -82,7 +82,7 @@ export function describeSessions(stage: () => Stage): void {
       ])
     })
 
-    test('consumes nothing twice: the moment of an event stays the first', async () => {
+    test('does not consume an event twice: consumedAt does not change', async () => {
       const { store, clock } = stage()
       const upTo = await lastPlaceAfter({})
       const [first, second] = [await turnIn('main'), await turnIn('main')]
@@ -93,7 +93,7 @@ export function describeSessions(stage: () => Stage): void {
       expect(await store.events({ limit: 9 })).toMatchObject([{ consumedAt: at }])
     })
 
-    test('that lost its lease consumes nothing and leaves nothing behind', async () => {
+    test('that lost its lease consumes and stores nothing', async () => {
       const { store, clock } = stage()
       const upTo = await lastPlaceAfter({})
       const stale = await turnIn('main')
@@ -107,7 +107,7 @@ export function describeSessions(stage: () => Stage): void {
       expect(await store.waiting({ ...main, limit: 9 })).toMatchObject({ count: 0 })
     })
 
-    test('whose step is on record consumes nothing more and changes nothing that it left behind', async () => {
+    test('whose step is already stored consumes and changes nothing', async () => {
       const { store } = stage()
       const turn = await turnIn('main')
       await store.report(turn, { step: ran, runnerState: 'first', recipient: { channel: 'slack', to: 'C1' } })
@@ -123,7 +123,7 @@ export function describeSessions(stage: () => Stage): void {
   })
 
   describe('a session', () => {
-    test('is there once something was said in it, and not before', async () => {
+    test('exists once an event or a message is stored in it, and not before', async () => {
       const { store, clock } = stage()
       expect(await store.session(main)).toBeUndefined()
       await waitingAfter({})
@@ -136,7 +136,7 @@ export function describeSessions(stage: () => Stage): void {
       expect(await store.session({ ...main, agentId: 'other' })).toBeUndefined()
     })
 
-    test('keeps the state of its runner until the next is kept, and null forgets it', async () => {
+    test('keeps the runner state until the next one replaces it, or null deletes it', async () => {
       const { store, clock } = stage()
       const turn = await turnIn('hook:pr:1')
       const name = { agentId: 'main', sessionKey: 'hook:pr:1' }
@@ -150,7 +150,7 @@ export function describeSessions(stage: () => Stage): void {
       expect(await store.session(name)).toMatchObject({ runnerState: undefined })
     })
 
-    test('of an agent’s main knows where a reply of any of its sessions went last', async () => {
+    test('main has the recipient of the last reply from any session of its agent', async () => {
       const { store, clock } = stage()
       const turn = await turnIn('hook:pr:1')
       await store.report(turn, { step: ran, recipient: { channel: 'slack', to: 'C1' } })
@@ -162,7 +162,7 @@ export function describeSessions(stage: () => Stage): void {
       ])
     })
 
-    test('keeps recipient and state through whatever else is said in it, until it is swept', async () => {
+    test('keeps recipient and runner state until it is swept, whatever else is stored in it', async () => {
       const { store, clock } = stage()
       const turn = await turnIn('main')
       const kept = { recipient: { channel: 'slack', to: 'C1' }, runnerState: 7 } as const

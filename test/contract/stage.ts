@@ -1,4 +1,4 @@
-// What the store suite works with: a clock that is moved, never waited for, and the smallest rows that are true.
+// The clock and the records that the store suite uses. The clock moves only when a test moves it.
 import { v7 as uuid } from 'uuid'
 import type { PlannedAction } from '../../src/model/action.ts'
 import type { KeptRequest, NewDelivery, NewEvent, NewJob, Settlement } from '../../src/store/store.ts'

@@ -1,4 +1,4 @@
-// The promises of store.ts, one test each and from both sides. A new engine calls this and adds nothing.
+// Tests the promises of store.ts, each from both sides. A new engine calls this suite and adds no tests of these promises.
 import { afterEach, beforeEach, describe } from 'vitest'
 import type { Clock, Store } from '../../src/store/store.ts'
 import { describeCursors } from './cursors.ts'
@@ -14,7 +14,7 @@ import { createClock, type Moved } from './stage.ts'
 import { describeSweep } from './sweep.ts'
 import { describeTasks } from './tasks.ts'
 
-/** The store under test and the clock that it goes by. */
+/** The store under test and its clock. */
 export type Stage = { readonly store: Store; readonly clock: Moved }
 
 export function storeContract(name: string, open: (clock: Clock) => Promise<Store>): void {

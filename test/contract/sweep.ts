@@ -5,7 +5,7 @@ import { accepted, keyed, newDelivery, newEvent, newJob, parked } from './stage.
 
 export function describeSweep(stage: () => Stage): void {
   describe('sweep', () => {
-    test('deletes what ended before the moment, with its jobs, and keeps what ended later', async () => {
+    test('deletes deliveries that ended before the given time, with their jobs, and keeps later ones', async () => {
       const { store, clock } = stage()
       const old = newDelivery({ at: clock(), jobs: [newJob({ state: 'done' })] })
       const late = newDelivery({ at: clock(), ...parked() })
@@ -19,7 +19,7 @@ export function describeSweep(stage: () => Stage): void {
       expect(await store.delivery(late.id)).toMatchObject({ state: 'accepted' })
     })
 
-    test('a delivery stays while one of its jobs ended later or still runs', async () => {
+    test('keeps a delivery if one of its jobs ended later or still runs', async () => {
       const { store, clock } = stage()
       const delivery = newDelivery({ at: clock(), jobs: [newJob()] })
       await store.append(delivery)
@@ -31,7 +31,7 @@ export function describeSweep(stage: () => Stage): void {
       expect(await store.sweep(clock() + 1)).toBe(1)
     })
 
-    test('drops what still waits since then, parked deliveries and queued jobs alike', async () => {
+    test('drops parked deliveries and queued jobs that still wait since then', async () => {
       const { store, clock } = stage()
       const waiting = newDelivery({ at: clock(), ...parked() })
       const queued = newDelivery({ at: clock(), jobs: [newJob()] })
@@ -45,7 +45,7 @@ export function describeSweep(stage: () => Stage): void {
       expect(await store.sweep(clock())).toBe(0)
     })
 
-    test('a key is remembered until its delivery is swept', async () => {
+    test('keeps a dedupe key until its delivery is deleted', async () => {
       const { store, clock } = stage()
       const twin = () => newDelivery({ at: clock(), ...keyed('k') })
       await store.append(twin())
@@ -57,7 +57,7 @@ export function describeSweep(stage: () => Stage): void {
       expect(await store.append(twin())).toEqual({ kind: 'stored' })
     })
 
-    test('old events, messages and sessions go, young ones stay', async () => {
+    test('deletes old events, messages and sessions, and keeps later ones', async () => {
       const { store, clock } = stage()
       const say = (text: string, sessionKey: string) =>
         newDelivery({
@@ -74,7 +74,7 @@ export function describeSweep(stage: () => Stage): void {
       expect(await store.messages({ agentId: 'main', sessionKey: 'hook:one', limit: 9 })).toEqual([])
     })
 
-    test('more than one step holds is swept all the same', async () => {
+    test('deletes everything old, even if it takes several steps', async () => {
       const { store, clock } = stage()
       await Promise.all(Array.from({ length: 1203 }, () => store.append(newDelivery({ at: clock() }))))
       clock.advance(1)
@@ -82,7 +82,7 @@ export function describeSweep(stage: () => Stage): void {
       expect((await store.counts()).deliveries.accepted).toBe(0)
     })
 
-    test('what came while the clock was ahead stays, and does not keep the old that came after it', async () => {
+    test('keeps rows from while the clock was ahead, and deletes old rows that came after them', async () => {
       const { store, clock } = stage()
       const say = (text: string) =>
         newDelivery({ at: clock(), jobs: [newJob({ state: 'done', events: [newEvent({ text })] })] })

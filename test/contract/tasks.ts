@@ -13,7 +13,7 @@ export function newTask(over: Partial<NewTask> = {}): NewTask {
 
 export function describeTasks(stage: () => Stage): void {
   describe('a task', () => {
-    test('is a job that no delivery caused, claimed and ended as any other', async () => {
+    test('is claimed and ended as any other job', async () => {
       const { store, clock } = stage()
       const task = newTask()
       expect(await store.addTask(task)).toBe(true)
@@ -40,7 +40,7 @@ export function describeTasks(stage: () => Stage): void {
       expect((await store.counts()).jobs).toEqual({ queued: 0, running: 0, done: 1, dead: 0 })
     })
 
-    test('belongs to no delivery, and an id that is taken is refused', async () => {
+    test('belongs to no delivery, and is rejected if its id is taken', async () => {
       const { store, clock } = stage()
       const job = newJob()
       await store.append(newDelivery({ at: clock(), jobs: [job] }))
@@ -54,7 +54,7 @@ export function describeTasks(stage: () => Stage): void {
       await expect(store.addTask(twin)).rejects.toMatchObject({ code: 'store-unavailable' })
     })
 
-    test('is added once while it is queued, for the first time or for a retry, and again while it runs', async () => {
+    test('is added once while it is queued, a retry included, and again while it runs', async () => {
       const { store, clock } = stage()
       expect(await store.addTask(newTask())).toBe(true)
       expect(await store.addTask(newTask())).toBe(false)
@@ -69,7 +69,7 @@ export function describeTasks(stage: () => Stage): void {
       expect((await store.counts()).jobs).toMatchObject({ queued: 2, running: 1 })
     })
 
-    test('that was refused leaves no trace', async () => {
+    test('that is not added leaves nothing in the store', async () => {
       const { store, clock } = stage()
       await store.addTask(newTask())
       const added = clock()
@@ -80,7 +80,7 @@ export function describeTasks(stage: () => Stage): void {
       expect(await store.lastTaskAt('heartbeat/main')).toBe(added)
     })
 
-    test('shares its lane with the jobs of deliveries, in order of arrival', async () => {
+    test('runs in one order of arrival with the other jobs of its lane', async () => {
       const { store, clock } = stage()
       const [before, after] = [newJob({ lane: 'main/main' }), newJob({ lane: 'main/main' })]
       const task = newTask()
@@ -106,7 +106,7 @@ export function describeTasks(stage: () => Stage): void {
   })
 
   describe('lastTaskAt', () => {
-    test('is the moment of the newest of its name, whatever became of it', async () => {
+    test('is when the newest task with this standsFor was added, whatever its state', async () => {
       const { store, clock } = stage()
       expect(await store.lastTaskAt('heartbeat/main')).toBeUndefined()
       await store.addTask(newTask())
@@ -120,7 +120,7 @@ export function describeTasks(stage: () => Stage): void {
   })
 
   describe('sweep', () => {
-    test('forgets tasks by their own end, and keeps those that ended later or still run', async () => {
+    test('deletes tasks that ended before the given time, and keeps those that ended later or still run', async () => {
       const { store, clock } = stage()
       const names = ['ended', 'ended later', 'running']
       const tasks = names.map((standsFor) => newTask({ standsFor, lane: standsFor }))
@@ -143,7 +143,7 @@ export function describeTasks(stage: () => Stage): void {
       ])
     })
 
-    test('drops a task that waits since then, and lets the next of its lane go', async () => {
+    test('drops a task that still waits since then, and the next job of its lane can be claimed', async () => {
       const { store, clock } = stage()
       const task = newTask()
       await store.addTask(task)

@@ -1,4 +1,4 @@
-// What "durable" means here: a call resolves after its commit, and a commit is synced.
+// What "durable" means: a call resolves after its commit, and a commit is synced.
 import { execFileSync } from 'node:child_process'
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,13 +10,13 @@ import { keyed, newDelivery, newJob, parked, request } from '../contract/stage.t
 import { createSpawn, newFolder, openStore, small } from './sqlite-stage.ts'
 
 describe('a commit', () => {
-  test('is synced: the writer itself reads WAL and synchronous=FULL from its connection', async () => {
+  test('is synced: the connection of the writer has journal_mode=WAL and synchronous=FULL', async () => {
     const store = openStore(join(newFolder(), 'x.db'))
     await store.ready()
     expect((await store.health()).facts).toMatchObject({ journal_mode: 'wal', synchronous: 2 })
   })
 
-  test('comes before the answer: while it is held, nothing resolves and nothing is visible', async () => {
+  test('comes before the answer: until then the call does not resolve and nothing can be read', async () => {
     const file = join(newFolder(), 'x.db')
     const store = openStore(file, { commitDelayMs: 2000 })
     const delivery = small()
@@ -33,7 +33,7 @@ describe('a commit', () => {
     expect(performance.now() - began).toBeGreaterThan(2000)
   })
 
-  test('takes everything that arrived during the one before', async () => {
+  test('contains everything that arrived during the previous commit', async () => {
     const store = openStore(join(newFolder(), 'x.db'), { commitDelayMs: 50 })
     await store.ready()
     const before = Number((await store.health()).facts['commits'])
@@ -45,7 +45,7 @@ describe('a commit', () => {
     expect((await store.counts()).deliveries.accepted).toBe(201)
   })
 
-  test('is not lost for its batch mates when one operation is bad', async () => {
+  test('contains the valid operations of a batch even if one operation fails', async () => {
     const store = openStore(join(newFolder(), 'x.db'))
     await store.ready()
     const taken = newJob()
@@ -59,7 +59,7 @@ describe('a commit', () => {
     expect(await store.health()).toMatchObject({ trouble: undefined })
   })
 
-  test('survives a crash: a copy of the files of an open store has all that was acknowledged, and is sound', async () => {
+  test('survives a crash: a copy of the files of an open store has every acknowledged write, and passes the integrity check', async () => {
     const folder = newFolder()
     const file = join(folder, 'x.db')
     const store = openStore(file)
@@ -83,7 +83,7 @@ describe('a commit', () => {
     db.close()
   })
 
-  test('keeps no payload of a settled delivery, unless the settlement brings it', async () => {
+  test('keeps no request of a settled delivery, unless the settlement has one', async () => {
     const file = join(newFolder(), 'x.db')
     const store = openStore(file)
     const [gone, kept] = [newDelivery({ at: 1, ...parked() }), newDelivery({ at: 1, ...parked() })]
@@ -101,7 +101,7 @@ describe('a commit', () => {
 })
 
 describe('the queue', () => {
-  test('is bounded: an append beyond the limit is refused at once, what waits is stored', async () => {
+  test('is bounded: an append beyond the limit is refused at once, and the waiting ones are stored', async () => {
     const store = openStore(join(newFolder(), 'x.db'), { maxQueued: 3, commitDelayMs: 20 })
     const results = await Promise.allSettled([1, 2, 3, 4].map(() => store.append(small())))
     expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'fulfilled', 'rejected'])
@@ -109,7 +109,7 @@ describe('the queue', () => {
     expect(await store.append(small())).toEqual({ kind: 'stored' })
   })
 
-  test('is as bounded for deliveries that come together, whose bodies arrive whole', async () => {
+  test('is bounded for appendAll too, and the bodies of its deliveries are stored whole', async () => {
     const store = openStore(join(newFolder(), 'x.db'), { maxQueued: 3, commitDelayMs: 20 })
     const cursor = { name: 'mail', value: '7' }
     const bodies = ['{"a":1}', '{"b":2}']
@@ -125,7 +125,7 @@ describe('the queue', () => {
     expect(open.map((each) => new TextDecoder().decode(each.request.body))).toEqual(bodies)
   })
 
-  test('is emptied by close, after which nothing is taken', async () => {
+  test('is emptied by close, and later calls are refused', async () => {
     const file = join(newFolder(), 'x.db')
     const store = openStore(file)
     const delivery = small()
@@ -138,7 +138,7 @@ describe('the queue', () => {
     await reader.close()
   })
 
-  test('refuses while no thread can be started, and starts one as soon as it can', async () => {
+  test('refuses while the thread cannot be started, and starts it with a later call', async () => {
     let failures = 1
     const spawn: typeof spawnWriter = (options) => {
       if (failures-- > 0) throw new Error('no thread left')
@@ -149,7 +149,7 @@ describe('the queue', () => {
     expect(await store.append(small())).toEqual({ kind: 'stored' })
   })
 
-  test('outlives its thread: what was in flight is refused, the next call is stored by a new thread', async () => {
+  test('survives its thread: the batch in flight is refused, and a new thread stores the next call', async () => {
     const { spawn, spawned } = createSpawn()
     const store = openStore(join(newFolder(), 'x.db'), { spawn, commitDelayMs: 300 })
     await store.append(newDelivery({ at: 1, jobs: [newJob()] }))

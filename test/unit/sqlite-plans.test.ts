@@ -1,4 +1,4 @@
-// What is asked often must cost the same behind a long history: SQLite itself says how it goes about each statement.
+// Frequent statements must not become slower as the store grows. The tests read SQLite's query plans.
 import { expect, test } from 'vitest'
 import { runBatch } from '../../src/store/sqlite/batch.ts'
 import { type Database, openDatabase, type SqlValue } from '../../src/store/sqlite/driver.ts'
@@ -10,7 +10,7 @@ const main = { agentId: 'main', sessionKey: 'main' }
 const report = { events: [], messages: [], consumedUpTo: 1, runnerState: '1', recipient: undefined, posts: '[]' }
 const task = { id: 'j', planned: JSON.stringify({ kind: 'heartbeat', ...main }), lane: 'main/main', standsFor: 't' }
 
-/** In an order in which each finds what it needs. */
+/** Ordered so that each operation finds the rows it needs. */
 const operations: readonly Operation[] = [
   { kind: 'addTask', at: 1, ...task },
   { kind: 'claim', at: 1, limit: 9, leaseMs: 9 },
@@ -29,7 +29,7 @@ const reads: readonly ((from: Reads) => Promise<unknown>)[] = [
   (from) => from.open({ limit: 1, waitsFor: 'a.ts' }),
 ]
 
-/** A database that writes the plan of each statement down. */
+/** A database that records the query plan of each statement. */
 function createPlanned() {
   const db = openDatabase(':memory:', { readOnly: false, busyMs: 0 })
   migrate(db, 'memory')
@@ -46,7 +46,7 @@ function createPlanned() {
 
 const tables = /^(SCAN|SEARCH) (deliveries|jobs|events|messages|sessions|cursors|[dej])\b/
 
-test('neither the worker nor the heartbeat nor a scrape walks through a table', async () => {
+test('no statement of the worker, of the heartbeat or of a scrape scans a table', async () => {
   const { plan, planned } = createPlanned()
   const outcomes = runBatch({ db: planned, operations, beforeCommit: () => {} })
   expect(outcomes.map(({ ok }) => ok)).toEqual([true, true, true])
@@ -57,7 +57,7 @@ test('neither the worker nor the heartbeat nor a scrape walks through a table', 
   expect(steps.filter((line) => line.startsWith('SCAN'))).toEqual([])
 })
 
-test('the events that wait are summed up without a look into their rows', async () => {
+test('unconsumed events are counted from an index, without reading their rows', async () => {
   const { plan, planned } = createPlanned()
   const from = createReads({ use: (_empty, query) => query(planned), reset() {}, close() {} }, Date.now)
   await from.waiting({ ...main, limit: 50 })

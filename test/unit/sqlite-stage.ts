@@ -1,4 +1,4 @@
-// Folders and stores for the tests of what only SQLite has; all of them are gone after each test.
+// Folders and stores for the tests of SQLite on disk. They are removed after each test.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -20,7 +20,7 @@ export function openStore(file: string, options: Partial<SqliteOptions> = {}): S
   return store
 }
 
-/** Starts writer threads whose file may not grow beyond some pages, and remembers the last one. */
+/** Starts writer threads, with a limit on the pages of the file if one is given, and records them. */
 export function createSpawn(maxPages?: number) {
   const spawned: Worker[] = []
   const spawn: typeof spawnWriter = (options) => {

@@ -1,4 +1,4 @@
-// A store in trouble refuses, says why, and recovers by itself.
+// A store that cannot write refuses calls, reports the reason, and recovers by itself.
 import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
@@ -10,7 +10,7 @@ import { newDelivery, newJob, parked, request } from '../contract/stage.ts'
 import { createSpawn, newFolder, openStore, small } from './sqlite-stage.ts'
 
 describe('trouble', () => {
-  test('a full disk refuses what it cannot hold, and takes it again once there is room', async () => {
+  test('on a full disk, appends are refused, and accepted again once there is room', async () => {
     const { spawn } = createSpawn(80)
     const store = openStore(join(newFolder(), 'x.db'), { spawn })
     const big = () => newDelivery({ at: Date.now(), ...parked({ request: request('x'.repeat(40_000)) }) })
@@ -33,7 +33,7 @@ describe('trouble', () => {
     expect(await store.health()).toMatchObject({ trouble: undefined })
   })
 
-  test('a folder that cannot be made keeps the store down and not the gateway, until it can', async () => {
+  test('while its folder cannot be created, the store refuses writes and does not throw at the start, and then it works', async () => {
     const inTheWay = join(newFolder(), 'state')
     writeFileSync(inTheWay, 'a file where the folder should be')
     const told: string[] = []
@@ -53,7 +53,7 @@ describe('trouble', () => {
     expect(told).toEqual(['The store cannot write: its file cannot be opened.', 'The store can write again.'])
   })
 
-  test('a file that was deleted under the store is made anew instead of written into nowhere', async () => {
+  test('a file that was deleted while open is created again, so that no commit goes to the deleted file', async () => {
     const folder = join(newFolder(), 'state')
     const file = join(folder, 'x.db')
     const store = openStore(file)
@@ -67,7 +67,7 @@ describe('trouble', () => {
     expect(await store.deliveries({ limit: 9 })).toMatchObject([{ deliveryId: delivery.id }])
   })
 
-  test('the loss of the file is told', async () => {
+  test('the loss of the file is logged', async () => {
     const folder = newFolder()
     const told: string[] = []
     const note = (_: object, message: string) => void told.push(message)
@@ -79,7 +79,7 @@ describe('trouble', () => {
     expect(told).toEqual([expect.stringMatching(/^The file of the store was deleted or replaced/)])
   })
 
-  test('a file that opens and cannot be written is known at the start, before anybody is turned away', async () => {
+  test('a file that can be opened but not written is reported at the start, before a delivery is refused', async () => {
     const file = join(newFolder(), 'x.db')
     mkdirSync(`${file}.probe`)
     const store = openStore(file)
@@ -89,7 +89,7 @@ describe('trouble', () => {
     expect(await store.health()).toMatchObject({ trouble: undefined })
   })
 
-  test('damage in the middle of a file is told as damage, whichever statement meets it', async () => {
+  test('damage in the middle of a file is reported as damage, whichever statement finds it', async () => {
     const file = join(newFolder(), 'x.db')
     const first = openStore(file)
     for (let n = 0; n < 50; n += 1) await first.append(newDelivery({ at: 1, jobs: [newJob()] }))
@@ -106,7 +106,7 @@ describe('trouble', () => {
     expect(await store.health()).toMatchObject({ trouble: 'The store cannot write: its file is damaged.' })
   })
 
-  test('damage within a row is told without a word of the row', async () => {
+  test('damage within a row is reported without quoting the row', async () => {
     const file = join(newFolder(), 'x.db')
     const store = openStore(file)
     await store.append(small())
@@ -121,7 +121,7 @@ describe('trouble', () => {
     expect(inspect(failed)).not.toContain('secret')
   })
 
-  test('a job whose row is damaged ends alone, and those beside it go on', async () => {
+  test('a job whose row is damaged ends, and the other jobs are claimed', async () => {
     const file = join(newFolder(), 'x.db')
     const store = openStore(file)
     await store.append(newDelivery({ at: 1, jobs: [newJob({ id: 'bad' }), newJob({ id: 'good' })] }))
@@ -133,7 +133,7 @@ describe('trouble', () => {
     expect((await store.counts()).jobs).toMatchObject({ dead: 1, running: 1 })
   })
 
-  test('a file that is no database is refused as it is', async () => {
+  test('a file that is not a database is refused with this reason', async () => {
     const file = join(newFolder(), 'x.db')
     writeFileSync(
       file,
@@ -158,7 +158,7 @@ describe('trouble', () => {
 })
 
 describe('the owner', () => {
-  test('is one: a second store on the file is refused with the name and the process, until the first is closed', async () => {
+  test('is one: a second store is refused, with the name of the file and the process id of the owner, until the first is closed', async () => {
     const file = join(newFolder(), 'state', 'x.db')
     const [first, second] = [openStore(file), openStore(file)]
     await first.ready()
@@ -173,7 +173,7 @@ describe('the owner', () => {
     expect(await second.append(small())).toEqual({ kind: 'stored' })
   })
 
-  test.skipIf(process.platform === 'win32')('alone can read what is stored, whoever may enter the folder', async () => {
+  test.skipIf(process.platform === 'win32')('alone can read the files, even in a folder open to others', async () => {
     const folder = newFolder()
     chmodSync(folder, 0o755)
     const store = openStore(join(folder, 'x.db'))
@@ -185,7 +185,7 @@ describe('the owner', () => {
     expect(open).toEqual([])
   })
 
-  test('of another file is nobody’s rival', async () => {
+  test('of one file does not lock another file', async () => {
     const folder = newFolder()
     await openStore(join(folder, 'a.db')).ready()
     await expect(openStore(join(folder, 'b.db')).ready()).resolves.toBeUndefined()
@@ -193,7 +193,7 @@ describe('the owner', () => {
 })
 
 describe('a reader', () => {
-  test('reads beside a running gateway, and after it', async () => {
+  test('reads while a gateway runs, and after it stopped', async () => {
     const file = join(newFolder(), 'x.db')
     const store = openStore(file)
     await store.ready()
@@ -207,7 +207,7 @@ describe('a reader', () => {
     await reader.close()
   })
 
-  test('says where it looked when there is no store', async () => {
+  test('names the missing file if there is no store', async () => {
     const file = join(newFolder(), 'none.db')
     await expect(createSqliteReader({ file }).counts()).rejects.toMatchObject({
       code: 'config-missing',
@@ -215,7 +215,7 @@ describe('a reader', () => {
     })
   })
 
-  test('does not keep the WAL from being used again', async () => {
+  test('does not prevent the WAL from being reset', async () => {
     const file = join(newFolder(), 'x.db')
     const store = openStore(file)
     const delivery = small()
