@@ -2,25 +2,48 @@
 import { z } from 'zod'
 import type { DeliveryState } from '../model/delivery.ts'
 import type { Job } from '../model/job.ts'
+import { Problem } from '../model/problem.ts'
 import type { DeliveryRecord } from '../store/store.ts'
 import type { Context } from './terminal/context.ts'
 import { askAdmin } from './gateway/gateway.ts'
-import { toTable, toTime } from './terminal/print.ts'
+import { printOlder } from './terminal/older.ts'
+import { toCut, toTable, toTime } from './terminal/print.ts'
 import { toDeliveryFields, toJobFields, toMoment } from '../server/records.ts'
 import { readStore } from './gateway/stored.ts'
 
-export type ListOptions = { limit: number; state?: DeliveryState; dead?: boolean; refused?: boolean }
+/** `before`: the id of a delivery, of a run where the dead are listed, of a request where the refused are. */
+export type ListOptions = {
+  limit: number
+  before?: string
+  state?: DeliveryState
+  dead?: boolean
+  refused?: boolean
+}
 
-export async function list(context: Context, { limit, state, dead, refused }: ListOptions): Promise<number> {
-  if (refused === true) return listRefused(context, limit)
-  if (dead === true) return listDead(context, limit)
-  const records = await readStore(context, [], (store) =>
-    store.deliveries({ limit, ...(state === undefined ? {} : { state }) }),
-  )
+export async function list(context: Context, options: ListOptions): Promise<number> {
+  const { limit, state, dead, refused, before } = options
+  if (refused === true) return listRefused(context, options)
+  if (dead === true) return listDead(context, options)
+  const records = await readStore(context, [], async (store) => {
+    if (before !== undefined && (await store.delivery(before)) === undefined) throw toUnknown('delivery', before)
+    return store.deliveries({ limit, before, ...(state === undefined ? {} : { state }) })
+  })
   if (context.json) for (const record of records) context.printJson(toDeliveryFields(record))
-  else if (records.length === 0) context.print(`No ${state ?? ''} delivery yet.`.replace('  ', ' '))
-  else context.print(toTable(['received', 'state', 'hook', 'from', 'mapping', 'became', 'id'], records.map(toRow)))
+  else if (records.length === 0) context.print(toNone(`${state ?? ''} delivery`.trim(), before))
+  else {
+    context.print(toTable(['received', 'state', 'hook', 'from', 'mapping', 'became', 'id'], records.map(toRow)))
+    const command = ['list', ...(state === undefined ? [] : ['--state', state])]
+    printOlder(context, command, { found: records, limit, cursor: ({ deliveryId }) => deliveryId })
+  }
   return 0
+}
+
+function toNone(what: string, before: string | undefined): string {
+  return before === undefined ? `No ${what} yet.` : `No ${what} is older.`
+}
+
+function toUnknown(what: string, id: string): Problem {
+  return new Problem('not-found', `No ${what} has the id "${toCut(id, 60)}", so nothing is older than it.`)
 }
 
 function toRow(record: DeliveryRecord): string[] {
@@ -43,11 +66,17 @@ function toAction({ kind, sessionKey }: Job['planned']): string {
   return kind === 'wake' ? 'wake' : `agent ${sessionKey}`
 }
 
-async function listDead(context: Context, limit: number): Promise<number> {
-  const jobs = await readStore(context, [], (store) => store.deadJobs({ limit }))
+async function listDead(context: Context, { limit, before }: ListOptions): Promise<number> {
+  const jobs = await readStore(context, [], async (store) => {
+    if (before !== undefined && (await store.job(before)) === undefined) throw toUnknown('run', before)
+    return store.deadJobs({ limit, before })
+  })
   if (context.json) for (const job of jobs) context.printJson(toJobFields(job))
-  else if (jobs.length === 0) context.print('No job is dead.')
-  else context.print(toTable(['since', 'kind', 'session', 'id', 'why'], jobs.map(toDeadRow)))
+  else if (jobs.length === 0) context.print(before === undefined ? 'No job is dead.' : 'No older job is dead.')
+  else {
+    context.print(toTable(['since', 'kind', 'session', 'id', 'why'], jobs.map(toDeadRow)))
+    printOlder(context, ['list', '--dead'], { found: jobs, limit, cursor: ({ id }) => id })
+  }
   return 0
 }
 
@@ -69,15 +98,17 @@ const Refusals = z.object({
   ),
 })
 
-async function listRefused(context: Context, limit: number): Promise<number> {
+async function listRefused(context: Context, { limit, before }: ListOptions): Promise<number> {
   const { refusals } = await askAdmin(context, { method: 'GET', path: '/api/refusals', answer: Refusals })
-  const newest = refusals.slice(-limit)
+  const place = before === undefined ? refusals.length : refusals.findIndex(({ requestId }) => requestId === before)
+  if (place < 0) throw toUnknown('refused request', before ?? '')
+  const newest = refusals.slice(0, place).slice(-limit)
   if (context.json) {
     for (const refusal of newest) {
       context.printJson({ ...refusal, receivedAt: toMoment(refusal.receivedAt), hook: refusal.hook ?? null })
     }
   } else if (newest.length === 0) {
-    context.print('No refusal since the gateway started.')
+    context.print(before === undefined ? 'No refusal since the gateway started.' : 'No older refusal is remembered.')
   } else {
     const rows = newest.map(({ receivedAt, hook, status, code, error, requestId, trace }) => {
       const reasons = trace.map(({ mappingId, why }) => `${mappingId}: ${why}`)
@@ -85,6 +116,7 @@ async function listRefused(context: Context, limit: number): Promise<number> {
       return [toTime(receivedAt), hook ?? '', String(status), code, requestId, why]
     })
     context.print(toTable(['received', 'hook', 'status', 'code', 'request', 'why'], rows))
+    printOlder(context, ['list', '--refused'], { found: newest, limit, cursor: ({ requestId }) => requestId })
   }
   return 0
 }

@@ -4,11 +4,12 @@ import { Command, CommanderError, Option } from 'commander'
 import { deliveryStates } from '../model/delivery.ts'
 import { exitCodes, Problem, toProblem } from '../model/problem.ts'
 import { createContext } from './terminal/context.ts'
+import type { EventsOptions } from './events.ts'
 import type { ListOptions } from './list.ts'
 import { type Act, addGmailCommands } from './gmail.ts'
 import { readVersion } from './scaffold/package.ts'
 import { toFailure } from './terminal/print.ts'
-import { collect, parseCount, parseWord, toAsked, toUsageProblem } from './terminal/usage.ts'
+import { collect, parseCount, parseMoment, parseWord, toAsked, toUsageProblem } from './terminal/usage.ts'
 
 let exitCode: number = exitCodes.ok
 
@@ -20,6 +21,12 @@ const act: Act = (work) =>
 
 const json = () => new Option('--json', 'one JSON object a line')
 const limit = () => new Option('--limit <n>', 'how many, the newest').argParser(parseCount).default(50)
+const before = (what: string) => new Option('--before <id>', `only those older than this one: ${what}`)
+const beforeMoment = (field: string) =>
+  new Option(
+    '--before <time>',
+    `only those older than this time: the "${field}" of the oldest one shown, in UTC`,
+  ).argParser(parseMoment)
 const header = () =>
   new Option('--header <name: value>', 'a request header, may stand several times').argParser(collect)
 
@@ -183,6 +190,7 @@ program
       parseWord(deliveryStates),
     ),
   )
+  .addOption(before('a delivery id; with --dead a run id, with --refused a request id'))
   .addOption(new Option('--dead', 'runs that failed for good, and why').conflicts('state'))
   .addOption(new Option('--refused', 'what the running gateway refused').conflicts(['state', 'dead']))
   .addOption(json())
@@ -218,18 +226,20 @@ program
   .command('events')
   .description('system events, pending and consumed')
   .addOption(limit())
+  .addOption(beforeMoment('at'))
   .addOption(json())
-  .action(act(async (context, options: { limit: number }) => (await import('./events.ts')).events(context, options)))
+  .action(act(async (context, options: EventsOptions) => (await import('./events.ts')).events(context, options)))
 
 program
   .command('sessions')
   .description('sessions, or the transcript of one key')
   .argument('[key]', 'session key')
   .addOption(limit())
+  .addOption(beforeMoment('updatedAt'))
   .addOption(json())
   .action(
-    act(async (context, key: string | undefined, options: { limit: number }) =>
-      (await import('./sessions.ts')).sessions(context, { key, limit: options.limit }),
+    act(async (context, key: string | undefined, options: { limit: number; before?: number }) =>
+      (await import('./sessions.ts')).sessions(context, { key, limit: options.limit, before: options.before }),
     ),
   )
 

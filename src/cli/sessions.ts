@@ -3,26 +3,33 @@ import type { Message, Session } from '../model/job.ts'
 import { Problem } from '../model/problem.ts'
 import type { Context } from './terminal/context.ts'
 import { toCut, toIndented, toTable, toTime } from './terminal/print.ts'
-import { toSessionFields } from '../server/records.ts'
+import { toMoment, toSessionFields } from '../server/records.ts'
+import { printOlder } from './terminal/older.ts'
 import { readStore } from './gateway/stored.ts'
 
 /** A key is looked for among all sessions that are kept. */
 const mostSessions = 1_000_000
+/** Of each, in a list of sessions. One that is asked for by its key is shown whole. */
 const mostMessages = 1_000
+const allMessages = 1_000_000
 
 type Told = { session: Session; messages: readonly Message[] }
 
 export async function sessions(
   context: Context,
-  { key, limit }: { key: string | undefined; limit: number },
+  { key, limit, before }: { key: string | undefined; limit: number; before: number | undefined },
 ): Promise<number> {
+  if (key !== undefined && before !== undefined) {
+    throw new Problem('usage-invalid', 'A session that is named by its key is shown whole. Leave --before out.')
+  }
   const found = await readStore(context, [], async (store): Promise<Told[]> => {
-    const all = await store.sessions({ limit: key === undefined ? limit : mostSessions })
+    const all = await store.sessions({ limit: key === undefined ? limit : mostSessions, before })
     const chosen = key === undefined ? all : all.filter((session) => session.sessionKey === key)
+    const most = key === undefined ? mostMessages : allMessages
     const told: Told[] = []
     for (const session of chosen) {
       const { agentId, sessionKey } = session
-      told.push({ session, messages: await store.messages({ agentId, sessionKey, limit: mostMessages }) })
+      told.push({ session, messages: await store.messages({ agentId, sessionKey, limit: most }) })
     }
     return told
   })
@@ -30,9 +37,11 @@ export async function sessions(
     throw new Problem('not-found', `No session has the key "${toCut(key, 60)}". "hookloom sessions" lists them.`)
   }
   if (context.json) for (const { session, messages } of found) context.printJson(toSessionFields(session, messages))
-  else if (found.length === 0) context.print('No session yet.')
-  else if (key === undefined) context.print(toTable(['updated', 'agent', 'messages', 'session'], found.map(toRow)))
-  else context.print(found.map(toTranscript).join('\n\n'))
+  else if (found.length === 0) context.print(before === undefined ? 'No session yet.' : 'No session is older.')
+  else if (key === undefined) {
+    context.print(toTable(['updated', 'agent', 'messages', 'session'], found.map(toRow)))
+    printOlder(context, ['sessions'], { found, limit, cursor: ({ session }) => toMoment(session.updatedAt) })
+  } else context.print(found.map(toTranscript).join('\n\n'))
   return 0
 }
 

@@ -188,16 +188,23 @@ export type StoreHealth = {
 
 /** The part of the store that a read-only process has. */
 export interface StoreReader {
-  /** The newest `limit` deliveries, oldest first. */
-  deliveries(query: { limit: number; state?: DeliveryState }): Promise<DeliveryRecord[]>
+  /**
+   * The newest `limit` deliveries, oldest first. `before` (the id of a delivery or of one of its jobs): only those that arrived
+   * before it; none if the store has no such id.
+   */
+  deliveries(query: { limit: number; state?: DeliveryState; before?: string | undefined }): Promise<DeliveryRecord[]>
   /** Finds a delivery by its id or by the id of one of its jobs. */
   delivery(id: string): Promise<DeliveryRecord | undefined>
   /** Finds the request of a delivery by the same ids; undefined if it is not stored, or no longer. */
   request(id: string): Promise<KeptRequest | undefined>
-  /** The newest `limit` system events, oldest first, consumed ones included. */
-  events(query: { limit: number }): Promise<SystemEvent[]>
-  /** The `limit` sessions that were updated last; the last one comes last. */
-  sessions(query: { limit: number }): Promise<Session[]>
+  /**
+   * The newest `limit` system events, oldest first, consumed ones included. `before` (milliseconds since the epoch): only those that
+   * are older. A page has all events of its oldest moment, so it may be longer than `limit`; the `at` of its first event as the
+   * next `before` loses nothing and repeats nothing.
+   */
+  events(query: { limit: number; before?: number | undefined }): Promise<SystemEvent[]>
+  /** The `limit` sessions that were updated last; the last one comes last. `before` as for events, by `updatedAt`. */
+  sessions(query: { limit: number; before?: number | undefined }): Promise<Session[]>
   /** Undefined if the store has nothing of this session. `runnerState` comes from the last report that set it. */
   session(
     name: Pick<Session, 'agentId' | 'sessionKey'>,
@@ -206,8 +213,11 @@ export interface StoreReader {
   waiting(query: { agentId: string; sessionKey: string; limit: number }): Promise<WaitingEvents>
   /** Finds a job by its id, tasks included. */
   job(id: string): Promise<Job | undefined>
-  /** The newest `limit` dead jobs, oldest first, tasks included. */
-  deadJobs(query: { limit: number }): Promise<Job[]>
+  /**
+   * The newest `limit` dead jobs, oldest first, tasks included. `before` (a job's id): only those that arrived before it; none if
+   * the store has no such job.
+   */
+  deadJobs(query: { limit: number; before?: string | undefined }): Promise<Job[]>
   /** When the newest task with this `standsFor` was added; undefined if the store has none. */
   lastTaskAt(standsFor: string): Promise<number | undefined>
   /** The value of a cursor; undefined if it was never set. */

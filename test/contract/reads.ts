@@ -57,11 +57,94 @@ export function describeReads(stage: () => Stage): void {
     test('events returns the newest ones, oldest first', async () => {
       const { store, clock } = stage()
       for (const text of ['one', 'two', 'three']) {
+        clock.advance(1)
         await store.append(
           newDelivery({ at: clock(), jobs: [newJob({ state: 'done', events: [newEvent({ text })] })] }),
         )
       }
       expect((await store.events({ limit: 2 })).map(({ text }) => text)).toEqual(['two', 'three'])
+    })
+
+    test('what is older than a delivery is found page by page, none lost and none repeated', async () => {
+      const { store, clock } = stage()
+      // all at one moment: their order is that of their arrival
+      const all = Array.from({ length: 7 }, (_, index) => newDelivery({ at: clock(), ...(index % 2 ? parked() : {}) }))
+      for (const each of all) await store.append(each)
+      const ids = async (query: Parameters<typeof store.deliveries>[0]) =>
+        (await store.deliveries(query)).map(({ deliveryId }) => deliveryId)
+      const read: string[] = []
+      for (let page = await ids({ limit: 2 }); page.length > 0; page = await ids({ limit: 2, before: read[0] })) {
+        read.unshift(...page)
+      }
+      expect(read).toEqual(all.map(({ id }) => id))
+      expect(await ids({ limit: 9, state: 'parked', before: all[4]?.id })).toEqual([all[1]?.id, all[3]?.id])
+      expect(await ids({ limit: 9, before: 'nobody' })).toEqual([])
+    })
+
+    test('what is older than a dead job is found page by page, none lost and none repeated', async () => {
+      const { store, clock } = stage()
+      const jobs = Array.from({ length: 5 }, () => newJob())
+      await store.append(newDelivery({ at: clock(), jobs }))
+      for (const _ of jobs) await store.report(await claimOne(store), { outcome: { kind: 'dead', error: 'no' } })
+      const ids = async (before?: string) => (await store.deadJobs({ limit: 2, before })).map(({ id }) => id)
+      const [, second, , fourth] = jobs.map(({ id }) => id)
+      expect(await ids()).toEqual(jobs.slice(3).map(({ id }) => id))
+      expect(await ids(fourth)).toEqual(jobs.slice(1, 3).map(({ id }) => id))
+      expect(await ids(second)).toEqual(jobs.slice(0, 1).map(({ id }) => id))
+      expect(await ids('nobody')).toEqual([])
+    })
+
+    test('events and sessions older than a moment come in pages of whole moments, none lost and none repeated', async () => {
+      const { store, clock } = stage()
+      const names: string[] = []
+      // moments with one, two, three and four events, each of a session of its own
+      for (const count of [1, 2, 3, 4]) {
+        clock.advance(5)
+        for (let n = 0; n < count; n += 1) {
+          const sessionKey = `s${names.push('') - 1}`
+          names[names.length - 1] = sessionKey
+          const events = [newEvent({ sessionKey, text: sessionKey })]
+          await store.append(newDelivery({ at: clock(), jobs: [newJob({ state: 'done', events })] }))
+        }
+      }
+      const read: { [of in 'events' | 'sessions']: string[][] } = { events: [], sessions: [] }
+      for (let before: number | undefined; ;) {
+        const page = await store.events({ limit: 3, before })
+        if (page.length === 0) break
+        read.events.unshift(page.map(({ text }) => text))
+        before = page[0]?.at
+      }
+      for (let before: number | undefined; ;) {
+        const page = await store.sessions({ limit: 3, before })
+        if (page.length === 0) break
+        read.sessions.unshift(page.map(({ sessionKey }) => sessionKey).toSorted())
+        before = page[0]?.updatedAt
+      }
+      const pages = [names.slice(0, 3), names.slice(3, 6), names.slice(6)]
+      expect(read).toEqual({ events: pages, sessions: pages })
+    })
+
+    test('events stay in pages without loss when the clock was set back between them', async () => {
+      const { store, clock } = stage()
+      for (const [text, step] of [
+        ['a', 10],
+        ['b', -7],
+        ['c', 3],
+      ] as const) {
+        clock.advance(step)
+        await store.append(
+          newDelivery({ at: clock(), jobs: [newJob({ state: 'done', events: [newEvent({ text })] })] }),
+        )
+      }
+      const read: string[] = []
+      for (let before: number | undefined; ;) {
+        const [oldest, ...others] = await store.events({ limit: 1, before })
+        if (oldest === undefined) break
+        expect(others).toEqual([])
+        read.unshift(oldest.text)
+        before = oldest.at
+      }
+      expect(read).toEqual(['b', 'c', 'a'])
     })
 
     test('the text after a NUL is stored', async () => {

@@ -39,6 +39,14 @@ export function parseCount(text: string): number {
   throw new InvalidArgumentError('Expected a whole number from 1 to 10000')
 }
 
+/** For `--before`: a moment as `--json` prints it or a table does, in milliseconds since the epoch. */
+export function parseMoment(text: string): number {
+  const isWhole = /^\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?(?:Z|[+-]\d\d:\d\d))?$/.test(text)
+  const moment = Date.parse(text)
+  if (isWhole && !Number.isNaN(moment)) return moment
+  throw new InvalidArgumentError('Expected a time such as 2026-01-02T03:04:05.678Z')
+}
+
 /** For an option that takes one of a few words. */
 export function parseWord<Word extends string>(words: readonly Word[]): (text: string) => Word {
   return (text) => {

@@ -29,18 +29,25 @@ const recordColumns = `seq, id, received_at, hook, source, event, mapping_id, ge
 /** The newest `limit` rows, oldest first. */
 const newest = (sql: string, order: string) => `SELECT * FROM (${sql} ORDER BY ${order} DESC LIMIT ?) ORDER BY ${order}`
 
-const selectDeliveries = newest(`SELECT ${recordColumns} FROM deliveries`, 'seq')
-const selectDeliveriesByState = newest(`SELECT ${recordColumns} FROM deliveries WHERE state = ?`, 'seq')
-const selectDelivery = `SELECT ${recordColumns} FROM deliveries
-  WHERE seq = coalesce((SELECT seq FROM deliveries WHERE id = ?1), (SELECT delivery_seq FROM jobs WHERE id = ?1))`
+/** Newest rows of before a moment, whole moments only: as many as it takes to have `?2` rows. */
+const newestMoments = (table: string, moment: string, order: string) => `SELECT * FROM ${table}
+  WHERE ${moment} < ?1 AND ${moment} >= (SELECT min(${moment}) FROM
+    (SELECT ${moment} FROM ${table} WHERE ${moment} < ?1 ORDER BY ${moment} DESC LIMIT ?2))
+  ORDER BY ${order}`
+
+const selectDeliveries = newest(`SELECT ${recordColumns} FROM deliveries WHERE seq < ?`, 'seq')
+const selectDeliveriesByState = newest(`SELECT ${recordColumns} FROM deliveries WHERE state = ? AND seq < ?`, 'seq')
+const selectPlace = `SELECT
+  coalesce((SELECT seq FROM deliveries WHERE id = ?1), (SELECT delivery_seq FROM jobs WHERE id = ?1)) AS seq`
+const selectDelivery = `SELECT ${recordColumns} FROM deliveries WHERE seq = (${selectPlace})`
 const selectRequest = `SELECT head, body FROM deliveries
   WHERE seq = coalesce((SELECT seq FROM deliveries WHERE id = ?1), (SELECT delivery_seq FROM jobs WHERE id = ?1))
     AND head IS NOT NULL AND body IS NOT NULL`
 const selectJobs = `${selectJob} WHERE j.delivery_seq IN (SELECT value FROM json_each(?)) ORDER BY j.seq`
 const selectDeadJobs = `${selectJob} WHERE j.seq IN
-  (SELECT seq FROM jobs WHERE state = 'dead' ORDER BY seq DESC LIMIT ?) ORDER BY j.seq`
-const selectEvents = newest('SELECT * FROM events', 'seq')
-const selectSessions = newest('SELECT * FROM sessions', 'updated_at')
+  (SELECT seq FROM jobs WHERE state = 'dead' AND seq < ? ORDER BY seq DESC LIMIT ?) ORDER BY j.seq`
+const selectEvents = newestMoments('events', 'at', 'at, seq')
+const selectSessions = newestMoments('sessions', 'updated_at', 'updated_at, agent_id, session_key')
 const selectSession = 'SELECT * FROM sessions WHERE agent_id = ? AND session_key = ?'
 /** One statement, so the count and the events are of the same snapshot. */
 const selectWaiting = `WITH waiting AS (SELECT seq, wakes FROM events
@@ -51,6 +58,8 @@ const selectWaiting = `WITH waiting AS (SELECT seq, wakes FROM events
 const selectMessages = newest('SELECT * FROM messages WHERE agent_id = ? AND session_key = ?', 'seq')
 
 const start = { received_at: -1, seq: 0 }
+/** Behind every row and every moment. */
+const end = Number.MAX_SAFE_INTEGER
 /** The deliveries after the place (?2, ?3). The index is searched by `received_at`. */
 const selectOpen = (table: string, condition: string) => `
   SELECT id, received_at, state, hook, waits_for, generation, head, body FROM deliveries ${table}
@@ -91,17 +100,21 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
   const one = (sql: string, ...values: SqlValue[]) => connection.use(undefined, (db) => db.get(sql, ...values))
   const all = (sql: string, ...values: SqlValue[]) => connection.use([], (db) => db.all(sql, ...values))
   return {
-    deliveries: async ({ limit, state }) =>
-      connection.use([], (db) =>
-        toRecords(db, state ? db.all(selectDeliveriesByState, state, limit) : db.all(selectDeliveries, limit)),
-      ),
+    deliveries: async ({ limit, state, before }) =>
+      connection.use([], (db) => {
+        const place = before === undefined ? end : toPlace(db.get(selectPlace, before))
+        return toRecords(
+          db,
+          state ? db.all(selectDeliveriesByState, state, place, limit) : db.all(selectDeliveries, place, limit),
+        )
+      }),
     delivery: async (id) => connection.use([], (db) => toRecords(db, db.all(selectDelivery, id)))[0],
     request: async (id) => {
       const row = one(selectRequest, id)
       return row && toKeptRequest(row)
     },
-    events: async ({ limit }) => all(selectEvents, limit).map(toSystemEvent),
-    sessions: async ({ limit }) => all(selectSessions, limit).map(toSession),
+    events: async ({ limit, before = end }) => all(selectEvents, before, limit).map(toSystemEvent),
+    sessions: async ({ limit, before = end }) => all(selectSessions, before, limit).map(toSession),
     session: async ({ agentId, sessionKey }) => {
       const row = one(selectSession, agentId, sessionKey)
       return row && toSessionWithState(row)
@@ -111,7 +124,10 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
       const row = one(`${selectJob} WHERE j.id = ?`, id)
       return row && toJob(row)
     },
-    deadJobs: async ({ limit }) => all(selectDeadJobs, limit).map(toJob),
+    deadJobs: async ({ limit, before }) => {
+      const place = before === undefined ? end : toPlace(one('SELECT seq FROM jobs WHERE id = ?', before))
+      return all(selectDeadJobs, place, limit).map(toJob)
+    },
     lastTaskAt: async (standsFor) =>
       toTime(one('SELECT max(created_at) AS at FROM jobs WHERE stands_for = ?', standsFor)?.['at']),
     cursor: async (name) => {
@@ -140,6 +156,11 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
     dueSince: async () => toTime(one(longestDue, clock())?.['run_at']),
     close: async () => connection.close(),
   }
+}
+
+/** Null, which nothing is before, where there is no such row. */
+function toPlace(row: ReturnType<Database['get']>): SqlValue {
+  return row?.['seq'] ?? null
 }
 
 function toTime(value: SqlValue | undefined): number | undefined {

@@ -1,0 +1,85 @@
+import { beforeAll, describe, expect, test } from 'vitest'
+import { runCommand } from './command.ts'
+import { type Gateway, hookToken, post, startGateway } from './gateway.ts'
+
+const config = {
+  agents: { defaults: { heartbeat: { every: 0 } } },
+  hooks: { mappings: [{ match: { path: 'parts' }, action: 'wake', forEach: 'parts', textTemplate: '{{parts[0]}}' }] },
+}
+
+describe('what a list leaves out', { timeout: 60_000 }, () => {
+  let gateway: Gateway
+  let ids: string[]
+
+  beforeAll(async () => {
+    gateway = await startGateway({ config })
+    const posted = [await post(gateway, 'parts', { parts: ['a', 'b', 'c'] })]
+    for (const text of ['d', 'e', 'f']) posted.push(await post(gateway, 'wake', { text }))
+    ids = posted.map(({ deliveryId }) => String(deliveryId))
+  }, 60_000)
+
+  const read = async (...args: string[]) => {
+    const ran = await runCommand([...args, '--json'], { dir: gateway.dir })
+    expect(ran).toMatchObject({ code: 0, stderr: '' })
+    return ran.json()
+  }
+  /** All rows in pages, each begun with a field of the oldest row before. */
+  async function readAll(command: string[], field: string): Promise<Record<string, unknown>[]> {
+    const all: Record<string, unknown>[] = []
+    for (let page = await read(...command); page.length > 0;) {
+      all.unshift(...page)
+      page = await read(...command, '--before', String(page[0]?.[field]))
+    }
+    return all
+  }
+
+  test('of deliveries is reached by the id of the oldest one shown', async () => {
+    const all = await readAll(['list', '--limit', '3'], 'deliveryId')
+    expect(all.map(({ deliveryId }) => deliveryId)).toEqual(ids)
+  })
+
+  test('of events is reached by the time of the oldest one shown, and events of one moment stay together', async () => {
+    const all = await readAll(['events', '--limit', '2'], 'at')
+    expect(all.map(({ text }) => text)).toEqual(['a', 'b', 'c', 'd', 'e', 'f'])
+  })
+
+  test('of refusals is reached by the id of the oldest one shown', async () => {
+    for (const path of ['one', 'two', 'three']) {
+      await fetch(`${gateway.url}/${path}`, {
+        method: 'POST',
+        body: '{}',
+        headers: { authorization: `Bearer ${hookToken}` },
+      })
+    }
+    const all = await readAll(['list', '--refused', '--limit', '2'], 'requestId')
+    expect(all.map(({ hook }) => hook)).toEqual(['one', 'two', 'three'])
+  })
+
+  test('is named under a table that its limit cut off, as a command, and under no other', async () => {
+    const { stdout } = await runCommand(['list', '--state', 'accepted', '--limit', '3'], { dir: gateway.dir })
+    expect(stdout).toContain(`list --state accepted --limit 3 --before ${ids[1]} --config-dir ${gateway.dir}`)
+    expect((await runCommand(['events', '--limit', '3'], { dir: gateway.dir })).stdout).toMatch(
+      /events --limit 3 --before \d{4}-\d\d-\d\dT[\d:.]+Z/,
+    )
+    expect((await runCommand(['list'], { dir: gateway.dir })).stdout).not.toContain('Older:')
+  })
+
+  test('behind the oldest one is nothing, and behind one that is not there is an error', async () => {
+    const none = await runCommand(['list', '--before', String(ids[0])], { dir: gateway.dir })
+    expect(none).toMatchObject({ code: 0, stdout: 'No delivery is older.\n' })
+    for (const args of [['list'], ['list', '--dead'], ['list', '--refused']]) {
+      const ran = await runCommand([...args, '--before', 'nobody'], { dir: gateway.dir })
+      expect({ args, code: ran.code, stderr: ran.stderr }).toEqual({
+        args,
+        code: 65,
+        stderr: expect.stringContaining('has the id "nobody"'),
+      })
+    }
+    for (const args of [
+      ['events', '--before', 'yesterday'],
+      ['sessions', 'main', '--before', '2026-01-02'],
+    ]) {
+      expect(await runCommand(args, { dir: gateway.dir })).toMatchObject({ code: 64 })
+    }
+  })
+})
