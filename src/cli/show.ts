@@ -1,6 +1,6 @@
 // One delivery with everything that is known of it: its trace, its jobs and their steps.
 import type { TraceEntry } from '../model/delivery.ts'
-import type { Job, Step } from '../model/job.ts'
+import { type Job, type Post, type ShownPostState, type Step, toShownPostState } from '../model/job.ts'
 import { toPrintable } from '../model/printable.ts'
 import { Problem } from '../model/problem.ts'
 import type { DeliveryRecord } from '../store/store.ts'
@@ -68,11 +68,11 @@ function toJobText(job: Job): string {
     toTime(at),
     [detail, ...toCost(step)].join(', '),
   ])
-  const posts = job.posts.map(({ part, state, channel, to = '', id = '' }) => [
-    `${part + 1} of ${job.posts.length}`,
-    state,
-    `${channel} ${to}`.trimEnd(),
-    id,
+  const posts = job.posts.map((post) => [
+    `${post.part + 1} of ${job.posts.length}`,
+    toShownPostState(post, job),
+    `${post.channel} ${post.to ?? ''}`.trimEnd(),
+    [...(post.id === undefined ? [] : [post.id]), ...toPostNotes(post, job)].join(', '),
   ])
   return [
     `${titles[planned.kind]} ${toPrintable(job.id)}`,
@@ -86,8 +86,23 @@ function toJobText(job: Job): string {
       ['text', toCut(toAsked(planned), 200)],
     ]),
     ...(recorded.length === 0 ? [] : [toTable(['step', 'state', 'at', ''], recorded)]),
-    ...(posts.length === 0 ? [] : [toTable(['message', 'state', 'to', 'id'], posts)]),
+    ...(posts.length === 0 ? [] : [toTable(['message', 'state', 'to', ''], posts)]),
   ].join('\n')
+}
+
+/** What the state of a message does not say by itself. */
+function toPostNotes(post: Post, job: Job): string[] {
+  const notes: Partial<Record<ShownPostState, string>> = {
+    unsent: 'it was never sent, since the run is dead',
+    unknown: 'it may have arrived, or not',
+    sending: job.state === 'running' ? 'its result is not recorded yet' : 'it may have arrived, and is sent again',
+  }
+  const note = notes[toShownPostState(post, job)]
+  const isDoubtful = post.mayBeTwice === true && post.state === 'sent'
+  return [
+    ...(note === undefined ? [] : [note]),
+    ...(isDoubtful ? ['it may have arrived twice: an earlier attempt was cut off before its result was recorded'] : []),
+  ]
 }
 
 function toAgain(id: string): string {

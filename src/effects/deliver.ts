@@ -46,7 +46,6 @@ export async function deliver(
       : { kind: 'permanent', status: 'error', detail: found.detail }
   }
   const posts = toPosts(cut(toPosted(reply), maxReplyChars), found, job)
-  if (!(await tools.savePosts(posts))) return { kind: 'aborted' }
   const name = planned.kind === 'heartbeat' ? 'heartbeat' : toRunName(planned)
   const outcome = await postAll(posts, found.channel, {
     job,
@@ -90,35 +89,50 @@ function toPosts(
   })
 }
 
-/** One after the other: what comes later must not be read first. */
+/** One after the other: what comes later must not be read first. Each is marked before it is sent: a kill may come between. */
 async function postAll(posts: readonly Post[], channel: Channel, posting: Posting): Promise<StepOutcome> {
   const { tools, job } = posting
   let written = posts
+  const save = (changed: Post): Promise<boolean> => {
+    written = replace(written, { ...changed, at: tools.clock() })
+    return tools.savePosts(written)
+  }
   for (const post of posts) {
     if (post.state === 'sent') continue
-    const result = await postOne(post, channel, posting)
-    if (result.kind === 'aborted') return result
-    if (result.kind === 'ambiguous' && !channel.dedupes) {
-      // repeating it could post it twice, and only a person can look
-      const unknown = replace(written, { ...post, state: 'unknown', at: tools.clock() })
-      if (!(await tools.savePosts(unknown))) return { kind: 'aborted' }
-      const again =
-        job.deliveryId === undefined ? '' : ` Where it did not, "hookloom retry ${job.deliveryId}" sends it.`
-      const detail = `${toPlace(post)}: it is not known whether the reply arrived, and it was not sent again. ${result.detail}${again}`
-      return { kind: 'permanent', status: 'error', detail }
+    const begun = toBegun(post, channel)
+    if (!(await save(begun))) return { kind: 'aborted' }
+    const result = await postOne(begun, channel, posting)
+    if (result.kind === 'sent') {
+      written = replace(written, { ...begun, state: 'sent', id: result.id, at: tools.clock() })
+      continue
     }
-    if (result.kind !== 'sent') return toFailure(result, post)
-    written = replace(written, { ...post, state: 'sent', id: result.id, at: tools.clock() })
-    if (post !== posts.at(-1) && !(await tools.savePosts(written))) return { kind: 'aborted' }
+    const state = toStateAfter(result, channel)
+    if (state !== 'sending' && !(await save({ ...begun, state }))) return { kind: 'aborted' }
+    if (result.kind === 'aborted') return { kind: 'aborted' }
+    return state === 'unknown' ? toUnknown(result.detail, post, job) : toFailure(result, post)
   }
   return toSent(written)
+}
+
+/** A message that an earlier attempt left as `sending` may have arrived. */
+function toBegun(post: Post, { dedupes }: Channel): Post {
+  const mayBeTwice = post.mayBeTwice === true || (post.state === 'sending' && !dedupes)
+  return { ...post, state: 'sending', ...(mayBeTwice ? { mayBeTwice } : {}) }
+}
+
+type Unsent = Exclude<SendResult, { kind: 'sent' }> | { readonly kind: 'aborted'; readonly isBegun: boolean }
+
+/** What is known of a message that is not sent. One that may have arrived is sent again only where repeats are dropped. */
+function toStateAfter(result: Unsent, { dedupes }: Channel): Post['state'] {
+  if (result.kind === 'ambiguous') return dedupes ? 'sending' : 'unknown'
+  return result.kind === 'aborted' && result.isBegun ? 'sending' : 'waiting'
 }
 
 async function postOne(
   { to, text, nonce }: Post,
   channel: Channel,
   { signal, run }: Posting,
-): Promise<SendResult | { kind: 'aborted' }> {
+): Promise<SendResult | { kind: 'aborted'; isBegun: boolean }> {
   let isBegun = false
   const ended = await withDeadline({ outer: signal, ms: sendTimeoutMs }, (limit) => {
     isBegun = true
@@ -127,10 +141,17 @@ async function postOne(
   if (ended.kind === 'aborted' && isBegun && !channel.dedupes) {
     return { kind: 'ambiguous', detail: 'The gateway stopped before the answer came.' }
   }
-  if (ended.kind === 'aborted') return ended
+  if (ended.kind === 'aborted') return { kind: 'aborted', isBegun }
   if (ended.kind === 'timeout')
     return { kind: 'ambiguous', detail: `There was no answer in ${sendTimeoutMs / 1_000} s.` }
   return ended.value
+}
+
+/** Sending it again could post it twice, and only a person can look. */
+function toUnknown(why: string, post: Post, { deliveryId }: ClaimedJob): StepOutcome {
+  const again = deliveryId === undefined ? '' : ` Where it did not, "hookloom retry ${deliveryId}" sends it.`
+  const detail = `${toPlace(post)}: it is not known whether the reply arrived, and it was not sent again. ${why}${again}`
+  return { kind: 'permanent', status: 'error', detail }
 }
 
 function toFailure(result: Exclude<SendResult, { kind: 'sent' }>, post: Post): StepOutcome {
@@ -154,9 +175,20 @@ function toSent(posts: readonly Post[]): Recorded {
   const count = posts.length === 1 ? '' : ` in ${posts.length} messages`
   return {
     kind: 'recorded',
-    step: { state: 'done', detail: `sent to ${place} as ${ids.join(', ')}${count}`, result: ids.join(' ') },
+    step: {
+      state: 'done',
+      detail: `sent to ${place} as ${ids.join(', ')}${count}${toDoubt(posts)}`,
+      result: ids.join(' '),
+    },
     posts,
   }
+}
+
+function toDoubt(posts: readonly Post[]): string {
+  const parts = posts.filter(({ mayBeTwice }) => mayBeTwice).map(({ part }) => part + 1)
+  if (parts.length === 0) return ''
+  const which = parts.length === 1 ? `Message ${parts.join()}` : `Each of the messages ${parts.join(', ')}`
+  return `. ${which} may have arrived twice: an earlier attempt was cut off before its result was recorded.`
 }
 
 function toSkipped(detail: string): Recorded {

@@ -40,11 +40,12 @@ export type Step = {
   usage?: Usage
 }
 
-export const postStates = ['waiting', 'sent', 'unknown'] as const
+export const postStates = ['waiting', 'sending', 'sent', 'unknown'] as const
 
 /**
  * One message of a reply, which may be cut into several. All are written down, with route and nonce, before the first is
- * sent; each is marked when the provider took it. `unknown`: nobody can say whether it arrived.
+ * sent; each is marked before it is handed to the channel and when the provider took it. `sending` in an attempt that has
+ * ended: nobody recorded what became of it. `unknown`: nobody can know whether it arrived, and it is not sent again.
  */
 export type Post = {
   readonly part: number
@@ -56,6 +57,17 @@ export type Post = {
   readonly at: number
   /** The provider's. */
   readonly id?: string
+  /** An attempt ended while the channel had it, and it was sent again, with the same nonce, by a channel that drops no repeats. */
+  readonly mayBeTwice?: true
+}
+
+/** `unsent`: it waited in a run that is dead now. */
+export type ShownPostState = Post['state'] | 'unsent'
+
+/** The state of a message as people are told it: in a dead run nothing waits or is being sent. */
+export function toShownPostState({ state, mayBeTwice }: Post, job: Pick<Job, 'state'>): ShownPostState {
+  if (job.state !== 'dead' || state === 'sent') return state
+  return state === 'waiting' && mayBeTwice !== true ? 'unsent' : 'unknown'
 }
 
 /** An accepted action on its way to its effects. `id` is the run id of an agent action. */

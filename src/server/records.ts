@@ -1,6 +1,6 @@
 // What `--json` and /api show of what is stored: every field is always there, null where nothing is known, moments in ISO 8601.
 import type { Heartbeat, PlannedAction } from '../model/action.ts'
-import type { Job, Message, Session, SystemEvent } from '../model/job.ts'
+import { type Job, type Message, type Session, type SystemEvent, toShownPostState } from '../model/job.ts'
 import type { DeliveryRecord } from '../store/store.ts'
 
 /** An action as it was let through: the agent and the session key are those that were settled. */
@@ -59,14 +59,15 @@ export function toJobFields(job: Job): object {
       ...(model === undefined ? {} : { model }),
       ...(usage === undefined ? {} : { usage }),
     })),
-    posts: job.posts.map(({ part, channel, to, state: postState, id: messageId, at, nonce }) => ({
-      part,
-      channel,
-      to: to ?? null,
-      state: postState,
-      messageId: messageId ?? null,
-      at: postState === 'waiting' ? null : toMoment(at),
-      nonce,
+    posts: job.posts.map((post) => ({
+      part: post.part,
+      channel: post.channel,
+      to: post.to ?? null,
+      state: toShownPostState(post, job),
+      messageId: post.id ?? null,
+      at: post.state === 'waiting' ? null : toMoment(post.at),
+      nonce: post.nonce,
+      mayBeTwice: post.mayBeTwice === true,
     })),
   }
 }

@@ -14,6 +14,7 @@ import {
 
 let stage: Stage
 const pieces = (text: string) => text.split('|')
+const never = () => new Promise<never>(() => {})
 const sent = (id: string): SendResult => ({ kind: 'sent', id })
 
 beforeEach(() => {
@@ -98,6 +99,76 @@ describe('the messages of a reply', () => {
         dedupes ? { state: 'done' } : { state: 'dead', posts: [{ state: 'unknown' }] },
       )
     }
+  })
+
+  test('that was being sent when the gateway was killed says that it may have arrived twice, but not where repeats are dropped', async () => {
+    for (const dedupes of [false, true]) {
+      const stage = createStage()
+      let isKilled = false
+      const { report, extend } = stage.store
+      // the process ends while the second message is on its way: nothing more is recorded of it
+      const dying: typeof stage.store = {
+        ...stage.store,
+        report: (...given) => (isKilled ? never() : report(...given)),
+        extend: (...given) => (isKilled ? never() : extend(...given)),
+      }
+      const first = scriptedChannel(({ text }) => ((isKilled = text === 'two'), sent(text)), { pieces, dedupes })
+      const { runner } = scriptedRunner(() => ok('one|two|three'))
+      stage.openWorker({ runner, store: dying, channels: new Map([['console', first.channel]]) })
+      const [id] = await stage.accept(agentPlan())
+      await pass(0)
+      expect((await stage.jobOf(id)).posts.map(({ state }) => state)).toEqual(['sent', 'sending', 'waiting'])
+      const next = scriptedChannel(({ text }) => sent(text), { pieces, dedupes })
+      stage.openWorker({ runner, channels: new Map([['console', next.channel]]) })
+      await pass(60_000)
+      const job = await stage.jobOf(id)
+      expect(job.state).toBe('done')
+      expect(next.sent.map(({ nonce }) => nonce)[0]).toBe(first.sent[1]?.nonce)
+      expect(job.posts.map(({ mayBeTwice = false }) => mayBeTwice)).toEqual([false, !dedupes, false])
+      const told = expect.stringContaining('Message 2 may have arrived twice')
+      expect(job.steps.at(-1)?.detail).toEqual(dedupes ? expect.not.stringContaining('twice') : told)
+    }
+  })
+
+  test('that the channel surely did not take is sent again without a doubt', async () => {
+    const answers: SendResult[] = [
+      { kind: 'transient', detail: 'down' },
+      { kind: 'rate-limited', detail: 'slow down' },
+      { kind: 'transient', detail: 'down' },
+    ]
+    open(() => answers.shift() ?? sent('x'))
+    const [id] = await stage.accept(agentPlan())
+    await pass(0)
+    expect((await stage.jobOf(id)).posts.map(({ state }) => state)).toEqual(['waiting', 'waiting', 'waiting'])
+    await pass(600_000)
+    const job = await stage.jobOf(id)
+    expect(job.state).toBe('done')
+    expect(job.posts.filter(({ mayBeTwice }) => mayBeTwice)).toEqual([])
+  })
+
+  test('that was never begun, since the gateway stopped first, is sent later without a doubt', async () => {
+    const { report } = stage.store
+    let worker: ReturnType<Stage['openWorker']> | undefined
+    let stopped: Promise<void> | undefined
+    const stopping: typeof report = async (job, what) => {
+      if (what.posts !== undefined && stopped === undefined) stopped = worker?.stop({ graceMs: 0 })
+      await pass(1)
+      return report(job, what)
+    }
+    const { channel, sent: taken } = scriptedChannel(() => sent('x'))
+    worker = stage.openWorker({
+      store: { ...stage.store, report: stopping },
+      channels: new Map([['console', channel]]),
+    })
+    const [id] = await stage.accept(agentPlan())
+    await pass(10_000)
+    await stopped
+    expect(taken).toEqual([])
+    expect(await stage.jobOf(id)).toMatchObject({ state: 'queued', posts: [{ state: 'waiting' }] })
+    stage.openWorker({ channels: new Map([['console', channel]]) })
+    await pass(60_000)
+    expect((await stage.jobOf(id)).posts).toMatchObject([{ state: 'sent' }])
+    expect((await stage.jobOf(id)).posts[0]).not.toHaveProperty('mayBeTwice')
   })
 
   test('a reply that began on a channel stays there, whatever the default says by then', async () => {
