@@ -77,7 +77,7 @@ function toProof(scheme: Scheme): string {
     case 'concat-hash':
       return `SHA-256 of ${toParts(`{secret}${scheme.template}`)}`
     case 'x509':
-      return `RSA with the sender’s certificate${toTime(false, scheme.toleranceSeconds)}`
+      return `RSA with the sender’s certificate${toSignedFields(scheme.signs)}${toTime(false, scheme.toleranceSeconds)}`
     case 'jwt':
       return `JSON Web Token (${scheme.algorithm})${scheme.bodyHashClaim === undefined ? '; not the body' : ' with the hash of the body'}`
     case 'body-hmac':
@@ -91,6 +91,10 @@ function toProof(scheme: Scheme): string {
     case 'client-state':
       return 'shared word in the body; nothing else'
   }
+}
+
+function toSignedFields(signs: 'fields' | 'checksum'): string {
+  return signs === 'fields' ? ' of the fields of the message' : ' of id, time and a checksum, not the body'
 }
 
 function toHash(algorithm = 'sha256'): string {

@@ -187,6 +187,16 @@ test('monday: a token of its signing secret, until its end, for the audience tha
   expect(await sends({ exp: seconds }, { secret: 't' })).toBe(false)
 })
 
+test('a token that says when it was made and not when it ends is good for five minutes, or as long as the operator says', async () => {
+  const sends = (age: number, toleranceSeconds?: number) =>
+    isProven(
+      { scheme: 'monday', secret: 's', ...(toleranceSeconds && { toleranceSeconds }) },
+      requestOf({ authorization: tokenOf({ iat: seconds - age }, 's', { alg: 'HS256' }) }, '{}'),
+    )
+  expect([await sends(300), await sends(301)]).toEqual([true, false])
+  expect([await sends(301, 900), await sends(901, 900)]).toEqual([true, false])
+})
+
 test('what is no token at all is refused, whatever it is made of', async () => {
   const verifier = verifierOf({ scheme: 'monday', secret: 's' })
   for (const authorization of [

@@ -131,6 +131,17 @@ describe('PayPal', () => {
     return (crc ^ 0xffffffff) >>> 0
   }
 
+  /** The text with four bytes behind it that bring it to a checksum: the register is run backwards through them. */
+  function toFitting(text: string, wanted: number): Buffer {
+    let register = wanted ^ 0xffffffff
+    for (let bit = 0; bit < 32; bit++) {
+      register = register < 0 ? ((register ^ 0xedb88320) << 1) | 1 : register << 1
+    }
+    const patch = Buffer.alloc(4)
+    patch.writeInt32LE(register ^ crcOf(text) ^ 0xffffffff)
+    return Buffer.concat([Buffer.from(text), patch])
+  }
+
   const request = requestOf(
     {
       'paypal-transmission-id': 'tx-1',
@@ -155,6 +166,23 @@ describe('PayPal', () => {
     for (const name of Object.keys(request.headers)) {
       expect(await verify(withHeader(request, name, undefined))).toMatchObject({ ok: false, fault: 'sender' })
     }
+  })
+
+  test('a body that is made to fit the checksum runs nothing twice: its id is signed, and its time ends', async () => {
+    // CRC-32 is linear: four bytes bring any text to any checksum
+    const forged = { ...request, rawBody: toFitting('{"id":"WH-2","resource":"forged"}', crcOf(body)) }
+    expect(await verify(forged)).toEqual({ ok: true, id: 'tx-1' })
+    expect(verifierOf({ scheme: 'paypal', webhookId: 'WH-ID' }).covers).toEqual({ id: true, body: false })
+    const days = 24 * 3600 * 1000
+    const at = (time: number, toleranceSeconds?: number) =>
+      verifierOf(
+        { scheme: 'paypal', webhookId: 'WH-ID', ...(toleranceSeconds && { toleranceSeconds }) },
+        { fetch: fetchOf().fetch, now: () => time },
+      ).verify(forged)
+    expect(await at(now + 3 * days)).toMatchObject({ ok: true })
+    expect(await at(now + 3 * days + 1000)).toMatchObject({ ok: false, reason: expect.stringContaining('behind') })
+    expect(await at(now - 3 * days - 1000)).toMatchObject({ ok: false, reason: expect.stringContaining('ahead') })
+    expect(await at(now + 301_000, 300)).toMatchObject({ ok: false })
   })
 
   test('a certificate of another host is never fetched', async () => {

@@ -27,12 +27,10 @@ export function createAsymmetricProof(scheme: AsymmetricScheme, { settings, now 
       if (signatures.length === 0) return missing(`${scheme.header}, or a signature in it,`)
       if (read(request, timestamp.name) === '') return missing(timestamp.name)
       if (idHeader !== undefined && read(request, idHeader) === '') return missing(idHeader)
-      if (tolerance !== undefined) {
-        const time = parseTimestamp(read(request, timestamp.name), timestamp.unit)
-        if (time === undefined) return refused('The time of signing cannot be read.')
-        const late = toClockFault(time, now(), tolerance)
-        if (late !== undefined) return refused(late)
-      }
+      const time = parseTimestamp(read(request, timestamp.name), timestamp.unit)
+      if (time === undefined) return refused('The time of signing cannot be read.')
+      const late = toClockFault(time, now(), tolerance)
+      if (late !== undefined) return refused(late)
       const signed = Buffer.concat((toSigned(request) ?? []).map((piece) => Buffer.from(piece)))
       const isValid = signatures.some((text) => {
         const signature = Buffer.from(text, scheme.encoding)

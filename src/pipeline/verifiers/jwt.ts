@@ -11,6 +11,9 @@ import type { JwtScheme } from './scheme.ts'
 /** How far the clocks of sender and gateway may differ. */
 const leewaySeconds = 60
 
+/** How old a token may be that says when it was made, and not when it ends. */
+const endlessSeconds = 300
+
 export function createJwtProof(scheme: JwtScheme, { settings, secrets, fetch, now }: ProofTools): Proof {
   const { audience = scheme.forAccount === true ? settings.publicUrl : undefined } = settings
   if (scheme.forAccount === true) {
@@ -20,10 +23,10 @@ export function createJwtProof(scheme: JwtScheme, { settings, secrets, fetch, no
   }
   const live = scheme.algorithm === 'HS256' ? secrets().map((secret) => createSecretKey(secret, 'utf8')) : []
   const findKey = scheme.algorithm === 'HS256' ? undefined : createKeySet(scheme, settings, fetch)
-  if (scheme.maxAgeSeconds === undefined && settings.toleranceSeconds !== undefined) {
-    throw fault(settings, 'has tokens that tell their own end: verify.toleranceSeconds has no meaning.')
+  if (scheme.requires?.includes('exp') === true && settings.toleranceSeconds !== undefined) {
+    throw fault(settings, 'has tokens that say when they end: verify.toleranceSeconds has no meaning.')
   }
-  const maxAge = settings.toleranceSeconds ?? scheme.maxAgeSeconds
+  const { maxAgeSeconds } = scheme
 
   const toToken = (headers: VerifyRequest['headers']): string | undefined => {
     const value = readHeader(headers, scheme.header) ?? ''
@@ -65,6 +68,8 @@ export function createJwtProof(scheme: JwtScheme, { settings, secrets, fetch, no
     if (typeof exp === 'number' && seconds > exp + leewaySeconds) return 'The token has expired.'
     if (typeof nbf === 'number' && seconds < nbf - leewaySeconds) return 'The token is not valid yet.'
     if (typeof iat === 'number' && seconds < iat - leewaySeconds) return 'The token is from the future.'
+    // no end but the one that is set here
+    const maxAge = settings.toleranceSeconds ?? maxAgeSeconds ?? (exp === undefined ? endlessSeconds : undefined)
     if (maxAge !== undefined && typeof iat === 'number' && seconds - iat > maxAge) return 'The token is too old.'
     const { issuers, bodyHashClaim, forAccount } = scheme
     if (issuers !== undefined && !issuers.some((issuer) => issuer === claims['iss']))

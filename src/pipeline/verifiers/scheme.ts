@@ -48,6 +48,7 @@ export type HmacScheme = Common & {
   /** The header behind {id}. */
   readonly idHeader?: string
   readonly timestamp?: TimestampPlace
+  /** Every row with a timestamp has one. */
   readonly toleranceSeconds?: number
   readonly secretEncoding?: SecretEncoding
   readonly secretPrefix?: string
@@ -77,10 +78,16 @@ export type AsymmetricScheme = Common & {
   readonly template: string
   readonly idHeader?: string
   readonly timestamp: Extract<TimestampPlace, { in: 'header' }>
-  readonly toleranceSeconds?: number
+  readonly toleranceSeconds: number
 }
 
-export type X509Scheme = Common & { readonly kind: 'x509'; readonly header: string; readonly toleranceSeconds?: number }
+export type X509Scheme = Common & {
+  readonly kind: 'x509'
+  readonly header: string
+  readonly toleranceSeconds: number
+  /** What is signed of the body: `fields`, by their names; `checksum`, a CRC-32, which another body can be made to fit. */
+  readonly signs: 'fields' | 'checksum'
+}
 
 export type JwtScheme = Common & {
   readonly kind: 'jwt'
@@ -92,7 +99,7 @@ export type JwtScheme = Common & {
   readonly jwksUrl?: string
   /** The claim with the SHA-256 of the body, hex. */
   readonly bodyHashClaim?: string
-  /** Age of `iat` at the most. */
+  /** Age of `iat` at the most. Absent: `exp` ends a token, or five minutes if it has `iat` alone. */
   readonly maxAgeSeconds?: number
   readonly requires?: readonly ('exp' | 'iat')[]
   /** The mapping must name an audience (or `publicUrl`) and the e-mail of the service account. */

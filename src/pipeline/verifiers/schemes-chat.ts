@@ -24,6 +24,8 @@ export const chatSchemes = [
     keyForm: 'raw-hex',
     template: '{timestamp}{body}',
     timestamp: { in: 'header', name: 'x-signature-timestamp', unit: 's' },
+    // not documented; webhook events are repeated for ten minutes
+    toleranceSeconds: 600,
     handshakes: ['discord-ping'],
     docs: 'https://docs.discord.com/developers/interactions/overview',
     confidence: 'verified',

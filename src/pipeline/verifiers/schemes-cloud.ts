@@ -14,6 +14,8 @@ export const cloudSchemes = [
     keyForm: 'spki-base64',
     template: '{timestamp}{body}',
     timestamp: { in: 'header', name: 'x-twilio-email-event-webhook-timestamp', unit: 's' },
+    // not documented
+    toleranceSeconds: 300,
     docs: 'https://www.twilio.com/docs/sendgrid/for-developers/tracking-events/getting-started-event-webhook-security-features',
     confidence: 'verified',
   },
@@ -48,6 +50,7 @@ export const cloudSchemes = [
     source: 'aws-sns',
     kind: 'x509',
     header: 'x-amz-sns-message-type',
+    signs: 'fields',
     toleranceSeconds: 3600,
     handshakes: ['sns-confirmation'],
     accepts: { text: true },

@@ -48,6 +48,10 @@ export const moneySchemes = [
     source: 'paypal',
     kind: 'x509',
     header: 'paypal-transmission-sig',
+    signs: 'checksum',
+    // repeated for three days under the id and the time of the first attempt; the id counts once for as long as deliveries are
+    // remembered, which is longer than this
+    toleranceSeconds: 259_200,
     docs: 'https://developer.paypal.com/api/rest/webhooks/rest/',
     confidence: 'verified',
   },

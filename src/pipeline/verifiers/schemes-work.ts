@@ -95,6 +95,8 @@ export const workSchemes = [
     syntax: { separator: ',', joint: '=', field: 'v1' },
     template: '{timestamp}.{body}',
     timestamp: { in: 'field', name: 't', unit: 'ms' },
+    // not documented
+    toleranceSeconds: 300,
     docs: 'https://github.com/sanity-io/webhook-toolkit',
     confidence: 'verified',
   },

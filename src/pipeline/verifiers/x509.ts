@@ -38,7 +38,7 @@ function createSnsProof(scheme: X509Scheme, { settings, fetch, now }: ProofTools
       if (readText(body, 'TopicArn') !== topic) return refused('The message is of another topic.')
       const time = parseTimestamp(readText(body, 'Timestamp'), 'iso8601')
       if (time === undefined) return refused('The time of signing cannot be read.')
-      const late = tolerance === undefined ? undefined : toClockFault(time, now(), tolerance)
+      const late = toClockFault(time, now(), tolerance)
       if (late !== undefined) return refused(late)
       const version = readText(body, 'SignatureVersion')
       if (version !== '1' && version !== '2') return refused('The signature is of an unknown version.')
@@ -59,7 +59,11 @@ function createSnsProof(scheme: X509Scheme, { settings, fetch, now }: ProofTools
   }
 }
 
-/** https://developer.paypal.com/api/rest/webhooks/rest/ */
+/**
+ * A checksum stands for the body in the signed text, and anybody can make a body that fits it: whoever captured a request can put
+ * another body under its signature. So its id counts once, and its time has an end.
+ * https://developer.paypal.com/api/rest/webhooks/rest/
+ */
 function createPaypalProof(scheme: X509Scheme, { settings, fetch, now }: ProofTools): Proof {
   const webhookId = need(settings, 'webhookId', 'the id of the webhook, which is signed')
   const names = ['paypal-transmission-id', 'paypal-transmission-time', 'paypal-cert-url', scheme.header] as const
@@ -76,7 +80,7 @@ function createPaypalProof(scheme: X509Scheme, { settings, fetch, now }: ProofTo
       if (algorithm !== 'SHA256withRSA') return refused('paypal-auth-algo is not SHA256withRSA.')
       const at = parseTimestamp(time, 'iso8601')
       if (at === undefined) return refused('The time of signing cannot be read.')
-      const late = tolerance === undefined ? undefined : toClockFault(at, now(), tolerance)
+      const late = toClockFault(at, now(), tolerance)
       if (late !== undefined) return refused(late)
       const signed = `${id}|${time}|${webhookId}|${crc32(request.rawBody)}`
       return checkSigned(fetch, { certificateUrl, rule: paypalCertificate, hash: 'sha256', signed, signature, id })
