@@ -1,11 +1,13 @@
 // The README's table of senders: what a row of the table of schemes proves, in words, and the settings without which it does not load.
 import { Problem } from '../src/model/problem.ts'
+import type { Verifier } from '../src/model/verifier.ts'
 import { type VerifyInput, VerifySettings } from '../src/model/verify.ts'
 import type { Scheme } from '../src/pipeline/verifiers/scheme.ts'
 import { schemes } from '../src/pipeline/verifiers/schemes.ts'
+import { hasIdInBody, senderNamed } from '../src/pipeline/sources.ts'
 import { createVerifier } from '../src/pipeline/verify.ts'
 
-/** Sender, scheme, what it proves, what to set, and how sure its facts are. */
+/** Sender, scheme, what it proves, what becomes of a repeated request, what to set, and how sure its facts are. */
 export function toSenderRows(): string[][] {
   return schemes
     .toSorted((one, other) => (one.id < other.id ? -1 : 1))
@@ -13,6 +15,7 @@ export function toSenderRows(): string[][] {
       `[${toLabel(scheme.id)}](${scheme.docs})`,
       `\`${scheme.id}\``,
       toProof(scheme),
+      toRepeats(scheme),
       toNeeded(scheme),
       scheme.confidence === 'verified' ? 'checked' : 'uncertain',
     ])
@@ -94,7 +97,7 @@ function toProof(scheme: Scheme): string {
 }
 
 function toSignedFields(signs: 'fields' | 'checksum'): string {
-  return signs === 'fields' ? ' of the fields of the message' : ' of id, time and a checksum, not the body'
+  return signs === 'fields' ? ' over the fields of the message' : ' over id, time and a checksum, not the body'
 }
 
 function toHash(algorithm = 'sha256'): string {
@@ -122,6 +125,29 @@ function toParts(template: string): string {
 function toTime(isInBody: boolean, seconds: number | undefined): string {
   if (seconds === undefined) return ''
   return `${isInBody ? ', in which the time is' : ''}; ± ${seconds} s`
+}
+
+/** What stops a captured request that is sent again. Its parts are independent: the id counts until the time ends, and after it. */
+export function toRepeats(scheme: Scheme): string {
+  const byId = toRepeatsById(scheme)
+  if (!isTimed(scheme)) {
+    const isTimedAtWill = scheme.kind === 'hmac' && scheme.timedTemplate !== undefined
+    return isTimedAtWill ? `${byId}; refused by time where the time is signed` : byId
+  }
+  return byId === 'not at all' ? 'refused by time' : `refused by time · ${byId}`
+}
+
+/** Whether every proof of it has an end. */
+function isTimed(scheme: Scheme): boolean {
+  if (scheme.kind === 'jwt') return scheme.maxAgeSeconds !== undefined || scheme.requires?.includes('exp') === true
+  return 'toleranceSeconds' in scheme && scheme.toleranceSeconds !== undefined
+}
+
+function toRepeatsById(scheme: Scheme): 'by signed id' | 'by unsigned id' | 'not at all' {
+  const { covers } = toVerifier(Object.entries(toFull(scheme)))
+  const sender = scheme.source === undefined ? undefined : senderNamed(scheme.source)
+  if (covers.id || (covers.body && sender !== undefined && hasIdInBody(sender))) return 'by signed id'
+  return sender?.deliveryId === undefined ? 'not at all' : 'by unsigned id'
 }
 
 /** A value for every setting that some scheme cannot do without; a key comes in the form of its scheme. */
@@ -161,13 +187,17 @@ function toNeeded(scheme: Scheme): string {
 
 function loads(settings: readonly (readonly [string, unknown])[]): boolean {
   try {
-    createVerifier(VerifySettings.parse(Object.fromEntries(settings)), {
-      fetch: async () => ({ ok: false, fault: 'gateway', reason: '' }),
-      now: () => 0,
-    })
+    toVerifier(settings)
     return true
   } catch (error) {
     if (error instanceof Problem && error.code === 'config-invalid') return false
     throw error
   }
+}
+
+function toVerifier(settings: readonly (readonly [string, unknown])[]): Verifier {
+  return createVerifier(VerifySettings.parse(Object.fromEntries(settings)), {
+    fetch: async () => ({ ok: false, fault: 'gateway', reason: '' }),
+    now: () => 0,
+  })
 }

@@ -22,7 +22,7 @@ export function toReadmeTables(): Record<string, string> {
     'config keys': toKeyTable(toSchema(Config), (path) => path !== '$schema'),
     'mapping keys': toKeyTable(toSchema(Mapping), () => true),
     'verify keys': toKeyTable(toSchema(VerifySettings), () => true),
-    senders: toTable(['sender', '`scheme`', 'what it proves', 'what to set', 'facts'], toSenderRows()),
+    senders: toTable(['sender', '`scheme`', 'what it proves', 'repeats', 'what to set', 'facts'], toSenderRows()),
     problems: toProblemTable(),
   }
 }
