@@ -1,27 +1,31 @@
-/** A Cal.com booking that was made, requested, moved or cancelled becomes a message to the agent; the rest is skipped. */
+/** A Cal.com booking that was made, requested, moved or cancelled becomes an agent run; a malformed one is answered 400. */
 import { defineTransform } from 'hookloom'
+import { z } from 'zod'
+
+// Cal.com lets its users edit the payload template: the schema finds a template that lacks what is read here.
+// It asks for little: what a real booking may lack is optional, or real bookings would be refused.
+const Person = z.object({ name: z.string(), email: z.string().nullish(), timeZone: z.string().nullish() })
 
 /** What is read of a booking event: https://cal.com/docs/developing/guides/automation/webhooks */
-type BookingEvent = {
-  triggerEvent?: string
-  payload?: {
-    uid?: string
-    title: string
-    startTime: string
-    endTime: string
-    /** Of a moved booking: when it was to be. */
-    rescheduleStartTime?: string
-    organizer?: Person
-    attendees?: Person[]
+const BookingEvent = z.object({
+  triggerEvent: z.string(),
+  payload: z.object({
+    uid: z.string().min(1),
+    title: z.string(),
+    startTime: z.string(),
+    endTime: z.string(),
+    /** Of a moved booking: its start before. */
+    rescheduleStartTime: z.string().nullish(),
+    organizer: Person.nullish(),
+    attendees: z.array(Person).default([]),
     /** A place, a link, or the name of an app such as `integrations:daily`. */
-    location?: string | null
-    metadata?: { videoCallUrl?: string } | null
-    bookerUrl?: string
-    additionalNotes?: string | null
-    cancellationReason?: string | null
-  }
-}
-type Person = { name: string; email?: string; timeZone?: string }
+    location: z.string().nullish(),
+    metadata: z.object({ videoCallUrl: z.string().nullish() }).nullish(),
+    bookerUrl: z.string().default('https://app.cal.com'),
+    additionalNotes: z.string().nullish(),
+    cancellationReason: z.string().nullish(),
+  }),
+})
 
 const happened: Record<string, string> = {
   BOOKING_CREATED: 'was made',
@@ -32,38 +36,40 @@ const happened: Record<string, string> = {
 const mostAttendees = 10
 const excerptLength = 1000
 
-export default defineTransform<BookingEvent>(({ payload: { triggerEvent = '', payload: booking } }, { log }) => {
-  const what = Object.hasOwn(happened, triggerEvent) ? happened[triggerEvent] : undefined
-  if (booking?.uid === undefined || what === undefined) {
-    log(`skipped: ${triggerEvent || 'no Cal.com event'}`)
-    return null
-  }
+export default defineTransform({
+  payload: BookingEvent,
+  run({ payload: { triggerEvent, payload: booking } }, { log }) {
+    const what = Object.hasOwn(happened, triggerEvent) ? happened[triggerEvent] : undefined
+    if (what === undefined) {
+      log(`skipped: ${triggerEvent}`)
+      return null
+    }
 
-  const { uid, organizer, attendees = [], rescheduleStartTime: before, metadata, location } = booking
-  const where = metadata?.videoCallUrl || (location?.startsWith('integrations:') ? '' : location)
-  const named = attendees.slice(0, mostAttendees).map(toPerson)
-  const hidden = attendees.length - named.length
-  const people = [...named, ...(hidden > 0 ? [`${hidden} more`] : [])].join(', ')
-  const reason = booking.cancellationReason?.trim()
-  const notes = booking.additionalNotes?.trim()
-  return {
-    kind: 'agent',
-    name: `Booking ${booking.title}`,
-    sessionKey: `hook:calcom:${uid}`,
-    message: [
-      `Booking ${what}: ${booking.title}`,
-      `from ${booking.startTime} to ${booking.endTime}${before ? ` (it was to start at ${before})` : ''}`,
-      ...(organizer ? [`host ${toPerson(organizer)}`] : []),
-      ...(people === '' ? [] : [`with ${people}`]),
-      ...(where ? [`at ${where}`] : []),
-      ...(reason ? [`reason ${toExcerpt(reason)}`] : []),
-      `${booking.bookerUrl ?? 'https://app.cal.com'}/booking/${uid}`,
-      ...(notes ? ['', toExcerpt(notes)] : []),
-    ].join('\n'),
-  }
+    const { uid, organizer, attendees, rescheduleStartTime: before, metadata, location } = booking
+    const where = metadata?.videoCallUrl || (location?.startsWith('integrations:') ? '' : location)
+    const named = attendees.slice(0, mostAttendees).map(toPerson)
+    const hidden = attendees.length - named.length
+    const people = [...named, ...(hidden > 0 ? [`${hidden} more`] : [])].join(', ')
+    const reason = booking.cancellationReason?.trim()
+    const notes = booking.additionalNotes?.trim()
+    return {
+      name: `Booking ${booking.title}`,
+      sessionKey: `hook:calcom:${uid}`,
+      message: [
+        `Booking ${what}: ${booking.title}`,
+        `from ${booking.startTime} to ${booking.endTime}${before ? ` (it was to start at ${before})` : ''}`,
+        ...(organizer ? [`host ${toPerson(organizer)}`] : []),
+        ...(people === '' ? [] : [`with ${people}`]),
+        ...(where ? [`at ${where}`] : []),
+        ...(reason ? [`reason ${toExcerpt(reason)}`] : []),
+        `${booking.bookerUrl}/booking/${uid}`,
+        ...(notes ? ['', toExcerpt(notes)] : []),
+      ].join('\n'),
+    }
+  },
 })
 
-function toPerson({ name, email, timeZone }: Person): string {
+function toPerson({ name, email, timeZone }: z.infer<typeof Person>): string {
   return [name, ...(email ? [`<${email}>`] : []), ...(timeZone ? [`(${timeZone})`] : [])].join(' ')
 }
 

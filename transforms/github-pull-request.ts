@@ -1,4 +1,4 @@
-/** A GitHub pull request that wants eyes becomes a message to the agent; drafts and every other action are skipped. */
+/** A GitHub pull request that is ready for review becomes an agent run; drafts, unfinished work and other actions are skipped. */
 import { defineTransform } from 'hookloom'
 
 /** What is read of a `pull_request` event: https://docs.github.com/webhooks/webhook-events-and-payloads#pull_request */
@@ -27,13 +27,20 @@ const happened: Record<string, string> = {
   ready_for_review: 'is ready for review',
   synchronize: 'has new commits',
 }
+/** People mark unfinished work in the title too: "WIP: …", "[WIP] …". */
+const unfinished = /^\W*(wip|work in progress)\b/i
 const excerptLength = 1500
 
 export default defineTransform<PullRequestEvent>(({ payload }, { log }) => {
   const { action = '', number, pull_request: pull, repository } = payload
   const what = Object.hasOwn(happened, action) ? happened[action] : undefined
-  if (pull === undefined || repository === undefined || number === undefined || what === undefined || pull.draft) {
-    log(`skipped: ${pull?.draft ? 'a draft' : action || 'no pull request event'}`)
+  if (pull === undefined || repository === undefined || number === undefined || what === undefined) {
+    log(`skipped: ${action || 'no pull request event'}`)
+    return null
+  }
+  // a rule that a mapping's "match" cannot state: it compares fields with fixed values
+  if (pull.draft || unfinished.test(pull.title)) {
+    log(`skipped: #${number} is unfinished`)
     return null
   }
 
@@ -44,9 +51,8 @@ export default defineTransform<PullRequestEvent>(({ payload }, { log }) => {
       ? ''
       : ` · ${files} ${files === 1 ? 'file' : 'files'}, +${pull.additions ?? 0} −${pull.deletions ?? 0}`
   return {
-    kind: 'agent',
     name: `Pull request ${name}`,
-    // one session a pull request: its runs wait for one another
+    // one session for each pull request: its runs keep their order and never overlap
     sessionKey: `hook:pr:${name}`,
     message: [
       `Pull request ${name} ${what}: ${pull.title}`,

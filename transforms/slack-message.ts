@@ -1,4 +1,4 @@
-/** What a person writes in Slack becomes a message to the agent; bots, edits and everything else are skipped. */
+/** What a person writes in Slack becomes an agent run in the session of its thread; bots, edits and all else are skipped. */
 import { defineTransform } from 'hookloom'
 
 /** What is read of a `message` or `app_mention` event: https://docs.slack.dev/reference/events/message */
@@ -47,9 +47,8 @@ export default defineTransform<SlackEvent>(({ payload }, { log }) => {
   }
   const where = kind === 'im' ? 'in a direct message' : `in channel ${channel}${thread ? ', in a thread' : ''}`
   return {
-    kind: 'agent',
     name: `Slack message in ${channel}`,
-    // one session a thread; a direct conversation is one as a whole
+    // one session for each thread; a direct conversation is one session as a whole
     sessionKey: `hook:slack:${team}:${channel}${thread === undefined && kind === 'im' ? '' : `:${thread ?? ts}`}`,
     message: [
       `Slack message from user ${user} ${where}`,
@@ -63,7 +62,7 @@ export default defineTransform<SlackEvent>(({ payload }, { log }) => {
 function isWritten({ type, api_app_id: self, event, authorizations = [] }: SlackEvent): boolean {
   if (type !== 'event_callback' || (event?.type !== 'message' && event?.type !== 'app_mention')) return false
   if (event.edited !== undefined || (event.subtype !== undefined && !written.includes(event.subtype))) return false
-  // the agent's own reply comes back as an event: whoever answers it answers himself for ever
+  // the agent's own reply comes back as an event: to answer it would never end
   const isBot = Boolean(event.bot_id) || event.user === 'USLACKBOT'
   const isOwnApp = event.app_id !== undefined && event.app_id === self
   const isOwnUser = authorizations.some((installed) => installed.is_bot && installed.user_id === event.user)

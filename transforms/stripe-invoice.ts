@@ -1,4 +1,4 @@
-/** A Stripe invoice whose payment failed, or that was paid, becomes a message to the agent; every other event is skipped. */
+/** A Stripe payment that failed for the last time becomes an agent run; one that is repeated or succeeds becomes a wake. */
 import { defineTransform } from 'hookloom'
 
 /** What is read of an event about an invoice: https://docs.stripe.com/api/invoices/object */
@@ -17,7 +17,7 @@ type InvoiceEvent = {
       customer_name?: string | null
       customer_email?: string | null
       attempt_count: number
-      /** Seconds since the epoch; null when Stripe tries no more. */
+      /** Seconds since the epoch; null when Stripe makes no further attempt. */
       next_payment_attempt?: number | null
       hosted_invoice_url?: string | null
     }
@@ -36,26 +36,38 @@ export default defineTransform<InvoiceEvent>(({ payload }, { log }) => {
     return null
   }
 
-  const failed = type === 'invoice.payment_failed'
   const isTest = livemode === false
-  const name = invoice.number ?? invoice.id
-  const money = toMoney(failed ? invoice.amount_remaining : invoice.amount_paid, invoice.currency)
-  const at = invoice.next_payment_attempt
-  const next = at ? `the next at ${new Date(at * 1000).toISOString()}` : 'no other is planned'
+  const name = `Invoice ${invoice.number ?? invoice.id}`
   const email = invoice.customer_email ? `<${invoice.customer_email}>` : ''
   const customer = [invoice.customer_name ?? '', email].filter((part) => part !== '').join(' ')
   const page = [...(account ? [account] : []), ...(isTest ? ['test'] : []), 'invoices', invoice.id].join('/')
+  const toText = (what: string, further: string[] = []) =>
+    [
+      `${name}: ${what}${isTest ? ' (test mode)' : ''}`,
+      ...(customer === '' ? [] : [`customer ${customer}`]),
+      ...further,
+      `https://dashboard.stripe.com/${page}`,
+    ].join('\n')
+
+  // a wake is a line in the main session, which the agent reads at its next heartbeat: no run, no reply
+  if (type === 'invoice.paid') {
+    const text = toText(`${toMoney(invoice.amount_paid, invoice.currency)} paid`)
+    return { kind: 'wake', mode: 'next-heartbeat', text }
+  }
+  const what = `payment of ${toMoney(invoice.amount_remaining, invoice.currency)} failed`
+  const { attempt_count: attempt, next_payment_attempt: at, hosted_invoice_url: link } = invoice
+  if (at) {
+    const text = toText(what, [`attempt ${attempt}, the next at ${new Date(at * 1000).toISOString()}`])
+    return { kind: 'wake', mode: 'next-heartbeat', text }
+  }
   return {
     kind: 'agent',
-    name: `Invoice ${name}`,
+    name,
     sessionKey: `hook:stripe:${invoice.id}`,
-    message: [
-      `Invoice ${name}: ${failed ? `payment of ${money} failed` : `${money} paid`}${isTest ? ' (test mode)' : ''}`,
-      ...(customer === '' ? [] : [`customer ${customer}`]),
-      ...(failed ? [`attempt ${invoice.attempt_count}, ${next}`] : []),
-      `https://dashboard.stripe.com/${page}`,
-      ...(failed && invoice.hosted_invoice_url ? [`The customer can pay here: ${invoice.hosted_invoice_url}`] : []),
-    ].join('\n'),
+    message: toText(what, [
+      `attempt ${attempt}, no other is planned`,
+      ...(link ? [`the customer can pay at ${link}`] : []),
+    ]),
   }
 })
 

@@ -6,7 +6,7 @@ import { nearestOf } from '../../model/nearest.ts'
 import { Problem } from '../../model/problem.ts'
 import { inPackage } from '../scaffold/package.ts'
 
-/** One that becomes an action, if there is one. `from`: a sender, as in `github`, or a bundled transform, as in `github-issue`. */
+/** One that becomes an action, if there is one. `from`: a sender, as in `github`, or a bundled transform, as in `stripe-invoice`. */
 export function findBundledRequest(from: string): Fixture['request'] {
   const folders = listFolders()
   const own = folders.filter(({ names }) => names.includes(from))
