@@ -1,16 +1,11 @@
 // A request, or what was kept of one, as a delivery.
-import { hash } from 'node:crypto'
 import type { Admitted, Delivery, DeliveryHead } from '../model/delivery.ts'
 import { isJsonObject, type JsonValue } from '../model/json.ts'
 import { type Body, openBody, readPayload } from '../model/parse-body.ts'
-import { Problem } from '../model/problem.ts'
 import { type Hook, toAccepts } from '../pipeline/hook.ts'
-import { detectSource, type Sender, senderNamed, toDeliveryId, toEvent } from '../pipeline/sources.ts'
-import type { DedupeKey } from '../store/store.ts'
+import { detectSource, type Sender, senderNamed, toEvent } from '../pipeline/sources.ts'
 import type { Knock } from './admission.ts'
 import { dropCredentials } from './credentials.ts'
-
-const longestKey = 256
 
 /** Where a delivery is in the gateway. */
 export type Place = { readonly hook: Hook; readonly id: string; readonly receivedAt: number }
@@ -46,7 +41,7 @@ function mayNameSource({ verifiedBy }: DeliveryHead, { bytes, syntax }: Body): b
 }
 
 /** Whose facts about event and delivery id count: of the sender that was proved, else of the one that the headers show. */
-function toSender({ verifiedBy, headers }: Pick<DeliveryHead, 'verifiedBy' | 'headers'>): Sender | undefined {
+export function toSender({ verifiedBy, headers }: Pick<DeliveryHead, 'verifiedBy' | 'headers'>): Sender | undefined {
   return (verifiedBy === undefined ? undefined : senderNamed(verifiedBy)) ?? detectSource(headers)
 }
 
@@ -89,34 +84,4 @@ function toQuery(url: string): Record<string, string> {
   const mark = url.indexOf('?')
   if (mark >= 0) for (const [name, value] of new URLSearchParams(url.slice(mark + 1))) query[name] = value
   return query
-}
-
-/**
- * How this delivery is recognised when it comes again; `isSenders`: by the sender's own id, not by an Idempotency-Key. The id
- * that a signature covers is the key alone: whoever captured the request can replace every other header. It counts apart for
- * each mapping, since two senders may share a path.
- */
-export function toDedupe(delivery: Delivery): { key: DedupeKey; isSenders: boolean } | undefined {
-  const asked = delivery.headers['idempotency-key']
-  if (asked !== undefined && (asked.trim() === '' || asked.length > longestKey)) {
-    throw new Problem(
-      'idempotency-key-invalid',
-      `Idempotency-Key: expected 1 to ${longestKey} characters, found ${asked.length}.`,
-    )
-  }
-  const { signedFor, signedId } = delivery.admitted
-  const toKey = (key: string): DedupeKey => ({
-    hook: delivery.path,
-    key,
-    bodyHash: hash('sha256', delivery.body.bytes, 'hex'),
-  })
-  if (signedId !== undefined) {
-    return { key: toKey(`${signedId.mappingId} ${signedId.source}:${signedId.id}`), isSenders: true }
-  }
-  const sender = toSender(delivery)
-  const own = sender === undefined ? undefined : toDeliveryId(sender, delivery)
-  const isSenders = own !== undefined && (asked === undefined || asked === own)
-  const name = isSenders ? `${sender?.source}:${own}` : asked && `key:${asked}`
-  if (name === undefined) return undefined
-  return { key: toKey(signedFor.length > 0 ? `${signedFor.join()} ${name}` : name), isSenders }
 }

@@ -18,10 +18,10 @@ import {
   toWaitingAnswer,
   withProblem,
 } from './answer.ts'
-import { checkBody, toDedupe, toDelivery } from './delivery.ts'
+import { checkBody, toDelivery } from './delivery.ts'
 import { createEntry, type Incoming, type Trail } from './entry.ts'
 import type { HandedSecrets } from './handed.ts'
-import { createOnce } from './once.ts'
+import { createOnce, toDedupe } from './duplicates.ts'
 import type { Refusals } from './refusals.ts'
 import type { Rerunner } from './rerun.ts'
 import { type LastingDecision, tellParked, toPending, toRow, toSettlement } from './settlement.ts'

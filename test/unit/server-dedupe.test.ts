@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Admitted, Delivery } from '../../src/model/delivery.ts'
 import type { JsonValue } from '../../src/model/json.ts'
-import { toDedupe } from '../../src/server/delivery.ts'
+import { toDedupe } from '../../src/server/duplicates.ts'
 import { toTestDelivery } from './decide.ts'
 
 type Proved = { by: string; mapping: string; id?: string }

@@ -1,11 +1,48 @@
-// The same delivery twice is one effect: a twin waits for the first, a later one gets the first answer again.
+// The same delivery twice is one effect: how it is recognised, what a duplicate is answered, and what a twin waits for.
+import { hash } from 'node:crypto'
+import type { Delivery } from '../model/delivery.ts'
+import { Problem } from '../model/problem.ts'
+import { toDeliveryId } from '../pipeline/sources.ts'
 import type { DedupeKey, Store } from '../store/store.ts'
 import { type Answer, toReplay } from './answer.ts'
+import { toSender } from './delivery.ts'
 
-type Dedupe = {
+const longestKey = 256
+
+export type Dedupe = {
   readonly key: DedupeKey
   /** The sender's own delivery id, not an Idempotency-Key: sending it again is a redelivery, and may be wanted. */
   readonly isSenders: boolean
+}
+
+/**
+ * How this delivery is recognised when it comes again; `isSenders`: by the sender's own id, not by an Idempotency-Key. The id
+ * that a signature covers is the key alone: whoever captured the request can replace every other header. It counts apart for
+ * each mapping, since two senders may share a path.
+ */
+export function toDedupe(delivery: Delivery): Dedupe | undefined {
+  const asked = delivery.headers['idempotency-key']
+  if (asked !== undefined && (asked.trim() === '' || asked.length > longestKey)) {
+    throw new Problem(
+      'idempotency-key-invalid',
+      `Idempotency-Key: expected 1 to ${longestKey} characters, found ${asked.length}.`,
+    )
+  }
+  const { signedFor, signedId } = delivery.admitted
+  const toKey = (key: string): DedupeKey => ({
+    hook: delivery.path,
+    key,
+    bodyHash: hash('sha256', delivery.body.bytes, 'hex'),
+  })
+  if (signedId !== undefined) {
+    return { key: toKey(`${signedId.mappingId} ${signedId.source}:${signedId.id}`), isSenders: true }
+  }
+  const sender = toSender(delivery)
+  const own = sender === undefined ? undefined : toDeliveryId(sender, delivery)
+  const isSenders = own !== undefined && (asked === undefined || asked === own)
+  const name = isSenders ? `${sender?.source}:${own}` : asked && `key:${asked}`
+  if (name === undefined) return undefined
+  return { key: toKey(signedFor.length > 0 ? `${signedFor.join()} ${name}` : name), isSenders }
 }
 
 type Ways = {
