@@ -58,8 +58,8 @@ describe('the command line', { timeout: 60_000 }, () => {
   test('HOOKLOOM_HOME names the config directory, and --config-dir wins over it', async () => {
     const [named, given] = [makeConfigDir(), makeConfigDir({ config: { hooks: { nonsense: 1 } } })]
     const env = { HOOKLOOM_HOME: named }
-    expect(await runCommand(['list'], { env })).toMatchObject({ code: 0 })
-    expect(await runCommand(['list'], { env, dir: given })).toMatchObject({ code: 78 })
+    expect(await runCommand(['check'], { env })).toMatchObject({ code: 0 })
+    expect(await runCommand(['check'], { env, dir: given })).toMatchObject({ code: 78 })
   })
 })
 
