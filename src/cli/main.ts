@@ -207,7 +207,7 @@ program
   .command('retry')
   .description('run a parked delivery again, or the dead jobs of an accepted one, or of all')
   .argument('[id]', 'delivery id or run id')
-  .option('--dead', 'all runs of deliveries that failed for good, oldest first')
+  .option('--dead', 'all runs that failed for good, oldest first, heartbeats too')
   .addOption(json())
   .action(
     act(async (context, id: string | undefined, options: { dead?: boolean }) =>

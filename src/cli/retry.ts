@@ -29,10 +29,10 @@ async function retryOne(context: Context, id: string): Promise<number> {
   return 0
 }
 
-/** Oldest first. Not those of heartbeats: what they were to look at waits for the next one. */
+/** All that `list --dead` shows, oldest first. No delivery caused a heartbeat: it is retried by its own id. */
 async function retryDead(context: Context): Promise<number> {
   const found = await readStore(context, [], (store) => store.deadJobs({ limit: mostDead }))
-  const ids = new Set(found.flatMap(({ deliveryId }) => deliveryId ?? []))
+  const ids = new Set(found.map(({ id, deliveryId }) => deliveryId ?? id))
   let jobs = 0
   await withProgress('Waiting for the gateway', async () => {
     for (const id of ids) {
@@ -42,7 +42,7 @@ async function retryDead(context: Context): Promise<number> {
       if (context.json) context.printJson(retried)
     }
   })
-  if (!context.json) context.print(jobs === 0 ? 'No run of a delivery is dead.' : `${toTotal(jobs)} queued again.`)
+  if (!context.json) context.print(jobs === 0 ? 'No run is dead.' : `${toTotal(jobs)} queued again.`)
   return 0
 }
 
