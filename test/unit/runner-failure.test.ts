@@ -1,6 +1,7 @@
 import { APICallError } from 'ai'
 import { describe, expect, test } from 'vitest'
 import { toFailure } from '../../src/effects/runners/ai/failure.ts'
+import { toNotStarted } from '../../src/effects/runners/command/failure.ts'
 import { ProviderConfig } from '../../src/model/agents-config.ts'
 
 const now = Date.parse('2026-01-01T00:00:00Z')
@@ -128,5 +129,17 @@ describe('a failure of a provider', () => {
   test('Google says in the body how long to wait', () => {
     const error = { status: 'RESOURCE_EXHAUSTED', details: [{ '@type': 'QuotaFailure' }, { retryDelay: '34.5s' }] }
     expect(failureOf(refusal(429, error))).toMatchObject({ status: 'rate-limited', retryAfterMs: 34_500 })
+  })
+})
+
+test.each([
+  ['ETXTBSY', true],
+  ['EAGAIN', true],
+  ['ENOENT', false],
+  ['EACCES', false],
+])('a program that does not start for %s is tried again: %s', (code, retryable) => {
+  expect(toNotStarted({ id: 'mine', command: 'agent', secrets: [] }, code)).toMatchObject({
+    status: 'error',
+    retryable,
   })
 })

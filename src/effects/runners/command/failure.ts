@@ -15,8 +15,8 @@ const limitedMs = 300_000
 
 /** Codes by which programs say that another try will not help: usage (2, 64), permission, configuration, not executable, not found. */
 const hopelessCodes = new Set([2, 64, 77, 78, 126, 127])
-/** Reasons of the system that pass: too many processes or files, no memory. */
-const passingCodes = new Set(['EAGAIN', 'EMFILE', 'ENFILE', 'ENOMEM'])
+/** Reasons of the system that pass: too many processes or files, no memory, a program that is being replaced. */
+const passingCodes = new Set(['EAGAIN', 'EMFILE', 'ENFILE', 'ENOMEM', 'ETXTBSY'])
 
 const limited = /rate.?limit|usage limit|too many requests|overloaded/i
 const refused = /\b401\b|unauthorized|not logged in|invalid api key|authentication_error/i
