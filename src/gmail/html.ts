@@ -54,9 +54,46 @@ const numberedList: FormatCallback = (element, walk, builder, options) => {
   const first = Number.isSafeInteger(start) ? start : 1
   const isWritable = first >= 1 && first + children.length <= mostRoman
   element.attribs = { ...attribs, start: String(first), type: (isWritable && attribs?.['type']) || '1' }
-  // every formatter of the library is among the options
-  const { orderedList } = (builder.options as { formatters: Record<string, FormatCallback> }).formatters
-  orderedList?.(element, walk, builder, options)
+  builtIn(builder, 'orderedList')(element, walk, builder, options)
+}
+
+/** A formatter of the library. All of them are among the options. */
+function builtIn(builder: Parameters<FormatCallback>[2], name: string): FormatCallback {
+  const { [name]: format } = (builder.options as { formatters: Record<string, FormatCallback> }).formatters
+  if (format === undefined) throw new TypeError(`html-to-text has no formatter ${name}`)
+  return format
+}
+
+/** Levels of quotes and lists that are shown as such. Each writes all of its text anew, so their number is bounded. */
+const mostLevels = 16
+const layers = new Set(['blockquote', 'ol', 'ul'])
+
+function isTooDeep(element: DomNode): boolean {
+  let levels = 0
+  for (let outer = element.parent; outer !== null && outer !== undefined; outer = outer.parent) {
+    if (layers.has(outer.name ?? '')) levels += 1
+  }
+  return levels >= mostLevels
+}
+
+/** As the converter writes it, and as a plain block where it lies too deep. */
+function upToLevels(format: FormatCallback): FormatCallback {
+  return (element, walk, builder, options) => {
+    if (isTooDeep(element)) builtIn(builder, 'block')(element, walk, builder, {})
+    else format(element, walk, builder, options)
+  }
+}
+
+const bulletList: FormatCallback = (element, walk, builder, options) =>
+  builtIn(builder, 'unorderedList')(element, walk, builder, options)
+const quote: FormatCallback = (element, walk, builder, options) =>
+  builtIn(builder, 'blockquote')(element, walk, builder, options)
+
+/** A link in a link is none, as in a browser; and each would look at every word in it. */
+const link: FormatCallback = (element, walk, builder, options) => {
+  let outer = element.parent
+  while (outer !== null && outer !== undefined && outer.name !== 'a') outer = outer.parent
+  builtIn(builder, outer === null || outer === undefined ? 'anchor' : 'inline')(element, walk, builder, options)
 }
 
 const headings = ['h1', 'h2', 'h3', 'h4', 'h5', 'h6']
@@ -65,7 +102,13 @@ const convert = compile({
   wordwrap: false,
   // not U+200B: a word that is padded with it is still one word
   whitespaceCharacters: ' \t\r\n\f',
-  formatters: { unlessHidden, numberedList },
+  formatters: {
+    unlessHidden,
+    numberedList: upToLevels(numberedList),
+    bulletList: upToLevels(bulletList),
+    quote: upToLevels(quote),
+    link,
+  },
   selectors: [
     { selector: '[hidden]', format: 'skip' },
     { selector: '[style]', format: 'unlessHidden' },
@@ -75,7 +118,9 @@ const convert = compile({
     })),
     ...headings.map((selector) => ({ selector, format: 'heading', options: { uppercase: false } })),
     { selector: 'ol', format: 'numberedList' },
-    { selector: 'a', options: { hideLinkHrefIfSameAsText: true } },
+    { selector: 'ul', format: 'bulletList' },
+    { selector: 'blockquote', format: 'quote' },
+    { selector: 'a', format: 'link', options: { hideLinkHrefIfSameAsText: true } },
   ],
   // deep enough for tables in tables; deeper ones are somebody's attempt to be slow
   limits: { maxDepth: 300, maxChildNodes: 5_000 },
@@ -83,9 +128,23 @@ const convert = compile({
 
 /** `isCut`: there was more than is looked at. */
 export function toVisibleText(html: string): { text: string; isCut: boolean } {
-  // the library would cut it too, and say so on the console
-  const text = convert(html.slice(0, longestInput))
-  return { text: dropInvisible(text).trim(), isCut: html.length > longestInput }
+  const read = html.slice(0, toEnd(html))
+  return { text: dropInvisible(convert(read)).trim(), isCut: read.length < html.length }
+}
+
+/** More elements in one another than any letter has. The parser moves all that are open for each that is opened. */
+const mostOpen = 2_000
+
+/** As far as it is read: to the longest input, which the library would cut with a word on the console, or to what nests too deep. */
+function toEnd(html: string): number {
+  let open = 0
+  for (const { 1: slash, index } of html
+    .slice(0, longestInput)
+    .matchAll(/<(\/?)(?!(?:br|img|hr|meta|link|wbr|input|col|li|p|td|tr|th)\b)[a-z]/gi)) {
+    open = Math.max(0, open + (slash === '' ? 1 : -1))
+    if (open > mostOpen) return index
+  }
+  return longestInput
 }
 
 const unseen =

@@ -20,11 +20,12 @@ export function splitMarkdown(markdown: string, { limit, measure = (piece) => pi
     .replaceAll('\r\n', '\n')
     .replace(/\p{Surrogate}/gu, '\uFFFD')
     .trimEnd()
+  const blanks = createBlanks(text)
   const pieces: string[] = []
-  let at = skipBlankLines(text, 0)
+  let at = blanks(0).line
   let open: Fence | undefined
   while (at < text.length) {
-    const piece = take({ text, at, open, limit, measure })
+    const piece = take({ text, blanks, at, open, limit, measure })
     if (piece.body.trim() !== '') pieces.push(piece.text)
     at = piece.end
     open = piece.open
@@ -32,7 +33,12 @@ export function splitMarkdown(markdown: string, { limit, measure = (piece) => pi
   return pieces.length === 0 ? [markdown] : pieces
 }
 
-type Rest = Required<ChunkLimits> & { readonly text: string; readonly at: number; readonly open: Fence | undefined }
+type Rest = Required<ChunkLimits> & {
+  readonly text: string
+  readonly blanks: Blanks
+  readonly at: number
+  readonly open: Fence | undefined
+}
 
 type Piece = {
   readonly text: string
@@ -58,36 +64,48 @@ function take(rest: Rest): Piece {
   }
 }
 
-function cut({ text, at, open }: Rest, room: number): Piece {
+function cut({ text, blanks, at, open }: Rest, room: number): Piece {
   const stop = at + room >= text.length ? text.length : lastBreak({ text, at, max: at + room, open })
   const body = text.slice(at, stop)
   const after = fenceAfter(body, open)
   const start = open === undefined ? '' : `${open.opening}\n`
   if (after === undefined) {
-    return { text: start + body.trimEnd(), body, end: skipBlank(text, stop), open: undefined }
+    return { text: start + body.trimEnd(), body, end: blanks(stop).end, open: undefined }
   }
-  const next = skipBlankLines(text, stop)
+  const next = blanks(stop).line
   const closing = lineAt(text, next)
   // the line that comes next may be the very one that is added here
   const ends = next > stop && closes(closing, after)
   return {
     text: `${start}${body.trimEnd()}\n${after.closing}`,
     body,
-    end: ends ? skipBlank(text, next + closing.length) : next,
+    end: ends ? blanks(next + closing.length).end : next,
     open: ends ? undefined : after,
   }
 }
 
+/** More than any line that ends a fence. Looked at for each piece, so a line without an end must not be read to its end. */
+const longestClosing = 1_000
+
 function lineAt(text: string, at: number): string {
-  const end = text.indexOf('\n', at)
-  return end === -1 ? text.slice(at) : text.slice(at, end)
+  const start = text.slice(at, at + longestClosing)
+  const end = start.indexOf('\n')
+  return end === -1 ? start : start.slice(0, end)
 }
 
-function skipBlank(text: string, at: number): number {
-  return at + (/^\s+/.exec(text.slice(at))?.[0].length ?? 0)
-}
+/** White space from a place on: where it ends, and where the line begins that it ends in, or the place itself. */
+type Blanks = (at: number) => { readonly end: number; readonly line: number }
 
-/** Past blank lines and the end of this one; the indentation of what follows belongs to it. */
-function skipBlankLines(text: string, at: number): number {
-  return Math.max(at, text.lastIndexOf('\n', skipBlank(text, at) - 1) + 1)
+/** Each piece asks again for the run of white space that the one before it ended in, so the last one is remembered. */
+function createBlanks(text: string): Blanks {
+  const run = /\s*/y
+  let known = { start: 0, end: -1, line: 0 }
+  return (at) => {
+    if (at < known.start || at > known.end) {
+      run.lastIndex = at
+      const [found = ''] = run.exec(text) ?? []
+      known = { start: at, end: at + found.length, line: at + found.lastIndexOf('\n') + 1 }
+    }
+    return { end: known.end, line: Math.max(at, known.line) }
+  }
 }

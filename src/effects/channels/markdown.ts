@@ -25,16 +25,48 @@ export type Flavour = {
 /** Deeper than people write, and deeper than the lexer can go for as long as an attacker can write. */
 const tooDeep = /^(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])[ \t])){16}/m
 
+// The lexer looks for the end of whatever a delimiter begins, and copies a paragraph for each of its lines. Its work on a text is the
+// product of two lengths, so one of them has a bound above what people write; then the work grows with the text, not with its square.
+const delimiter = /[\\<![*_]|[`~]+/g
+/** In one paragraph, item or cell. */
+const mostDelimiters = 600
+/** Longer than the addresses that browsers take. */
+const longestWord = 2_048
+/** Without a blank line. */
+const mostLines = 2_000
+
+/** What goes beyond the bounds is text as it stands. */
+class BoundedLexer extends Lexer {
+  override inlineTokens(source: string, tokens: Token[] = []): Token[] {
+    const isBounded =
+      Array.from(source.matchAll(delimiter)).length <= mostDelimiters &&
+      Array.from(source.matchAll(/[^\s<]+/g)).every(([word]) => word.length <= longestWord)
+    if (isBounded) return super.inlineTokens(source, tokens)
+    // what is shown and never interpreted
+    tokens.push({ type: 'html', raw: source, text: source, inLink: false, inRawBlock: false, block: false })
+    return tokens
+  }
+}
+
+function isTooLong(markdown: string): boolean {
+  let lines = 0
+  for (const line of markdown.split('\n')) {
+    lines = line.trim() === '' ? 0 : lines + 1
+    if (lines > mostLines) return true
+  }
+  return false
+}
+
 export function render(reply: string, flavour: Flavour): string {
   const markdown = dropTurns(reply)
-  const written = tooDeep.test(markdown) ? undefined : tryRender(markdown, flavour)
+  const written = tooDeep.test(markdown) || isTooLong(markdown) ? undefined : tryRender(markdown, flavour)
   // what renders to nothing is shown as it was written, rather than sent as an empty message
   return written === undefined || written === '' ? flavour.text(breakUsers(markdown)) : written
 }
 
 function tryRender(markdown: string, flavour: Flavour): string | undefined {
   try {
-    return blocks(new Lexer({ gfm: true }).lex(markdown), flavour, '\n\n')
+    return blocks(new BoundedLexer({ gfm: true }).lex(markdown), flavour, '\n\n')
       .replace(/^\n+/, '')
       .trimEnd()
   } catch (thrown) {

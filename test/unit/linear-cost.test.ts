@@ -1,0 +1,105 @@
+// Whoever can send a text must not choose how long the gateway works on it: four times the text is about four times the work.
+import { describe, expect, test } from 'vitest'
+import { splitMarkdown } from '../../src/effects/channels/chunks.ts'
+import { plainText, safeMarkdown, slackMrkdwn, telegramHtml } from '../../src/effects/channels/flavours.ts'
+import { render } from '../../src/effects/channels/markdown.ts'
+import { toStyled } from '../../src/effects/channels/styled.ts'
+import { decodeWords } from '../../src/gmail/charset.ts'
+import { dropInvisible, toVisibleText } from '../../src/gmail/html.ts'
+import { toMail } from '../../src/gmail/message.ts'
+import { parseBody, toBodySyntax } from '../../src/model/parse-body.ts'
+import { neutralise, toLine, wrapExternal } from '../../src/pipeline/boundary.ts'
+import { foldCodePoint } from '../../src/pipeline/lookalikes.ts'
+import { compileTemplate } from '../../src/pipeline/template.ts'
+
+/** Repeated as often as there is room, behind the text before the bar, if there is one. */
+const hostile = {
+  text: ['a', ' ', '\n', '\\', 'é', '\u0301', '\u200B', '👨‍👩‍👧', '\uD83D', '\uFDFA', '\u00A0', '\r\n'],
+  markers: ['<', '<<<', '<|', '<|a', '[', '[INST', '<<<EXTERNAL_UNTRUSTED_CONTENT', '<|EXTERNALUNTRUSTEDCONTENT'],
+  escapes: ['&', '&amp;', '&#', '\\u005c', '\\u003c', '<|\\', '<|&#38;', '\\u{|0', '&#|0', '<|\\ud83d'],
+  html: ['<a>', '<div>', '<b>x', '<li>', '<ol><li>', '<blockquote>a', '<table><tr><td>', '<!--', '<p style="/*">', '<a href=x>a '],
+  css: ['/*', ';', 'a:b;', 'display:x;', '(', '\\6 ', ' !important', 'font-size:|1', 'transform:|a(', 'font:|a ', 'clip-path:polygon(|0 '],
+  markdown: ['*a', '__a', 'a_', '/*', '!', '[a](b)', '**a**', '~~a~~', '`a', '> ', '- a\n', '---\n', '|a|\n|-|\n', 'http://a.(', 'a@b', '[a]: b\n'],
+  blocks: ['- | a\n', '- ||a|\n', '```\n|a', '```\n| ', '```\n|`', '> ```\n|> ', '```\n|\t', '. ', '<!--', 'a b.c@', 'http://|?!', '=\n'],
+  words: ['=?', '=?a?b?', '=?utf-8?q?=C3?=', '=?a*', '?= ', '?=|  =?', 'charset=', 'charset|  ', '"', 'a;'],
+  templates: ['{{', '}}', '{{a}}', '{{a|', '{{a | default: "', '|default:"', '.a', '[0]', "'"],
+  bodies: ['&a=', 'a[b]=', '%41', '%', '+', '{"a":', '["', '\\"', '0', '-'],
+} // prettier-ignore
+
+const attempt = (work: () => unknown) => {
+  try {
+    work()
+  } catch {
+    // a refusal has its cost as well
+  }
+}
+const toPayload = (text: string, mimeType: string) => ({
+  mimeType,
+  body: { data: Buffer.from(text).toString('base64url') },
+  headers: ['content-type', 'subject'].map((name) => ({ name, value: text })),
+})
+const readMail = (text: string, mimeType: string) =>
+  toMail(
+    { id: 'm', threadId: '', labelIds: [], snippet: text, internalDate: 0, payload: toPayload(text, mimeType) },
+    { maxBytes: 20_000, includeBody: true },
+  )
+const split = (limit: number, flavour: typeof plainText) => (text: string) =>
+  splitMarkdown(text, { limit, measure: (piece) => render(piece, flavour).length })
+const parse = (type: string | undefined) => (text: string) => attempt(() => parseBody(text, type, { forms: true }))
+
+type Family = keyof typeof hostile
+const works: [string, readonly Family[], (text: string) => unknown][] = [
+  ['neutralise', ['text', 'markers', 'escapes'], neutralise],
+  ['toLine', ['text', 'markers'], toLine],
+  ['wrapExternal', ['markers'], (text) => wrapExternal({ text, source: text, from: text, subject: text, id: '0'.repeat(16) })],
+  ['the look-alikes', ['text'], (text) => Array.from(text, (char) => foldCodePoint(char.codePointAt(0) ?? 0))],
+  ['toVisibleText', ['text', 'escapes', 'html'], toVisibleText],
+  ['a style', ['css'], (text) => toVisibleText(`<p style="${text.replaceAll('"', '')}">x</p>`)],
+  ['dropInvisible', ['text'], dropInvisible],
+  ['decodeWords', ['words'], decodeWords],
+  ['a mail of plain text', ['text', 'words'], (text) => readMail(text, 'text/plain')],
+  ['a mail of HTML', ['html'], (text) => readMail(text, 'text/html')],
+  ['splitMarkdown', ['text', 'blocks'], (text) => splitMarkdown(text, { limit: 1_000 })],
+  ['pieces for Telegram', ['markdown', 'blocks'], split(4_096, telegramHtml)],
+  ['pieces for Slack', ['markdown', 'blocks'], split(8_000, slackMrkdwn)],
+  ['render', ['text', 'markdown', 'blocks', 'html'], (text) => render(text, safeMarkdown)],
+  ['toStyled', ['markdown'], toStyled],
+  ['compileTemplate', ['templates'], (text) => attempt(() => compileTemplate(text))],
+  ['a rendered template', ['templates'], (text) => compileTemplate('{{a | truncate: 9}} {{a}}').render({ payload: { a: text }, headers: {}, query: {}, path: '', source: '', event: '', now: () => '' })],
+  ['parseBody of JSON', ['bodies', 'escapes'], parse(undefined)],
+  ['parseBody of a form', ['bodies'], parse('application/x-www-form-urlencoded')],
+  ['a media type', ['bodies', 'words'], (text) => attempt(() => toBodySyntax(text, { forms: true }))],
+] // prettier-ignore
+
+const small = 16_000
+const factor = 4
+
+function repeat(unit: string, length: number): string {
+  const [, prefix = '', repeated = unit] = /^([^|]+)\|([^]+)$/.exec(unit) ?? []
+  return prefix + repeated.repeat(Math.ceil(length / repeated.length))
+}
+
+/** Milliseconds of this process's own time, the least of several. */
+function cost(work: (text: string) => unknown, text: string, runs: number): number {
+  const times = Array.from({ length: runs }, () => {
+    const before = process.cpuUsage()
+    work(text)
+    return process.cpuUsage(before).user / 1_000
+  })
+  return Math.min(...times)
+}
+
+/** Whether four times the text is less than ten times the work; what takes less than twenty milliseconds is not measured. */
+function isLinear(work: (text: string) => unknown, unit: string): boolean {
+  const [short, long] = [small, small * factor].map((length) => repeat(unit, length))
+  return cost(work, long ?? '', 2) < 10 * Math.max(cost(work, short ?? '', 3), 2)
+}
+
+describe('the work on a hostile text grows with its length, not with its square', { timeout: 120_000 }, () => {
+  test.each(works)('%s', (_, families, work) => {
+    const units = families.flatMap((family) => hostile[family])
+    // once more: other processes share the machine
+    const slow = units.filter((unit) => !isLinear(work, unit) && !isLinear(work, unit) && !isLinear(work, unit))
+    expect(slow).toEqual([])
+  })
+})
