@@ -1,8 +1,7 @@
 // One delivery with everything that is known of it: its trace, its jobs and their steps.
-import type { TraceEntry } from '../model/delivery.ts'
 import { type Job, type Post, type ShownPostState, type Step, toShownPostState } from '../model/job.ts'
 import { toPrintable } from '../model/printable.ts'
-import { Problem } from '../model/problem.ts'
+import { Problem, type TraceEntry } from '../model/problem.ts'
 import type { DeliveryRecord } from '../store/store.ts'
 import type { Context } from './terminal/context.ts'
 import { toCut, toFields, toIndented, toTable, toTime } from './terminal/print.ts'

@@ -51,6 +51,3 @@ export function toDeliveryHead(delivery: Delivery): DeliveryHead {
   const { method, url, path, headers, query, verifiedBy, admitted } = delivery
   return { method, url, path, headers, query, verifiedBy, admitted }
 }
-
-/** Why a mapping did or did not take a delivery. */
-export type TraceEntry = { mappingId: string; matched: boolean; why: string }

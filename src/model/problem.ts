@@ -73,6 +73,9 @@ export const problems = {
 
 export type ProblemCode = keyof typeof problems
 
+/** Why a mapping did or did not take a delivery. */
+export type TraceEntry = { mappingId: string; matched: boolean; why: string }
+
 export type ProblemExtras = {
   /** For the operator's log only. */
   cause?: unknown
@@ -80,6 +83,8 @@ export type ProblemExtras = {
   retryAfterSeconds?: number
   /** A code frame or a list, for the console and `show`; never sent to a sender. */
   frame?: string
+  /** Why each mapping did not take the request, for the record of a refusal; never sent to a sender. */
+  trace?: readonly TraceEntry[]
 }
 
 /** A failure with a code. `detail` is one sentence that the sender may read: no secret, no payload. */
@@ -88,12 +93,25 @@ export class Problem extends Error {
   readonly code: ProblemCode
   readonly retryAfterSeconds: number | undefined
   readonly frame: string | undefined
+  readonly trace: readonly TraceEntry[]
 
   constructor(code: ProblemCode, detail: string, extras: ProblemExtras = {}) {
     super(detail, extras.cause === undefined ? undefined : { cause: extras.cause })
     this.code = code
     this.retryAfterSeconds = extras.retryAfterSeconds
     this.frame = extras.frame
+    this.trace = extras.trace ?? []
+  }
+
+  /** The same problem with what was found out about the request. */
+  because(trace: readonly TraceEntry[]): Problem {
+    const { code, message, cause, retryAfterSeconds, frame } = this
+    return new Problem(code, message, {
+      cause,
+      trace,
+      ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
+      ...(frame === undefined ? {} : { frame }),
+    })
   }
 
   get status(): number {

@@ -1,6 +1,5 @@
 import type { PlannedAction } from '../model/action.ts'
-import type { TraceEntry } from '../model/delivery.ts'
-import type { Problem } from '../model/problem.ts'
+import type { Problem, TraceEntry } from '../model/problem.ts'
 
 type Reasons = {
   readonly mappingId: string | undefined

@@ -1,6 +1,7 @@
 // Why a delivery became what it became: every mapping with its reason, and for each field of an action where it came from.
 import type { PlannedAction } from '../model/action.ts'
-import type { Delivery, TraceEntry } from '../model/delivery.ts'
+import type { Delivery } from '../model/delivery.ts'
+import type { TraceEntry } from '../model/problem.ts'
 import { isJsonObject, type JsonObject } from '../model/json.ts'
 import { Mapping } from '../model/mapping.ts'
 import { readPayload } from '../model/parse-body.ts'

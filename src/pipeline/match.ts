@@ -1,10 +1,10 @@
 // Which mapping takes a delivery: the first in config order whose every condition holds. Nothing else decides.
-import type { Delivery, TraceEntry } from '../model/delivery.ts'
+import type { Delivery } from '../model/delivery.ts'
 import { toKindOf, type JsonValue } from '../model/json.ts'
 import type { Match } from '../model/mapping.ts'
 import { toHookName } from '../model/mapping-rules.ts'
 import { readPayload } from '../model/parse-body.ts'
-import { Problem } from '../model/problem.ts'
+import { Problem, type TraceEntry } from '../model/problem.ts'
 import { parsePath, readPath } from './path.ts'
 
 /** What conditions read. */

@@ -1,11 +1,11 @@
 // One delivery in, one decision out. Reads nothing but its arguments; the transform is the only thing here that may take time.
 import { type Action, AgentPayload, type PlannedAction, WakePayload } from '../model/action.ts'
 import type { Config } from '../model/config.ts'
-import type { Delivery, TraceEntry } from '../model/delivery.ts'
+import type { Delivery } from '../model/delivery.ts'
 import { toFirstIssue } from '../model/issue.ts'
 import { isJsonObject, type JsonObject, toKindOf } from '../model/json.ts'
 import { readPayload } from '../model/parse-body.ts'
-import { Problem } from '../model/problem.ts'
+import { Problem, type TraceEntry } from '../model/problem.ts'
 import type { Transform } from '../model/transform.ts'
 import type { CompiledMapping } from './compile.ts'
 import type { Decision } from './decision.ts'

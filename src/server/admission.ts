@@ -25,12 +25,20 @@ export type Admission = {
   /** Counts a wrong token, and lets the request pass. */
   countToken(knock: Knock): void
   /**
-   * Counts a proof that did not hold, unless the client has the hook token, and throws `unauthorized`, or `rate-limited` beyond
-   * the limit. A proof that could not be checked counts for nothing and is `proof-unavailable`. A wrong token beside a proof
-   * counts as one in any case: a forged signature must not be a way to guess tokens.
+   * Counts a failed proof once, unless the client has the hook token, and throws `unauthorized`, or `rate-limited` beyond the
+   * limit. A wrong token beside the proof makes it a failed token: a forged signature must not be a way to guess tokens. So does
+   * a request that shows no proof, as it would under a name that no hook has. A proof that could not be checked is
+   * `proof-unavailable`, and counts only for a wrong token.
    */
-  turnAwaySigner(knock: Knock, proof?: { readonly isGatewaysFault: boolean }): never
+  turnAwaySigner(knock: Knock, proof?: Refused): never
 }
+
+/** `isProofShown`: headers of a scheme in use came with it, whatever its name. */
+type Refused = { readonly isGatewaysFault: boolean; readonly isProofShown: boolean }
+
+/** One sentence for every client without a valid credential: it must not show whether a hook exists, or what opens it. */
+const noCredential =
+  'The request has no valid credential. Send the hook token as "Authorization: Bearer <token>", or the signature that the hook asks for.'
 
 /** What is made of a configuration once, and used for each of its requests. */
 type Gate = { readonly isToken: (given: string) => boolean; readonly clientOf: (req: IncomingMessage) => string }
@@ -85,15 +93,19 @@ export function createAdmission({ tokens, signers }: { tokens: Throttle; signers
       refuseLocked(tokens, client)
       if (token === 'valid') return
       tokens.fail(client)
-      throw new Problem('unauthorized', 'A valid hook token is required: "Authorization: Bearer <token>".')
+      throw new Problem('unauthorized', noCredential)
     },
     countToken({ client, token }) {
       if (token === 'wrong') tokens.fail(client)
     },
-    turnAwaySigner({ client, token }, { isGatewaysFault } = { isGatewaysFault: false }) {
-      if (token === 'wrong') {
-        refuseLocked(tokens, client)
-        tokens.fail(client)
+    turnAwaySigner(
+      { client, token },
+      { isGatewaysFault, isProofShown } = { isGatewaysFault: false, isProofShown: true },
+    ) {
+      const throttle = token === 'wrong' || !isProofShown ? tokens : signers
+      if (token === 'wrong' || (token === 'none' && !isGatewaysFault)) {
+        refuseLocked(throttle, client)
+        throttle.fail(client)
       }
       if (isGatewaysFault) {
         throw new Problem('proof-unavailable', 'The proof could not be checked now. Send it again.', {
@@ -103,10 +115,8 @@ export function createAdmission({ tokens, signers }: { tokens: Throttle; signers
       if (token === 'valid') {
         throw new Problem('unauthorized', 'This hook takes signed deliveries: the hook token does not open it.')
       }
-      refuseLocked(signers, client)
-      signers.fail(client)
-      // the reason stands among the refusals: an attacker learns nothing from it here
-      throw new Problem('unauthorized', 'The request does not prove who sent it.')
+      // the reason is among the refusals: an attacker learns nothing from it here
+      throw new Problem('unauthorized', noCredential)
     },
   }
 }
@@ -121,7 +131,7 @@ function refuseLocked(throttle: Throttle, client: string): void {
 }
 
 /** The name behind the prefix, slashes trimmed and undecoded; undefined outside the prefix. */
-function toHookName(url: string, prefix: string): string | undefined {
+export function toHookName(url: string, prefix: string): string | undefined {
   const mark = url.indexOf('?')
   const path = mark < 0 ? url : url.slice(0, mark)
   if (path !== prefix && !path.startsWith(`${prefix}/`)) return undefined

@@ -144,7 +144,7 @@ function toOwnBuffer(bytes: Buffer, size: number): Buffer<ArrayBuffer> {
   return own
 }
 
-function tooLarge(limit: number): Problem {
+export function tooLarge(limit: number): Problem {
   return new Problem('body-too-large', `The body is over the limit of ${limit} bytes.`)
 }
 

@@ -1,16 +1,17 @@
 // The way in: by the hook token, or by a proof that a mapping asks for. Raw bytes are proved before they are parsed.
 import type { IncomingMessage } from 'node:http'
-import type { DeliveryHead, SignedId, TraceEntry } from '../model/delivery.ts'
-import { Problem } from '../model/problem.ts'
+import type { DeliveryHead, SignedId } from '../model/delivery.ts'
+import { Problem, toProblem, type TraceEntry } from '../model/problem.ts'
 import type { HandshakeAnswer, VerifyRequest } from '../model/verifier.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import { type Hook, isHookOpened, type SignedMapping } from '../pipeline/hook.ts'
 import { toSignedId } from '../pipeline/signed-id.ts'
 import type { Admission, Knock } from './admission.ts'
 import type { Answer } from './answer.ts'
-import { readBody } from './body.ts'
+import { type Body, readBody, tooLarge } from './body.ts'
 import { toHead } from './delivery.ts'
 import type { HandedSecrets } from './handed.ts'
+import { toAsked } from './shown-proof.ts'
 import { createUnprovenBodies, type UnprovenHold } from './unproven.ts'
 
 export type Incoming = {
@@ -19,9 +20,6 @@ export type Incoming = {
   /** Answers `Expect: 100-continue`; called just before the body is read. */
   readonly continueNow: () => void
 }
-
-/** What is known of a request so far, for the record of a refusal. */
-export type Trail = { hook: string | undefined; trace: readonly TraceEntry[] }
 
 /** A request that is in, with its body inflated; or a sender's handshake, answered and over. */
 export type Entered =
@@ -34,42 +32,67 @@ export function createEntry({ admission, handed }: EntryParts) {
   const unproven = createUnprovenBodies()
 
   /** Throws what refuses the request, in the order of its checks: 404, 403, 400, 405, 429 or 401, 404, then what its body refuses. */
-  return async function enter(incoming: Incoming, generation: Generation, trail: Trail): Promise<Entered> {
+  return async function enter(incoming: Incoming, generation: Generation): Promise<Entered> {
     const held = unproven.open()
     try {
-      return await admit(incoming, generation, trail, held)
+      return await admit(incoming, generation, held)
     } finally {
       held.release()
     }
   }
 
-  async function admit(incoming: Incoming, generation: Generation, trail: Trail, held: UnprovenHold): Promise<Entered> {
+  async function admit(incoming: Incoming, generation: Generation, held: UnprovenHold): Promise<Entered> {
     const knock = admission.knock(incoming.req, generation.config)
-    trail.hook = knock.path
     const hook = generation.hook(knock.path)
     const { signed, secretHeaders } = hook
     if (knock.method !== 'POST') return greet(signed, knock)
     const asked = signed.filter(({ verifier }) => verifier.isClaimed(knock.headers) || verifier.isGreeting(knock))
-    trail.trace = toUnasked(signed, asked)
-    if (asked.length === 0) admission.checkToken(knock)
-    if (hook.kind === 'unknown') throw new Problem('hook-unknown', 'No hook has this name.')
-    const limit = hook.maxBodyBytes
-    const { raw, bytes } = await readBody(incoming.req, {
-      limit,
-      ...(knock.token === 'valid' ? {} : { take: (size: number) => held.take(knock.client, size, limit) }),
-      timeoutMs: generation.config.server.bodyTimeoutMs,
-      continueNow: incoming.continueNow,
-    })
-    const proof = await prove(asked, { ...knock, rawBody: raw }, bytes)
-    if (proof.answer !== undefined) return { kind: 'handshake', answer: proof.answer }
-    // a signer must not guess the hook token beside its signature; where the header is the scheme's own, it is no guess
-    if (proof.signedFor.length > 0 && !secretHeaders.has('authorization')) admission.countToken(knock)
-    const head = toHead(knock, secretHeaders, proof)
-    if (!isHookOpened(hook, head.admitted)) {
-      trail.trace = [...proof.trace, ...trail.trace]
-      admission.turnAwaySigner(knock, proof)
+    let trace = toUnasked(signed, asked)
+    try {
+      // an unknown name, and one that takes the token alone, are refused as a failed proof is: after the body
+      const isProofShown =
+        knock.token !== 'valid' && hook.kind !== 'built-in' && toAsked(generation).isShown(knock.headers)
+      if (asked.length === 0 && !isProofShown) admission.checkToken(knock)
+      if (knock.token === 'valid' && hook.kind === 'unknown') {
+        throw new Problem('hook-unknown', 'No hook has this name.')
+      }
+      const limit = isProofShown ? toAsked(generation).limit : hook.maxBodyBytes
+      const read = await tryRead(incoming, { knock, limit, timeoutMs: generation.config.server.bodyTimeoutMs, held })
+      if (read instanceof Problem) {
+        if (knock.token === 'valid' || isProofShown) throw read
+        // a stranger that shows no proof hears nothing about its body
+        trace = [...trace, ...signed.map(({ id }) => ({ mappingId: id, matched: false, why: read.message }))]
+        return admission.turnAwaySigner(knock, { isGatewaysFault: false, isProofShown })
+      }
+      const { raw, bytes } = read
+      const proof = await prove(asked, { ...knock, rawBody: raw }, bytes)
+      if (proof.answer !== undefined) return { kind: 'handshake', answer: proof.answer }
+      const head = toHead(knock, secretHeaders, proof)
+      if (!isHookOpened(hook, head.admitted)) {
+        trace = [...proof.trace, ...trace]
+        admission.turnAwaySigner(knock, { isGatewaysFault: proof.isGatewaysFault, isProofShown })
+      }
+      // a signer must not guess the hook token beside its signature; where the header is the scheme's own, it is no guess
+      if (proof.signedFor.length > 0 && !secretHeaders.has('authorization')) admission.countToken(knock)
+      if (Math.max(raw.length, bytes.length) > hook.maxBodyBytes) throw tooLarge(hook.maxBodyBytes)
+      return { kind: 'delivery', hook, head, body: bytes }
+    } catch (error) {
+      throw toProblem(error).because(trace)
     }
-    return { kind: 'delivery', hook, head, body: bytes }
+  }
+
+  /** The body, or why there is none. */
+  async function tryRead(
+    { req, continueNow }: Incoming,
+    { knock, limit, timeoutMs, held }: { knock: Knock; limit: number; timeoutMs: number; held: UnprovenHold },
+  ): Promise<Body | Problem> {
+    const take = (size: number) => held.take(knock.client, size, limit)
+    try {
+      return await readBody(req, { limit, timeoutMs, continueNow, ...(knock.token === 'valid' ? {} : { take }) })
+    } catch (error) {
+      if (error instanceof Problem && error.status < 500) return error
+      throw error
+    }
   }
 
   /** GET and HEAD: only where a scheme declares a handshake by them. */

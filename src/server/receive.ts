@@ -8,7 +8,7 @@ import type { Generation } from '../pipeline/generation.ts'
 import type { Hook } from '../pipeline/hook.ts'
 import { decide } from '../pipeline/pipeline.ts'
 import type { Clock, DedupeKey, Settlement, Store } from '../store/store.ts'
-import type { Admission } from './admission.ts'
+import { type Admission, toHookName } from './admission.ts'
 import {
   type Answer,
   skippedAnswer,
@@ -19,7 +19,7 @@ import {
   withProblem,
 } from './answer.ts'
 import { checkBody, toDelivery } from './delivery.ts'
-import { createEntry, type Incoming, type Trail } from './entry.ts'
+import { createEntry, type Incoming } from './entry.ts'
 import type { HandedSecrets } from './handed.ts'
 import { createOnce, toDedupe } from './duplicates.ts'
 import type { Refusals } from './refusals.ts'
@@ -45,7 +45,7 @@ export type ReceiverParts = {
   readonly log: Log
 }
 
-type Handling = { readonly hook: Hook; readonly generation: Generation; readonly trail: Trail }
+type Handling = { readonly hook: Hook; readonly generation: Generation }
 
 /** How a delivery becomes durable: a new one gets its row, a parked one has it. */
 type Row = {
@@ -65,26 +65,25 @@ export function createReceiver(parts: ReceiverParts): Receive {
   const enter = createEntry(parts)
 
   return async function receive(incoming) {
-    const trail: Trail = { hook: undefined, trace: [] }
     const generation = parts.generation()
     const letGo = parts.hold(generation)
     try {
-      return await pass(incoming, generation, trail)
+      return await pass(incoming, generation)
     } catch (error) {
-      return refuse(toProblem(error), incoming.requestId, trail)
+      return refuse(toProblem(error), incoming, generation)
     } finally {
       letGo()
     }
   }
 
-  async function pass(incoming: Incoming, generation: Generation, trail: Trail): Promise<Answer> {
-    const entered = await enter(incoming, generation, trail)
+  async function pass(incoming: Incoming, generation: Generation): Promise<Answer> {
+    const entered = await enter(incoming, generation)
     if (entered.kind === 'handshake') return entered.answer
     const { hook, head, body } = entered
     const receivedAt = clock()
     const delivery = toDelivery(head, body, { hook, id: newId(), receivedAt })
     const dedupe = toDedupe(delivery)
-    const context = { hook, generation, trail }
+    const context = { hook, generation }
     if (dedupe === undefined) return handle(delivery, context, toNewRow(delivery, undefined))
     return once(dedupe, {
       recognised: () => checkBody(delivery),
@@ -94,7 +93,7 @@ export function createReceiver(parts: ReceiverParts): Receive {
     })
   }
 
-  async function handle(delivery: Delivery, { hook, generation, trail }: Handling, row: Row): Promise<Answer> {
+  async function handle(delivery: Delivery, { hook, generation }: Handling, row: Row): Promise<Answer> {
     const { config } = generation
     const deciding = decide(delivery, { hook, config, newId })
     const patienceMs =
@@ -107,11 +106,10 @@ export function createReceiver(parts: ReceiverParts): Receive {
       if (isOurs) void parts.rerunner.settleLate(deciding, delivery, generation, row.state)
       return answer
     }
-    trail.trace = decision.trace
     // code that returned an action was given the payload; whatever else was decided may have left the body unread
     if (decision.kind !== 'accept') checkBody(delivery)
-    if (decision.kind === 'refuse') throw decision.problem
-    if (decision.kind === 'park' && config.hooks.onTransformError === 'reject') throw decision.problem
+    const isRejected = decision.kind === 'park' && config.hooks.onTransformError === 'reject'
+    if (decision.kind === 'refuse' || isRejected) throw decision.problem.because(decision.trace)
     const settlement = toSettlement(decision, delivery, { generation, newId, now: clock() })
     return row.settle(settlement, toAnswer(decision, delivery.id, settlement))
   }
@@ -155,10 +153,11 @@ export function createReceiver(parts: ReceiverParts): Receive {
     return development ? withProblem(parked, decision.problem) : parked
   }
 
-  function refuse(problem: Problem, requestId: string, trail: Trail): Answer {
-    const { code, status, message: error } = problem
+  function refuse(problem: Problem, { req, requestId }: Incoming, { config }: Generation): Answer {
+    const { code, status, message: error, trace } = problem
+    const hook = toHookName(req.url ?? '/', config.hooks.path)
     parts.meter('refusals', { code })
-    parts.refusals.add({ requestId, receivedAt: clock(), hook: trail.hook, status, code, error, trace: trail.trace })
+    parts.refusals.add({ requestId, receivedAt: clock(), hook, status, code, error, trace })
     // in production refusals are kept, not logged: whoever sends them must not fill the disk
     if (development) parts.log.info({}, `${status} ${code}: ${error} "hookloom list --refused" has its reasons.`)
     if (code === 'internal-error')

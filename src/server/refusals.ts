@@ -1,6 +1,5 @@
 // The last refusals, for explaining: in memory, without payloads.
-import type { TraceEntry } from '../model/delivery.ts'
-import type { ProblemCode } from '../model/problem.ts'
+import type { ProblemCode, TraceEntry } from '../model/problem.ts'
 
 export type Refusal = {
   readonly requestId: string

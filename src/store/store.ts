@@ -12,10 +12,10 @@
 //
 // All times are milliseconds since the epoch.
 import type { Heartbeat, PlannedAction } from '../model/action.ts'
-import type { DeliveryHead, DeliveryState, TraceEntry } from '../model/delivery.ts'
+import type { DeliveryHead, DeliveryState } from '../model/delivery.ts'
 import type { ClaimedJob, Job, JobState, Message, Post, Recipient, Session, Step, SystemEvent } from '../model/job.ts'
 import type { JsonValue } from '../model/json.ts'
-import type { ProblemRecord } from '../model/problem.ts'
+import type { ProblemRecord, TraceEntry } from '../model/problem.ts'
 
 /** Identifies a delivery, so that a redelivery is recognised. A key is unique within its hook. */
 export type DedupeKey = {

@@ -7,7 +7,7 @@ import { toStyled } from '../../src/effects/channels/styled.ts'
 import { decodeWords } from '../../src/gmail/charset.ts'
 import { dropInvisible, toVisibleText } from '../../src/gmail/html.ts'
 import { toMail } from '../../src/gmail/message.ts'
-import { parseBody, toBodySyntax } from '../../src/model/parse-body.ts'
+import { type BodySyntax, parseBody, openBody } from '../../src/model/parse-body.ts'
 import { neutralise, toLine, wrapExternal } from '../../src/pipeline/boundary.ts'
 import { foldCodePoint } from '../../src/pipeline/lookalikes.ts'
 import { compileTemplate } from '../../src/pipeline/template.ts'
@@ -45,7 +45,7 @@ const readMail = (text: string, mimeType: string) =>
   )
 const split = (limit: number, flavour: typeof plainText) => (text: string) =>
   splitMarkdown(text, { limit, measure: (piece) => render(piece, flavour).length })
-const parse = (type: string | undefined) => (text: string) => attempt(() => parseBody(text, type, { forms: true }))
+const parse = (syntax: BodySyntax) => (text: string) => attempt(() => parseBody(text, syntax))
 
 type Family = keyof typeof hostile
 const works: [string, readonly Family[], (text: string) => unknown][] = [
@@ -65,10 +65,10 @@ const works: [string, readonly Family[], (text: string) => unknown][] = [
   ['render', ['text', 'markdown', 'blocks', 'html'], (text) => render(text, safeMarkdown)],
   ['toStyled', ['markdown'], toStyled],
   ['compileTemplate', ['templates'], (text) => attempt(() => compileTemplate(text))],
-  ['a rendered template', ['templates'], (text) => compileTemplate('{{a | truncate: 9}} {{a}}').render({ payload: { a: text }, headers: {}, query: {}, path: '', source: '', event: '', now: () => '' })],
-  ['parseBody of JSON', ['bodies', 'escapes'], parse(undefined)],
-  ['parseBody of a form', ['bodies'], parse('application/x-www-form-urlencoded')],
-  ['a media type', ['bodies', 'words'], (text) => attempt(() => toBodySyntax(text, { forms: true }))],
+  ['a rendered template', ['templates'], (text) => compileTemplate('{{a | truncate: 9}} {{a}}').render({ payload: () => ({ a: text }), headers: {}, query: {}, path: '', source: '', event: '', now: () => '' })],
+  ['parseBody of JSON', ['bodies', 'escapes'], parse('json')],
+  ['parseBody of a form', ['bodies'], parse('form')],
+  ['a media type', ['bodies', 'words'], (text) => attempt(() => openBody(Buffer.of(), text, { forms: true }))],
 ] // prettier-ignore
 
 const small = 16_000

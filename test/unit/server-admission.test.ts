@@ -23,7 +23,7 @@ function codeOf(run: () => unknown): string | undefined {
   return undefined
 }
 
-const uncheckable = { isGatewaysFault: true }
+const uncheckable = { isGatewaysFault: true, isProofShown: true }
 
 test('a proof that the gateway cannot check is no failure of its sender, however often it comes', () => {
   const admission = start()

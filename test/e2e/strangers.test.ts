@@ -1,0 +1,166 @@
+// Who has no credential cannot find out which hooks there are: what a request shows decides its answer, not its name.
+import { createHmac } from 'node:crypto'
+import { gzipSync } from 'node:zlib'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { toVerdict } from './answers.ts'
+import { type Proving, startProving } from './proving.ts'
+import { bearer, type Headers, json, type Reply } from './wire.ts'
+
+const forged: Headers = [['x-hub-signature-256', `sha256=${'0'.repeat(64)}`]]
+const guess: Headers = [['authorization', 'Bearer a-guess']]
+const over = 'x'.repeat(300_000)
+
+const chunked = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n0\r\n\r\n`
+
+/** Every kind of hook, by what opens it. */
+const existing = ['signed', 'timed', 'in-body', 'word', 'bearer', 'basic', 'account', 'own-header', 'both', 'open']
+const missing = ['nobody', '', 'constructor', 'signed/', 'Signed'.toUpperCase()]
+
+let gateway: Proving
+beforeAll(async () => {
+  gateway = await startProving([
+    { match: { path: 'signed' }, verify: { scheme: 'github', secret: 's' } },
+    { match: { path: 'timed' }, verify: { scheme: 'stripe', secret: 's' } },
+    { match: { path: 'in-body' }, verify: { scheme: 'mailgun', secret: 's' } },
+    { match: { path: 'word' }, verify: { scheme: 'microsoft-graph', secret: 's' } },
+    { match: { path: 'bearer' }, verify: { scheme: 'alertmanager', secret: 's' } },
+    { match: { path: 'basic' }, verify: { scheme: 'postmark', secret: 'u:p' } },
+    { match: { path: 'account' }, verify: { scheme: 'google-pubsub', email: 'a@x.example', audience: 'a' } },
+    {
+      match: { path: 'own-header' },
+      verify: { scheme: 'generic-hmac', secret: 's', header: 'x-own', prefix: 'v1=' },
+    },
+    { match: { path: 'both' }, verify: { scheme: 'github', secret: 's', also: 'token' } },
+    { match: { path: 'open' } },
+  ])
+})
+
+type Request = { headers: Headers; body: string | Buffer; length?: boolean }
+
+const ask = (name: string, request: Request, client?: string): Promise<Reply> =>
+  gateway.ask({ target: `/hooks/${name}`, ...request }, client)
+
+/**
+ * All that a stranger sees, but what is another one in each answer, and whether the connection is kept: a hook whose proof is in
+ * the body or in a Bearer token has to read the body first.
+ */
+function toSeen({ status, headers, body }: Reply) {
+  const { 'x-request-id': _id, date: _date, connection: _connection, 'keep-alive': _alive, ...rest } = headers
+  return { status, headers: rest, body: body.replace(/"requestId":"[^"]*"/, '') }
+}
+
+const carriers: Readonly<Record<string, Headers>> = {
+  'nothing to show': [],
+  'a wrong token': guess,
+  'a wrong token in the other header': [['x-service-token', 'a-guess']],
+  'a repeated token': [...guess, ...guess],
+  'a forged signature': forged,
+  'a forged signature beside a wrong token': [...forged, ...guess],
+  'a forged signature of a header that the operator named': [['x-own', 'v1=00']],
+  'a forged time and signature': [['stripe-signature', 't=1,v1=00']],
+  'a wrong password': [['authorization', 'Basic dTpx']],
+  'a forged token of an account': [['authorization', 'Bearer e30.e30.AAAA']],
+  'the signature of a scheme that no hook asks for': [['linear-signature', '00']],
+}
+const bodies: Readonly<Record<string, Request>> = {
+  'a body': { headers: json, body: '{"a":1}' },
+  'no body': { headers: [], body: '' },
+  'a body with a forged proof inside': {
+    headers: json,
+    body: '{"signature":{"timestamp":"1700000000","token":"t","signature":"00"},"value":[{"clientState":"x"}]}',
+  },
+  'a body over the limit': { headers: json, body: over },
+  'a body over the limit in chunks': {
+    headers: [...json, ['transfer-encoding', 'chunked']],
+    body: chunked(over),
+    length: false,
+  },
+  'a body that inflates over the limit': { headers: [...json, ['content-encoding', 'gzip']], body: gzipSync(over) },
+  'a body that does not inflate': { headers: [...json, ['content-encoding', 'gzip']], body: '{}' },
+  'an encoding that nobody takes': { headers: [...json, ['content-encoding', 'zstd']], body: '{}' },
+  'a media type that nobody takes': { headers: [['content-type', 'image/png']], body: '{}' },
+  'a body that is no JSON': { headers: json, body: '{' },
+}
+
+const table = Object.entries(carriers).flatMap(([shown, carrier]) =>
+  Object.entries(bodies).map(
+    ([sent, request]) => [shown, sent, { ...request, headers: [...carrier, ...request.headers] }] as const,
+  ),
+)
+
+describe('a stranger', () => {
+  test.each(table)('with %s and %s gets one answer for every name', async (_, __, request) => {
+    const expected = toSeen(await ask('no-such-hook', request))
+    expect([401, 413, 415, 400]).toContain(expected.status)
+    for (const name of [...existing, ...missing]) {
+      expect([name, toSeen(await ask(name, request))]).toEqual([name, expected])
+    }
+  })
+
+  test('hears the reason of a body only if it shows a proof', async () => {
+    for (const [shown, carrier] of Object.entries(carriers)) {
+      const isShown = /signature|password/.test(shown) && !shown.includes('that no hook asks for')
+      const reply = await ask('no-such-hook', { headers: [...json, ...carrier], body: over })
+      expect([shown, toVerdict(reply)]).toEqual([shown, isShown ? 'body-too-large' : 'unauthorized'])
+    }
+  })
+
+  test('hears one sentence, with a proof and without', async () => {
+    const sentences = await Promise.all(
+      Object.values(carriers).map(async (headers) => (await ask('signed', { headers, body: '{}' })).body),
+    )
+    expect(new Set(sentences).size).toBe(1)
+  })
+
+  test.each(Object.entries(carriers))(
+    'with %s is told to wait at every name after twenty failures',
+    async (shown, headers) => {
+      const request = { headers: [...headers, ...json], body: '{"a":1}' }
+      const names = ['signed', 'in-body', 'bearer', 'open', 'nobody']
+      for (const [index, name] of names.entries()) {
+        const client = `203.0.${Object.keys(carriers).indexOf(shown)}.${index}`
+        for (let count = 0; count < 20; count++) {
+          // half of them elsewhere: all names count as one
+          const at = count % 2 === 0 ? name : 'no-such-hook'
+          expect([name, count, toVerdict(await ask(at, request, client))]).toEqual([name, count, 'unauthorized'])
+        }
+        expect([name, toVerdict(await ask(name, request, client))]).toEqual([name, 'rate-limited'])
+        expect(toVerdict(await ask('no-such-hook', request, client))).toBe('rate-limited')
+      }
+    },
+  )
+})
+
+describe('one bad request counts once', () => {
+  const sign = (body: string): Headers => [
+    ['x-hub-signature-256', `sha256=${createHmac('sha256', 's').update(body).digest('hex')}`],
+  ]
+
+  test.each([
+    ['a wrong token beside a proof that holds', '198.51.100.1', () => [...guess, ...sign('{}')], 'both'],
+    ['a wrong token beside a forged signature', '198.51.100.2', () => [...guess, ...forged], 'both'],
+    ['a wrong token beside a proof that opens its hook', '198.51.100.3', () => [...guess, ...sign('{}')], 'signed'],
+  ])('%s', async (_, client, toHeaders, name) => {
+    const request = { headers: [...toHeaders(), ...json], body: '{}' }
+    for (let count = 0; count < 19; count++) await ask(name, request, client)
+    const right = { headers: [...bearer, ...json], body: '{"text":"x"}' }
+    expect(toVerdict(await ask('wake', right, client))).toBe('accepted')
+    await ask(name, request, client)
+    expect(toVerdict(await ask('wake', right, client))).toBe('rate-limited')
+  })
+})
+
+test('who has the hook token is told which names there are', async () => {
+  const told = async (name: string) => toVerdict(await ask(name, { headers: [...bearer, ...json], body: '{}' }))
+  expect([await told('no-such-hook'), await told('signed'), await told('open')]).toEqual([
+    'hook-unknown',
+    'unauthorized',
+    'accepted',
+  ])
+})
+
+test('the hooks that everybody knows ask for the token before they read a body, whatever is shown', async () => {
+  for (const name of ['wake', 'agent']) {
+    expect(toVerdict(await ask(name, { headers: [...forged, ...json], body: over }))).toBe('unauthorized')
+  }
+})
