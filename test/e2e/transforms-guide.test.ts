@@ -1,0 +1,206 @@
+// The guide of transforms/README.md, as an integrator follows it: its blocks type-check, run, and answer as printed.
+import { cpSync, readFileSync, utimesSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { parse } from 'jsonc-parser'
+import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { makeFolder as makeConfigFolder } from '../../src/cli/scaffold/folder.ts'
+import { Config } from '../../src/model/config.ts'
+import { AgentResult, WakeResult } from '../../src/model/transform.ts'
+import { runCommand, runProcess } from './command.ts'
+import { hookToken, makeFolder, toChildEnv, writeFiles } from './gateway.ts'
+import { type Inside, readStore, startInside } from './inside.ts'
+
+const project = resolve(import.meta.dirname, '../..')
+const text = readFileSync(join(project, 'transforms/README.md'), 'utf8')
+const root = 'hooks/transforms'
+
+function blocks(language: string): string[] {
+  return [...text.matchAll(new RegExp(`\`\`\`${language}\n([^]*?)\`\`\``, 'g'))].map(([, block = '']) => block)
+}
+
+function block(language: string, mark: string): string {
+  const found = blocks(language).find((candidate) => candidate.includes(mark))
+  if (found === undefined) throw new Error(`the guide has no ${language} block with ${mark}`)
+  return found
+}
+
+/** The ts blocks by the names in their first lines. */
+const modules = Object.fromEntries(blocks('ts').map((code) => [/^\/\/ (\S+)\n/.exec(code)?.[1] ?? '', code]))
+// one more module that shares the helper
+modules['refund.ts'] = modules['order.ts']?.replaceAll(/order/gi, 'refund') ?? ''
+const mapped = Object.keys(modules).filter((name) => !name.startsWith('lib/'))
+const files = Object.fromEntries(Object.entries(modules).map(([name, code]) => [`${root}/${name}`, code]))
+const toHook = (module: string) => module.replace(/\.ts$/, '')
+const toMapping = (module: string) => ({ id: toHook(module), match: { path: toHook(module) }, transform: { module } })
+
+/** A real package without dependencies of its own, as `npm install --prefix` would put it there. */
+function install(dir: string): void {
+  const [, name = ''] =
+    /^npm install --prefix ~\/\.hookloom\/hooks\/transforms (\S+)$/m.exec(block('sh', 'npm install')) ?? []
+  cpSync(join(project, 'node_modules', name), join(dir, root, 'node_modules', name), { recursive: true })
+}
+
+/** Ids are new each time. */
+const toShape = (json: string): unknown =>
+  JSON.parse(json.replaceAll(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, 'ID'))
+
+let gateway: Inside
+
+async function send(hook: string, payload: unknown): Promise<{ status: number; body: string }> {
+  const answer = await fetch(`${gateway.url}/${hook}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${hookToken}`, 'content-type': 'application/json' },
+    body: JSON.stringify(payload),
+  })
+  return { status: answer.status, body: await answer.text() }
+}
+
+/** The texts of the actions; where there are none, the status and what the gateway calls the delivery. */
+async function ask(hook: string, payload: unknown): Promise<string[]> {
+  const { status, body } = await send(hook, payload)
+  const answer: { deliveryId?: string; status?: string; code?: string } = body === '' ? {} : JSON.parse(body)
+  const word = answer.status ?? answer.code
+  if (status !== 200 || word !== undefined) return [`${status}${word === undefined ? '' : ` ${word}`}`]
+  const record = await readStore(gateway.dir, (reader) => reader.delivery(answer.deliveryId ?? ''))
+  return (record?.jobs ?? []).map(({ planned }) => {
+    if (planned.kind === 'wake') return planned.action.text
+    return planned.kind === 'agent' ? planned.action.message : planned.kind
+  })
+}
+
+const results = `const agent = { message: 'x' }
+const made = {
+  200: () => Array.from({ length: 200 }, () => agent),
+  201: () => Array.from({ length: 201 }, () => agent),
+  empty: () => [],
+  nothing: () => undefined,
+  kept: () => ({}),
+  large: () => ({ message: 'x'.repeat(255 * 1024) }),
+  larger: () => ({ message: 'x'.repeat(256 * 1024) }),
+  date: () => ({ message: new Date() }),
+}
+export default ({ payload }) => made[payload]()
+`
+
+beforeAll(async () => {
+  const shown: { transform: { module: string } } = parse(block('jsonc', '"transform"'))
+  const others = mapped.filter((module) => module !== shown.transform.module).map(toMapping)
+  const tried = { ...toMapping('results.ts'), messageTemplate: 'as rendered' }
+  gateway = await startInside({
+    config: { hooks: { allowedSessionKeyPrefixes: ['hook:'], mappings: [shown, ...others, tried] } },
+    files: { ...files, [`${root}/results.ts`]: results },
+  })
+}, 120_000)
+
+const cases: [hook: string, payload: object, made: string[]][] = [
+  ['build', { project: 'billing', branch: 'main', status: 'passed', url: 'https://ci.example/7' }, ['204']],
+  ['release', { service: 'billing', version: '2.0' }, ['billing 2.0 was released.']],
+  ['order', { id: 'A7', total: 1999, currency: 'eur' }, ['Order A7 over 19.99 EUR']],
+]
+
+describe('the guide to transforms', { timeout: 60_000 }, () => {
+  test('has modules that an editor finds no fault with', async () => {
+    const dir = makeFolder()
+    await makeConfigFolder(dir)
+    writeFiles(dir, files)
+    install(dir)
+    const tsc = join(project, 'node_modules/typescript/bin/tsc')
+    const compiled = await runProcess(process.execPath, [tsc, '-p', join(dir, 'hooks')], { env: toChildEnv() })
+    expect(compiled).toMatchObject({ code: 0, stdout: '' })
+  })
+
+  test('begins with a mapping and a transform whose answer is the one that is printed', async () => {
+    const curl = block('sh', 'curl').replace('http://127.0.0.1:8790/hooks', gateway.url)
+    const ran = await runProcess('/bin/sh', ['-c', curl], { env: toChildEnv({ HOOKLOOM_TOKEN: hookToken }) })
+    expect(toShape(ran.stdout)).toEqual(toShape(block('json', 'deliveryId')))
+  })
+
+  test.each(cases)('shows a module %s that makes of %j: %j', async (hook, payload, made) => {
+    expect(await ask(hook, payload)).toEqual(made)
+  })
+
+  test('shows no module that is not called here', () => {
+    const called = [...cases.map(([hook]) => hook), 'refund', 'login']
+    expect(mapped.map(toHook).toSorted()).toEqual(called.toSorted())
+  })
+
+  test('prints the answer to a payload that does not fit the schema', async () => {
+    const [, payload = ''] = /The answer to `(.*)`:/.exec(text) ?? []
+    expect(await send('release', JSON.parse(payload))).toEqual({
+      status: 400,
+      body: block('json', 'payload-invalid').trimEnd(),
+    })
+  })
+
+  test('has a helper whose save changes both modules that share it', async () => {
+    const euros = modules['lib/money.ts']?.replace('.toUpperCase()', ".toUpperCase().replace('EUR', '€')") ?? ''
+    writeFiles(gateway.dir, { [`${root}/lib/money.ts`]: euros })
+    await becomes('order', { id: 'A7', total: 1999, currency: 'eur' }, 'Order A7 over 19.99 €')
+    expect(await ask('refund', { id: 'A8', total: 500, currency: 'eur' })).toEqual(['refund A8 over 5.00 €'])
+  })
+
+  test('has a package that works once it is installed and the module is saved again', async () => {
+    const outside = { user: 'ada', ip: '198.51.100.7' }
+    expect(await ask('login', outside)).toEqual(['200 parked'])
+    install(gateway.dir)
+    utimesSync(join(gateway.dir, root, 'login.ts'), new Date(), new Date())
+    await becomes('login', outside, 'ada logged in from 198.51.100.7')
+    expect(await ask('login', { user: 'ada', ip: '203.0.113.9' })).toEqual(['204'])
+  })
+
+  test('has a fixture that its transform passes, and that fails where the transform says something else', async () => {
+    const dir = makeFolder()
+    await makeConfigFolder(dir)
+    const fixture = { [`${root}/build.fixtures/failed.json`]: block('json', '"expect"') }
+    writeFiles(dir, { [`${root}/build.ts`]: modules['build.ts'] ?? '', ...fixture })
+    expect(await runCommand(['test', 'build'], { dir })).toMatchObject({ code: 0 })
+    writeFiles(dir, { [`${root}/build.ts`]: modules['build.ts']?.replace('failed on', 'broke on') ?? '' })
+    expect(await runCommand(['test', 'build'], { dir })).toMatchObject({ code: 70 })
+  })
+})
+
+async function becomes(hook: string, payload: unknown, message: string): Promise<void> {
+  await vi.waitUntil(async () => (await ask(hook, payload))[0] === message, { timeout: 10_000, interval: 50 })
+}
+
+describe('the contract in the guide', () => {
+  test.each([
+    ['kept', ['as rendered']],
+    ['empty', ['204']],
+    ['200', Array.from({ length: 200 }, () => 'x')],
+    ['201', ['200 parked']],
+    ['nothing', ['200 parked']],
+    ['date', ['200 parked']],
+    ['larger', ['200 parked']],
+  ])('is what a result %j gets', async (result, made) => {
+    expect(await ask('results', result)).toEqual(made)
+  })
+
+  test('has a limit of a result that one just below it meets', async () => {
+    const [message = ''] = await ask('results', 'large')
+    expect(message).toHaveLength(255 * 1024)
+    expect(text).toContain('| result, as JSON | 256 kB, 64 levels deep | |\n| objects in an array | 200 | |\n')
+  })
+
+  test('prints the defaults of its settings', () => {
+    const { hooks } = Config.parse({})
+    for (const setting of ['timeoutMs', 'memoryMb'] as const) {
+      expect(text).toMatch(
+        new RegExp(`\\| ${hooks.transforms[setting]} \\w+ \\| \`hooks\\.transforms\\.${setting}\` \\|`),
+      )
+    }
+    expect(text).toContain(`\`hooks.answerWithinMs\` (${hooks.answerWithinMs} ms)`)
+    expect([hooks.transforms.env, hooks.onTransformError]).toEqual([[], 'park'])
+  })
+
+  test('names every field of both kinds of result', () => {
+    const listed = (kind: string) => {
+      const [, list = ''] = new RegExp(`Fields of ${kind}: ([^.]*)\\.`).exec(text) ?? []
+      return [...list.matchAll(/`(\w+)`/g), ['', 'kind']].map(([, name = '']) => name)
+    }
+    // trust is the configuration's alone
+    const agent = Object.keys(AgentResult.shape).filter((name) => name !== 'allowUnsafeExternalContent')
+    expect(listed('an agent run').toSorted()).toEqual(agent.toSorted())
+    expect(listed('a wake').toSorted()).toEqual(Object.keys(WakeResult.shape).toSorted())
+  })
+})
