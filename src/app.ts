@@ -81,7 +81,9 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
   const { config, env: settings } = loadConfig({ dir, env })
 
   const file = options.store === undefined ? toStoreFile(dir, config) : undefined
-  const store = options.store ?? (await openStore(toStoreFile(dir, config), log))
+  let { maxWaitingBytes } = config.store
+  const opening = { file: toStoreFile(dir, config), maxWaitingBytes: () => maxWaitingBytes, log }
+  const store = options.store ?? (await openStore(opening))
   stops.add('the store', () => store.close(), { limitMs: storeCloseMs })
   await ready(store, log)
 
@@ -146,6 +148,7 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
   const shared = { generation: current, hold: live.hold, store, refusals, rerunner, handed, newId, accepted, log }
   const receive = createReceiver({ ...shared, meter, admission, clock, development })
   live.onSwap((generation, { mended, retired }) => {
+    maxWaitingBytes = generation.config.store.maxWaitingBytes
     effects.refresh()
     mailbox.apply(generation.config)
     void drain.drain(mended)
@@ -213,10 +216,10 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
   }
 }
 
-async function openStore(file: string, log: Log): Promise<Store> {
+async function openStore(options: { file: string; maxWaitingBytes: () => number; log: Log }): Promise<Store> {
   // what is kept of deliveries is the owner's alone; a folder that cannot be made is told by the store
-  await mkdir(dirname(file), { recursive: true, mode: 0o700 }).catch(() => undefined)
-  return createSqliteStore({ file, clock: Date.now, log })
+  await mkdir(dirname(options.file), { recursive: true, mode: 0o700 }).catch(() => undefined)
+  return createSqliteStore({ ...options, clock: Date.now })
 }
 
 /** Throws `store-locked`; what merely cannot be written now is told, and tried again with each delivery. */

@@ -82,6 +82,11 @@ export const Config = z.strictObject({
   store: z
     .strictObject({
       file: filled.default('state/hookloom.db').describe('SQLite file, relative to the config directory.'),
+      maxWaitingBytes: z
+        .int()
+        .positive()
+        .default(2 * 1024 ** 3)
+        .describe('Bytes of parked deliveries and queued jobs. Beyond it new deliveries are answered 503.'),
       retainDays: z.number().positive().default(30).describe('Days until a finished or parked delivery is deleted.'),
     })
     .prefault({})

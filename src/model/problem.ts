@@ -50,6 +50,7 @@ export const problems = {
   'channel-failed': { status: 503, kind: 'broken', title: 'A channel module is missing or does not load' },
   overloaded: { status: 503, kind: 'unavailable', title: 'Too many unproved bodies arrive at once' },
   'store-unavailable': { status: 503, kind: 'unavailable', title: 'The delivery could not be made durable' },
+  'store-full': { status: 503, kind: 'unavailable', title: 'Too much waits in the store' },
   'store-locked': { status: 503, kind: 'unavailable', title: 'Another gateway holds this store' },
   'gateway-unreachable': { status: 503, kind: 'unavailable', title: 'No gateway answers on the admin port' },
   'internal-error': { status: 500, kind: 'broken', title: 'An error in the gateway itself' },

@@ -14,7 +14,7 @@ export function createMetrics({
   store,
   clock,
 }: {
-  store: Pick<StoreReader, 'counts' | 'dueSince'>
+  store: Pick<StoreReader, 'counts' | 'dueSince' | 'waitingBytes'>
   clock: Clock
 }): Metrics {
   const registry = new Registry()
@@ -31,13 +31,15 @@ export function createMetrics({
     new Gauge({ name: `hookloom_${name}`, help, labelNames, registers })
   const kept = gauge('kept_deliveries', 'Deliveries in the store, by state.', ['state'])
   const jobs = gauge('jobs', 'Jobs in the store, by state.', ['state'])
+  const bytes = gauge('waiting_bytes', 'Bytes of parked deliveries and unfinished jobs, of store.maxWaitingBytes.')
   const age = gauge('queue_age_seconds', 'For how long the oldest job that could run has waited.')
 
   return {
     meter: (name, labels) => counters[name].inc(labels),
     contentType: registry.contentType,
     async page() {
-      const [counts, dueSince] = await Promise.all([store.counts(), store.dueSince()])
+      const [counts, dueSince, waiting] = await Promise.all([store.counts(), store.dueSince(), store.waitingBytes()])
+      bytes.set(waiting)
       for (const [state, count] of Object.entries(counts.deliveries)) kept.set({ state }, count)
       for (const [state, count] of Object.entries(counts.jobs)) jobs.set({ state }, count)
       age.set(dueSince === undefined ? 0 : Math.max(0, clock() - dueSince) / 1_000)

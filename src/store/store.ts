@@ -182,6 +182,8 @@ export type StoreHealth = {
   readonly engine: string
   /** Why the store does not work; undefined while it works. */
   readonly trouble: string | undefined
+  /** What will become trouble, such as a limit that is near. */
+  readonly warning?: string | undefined
   /** Facts about the engine for `hookloom doctor` and /readyz, such as SQLite's journal mode. */
   readonly facts: Readonly<Record<string, string | number>>
 }
@@ -226,6 +228,8 @@ export interface StoreReader {
   messages(query: { agentId: string; sessionKey: string; limit: number }): Promise<Message[]>
   /** The number of deliveries and of jobs in each state, for `hookloom doctor` and /metrics. */
   counts(): Promise<{ deliveries: Record<DeliveryState, number>; jobs: Record<JobState, number> }>
+  /** The bytes of what waits: the requests of parked and pending deliveries, and unfinished jobs. Reads one number, not the rows. */
+  waitingBytes(): Promise<number>
   /** When the job that has been due for longest became due; undefined if no job is due. */
   dueSince(): Promise<number | undefined>
   close(): Promise<void>
@@ -245,6 +249,7 @@ export interface Store extends StoreReader {
   /**
    * Stores a delivery and its jobs. If another delivery of the hook already has the dedupe key, the call stores no delivery
    * and returns the first answer; if the bodies differ, it sets `bodyDiffered` on the first delivery.
+   * Rejects with `store-full` if more would wait than the store may hold; nothing that is stored changes.
    * A delivery takes its key only if its answer has status 200, and has it until `forget` removes it or the delivery is deleted.
    */
   append(delivery: NewDelivery): Promise<Appended>

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { Stage } from './store.ts'
 import { claimOne } from './jobs.ts'
 import { newTask } from './tasks.ts'
-import { newDelivery, newEvent, newJob, parked, planned, request } from './stage.ts'
+import { accepted, newDelivery, newEvent, newJob, parked, planned, request } from './stage.ts'
 
 export function describeReads(stage: () => Stage): void {
   describe('reads', () => {
@@ -199,6 +199,38 @@ export function describeReads(stage: () => Stage): void {
         deliveries: { pending: 0, parked: 1, accepted: 1, skipped: 1, dropped: 1 },
         jobs: { queued: 2, running: 1, done: 1, dead: 1 },
       })
+    })
+
+    test('waitingBytes counts the requests of parked deliveries and unfinished jobs, until they end', async () => {
+      const { store, clock } = stage()
+      expect(await store.waitingBytes()).toBe(0)
+      const body = 'ä'.repeat(5_000)
+      const kept = newDelivery({ at: clock(), ...parked({ request: request(body) }) })
+      const other = newDelivery({ at: clock(), ...parked({ request: request(body) }) })
+      await store.append(kept)
+      const one = await store.waitingBytes()
+      expect([one > 10_000, one < 11_000]).toEqual([true, true])
+      await store.append(other)
+      expect(await store.waitingBytes()).toBe(2 * one)
+      // parked again, with nothing new to keep
+      expect(await store.settle(kept.id, parked({ request: undefined }))).toBe(true)
+      expect(await store.waitingBytes()).toBe(2 * one)
+      await store.drop(other.id)
+      expect(await store.waitingBytes()).toBe(one)
+
+      const job = newJob({ planned: planned(`hook:${body}`) })
+      expect(await store.settle(kept.id, accepted({ request: request(body), jobs: [job] }))).toBe(true)
+      const queued = await store.waitingBytes()
+      expect([queued > 10_000, queued < 11_000]).toEqual([true, true])
+      await store.append(newDelivery({ at: clock(), jobs: [newJob({ state: 'done' })] }))
+      const claimed = await claimOne(store)
+      expect(await store.waitingBytes()).toBe(queued)
+      await store.report(claimed, { outcome: { kind: 'dead', error: 'no route' } })
+      expect(await store.waitingBytes()).toBe(0)
+      await store.requeue(job.id)
+      expect(await store.waitingBytes()).toBe(queued)
+      await store.report(await claimOne(store), { outcome: { kind: 'done' } })
+      expect(await store.waitingBytes()).toBe(0)
     })
 
     test('deadJobs returns the newest dead jobs, tasks included', async () => {

@@ -6,10 +6,10 @@ import { afterAll, describe, expect, test, vi } from 'vitest'
 import { createSqliteReader, createSqliteStore } from '../../src/store/sqlite/sqlite.ts'
 import { drain, expectEachOnce, findDamage } from './aftermath.ts'
 import { toDeliveryId, toVerdict } from './answers.ts'
-import { makeConfigDir, makeFolder, startGateway } from './gateway.ts'
+import { gatewayToken, makeConfigDir, makeFolder, startGateway } from './gateway.ts'
 import { readStore, startInside } from './inside.ts'
 import { createLoad } from './load.ts'
-import { post, type Reply } from './wire.ts'
+import { type Headers, post, type Reply, send } from './wire.ts'
 
 const wake = { text: 'hello' }
 const portOf = (url: string) => Number(new URL(url).port)
@@ -82,6 +82,32 @@ describe('a full disk', () => {
       expect(new Set(states)).toEqual(new Set(['accepted']))
     },
   )
+})
+
+test('a store in which too much waits is answered 503 and never 200 without a row, and takes again what is made room for', async () => {
+  const hooks = { mappings: [{ id: 'gone', match: { path: 'gone' }, transform: { module: 'gone.ts' } }] }
+  const gateway = await startInside({ config: { hooks, store: { maxWaitingBytes: 100_000 } } })
+  const deliver = () => post(gateway.port, '/hooks/gone', { more: 'x'.repeat(9_000) })
+  const parked: string[] = []
+  let refused: Reply | undefined
+  while (refused === undefined && parked.length < 50) {
+    const reply = await deliver()
+    if (reply.status === 200) parked.push(toDeliveryId(reply))
+    else refused = reply
+  }
+  expect([refused && toVerdict(refused), refused?.headers['retry-after']]).toEqual(['store-full', '60'])
+  expect(parked.length).toBe(10)
+  const states = await readStore(gateway.dir, async (reader) => (await reader.counts()).deliveries)
+  expect(states.parked).toBe(parked.length)
+  expect((await fetch(`${gateway.adminUrl}/readyz`)).status).toBe(503)
+
+  const headers: Headers = [['authorization', `Bearer ${gatewayToken}`]]
+  for (const id of parked.slice(0, 3)) {
+    const target = `/api/deliveries/${id}/drop`
+    expect((await send(portOf(gateway.adminUrl), { target, headers })).status).toBe(200)
+  }
+  expect((await fetch(`${gateway.adminUrl}/readyz`)).status).toBe(200)
+  toDeliveryId(await deliver())
 })
 
 test('a store that cannot be opened at the start keeps nobody down: 503 until it is mended, and 200 after', async () => {

@@ -2,6 +2,7 @@
 // migrations than this code has is refused.
 import { Problem } from '../../model/problem.ts'
 import type { Database } from './driver.ts'
+import { waitingBytes } from './waiting-bytes.ts'
 
 /**
  * Times are milliseconds since the epoch. `seq` is the order of arrival.
@@ -114,7 +115,7 @@ CREATE TABLE cursors (
 `
 
 /** In order. Never edit a migration that was released; add another one. */
-const migrations: readonly string[] = [first]
+const migrations: readonly string[] = [first, waitingBytes]
 
 /** The number of migrations applied to a file. Throws `config-invalid` if a newer hookloom wrote the file. */
 export function toSchemaVersion(db: Database, file: string): number {

@@ -145,7 +145,9 @@ export type Opened = { readonly facts: StoreHealth['facts']; readonly isReplacem
 /** `opened` is set if this batch opened the file. */
 export type Reply = {
   readonly opened: Opened | undefined
-  readonly result: { readonly outcomes: readonly Outcome[] } | { readonly failure: Failure }
+  readonly result:
+    | { readonly outcomes: readonly Outcome[]; readonly waitingBytes: number }
+    | { readonly failure: Failure }
 }
 
 export type WriterOptions = {

@@ -4,6 +4,7 @@ import { createRequire } from 'node:module'
 import { Worker } from 'node:worker_threads'
 import type { Log } from '../../model/log.ts'
 import { Problem, type ProblemCode } from '../../model/problem.ts'
+import type { Room } from '../room.ts'
 import type { Clock, StoreHealth } from '../store.ts'
 import { toSize } from './files.ts'
 import {
@@ -17,7 +18,7 @@ import {
   type Writer,
   type WriterOptions,
 } from './operations.ts'
-import { toBytes, toTransfers } from './values.ts'
+import { toBytes, toBytesThatWait, toTransfers } from './values.ts'
 
 export type QueueOptions = {
   readonly file: string
@@ -29,6 +30,8 @@ export type QueueOptions = {
   readonly maxQueued: number
   /** Appends are refused if waiting deliveries would have more bytes than this. */
   readonly maxQueuedBytes: number
+  /** How much may wait in the store. */
+  readonly room: Room
   readonly log: Log
   readonly spawn: (options: WriterOptions) => Worker
   /** Called when the file was opened. It may be another file than before. */
@@ -54,7 +57,7 @@ export function createWriterQueue(options: QueueOptions): Writer {
   let worker: Worker | undefined
   let waiting: Waiting[] = []
   let waitingBytes = 0
-  let inFlight: { readonly calls: readonly Waiting[]; readonly since: number } | undefined
+  let inFlight: { readonly calls: readonly Waiting[]; readonly bytes: number; readonly since: number } | undefined
   let scheduled = false
   let trouble: string | undefined
   let facts: StoreHealth['facts'] | undefined
@@ -109,8 +112,9 @@ export function createWriterQueue(options: QueueOptions): Writer {
     }
     const calls = waiting.slice(0, batchLimit)
     waiting = waiting.slice(batchLimit)
-    for (const call of calls) waitingBytes -= call.bytes
-    inFlight = { calls, since: clock() }
+    const bytes = calls.reduce((total, call) => total + call.bytes, 0)
+    waitingBytes -= bytes
+    inFlight = { calls, bytes, since: clock() }
     const request: Request = { kind: 'batch', operations: calls.map((call) => call.operation) }
     try {
       worker ??= start()
@@ -139,6 +143,7 @@ export function createWriterQueue(options: QueueOptions): Writer {
     } else {
       commits += 1
       setTrouble(undefined)
+      options.room.update(result.waitingBytes)
       for (const [index, call] of calls.entries()) settle(call, result.outcomes[index])
     }
     flush()
@@ -153,6 +158,8 @@ export function createWriterQueue(options: QueueOptions): Writer {
           : waiting.length >= 2 * options.maxQueued
       if (isFull) return Promise.reject(unavailable('The store cannot keep up: its queue is full.', 1))
       if (closing) return Promise.reject(unavailable('The store is closed.', 5))
+      const refusal = options.room.refusalOf(toBytesThatWait(operation), waitingBytes + (inFlight?.bytes ?? 0))
+      if (refusal !== undefined) return Promise.reject(refusal)
       waitingBytes += bytes
       return new Promise((resolve, reject) => {
         // as: batch.ts returns the result of the operation's kind

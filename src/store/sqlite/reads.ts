@@ -96,6 +96,12 @@ const longestDue = `SELECT min(run_at) AS run_at FROM (
     (SELECT seq FROM jobs WHERE ${couldRun} AND run_at = created_at ORDER BY seq LIMIT 1), (SELECT max(seq) FROM jobs)) UNION ALL
   SELECT min(run_at) ${waitsForRetry} AND run_at <= ?)`
 
+/** What waits in a store, in bytes; 0 in a file that no gateway has brought to this schema yet. */
+export function toWaitingBytes(db: Database): number {
+  const isKept = db.get(`SELECT 1 AS found FROM sqlite_master WHERE type = 'table' AND name = 'waiting_bytes'`)
+  return isKept === undefined ? 0 : Number(db.get('SELECT bytes FROM waiting_bytes')?.['bytes'])
+}
+
 export function createReads(connection: ReadConnection, clock: Clock): Reads {
   const one = (sql: string, ...values: SqlValue[]) => connection.use(undefined, (db) => db.get(sql, ...values))
   const all = (sql: string, ...values: SqlValue[]) => connection.use([], (db) => db.all(sql, ...values))
@@ -139,6 +145,7 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
       deliveries: toDeliveryCounts(all(countDeliveries)),
       jobs: toJobCounts(all(countJobs)),
     }),
+    waitingBytes: async () => connection.use(0, toWaitingBytes),
     answered: async ({ hook, key }) => {
       const row = one(selectAnswered, hook, key)
       return row && toAnswered(row)

@@ -1,6 +1,7 @@
 // The embedded store: SQLite in WAL mode with synchronous=FULL. A writer thread commits; the main thread only reads.
 import { type Log, silentLog } from '../../model/log.ts'
 import { Problem } from '../../model/problem.ts'
+import { createRoom, type Room } from '../room.ts'
 import type { Clock, Store, StoreHealth, StoreReader } from '../store.ts'
 import { createReadConnection, type ReadConnection } from './connection.ts'
 import { openMemory } from './memory.ts'
@@ -27,6 +28,12 @@ export type SqliteOptions = {
   readonly batchLimit?: number
   /** The most operations that may wait for the disk. Further appends are refused. Default 10,000. */
   readonly maxQueued?: number
+  /**
+   * The most bytes that may wait: the requests of parked and pending deliveries, and unfinished jobs. Beyond it, new deliveries
+   * are refused. It is read for each delivery. Finished rows do not count: `store.retainDays` limits them, and a busy gateway
+   * must not refuse deliveries because of its history. Default: no limit.
+   */
+  readonly maxWaitingBytes?: () => number
   /** Gets a line when writing starts to fail, and when it works again. */
   readonly log?: Log
   /** Starts the writer thread. Tests start it with other options. */
@@ -45,7 +52,8 @@ export type SqliteStore = Store & {
 /** Does not open the file: the first call does, and each call after a failure tries again. */
 export function createSqliteStore(options: SqliteOptions): SqliteStore {
   const { file, clock, commitDelayMs = 0, batchLimit = defaultBatchLimit, maxQueued = 10_000 } = options
-  const { log = silentLog, spawn = spawnWriter } = options
+  const { log = silentLog, spawn = spawnWriter, maxWaitingBytes = () => Number.POSITIVE_INFINITY } = options
+  const room = createRoom({ maxBytes: maxWaitingBytes, log })
   const connection = createReadConnection(file)
   const writer = createWriterQueue({
     file,
@@ -54,11 +62,12 @@ export function createSqliteStore(options: SqliteOptions): SqliteStore {
     batchLimit,
     maxQueued,
     maxQueuedBytes: 64 * 1024 * 1024,
+    room,
     log,
     spawn,
     onOpened: connection.reset,
   })
-  return toStore({ connection, writer, clock })
+  return toStore({ connection, writer, clock, room })
 }
 
 /**
@@ -80,9 +89,14 @@ export function createSqliteReader({ file }: { file: string }): StoreReader {
   return createReads(connection, Date.now)
 }
 
-type Parts = { readonly connection: ReadConnection; readonly writer: Writer; readonly clock: Clock }
+type Parts = {
+  readonly connection: ReadConnection
+  readonly writer: Writer
+  readonly clock: Clock
+  readonly room?: Room
+}
 
-function toStore({ connection, writer, clock }: Parts): SqliteStore {
+function toStore({ connection, writer, clock, room }: Parts): SqliteStore {
   const reads = createReads(connection, clock)
 
   /** Sweeps in small operations, so that appends can run in between. */
@@ -152,6 +166,11 @@ function toStore({ connection, writer, clock }: Parts): SqliteStore {
 
   function toHealth(trouble: string | undefined): StoreHealth {
     const { commits, waiting } = writer.state()
-    return { engine: 'sqlite', trouble, facts: { ...writer.facts(), commits, waiting } }
+    return {
+      engine: 'sqlite',
+      trouble: trouble ?? room?.trouble(),
+      warning: room?.warning(),
+      facts: { ...writer.facts(), commits, waiting },
+    }
   }
 }

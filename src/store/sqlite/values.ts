@@ -1,7 +1,9 @@
 // Records as values for the writer. The main thread makes the JSON, so that a batch is cloned as plain text.
 import type { SqlValue } from './driver.ts'
-import type { EventValues, JobValues, Operation, OperationOf } from './operations.ts'
+import { deliveryColumns, type EventValues, type JobValues, type Operation, type OperationOf } from './operations.ts'
 import type { Cursor, JobReport, KeptRequest, NewDelivery, NewEvent, NewJob, NewTask, Settlement } from '../store.ts'
+
+const stateAt = deliveryColumns.indexOf('state')
 
 /** The values of `settlementColumns`. The body is copied, so that the copy can be transferred to the writer thread. */
 export function toSettlementValues(settlement: Settlement, at: number): SqlValue[] {
@@ -101,15 +103,30 @@ export function toReport(job: { id: string; fence: number }, report: JobReport, 
   }
 }
 
-/** The bytes that an operation takes while it waits: its body, which is the last value of a settlement, and its jobs. */
+/** The bytes that an operation takes while it waits for the writer: head and body of its request, and its jobs. */
 export function toBytes(operation: Operation): number {
   if (operation.kind === 'appendAll') return operation.appends.reduce((total, each) => total + toBytes(each), 0)
   if (operation.kind !== 'append' && operation.kind !== 'settle') return 0
-  const body = operation.values.at(-1)
-  return (
-    (body instanceof Uint8Array ? body.byteLength : 0) +
-    operation.jobs.reduce((total, job) => total + job.planned.length, 0)
-  )
+  return toRequestBytes(operation.values) + toJobBytes(operation.jobs)
+}
+
+/** The bytes of a new delivery that will wait in the store: its request while it is pending or parked, and its queued jobs. */
+export function toBytesThatWait(operation: Operation): number {
+  if (operation.kind === 'appendAll') return operation.appends.reduce((total, each) => total + toBytesThatWait(each), 0)
+  if (operation.kind !== 'append') return 0
+  const state = operation.values[stateAt]
+  const request = state === 'pending' || state === 'parked' ? toRequestBytes(operation.values) : 0
+  return request + toJobBytes(operation.jobs.filter((job) => job.state === 'queued'))
+}
+
+/** Head and body are the last values of a settlement. */
+function toRequestBytes(values: readonly SqlValue[]): number {
+  const [head, body] = values.slice(-2)
+  return (typeof head === 'string' ? head.length : 0) + (body instanceof Uint8Array ? body.byteLength : 0)
+}
+
+function toJobBytes(jobs: readonly JobValues[]): number {
+  return jobs.reduce((total, { planned }) => total + planned.length, 0)
 }
 
 /** The buffers of the bodies, which are transferred to the writer thread without a copy. */

@@ -6,6 +6,7 @@ import { toTrouble } from './driver.ts'
 import { probeRoom, toSize } from './files.ts'
 import type { Failure, Opened, Operation, Reply, Request, WriterOptions } from './operations.ts'
 import { createOwner } from './owner.ts'
+import { toWaitingBytes } from './reads.ts'
 
 /** After this long without a batch, the writer checkpoints a long WAL: a checkpoint in a pause delays no batch. */
 const pauseMs = 200
@@ -29,7 +30,8 @@ function answer(operations: readonly Operation[]): Reply {
     opened = acquired.opened
     // on a full disk SQLite can still overwrite existing pages, so a successful write alone does not prove that there is room
     if (operations.some(({ kind }) => kind === 'probe')) probeRoom(options.file)
-    return { opened, result: { outcomes: runBatch({ db: acquired.db, operations, beforeCommit }) } }
+    const outcomes = runBatch({ db: acquired.db, operations, beforeCommit })
+    return { opened, result: { outcomes, waitingBytes: toWaitingBytes(acquired.db) } }
   } catch (error) {
     if (toTrouble(error)?.reopen) owner.reset()
     return { opened, result: { failure: toFailure(error) } }

@@ -1,0 +1,78 @@
+// The limit on what waits in a store. New deliveries are refused before it is exceeded, and the operator is warned well before that.
+import type { Log } from '../model/log.ts'
+import { Problem } from '../model/problem.ts'
+
+/**
+ * Shares of the limit: a warning begins at `warn`. A full store is no longer reported below `reopen` of what waited
+ * at the first refusal, so that the report does not flicker.
+ */
+const shares = { warn: 0.8, reopen: 0.95 }
+
+const retryAfterSeconds = 60
+
+export type Room = {
+  /** Called after each commit with the bytes that wait in the store. */
+  update(bytes: number): void
+  /**
+   * A `store-full` problem if a new delivery would exceed the limit. `bytes`: what of it would wait; a delivery that does not
+   * wait is never refused. `uncommitted`: the bytes of operations before it that are not committed yet.
+   */
+  refusalOf(bytes: number, uncommitted: number): Problem | undefined
+  /** Why deliveries are refused; undefined while they are not. */
+  trouble(): string | undefined
+  /** What the operator should know before deliveries are refused. */
+  warning(): string | undefined
+}
+
+/** `maxBytes` is read each time, so that a new limit applies at once. */
+export function createRoom({ maxBytes, log }: { maxBytes: () => number; log: Log }): Room {
+  let bytes = 0
+  let isTight = false
+  /** The bytes that waited at the first refusal, and the limit then. */
+  let full: { readonly bytes: number; readonly limit: number } | undefined
+
+  const isFull = () => full !== undefined && full.limit === maxBytes() && bytes >= shares.reopen * full.bytes
+  const setFull = () => {
+    if (isFull()) return
+    full = { bytes, limit: maxBytes() }
+    log.error({ waitingBytes: bytes }, toFullText(maxBytes()))
+  }
+
+  return {
+    update(now) {
+      bytes = now
+      if (bytes >= maxBytes()) return setFull()
+      if (isFull()) return
+      if (full !== undefined) log.info({ waitingBytes: bytes }, 'The store takes deliveries again.')
+      const warning = toWaitingText(bytes, maxBytes())
+      if (warning !== undefined && !isTight && full === undefined) log.warn({ waitingBytes: bytes }, warning)
+      isTight = warning !== undefined
+      full = undefined
+    },
+    refusalOf(more, uncommitted) {
+      if (more === 0 || bytes + uncommitted + more <= maxBytes()) return undefined
+      // one that is too large for an almost empty store does not make it full
+      if (bytes >= shares.warn * maxBytes()) setFull()
+      return new Problem('store-full', 'Too much waits in the store. Send it again later.', { retryAfterSeconds })
+    },
+    trouble: () => (isFull() ? toFullText(maxBytes()) : undefined),
+    warning: () => (isFull() ? undefined : toWaitingText(bytes, maxBytes())),
+  }
+}
+
+/** The warning for this many bytes; undefined while there is enough room. */
+export function toWaitingText(bytes: number, maxBytes: number): string | undefined {
+  const share = bytes / maxBytes
+  if (share < shares.warn) return undefined
+  return (
+    `Parked deliveries and queued jobs use ${Math.floor(share * 100)} % of store.maxWaitingBytes. ` +
+    'At 100 % new deliveries are answered 503. "hookloom list --state parked" shows the parked ones.'
+  )
+}
+
+function toFullText(maxBytes: number): string {
+  return (
+    `The store is full: parked deliveries and queued jobs use all of store.maxWaitingBytes (${maxBytes}). New deliveries ` +
+    'are answered 503. "hookloom list --state parked" shows the parked ones, "hookloom drop" ends one.'
+  )
+}
