@@ -163,7 +163,7 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
   stops.add('the mailbox', () => mailbox.stop())
   const { host, port, adminPort, bodyTimeoutMs } = config.server
   const edge = { bodyTimeoutMs, log }
-  const admin = await listen(createAdminApp({ ...shared, metrics, poke, status: toStatus }), {
+  const admin = await listen(createAdminApp({ ...shared, clock, metrics, poke, status: toStatus }), {
     host: '127.0.0.1',
     port: adminPort,
     key: 'server.adminPort',

@@ -3,9 +3,11 @@ import { existsSync } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 import { z } from 'zod'
 import { assemble } from '../live/assemble.ts'
+import type { Config } from '../model/config.ts'
 import { toJson } from '../model/json.ts'
 import { toStoreFile } from '../model/places.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
+import { toWaitingText } from '../store/room.ts'
 import { openDatabase, toTrouble } from '../store/sqlite/driver.ts'
 import { createSqliteReader } from '../store/sqlite/sqlite.ts'
 import type { Context } from './terminal/context.ts'
@@ -28,9 +30,9 @@ export async function doctor(context: Context): Promise<number> {
       const assembling = assemble(context.dir, config)
       return [
         ...(await checkMappings(context, config, assembling)),
-        ...(await checkStore(findRunning(context.dir)?.store ?? toStoreFile(context.dir, config))),
+        ...(await checkStore(findRunning(context.dir)?.store ?? toStoreFile(context.dir, config), config)),
         await checkDisk(context.dir),
-        ...(await checkGateway(context.dir)),
+        ...(await checkGateway(context.dir, config)),
         ...(await checkWorkspaces(context, config)),
         ...(await checkOutlets(context, config, { env: loaded.env, assembling })),
       ]
@@ -39,13 +41,15 @@ export async function doctor(context: Context): Promise<number> {
   return tellFindings(context, [...findings, ...further, ...checkWarnings(loaded)])
 }
 
-async function checkStore(file: string): Promise<Finding[]> {
+async function checkStore(file: string, { store: { maxWaitingBytes } }: Config): Promise<Finding[]> {
   if (!existsSync(file)) return [{ name: 'store', ok: true, detail: `${file} is not there yet: no gateway ran here` }]
   const reader = createSqliteReader({ file })
   try {
     const { deliveries, jobs } = await reader.counts()
     const detail = `${file}: ${deliveries.parked} parked, ${deliveries.pending} pending, ${jobs.queued} queued, ${jobs.dead} dead`
+    const waiting = toWaitingText(await reader.waitingBytes(), maxWaitingBytes)
     const next = [
+      ...(waiting === undefined ? [] : [waiting]),
       ...(deliveries.parked === 0 ? [] : ['"hookloom list --state parked" shows the parked ones.']),
       ...(jobs.dead === 0 ? [] : ['"hookloom list --dead" says why they are.']),
     ]
@@ -91,21 +95,27 @@ async function checkDisk(dir: string): Promise<Finding> {
   return { name: 'disk', ok: false, severity: 'warning', detail: `${detail}: a full disk is answered 503` }
 }
 
-const Readiness = z.object({
-  degraded: z.boolean(),
-  problems: z.array(z.object({ detail: z.string() })),
-  store: z.object({ trouble: z.string().optional(), facts: z.record(z.string(), z.union([z.string(), z.number()])) }),
-})
+/** What /readyz shows to whoever has the gateway token, and to others. */
+const Readiness = z.union([
+  z.object({
+    degraded: z.boolean(),
+    problems: z.array(z.object({ detail: z.string() })),
+    store: z.object({ trouble: z.string().optional(), facts: z.record(z.string(), z.union([z.string(), z.number()])) }),
+  }),
+  z.object({ ok: z.boolean(), degraded: z.boolean(), modules: z.int() }),
+])
 
-async function checkGateway(dir: string): Promise<Finding[]> {
+async function checkGateway(dir: string, { gateway: { token } }: Config): Promise<Finding[]> {
   const running = findRunning(dir)
   if (running === undefined) return [{ name: 'gateway', ok: true, detail: 'not running' }]
   const name = 'gateway'
   const where = `pid ${running.pid} at ${running.url}`
   try {
-    const { status, text } = await ask(`${running.adminUrl}/readyz`, { method: 'GET' })
+    const headers = token === undefined ? {} : { authorization: `Bearer ${token}` }
+    const { status, text } = await ask(`${running.adminUrl}/readyz`, { method: 'GET', headers })
     const ready = Readiness.safeParse(toJson(text))
     if (!ready.success) return [toFailed(name, `${where}: /readyz answers ${status}`, exitCodes.unavailable)]
+    if (!('store' in ready.data)) return [toOutlined(where, ready.data)]
     const { degraded, problems, store } = ready.data
     if (store.trouble !== undefined) return [toFailed(name, `${where}: ${store.trouble}`, exitCodes.unavailable)]
     const facts = Object.entries(store.facts).map(([fact, value]) => `${fact} ${value}`)
@@ -117,4 +127,16 @@ async function checkGateway(dir: string): Promise<Finding[]> {
     if (!(error instanceof Problem)) throw error
     return [toFailed(name, error.message, exitCodes[error.kind])]
   }
+}
+
+/** Of a gateway without a token, which shows no details to anybody. */
+function toOutlined(
+  where: string,
+  { ok, degraded, modules }: { ok: boolean; degraded: boolean; modules: number },
+): Finding {
+  const name = 'gateway'
+  if (!ok) return toFailed(name, `${where}: the store cannot take deliveries`, exitCodes.unavailable)
+  if (!degraded) return { name, ok: true, detail: `${where} is ready` }
+  const more = 'Its log says why; with gateway.token set, this command does too.'
+  return toFailed(name, `${where} runs degraded, modules with a problem: ${modules}. ${more}`, exitCodes.broken)
 }

@@ -8,10 +8,10 @@ import type { Job } from '../model/job.ts'
 import type { Log } from '../model/log.ts'
 import { Problem } from '../model/problem.ts'
 import type { Generation } from '../pipeline/generation.ts'
-import type { DeliveryRecord, Store } from '../store/store.ts'
-import { createTokenCheck, readToken } from './credentials.ts'
+import type { Clock, DeliveryRecord, Store } from '../store/store.ts'
 import type { HandedSecrets } from './handed.ts'
 import type { Metrics } from './metrics.ts'
+import { createOperatorCheck, type IsOperator } from './operator.ts'
 import { toJobFields, toSessionFields } from './records.ts'
 import type { Refusals } from './refusals.ts'
 import type { Rerunner } from './rerun.ts'
@@ -23,7 +23,7 @@ const shownMessages = 200
 export type Readiness = {
   readonly generation: string
   readonly degraded: boolean
-  readonly problems: readonly object[]
+  readonly problems: readonly { readonly detail: string; readonly module?: string | undefined }[]
 }
 
 export type AdminParts = {
@@ -36,6 +36,7 @@ export type AdminParts = {
   readonly handed: HandedSecrets
   readonly metrics: Metrics
   readonly newId: () => string
+  readonly clock: Clock
   readonly log: Log
   /** Called when a job may run again. */
   readonly poke: () => void
@@ -44,13 +45,16 @@ export type AdminParts = {
 export function createAdminApp(parts: AdminParts): RequestListener {
   const { store, refusals, generation } = parts
   const router = new Router({ sensitive: true, strict: true })
-  const api = requireToken(() => generation().config.gateway.token)
+  const token = () => generation().config.gateway.token
+  const isOperator = createOperatorCheck({ token, clock: parts.clock })
+  const api = requireToken(isOperator, token)
 
   router.use(requireLoopbackNames)
   router.get('/healthz', (ctx) => reply(ctx, 200, { ok: true }))
   router.get('/readyz', async (ctx) => {
+    const showsAll = isOperator(ctx.req)
     const state = await toReadiness(parts)
-    reply(ctx, state.ok ? 200 : 503, state)
+    reply(ctx, state.ok ? 200 : 503, showsAll ? state : toOutline(state))
   })
   router.get('/metrics', async (ctx) => {
     const body = await parts.metrics.page()
@@ -98,10 +102,24 @@ export function createAdminApp(parts: AdminParts): RequestListener {
   return toListener(router, parts)
 }
 
-/** `ok`: deliveries become durable. `degraded`: something that was saved is not live, or its deliveries park. */
+/**
+ * `ok`: deliveries become durable. `degraded`: something that was saved is not live, or its deliveries park. `warnings`: what
+ * will be trouble if it goes on.
+ */
 async function toReadiness({ store, status }: AdminParts) {
-  const health = await store.health()
-  return { ok: health.trouble === undefined, ...status(), store: health }
+  const { warning, ...health } = await store.health()
+  return {
+    ok: health.trouble === undefined,
+    ...status(),
+    warnings: warning === undefined ? [] : [warning],
+    store: health,
+  }
+}
+
+/** For whoever asks without the gateway token, such as a probe: no source line, no path, no hash. */
+function toOutline({ ok, degraded, problems, warnings }: Awaited<ReturnType<typeof toReadiness>>) {
+  const modules = new Set(problems.flatMap(({ module }) => module ?? []))
+  return { ok, degraded, modules: modules.size, warnings }
 }
 
 async function find(store: Store, ctx: Context & { params: Record<string, string> }): Promise<DeliveryRecord> {
@@ -174,14 +192,10 @@ async function requireLoopbackNames(ctx: Context, next: Next): Promise<void> {
   await next()
 }
 
-function requireToken(token: () => string | undefined) {
-  let check: { token: string; matches: (given: string) => boolean } | undefined
+function requireToken(isOperator: IsOperator, token: () => string | undefined) {
   return async (ctx: Context, next: Next): Promise<void> => {
-    const expected = token()
-    if (expected === undefined) throw new Problem('unauthorized', 'Set gateway.token to use the admin API.')
-    if (check?.token !== expected) check = { token: expected, matches: createTokenCheck(expected) }
-    const given = readToken(ctx.req.rawHeaders)
-    if (given.kind !== 'token' || !check.matches(given.token)) {
+    if (token() === undefined) throw new Problem('unauthorized', 'Set gateway.token to use the admin API.')
+    if (!isOperator(ctx.req)) {
       throw new Problem('unauthorized', 'The gateway token is required: "Authorization: Bearer <gateway.token>".')
     }
     await next()

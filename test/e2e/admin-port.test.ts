@@ -91,10 +91,29 @@ describe('the gateway token', () => {
     ['the right one as Basic', [['authorization', `Basic ${gatewayToken}`]]],
     ['the right one in a cookie', [['cookie', `token=${gatewayToken}`]]],
   ])('%s opens nothing of /api', async (_, headers) => {
+    // a port for each: wrong ones count
+    const own = toPort(await startInside())
     for (const [method, target] of api) {
-      expect(toVerdict(await ask({ method, target, headers }))).toBe('unauthorized')
-      expect(toVerdict(await ask({ method, target: `${target}?token=${gatewayToken}`, headers }))).toBe('unauthorized')
+      for (const asked of [target, `${target}?token=${gatewayToken}`]) {
+        expect(toVerdict(await send(own, { method, target: asked, headers }))).toBe('unauthorized')
+      }
     }
+  })
+
+  test('can be guessed twenty times a minute: then nobody gets in, and the health pages are there all the same', async () => {
+    const own = toPort(await startInside())
+    const get = (target: string, headers: Headers = []) => send(own, { method: 'GET', target, headers })
+    const guess: Headers = [['authorization', 'Bearer wrong']]
+    // what carries no token is no guess
+    for (let n = 0; n < 25; n++) expect(toVerdict(await get('/api/refusals'))).toBe('unauthorized')
+    expect((await get('/api/refusals', bearer)).status).toBe(200)
+    for (let n = 0; n < 20; n++)
+      expect(toVerdict(await get(n % 2 ? '/api/runs/x' : '/readyz', guess))).toBe('unauthorized')
+    const locked = await get('/api/refusals', bearer)
+    expect(toVerdict(locked)).toBe('rate-limited')
+    expect(Number(locked.headers['retry-after'])).toBeGreaterThan(50)
+    expect(toVerdict(await get('/readyz', bearer))).toBe('rate-limited')
+    for (const [, target] of open) expect((await get(target)).status).toBe(200)
   })
 
   test('opens it, and the health pages need none', async () => {
@@ -132,6 +151,45 @@ test('a request without a body keeps its connection for the next one', async () 
   const targets = ['/healthz', '/readyz', '/metrics', '/api/refusals', '/nothing', '/healthz']
   const { replies } = await exchange(port, Buffer.concat(targets.map(page)), { until: targets.length })
   expect(replies.map(({ headers }) => headers['connection'])).toEqual(targets.map(() => 'keep-alive'))
+})
+
+describe('/readyz', () => {
+  const file = { 'hooks/transforms/secret-name.ts': 'export default () => { throw new Error("a line of source") ' }
+  const mapping = { id: 'm', match: { path: 'm' }, transform: { module: 'secret-name.ts' } }
+
+  test('shows a stranger that the gateway is degraded and by how many modules, and no name or line of them', async () => {
+    const degraded = await startInside({ config: { hooks: { mappings: [mapping] } }, files: file })
+    const reply = await send(toPort(degraded), { method: 'GET', target: '/readyz' })
+    expect(JSON.parse(reply.body)).toEqual({ ok: true, degraded: true, modules: 1, warnings: [] })
+  })
+
+  test('shows the details to whoever has the gateway token', async () => {
+    const degraded = await startInside({ config: { hooks: { mappings: [mapping] } }, files: file })
+    const reply = await send(toPort(degraded), { method: 'GET', target: '/readyz', headers: bearer })
+    expect(JSON.parse(reply.body)).toMatchObject({
+      ok: true,
+      degraded: true,
+      problems: [
+        { module: 'secret-name.ts', detail: expect.any(String), frame: expect.stringContaining('a line of source') },
+      ],
+      store: { engine: 'sqlite', facts: { synchronous: 2 } },
+    })
+  })
+
+  test('warns before the store is full', async () => {
+    const store = { maxWaitingBytes: 100_000 }
+    const near = await startInside({
+      config: { store, hooks: { mappings: [{ ...mapping, transform: { module: 'gone.ts' } }] } },
+    })
+    const warnings = async () =>
+      z
+        .object({ warnings: z.array(z.string()) })
+        .parse(JSON.parse((await send(toPort(near), { method: 'GET', target: '/readyz' })).body)).warnings
+    for (let count = 0; count < 8; count++) await post(near.port, '/hooks/m', { more: 'x'.repeat(8_000) })
+    expect(await warnings()).toEqual([])
+    for (let count = 0; count < 2; count++) await post(near.port, '/hooks/m', { more: 'x'.repeat(8_000) })
+    expect(await warnings()).toEqual([expect.stringContaining('of store.maxWaitingBytes')])
+  })
 })
 
 test('a failure of the gateway itself is answered without its reason, which stands in the log', async () => {

@@ -2,8 +2,9 @@ import { symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { runCommand } from './command.ts'
-import { makeConfigDir, makeFolder, post, startGateway, writeFiles } from './gateway.ts'
+import { gatewayToken, makeConfigDir, makeFolder, post, startGateway, writeFiles } from './gateway.ts'
 
+const asOperator = { headers: { authorization: `Bearer ${gatewayToken}` } }
 const sound = {
   config: { hooks: { mappings: [{ match: { path: 'in' }, transform: { module: 'in.ts' } }] } },
   files: { 'hooks/transforms/in.ts': 'export default () => ({ message: "hello" })\n' },
@@ -110,7 +111,7 @@ test('a gateway that starts with code that fails its fixture says so in its log,
   expect(gateway.output()).toMatch(told)
   expect(gateway.output()).toContain('"degraded":true')
   expect(await post(gateway, 'in', {})).toMatchObject({ ok: true, runId: expect.any(String) })
-  const ready: unknown = await (await fetch(`${gateway.adminUrl}/readyz`)).json()
+  const ready: unknown = await (await fetch(`${gateway.adminUrl}/readyz`, asOperator)).json()
   expect(ready).toMatchObject({ ok: true, degraded: true, problems: [{ detail: expect.stringMatching(told) }] })
   const doctor = await runCommand(['doctor', '--json'], { dir: gateway.dir })
   const [finding] = doctor.json().filter(({ name }) => name === 'gateway')
@@ -131,6 +132,21 @@ describe('doctor', { timeout: 60_000 }, () => {
     const after = await runCommand(['doctor', '--json'], { dir: gateway.dir })
     expect(after.code).toBe(0)
     expect(after.json()).toContainEqual({ name: 'gateway', ok: true, detail: 'not running' })
+  })
+
+  test('warns before a store is full, beside the gateway and after it', async () => {
+    const hooks = { mappings: [{ match: { path: 'in' }, transform: { module: 'gone.ts' } }] }
+    const gateway = await startGateway({ config: { hooks, store: { maxWaitingBytes: 100_000 } } })
+    for (let count = 0; count < 9; count++) await post(gateway, 'in', { more: 'x'.repeat(9_000) })
+    const warning = expect.objectContaining({
+      name: 'store',
+      ok: false,
+      severity: 'warning',
+      detail: expect.stringMatching(/use 8\d % of store\.maxWaitingBytes/),
+    })
+    expect((await runCommand(['doctor', '--json'], { dir: gateway.dir })).json()).toContainEqual(warning)
+    await gateway.stop()
+    expect((await runCommand(['doctor', '--json'], { dir: gateway.dir })).json()).toContainEqual(warning)
   })
 
   test('says which file of a workspace is there and is not read, and is well with one that is', async () => {

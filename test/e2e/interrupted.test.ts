@@ -5,7 +5,7 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { createMemoryStore } from '../../src/store/sqlite/sqlite.ts'
-import { hookToken } from './gateway.ts'
+import { gatewayToken, hookToken } from './gateway.ts'
 import { type Inside, readStore, startInside } from './inside.ts'
 import { type Headers, json, send, toRequest } from './wire.ts'
 
@@ -15,6 +15,7 @@ afterEach(() => {
   for (const close of closers.splice(0)) close()
 })
 
+const asOperator = { headers: { authorization: `Bearer ${gatewayToken}` } }
 const as = (token: string): Headers => [...json, ['authorization', `Bearer ${token}`]]
 const wake = (port: number, headers: Headers) => send(port, { target: '/hooks/wake', headers, body: '{"text":"x"}' })
 
@@ -72,7 +73,7 @@ describe('a configuration that is saved in the middle of a body', () => {
   const mapped = (path: string) => ({ id: path, match: { path }, messageTemplate: '{{text}}', deliver: false })
   const config = { hooks: { mappings: [mapped('before')] } }
   const generationOf = async ({ adminUrl }: Inside): Promise<unknown> =>
-    Reflect.get(Object(await (await fetch(`${adminUrl}/readyz`)).json()), 'generation')
+    Reflect.get(Object(await (await fetch(`${adminUrl}/readyz`, asOperator)).json()), 'generation')
 
   test('counts for the next request: this one ends as it began', async () => {
     const gateway = await startInside({ config })
@@ -80,6 +81,7 @@ describe('a configuration that is saved in the middle of a body', () => {
     const request = await begin(gateway.port, { target: '/hooks/before' })
     const next = {
       server: { port: 0, adminPort: 0 },
+      gateway: { token: gatewayToken },
       hooks: { enabled: true, token: 'another-token-0123456789abcdefghij', mappings: [mapped('after')] },
     }
     writeFileSync(join(gateway.dir, 'hookloom.jsonc'), JSON.stringify(next))

@@ -4,7 +4,7 @@ import { readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Log } from '../../src/model/log.ts'
-import { makeConfigDir, writeFiles } from './gateway.ts'
+import { gatewayToken, makeConfigDir, writeFiles } from './gateway.ts'
 import { type Inside, readStore, startInside } from './inside.ts'
 
 const secret = 'shuttle-and-loom-0123456789'
@@ -182,7 +182,8 @@ describe('a verifier of one’s own', { timeout: 30_000 }, () => {
     const token = { authorization: 'Bearer hook-secret-0123456789abcdefghij' }
     expect(await toStatus(gateway, 'acme', token)).toBe(503)
     expect(await toStatus(gateway, 'open', token)).toBe(200)
-    const ready = await fetch(`${gateway.adminUrl}/readyz`)
+    const operator = { headers: { authorization: `Bearer ${gatewayToken}` } }
+    const ready = await fetch(`${gateway.adminUrl}/readyz`, operator)
     expect(await ready.json()).toMatchObject({ degraded: true, problems: [{ code: 'verifier-failed' }] })
     expect(await whys(gateway)).toContain('hooks/verifiers/acme.ts')
   })

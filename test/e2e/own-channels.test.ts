@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { runCommand } from './command.ts'
 import { type Loopback, startLoopback } from './fakes/loopback.ts'
-import { makeConfigDir, startGateway, writeFiles } from './gateway.ts'
+import { gatewayToken, makeConfigDir, startGateway, writeFiles } from './gateway.ts'
 import { type Inside, readStore, startInside } from './inside.ts'
 
 const file = 'hooks/channels/ntfy.ts'
@@ -41,7 +41,7 @@ async function newestJob({ dir }: Pick<Inside, 'dir'>) {
 }
 
 async function degradedBy({ adminUrl }: Inside): Promise<string[]> {
-  const answer = await fetch(`${adminUrl}/readyz`)
+  const answer = await fetch(`${adminUrl}/readyz`, { headers: { authorization: `Bearer ${gatewayToken}` } })
   const { problems } = (await answer.json()) as { problems: { detail: string }[] }
   return problems.map(({ detail }) => detail)
 }

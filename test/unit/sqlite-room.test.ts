@@ -106,7 +106,9 @@ test('a file of the first schema is counted once, when it is opened; until then 
   const bytes = await before.waitingBytes()
   await before.close()
   const db = openDatabase(file, { readOnly: false, busyMs: 0 })
-  const triggers = db.all(`SELECT name FROM sqlite_master WHERE type = 'trigger'`).map(({ name }) => `DROP TRIGGER ${name};`)
+  const triggers = db
+    .all(`SELECT name FROM sqlite_master WHERE type = 'trigger'`)
+    .map(({ name }) => `DROP TRIGGER ${name};`)
   db.exec(`${triggers.join('')} DROP TABLE waiting_bytes; PRAGMA user_version = 1`)
   db.close()
   const reader = createSqliteReader({ file })

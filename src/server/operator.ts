@@ -1,0 +1,35 @@
+// Who may use the admin API: the gateway token opens it, and guessing it is as slow as guessing the hook token.
+import type { IncomingMessage } from 'node:http'
+import { Problem } from '../model/problem.ts'
+import type { Clock } from '../store/store.ts'
+import { createClientOf } from './client.ts'
+import { createTokenCheck, readToken } from './credentials.ts'
+import { createThrottle } from './throttle.ts'
+
+/**
+ * True for a request with the gateway token, false for one without any token. Throws `unauthorized` for a wrong token and counts
+ * it, and `rate-limited` for any token of a client that is locked out. A request without a token guesses nothing and does not
+ * count: so no page in the operator's browser can lock the operator out, since it can send no `Authorization`.
+ */
+export type IsOperator = (req: IncomingMessage) => boolean
+
+export function createOperatorCheck({ token, clock }: { token: () => string | undefined; clock: Clock }): IsOperator {
+  const throttle = createThrottle({ clock })
+  const clientOf = createClientOf([])
+  let check: { token: string; matches: (given: string) => boolean } | undefined
+
+  return (req) => {
+    const given = readToken(req.rawHeaders)
+    const expected = token()
+    if (given.kind === 'none' || expected === undefined) return false
+    const client = clientOf(req)
+    const retryAfterSeconds = throttle.lockedFor(client)
+    if (retryAfterSeconds !== undefined) {
+      throw new Problem('rate-limited', 'Too many wrong gateway tokens. Try again later.', { retryAfterSeconds })
+    }
+    if (check?.token !== expected) check = { token: expected, matches: createTokenCheck(expected) }
+    if (given.kind === 'token' && check.matches(given.token)) return true
+    throttle.fail(client)
+    throw new Problem('unauthorized', 'This is not the gateway token: "Authorization: Bearer <gateway.token>".')
+  }
+}
