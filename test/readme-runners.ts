@@ -31,12 +31,13 @@ function toWords(options: object): string {
   return words.filter((word) => word !== 'enabled').join(', ') || '–'
 }
 
-/** As they stand in a configuration. */
+/** One block for each profile, as it is written in a configuration. */
 function toProfiles(): string {
-  const texts = Object.entries(profiles).map(
-    ([name, { args, resumeArgs }]) => `// ${name}\n"args": ${toList(args)},\n"resumeArgs": ${toList(resumeArgs)}`,
-  )
-  return `\`\`\`jsonc\n${texts.join('\n')}\n\`\`\`\n`
+  return Object.entries(profiles)
+    .map(([name, { args, resumeArgs }]) =>
+      ['```jsonc', `// ${name}`, `"args": ${toList(args)},`, `"resumeArgs": ${toList(resumeArgs)}`, '```\n'].join('\n'),
+    )
+    .join('')
 }
 
 /** A flag and its value stay on one line. */

@@ -1,58 +1,64 @@
-// What the README says is true: its tables are the code's, and its links lead somewhere.
+// What the pages say is true: their tables are the code's, their links lead somewhere, and all of them are in the package.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { marker, toReadmeTables } from './readme.ts'
+import { pages, readAnchors, readLinks, readPage, root } from './pages.ts'
+import { marker, tablePages, toReadmeTables } from './readme.ts'
 import { toRunnerTables } from './readme-runners.ts'
 
-const root = resolve(import.meta.dirname, '..')
-const file = join(root, 'README.md')
-const runners = 'src/effects/runners/README.md'
-const pages = [
-  'README.md',
-  'src/README.md',
-  'src/effects/channels/README.md',
-  runners,
-  'transforms/README.md',
-  'presets/gmail/README.md',
-]
 const update = process.env['UPDATE_README'] === '1'
 
 const generated = [
-  ...Object.entries(toReadmeTables()).map(([name, text]) => ['README.md', name, text] as const),
-  ...Object.entries(toRunnerTables()).map(([name, text]) => [runners, name, text] as const),
+  ...Object.entries(toReadmeTables()).map(([name, text]) => [tablePages[name] ?? 'README.md', name, text] as const),
+  ...Object.entries(toRunnerTables()).map(([name, text]) => ['src/effects/runners/README.md', name, text] as const),
 ]
 
 test.each(generated)('what %s has of %s is what the code says (UPDATE_README=1 writes it)', (page, name, made) => {
-  const at = join(root, page)
   if (update) {
-    const text = readFileSync(at, 'utf8')
+    const text = readPage(page)
     writeFileSync(
-      at,
+      join(root, page),
       text.replace(marker(name), (_, start: string, __, end: string) => `${start}${made}${end}`),
     )
   }
-  expect(marker(name).exec(readFileSync(at, 'utf8'))?.[2]).toBe(made)
+  expect(marker(name).exec(readPage(page))?.[2]).toBe(made)
 })
 
-describe('the README', () => {
-  test('every link inside the project leads to a file', () => {
-    for (const page of pages) {
-      const text = readFileSync(join(root, page), 'utf8')
-      for (const [, target = ''] of text.matchAll(/\]\((?!https?:|#)([^)#]+)/g)) {
-        expect([page, target, existsSync(resolve(root, page, '..', target))]).toEqual([page, target, true])
-      }
+test('every generated table has one place, and every marked place has its table', () => {
+  const marked = pages.flatMap((page) =>
+    [...readPage(page).matchAll(/<!-- end of (.+) -->/g)].map(([, name = '']) => `${page} ${name}`),
+  )
+  expect(marked.toSorted()).toEqual(generated.map(([page, name]) => `${page} ${name}`).toSorted())
+})
+
+describe('the pages', () => {
+  test.each(pages)('%s links to files that are there, and to headings that they have', (page) => {
+    for (const { target, anchor } of readLinks(page)) {
+      expect([page, target, existsSync(join(root, target))]).toEqual([page, target, true])
+      if (anchor !== undefined)
+        expect([page, target, readAnchors(target)]).toEqual([page, target, expect.arrayContaining([anchor])])
     }
   })
 
-  test('every link to a heading has its heading', () => {
-    const text = readFileSync(file, 'utf8')
-    const headings = [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
-      heading
-        .toLowerCase()
-        .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
-        .replaceAll(' ', '-'),
-    )
-    for (const [, anchor] of text.matchAll(/\]\(#([^)]+)\)/g)) expect(headings).toContain(anchor)
+  test('are all reached from the README', () => {
+    const reached = new Set(['README.md'])
+    for (const page of reached) {
+      for (const { target } of readLinks(page)) if (pages.includes(target)) reached.add(target)
+    }
+    expect(pages.filter((page) => !reached.has(page))).toEqual([])
+  })
+
+  test('are in the package, with all that they link to', () => {
+    const { files }: { files: string[] } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+    const ships = (file: string) =>
+      file === 'README.md' ||
+      files.some(
+        (entry) =>
+          file === entry ||
+          file.startsWith(`${entry}/`) ||
+          (entry === 'src/**/README.md' && /^src\/(.+\/)?README\.md$/.test(file)),
+      )
+    const linked = pages.flatMap((page) => readLinks(page).map(({ target }) => target))
+    expect([...pages, ...linked].filter((file) => !ships(file))).toEqual([])
   })
 })

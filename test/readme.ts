@@ -1,5 +1,6 @@
-// The README's tables, made from the code that they describe.
+// The generated tables of the pages, made from the code that they describe.
 import { z } from 'zod'
+import { presets } from '../presets/index.ts'
 import { Config } from '../src/model/config.ts'
 import { Mapping } from '../src/model/mapping.ts'
 import { exitCodes, problems } from '../src/model/problem.ts'
@@ -16,13 +17,27 @@ type Schema = {
   default?: unknown
 }
 
-/** A table for each part of the README that is generated, under the name of its markers. */
+/** The page of each generated table. */
+export const tablePages: Readonly<Record<string, string>> = {
+  'config keys': 'src/model/README.md',
+  'mapping keys': 'src/pipeline/README.md',
+  'verify keys': 'src/pipeline/verifiers/README.md',
+  senders: 'src/pipeline/verifiers/README.md',
+  presets: 'presets/README.md',
+  problems: 'src/model/README.md',
+}
+
+/** A table for each part of the pages that is generated, under the name of its markers. */
 export function toReadmeTables(): Record<string, string> {
   return {
     'config keys': toKeyTable(toSchema(Config), (path) => path !== '$schema'),
     'mapping keys': toKeyTable(toSchema(Mapping), () => true),
     'verify keys': toKeyTable(toSchema(VerifySettings), () => true),
     senders: toTable(['sender', '`scheme`', 'what it proves', 'repeats', 'what to set', 'facts'], toSenderRows()),
+    presets: toTable(
+      ['preset', 'what it makes'],
+      presets.map(({ name, title }) => [`[${name}](${name}/README.md)`, title]),
+    ),
     problems: toProblemTable(),
   }
 }

@@ -1,9 +1,10 @@
-// The author's tools: a new transform, its fixtures, a delivery that becomes one; and the README's walk, run as it is printed.
+// The author's tools: a new transform, its fixtures, a delivery that becomes one; and the walk of the pages, run as it is printed.
 import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { loadConfig } from '../../src/loader/config.ts'
+import { readBlocks } from '../pages.ts'
 import { runCommand } from './command.ts'
 import {
   type Gateway,
@@ -236,9 +237,7 @@ describe('hookloom capture', { timeout: 60_000 }, () => {
   })
 })
 
-describe('the README’s first transform', { timeout: 60_000 }, () => {
-  const text = readFileSync(resolve(import.meta.dirname, '../../README.md'), 'utf8')
-
+describe('the first transform of the pages', { timeout: 60_000 }, () => {
   test('goes as it is printed, step by step', async () => {
     const home = makeFolder()
     const dir = join(home, '.hookloom')
@@ -261,7 +260,9 @@ describe('the README’s first transform', { timeout: 60_000 }, () => {
     // one shell all along: what it has read stays
     let read = ''
     let heard = gateway.output().length
-    for (const [language, block] of toBlocks(text, 'Write your first transform')) {
+    const walk = readBlocks('src/cli/README.md').filter(({ section }) => section === 'Write your first transform')
+    expect(walk.length).toBeGreaterThan(10)
+    for (const { language, text: block } of walk) {
       if (language === 'sh') {
         heard = gateway.output().length
         stdout = shell(read + block, gateway.url)
@@ -285,25 +286,7 @@ describe('the README’s first transform', { timeout: 60_000 }, () => {
     await gateway.printed(/> Welcome, Ada/)
     expect(await gateway.stop()).toBe(0)
   })
-
-  test('has a checked payload that is answered 400 with its path', async () => {
-    const [, checked = ''] = toBlocks(text, 'Transforms').find(([, block]) => block.includes('z.object')) ?? []
-    const { url } = await startInside({ config: mapped('x.ts'), files: { [`${root}/x.ts`]: checked } })
-    const token = hookToken
-    expect(await post({ url, token }, 'x', { name: 'Ada' })).toMatchObject({ ok: true })
-    expect(await post({ url, token }, 'x', { name: 7 })).toMatchObject({
-      code: 'payload-invalid',
-      error: expect.stringContaining('name'),
-    })
-  })
 })
-
-/** Language and text of each fenced block below a heading, up to the next one. */
-function toBlocks(text: string, heading: string): [string, string][] {
-  const [, section = ''] = text.split(new RegExp(`^#+ ${heading}\n`, 'm'))
-  const [own = ''] = section.split(/^#+ /m)
-  return [...own.matchAll(/^```(\w+)\n([^]*?)^```/gm)].map(([, language = '', block = '']) => [language, block])
-}
 
 function withoutIds(text: string): string {
   return text.replaceAll(/[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}/g, 'ID')

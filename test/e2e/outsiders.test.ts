@@ -1,9 +1,10 @@
 // What outsiders bring: a verifier in code, a pack of their own, a pack from npm. Signed requests over real HTTP, and saves that go live.
 import { createHash, createHmac } from 'node:crypto'
-import { readFileSync, rmSync, symlinkSync } from 'node:fs'
+import { rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Log } from '../../src/model/log.ts'
+import { readBlock } from '../pages.ts'
 import { gatewayToken, makeConfigDir, writeFiles } from './gateway.ts'
 import { type Inside, readStore, startInside } from './inside.ts'
 
@@ -311,14 +312,9 @@ describe('a pack of one’s own', { timeout: 30_000 }, () => {
   })
 })
 
-test('the examples of the README work as they stand', { timeout: 30_000 }, async () => {
-  const readme = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8')
-  const [verifier = '', pack = ''] = ['defineVerifier', 'definePreset'].map(
-    (name) =>
-      [...readme.matchAll(/```ts\n([^]*?)```/g)]
-        .map(([, code = '']) => code)
-        .find((code) => code.includes(`import { ${name} }`)) ?? '',
-  )
+test('the verifier and the pack of the pages work as they are printed', { timeout: 30_000 }, async () => {
+  const verifier = readBlock('src/pipeline/verifiers/README.md', 'ts', 'defineVerifier')
+  const pack = readBlock('presets/README.md', 'ts', 'definePreset')
   const config = { hooks: { presets: [{ name: 'weaver', secret }] } }
   const gateway = await startInside({
     config,

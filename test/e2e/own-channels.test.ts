@@ -1,18 +1,15 @@
 // Channels in code of the operator's own: what they post, what becomes of a reply that they cannot post, and saves that go live.
-import { readFileSync, rmSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
+import { readBlock } from '../pages.ts'
 import { runCommand } from './command.ts'
 import { type Loopback, startLoopback } from './fakes/loopback.ts'
 import { gatewayToken, makeConfigDir, startGateway, writeFiles } from './gateway.ts'
 import { type Inside, readStore, startInside } from './inside.ts'
 
 const file = 'hooks/channels/ntfy.ts'
-const readme = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8')
-const ntfy =
-  [...readme.matchAll(/```ts\n([^]*?)```/g)]
-    .map(([, code = '']) => code)
-    .find((code) => code.includes('defineChannel')) ?? ''
+const ntfy = readBlock('src/effects/README.md', 'ts', 'defineChannel')
 
 let server: Loopback
 
@@ -47,7 +44,7 @@ async function degradedBy({ adminUrl }: Inside): Promise<string[]> {
 }
 
 describe('a channel of one’s own', { timeout: 60_000 }, () => {
-  test('posts the reply of a run, as the README’s example stands, from the built product', async () => {
+  test('posts the reply of a run, as the example of its page is printed, from the built product', async () => {
     const gateway = await startGateway({ config: toConfig(), files: { [file]: ntfy } })
     expect(await ask(gateway)).toBe(200)
     await expect.poll(() => server.received.length, { timeout: 20_000 }).toBe(1)

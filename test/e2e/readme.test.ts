@@ -1,27 +1,18 @@
-// The README's first screen, as a newcomer runs it: its configuration, its curl line, its answer, its transform.
+// The README, as a newcomer runs it: its configuration, its curl lines, its answers, its transform.
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { parse } from 'jsonc-parser'
 import { describe, expect, test, vi } from 'vitest'
 import { z } from 'zod'
 import { renderNewConfig } from '../../src/loader/config-file.ts'
+import { readBlock, root } from '../pages.ts'
 import { chatCompletions } from './fakes/chat-completions.ts'
 import { apiKey, replies, startFake } from './fakes/provider.ts'
 import { startFakeTelegram } from './fakes/telegram.ts'
 import { mainFile, makeFolder, startGateway, toChildEnv } from './gateway.ts'
 
-const text = readFileSync(resolve(import.meta.dirname, '../../README.md'), 'utf8')
-
-function blocks(language: string): string[] {
-  return [...text.matchAll(new RegExp(`\`\`\`${language}\n([^]*?)\`\`\``, 'g'))].map(([, block = '']) => block)
-}
-
-function block(language: string, mark: string): string {
-  const found = blocks(language).find((candidate) => candidate.includes(mark))
-  if (found === undefined) throw new Error(`the README has no ${language} block with ${mark}`)
-  return found
-}
+const block = (language: string, mark: string) => readBlock('README.md', language, mark)
 
 /** Ids are new each time; everything else stands as printed. */
 function toShape(json: string): unknown {
@@ -53,8 +44,8 @@ describe('the README’s first screen', () => {
     expect(written.hooks).toMatchObject({ ...shown.hooks, mappings: written.hooks.mappings })
   })
 
-  test('its mapping and its transform run as they are printed', async () => {
-    const mapping = parse(block('jsonc', '"id": "review"'))
+  test('its transform and the mapping of the page behind it run as they are printed', async () => {
+    const mapping = parse(readBlock('src/pipeline/README.md', 'jsonc', '"id": "review"'))
     const gateway = await startGateway({
       config: {
         hooks: {
@@ -66,13 +57,13 @@ describe('the README’s first screen', () => {
       },
       files: { 'hooks/transforms/pr.ts': block('ts', 'defineTransform') },
     })
-    const payload = (draft: boolean) =>
+    const payload = (draft: unknown) =>
       JSON.stringify({
         action: 'opened',
         sender: { login: 'ada' },
         pull_request: { id: 7, title: 'T', html_url: 'https://x.example/7', draft },
       })
-    const send = (hook: string, draft: boolean) =>
+    const send = (hook: string, draft: unknown) =>
       fetch(`${gateway.url}/${hook}`, {
         method: 'POST',
         headers: { authorization: `Bearer ${gateway.token}`, 'content-type': 'application/json' },
@@ -81,11 +72,16 @@ describe('the README’s first screen', () => {
     expect(await (await send('by-template', false)).json()).toMatchObject({ ok: true, sessionKey: 'hook:pr:7' })
     expect(await (await send('pr', false)).json()).toMatchObject({ ok: true, sessionKey: 'hook:pr:7' })
     expect((await send('pr', true)).status).toBe(204)
+    const misfit = await send('pr', 'yes')
+    expect([misfit.status, await misfit.json()]).toEqual([
+      400,
+      expect.objectContaining({ code: 'payload-invalid', error: expect.stringContaining('pull_request.draft') }),
+    ])
     await gateway.stop()
   })
 
   test('its two commands are the package’s', () => {
-    const { scripts } = JSON.parse(readFileSync(join(resolve(import.meta.dirname, '../..'), 'package.json'), 'utf8'))
+    const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
     expect(block('sh', 'npm start')).toBe('npm ci\nnpm start\n')
     expect(scripts).toMatchObject({ start: 'node dist/main.js dev', prepare: 'npm run build' })
   })

@@ -1,11 +1,10 @@
 // One door for many senders: who is let in by what, and who is slowed down for guessing.
 import { createHmac } from 'node:crypto'
-import { readFileSync } from 'node:fs'
-import { resolve } from 'node:path'
 import { parse } from 'jsonc-parser'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import type { MappingInput } from '../../src/define.ts'
+import { readBlocks } from '../pages.ts'
 import { toDeliveryId, toVerdict } from './answers.ts'
 import { type Proving, startProving } from './proving.ts'
 import { bearer, type Headers, json, type Reply, type RequestParts } from './wire.ts'
@@ -158,13 +157,11 @@ describe('one path for many senders', () => {
   })
 })
 
-describe('the README’s signed mappings', () => {
-  const text = readFileSync(resolve(import.meta.dirname, '../../README.md'), 'utf8').replaceAll(
-    /\$\{\w+\}/g,
-    'its-secret',
-  )
-  const blocks = [...text.matchAll(/```jsonc\n([^]*?)```/g)].map(([, block = '']) => block)
-  const mappings = blocks.filter((block) => block.includes('"verify"')).map((block): MappingInput => parse(block))
+describe('the signed mappings of the pages', () => {
+  const mappings = ['README.md', 'src/pipeline/verifiers/README.md']
+    .flatMap(readBlocks)
+    .filter(({ language, text }) => language === 'jsonc' && /"scheme": "(github|generic-hmac)"/.test(text))
+    .map(({ text }): MappingInput => parse(text.replaceAll(/\$\{\w+\}/g, 'its-secret')))
 
   test('run as they are printed', async () => {
     const gateway = await startProving(mappings.map(({ match, verify }) => ({ match: { path: match?.path }, verify })))
@@ -176,7 +173,7 @@ describe('the README’s signed mappings', () => {
         ['x-acme-signature', `sha256=${hmac(secret, `${at}.{}`)}`],
       ],
     }
-    expect(mappings.map(({ match }) => match?.path)).toEqual(Object.keys(proofs))
+    expect(mappings.map(({ match }) => match?.path)).toEqual(['github', ...Object.keys(proofs)])
     for (const [path, proof] of Object.entries(proofs)) {
       const post = async (secret: string) =>
         toVerdict(await gateway.ask({ target: `/hooks/${path}`, headers: [...json, ...proof(secret)], body: '{}' }))

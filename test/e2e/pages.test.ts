@@ -1,0 +1,143 @@
+// Every command that a page shows can be typed as it is printed: each page's shell blocks run in order, against one gateway.
+import { spawnSync } from 'node:child_process'
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parse } from 'jsonc-parser'
+import { describe, expect, test } from 'vitest'
+import { type Block, pages, readBlock, readBlocks, root } from '../pages.ts'
+import { type Gateway, mainFile, makeFolder, post, startGateway, toChildEnv, writeFiles } from './gateway.ts'
+
+/** Commands that ask Google, or that other tests type. */
+const elsewhere: readonly RegExp[] = [
+  /^(npm|gcloud|echo "whsec_)/,
+  /hookloom gmail /,
+  // serves until it is stopped
+  /^hookloom start$/,
+]
+
+const isTyped = ({ language, text, section }: Block) =>
+  language === 'sh' && /^(curl|npx hookloom|hookloom|sqlite3) /m.test(text) && section !== 'Write your first transform'
+
+const typed = pages
+  // the guide is followed step by step in a test of its commands
+  .filter((page) => page !== 'transforms/README.md')
+  .map((page) => ({ page, blocks: readBlocks(page) }))
+  .filter(({ blocks }) => blocks.some(isTyped))
+
+test('the pages show commands', () => {
+  expect(typed.length).toBeGreaterThan(8)
+})
+
+/** The secret of the example in GitHub's documentation. */
+const githubSecret = "It's a Secret to Everybody"
+
+/** What the text of a page says is there when its commands are typed. */
+const stages: Readonly<
+  Record<string, { readonly files?: () => Record<string, string>; readonly hooks?: () => object }>
+> = {
+  'presets/README.md': {
+    hooks: () => ({ presets: ['gmail'] }),
+    files: () => ({
+      'hooks/verifiers/acme.ts': readBlock('src/pipeline/verifiers/README.md', 'ts', 'defineVerifier'),
+      'hooks/presets/weaver.ts': readBlock('presets/README.md', 'ts', 'definePreset'),
+      'hooks/presets/weaver.fixtures/released.json': readBlock('presets/README.md', 'json', '"expect"'),
+    }),
+  },
+  'presets/gmail/README.md': { hooks: () => ({ presets: ['gmail'] }) },
+  'src/pipeline/verifiers/README.md': {
+    hooks: () => ({
+      mappings: ['"github"', '"asana"'].map((mark) =>
+        parse(readBlock('src/pipeline/verifiers/README.md', 'jsonc', mark).replace('${GITHUB_SECRET}', githubSecret)),
+      ),
+    }),
+  },
+}
+
+describe('the commands of', { timeout: 300_000 }, () => {
+  test.each(typed)('$page do what the page says', async ({ page, blocks }) => {
+    const stage = await setStage(page)
+    for (const [index, block] of blocks.entries()) {
+      if (!isTyped(block)) continue
+      let printed = ''
+      for (const command of toCommands(block.text)) printed = await stage.type(command)
+      const next = blocks[index + 1]
+      if (next?.language === 'json' && /^curl/.test(toCommands(block.text).at(-1) ?? '')) {
+        expect(toShape(printed)).toEqual(toShape(next.text))
+      }
+    }
+    expect(await stage.gateway.stop()).toBe(0)
+  })
+})
+
+/** Lines as a shell reads them: continued ones, and texts in quotes of several lines, are one. */
+function toCommands(text: string): string[] {
+  return [...text.replaceAll('\\\n', ' ').matchAll(/(?:[^'\n]|'[^']*')+/g)]
+    .map(([line]) => line.replace(/\s+#.*$/, '').trim())
+    .filter((line) => line !== '')
+}
+
+/** Ids are new each time; everything else is as printed. */
+function toShape(json: string): unknown {
+  return JSON.parse(json.replaceAll(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, 'ID'))
+}
+
+/** A gateway in development, as `npm start` runs it, with one delivery and its run; ports of the pages may be taken. */
+async function setStage(page: string) {
+  const home = makeFolder()
+  const cwd = makeFolder()
+  const dir = join(home, '.hookloom')
+  const env = { ...toChildEnv(), HOME: home }
+  expect(spawnSync(process.execPath, [mainFile, 'init'], { env, encoding: 'utf8' }).status).toBe(0)
+  const { files, hooks } = stages[page] ?? {}
+  writeFiles(dir, files?.() ?? {})
+  writeConfig(join(dir, 'hookloom.jsonc'), hooks?.() ?? {})
+  copyFileSync(join(root, 'presets/gmail/fixtures/one-mail.json'), join(cwd, 'fixture.json'))
+  const gateway = await startGateway({ dir, command: 'dev' })
+  const token = /^HOOKLOOM_TOKEN="?([^"\n]+)"?$/m.exec(readFileSync(join(dir, '.env'), 'utf8'))?.[1] ?? ''
+  const first = await post({ url: gateway.url, token }, 'agent', { message: 'first' })
+  // a shell has its home page open: what was read once stays
+  let read = ''
+
+  async function type(command: string): Promise<string> {
+    if (elsewhere.some((pattern) => pattern.test(command))) return ''
+    if (command.startsWith('. ')) {
+      read += `${command}\n`
+      return ''
+    }
+    const saves = command.includes(' add ')
+    const before = saves ? countLive(gateway) : 0
+    const line = toHere(command, gateway, first)
+    const ran = spawnSync('sh', ['-c', `${read}${line}`], {
+      cwd,
+      env: { ...env, NODE: process.execPath, MAIN: mainFile },
+      encoding: 'utf8',
+    })
+    expect([command, ran.status, ran.status === 0 ? '' : `${ran.stdout}${ran.stderr}`]).toEqual([command, 0, ''])
+    if (saves) await isLiveAgain(gateway, before)
+    return ran.stdout
+  }
+  return { gateway, type }
+}
+
+function toHere(command: string, { url, adminUrl }: Gateway, first: Readonly<Record<string, unknown>>): string {
+  return command
+    .replaceAll('http://127.0.0.1:8790/hooks', url)
+    .replaceAll('http://127.0.0.1:8791', adminUrl)
+    .replaceAll('01a1fb45-0fdd-7713-8f98-02441594b06c', String(first['deliveryId']))
+    .replaceAll('01a1fb45-0ff5-7758-aed7-b1b0c25eeb26', String(first['runId']))
+    .replace(/^(npx )?hookloom /, '"$NODE" "$MAIN" ')
+}
+
+function writeConfig(file: string, hooks: object): void {
+  const text = readFileSync(file, 'utf8').replaceAll(/8790|8791/g, '0')
+  const config: { hooks: object } = parse(text, [], { allowTrailingComma: true })
+  writeFileSync(file, JSON.stringify({ ...config, hooks: { ...config.hooks, ...hooks } }, undefined, 2))
+}
+
+function countLive(gateway: Gateway): number {
+  return gateway.output().match(/hookloom\.jsonc is live/g)?.length ?? 0
+}
+
+async function isLiveAgain(gateway: Gateway, before: number): Promise<void> {
+  await gateway.printed(new RegExp(`^(?:[^]*?hookloom\\.jsonc is live){${before + 1}}`))
+}
