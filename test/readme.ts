@@ -61,7 +61,8 @@ function toRows(schema: Schema, prefix: string): string[][] {
     const path = `${prefix}${key}`
     if (value.properties !== undefined && !withOwnTable.has(path)) return toRows(value, `${path}.`)
     const fallback = value.default === undefined ? '' : `\`${JSON.stringify(value.default)}\``
-    const row = [`\`${path}\``, fallback, value.description ?? '']
+    // a page would take <model> for an HTML tag
+    const row = [`\`${path}\``, fallback, (value.description ?? '').replaceAll('<', String.raw`\<`)]
     const inner = withOwnTable.has(path) ? undefined : value.items?.properties && value.items
     return [row, ...(inner === undefined ? [] : toRows(inner, `${path}[].`))]
   })

@@ -20,26 +20,37 @@ function toDurationMs(given: string | number): number | undefined {
 const clock = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$|^24:00$/, 'must be a time such as 08:00')
 
 export const HeartbeatConfig = z.strictObject({
-  every: duration.prefault('30m').describe('Time between heartbeats, such as 30m or 1h; 0 turns them off.'),
-  prompt: filled.optional().describe('What the agent is asked at a heartbeat. Set: also when nothing waits.'),
+  every: duration
+    .prefault('30m')
+    .describe(
+      'Time between two regular heartbeats, such as 45s, 30m or 1h. A plain number is minutes. 0 turns heartbeats off.',
+    ),
+  prompt: filled
+    .optional()
+    .describe('What the agent is asked at each heartbeat. With it, a turn runs even if nothing waits.'),
   ackMaxChars: z
     .int()
     .nonnegative()
     .max(10_000)
     .default(300)
-    .describe('A reply of HEARTBEAT_OK and at most so many characters beside it is not delivered.'),
-  minIntervalSeconds: z.number().nonnegative().max(86_400).default(10).describe('Least time between two heartbeats.'),
+    .describe('Number of characters. A reply with HEARTBEAT_OK and at most this many other characters is not posted.'),
+  minIntervalSeconds: z
+    .number()
+    .nonnegative()
+    .max(86_400)
+    .default(10)
+    .describe('Seconds that two heartbeats are at least apart. Increase it if bursts of events cost too many turns.'),
   activeHours: z
     .strictObject({
-      start: clock.describe('First minute.'),
-      end: clock.describe('The minute after the last. Before `start`: on the next day.'),
+      start: clock.describe('Time of day when the hours begin, such as 08:00.'),
+      end: clock.describe('Time of day when the hours end, such as 20:00. A time before `start` is on the next day.'),
       timezone: filled
         .optional()
         .refine((zone) => zone === undefined || isTimezone(zone), 'must be a time zone such as Europe/Berlin')
-        .describe('IANA time zone. Default: that of the machine.'),
+        .describe('IANA time zone, such as Europe/Berlin. Without it, the time zone of the machine.'),
     })
     .optional()
-    .describe('Outside these hours there is no heartbeat; what would wake the agent waits.'),
+    .describe('Outside these hours no heartbeat runs, and events wait.'),
 })
 export type HeartbeatConfig = z.infer<typeof HeartbeatConfig>
 
@@ -55,105 +66,157 @@ function isTimezone(zone: string): boolean {
 const agentKeys = {
   workspace: filled
     .optional()
-    .describe('Folder of the agent, relative to the config directory: AGENTS.md, HEARTBEAT.md.'),
-  model: filled.optional().describe('<provider>/<model> or an alias.'),
+    .describe(
+      'Folder of the agent, relative to the config directory, with AGENTS.md and HEARTBEAT.md. Commands run there. Without it, agents/<id>.',
+    ),
+  model: filled.optional().describe('Model of the turns, as <provider>/<model> or an alias.'),
   runner: filled
     .optional()
-    .describe('ai, claude, codex, echo, or a name of runners. Default: ai with a model, else echo.'),
-  system: filled.optional().describe('System text, before the AGENTS.md of the workspace.'),
+    .describe(
+      'What performs the turns: ai, claude, codex, echo, or a name in `runners`. Without it, ai if there is a model, else echo.',
+    ),
+  system: filled.optional().describe('System text. The AGENTS.md of the workspace is added to it.'),
   thinking: Thinking.optional().describe('Thinking level of runs that name none.'),
 }
 
 export const AgentConfig = z.strictObject({
-  id: filled.describe('Agent id.'),
-  default: z.boolean().default(false).describe('The agent of runs that name none. Without one, the first.'),
+  id: filled.describe('Id of the agent, as requests and mappings name it.'),
+  default: z
+    .boolean()
+    .default(false)
+    .describe('Whether this agent runs the turns that name none. If no agent sets it, the first of the list does.'),
   ...agentKeys,
-  timeoutSeconds: TimeoutSeconds.optional().describe('Limit of runs that name none.'),
-  heartbeat: HeartbeatConfig.optional().describe('In place of agents.defaults.heartbeat.'),
+  timeoutSeconds: TimeoutSeconds.optional().describe('Seconds after which a run that names no limit is ended.'),
+  heartbeat: HeartbeatConfig.optional().describe('Heartbeats of this agent, in place of `agents.defaults.heartbeat`.'),
 })
 
 export const AgentsConfig = z.strictObject({
   defaults: z
     .strictObject({
-      models: z.array(filled).optional().describe('When set, a model override must be one of these.'),
-      maxConcurrent: z.int().positive().max(256).default(4).describe('Runs at the same time.'),
+      models: z
+        .array(filled)
+        .optional()
+        .describe(
+          'Models that a request, mapping or transform may name. Without the key: any model of your providers.',
+        ),
+      maxConcurrent: z
+        .int()
+        .positive()
+        .max(256)
+        .default(4)
+        .describe('Number of runs at the same time. Lower it if your model server is slow.'),
       ...agentKeys,
-      timeoutSeconds: TimeoutSeconds.default(600).describe('Limit of runs that name none.'),
-      heartbeat: HeartbeatConfig.prefault({}).describe('Turns of the main session.'),
+      timeoutSeconds: TimeoutSeconds.default(600).describe('Seconds after which a run that names no limit is ended.'),
+      heartbeat: HeartbeatConfig.prefault({}).describe('Regular turns of the main session.'),
     })
     .prefault({})
-    .describe('What holds for every agent.'),
-  list: z.array(AgentConfig).default([]).describe('Known agents. None: one, called main.'),
+    .describe('Values for agents that do not set them.'),
+  list: z.array(AgentConfig).default([]).describe('The agents. With an empty list there is one agent, called main.'),
 })
 export type AgentsConfig = z.infer<typeof AgentsConfig>
 
 export const ProviderConfig = z.strictObject({
   kind: z
     .enum(['openai', 'anthropic', 'google', 'openai-compatible'])
-    .describe('openai-compatible: Ollama, vLLM, LM Studio and whatever else answers /chat/completions.'),
-  baseUrl: httpUrl.optional().describe('The API, such as http://127.0.0.1:11434/v1. Required for openai-compatible.'),
+    .describe(
+      'Which API it is. openai-compatible: Ollama, vLLM, LM Studio and any other server with /chat/completions.',
+    ),
+  baseUrl: httpUrl
+    .optional()
+    .describe('URL of the API, such as http://127.0.0.1:11434/v1. Required for openai-compatible.'),
   apiKey: filled.optional().describe('Key of the API, such as "${OPENAI_API_KEY}".'),
-  headers: z.record(z.string(), z.string()).optional().describe('Further headers of every call.'),
-  stream: z.boolean().default(true).describe('Whether replies are streamed.'),
+  headers: z.record(z.string(), z.string()).optional().describe('Additional headers of every call.'),
+  stream: z
+    .boolean()
+    .default(true)
+    .describe('Whether replies are streamed. Turn it off for servers that cannot stream.'),
   thinking: z
     .partialRecord(z.enum(thinkingLevels), z.record(z.string(), z.json()))
     .optional()
-    .describe('Provider options by thinking level, in place of the built-in ones.'),
+    .describe(
+      'Provider options for each thinking level, in place of the built-in ones. Set it for models that the table does not know.',
+    ),
 })
 export type ProviderConfig = z.infer<typeof ProviderConfig>
 
 export const ModelsConfig = z.strictObject({
-  aliases: z.record(z.string(), filled).default({}).describe('Short name → <provider>/<model>.'),
+  aliases: z
+    .record(z.string(), filled)
+    .default({})
+    .describe('Short names for models, each with its <provider>/<model>.'),
   providers: z
     .record(z.string().regex(/^[^/\s]+$/, 'must be a name without "/"'), ProviderConfig)
     .default({})
-    .describe('APIs by the name that stands before the "/" of a model.'),
+    .describe('The APIs, each under the name that comes before the "/" of a model.'),
 })
 export type ModelsConfig = z.infer<typeof ModelsConfig>
 
 export const CommandRunnerConfig = z.strictObject({
-  kind: z.literal('command').describe('A command-line agent.'),
-  profile: z.enum(['claude', 'codex']).optional().describe('What is not set here comes from this profile.'),
+  kind: z.literal('command').describe('A program that runs one turn.'),
+  profile: z
+    .enum(['claude', 'codex'])
+    .optional()
+    .describe('Built-in settings for a known program. Keys that you set here win.'),
   command: filled
     .refine(
       (command) => /^([^/\\]+|\/.+|[a-z]:\\.+)$/i.test(command),
       'must be the name of a program or an absolute path',
     )
     .optional()
-    .describe('The program: a name that is looked up in PATH, or an absolute path. Never run through a shell.'),
+    .describe('The program: a name in PATH, or an absolute path. It never runs through a shell.'),
   args: z
     .array(z.string())
     .optional()
     .describe(
-      'Arguments of a first turn. {prompt} {sessionId} {provider} {model} {thinking} {system} are filled in. An argument ' +
-        'that lacks its value is left out, and so is the flag right before it, unless it is a flag itself (--model={model}).',
+      'Arguments of a first turn. {prompt} {sessionId} {provider} {model} {thinking} {system} are replaced. An argument ' +
+        'without a value is left out, together with the flag before it, unless it is a flag itself (--model={model}).',
     ),
   resumeArgs: z
     .array(z.string())
     .optional()
-    .describe('Arguments of a later turn of a persistent session. Without them, every turn is a first one.'),
+    .describe('Arguments of a later turn of a persistent session. Without them, every turn is a first turn.'),
   input: z
     .enum(['stdin', 'arg'])
     .optional()
-    .describe('How the prompt goes in. arg: by {prompt} in args. Default: arg where args have it, else stdin.'),
-  output: z.enum(['text', 'json', 'jsonl']).optional().describe('What it prints.'),
-  textField: filled.optional().describe('Path of the reply in its JSON.'),
-  sessionField: filled.optional().describe('Path of the session id in its JSON, where it makes its own.'),
-  env: z.array(filled).optional().describe('Environment variables that it sees beside PATH, HOME, LANG and TMPDIR.'),
-  killAfterMs: z.int().positive().max(60_000).default(5_000).describe('Time between SIGTERM and SIGKILL.'),
+    .describe(
+      'How the program gets the prompt. arg: in place of {prompt}. Without the key: arg if `args` have {prompt}, else stdin.',
+    ),
+  output: z
+    .enum(['text', 'json', 'jsonl'])
+    .optional()
+    .describe('What the program prints: plain text, one JSON document, or JSON lines.'),
+  textField: filled.optional().describe('Path of the reply in the JSON output.'),
+  sessionField: filled
+    .optional()
+    .describe('Path of the session id in the JSON output. Set it if the program makes the id.'),
+  env: z
+    .array(filled)
+    .optional()
+    .describe('Names of environment variables that the program can read, in addition to PATH, HOME, LANG and TMPDIR.'),
+  killAfterMs: z
+    .int()
+    .positive()
+    .max(60_000)
+    .default(5_000)
+    .describe('Milliseconds between SIGTERM and SIGKILL when the program must end.'),
 })
 export type CommandRunnerConfig = z.infer<typeof CommandRunnerConfig>
 
 export const OpenClawRunnerConfig = z.strictObject({
-  kind: z.literal('openclaw').describe('A running OpenClaw gateway, which performs the turn and delivers its reply.'),
-  baseUrl: httpUrl.describe('The gateway with its hooks path, such as http://127.0.0.1:18789/hooks.'),
-  token: filled.describe('Its hook token.'),
-  timeoutMs: z.int().positive().max(60_000).default(15_000).describe('Time for a run to be taken.'),
+  kind: z.literal('openclaw').describe('A running OpenClaw gateway. It performs the turn and delivers the reply.'),
+  baseUrl: httpUrl.describe('URL of its hooks, such as http://127.0.0.1:18789/hooks.'),
+  token: filled.describe('The hook token of OpenClaw.'),
+  timeoutMs: z
+    .int()
+    .positive()
+    .max(60_000)
+    .default(15_000)
+    .describe('Milliseconds in which OpenClaw must accept a run.'),
 })
 export type OpenClawRunnerConfig = z.infer<typeof OpenClawRunnerConfig>
 
 export const RunnersConfig = z
   .record(z.string(), z.discriminatedUnion('kind', [CommandRunnerConfig, OpenClawRunnerConfig]))
   .default({})
-  .describe('Runners by the name that agents give.')
+  .describe('Commands and OpenClaw gateways that perform turns, each under the name that agents use in `runner`.')
 export type RunnersConfig = z.infer<typeof RunnersConfig>

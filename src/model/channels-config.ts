@@ -5,7 +5,12 @@ import { endpointUrl, FileName, filled, httpUrl, pathPart } from './values.ts'
 
 const shared = {
   to: filled.optional().describe('Recipient of replies that name none.'),
-  timeoutMs: z.int().positive().max(60_000).default(15_000).describe('Time for one message to be taken.'),
+  timeoutMs: z
+    .int()
+    .positive()
+    .max(60_000)
+    .default(15_000)
+    .describe('Milliseconds in which the provider must answer one request.'),
 }
 
 /** `channels.<name>` by name, `default` and `console` aside. */
@@ -13,23 +18,27 @@ export const channelSections = {
   telegram: z
     .strictObject({
       botToken: pathPart.describe('Token of the bot, from @BotFather.'),
-      baseUrl: httpUrl.default('https://api.telegram.org').describe('The Bot API.'),
+      baseUrl: httpUrl
+        .default('https://api.telegram.org')
+        .describe('URL of the Bot API. Change it for a local Bot API server.'),
       ...shared,
     })
     .optional()
     .describe('Telegram, through a bot. `to`: a chat id, @name or <chat id>:topic:<n>.'),
   discord: z
     .strictObject({
-      botToken: filled.describe('Token of the bot.'),
-      baseUrl: httpUrl.default('https://discord.com/api/v10').describe('The HTTP API.'),
+      botToken: filled.describe('Token of the bot, from the Developer Portal.'),
+      baseUrl: httpUrl
+        .default('https://discord.com/api/v10')
+        .describe('URL of the HTTP API. Change it only for a proxy.'),
       ...shared,
     })
     .optional()
     .describe('Discord, through a bot. `to`: a channel id, channel:<id> or user:<id>.'),
   slack: z
     .strictObject({
-      botToken: filled.describe('Bot token, xoxb-…, with chat:write.'),
-      baseUrl: httpUrl.default('https://slack.com/api').describe('The Web API.'),
+      botToken: filled.describe('Bot token, xoxb-…, with the scope chat:write.'),
+      baseUrl: httpUrl.default('https://slack.com/api').describe('URL of the Web API. Change it only for a proxy.'),
       ...shared,
     })
     .optional()
@@ -37,18 +46,24 @@ export const channelSections = {
   mattermost: z
     .strictObject({
       token: filled.describe('Token of a bot account.'),
-      baseUrl: httpUrl.describe('The server, such as https://chat.example.com.'),
+      baseUrl: httpUrl.describe('URL of the server, such as https://chat.example.com.'),
       ...shared,
     })
     .optional()
     .describe('Mattermost, through a bot account. `to`: a channel id, channel:<id>, user:<id> or @name.'),
   msteams: z
     .strictObject({
-      appId: filled.describe('Id of the Azure bot.'),
-      appPassword: filled.describe('Its client secret.'),
-      tenantId: pathPart.default('botframework.com').describe('Tenant of a single-tenant bot.'),
-      baseUrl: httpUrl.default('https://smba.trafficmanager.net/teams').describe('The Bot Connector: the serviceUrl.'),
-      loginUrl: httpUrl.default('https://login.microsoftonline.com').describe('Where its access token comes from.'),
+      appId: filled.describe('App id of the Azure bot.'),
+      appPassword: filled.describe('Client secret of the Azure bot.'),
+      tenantId: pathPart
+        .default('botframework.com')
+        .describe('Tenant id of the Azure bot. Set it for a single-tenant bot.'),
+      baseUrl: httpUrl
+        .default('https://smba.trafficmanager.net/teams')
+        .describe('URL of the Bot Connector: the `serviceUrl` of the messages that the bot receives.'),
+      loginUrl: httpUrl
+        .default('https://login.microsoftonline.com')
+        .describe('URL that gives the access token. Change it for a national cloud.'),
       ...shared,
     })
     .optional()
@@ -56,23 +71,25 @@ export const channelSections = {
   whatsapp: z
     .strictObject({
       accessToken: filled.describe('Token of a system user.'),
-      phoneNumberId: pathPart.describe('Id of the sending number.'),
-      baseUrl: httpUrl.default('https://graph.facebook.com/v25.0').describe('The Graph API with its version.'),
+      phoneNumberId: pathPart.describe('Id of the sending phone number, not the number itself.'),
+      baseUrl: httpUrl.default('https://graph.facebook.com/v25.0').describe('URL of the Graph API, with its version.'),
       template: z
         .strictObject({
-          name: filled.describe('Name of an approved template with one body variable.'),
-          language: filled.default('en').describe('Its language code.'),
+          name: filled.describe('Name of an approved template with one variable in its body.'),
+          language: filled.default('en').describe('Language code of the template, such as en_US.'),
         })
         .optional()
-        .describe('What is sent when the recipient has not written for 24 hours.'),
+        .describe('Message template for recipients who have not written for 24 hours.'),
       ...shared,
     })
     .optional()
     .describe('WhatsApp, through the Cloud API. `to`: a phone number with country code.'),
   signal: z
     .strictObject({
-      account: filled.optional().describe('The sending number, where the daemon has several.'),
-      baseUrl: httpUrl.default('http://127.0.0.1:8080').describe('signal-cli, started as a daemon with --http.'),
+      account: filled.optional().describe('The sending phone number. Set it if the daemon has several accounts.'),
+      baseUrl: httpUrl
+        .default('http://127.0.0.1:8080')
+        .describe('URL of signal-cli, which runs as a daemon with --http.'),
       ...shared,
     })
     .optional()
@@ -80,7 +97,7 @@ export const channelSections = {
   imessage: z
     .strictObject({
       password: filled.describe('Password of the BlueBubbles server.'),
-      baseUrl: httpUrl.describe('The BlueBubbles server, such as http://mac.local:1234.'),
+      baseUrl: httpUrl.describe('URL of the BlueBubbles server, such as http://mac.local:1234.'),
       ...shared,
     })
     .optional()
@@ -91,13 +108,13 @@ export const channelSections = {
         .record(
           z.string(),
           z.strictObject({
-            url: endpointUrl.describe('Where replies go.'),
+            url: endpointUrl.describe('URL that receives the replies.'),
             secret: filled
               .regex(/^(?!whsec_)|^whsec_[A-Za-z0-9+/]+={0,2}$/, 'must go on in base64 after whsec_')
-              .describe('Signs them after Standard Webhooks: whsec_… or plain text.'),
+              .describe('Secret that signs the replies by Standard Webhooks: whsec_… or plain text.'),
           }),
         )
-        .describe('Receivers by name. Only these URLs are ever called.'),
+        .describe('The receivers, each under its name. No other URL is ever called.'),
       ...shared,
     })
     .optional()
@@ -107,15 +124,17 @@ export const channelSections = {
 export const ChannelsConfig = z.strictObject({
   default: z
     .strictObject({
-      channel: ChannelName.describe('Channel of the reply.'),
-      to: filled.optional().describe('Recipient on the channel.'),
+      channel: ChannelName.describe('Channel that `last` means while no reply went anywhere.'),
+      to: filled.optional().describe('Recipient on this channel. Without it, the recipient of the channel’s section.'),
     })
     .optional()
     .describe('Where `last` goes while no reply went anywhere.'),
   own: z
     .record(FileName, z.looseObject({ to: shared.to }))
     .default({})
-    .describe('Channels in code, by the names of their files in hooks/channels: `to`, and the options of the code.'),
+    .describe(
+      'Channels in your own code, each under the name of its file in hooks/channels: `to`, and the options of the code.',
+    ),
   ...channelSections,
 })
 export type ChannelsConfig = z.infer<typeof ChannelsConfig>

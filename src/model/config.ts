@@ -21,36 +21,92 @@ function isHooksPath(path: string): boolean {
   )
 }
 
-const PresetEntry = z.union([filled, z.looseObject({ name: filled.describe('Name of the preset.') })])
+const PresetEntry = z.union([
+  filled,
+  z.looseObject({ name: filled.describe('Name of the preset. The other keys of the entry are its options.') }),
+])
 
 export const HooksConfig = z.strictObject({
-  enabled: z.boolean().default(false).describe('Turns the hook endpoints on. `hooks.token` is then required.'),
-  token: filled.optional().describe('Shared secret of the callers. Dedicated: never the gateway token.'),
+  enabled: z
+    .boolean()
+    .default(false)
+    .describe('Turns the hook endpoints on. If it is true, `hooks.token` is required.'),
+  token: filled.optional().describe('The token that callers send. It must differ from `gateway.token`.'),
   path: z
     .string()
     .default('/hooks')
     .refine(isHooksPath, 'must be a path such as /hooks, and not /')
     .transform(toHooksPath)
-    .describe('Path prefix of the endpoints.'),
-  allowedAgentIds: z.array(filled).optional().describe('Agents that may be named. Omitted or with "*": any; []: none.'),
-  defaultSessionKey: filled.optional().describe('Session key of hook runs that name none.'),
-  allowRequestSessionKey: z.boolean().default(false).describe('Whether a request may set `sessionKey`.'),
-  allowedSessionKeyPrefixes: z.array(filled).optional().describe('Prefixes that explicit session keys must have.'),
-  presets: z.array(PresetEntry).default([]).describe('Mapping packs by name, or {name, …options}.'),
-  mappings: z.array(Mapping).default([]).describe('Custom hook names. Order is priority.'),
-  transformsDir: filled.optional().describe('Where modules are looked up: inside hooks/transforms, relative to it.'),
-  gmail: GmailConfig.optional().describe('The gmail preset and the watched mailbox.'),
+    .describe('Path before the hook names. Change it if this path is taken behind your proxy.'),
+  allowedAgentIds: z
+    .array(filled)
+    .optional()
+    .describe(
+      'Agents that a request, mapping or transform may name. Without the key, or with "*": any agent. []: none.',
+    ),
+  defaultSessionKey: filled
+    .optional()
+    .describe('Session key of runs that name none. Without it, each such run has a new key.'),
+  allowRequestSessionKey: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Whether a request may choose its session with `sessionKey`. Turn it on only with `allowedSessionKeyPrefixes`.',
+    ),
+  allowedSessionKeyPrefixes: z
+    .array(filled)
+    .optional()
+    .describe(
+      'Every session key must begin with one of these, such as "hook:". Set it to keep hooks out of other sessions.',
+    ),
+  presets: z
+    .array(PresetEntry)
+    .default([])
+    .describe('Mapping packs, by name or as {name, …options}. Their mappings come after `hooks.mappings`.'),
+  mappings: z
+    .array(Mapping)
+    .default([])
+    .describe('The rules that turn requests into actions. The first mapping that matches takes the request.'),
+  transformsDir: filled
+    .optional()
+    .describe('Subfolder of hooks/transforms with the transform modules. Without it, hooks/transforms itself.'),
+  gmail: GmailConfig.optional().describe('The gmail preset, and the mailbox that the gateway watches.'),
   onTransformError: z
     .enum(['park', 'reject'])
     .default('park')
-    .describe('park: 200 and kept; reject: 500 and not kept.'),
-  answerWithinMs: milliseconds.default(800).describe('A transform slower than this is answered 200 pending.'),
+    .describe(
+      'What happens when a transform fails. park: the answer is 200 and the delivery is kept. reject: the answer is 500 and nothing is kept.',
+    ),
+  answerWithinMs: milliseconds
+    .default(800)
+    .describe(
+      'Milliseconds. If a transform needs longer, the sender gets 200 with status pending and the transform goes on. Keep it below the time limit of your senders.',
+    ),
   transforms: z
     .strictObject({
-      timeoutMs: milliseconds.default(10_000).describe('A transform that runs longer has failed.'),
-      memoryMb: z.int().min(16).max(4096).default(128).describe('Memory of a worker, buffers too. More is a failure.'),
-      workers: z.int().min(1).max(64).default(2).describe('Threads that run transforms. One more waits as a spare.'),
-      env: z.array(filled).default([]).describe('Environment variables that transforms see. They see no others.'),
+      timeoutMs: milliseconds
+        .default(10_000)
+        .describe(
+          'Milliseconds. A transform that runs longer has failed. Increase it for code that waits for slow services.',
+        ),
+      memoryMb: z
+        .int()
+        .min(16)
+        .max(4096)
+        .default(128)
+        .describe('Megabytes of memory of one worker, buffers included. A transform that needs more has failed.'),
+      workers: z
+        .int()
+        .min(1)
+        .max(64)
+        .default(2)
+        .describe(
+          'Number of threads that run transforms. One more thread waits as a spare. Increase it if transforms wait for each other.',
+        ),
+      env: z
+        .array(filled)
+        .default([])
+        .describe('Names of the environment variables that transforms can read. They can read no others.'),
     })
     .prefault({})
     .describe('Limits of transforms.'),
@@ -58,39 +114,69 @@ export const HooksConfig = z.strictObject({
 export type HooksConfig = z.infer<typeof HooksConfig>
 
 export const Config = z.strictObject({
-  $schema: z.string().optional().describe('JSON Schema of this file, for editors.'),
+  $schema: z
+    .string()
+    .optional()
+    .describe('File or URL of the JSON Schema, for completion and help in editors. `hookloom schema` prints it.'),
   server: z
     .strictObject({
-      host: filled.default('127.0.0.1').describe('Address to listen on.'),
-      port: port.default(8790).describe('Port of the hook endpoints; 0 takes any.'),
-      adminPort: port.default(8791).describe('Port of health pages and /api, on loopback only.'),
-      trustedProxies: z.array(network).default([]).describe('IPs or CIDRs whose X-Forwarded-For counts.'),
-      maxBodyBytes: z.int().positive().default(262_144).describe('Largest body, also after inflating.'),
-      bodyTimeoutMs: milliseconds.default(15_000).describe('Time for a body to arrive.'),
+      host: filled
+        .default('127.0.0.1')
+        .describe('IP address or host name of the hook endpoints. Change it only if your proxy is on another machine.'),
+      port: port.default(8790).describe('Port of the hook endpoints. 0 takes any free port.'),
+      adminPort: port
+        .default(8791)
+        .describe('Port of health pages, metrics and /api, always on loopback. 0 takes any free port.'),
+      trustedProxies: z
+        .array(network)
+        .default([])
+        .describe(
+          'IP addresses or CIDRs of your proxies. Set it behind a proxy: only from these is X-Forwarded-For believed.',
+        ),
+      maxBodyBytes: z
+        .int()
+        .positive()
+        .default(262_144)
+        .describe('Bytes. A larger body is refused, also if it is larger only after decompression.'),
+      bodyTimeoutMs: milliseconds.default(15_000).describe('Milliseconds in which a body must arrive completely.'),
     })
     .prefault({})
-    .describe('The HTTP edge.'),
+    .describe('The HTTP servers.'),
   gateway: z
-    .strictObject({ token: filled.optional().describe('Token of the admin port.') })
+    .strictObject({
+      token: filled
+        .optional()
+        .describe('Token for /api of the admin port, which commands use. It must differ from `hooks.token`.'),
+    })
     .prefault({})
-    .describe('The gateway itself.'),
+    .describe('Access to the admin port.'),
   hooks: HooksConfig.prefault({}).describe('The hook endpoints.'),
-  agents: AgentsConfig.prefault({}).describe('Who runs the turns.'),
-  models: ModelsConfig.prefault({}).describe('The models that agents may use.'),
+  agents: AgentsConfig.prefault({}).describe('The agents that run the turns.'),
+  models: ModelsConfig.prefault({}).describe('The models that agents can use, and the APIs behind them.'),
   runners: RunnersConfig,
-  channels: ChannelsConfig.prefault({}).describe('Where replies go.'),
+  channels: ChannelsConfig.prefault({}).describe('The chats that replies go to.'),
   store: z
     .strictObject({
-      file: filled.default('state/hookloom.db').describe('SQLite file, relative to the config directory.'),
+      file: filled
+        .default('state/hookloom.db')
+        .describe('Path of the SQLite file, relative to the config directory. Choose a local disk.'),
       maxWaitingBytes: z
         .int()
         .positive()
         .default(2 * 1024 ** 3)
-        .describe('Bytes of parked deliveries and queued jobs. Beyond it new deliveries are answered 503.'),
-      retainDays: z.number().positive().default(30).describe('Days until a finished or parked delivery is deleted.'),
+        .describe(
+          'Bytes that parked deliveries and queued jobs may use. Above it new deliveries are answered 503. Lower it on a small disk.',
+        ),
+      retainDays: z
+        .number()
+        .positive()
+        .default(30)
+        .describe(
+          'Days until a finished or parked delivery is deleted. For as long, a repeated delivery is recognised.',
+        ),
     })
     .prefault({})
-    .describe('What is kept, and how long.'),
+    .describe('Where deliveries are stored, and for how long.'),
 })
 export type Config = z.infer<typeof Config>
 

@@ -13,39 +13,53 @@ export const GmailPresetConfig = z.strictObject({
     .int()
     .positive()
     .default(20_000)
-    .describe('Bytes of text that one mail may have. The body limit of the gmail hook follows from it.'),
+    .describe('Bytes of text that one mail may have. The body limit of the gmail hook is computed from it.'),
   allowUnsafeExternalContent: z
     .boolean()
     .default(false)
-    .describe('Dangerous: mails reach the agent outside the boundary.'),
-  model: filled.optional().describe('Model of the runs.'),
+    .describe('Dangerous. If it is true, mails reach the agent without the boundary. Anybody can send you a mail.'),
+  model: filled.optional().describe('Model of the runs, as <provider>/<model> or an alias.'),
   thinking: Thinking.optional().describe('Thinking level of the runs.'),
 })
 
 /** Google's addresses. Tests and proxies put their own in place. */
 export const GmailEndpoints = z.strictObject({
-  oauthAuth: httpUrl.default('https://accounts.google.com/o/oauth2/v2/auth').describe('Where a person consents.'),
-  oauthToken: httpUrl.default('https://oauth2.googleapis.com/token').describe('Where access tokens come from.'),
-  gmail: httpUrl.default('https://gmail.googleapis.com').describe('The Gmail API.'),
-  pubsub: httpUrl.default('https://pubsub.googleapis.com').describe('The Pub/Sub API.'),
-  oidcCerts: httpUrl.default('https://www.googleapis.com/oauth2/v3/certs').describe('Keys of the tokens on a push.'),
+  oauthAuth: httpUrl
+    .default('https://accounts.google.com/o/oauth2/v2/auth')
+    .describe('URL where a person gives consent. Change it only for tests.'),
+  oauthToken: httpUrl
+    .default('https://oauth2.googleapis.com/token')
+    .describe('URL that gives access tokens. Change it only for tests.'),
+  gmail: httpUrl
+    .default('https://gmail.googleapis.com')
+    .describe('URL of the Gmail API. Change it only for a proxy or tests.'),
+  pubsub: httpUrl
+    .default('https://pubsub.googleapis.com')
+    .describe('URL of the Pub/Sub API. Change it only for a proxy or tests.'),
+  oidcCerts: httpUrl
+    .default('https://www.googleapis.com/oauth2/v3/certs')
+    .describe('URL of the public keys for the tokens of pushes. Change it only for tests.'),
   serviceUsage: httpUrl
     .default('https://serviceusage.googleapis.com')
-    .describe('Where the project’s APIs are turned on.'),
+    .describe('URL where the APIs of the project are turned on. Change it only for tests.'),
 })
 export type GmailEndpoints = z.infer<typeof GmailEndpoints>
 
 const push = z.strictObject({
-  host: filled.default('127.0.0.1').describe('Address of the push receiver, which is no hook endpoint.'),
-  port: z.int().min(0).max(65_535).default(8788).describe('Its port; 0 takes any.'),
+  host: filled
+    .default('127.0.0.1')
+    .describe('IP address or host name of the push receiver, which is separate from the hook endpoints.'),
+  port: z.int().min(0).max(65_535).default(8788).describe('Port of the push receiver. 0 takes any free port.'),
   path: z
     .string()
     .regex(/^\/[\w./~-]+$/, 'must begin with a slash')
     .default('/gmail-pubsub')
-    .describe('Its path.'),
-  endpoint: httpUrl.optional().describe('Mode push: the public URL that leads to the receiver.'),
-  audience: filled.optional().describe('Audience of the tokens on a push. Default: the endpoint.'),
-  serviceAccount: filled.optional().describe('Mode push: the service account that signs the pushes.'),
+    .describe('Path of the push receiver.'),
+  endpoint: httpUrl.optional().describe('Mode push: the public URL of the push receiver, behind your proxy.'),
+  audience: filled.optional().describe('Audience of the tokens of pushes. Without it, the value of `endpoint`.'),
+  serviceAccount: filled
+    .optional()
+    .describe('Mode push: the e-mail address of the service account that signs the pushes.'),
 })
 
 export const GmailConfig = z
@@ -56,33 +70,47 @@ export const GmailConfig = z
       .regex(/^[^\s@/]+@[^\s@/]+$/, 'must be a mail address')
       .transform((text) => text.toLowerCase())
       .optional()
-      .describe('The mailbox. Set: the gateway watches it.'),
+      .describe('Address of the mailbox. With it, the gateway watches the mailbox.'),
     mode: z
       .enum(gmailModes)
       .default('pull')
-      .describe('How new mails become known: pull from Pub/Sub, push by Pub/Sub, poll without Pub/Sub.'),
+      .describe(
+        'How the gateway learns of new mails. pull: it asks Pub/Sub. push: Pub/Sub calls it. poll: it asks Gmail, without Pub/Sub.',
+      ),
     project: z
       .string()
       .regex(/^[a-z][a-z0-9-]{4,28}[a-z0-9]$/, 'must be the id of a Google Cloud project')
       .optional()
-      .describe('Google Cloud project, that of the OAuth client.'),
-    topic: filled.default('hookloom-gmail').describe('Pub/Sub topic.'),
-    subscription: filled.default('hookloom-gmail').describe('Pub/Sub subscription.'),
-    labels: z.array(filled).min(1).default(['INBOX']).describe('A mail counts when it has one of these label ids.'),
-    query: filled.optional().describe('A mail counts when this Gmail search finds it, such as "from:billing".'),
-    includeBody: z.boolean().default(true).describe('false: subject and snippet alone.'),
+      .describe('Id of the Google Cloud project of the OAuth client. Required for pull and push.'),
+    topic: filled.default('hookloom-gmail').describe('Name of the Pub/Sub topic.'),
+    subscription: filled.default('hookloom-gmail').describe('Name of the Pub/Sub subscription.'),
+    labels: z
+      .array(filled)
+      .min(1)
+      .default(['INBOX'])
+      .describe('Label ids, such as INBOX or Label_12. Only mails with one of them count.'),
+    query: filled.optional().describe('Gmail search, such as "from:billing". Only mails that it finds count.'),
+    includeBody: z
+      .boolean()
+      .default(true)
+      .describe('Whether the agent gets the text of a mail. false: only subject and snippet.'),
     renewMinutes: z
       .int()
       .min(1)
       .max(1_440)
       .default(720)
-      .describe('How often the watch, which ends by itself, is renewed.'),
-    pollSeconds: z.int().min(5).max(3_600).default(30).describe('Mode poll: how often the mailbox is asked.'),
+      .describe('Minutes after which the watch at Google is renewed. Without renewal it ends after seven days.'),
+    pollSeconds: z
+      .int()
+      .min(5)
+      .max(3_600)
+      .default(30)
+      .describe('Mode poll: seconds between two questions to the mailbox.'),
     serviceAccountKey: filled
       .optional()
-      .describe('Key file of a service account with domain-wide delegation, in place of a consent.'),
-    push: push.prefault({}).describe('The receiver of mode push.'),
-    endpoints: GmailEndpoints.prefault({}).describe('Google’s addresses.'),
+      .describe('Path of the key file of a service account with domain-wide delegation, in place of a consent.'),
+    push: push.prefault({}).describe('The push receiver, for mode push.'),
+    endpoints: GmailEndpoints.prefault({}).describe('URLs of Google.'),
   })
   .superRefine(({ account, mode, project, push: { endpoint, serviceAccount } }, context) => {
     if (account === undefined || mode === 'poll') return

@@ -8,20 +8,31 @@ const scalar = z.union([z.string(), z.number(), z.boolean(), z.null()])
 
 /** Every condition that is given must hold. */
 export const Match = z.strictObject({
-  path: z.string().optional().describe('Hook name, slashes trimmed, case-sensitive. Absent: any custom name.'),
-  source: filled.optional().describe('Equals the source of the delivery: payload.source, else the detected sender.'),
+  path: z
+    .string()
+    .optional()
+    .describe(
+      'Hook name: the part of the URL after `hooks.path`, case-sensitive. Without it, the mapping takes any name.',
+    ),
+  source: filled
+    .optional()
+    .describe(
+      'The sender: the one whose signature is valid, else payload.source, else the sender that the headers show.',
+    ),
   event: z
     .union([filled, z.array(filled).min(1)])
     .optional()
-    .describe('The event type of the sender, or a list of them.'),
+    .describe('Event type in the words of the sender, such as "push", or a list of them.'),
   headers: z
     .record(z.string(), z.union([z.string(), z.array(z.string()).min(1)]))
     .optional()
-    .describe('Header name → the value, or a list of values.'),
+    .describe('Header names, each with the value that it must have, or a list of allowed values.'),
   payload: z
     .record(z.string(), z.union([scalar, z.array(scalar).min(1)]))
     .optional()
-    .describe('Path in the payload → the value, or a list of values.'),
+    .describe(
+      'Paths in the payload, such as "issue.state", each with the value that must be there, or a list of allowed values.',
+    ),
 })
 export type Match = z.infer<typeof Match>
 
@@ -35,44 +46,84 @@ export const TransformRef = z.strictObject({
   module: z
     .string()
     .refine(isPlainModulePath, 'must be a relative path below the transforms directory, without "..", "~" or ":"')
-    .describe('Module below the transforms directory: .ts .mts .js .mjs .cjs.'),
-  export: filled.optional().describe('Named export to call. Default: `default`, else `transform`.'),
+    .describe(
+      'Path of the module inside the transforms folder, such as "build.ts". Extensions: .ts .mts .js .mjs .cjs.',
+    ),
+  export: filled.optional().describe('Name of the export to call. Without it, `default`, else `transform`.'),
 })
 export type TransformRef = z.infer<typeof TransformRef>
 
 export const Mapping = z.strictObject({
-  id: filled.optional().describe('Name in traces and lists. Default: mapping-<n>.'),
-  match: Match.default({}).describe('When this mapping takes a delivery.'),
-  action: z.enum(['wake', 'agent']).default('agent').describe('What the delivery becomes.'),
-  wakeMode: WakeMode.default('now').describe('When the heartbeat runs.'),
-  name: filled.optional().describe('Template. Human-readable hook name: the prefix of the session summary.'),
-  verify: VerifySettings.optional().describe('How the sender proves itself. A signature opens this mapping alone.'),
-  instructions: filled.optional().describe('Literal text for the agent, outside the boundary. Never templated.'),
-  messageTemplate: filled.optional().describe('Template of an agent action’s message.'),
-  textTemplate: filled.optional().describe('Template of a wake action’s text.'),
+  id: filled.optional().describe('Name of the mapping in traces and lists. Without it, mapping-<n>.'),
+  match: Match.default({}).describe('Conditions. The mapping takes a delivery if all of them are true.'),
+  action: z
+    .enum(['wake', 'agent'])
+    .default('agent')
+    .describe('What a delivery becomes. agent: an agent turn. wake: a system event in the main session.'),
+  wakeMode: WakeMode.default('now').describe(
+    'When the agent reads the event or the summary. now: at once. next-heartbeat: at the next regular heartbeat.',
+  ),
+  name: filled.optional().describe('Template. Name of the hook for people: the summary begins with it.'),
+  verify: VerifySettings.optional().describe(
+    'How the sender proves itself. With it, only the sender’s proof opens this mapping.',
+  ),
+  instructions: filled
+    .optional()
+    .describe('Your own fixed text for the agent, outside the boundary. It is never a template.'),
+  messageTemplate: filled
+    .optional()
+    .describe('Template of the message, for the action agent. Without it, the message is the payload.'),
+  textTemplate: filled
+    .optional()
+    .describe('Template of the text, for the action wake. Without it, the text is the payload.'),
   forEach: z
     .string()
     .regex(/^[^.[\]]+$/, 'must name one top-level array of the payload, without "." or brackets')
     .optional()
-    .describe('Top-level array of the payload: one action an item.'),
-  agentId: filled.optional().describe('Agent that runs the turn. Unknown: the default agent.'),
-  sessionKey: filled.optional().describe('Template. Must begin with literal text, else it counts as the request’s.'),
+    .describe('Name of a top-level array of the payload. Each item becomes one action.'),
+  agentId: filled
+    .optional()
+    .describe('Id of the agent that runs the turn. Without it, or if it is unknown: the default agent.'),
+  sessionKey: filled
+    .optional()
+    .describe(
+      'Template of the session key. It must begin with fixed text, unless `hooks.allowRequestSessionKey` is true.',
+    ),
   sessionMode: z
     .enum(sessionModes)
     .default('isolated')
-    .describe('persistent: the run continues the transcript of its key.'),
-  deliver: z.boolean().default(true).describe('Send the reply to a channel.'),
-  channel: ChannelName.default('last').describe('Channel of the reply.'),
-  to: filled.optional().describe('Recipient on the channel.'),
-  model: filled.optional().describe('<provider>/<model>, or an alias.'),
-  thinking: Thinking.optional().describe('Thinking level.'),
-  timeoutSeconds: TimeoutSeconds.optional().describe('Maximum duration of the run, in seconds.'),
+    .describe(
+      'isolated: each run starts with an empty history. persistent: a run continues the transcript of its session key.',
+    ),
+  deliver: z.boolean().default(true).describe('Whether the reply goes to a channel.'),
+  channel: ChannelName.default('last').describe(
+    'Channel of the reply. last: the channel of the last reply that named one, else `channels.default`.',
+  ),
+  to: filled
+    .optional()
+    .describe(
+      'Recipient on the channel, such as a chat id. Without it, the last recipient there, else that of the channel’s section.',
+    ),
+  model: filled
+    .optional()
+    .describe('Model of the run, as <provider>/<model> or an alias. Without it, the model of the agent.'),
+  thinking: Thinking.optional().describe('Thinking level of the run. Without it, that of the agent.'),
+  timeoutSeconds: TimeoutSeconds.optional().describe(
+    'Seconds after which the run is ended. Without it, the limit of the agent.',
+  ),
   allowUnsafeExternalContent: z
     .boolean()
     .default(false)
-    .describe('Dangerous: the text reaches the agent outside the boundary.'),
+    .describe(
+      'Dangerous. If it is true, text from outside reaches the agent without the boundary. Set it only for senders that you trust completely.',
+    ),
   transform: TransformRef.optional().describe('Code that makes or changes the action.'),
-  retain: z.boolean().default(false).describe('Keep the payload after the delivery is accepted.'),
+  retain: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Whether the payload is kept after the delivery is accepted. Turn it on to make fixtures with `hookloom capture`.',
+    ),
 })
 export type Mapping = z.infer<typeof Mapping>
 /** A mapping as its author writes it, before defaults. */

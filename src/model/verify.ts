@@ -20,58 +20,78 @@ export type SecretEncoding = (typeof secretEncodings)[number]
 /** Which of these keys a scheme needs is checked by `createVerifier`, which knows the schemes. */
 export const VerifySettings = z.strictObject({
   scheme: filled.describe(
-    'How the sender signs: the name of a scheme, generic-hmac, or the name of a verifier of your own.',
+    'How the sender signs: the name of a scheme, generic-hmac, or the file name of your own verifier.',
   ),
-  secret: filled.optional().describe('The secret shared with the sender. Of a basic scheme: user:password.'),
+  secret: filled
+    .optional()
+    .describe('The secret that you and the sender share. For a scheme with user and password: user:password.'),
   secrets: z
     .array(filled)
     .min(1)
     .max(2)
     .optional()
-    .describe('Two live secrets while one replaces the other. The first one answers handshakes.'),
-  publicKey: filled.optional().describe('Public key of the sender, in the form in which the sender shows it.'),
+    .describe(
+      'Two valid secrets, in place of `secret`, while you change one for the other. The first one answers handshakes.',
+    ),
+  publicKey: filled.optional().describe('Public key of the sender, in the format in which the sender shows it.'),
   publicUrl: z
     .string()
     .regex(/^https?:\/\/[^\s/?#]+/i, 'must be an http or https URL')
     .optional()
-    .describe('The URL as the sender knows it, where the URL is signed. Without a path, that of the request is added.'),
+    .describe(
+      'The URL of the hook as the sender knows it. Set it if the scheme signs the URL. Without a path, the path of the request is added.',
+    ),
   toleranceSeconds: z
     .number()
     .positive()
     .max(86_400)
     .optional()
-    .describe('How far the signed time may be from the clock, before or after. Default: that of the scheme.'),
-  header: headerName.optional().describe('The header with the token or signature, where the operator names it.'),
-  webhookId: filled.optional().describe('PayPal: the id of the webhook, which is signed.'),
+    .describe(
+      'Seconds by which the signed time may differ from the gateway’s clock, earlier or later. Without it, the value of the scheme. Increase it for senders that deliver late.',
+    ),
+  header: headerName
+    .optional()
+    .describe('Name of the header with the token or the signature, for schemes where you choose it.'),
+  webhookId: filled.optional().describe('PayPal: the id of the webhook, which is part of the signed text.'),
   topicArn: filled
     .optional()
-    .describe('SNS: the topic. Any AWS account has valid signatures, only one has this topic.'),
-  audience: filled.optional().describe('JWT: the audience that the token must be made for.'),
-  email: filled.optional().describe('JWT of Google: the service account that must have signed in.'),
+    .describe('SNS: the ARN of your topic. Any AWS account can make valid signatures, but not for your topic.'),
+  audience: filled.optional().describe('JWT: the audience that the token must name.'),
+  email: filled.optional().describe('JWT of Google: the e-mail address of the service account that sends the pushes.'),
   jwksUrl: z
     .string()
     .regex(/^https:\/\/[^\s/?#@:[\]]*[a-z][^\s/?#@:[\]]*(\/|$)/i, 'must be an https URL with a host name')
     .optional()
-    .describe('JWT: where the public keys are, if they are not where the scheme has them.'),
-  verifyToken: filled.optional().describe('Meta, Strava: the token that the sender repeats in its handshake.'),
-  also: z.literal('token').optional().describe('"token": the request must carry the hook token as well.'),
-  algorithm: z.enum(hmacAlgorithms).optional().describe('generic-hmac: the hash. Default: sha256.'),
-  encoding: z.enum(digestEncodings).optional().describe('generic-hmac: how the signature is written. Default: hex.'),
+    .describe('JWT: the URL of the public keys. Set it if the scheme has no URL, or another one.'),
+  verifyToken: filled
+    .optional()
+    .describe('Meta and Strava: the token that you set at the sender, and that it repeats in its handshake.'),
+  also: z.literal('token').optional().describe('"token": the request must also carry the hook token.'),
+  algorithm: z.enum(hmacAlgorithms).optional().describe('generic-hmac: the hash algorithm. Default: sha256.'),
+  encoding: z.enum(digestEncodings).optional().describe('generic-hmac: the encoding of the signature. Default: hex.'),
   secretEncoding: z
     .enum(secretEncodings)
     .optional()
-    .describe('generic-hmac: how the secret is written. Default: utf8.'),
-  prefix: z.string().optional().describe('generic-hmac: what stands before the signature, such as "sha256=".'),
+    .describe('generic-hmac: the encoding of the secret. Default: utf8.'),
+  prefix: z
+    .string()
+    .optional()
+    .describe('generic-hmac: the text before the signature in the header, such as "sha256=".'),
   template: filled
     .optional()
-    .describe('generic-hmac: what is signed, of {body} {timestamp} {method} {url} {header:name}. Default: {body}.'),
+    .describe(
+      'generic-hmac: the signed text, made of {body} {timestamp} {method} {url} {header:name}. Default: {body}.',
+    ),
   timestamp: z
     .strictObject({
-      header: headerName.describe('The header with the time of signing.'),
-      unit: z.enum(timestampUnits).default('s').describe('Seconds or milliseconds since the epoch, or ISO 8601.'),
+      header: headerName.describe('Name of the header with the time of signing.'),
+      unit: z
+        .enum(timestampUnits)
+        .default('s')
+        .describe('Format of the time. s or ms: seconds or milliseconds since 1970. iso8601: text.'),
     })
     .optional()
-    .describe('generic-hmac, Grafana: the signed time.'),
+    .describe('generic-hmac and Grafana: where the signed time is.'),
 })
 export type VerifySettings = z.infer<typeof VerifySettings>
 /** The settings as their author writes them, before defaults. */
