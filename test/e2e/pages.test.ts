@@ -13,6 +13,8 @@ const elsewhere: readonly RegExp[] = [
   /hookloom gmail /,
   // serves until it is stopped
   /^hookloom start$/,
+  // a tool that not every machine has
+  ...(spawnSync('sqlite3', ['--version']).error === undefined ? [] : [/^sqlite3 /]),
 ]
 
 const isTyped = ({ language, text, section }: Block) =>
@@ -95,7 +97,7 @@ async function setStage(page: string) {
   const gateway = await startGateway({ dir, command: 'dev' })
   const token = /^HOOKLOOM_TOKEN="?([^"\n]+)"?$/m.exec(readFileSync(join(dir, '.env'), 'utf8'))?.[1] ?? ''
   const first = await post({ url: gateway.url, token }, 'agent', { message: 'first' })
-  // a shell has its home page open: what was read once stays
+  // one shell all along: what it has read stays
   let read = ''
 
   async function type(command: string): Promise<string> {
