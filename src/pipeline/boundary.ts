@@ -61,18 +61,26 @@ function findMarkers(skeleton: Skeleton): Span[] {
   return spans
 }
 
+/** Names in square brackets: Mistral and Llama 2, GLM. Its `[ARGS]`, `[IMG]` and the like stay: people write them too. */
+const bracketed = 'INST|AVAILABLE_TOOLS|TOOL_(?:CALLS|RESULTS|CONTENT)|SYSTEM_PROMPT|THINK|IMG_(?:BREAK|END)|GMASK'
+/** Names in angle brackets: Gemma, Command R. `<s>` and `</s>` stay, they are HTML. */
+const angled = '(?:START|END)_OF_(?:TURN|IMAGE)|[BE]OS_TOKEN'
 /**
- * ChatML, Llama, DeepSeek and their kin; Llama 2 and Mistral; Gemma. No blank inside `<|…|>`: `f <| x |> g` is code. `<s>` and
- * `</s>` stay, they are HTML.
+ * ChatML, Llama 3 and 4, DeepSeek, Phi, Command R and their kin write `<|…|>`, Llama 2 `<<SYS>>`, EXAONE `[|user|]`, DeepSeek also
+ * `<|DSML|…>`. No blank inside `<|…|>`: `f <| x |> g` is code.
  */
-const token = /<\|[A-Z0-9_.:/]{1,64}\|>|\[\/?INST\]|<<\/?SYS>>|<(?:START|END)_OF_TURN>/g
-/** An index in code; the token is always in capitals. */
-const noToken = new Set(['[inst]'])
+const token = new RegExp(
+  `<\\|[A-Z0-9_.:/]{1,64}\\|>|</?\\|DSML\\||<</?SYS>>|<(?:${angled})>|\\[/?(?:${bracketed})\\]|` +
+    `\\[\\|(?:SYSTEM|USER|ASSISTANT|TOOL|ENDOFTURN)\\|\\]`,
+  'g',
+)
+/** An index in code, as in `regs[inst]`; the tokens are in capitals. */
+const index = /^\[[a-z_]+\]$/
 
 function findTokens(text: string, skeleton: Skeleton): Span[] {
   return Array.from(skeleton.signs.matchAll(token), (match) =>
     toSpan(skeleton, match.index, match.index + match[0].length - 1, tokenRemoved),
-  ).filter(({ start, end }) => !noToken.has(text.slice(start, end)))
+  ).filter(({ start, end }) => !index.test(text.slice(start, end)))
 }
 
 function toSpan({ places }: Skeleton, first: number, last: number, word: string): Span {
