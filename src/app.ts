@@ -143,8 +143,19 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
     log,
   })
   const drain = createDrain({ store, rerunner, generation: current, log })
-  const mailbox = createMailbox({ dir, env: settings, generation: current, store, rerunner, clock, newId, log })
-  const admission = createAdmission({ tokens: createThrottle({ clock }), signers: createThrottle({ clock }) })
+  const signers = createThrottle({ clock })
+  const mailbox = createMailbox({
+    dir,
+    env: settings,
+    generation: current,
+    store,
+    rerunner,
+    signers,
+    clock,
+    newId,
+    log,
+  })
+  const admission = createAdmission({ tokens: createThrottle({ clock }), signers })
   const shared = { generation: current, hold: live.hold, store, refusals, rerunner, handed, newId, accepted, log }
   const receive = createReceiver({ ...shared, meter, admission, clock, development })
   live.onSwap((generation, { mended, retired }) => {

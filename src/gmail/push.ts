@@ -20,6 +20,14 @@ const bodyMs = 15_000
 
 const Envelope = z.object({ message: z.object({ data: z.string() }) })
 
+/** Counts refused pushes by client, as the hook endpoints count failed signatures. A push with a valid token always passes. */
+export type PushGate = {
+  clientOf(request: IncomingMessage): string
+  /** Seconds until the client is answered again; undefined for one that is not locked out. */
+  lockedFor(client: string): number | undefined
+  fail(client: string): void
+}
+
 export type PushParts = {
   readonly gmail: WatchedGmail
   /** Fetches the keys of the tokens; authorises nothing. */
@@ -27,6 +35,7 @@ export type PushParts = {
   readonly clock: () => number
   /** Called before the answer. What it does must be done again after a crash: a sync at the start does that. */
   readonly notified: () => void
+  readonly gate: PushGate
   readonly log: Log
 }
 export type PushReceiver = { readonly port: number; close(): void }
@@ -35,12 +44,14 @@ export type PushReceiver = { readonly port: number; close(): void }
 export async function startPushReceiver(parts: PushParts): Promise<PushReceiver> {
   const { host, port, path } = parts.gmail.push
   const verifier = createPushVerifier(parts)
+  const tell = createTeller(parts)
   const server = createServer((request, response) => {
     const reply = async () => {
-      const status = await answer(request, parts, verifier).catch(() => 500)
+      const failed = (): Answer => ({ status: 500 })
+      const { status, headers = {} } = await answer(request, { ...parts, verifier, tell }).catch(failed)
       // of a refused request the body is not read, so nothing can follow it
       const closing = status === 204 ? {} : { connection: 'close' }
-      response.writeHead(status, { ...closing, ...(status === 405 ? { allow: 'POST' } : {}) }).end()
+      response.writeHead(status, { ...closing, ...headers }).end()
     }
     void reply()
   })
@@ -69,31 +80,55 @@ export async function startPushReceiver(parts: PushParts): Promise<PushReceiver>
   }
 }
 
-async function answer(
-  request: IncomingMessage,
-  { gmail, notified, log }: PushParts,
-  verifier: Verifier,
-): Promise<number> {
+type Answer = { readonly status: number; readonly headers?: Readonly<Record<string, string>> }
+type AnswerParts = PushParts & { readonly verifier: Verifier; readonly tell: Teller }
+
+async function answer(request: IncomingMessage, parts: AnswerParts): Promise<Answer> {
+  const { gmail, notified, verifier, tell, gate } = parts
   const { method = '', url = '' } = request
-  if (url.split('?')[0] !== gmail.push.path) return 404
-  if (isCrossSite(request.headers)) return 403
-  if (method !== 'POST') return 405
+  if (url.split('?')[0] !== gmail.push.path) return { status: 404 }
+  if (isCrossSite(request.headers)) return { status: 403 }
+  if (method !== 'POST') return { status: 405, headers: { allow: 'POST' } }
   const { authorization } = request.headers
   const headers = authorization === undefined ? {} : { authorization }
   // the proof stands in the header: a stranger's body is never read
   const verified = await verifier.verify({ method, url, headers, rawBody: new Uint8Array() })
   if (!verified.ok) {
-    log.warn({ reason: verified.reason }, 'a push was refused')
-    return verified.fault === 'sender' ? 401 : 503
+    tell(verified.reason)
+    return verified.fault === 'sender' ? refuse(gate, gate.clientOf(request)) : { status: 503 }
   }
   const body = await readBody(request, maxBytes)
-  if (body === undefined) return 413
+  if (body === undefined) return { status: 413 }
   const envelope = Envelope.safeParse(toJson(body))
-  if (!envelope.success) return 400
+  if (!envelope.success) return { status: 400 }
   // what is of another mailbox is taken and forgotten: refused, it would come again for days
   if (toNotifiedAccount(envelope.data.message.data) === gmail.account) notified()
-  else log.warn({}, 'a push told of another mailbox than hooks.gmail.account')
-  return 204
+  else tell('It is of another mailbox than hooks.gmail.account.')
+  return { status: 204 }
+}
+
+function refuse(gate: PushGate, client: string): Answer {
+  const lockedFor = gate.lockedFor(client)
+  if (lockedFor !== undefined) return { status: 429, headers: { 'retry-after': String(lockedFor) } }
+  gate.fail(client)
+  return { status: 401 }
+}
+
+const minute = 60_000
+type Teller = (reason: string) => void
+
+/** At the first push that is of no use, then once a minute with their number: a stranger does not choose how much is logged. */
+function createTeller({ clock, log }: PushParts): Teller {
+  let toldAt = -Infinity
+  let pushes = 0
+  return (reason) => {
+    pushes += 1
+    const age = clock() - toldAt
+    if (age >= 0 && age < minute) return
+    log.warn({ pushes, reason }, 'pushes were refused or of no use; the reason is that of the last one')
+    toldAt = clock()
+    pushes = 0
+  }
 }
 
 /** The proof of the table's Pub/Sub row: signature, issuer, audience, times, service account and its verified address. */

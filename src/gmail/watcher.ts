@@ -6,7 +6,7 @@ import { type Google, openGoogle } from './google.ts'
 import type { MailSink } from './mail.ts'
 import { coalesce, isConsentMissing, type Pause, pause as realPause, untilDone } from './pace.ts'
 import { toStatusFile, toSubscription, toTopic } from './places.ts'
-import { startPushReceiver } from './push.ts'
+import { type PushGate, startPushReceiver } from './push.ts'
 import { toNotifiedAccount } from './pubsub.ts'
 import { keepWatching } from './renewal.ts'
 import { createStatusBoard, type GmailStatus, type Part } from './status.ts'
@@ -17,6 +17,8 @@ export type WatcherParts = {
   readonly dir: string
   readonly gmail: WatchedGmail
   readonly sink: MailSink
+  /** Of mode push: who is turned away. */
+  readonly gate: PushGate
   readonly log: Log
   readonly clock: () => number
   readonly pause?: Pause
@@ -159,12 +161,15 @@ export function startWatcher(parts: WatcherParts): MailWatcher {
   }
 
   async function receive({ plainCall }: Google, notified: () => void, signal: AbortSignal): Promise<never> {
-    const receiver = await untilDone(() => startPushReceiver({ gmail, call: plainCall, clock, notified, log }), {
-      waits: [minute],
-      pause,
-      signal,
-      onFailure: (error) => report('push', error),
-    })
+    const receiver = await untilDone(
+      () => startPushReceiver({ gmail, call: plainCall, clock, notified, gate: parts.gate, log }),
+      {
+        waits: [minute],
+        pause,
+        signal,
+        onFailure: (error) => report('push', error),
+      },
+    )
     board.tell('push', undefined)
     try {
       return await new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))

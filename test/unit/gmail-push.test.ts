@@ -2,7 +2,9 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createCall } from '../../src/gmail/call.ts'
 import { type PushReceiver, startPushReceiver } from '../../src/gmail/push.ts'
-import { silentLog } from '../../src/model/log.ts'
+import type { Log } from '../../src/model/log.ts'
+import { createClientOf } from '../../src/server/client.ts'
+import { createThrottle } from '../../src/server/throttle.ts'
 import { account, type FakeGoogle, pushServiceAccount, startGoogle } from '../e2e/fakes/google.ts'
 import { toGmail } from './gmail-stage.ts'
 
@@ -11,19 +13,25 @@ const now = Date.now()
 let google: FakeGoogle
 let receiver: PushReceiver
 let wakes: number
-let told: string[]
+let later: number
+let warnings: object[]
+const log: Log = { debug() {}, info() {}, warn: (fields) => void warnings.push(fields), error() {} }
+const clock = () => now + later
+const createGate = () => ({ ...createThrottle({ clock }), clientOf: createClientOf([]) })
 
 beforeEach(async () => {
   google = await startGoogle({ clock: () => now })
   wakes = 0
-  told = []
+  later = 0
+  warnings = []
   const push = { port: 0, endpoint: audience, serviceAccount: pushServiceAccount }
   receiver = await startPushReceiver({
     gmail: toGmail(google, { mode: 'push', project: 'proj-123456', push }),
     call: createCall({ pause: async () => {}, random: () => 0.5, signal: new AbortController().signal }),
-    clock: () => now,
+    clock,
     notified: () => void (wakes += 1),
-    log: { ...silentLog, warn: (_, text) => void told.push(text) },
+    gate: createGate(),
+    log,
   })
 })
 afterEach(() => receiver.close())
@@ -74,7 +82,25 @@ describe('a push', () => {
       expect(await push(google.signPush({ aud: audience }), { mark })).toBe(403)
       expect(await push(undefined, { mark })).toBe(403)
     }
-    expect([wakes, told]).toEqual([0, []])
+    expect([wakes, warnings]).toEqual([0, []])
+  })
+
+  test('after twenty without a token is 429 until a minute is over; a valid one passes all the while', async () => {
+    for (let count = 0; count < 20; count += 1) expect(await push(undefined)).toBe(401)
+    expect(await push(undefined)).toBe(429)
+    expect(await push(google.signPush({ aud: audience }))).toBe(204)
+    const locked = await fetch(`http://127.0.0.1:${receiver.port}/gmail-pubsub`, { method: 'POST', body: '{}' })
+    expect(locked.headers.get('retry-after')).toBe('60')
+    later = 60_000
+    expect(await push(undefined)).toBe(401)
+  })
+
+  test('that is refused is logged once a minute, with the number of those before it', async () => {
+    for (let count = 0; count < 10; count += 1) await push(undefined)
+    expect(warnings).toEqual([expect.objectContaining({ pushes: 1 })])
+    later = 60_000
+    await push(undefined)
+    expect(warnings).toEqual([expect.anything(), expect.objectContaining({ pushes: 10 })])
   })
 
   test('that names the algorithm "none" is 401', async () => {
@@ -115,7 +141,7 @@ describe('a push', () => {
     const gmail = toGmail(google, { mode: 'push', project: 'proj-123456', push: taken })
     const call = createCall({ pause: async () => {}, random: () => 0.5, signal: new AbortController().signal })
     await expect(
-      startPushReceiver({ gmail, call, clock: () => now, notified: () => {}, log: silentLog }),
+      startPushReceiver({ gmail, call, clock, notified: () => {}, gate: createGate(), log }),
     ).rejects.toThrow(/hooks\.gmail\.push\.port/)
   })
 })

@@ -95,6 +95,7 @@ function start(events: ReturnType<typeof createEvents>, more: object): MailWatch
     dir,
     gmail: toGmail(google, more),
     sink: events.sink,
+    gate: { clientOf: () => '', lockedFor: () => undefined, fail() {} },
     log: silentLog,
     clock: Date.now,
     pause,

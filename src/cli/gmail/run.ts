@@ -5,6 +5,8 @@ import { startWatcher } from '../../gmail/watcher.ts'
 import { loadConfig } from '../../loader/config.ts'
 import type { Config } from '../../model/config.ts'
 import { exitCodes, Problem } from '../../model/problem.ts'
+import { createClientOf } from '../../server/client.ts'
+import { createThrottle } from '../../server/throttle.ts'
 import type { Context } from '../terminal/context.ts'
 import { toAddress } from '../gateway/gateway.ts'
 import { requireWatched } from './flags.ts'
@@ -15,7 +17,8 @@ export async function run({ dir, env }: Context): Promise<number> {
   const gmail = requireWatched(config)
   const log = createJsonLog()
   const sink = createHttpSink({ account: gmail.account, hooks: () => toHooks(dir, config), file: toStateFile(dir) })
-  const watcher = startWatcher({ dir, gmail, sink, log, clock: Date.now })
+  const gate = { ...createThrottle({ clock: Date.now }), clientOf: createClientOf(config.server.trustedProxies) }
+  const watcher = startWatcher({ dir, gmail, sink, gate, log, clock: Date.now })
   log.info({ account: gmail.account, mode: gmail.mode }, 'watching')
   const stopped = new Promise<undefined>((resolve) => {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve(undefined))
