@@ -123,7 +123,11 @@ describe('gmail setup', { timeout: 60_000 }, () => {
     expect(code).toBe(0)
     expect(stdout).toContain(`PUT ${google.url}/v1/projects/${project}/topics/hookloom-gmail`)
     expect(stdout).toContain('"oidcToken":{"serviceAccountEmail":"p@x.example"')
-    expect(stdout).toContain('POST')
+    const [, policy = ''] = /setIamPolicy (\{.*\})$/m.exec(stdout) ?? []
+    const member = 'serviceAccount:gmail-api-push@system.gserviceaccount.com'
+    expect(JSON.parse(policy)).toEqual({
+      policy: { bindings: [{ role: 'roles/pubsub.publisher', members: [member] }] },
+    })
     expect(google.requests).toEqual([])
     expect(toFiles(dir)).toEqual(before)
   })

@@ -143,8 +143,8 @@ function createDryGoogle(context: Context, { endpoints }: WatchedGmail): Google 
   const call = async ({ method, url, body, allow }: GoogleRequest): Promise<GoogleAnswer> => {
     if (context.json) context.printJson({ call: method, url, ...(body === undefined ? {} : { body }) })
     else context.print(`  ${method} ${url}${body === undefined ? '' : ` ${JSON.stringify(body)}`}`)
-    const status = allow?.includes(404) === true ? 404 : 200
-    return { status, body: { historyId: '0', expiration: '0', state: 'DISABLED' } }
+    if (allow?.includes(404) === true) return { status: 404, body: {} }
+    return { status: 200, body: toDryBody(new URL(url).pathname) }
   }
   return {
     gmail: createGmailApi({ call, base: endpoints.gmail }),
@@ -152,6 +152,12 @@ function createDryGoogle(context: Context, { endpoints }: WatchedGmail): Google 
     cloudCall: call,
     plainCall: call,
   }
+}
+
+/** What the set-up reads of an answer, and no more: what is read of a policy is sent back with it. */
+function toDryBody(path: string): object {
+  if (path.includes('/services/')) return { state: 'DISABLED' }
+  return path.endsWith('/watch') ? { historyId: '0', expiration: '0' } : {}
 }
 
 type Outcome = StepState | { readonly skipped: string }
