@@ -1,6 +1,6 @@
 // `hookloom gmail …`: the flags of each command, one below the other.
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import { gmailModes } from '../model/gmail-config.ts'
+import { gmailModes, leastRenewMinutes } from '../model/gmail-config.ts'
 import type { Context } from './terminal/context.ts'
 import type { GmailFlags } from './gmail/flags.ts'
 import { collect, parseWord } from './terminal/usage.ts'
@@ -38,7 +38,11 @@ export function addGmailCommands(program: Command, act: Act): void {
     .addOption(new Option('--query <search>', 'mails that this Gmail search finds count'))
     .addOption(new Option('--no-body', 'subject and snippet alone'))
     .addOption(new Option('--max-bytes <n>', 'bytes of text of one mail').argParser(parseWhole(1, 10_000_000)))
-    .addOption(new Option('--renew-minutes <n>', 'how often the watch is renewed').argParser(parseWhole(1, 1_440)))
+    .addOption(
+      new Option('--renew-minutes <n>', 'how often the watch is renewed').argParser(
+        parseWhole(leastRenewMinutes, 1_440),
+      ),
+    )
     .addOption(new Option('--poll-seconds <n>', 'mode poll: how often to ask').argParser(parseWhole(5, 3_600)))
     .addOption(new Option('--push-endpoint <url>', 'mode push: the public URL of the receiver'))
     .addOption(new Option('--push-service-account <address>', 'mode push: who signs'))

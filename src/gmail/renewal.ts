@@ -1,5 +1,5 @@
 // The watch of a mailbox ends by itself after seven days: it is renewed long before, and whoever looks is told when that fails.
-import type { WatchedGmail } from '../model/gmail-config.ts'
+import { leastRenewMinutes, type WatchedGmail } from '../model/gmail-config.ts'
 import type { GmailApi } from './api.ts'
 import { type Pause, untilDone } from './pace.ts'
 import { toTopic } from './places.ts'
@@ -7,7 +7,7 @@ import { toTopic } from './places.ts'
 const minute = 60_000
 const day = 24 * 60 * minute
 /** A timer of twelve hours sleeps through a suspended machine; one of these does not for long. */
-const lookMs = 15 * minute
+const lookMs = leastRenewMinutes * minute
 const retryMs = [minute, 5 * minute, 15 * minute]
 
 export type RenewalParts = {

@@ -45,6 +45,9 @@ export const GmailEndpoints = z.strictObject({
 })
 export type GmailEndpoints = z.infer<typeof GmailEndpoints>
 
+/** The watch is looked at as often as this, so it cannot be renewed more often. */
+export const leastRenewMinutes = 15
+
 const push = z.strictObject({
   host: filled
     .default('127.0.0.1')
@@ -96,7 +99,7 @@ export const GmailConfig = z
       .describe('Whether the agent gets the text of a mail. false: only subject and snippet.'),
     renewMinutes: z
       .int()
-      .min(1)
+      .min(leastRenewMinutes, `must be ${leastRenewMinutes} at the least: the watch is looked at that often`)
       .max(1_440)
       .default(720)
       .describe('Minutes after which the watch at Google is renewed. Without renewal it ends after seven days.'),
