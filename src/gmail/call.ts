@@ -4,12 +4,15 @@ import { Problem } from '../model/problem.ts'
 import { readBody } from '../model/read-body.ts'
 import { toRetryAfterMs } from '../model/retry-after.ts'
 import { type GoogleAnswer, type GoogleRequest, toReasons } from './answer.ts'
+import type { Credentials } from './credentials.ts'
 import type { Pause } from './pace.ts'
 import { toRefusal } from './refusal.ts'
 
 export type GoogleCall = (request: GoogleRequest) => Promise<GoogleAnswer>
 
 export type AccessTokens = {
+  /** What they are made of. */
+  readonly kind: Credentials['kind']
   token(): Promise<string>
   /** Google took the token for invalid: the next one is a fresh one. */
   forget(): void
@@ -37,9 +40,12 @@ export function createCall({ tokens, pause, random, signal }: CallTools & { toke
         tokens.forget()
         continue
       }
-      if (answer.kind === 'answer' && !isPassing(answer)) throw toRefusal(request, answer)
+      if (answer.kind === 'answer' && !isPassing(answer))
+        throw toRefusal(request, answer, tokens?.kind ?? toKind(request))
       if (attempt === tries) {
-        throw answer.kind === 'answer' ? toRefusal(request, answer) : toUnreachable(request, answer.cause)
+        throw answer.kind === 'answer'
+          ? toRefusal(request, answer, tokens?.kind ?? toKind(request))
+          : toUnreachable(request, answer.cause)
       }
       const asked = answer.kind === 'answer' ? answer.retryAfterMs : undefined
       // never in step with others that were turned away at the same moment
@@ -74,6 +80,11 @@ async function ask(request: GoogleRequest, token: string | undefined, signal: Ab
     signal.throwIfAborted()
     return { kind: 'unreachable', cause }
   }
+}
+
+/** Of a request without a token: the token endpoint is asked by a service account with an assertion. */
+function toKind({ body }: GoogleRequest): Credentials['kind'] {
+  return body instanceof URLSearchParams && body.has('assertion') ? 'service-account' : 'consent'
 }
 
 function isTaken(status: number, { allow }: GoogleRequest): boolean {

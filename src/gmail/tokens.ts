@@ -43,6 +43,7 @@ export function createTokens(parts: TokenParts): AccessTokens {
   })
 
   return {
+    kind: credentials.kind,
     token: async () => (kept !== undefined && clock() < kept.until ? kept.token : fetchToken()),
     forget: () => void (kept = undefined),
   }

@@ -40,6 +40,8 @@ const spareSyncMs = 15 * minute
 /** Between two pulls that brought nothing, where Google did not wait itself. */
 const idleMs = 1_000
 const consentLookMs = 10_000
+/** Rights can come back while the file stays the same: a service account gets its delegation. */
+const consentRetryMs = 5 * minute
 
 export function startWatcher(parts: WatcherParts): MailWatcher {
   const { dir, gmail, log, clock, pause = realPause } = parts
@@ -59,7 +61,7 @@ export function startWatcher(parts: WatcherParts): MailWatcher {
     },
   }
 
-  /** Watches with a consent until it is gone, then waits for another. */
+  /** Watches with a consent until it is gone, then waits for another, and tries the same one again now and then. */
   async function run(): Promise<void> {
     while (!stopping.signal.aborted) {
       const before = readConsentText()
@@ -72,8 +74,9 @@ export function startWatcher(parts: WatcherParts): MailWatcher {
         const part = isConsentMissing(error) ? 'consent' : 'start'
         report(part, error)
         if (isConsentMissing(error)) loseConsent(error)
-        await anotherConsent(before, part === 'start' ? minute : Infinity)
-        board.tell(part, undefined)
+        await anotherConsent(before, part === 'start' ? minute : consentRetryMs)
+        // the same consent is still refused, until Google has taken it
+        if (part === 'start' || readConsentText() !== before) board.tell(part, undefined)
       }
     }
   }
@@ -115,6 +118,7 @@ export function startWatcher(parts: WatcherParts): MailWatcher {
     const { mails, gap } = await syncOnce({ api: google.gmail, sink: parts.sink, gmail, clock, log })
     const now = clock()
     board.tell('sync', undefined)
+    board.tell('consent', undefined)
     board.note({ syncedAt: now, mails: board.current().mails + mails, ...(gap ? { gapAt: now } : {}) })
     if (mails > 0) log.info({ account: gmail.account, mails }, 'new mails were delivered')
   }
@@ -180,6 +184,7 @@ export function startWatcher(parts: WatcherParts): MailWatcher {
 
   function report(part: Part, error: unknown): void {
     const said = error instanceof Error ? error.message : 'It failed.'
+    if (part === 'consent' && board.current().problems.includes(said)) return
     board.tell(part, said)
     log.error({ account: gmail.account, part, cause: toCause(error) }, `Gmail: ${said}`)
   }

@@ -1,6 +1,6 @@
 // The watcher against a Google on loopback. Time is moved by hand, and what is awaited is an event.
 import assert from 'node:assert'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -20,13 +20,16 @@ let dir: string
 let watcher: MailWatcher | undefined
 let pauses: { ms: number; end: () => void }[]
 let lookers: (() => void)[]
+/** Milliseconds by which the watcher's clock is ahead. */
+let later: number
 const project = 'proj-123456'
 
 beforeEach(async () => {
-  google = await startGoogle()
+  google = await startGoogle({ clock: () => Date.now() + later })
   dir = mkdtempSync(join(tmpdir(), 'hookloom-gmail-'))
   pauses = []
   lookers = []
+  later = 0
   await writeConsent(dir, consent)
 })
 afterEach(async () => {
@@ -97,7 +100,7 @@ function start(events: ReturnType<typeof createEvents>, more: object): MailWatch
     sink: events.sink,
     gate: { clientOf: () => '', lockedFor: () => undefined, fail() {} },
     log: silentLog,
-    clock: Date.now,
+    clock: () => Date.now() + later,
     pause,
   })
   return watcher
@@ -189,6 +192,23 @@ describe('a watched mailbox, by poll', () => {
     await elapse(10_000)
     await events.begun()
     expect(status().problems).toEqual([])
+  })
+
+  test('sends nobody to "gmail auth" for a service account, and goes on when Google takes the same key again', async () => {
+    writeFileSync(join(dir, 'key.json'), JSON.stringify(google.serviceAccountKey))
+    google.fail('/token', { status: 401, body: { error: 'unauthorized_client' } })
+    const events = createEvents()
+    const { consentLost, status } = start(events, { mode: 'poll', serviceAccountKey: 'key.json' })
+    expect(String(await consentLost)).toMatch(/domain-wide delegation/)
+    expect(String(await consentLost)).not.toContain('gmail auth')
+    await elapse(10_000)
+    await paused(10_000)
+    expect(status().state).toBe('reauth-required')
+    later = 5 * 60_000
+    await elapse(10_000)
+    await events.begun()
+    await paused(30_000)
+    expect(status()).toMatchObject({ state: 'watching', problems: [] })
   })
 
   test('leaves its status in a file, without a secret', async () => {

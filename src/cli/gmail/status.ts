@@ -18,8 +18,17 @@ export async function status(context: Context): Promise<number> {
   const known = found?.account === gmail.account ? found : undefined
   const consent = toConsentProblem(dir, gmail)
   const isRunning = known !== undefined && known.state !== 'stopped' && isAlive(known.pid)
-  const state = consent !== undefined ? 'reauth-required' : isRunning ? known.state : 'not running'
-  const problems = [...new Set([...(consent === undefined ? [] : [consent]), ...(isRunning ? known.problems : [])])]
+  const isMissing = consent?.code === 'gmail-consent-missing'
+  const state = isMissing
+    ? 'reauth-required'
+    : consent !== undefined
+      ? 'failing'
+      : isRunning
+        ? known.state
+        : 'not running'
+  const problems = [
+    ...new Set([...(consent === undefined ? [] : [consent.message]), ...(isRunning ? known.problems : [])]),
+  ]
   if (context.json) context.printJson(toJson({ gmail, state, problems, known }))
   else context.print(toText({ gmail, state, problems, known }))
   if (state === 'reauth-required') return exitCodes.denied
@@ -33,12 +42,12 @@ type Said = {
   readonly known: GmailStatus | undefined
 }
 
-function toConsentProblem(dir: string, gmail: WatchedGmail): string | undefined {
+function toConsentProblem(dir: string, gmail: WatchedGmail): Problem | undefined {
   try {
     readCredentials(dir, gmail)
     return undefined
   } catch (error) {
-    if (error instanceof Problem) return error.message
+    if (error instanceof Problem) return error
     throw error
   }
 }
