@@ -203,3 +203,17 @@ describe('splitMarkdown', () => {
     expect(splitMarkdown(' \n', { limit: 40 })).toEqual([' \n'])
   })
 })
+
+describe('Markdown beyond the bounds of the lexer', () => {
+  const dense = `${'*a'.repeat(700)} [bank](https://evil.example) ![x](https://evil.example/x.png) <@1> @all`
+
+  it('is shown as text, in which nothing is active', () => {
+    expect(render(dense, telegramHtml)).not.toContain('<a ')
+    expect(render(dense, slackMrkdwn)).not.toMatch(/<(?:http|@)/)
+    expect(render(dense, safeMarkdown)).not.toMatch(/(?<!\\)\]\(|<@|@all/)
+  })
+
+  it('concerns its own paragraph alone', () => {
+    expect(render(`**before**\n\n${dense}\n\n**behind**`, telegramHtml)).toMatch(/^<b>before<\/b>[^]*<b>behind<\/b>$/)
+  })
+})

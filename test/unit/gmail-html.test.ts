@@ -122,6 +122,23 @@ describe('the text of an HTML mail', () => {
     expect(seen(`a${'<div>'.repeat(20_000)}b`)).toContain('a')
   })
 
+  test('is cut where a mail nests thousands of elements, and says so', () => {
+    const nested = toVisibleText(`a${'<div>'.repeat(20_000)}b`)
+    expect([nested.text.startsWith('a'), nested.isCut]).toEqual([true, true])
+  })
+
+  test('shows lists and quotes of many levels, the deepest as plain blocks', () => {
+    const text = seen(`${'<blockquote>'.repeat(40)}deep<ol><li>item</li></ol>${'</blockquote>'.repeat(40)}`)
+    expect(text).toMatch(/^(?:> ?){16}deep/)
+    expect(text).toContain('item')
+  })
+
+  test('has the target of a link once where links stand in one another', () => {
+    expect(seen('<a href="https://a.example">one <a href="https://b.example">two</a></a>')).toBe(
+      'one two [https://a.example]',
+    )
+  })
+
   test('takes no longer for a mail that is one long line of blanks', () => {
     // with the square of its length it would be hours
     const blanks = '\u00A0'.repeat(1_000_000)
