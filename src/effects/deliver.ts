@@ -43,7 +43,7 @@ export async function deliver(
     // nobody asked for the reply of a heartbeat, so that it is no failure
     return planned.kind === 'heartbeat'
       ? toSkipped(found.detail)
-      : { kind: 'permanent', status: 'error', detail: found.detail }
+      : { kind: 'permanent', status: 'error', detail: found.detail, quotes: found.quotes }
   }
   const posts = toPosts(cut(toPosted(reply), maxReplyChars), found, job)
   const name = planned.kind === 'heartbeat' ? 'heartbeat' : toRunName(planned)
@@ -150,22 +150,29 @@ async function postOne(
 /** Sending it again could post it twice, and only a person can look. */
 function toUnknown(why: string, post: Post, { deliveryId }: ClaimedJob): StepOutcome {
   const again = deliveryId === undefined ? '' : ` Where it did not, "hookloom retry ${deliveryId}" sends it.`
-  const detail = `${toPlace(post)}: it is not known whether the reply arrived, and it was not sent again. ${why}${again}`
-  return { kind: 'permanent', status: 'error', detail }
+  const unknown = `it is not known whether the reply arrived, and it was not sent again. ${why}${again}`
+  return { kind: 'permanent', status: 'error', ...toDetails(post, unknown) }
 }
 
 function toFailure(result: Exclude<SendResult, { kind: 'sent' }>, post: Post): StepOutcome {
-  const detail = `${toPlace(post)}: ${result.detail}`
+  const details = toDetails(post, result.detail)
   switch (result.kind) {
     case 'rate-limited':
     case 'transient':
-      return { kind: result.kind, detail, retryAfterMs: result.retryAfterMs }
+      return { kind: result.kind, ...details, retryAfterMs: result.retryAfterMs }
     // of a channel that drops repeats
     case 'ambiguous':
-      return { kind: 'transient', detail }
+      return { kind: 'transient', ...details }
     case 'permanent':
-      return { kind: 'permanent', status: 'error', detail }
+      return { kind: 'permanent', status: 'error', ...details }
   }
+}
+
+/** The record names the recipient, the log does not: a phone number or an address is personal. */
+function toDetails(post: Post, why: string): { detail: string; logged: string } {
+  const { channel, to } = post
+  const hidden = to === undefined || to === '' ? why : why.replaceAll(to, 'the recipient')
+  return { detail: `${toPlace(post)}: ${why}`, logged: `${channel}: ${hidden}` }
 }
 
 function toSent(posts: readonly Post[]): Recorded {

@@ -95,7 +95,7 @@ function toFailureReport(
 ): JobReport {
   const verdict = toVerdict(failure)
   const fields = { jobId: job.id, deliveryId: job.deliveryId, step: name, attempt: job.attempts + 1 }
-  const why = failure.quotes === true ? `"hookloom show ${job.id}" says why.` : failure.detail
+  const why = failure.quotes === true ? `"hookloom show ${job.id}" says why.` : (failure.logged ?? failure.detail)
   if (verdict.kind === 'retry') {
     log.warn({ ...fields, runAt: new Date(verdict.runAt).toISOString() }, `${name} failed, and is tried again: ${why}`)
     return { outcome: verdict }

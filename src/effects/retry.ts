@@ -24,7 +24,12 @@ const longestAskedMs = 86_400_000
  * `transient` may pass, `rate-limited` asked us to wait, `permanent` will not pass. `quotes`: the detail has words of
  * others in it, so the job's record shows it and no log does.
  */
-export type Failure = { readonly detail: string; readonly quotes?: boolean | undefined } & (
+export type Failure = {
+  readonly detail: string
+  readonly quotes?: boolean | undefined
+  /** What a log shows in place of the detail, where the detail names the recipient of a reply. */
+  readonly logged?: string | undefined
+} & (
   | { readonly kind: 'transient' | 'rate-limited'; readonly retryAfterMs?: number | undefined }
   | { readonly kind: 'permanent'; readonly status: 'error' | 'timeout' }
 )

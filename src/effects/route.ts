@@ -8,7 +8,11 @@ export type DefaultRoute = { readonly channel: ChannelName; readonly to?: string
 
 export type Route =
   | { readonly kind: 'route'; readonly channel: Channel; readonly name: ChannelName; readonly to: string | undefined }
-  | { readonly kind: 'none'; readonly detail: string }
+  | {
+      readonly kind: 'none'
+      readonly detail: string
+      /** The detail quotes the recipient. */ readonly quotes?: boolean
+    }
 
 type Known = {
   /** Where the last explicit delivery of the agent went. */
@@ -46,7 +50,7 @@ export function resolveRoute(
     channel.to ??
     (defaultRoute?.channel === name ? defaultRoute.to : undefined)
   const why = channel.whyNot(recipient)
-  return why === undefined ? { kind: 'route', channel, name, to: recipient } : none(why)
+  return why === undefined ? { kind: 'route', channel, name, to: recipient } : none(why, { quotes: true })
 }
 
 function toFallback(to: string | undefined, { last, defaultRoute, channels }: Known): ChannelName | undefined {
@@ -58,6 +62,6 @@ function toFallback(to: string | undefined, { last, defaultRoute, channels }: Kn
   return whatsapp !== undefined && (to ?? whatsapp.to) !== undefined ? 'whatsapp' : undefined
 }
 
-function none(why: string): Route {
-  return { kind: 'none', detail: `No route: ${why}` }
+function none(why: string, extras: { quotes?: boolean } = {}): Route {
+  return { kind: 'none', detail: `No route: ${why}`, ...extras }
 }

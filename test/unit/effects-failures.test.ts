@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import type { SendResult } from '../../src/model/channel.ts'
 import type { RunResult } from '../../src/model/runner.ts'
 import {
   agentPlan,
@@ -143,6 +144,36 @@ describe('a run that fails', () => {
     expect((await stage.jobOf(id)).lastError).toContain('SECRET PAYLOAD')
     expect(lines).toMatchObject([{ message: expect.stringContaining(`"hookloom show ${id}" says why.`) }])
     expect(JSON.stringify(lines)).not.toContain('SECRET')
+  })
+
+  test.each<[string, SendResult, string]>([
+    [
+      'is tried again',
+      { kind: 'transient', detail: 'It answered 503 to +4915112345678.' },
+      'whatsapp: It answered 503 to',
+    ],
+    ['failed for good', { kind: 'permanent', detail: 'The token was refused.' }, 'whatsapp: The token was refused.'],
+    ['may have arrived', { kind: 'ambiguous', detail: 'There was no answer.' }, 'There was no answer.'],
+    ['was sent', { kind: 'sent', id: 'm1' }, ''],
+  ])('the log of a reply that %s says why, and never to whom; the record says both', async (_, result, why) => {
+    const { lines, log } = listening()
+    const to = '+4915112345678'
+    const { channel } = scriptedChannel(() => result)
+    stage.openWorker({ channels: new Map([['whatsapp', channel]]), log })
+    const [id] = await stage.accept(agentPlan({ action: { channel: 'whatsapp', to } }))
+    const { lastError, steps } = await stage.jobOf(id)
+    expect(`${lastError} ${steps.map(({ detail }) => detail).join()}`).toContain(to)
+    expect(JSON.stringify(lines)).not.toContain(to)
+    expect(lines.map(({ message }) => message).join()).toContain(why)
+  })
+
+  test('nor to whom a channel cannot post', async () => {
+    const { lines, log } = listening()
+    const { channel } = scriptedChannel(undefined, { whyNot: (to) => `to must be a number, found "${to}".` })
+    stage.openWorker({ channels: new Map([['whatsapp', channel]]), log })
+    const [id] = await stage.accept(agentPlan({ action: { channel: 'whatsapp', to: 'Auntie May' } }))
+    expect((await stage.jobOf(id)).lastError).toContain('Auntie May')
+    expect(lines.map(({ message }) => message)).toEqual([expect.stringContaining(`"hookloom show ${id}" says why`)])
   })
 
   test('a runner that throws is tried again; what it threw is in the record and never in the log', async () => {

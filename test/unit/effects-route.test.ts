@@ -96,5 +96,5 @@ test('a recipient that the channel cannot address is no route, and the channel s
     { channel: 'telegram', to: 'x' },
     { last: undefined, defaultRoute: undefined, channels: new Map([['telegram', channel]]) },
   )
-  expect(found).toEqual({ kind: 'none', detail: 'No route: "x" is no chat id.' })
+  expect(found).toEqual({ kind: 'none', detail: 'No route: "x" is no chat id.', quotes: true })
 })
