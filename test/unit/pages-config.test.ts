@@ -46,10 +46,10 @@ test('the pages show configurations', () => {
 })
 
 test.each(shown)('$page shows under "$section" what the configuration takes', ({ text }) => {
-  const config = toConfig(text)
-  expect(Config.safeParse(config).error?.issues).toBeUndefined()
+  const filled = toConfig(text.replaceAll(/\$\{\w+\}/g, 'value'))
+  expect(Config.safeParse(filled).error?.issues).toBeUndefined()
   // what a part leaves out is in the text around it
   if (!isWhole(text)) return
   const named = [...text.matchAll(/\$\{(\w+)\}/g)].map(([, name = '']) => [name, `value-of-${name}`])
-  expect(parseConfig(JSON.stringify(config), Object.fromEntries(named)).problems).toEqual([])
+  expect(parseConfig(JSON.stringify(toConfig(text)), Object.fromEntries(named)).problems).toEqual([])
 })
