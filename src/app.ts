@@ -1,11 +1,12 @@
 // The parts of a gateway, the order in which they start, and the same order reversed to stop.
 import { randomUUID } from 'node:crypto'
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { createEffects } from './effects/effects.ts'
 import { createLive, type LiveStatus } from './live/live.ts'
 import { loadConfig } from './loader/config.ts'
+import { writeStateFile } from './loader/config-file.ts'
 import { pickEnv } from './loader/config/env.ts'
 import { createTransformRuntime } from './loader/runtime.ts'
 import { newId } from './model/id.ts'
@@ -189,7 +190,7 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
   const adminUrl = `http://127.0.0.1:${admin.port}`
   stops.add(
     'the address file',
-    announce(dir, { pid: process.pid, url, adminUrl, store: file, startedAt: new Date(startedAt).toISOString() }),
+    await announce(dir, { pid: process.pid, url, adminUrl, store: file, startedAt: new Date(startedAt).toISOString() }),
   )
 
   // first of all: from here on, what is cut off is left for the next start
@@ -241,12 +242,10 @@ async function ready(store: Store & { ready?: () => Promise<void> }, log: Log): 
 }
 
 /** For commands: how the gateway is reached. Gives back what takes the file away. */
-function announce(dir: string, address: object): () => void {
+async function announce(dir: string, address: object): Promise<() => void> {
   const file = toGatewayFile(dir)
   try {
-    // the store may be elsewhere
-    mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
-    writeFileSync(file, `${JSON.stringify(address)}\n`)
+    await writeStateFile(file, `${JSON.stringify(address)}\n`)
   } catch {
     // a folder that cannot be written is the store's trouble, and told there
   }

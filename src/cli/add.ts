@@ -5,7 +5,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { findPack, type Pack, toUnknown } from '../live/packs.ts'
 import { configFile, envFile, loadConfig, parseConfig } from '../loader/config.ts'
-import { editConfig, privateMode, writeFileAtomic } from '../loader/config-file.ts'
+import { codeFolderMode, codeMode, editConfig, privateMode, writeFileAtomic } from '../loader/config-file.ts'
 import { parseEnv, toEnvLine } from '../loader/config/env.ts'
 import { nearestOf } from '../model/nearest.ts'
 import { resolveTransformsRoot } from '../loader/root.ts'
@@ -81,8 +81,8 @@ export async function addTransform(context: Context, { name }: { name: string })
     throw new Problem('config-invalid', `${join(root, there[0] ?? '')} is there already. Nothing was overwritten.`)
   }
   for (const file of files) {
-    await mkdir(dirname(join(root, file)), { recursive: true })
-    await writeFile(join(root, file), await readFile(inPackage('transforms', file)), { flag: 'wx' })
+    await mkdir(dirname(join(root, file)), { recursive: true, mode: codeFolderMode })
+    await writeFile(join(root, file), await readFile(inPackage('transforms', file)), { flag: 'wx', mode: codeMode })
     context.print(`created  ${join(root, file)}`)
   }
   const mapping = `{ "id": "${stem}", "match": ${readMatch(module)}, "transform": { "module": "${module}" } }`

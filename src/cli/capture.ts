@@ -4,7 +4,7 @@ import { mkdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { runFixture } from '../live/fixtures.ts'
 import { loadConfig } from '../loader/config.ts'
-import { privateMode, writeFileAtomic } from '../loader/config-file.ts'
+import { codeFolderMode, privateMode, writeFileAtomic } from '../loader/config-file.ts'
 import { type Actual, parseFixture, toFixturesFolder, updateFixture } from '../loader/fixture-files.ts'
 import { assemble } from '../live/assemble.ts'
 import type { Config } from '../model/config.ts'
@@ -52,7 +52,7 @@ export async function capture(context: Context, options: CaptureOptions): Promis
     if (typeof fixture === 'string') throw new Problem('conflict', `No fixture can hold this delivery: ${fixture}.`)
     const outcome = await runFixture(loaded.parts, module, { kind: 'fixture', name, file, fixture })
     const actual = outcome.actual?.decision === 'park' ? undefined : outcome.actual
-    await mkdir(dirname(file), { recursive: true })
+    await mkdir(dirname(file), { recursive: true, mode: codeFolderMode })
     await writeFileAtomic(file, actual === undefined ? plain : updateFixture(plain, actual), privateMode)
     const why = actual === undefined && !outcome.ok ? (outcome.diff[0] ?? 'it fails') : undefined
     tell(context, { file, module, deliveryId: id, removed: safe.removed, actual, why })

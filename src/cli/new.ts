@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { configFile, type LoadedConfig, loadConfig, parseConfig } from '../loader/config.ts'
-import { editConfig, privateMode, writeFileAtomic } from '../loader/config-file.ts'
+import { codeFolderMode, codeMode, editConfig, privateMode, writeFileAtomic } from '../loader/config-file.ts'
 import { resolveTransformsRoot } from '../loader/root.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
 import { findBundledRequest } from './requests/bundled.ts'
@@ -38,8 +38,8 @@ export async function createTransform(context: Context, { name, from }: NewOptio
   }
   const made: [string, string][] = []
   for (const [file, content] of files) {
-    await mkdir(dirname(file), { recursive: true })
-    await writeFile(file, content, { flag: 'wx' })
+    await mkdir(dirname(file), { recursive: true, mode: codeFolderMode })
+    await writeFile(file, content, { flag: 'wx', mode: codeMode })
     made.unshift(['created', file])
   }
   const editor = await makeEditorConfig(dir)

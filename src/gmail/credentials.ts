@@ -1,9 +1,8 @@
 // What opens the mailbox: a person's consent, kept in state/ for the owner alone, or the key of a service account.
 import { readFileSync } from 'node:fs'
-import { mkdir } from 'node:fs/promises'
-import { dirname, join, resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { z } from 'zod'
-import { privateMode, writeFileAtomic } from '../loader/config-file.ts'
+import { writeStateFile } from '../loader/config-file.ts'
 import type { WatchedGmail } from '../model/gmail-config.ts'
 import { toJson } from '../model/json.ts'
 import { Problem } from '../model/problem.ts'
@@ -68,8 +67,7 @@ export function readConsent(dir: string): Consent | undefined {
 
 export async function writeConsent(dir: string, consent: Consent): Promise<void> {
   const file = toConsentFile(dir)
-  await mkdir(dirname(file), { recursive: true, mode: 0o700 })
-  await writeFileAtomic(file, `${JSON.stringify(consent, undefined, 2)}\n`, privateMode)
+  await writeStateFile(file, `${JSON.stringify(consent, undefined, 2)}\n`)
 }
 
 export function readServiceAccount(file: string): ServiceAccount {

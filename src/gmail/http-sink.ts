@@ -1,8 +1,7 @@
 // Mails over HTTP to a gateway's hook, for `gmail run` beside it: the place moves in a file of its own, after every 200.
-import { mkdir, readFile } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { readFile } from 'node:fs/promises'
 import { z } from 'zod'
-import { privateMode, writeFileAtomic } from '../loader/config-file.ts'
+import { writeStateFile } from '../loader/config-file.ts'
 import { toJson } from '../model/json.ts'
 import { Problem } from '../model/problem.ts'
 import { gmailHook, type GmailState, type MailSink, toMailKey } from './mail.ts'
@@ -36,8 +35,7 @@ export function createHttpSink({ account, hooks, file }: HttpSinkParts): MailSin
         if (!refusalsOfOne.has(status)) break
       }
       if (refused !== undefined) throw refused
-      await mkdir(dirname(file), { recursive: true, mode: 0o700 })
-      await writeFileAtomic(file, `${JSON.stringify({ account, ...state })}\n`, privateMode)
+      await writeStateFile(file, `${JSON.stringify({ account, ...state })}\n`)
     },
   }
 }

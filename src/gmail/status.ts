@@ -1,8 +1,7 @@
 // How a watcher is: kept in a file for `gmail status`, and told to whoever asks in the same process.
-import { mkdir, readFile } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { readFile } from 'node:fs/promises'
 import { z } from 'zod'
-import { privateMode, writeFileAtomic } from '../loader/config-file.ts'
+import { writeStateFile } from '../loader/config-file.ts'
 
 const states = ['starting', 'watching', 'failing', 'reauth-required', 'stopped'] as const
 
@@ -91,8 +90,7 @@ export function createStatusBoard(
 }
 
 async function writeStatus(file: string, status: GmailStatus): Promise<void> {
-  await mkdir(dirname(file), { recursive: true, mode: 0o700 })
-  await writeFileAtomic(file, `${JSON.stringify(status)}\n`, privateMode)
+  await writeStateFile(file, `${JSON.stringify(status)}\n`)
 }
 
 /** Undefined where no watcher has ever run here. */

@@ -1,6 +1,6 @@
 // Writes hookloom.jsonc and .env: whole or not at all, for the owner alone, with every comment of an edited file kept.
 import { randomUUID } from 'node:crypto'
-import { open, realpath, rename, rm } from 'node:fs/promises'
+import { mkdir, open, realpath, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { applyEdits, type JSONPath, modify } from 'jsonc-parser'
 import { Problem } from '../model/problem.ts'
@@ -10,6 +10,10 @@ import { parseJsonc } from './config/jsonc.ts'
 
 /** Mode of files that may hold a secret. */
 export const privateMode = 0o600
+
+/** Modes of modules and their folders: whoever could write them would run code here, so no umask may allow it. */
+export const codeMode = 0o644
+export const codeFolderMode = 0o755
 
 /**
  * The text of a new hookloom.jsonc: the recommended configuration, with its tokens in `.env`. `schema` is the path of the
@@ -110,7 +114,19 @@ export function editConfig(text: string, path: JSONPath, value: unknown): string
  * whatever the umask; a symlink stays and its target is replaced. The folder must be there.
  */
 export async function writeFileAtomic(file: string, text: string, mode: number): Promise<void> {
-  const target = await realpath(file).catch(() => file)
+  await replaceFile(await realpath(file).catch(() => file), text, mode)
+}
+
+/**
+ * Replaces a file that belongs to the gateway itself, such as those in state/: for the owner alone, in one step as
+ * `writeFileAtomic` does it. A symlink in its place is replaced too, since nobody but a stranger would make one. Makes the folder.
+ */
+export async function writeStateFile(file: string, text: string): Promise<void> {
+  await mkdir(dirname(file), { recursive: true, mode: 0o700 })
+  await replaceFile(file, text, privateMode)
+}
+
+async function replaceFile(target: string, text: string, mode: number): Promise<void> {
   const folder = dirname(target)
   const draft = join(folder, `.${basename(target)}.${randomUUID()}.tmp`)
   try {

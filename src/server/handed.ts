@@ -1,8 +1,6 @@
 // Secrets that senders hand over in their first, unsigned request. Taken only while the operator has armed the mapping.
 import { readFileSync } from 'node:fs'
-import { mkdir } from 'node:fs/promises'
-import { dirname } from 'node:path'
-import { writeFileAtomic } from '../loader/config-file.ts'
+import { writeStateFile } from '../loader/config-file.ts'
 import type { Clock } from '../store/store.ts'
 
 const armedForMs = 600_000
@@ -28,9 +26,7 @@ export function createHandedSecrets({ file, clock }: { file: string; clock: Cloc
 
   async function write(mappingId: string, secret: string): Promise<void> {
     const kept = [secret, ...(secrets.get(mappingId) ?? [])].slice(0, most)
-    // a store that lies elsewhere has not made this folder
-    await mkdir(dirname(file), { recursive: true, mode: 0o700 })
-    await writeFileAtomic(file, JSON.stringify(Object.fromEntries([...secrets, [mappingId, kept]])), 0o600)
+    await writeStateFile(file, JSON.stringify(Object.fromEntries([...secrets, [mappingId, kept]])))
     secrets.set(mappingId, kept)
   }
 

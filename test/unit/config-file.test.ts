@@ -12,7 +12,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { loadConfig, parseConfig } from '../../src/loader/config.ts'
-import { editConfig, privateMode, renderEnv, renderNewConfig, writeFileAtomic } from '../../src/loader/config-file.ts'
+import {
+  editConfig,
+  privateMode,
+  renderEnv,
+  renderNewConfig,
+  writeFileAtomic,
+  writeStateFile,
+} from '../../src/loader/config-file.ts'
 import { toWarnings } from '../../src/loader/config/warnings.ts'
 
 let dir: string
@@ -132,6 +139,20 @@ describe('a written file', () => {
     await writeFileAtomic(join(dir, 'link'), 'new', privateMode)
     expect(readFileSync(join(dir, 'real'), 'utf8')).toBe('new')
     expect(readdirSync(dir).toSorted()).toEqual(['link', 'real'])
+  })
+
+  test('of the gateway itself takes the place of a symlink, and makes its folder', async () => {
+    const folder = join(dir, 'state')
+    await writeStateFile(join(folder, 'a'), 'first')
+    expect([statSync(folder).mode & 0o777, statSync(join(folder, 'a')).mode & 0o777]).toEqual([0o700, 0o600])
+    writeFileSync(join(dir, 'real'), 'old')
+    symlinkSync(join(dir, 'real'), join(folder, 'link'))
+    await writeStateFile(join(folder, 'link'), 'new')
+    expect([readFileSync(join(dir, 'real'), 'utf8'), readFileSync(join(folder, 'link'), 'utf8')]).toEqual([
+      'old',
+      'new',
+    ])
+    expect(readdirSync(folder).toSorted()).toEqual(['a', 'link'])
   })
 
   test('that cannot be written leaves the old one and no draft', async () => {

@@ -4,7 +4,14 @@ import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { configFile, envFile } from '../../loader/config.ts'
-import { privateMode, renderEnv, renderNewConfig, writeFileAtomic } from '../../loader/config-file.ts'
+import {
+  codeFolderMode,
+  codeMode,
+  privateMode,
+  renderEnv,
+  renderNewConfig,
+  writeFileAtomic,
+} from '../../loader/config-file.ts'
 import { parseEnv, toEnvLine } from '../../loader/config/env.ts'
 import { renderConfigSchema } from '../../loader/config/schema.ts'
 import { inDependency, inPackage } from './package.ts'
@@ -38,8 +45,8 @@ export function toFixturePath(dir: string, name: string): string {
   return join(dir, transformsDir, `${sample}.fixtures`, name)
 }
 
-async function make(dir: string, file: string, text: string, mode = 0o644): Promise<Made> {
-  await mkdir(dirname(join(dir, file)), { recursive: true })
+async function make(dir: string, file: string, text: string, mode = codeMode): Promise<Made> {
+  await mkdir(dirname(join(dir, file)), { recursive: true, mode: codeFolderMode })
   try {
     await writeFile(join(dir, file), text, { flag: 'wx', mode })
     return { file, what: 'created' }

@@ -30,7 +30,9 @@ export function toSize(file: string): number {
 export function probeRoom(file: string): void {
   const probe = `${file}.probe`
   try {
-    writeFileSync(probe, new Uint8Array(256 * 1024), { flush: true })
+    rmSync(probe, { force: true })
+    // wx: never through a link
+    writeFileSync(probe, new Uint8Array(256 * 1024), { flush: true, flag: 'wx', mode: 0o600 })
   } finally {
     rmSync(probe, { force: true })
   }

@@ -46,7 +46,9 @@ function isBusy(error: unknown): boolean {
 
 function writePid(pidFile: string): void {
   try {
-    writeFileSync(pidFile, `${process.pid}\n`, { mode: 0o600 })
+    rmSync(pidFile, { force: true })
+    // wx: never through a link
+    writeFileSync(pidFile, `${process.pid}\n`, { flag: 'wx', mode: 0o600 })
   } catch {
     // the lock does not need it, and a store on a full disk must open so that it can be emptied
   }

@@ -1,0 +1,67 @@
+// The files that the gateway and its commands write: for their owner alone where they hold something, and never through somebody else's link.
+import { spawnSync } from 'node:child_process'
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { mainFile, makeConfigDir, makeFolder, toChildEnv } from './gateway.ts'
+import { startInside } from './inside.ts'
+
+const modeOf = (file: string) => statSync(file).mode & 0o777
+
+describe('gateway.json', () => {
+  test('is written beside a link that stands in its place, and not through it', async () => {
+    const dir = makeConfigDir()
+    const target = join(makeFolder(), 'target')
+    writeFileSync(target, 'somebody else’s')
+    mkdirSync(join(dir, 'state'), { mode: 0o700 })
+    symlinkSync(target, join(dir, 'state/gateway.json'))
+    const gateway = await startInside({ dir })
+    const file = join(dir, 'state/gateway.json')
+    expect(readFileSync(target, 'utf8')).toBe('somebody else’s')
+    expect([lstatSync(file).isSymbolicLink(), modeOf(file)]).toEqual([false, 0o600])
+    expect(JSON.parse(readFileSync(file, 'utf8'))).toMatchObject({ url: gateway.url })
+    await gateway.stop()
+    expect(existsSync(file)).toBe(false)
+  })
+
+  test('is there, too, where the store is elsewhere', async () => {
+    const gateway = await startInside({ config: { store: { file: join(makeFolder(), 'x.db') } } })
+    expect(modeOf(join(gateway.dir, 'state'))).toBe(0o700)
+    expect(modeOf(join(gateway.dir, 'state/gateway.json'))).toBe(0o600)
+  })
+})
+
+test.skipIf(process.platform === 'win32')(
+  'under a umask that forbids nothing, nobody but the owner can write a file of a config directory, or read its secrets',
+  { timeout: 60_000 },
+  () => {
+    // a folder that everybody may enter: nothing of it protects what is made in it
+    const dir = join(makeFolder(), 'config')
+    mkdirSync(dir, { mode: 0o755 })
+    const run = (args: string) => {
+      const script = `umask 000; exec "${process.execPath}" "${mainFile}" ${args} --config-dir "${dir}"`
+      const { status, stderr } = spawnSync('sh', ['-c', script], {
+        env: toChildEnv(),
+        encoding: 'utf8',
+        timeout: 30_000,
+      })
+      expect([args, status, stderr]).toEqual([args, 0, expect.any(String)])
+    }
+    run('init')
+    run('new in-from-outside')
+    run('add transform slack-message')
+    const made = readdirSync(dir, { recursive: true, encoding: 'utf8' }).map((name) => join(dir, name))
+    expect(made.length).toBeGreaterThan(8)
+    expect(made.filter((file) => (modeOf(file) & 0o022) !== 0)).toEqual([])
+    for (const name of ['.env', 'hookloom.jsonc']) expect(modeOf(join(dir, name))).toBe(0o600)
+  },
+)
