@@ -1,13 +1,13 @@
 // The authors' door: what transforms, presets, verifiers and channels import. Nothing here has an effect.
 import type { ChannelDefinition } from './model/channel.ts'
-import type { JsonValue } from './model/json.ts'
+import type { JsonValue } from './base/json.ts'
 import type { Preset } from './model/preset.ts'
 import { parsePayload, type PayloadSchema } from './model/refusal.ts'
 import type { TransformContext, TransformFunction, TransformInput } from './model/transform.ts'
 import type { VerifierDefinition } from './model/verifier.ts'
 
 export type { ChannelDefinition, Outgoing, Probe, SendResult } from './model/channel.ts'
-export type { JsonObject, JsonValue } from './model/json.ts'
+export type { JsonObject, JsonValue } from './base/json.ts'
 export type { MappingInput } from './model/mapping.ts'
 export type { Preset, PresetParts, PresetSetup } from './model/preset.ts'
 export type { PayloadSchema } from './model/refusal.ts'

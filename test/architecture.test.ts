@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest'
 
 const root = resolve(import.meta.dirname, '..')
 const floors: [RegExp, number][] = [
+  [/^src\/base\//, -1],
   [/^src\/model\//, 0],
   [/^src\/define\.ts$/, 1],
   [/^src\/(pipeline|loader|store)\//, 2],

@@ -1,4 +1,5 @@
 // A new transform with its first fixture, and the mapping that calls it. Overwrites nothing.
+import { trimSlashes } from '../base/text.ts'
 import { existsSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -76,7 +77,7 @@ function toMapped(
   module: string,
 ): { path: string; edited: string | undefined } {
   const known = config.hooks.mappings.find(({ transform }) => transform?.module.replace(/^(\.\/)+/, '') === module)
-  if (known !== undefined) return { path: known.match.path?.replace(/^\/+|\/+$/g, '') ?? name, edited: undefined }
+  if (known !== undefined) return { path: trimSlashes(known.match.path ?? name), edited: undefined }
   const mapping = { id: name, match: { path: name }, transform: { module } }
   const edited = editConfig(text, ['hooks', 'mappings', -1], mapping)
   const { problems } = parseConfig(edited, env)
@@ -90,7 +91,7 @@ function toMapped(
 function toWarning({ config }: LoadedConfig, path: string, module: string): string {
   const before = config.hooks.mappings.find(
     ({ match, transform }) =>
-      transform?.module !== module && (match.path === undefined || match.path.replace(/^\/+|\/+$/g, '') === path),
+      transform?.module !== module && (match.path === undefined || trimSlashes(match.path) === path),
   )
   if (before === undefined) return ''
   return `\nBut the mapping "${before.id ?? before.match.path ?? 'without a path'}" stands before it and may take the same requests.`

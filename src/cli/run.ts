@@ -1,6 +1,6 @@
 // A dry run: what this configuration would make of a delivery, and why. Touches nothing: no store, no gateway.
-import { newId } from '../model/id.ts'
-import { nearestOf } from '../model/nearest.ts'
+import { newId } from '../base/id.ts'
+import { nearestOf } from '../base/text.ts'
 import type { PlannedAction } from '../model/action.ts'
 import type { Delivery } from '../model/delivery.ts'
 import { toHookName } from '../model/mapping-rules.ts'

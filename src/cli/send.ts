@@ -1,11 +1,12 @@
 // Posts to the running gateway as a sender would: a payload with the hook token or its mapping's signature, or a preset's sample.
+import { trimSlashes } from '../base/text.ts'
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { assemble } from '../live/assemble.ts'
 import { findPack } from '../live/packs.ts'
 import { loadConfig } from '../loader/config.ts'
 import type { Config } from '../model/config.ts'
-import { toJson } from '../model/json.ts'
+import { toJson } from '../base/json.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
 import type { Context } from './terminal/context.ts'
 import { ask, toAddress, toRefusal } from './gateway/gateway.ts'
@@ -58,7 +59,7 @@ async function toOutgoing(
   const isFile = file !== undefined || given === '-' || existsSync(given)
   const pack = isFile ? undefined : await findPack(dir, hook)
   if (pack === undefined) {
-    const path = hook.replace(/^\/+|\/+$/g, '')
+    const path = trimSlashes(hook)
     const proved = await proveAsSender({ dir, config }, { path, ...readInput(given, headers) })
     if (proved.note !== undefined) note(proved.note)
     return proved.withToken ? { ...proved, headers: withToken(config, proved.headers) } : proved

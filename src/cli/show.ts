@@ -1,6 +1,6 @@
 // One delivery with everything that is known of it: its trace, its jobs and their steps.
 import { type Job, type Post, type ShownPostState, type Step, toShownPostState } from '../model/job.ts'
-import { toPrintable } from '../model/printable.ts'
+import { toPrintable } from '../base/text.ts'
 import { Problem, type TraceEntry } from '../model/problem.ts'
 import type { DeliveryRecord } from '../store/store.ts'
 import type { Context } from './terminal/context.ts'

@@ -1,4 +1,5 @@
 // Why a request is let in or refused: each signed mapping of its path with its verdict. And the door for a secret that a sender hands over.
+import { trimSlashes } from '../base/text.ts'
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { assemble } from '../live/assemble.ts'
@@ -88,7 +89,7 @@ function readCapture(file: string): Capture {
   return {
     method,
     url: url === undefined ? undefined : toTarget(url),
-    path: path?.replace(/^\/+|\/+$/g, ''),
+    path: path === undefined ? undefined : trimSlashes(path),
     headers: Object.fromEntries(Object.entries(headers).map(([name, text]) => [name.toLowerCase(), text])),
     rawBody: Buffer.from(typeof body === 'string' ? body : JSON.stringify(content)),
     isRaw: typeof body === 'string',
@@ -148,7 +149,7 @@ function toHook(url: string, { hooks }: Config): string {
 }
 
 function toName(path: string): string {
-  return path.trim().replace(/^\/+|\/+$/g, '')
+  return trimSlashes(path.trim())
 }
 
 function toRequest({ method, url, path, headers, rawBody }: Capture, { match }: CompiledMapping, { hooks }: Config) {

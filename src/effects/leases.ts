@@ -1,13 +1,14 @@
 // The jobs that this process holds. A job whose lease was lost is stopped and reports nothing; the store decides whose it is, never a local clock.
+import { toBackoffMs } from '../base/retry.ts'
 import type { ClaimedJob } from '../model/job.ts'
 import type { Log } from '../model/log.ts'
 import type { Clock, JobReport, Store } from '../store/store.ts'
-import { pause } from './deadline.ts'
+import { pause } from '../base/time.ts'
 import { toThrownName } from './thrown.ts'
 
 export const leaseMs = 30_000
 
-const storeRetryMs = { first: 500, cap: 5_000 }
+const storeRetry = { firstMs: 500, capMs: 5_000 }
 
 /** A job in hand. The signal ends when it must stop: lost, or given back at a shutdown. */
 export type HeldJob = {
@@ -102,7 +103,7 @@ export function createLeases(options: { store: Pick<Store, 'report' | 'extend'>;
     },
     async report(held, what) {
       held.isEnding = what.outcome !== undefined
-      for (let wait = storeRetryMs.first; isOurs(held); wait = Math.min(storeRetryMs.cap, wait * 2)) {
+      for (let failures = 0; isOurs(held); failures += 1) {
         // a job that must stop gets one try: its lease runs out by itself
         const isLastTry = held.abort.signal.aborted
         try {
@@ -118,7 +119,7 @@ export function createLeases(options: { store: Pick<Store, 'report' | 'extend'>;
           noteStore(true, thrown)
           if (isLastTry) return false
         }
-        await pause(wait, held.abort.signal)
+        await pause(toBackoffMs(failures, storeRetry), held.abort.signal)
       }
       return false
     },

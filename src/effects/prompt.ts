@@ -2,7 +2,7 @@
 import type { PlannedAction } from '../model/action.ts'
 import type { SystemEvent } from '../model/job.ts'
 import { wrapExternal } from '../pipeline/boundary.ts'
-import { cut } from './cut.ts'
+import { cut } from '../base/text.ts'
 import { toSource } from './plan.ts'
 
 export type AgentPlan = Extract<PlannedAction, { kind: 'agent' }>

@@ -1,11 +1,9 @@
 // When a failed step is tried again, and when the job is given up. Pure bookkeeping: clock and chance come in as numbers.
+import { type Backoff, toBackoffMs } from '../base/retry.ts'
 
-export type RetryPolicy = {
+export type RetryPolicy = Backoff & {
   /** Counted attempts of a job, the first included; after the last one it is dead. */
   readonly attempts: number
-  /** Wait after the first failure, doubled after each further one, in milliseconds. */
-  readonly firstMs: number
-  readonly capMs: number
   /** Share by which a wait is lengthened or shortened, so that jobs that failed together do not return together. */
   readonly jitter: number
 }
@@ -39,10 +37,9 @@ export type Verdict =
   | { readonly kind: 'dead'; readonly error: string; readonly status: 'error' | 'timeout' }
 
 /** Milliseconds to wait after `attempts` counted attempts before this failure; `random` in [0, 1). */
-export function toBackoffMs(attempts: number, random: number, policy: RetryPolicy = defaultRetry): number {
-  const { firstMs, capMs, jitter } = policy
-  const wait = Math.min(capMs, firstMs * 2 ** attempts)
-  return Math.round(wait * (1 - jitter + 2 * jitter * random))
+export function toRetryMs(attempts: number, random: number, policy: RetryPolicy = defaultRetry): number {
+  const { jitter } = policy
+  return Math.round(toBackoffMs(attempts, policy) * (1 - jitter + 2 * jitter * random))
 }
 
 /** `attempts`: those counted before this one; `createdAt`: when the job was accepted. A rate limit uses no attempt up, for a day. */
@@ -58,7 +55,7 @@ export function toVerdict(
 ): Verdict {
   const { detail } = failure
   if (failure.kind === 'permanent') return { kind: 'dead', error: detail, status: failure.status }
-  const backoffMs = toBackoffMs(attempts, random, policy)
+  const backoffMs = toRetryMs(attempts, random, policy)
   const askedMs = toAskedMs(failure.retryAfterMs)
   if (failure.kind === 'rate-limited' && now - createdAt < horizonMs) {
     return { kind: 'retry', runAt: now + (askedMs ?? backoffMs), error: detail, counted: false }

@@ -2,7 +2,7 @@
 import type { Job, Step } from '../model/job.ts'
 import { toLine } from '../pipeline/boundary.ts'
 import type { NewEvent } from '../store/store.ts'
-import { cut } from './cut.ts'
+import { cut } from '../base/text.ts'
 import { toSource } from './plan.ts'
 import type { AgentPlan } from './prompt.ts'
 

@@ -1,5 +1,5 @@
 // What was thrown, in words. It comes from other people's code, so nothing about it is taken on trust.
-import { cut } from './cut.ts'
+import { cut } from '../base/text.ts'
 
 const maxReasonChars = 500
 

@@ -1,8 +1,8 @@
 // One request to a Google API: authorised, bounded in time and size, slowed down where Google asks for it, failed in a sentence.
-import { toJson } from '../model/json.ts'
+import { toBackoffMs } from '../base/retry.ts'
+import { toJson } from '../base/json.ts'
 import { Problem } from '../model/problem.ts'
-import { readBody } from '../model/read-body.ts'
-import { toRetryAfterMs } from '../model/retry-after.ts'
+import { readBody, toRetryAfterMs } from '../base/http.ts'
 import { type GoogleAnswer, type GoogleRequest, toReasons } from './answer.ts'
 import type { Credentials } from './credentials.ts'
 import type { Pause } from './pace.ts'
@@ -26,6 +26,7 @@ const maxBytes = 32 * 1024 * 1024
 /** A sync gives up after these and is tried again as a whole. */
 const tries = 5
 const longestWaitMs = 60_000
+const backoff = { firstMs: 1_000, capMs: longestWaitMs }
 const throttles = new Set(['rateLimitExceeded', 'userRateLimitExceeded', 'RATE_LIMIT_EXCEEDED', 'RESOURCE_EXHAUSTED'])
 
 /** Without `tokens`, nothing is authorised. Throws `gmail-unavailable` or `gmail-consent-missing`, and what the signal ends with. */
@@ -49,7 +50,7 @@ export function createCall({ tokens, pause, random, signal }: CallTools & { toke
       }
       const asked = answer.kind === 'answer' ? answer.retryAfterMs : undefined
       // never in step with others that were turned away at the same moment
-      await pause(Math.min(longestWaitMs, asked ?? 1_000 * 2 ** (attempt - 1) * (0.5 + random())), signal)
+      await pause(Math.min(longestWaitMs, asked ?? toBackoffMs(attempt - 1, backoff) * (0.5 + random())), signal)
     }
   }
 }

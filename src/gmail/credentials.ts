@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path'
 import { z } from 'zod'
 import { writeStateFile } from '../loader/config-file.ts'
 import type { WatchedGmail } from '../model/gmail-config.ts'
-import { toJson } from '../model/json.ts'
+import { toJson } from '../base/json.ts'
 import { Problem } from '../model/problem.ts'
 
 /** A consent of an account to an OAuth client. All of it is secret. */

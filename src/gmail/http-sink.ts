@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { z } from 'zod'
 import { writeStateFile } from '../loader/config-file.ts'
-import { toJson } from '../model/json.ts'
+import { toJson } from '../base/json.ts'
 import { Problem } from '../model/problem.ts'
 import { gmailHook, type GmailState, type MailSink, toMailKey } from './mail.ts'
 

@@ -1,6 +1,6 @@
 // The calls to Pub/Sub. Shapes: cloud.google.com/pubsub/docs/reference/rest
 import { z } from 'zod'
-import { toJson } from '../model/json.ts'
+import { toJson } from '../base/json.ts'
 import { parse } from './api.ts'
 import type { GoogleCall } from './call.ts'
 

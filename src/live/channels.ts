@@ -5,7 +5,7 @@ import { type Definition, type Definitions, loadNamed } from '../loader/definiti
 import type { OwnChannel } from '../model/channel.ts'
 import type { Config } from '../model/config.ts'
 import { parseChannel, toFaults } from '../model/definitions.ts'
-import { nearestOf } from '../model/nearest.ts'
+import { nearestOf } from '../base/text.ts'
 import { Problem, toProblemRecord } from '../model/problem.ts'
 import { type ModuleReport, settle } from './gate.ts'
 

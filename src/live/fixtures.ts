@@ -1,10 +1,11 @@
 // A fixture through the pipe: what this configuration and this code make of its request, held against what is expected.
+import { cut } from '../base/text.ts'
 import { isDeepStrictEqual } from 'node:util'
 import type { Actual, Fixture, FixtureFile } from '../loader/fixture-files.ts'
 import { AgentAction, type PlannedAction, WakeAction } from '../model/action.ts'
 import type { Config } from '../model/config.ts'
 import type { Delivery } from '../model/delivery.ts'
-import type { JsonValue } from '../model/json.ts'
+import type { JsonValue } from '../base/json.ts'
 import { Mapping } from '../model/mapping.ts'
 import { toHookName } from '../model/mapping-rules.ts'
 import { type Transform, toTransformKey } from '../model/transform.ts'
@@ -159,5 +160,5 @@ function toDifference(path: string, expected: unknown, got: unknown): string {
 
 function toShown(value: unknown): string {
   const text = value === undefined ? 'nothing' : JSON.stringify(value)
-  return text.length > longestShown ? `${text.slice(0, longestShown - 1)}…` : text
+  return cut(text, longestShown)
 }

@@ -1,4 +1,5 @@
 // What may go live: code that loads and passes its own fixtures. What does not leaves its last good version in place.
+import { within } from '../base/time.ts'
 import { dirname, join } from 'node:path'
 import { type Parts, runFixture } from './fixtures.ts'
 import { readFixtures, toFixturesFolder } from '../loader/fixture-files.ts'
@@ -127,28 +128,14 @@ async function runFixtures(
   const failures: { name: string; diff: readonly string[] }[] = []
   let passed = 0
   for (const file of files) {
-    const outcome = await within(until, runFixture(parts, module, file))
+    const leftMs = until - performance.now()
+    const outcome = leftMs <= 0 ? undefined : await within(leftMs, runFixture(parts, module, file))
     if (outcome === undefined) break
     if (outcome.ok) passed += 1
     else failures.push({ name: file.name, diff: outcome.diff })
   }
   const counts = { passed, failed: failures.length, notRun: files.length - passed - failures.length }
   return { counts, problem: toFixtureProblem(module, failures) }
-}
-
-/** Undefined once the time is up. */
-async function within<T>(until: number, work: Promise<T>): Promise<T | undefined> {
-  const left = until - performance.now()
-  if (left <= 0) return undefined
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<undefined>((resolve) => {
-    timer = setTimeout(resolve, left, undefined)
-  })
-  try {
-    return await Promise.race([work, late])
-  } finally {
-    clearTimeout(timer)
-  }
 }
 
 /** The sentence names the field alone; the frame, which is the operator's, has the values. */

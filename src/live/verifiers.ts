@@ -3,7 +3,7 @@
 import { isPlainName, listNames, toNamedLabel } from '../loader/definition-files.ts'
 import { type Definition, type Definitions, loadNamed } from '../loader/definitions.ts'
 import { parseVerifier } from '../model/definitions.ts'
-import { nearestOf } from '../model/nearest.ts'
+import { nearestOf } from '../base/text.ts'
 import { Problem, toProblemRecord } from '../model/problem.ts'
 import type { DefinedVerifier } from '../model/verifier.ts'
 import type { NamedMapping } from '../pipeline/compile.ts'

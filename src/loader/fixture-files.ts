@@ -4,7 +4,7 @@ import { extname, join } from 'node:path'
 import { applyEdits, modify } from 'jsonc-parser'
 import { z } from 'zod'
 import { toFirstIssue } from '../model/issue.ts'
-import type { JsonValue } from '../model/json.ts'
+import type { JsonValue } from '../base/json.ts'
 import { readInside } from './read.ts'
 
 const mostFixtures = 200

@@ -2,7 +2,7 @@
 import { isOwnChannel } from './action.ts'
 import type { Config } from './config.ts'
 import { type ConfigIssue, type ConfigPath, toDuplicates, toIssue } from './config-issue.ts'
-import { nearestOf } from './nearest.ts'
+import { nearestOf } from '../base/text.ts'
 import { toModelName } from './permission.ts'
 
 /** Runners that need no section of their own. */

@@ -1,4 +1,5 @@
 // The configuration file, key by key. Unknown keys are errors; every key has its meaning beside it, and the JSON Schema for editors comes from here.
+import { trimSlashes } from '../base/text.ts'
 import { z } from 'zod'
 import { AgentsConfig, ModelsConfig, RunnersConfig } from './agents-config.ts'
 import { ChannelsConfig } from './channels-config.ts'
@@ -11,7 +12,7 @@ const milliseconds = z.int().positive()
 
 /** The prefix in one form: a leading slash, none behind. */
 export function toHooksPath(path: string): string {
-  return `/${path.trim().replace(/^\/+|\/+$/g, '')}`
+  return `/${trimSlashes(path.trim())}`
 }
 
 function isHooksPath(path: string): boolean {

@@ -1,7 +1,7 @@
 // Schema issues as sentences: which field, what was expected, what kind of value came. Never the value: it may be a secret or a payload.
 import type { z } from 'zod'
-import { toKindOf } from './json.ts'
-import { nearestOf } from './nearest.ts'
+import { toKindOf } from '../base/json.ts'
+import { nearestOf } from '../base/text.ts'
 
 /** The first issue of a failed parse, e.g. `timeoutSeconds: expected a number above 0, found a string`. */
 export function toFirstIssue(error: z.ZodError, input: unknown): string {

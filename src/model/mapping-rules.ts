@@ -1,4 +1,5 @@
 // What of a mapping could never take effect: a condition that no request fulfils, a key that its action does not have.
+import { trimSlashes } from '../base/text.ts'
 import { credentialHeaders, senderSecrets } from './credential-headers.ts'
 import { type ConfigIssue, type ConfigPath, toIssue } from './config-issue.ts'
 import type { Mapping } from './mapping.ts'
@@ -9,7 +10,7 @@ const outsidePaths = /[^\x21-\x7e]|[?#]/u
 
 /** A hook's name as the router compares it. */
 export function toHookName(path: string): string {
-  return path.trim().replace(/^\/+|\/+$/g, '')
+  return trimSlashes(path.trim())
 }
 
 export function toConditionIssues({ match }: Mapping, hooksPath: string, at: ConfigPath): ConfigIssue[] {

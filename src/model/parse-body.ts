@@ -1,5 +1,5 @@
 // Bytes become a JSON value, once, or a Problem that quotes none of them.
-import { isJsonObject, type JsonValue, toJson } from './json.ts'
+import { isJsonObject, type JsonValue, toJson } from '../base/json.ts'
 import { Problem } from './problem.ts'
 
 /** Objects and arrays inside one another; one that stands alone counts as one. */

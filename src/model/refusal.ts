@@ -1,7 +1,7 @@
 // How a transform says that a payload is not what it takes: the sender's fault, and no failure of the code.
 import type { z } from 'zod'
 import { toFirstIssue } from './issue.ts'
-import type { JsonValue } from './json.ts'
+import type { JsonValue } from '../base/json.ts'
 
 /** What zod's schemas have, and others may have. */
 export type PayloadSchema<Payload> = {

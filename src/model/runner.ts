@@ -2,7 +2,7 @@
 import type { AgentAction, Thinking } from './action.ts'
 import type { Probe } from './channel.ts'
 import type { Message, Usage } from './job.ts'
-import type { JsonValue } from './json.ts'
+import type { JsonValue } from '../base/json.ts'
 
 export type RunRequest = {
   readonly runId: string

@@ -1,7 +1,7 @@
 // What integrators' code is given and what it gives back.
 import { z } from 'zod'
 import { AgentPayload, WakePayload } from './action.ts'
-import type { JsonValue } from './json.ts'
+import type { JsonValue } from '../base/json.ts'
 import type { TransformRef } from './mapping.ts'
 import type { BodySyntax } from './parse-body.ts'
 import type { ProblemRecord } from './problem.ts'

@@ -2,7 +2,7 @@
 import type { PlannedAction } from '../model/action.ts'
 import type { Delivery } from '../model/delivery.ts'
 import type { TraceEntry } from '../model/problem.ts'
-import { isJsonObject, type JsonObject } from '../model/json.ts'
+import { isJsonObject, type JsonObject } from '../base/json.ts'
 import { Mapping } from '../model/mapping.ts'
 import { readPayload } from '../model/parse-body.ts'
 import type { Transform } from '../model/transform.ts'

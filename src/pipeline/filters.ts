@@ -1,4 +1,5 @@
 // The two filters of templates. More logic than this belongs in a transform.
+import { cut } from '../base/text.ts'
 import type { Problem } from '../model/problem.ts'
 import type { PathFault } from './path.ts'
 
@@ -36,11 +37,8 @@ export function parseFilter(text: string, from: number, toFault: PathFault): { a
 }
 
 function truncate(text: string, limit: number): string {
-  if (text.length <= limit) return text
-  const kept = text.slice(0, limit - 1)
-  // the cut may fall into a surrogate pair: half of one is no text
-  const last = kept.charCodeAt(kept.length - 1)
-  return `${last >= 0xd800 && last <= 0xdbff ? kept.slice(0, -1) : kept}…`
+  // the ellipsis counts
+  return text.length <= limit ? text : cut(text, limit - 1)
 }
 
 const escapes = new Map([

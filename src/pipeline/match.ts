@@ -1,6 +1,7 @@
 // Which mapping takes a delivery: the first in config order whose every condition holds. Nothing else decides.
+import { cut } from '../base/text.ts'
 import type { Delivery } from '../model/delivery.ts'
-import { toKindOf, type JsonValue } from '../model/json.ts'
+import { toKindOf, type JsonValue } from '../base/json.ts'
 import type { Match } from '../model/mapping.ts'
 import { toHookName } from '../model/mapping-rules.ts'
 import { readPayload } from '../model/parse-body.ts'
@@ -173,5 +174,5 @@ function toChoice(wanted: readonly Scalar[]): string {
 
 /** One line, and a short one: a sender may name anything. */
 function quote(text: string): string {
-  return JSON.stringify(text.length > 60 ? `${text.slice(0, 59)}…` : text)
+  return JSON.stringify(cut(text, 60))
 }

@@ -1,5 +1,5 @@
 // Paths into a payload. The payload is an attacker's: only own properties are data, and nothing is ever called.
-import type { JsonValue } from '../model/json.ts'
+import type { JsonValue } from '../base/json.ts'
 import { Problem } from '../model/problem.ts'
 
 /** Names and array indexes from the root down. A number indexes arrays only; -1 is an index that no array has. */

@@ -3,7 +3,7 @@ import { type Action, AgentPayload, type PlannedAction, WakePayload } from '../m
 import type { Config } from '../model/config.ts'
 import type { Delivery } from '../model/delivery.ts'
 import { toFirstIssue } from '../model/issue.ts'
-import { isJsonObject, type JsonObject, toKindOf } from '../model/json.ts'
+import { isJsonObject, type JsonObject, toKindOf } from '../base/json.ts'
 import { readPayload } from '../model/parse-body.ts'
 import { Problem, type TraceEntry } from '../model/problem.ts'
 import type { Transform } from '../model/transform.ts'

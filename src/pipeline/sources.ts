@@ -1,7 +1,7 @@
 // Who sent a delivery, and what the sender calls it. Everything here is read, nothing is trusted: headers can be forged.
 import type { Origin } from '../model/action.ts'
 import type { Delivery } from '../model/delivery.ts'
-import { isJsonObject, type JsonValue } from '../model/json.ts'
+import { isJsonObject, type JsonValue } from '../base/json.ts'
 import { type Body, readPayload } from '../model/parse-body.ts'
 import { readPath, type Path } from './path.ts'
 import { type Fact, type Mark, type Sender, senders } from './senders.ts'

@@ -1,5 +1,5 @@
 // Templates: parsed once, rendered in linear time. What a value says is never rendered again.
-import type { JsonValue } from '../model/json.ts'
+import type { JsonValue } from '../base/json.ts'
 import { Problem } from '../model/problem.ts'
 import { parseFilter, type Filter } from './filters.ts'
 import { parsePath, readPath, toExcerpt, type PathFault } from './path.ts'

@@ -1,5 +1,5 @@
 // Proof of sender: the settings of a mapping become a verifier. What is wrong with them is said at load, not with a delivery.
-import { nearestOf } from '../model/nearest.ts'
+import { nearestOf } from '../base/text.ts'
 import { Problem } from '../model/problem.ts'
 import type { DefinedVerifier, PinnedFetch, Verifier } from '../model/verifier.ts'
 import type { VerifySettings } from '../model/verify.ts'

@@ -1,4 +1,5 @@
 // Who may come in, as far as the head of a request tells: before a byte of the body is read.
+import { trimSlashes } from '../base/text.ts'
 import type { IncomingMessage } from 'node:http'
 import type { Config } from '../model/config.ts'
 import { isCrossSite } from '../model/cross-site.ts'
@@ -135,10 +136,5 @@ export function toHookName(url: string, prefix: string): string | undefined {
   const mark = url.indexOf('?')
   const path = mark < 0 ? url : url.slice(0, mark)
   if (path !== prefix && !path.startsWith(`${prefix}/`)) return undefined
-  // by hand: a pattern that trims both ends is quadratic on the slashes between them, and this runs before any credential
-  let from = prefix.length
-  let to = path.length
-  while (from < to && path[from] === '/') from += 1
-  while (to > from && path[to - 1] === '/') to -= 1
-  return path.slice(from, to)
+  return trimSlashes(path.slice(prefix.length))
 }

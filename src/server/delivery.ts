@@ -1,6 +1,6 @@
 // A request, or what was kept of one, as a delivery.
 import type { Admitted, Delivery, DeliveryHead } from '../model/delivery.ts'
-import { isJsonObject, type JsonValue } from '../model/json.ts'
+import { isJsonObject, type JsonValue } from '../base/json.ts'
 import { type Body, openBody, readPayload } from '../model/parse-body.ts'
 import { type Hook, toAccepts } from '../pipeline/hook.ts'
 import { detectSource, type Sender, senderNamed, toEvent } from '../pipeline/sources.ts'

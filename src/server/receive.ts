@@ -1,4 +1,5 @@
 // The pipe, from request to answer: admit, read, recognise, decide, store, answer. Nothing is sent before the store has it.
+import { within } from '../base/time.ts'
 import type { Delivery } from '../model/delivery.ts'
 import type { Log } from '../model/log.ts'
 import type { Meter } from '../model/meter.ts'
@@ -98,7 +99,8 @@ export function createReceiver(parts: ReceiverParts): Receive {
     const deciding = decide(delivery, { hook, config, newId })
     const patienceMs =
       hook.runsCode && config.hooks.onTransformError === 'park' ? config.hooks.answerWithinMs : undefined
-    const decision = await inPatience(deciding, patienceMs)
+    // undefined: a transform is still at it, and the sender's patience ends
+    const decision = patienceMs === undefined ? await deciding : await within(patienceMs, deciding)
     if (decision === undefined) {
       checkLate(delivery, deciding)
       const { answer, isOurs } = await row.wait(toPending(delivery, generation.id))
@@ -173,19 +175,5 @@ function checkLate(delivery: Delivery, deciding: Promise<Decision>): void {
   } catch (error) {
     void deciding.catch(() => undefined)
     throw error
-  }
-}
-
-/** The decision, or undefined when a transform is still at it and the sender's patience ends. No limit: it is waited for. */
-async function inPatience(deciding: Promise<Decision>, patienceMs: number | undefined): Promise<Decision | undefined> {
-  if (patienceMs === undefined) return deciding
-  let timer: NodeJS.Timeout | undefined
-  const patience = new Promise<undefined>((resolve) => {
-    timer = setTimeout(resolve, patienceMs, undefined)
-  })
-  try {
-    return await Promise.race([deciding, patience])
-  } finally {
-    clearTimeout(timer)
   }
 }

@@ -1,4 +1,5 @@
 // Deliveries that wait run again: what was pending when the process ended, and what is parked.
+import { toBackoffMs } from '../base/retry.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Delivery } from '../model/delivery.ts'
 import type { Log } from '../model/log.ts'
@@ -24,8 +25,7 @@ export type RerunnerParts = {
   readonly log: Log
 }
 
-const firstPauseMs = 200
-const longestPauseMs = 30_000
+const backoff = { firstMs: 200, capMs: 30_000 }
 
 export class Rerunner {
   readonly #parts: RerunnerParts
@@ -102,14 +102,14 @@ export class Rerunner {
   /** Tries until the store takes it or the gateway stops: nobody else would come back to it before the next start. */
   async #settle(deliveryId: string, settlement: Settlement): Promise<boolean> {
     const { store, log } = this.#parts
-    for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(2 * pauseMs, longestPauseMs)) {
+    for (let failures = 0; ; failures += 1) {
       try {
         return await store.settle(deliveryId, settlement)
       } catch (error) {
         if (this.#stopping.aborted) throw error
         const why = error instanceof Problem ? { why: error.message } : { err: error }
         log.warn({ deliveryId, ...why }, 'a waiting delivery could not be settled; it is tried again')
-        await sleep(pauseMs, undefined, { signal: this.#stopping }).catch(() => undefined)
+        await sleep(toBackoffMs(failures, backoff), undefined, { signal: this.#stopping }).catch(() => undefined)
       }
     }
   }

@@ -14,7 +14,7 @@
 import type { Heartbeat, PlannedAction } from '../model/action.ts'
 import type { DeliveryHead, DeliveryState } from '../model/delivery.ts'
 import type { ClaimedJob, Job, JobState, Message, Post, Recipient, Session, Step, SystemEvent } from '../model/job.ts'
-import type { JsonValue } from '../model/json.ts'
+import type { JsonValue } from '../base/json.ts'
 import type { ProblemRecord, TraceEntry } from '../model/problem.ts'
 
 /** Identifies a delivery, so that a redelivery is recognised. A key is unique within its hook. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { nearestOf } from '../../src/model/nearest.ts'
+import { nearestOf } from '../../src/base/text.ts'
 import { toConfigSchema, toKeysAt } from '../../src/loader/config/schema.ts'
 
 type Node = { path: string; schema: Record<string, unknown> }

@@ -2,7 +2,7 @@
 import { toJsonBody } from '../../src/model/parse-body.ts'
 import { Config } from '../../src/model/config.ts'
 import type { Delivery } from '../../src/model/delivery.ts'
-import type { JsonValue } from '../../src/model/json.ts'
+import type { JsonValue } from '../../src/base/json.ts'
 import { Mapping, type MappingInput } from '../../src/model/mapping.ts'
 import { type Transform, type TransformInput, toTransformKey } from '../../src/model/transform.ts'
 import { createGeneration, type Generation } from '../../src/pipeline/generation.ts'

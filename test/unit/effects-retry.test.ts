@@ -1,19 +1,19 @@
 import { describe, expect, test } from 'vitest'
-import { toBackoffMs, toVerdict } from '../../src/effects/retry.ts'
+import { toRetryMs, toVerdict } from '../../src/effects/retry.ts'
 
 const transient = { kind: 'transient', detail: 'busy' } as const
 const limited = { kind: 'rate-limited', detail: 'slow down' } as const
 const at = { attempts: 0, createdAt: 0, now: 1_000, random: 0.5 }
 
-describe('toBackoffMs', () => {
+describe('toRetryMs', () => {
   test('waits double from two seconds and stop at ten minutes', () => {
-    expect([0, 1, 2, 3].map((attempts) => toBackoffMs(attempts, 0.5))).toEqual([2_000, 4_000, 8_000, 16_000])
-    expect(toBackoffMs(40, 0.5)).toBe(600_000)
+    expect([0, 1, 2, 3].map((attempts) => toRetryMs(attempts, 0.5))).toEqual([2_000, 4_000, 8_000, 16_000])
+    expect(toRetryMs(40, 0.5)).toBe(600_000)
   })
 
   test('chance moves a wait by a fifth and no more', () => {
-    expect(toBackoffMs(0, 0)).toBe(1_600)
-    expect(toBackoffMs(0, 0.999_999)).toBe(2_400)
+    expect(toRetryMs(0, 0)).toBe(1_600)
+    expect(toRetryMs(0, 0.999_999)).toBe(2_400)
   })
 })
 

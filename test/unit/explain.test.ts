@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { JsonValue } from '../../src/model/json.ts'
+import type { JsonValue } from '../../src/base/json.ts'
 import { explain } from '../../src/pipeline/explain.ts'
 import type { Generation } from '../../src/pipeline/generation.ts'
 import { decideOn, toGeneration, toTestDelivery, toTestId } from './decide.ts'

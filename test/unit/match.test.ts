@@ -1,6 +1,6 @@
 import { openBody, toJsonBody } from '../../src/model/parse-body.ts'
 import { describe, expect, test } from 'vitest'
-import type { JsonValue } from '../../src/model/json.ts'
+import type { JsonValue } from '../../src/base/json.ts'
 import { Match } from '../../src/model/mapping.ts'
 import { createRouter, type MatchInput, type Router } from '../../src/pipeline/match.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { JsonValue } from '../../src/model/json.ts'
+import type { JsonValue } from '../../src/base/json.ts'
 import type { MappingInput } from '../../src/model/mapping.ts'
 import { decideOn, toGeneration, toTestDelivery } from './decide.ts'
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { toPrintable, toPrintableLine } from '../../src/model/printable.ts'
+import { toPrintable, toPrintableLine } from '../../src/base/text.ts'
 
 test('what drives a terminal is shown as a picture', () => {
   expect(toPrintable('a\u001b[31mb')).toBe('a␛[31mb')

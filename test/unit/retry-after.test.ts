@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { toRetryAfterMs } from '../../src/model/retry-after.ts'
+import { toRetryAfterMs } from '../../src/base/http.ts'
 
 const now = Date.parse('2026-01-01T00:00:00Z')
 

@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { createStage, resultOf } from './runtime-stage.ts'
-import type { Stage } from './runtime-stage.ts'
+import { createStage, resultOf, type Stage } from './runtime-stage.ts'
 
 const good = `export default ({ payload }) => payload`
 /** Notes each begin in a file beside it, then waits. */

@@ -2,7 +2,7 @@
 import { onTestFinished } from 'vitest'
 import { createTransformRuntime } from '../../src/loader/runtime.ts'
 import type { RuntimeOptions, TransformRuntime } from '../../src/loader/runtime.ts'
-import type { JsonValue } from '../../src/model/json.ts'
+import type { JsonValue } from '../../src/base/json.ts'
 import { silentLog } from '../../src/model/log.ts'
 import { toTransformKey } from '../../src/model/transform.ts'
 import type { Transform, TransformOutcome } from '../../src/model/transform.ts'

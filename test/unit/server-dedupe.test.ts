@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Admitted, Delivery } from '../../src/model/delivery.ts'
-import type { JsonValue } from '../../src/model/json.ts'
+import type { JsonValue } from '../../src/base/json.ts'
 import { toDedupe } from '../../src/server/duplicates.ts'
 import { toTestDelivery } from './decide.ts'
 

@@ -1,6 +1,6 @@
 import { toJsonBody } from '../../src/model/parse-body.ts'
 import { describe, expect, test } from 'vitest'
-import type { JsonValue } from '../../src/model/json.ts'
+import type { JsonValue } from '../../src/base/json.ts'
 import { senders } from '../../src/pipeline/senders.ts'
 import { detectSource, senderNamed, toCorrespondent, toDeliveryId, toEvent } from '../../src/pipeline/sources.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { JsonValue } from '../../src/model/json.ts'
+import type { JsonValue } from '../../src/base/json.ts'
 import { Problem } from '../../src/model/problem.ts'
 import { compileTemplate, type TemplateScope } from '../../src/pipeline/template.ts'
 

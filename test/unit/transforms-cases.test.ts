@@ -1,6 +1,6 @@
 // What the bundled transforms decide of single events, where their fixtures show one case of many.
 import { describe, expect, test } from 'vitest'
-import type { JsonValue } from '../../src/model/json.ts'
+import type { JsonValue } from '../../src/base/json.ts'
 import { run, toActions, toText } from './transforms-stage.ts'
 
 describe('the Slack transform', () => {

@@ -1,6 +1,6 @@
 // Whether the runners of the agents and the channels of the replies are there and take their credentials. Nothing is posted, no model is asked.
 import { toAgent, toAgentIds } from '../../effects/agents.ts'
-import { withDeadline } from '../../effects/deadline.ts'
+import { withDeadline } from '../../base/time.ts'
 import { createOutlets } from '../../effects/outlets.ts'
 import type { Assembled } from '../../live/assemble.ts'
 import type { Probe } from '../../model/channel.ts'

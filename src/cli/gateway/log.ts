@@ -1,7 +1,7 @@
 // The gateway's log: JSON lines in production, a readable line in development.
 import pino from 'pino'
 import type { Log } from '../../model/log.ts'
-import { toPrintable, toPrintableLine } from '../../model/printable.ts'
+import { toPrintable, toPrintableLine } from '../../base/text.ts'
 
 /** One JSON object a line on standard output. JSON escapes what would drive a terminal. */
 export function createJsonLog(): Log {

@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Fixture, parseFixture } from '../../loader/fixture-files.ts'
-import { nearestOf } from '../../model/nearest.ts'
+import { nearestOf } from '../../base/text.ts'
 import { Problem } from '../../model/problem.ts'
 import { inPackage } from '../scaffold/package.ts'
 

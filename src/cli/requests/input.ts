@@ -1,6 +1,6 @@
 // The file of `run` and `send`: a payload, or a fixture {request: {headers, payload}, expect}.
 import { readFileSync } from 'node:fs'
-import { isJsonObject, type JsonObject, type JsonValue } from '../../model/json.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts'
 import { Problem } from '../../model/problem.ts'
 import { dropCredentials, toHeaders } from '../../server/credentials.ts'
 import { parseBody } from '../../model/parse-body.ts'

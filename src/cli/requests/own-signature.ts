@@ -1,7 +1,7 @@
 // A body of the operator's own, signed as the sender of the mapping that takes it would sign it.
 import { assemble } from '../../live/assemble.ts'
 import type { Config } from '../../model/config.ts'
-import { newId } from '../../model/id.ts'
+import { newId } from '../../base/id.ts'
 import { toHandedFile } from '../../model/places.ts'
 import { Problem } from '../../model/problem.ts'
 import { createGeneration, type Generation } from '../../pipeline/generation.ts'

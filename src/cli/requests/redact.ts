@@ -1,6 +1,6 @@
 // A request that may be kept in a repository: what opens a door is taken out, and the rest stays as it was sent.
 import type { Delivery } from '../../model/delivery.ts'
-import { isJsonObject, type JsonValue } from '../../model/json.ts'
+import { isJsonObject, type JsonValue } from '../../base/json.ts'
 import { detectSource } from '../../pipeline/sources.ts'
 
 export const removedMark = '[removed]'

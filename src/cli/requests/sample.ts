@@ -1,12 +1,13 @@
 // The sample requests of a preset, addressed to the path and signed with the key that this configuration gives it.
+import { trimSlashes } from '../../base/text.ts'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { buildPack } from '../../live/assemble.ts'
 import type { Pack } from '../../live/packs.ts'
-import { nearestOf } from '../../model/nearest.ts'
+import { nearestOf } from '../../base/text.ts'
 import type { Config } from '../../model/config.ts'
-import type { JsonValue } from '../../model/json.ts'
+import type { JsonValue } from '../../base/json.ts'
 import { toJsonBody } from '../../model/parse-body.ts'
 import { Problem } from '../../model/problem.ts'
 import type { DefinedVerifier } from '../../model/verifier.ts'
@@ -64,7 +65,7 @@ export function toOwn(config: Config, pack: Pack): { path: string; verify: Verif
   const { name: _name, ...options } = typeof entry === 'string' ? { name: entry } : entry
   const { mappings } = buildPack(pack, options, `hooks.presets[${index}]`)
   const mapping = Mapping.safeParse(mappings[0]).data
-  const path = (mapping?.match.path ?? pack.preset.name).replace(/^\/+|\/+$/g, '')
+  const path = trimSlashes(mapping?.match.path ?? pack.preset.name)
   return { path, verify: mapping?.verify }
 }
 

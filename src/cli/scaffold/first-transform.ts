@@ -1,6 +1,6 @@
 // The text of a new transform and of its first fixture: they belong together, and the fixture holds from the start.
 import type { Fixture } from '../../loader/fixture-files.ts'
-import { isJsonObject, type JsonValue } from '../../model/json.ts'
+import { isJsonObject, type JsonValue } from '../../base/json.ts'
 
 type Request = Pick<Fixture['request'], 'path' | 'headers' | 'payload'>
 

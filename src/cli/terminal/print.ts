@@ -1,6 +1,6 @@
 // How things look on a terminal. Every cell may hold text from outside, so every cell is made printable here.
 import colors from 'picocolors'
-import { toPrintable, toPrintableLine } from '../../model/printable.ts'
+import { toPrintable, toPrintableLine } from '../../base/text.ts'
 import { Problem } from '../../model/problem.ts'
 
 /** Characters; a sender chooses some of what is shown, and one long cell would push all columns off the screen. */

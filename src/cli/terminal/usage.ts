@@ -1,6 +1,6 @@
 // A wrong command line is one sentence with the nearest right word, and exit code 64.
 import { type Command, CommanderError, InvalidArgumentError } from 'commander'
-import { nearestOf } from '../../model/nearest.ts'
+import { nearestOf } from '../../base/text.ts'
 import { Problem } from '../../model/problem.ts'
 
 /** What commander threw, as a Problem; undefined: it only showed help or the version. `asked`: as in "hookloom gmail setup". */

@@ -1,6 +1,6 @@
 // Replies on the operator's own terminal. The text is an attacker's as much as an agent's: it is shown and never drives the terminal.
 import type { Channel } from '../../model/channel.ts'
-import { toPrintable, toPrintableLine } from '../../model/printable.ts'
+import { toPrintable, toPrintableLine } from '../../base/text.ts'
 
 /** `write` takes what belongs on the terminal, such as `process.stdout.write`. Recipients do not exist here. */
 export function createConsoleChannel({ write }: { write: (text: string) => void }): Channel {

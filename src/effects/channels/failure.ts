@@ -1,6 +1,6 @@
 // What an outcome without a message id means, once for all channels. Nothing here quotes an answer: it may hold the text.
 import type { SendResult } from '../../model/channel.ts'
-import { toRetryAfterMs, toWait } from '../../model/retry-after.ts'
+import { toRetryAfterMs, toWait } from '../../base/http.ts'
 import type { HttpOutcome } from './http.ts'
 
 export type Failed = Exclude<SendResult, { kind: 'sent' }>

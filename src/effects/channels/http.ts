@@ -1,7 +1,7 @@
 // One request to a provider: it never repeats, never follows, and says what is known of it afterwards.
 import type { z } from 'zod'
-import { toJson } from '../../model/json.ts'
-import { readBody } from '../../model/read-body.ts'
+import { toJson } from '../../base/json.ts'
+import { readBody } from '../../base/http.ts'
 
 /** What a channel is made with besides its configuration. */
 export type ChannelTools = { readonly fetch?: typeof fetch | undefined }

@@ -1,9 +1,8 @@
 // Channels in code of the operator's own. What they do is taken for what it surely is and nothing more: whoever does not say that nothing was posted may have posted.
 import { z } from 'zod'
 import type { Channel, OwnChannel, SendResult } from '../../model/channel.ts'
-import { toPrintableLine } from '../../model/printable.ts'
-import { toWait } from '../../model/retry-after.ts'
-import { cut } from '../cut.ts'
+import { cut, toPrintableLine } from '../../base/text.ts'
+import { toWait } from '../../base/http.ts'
 import { splitMarkdown } from './chunks.ts'
 import { toUnsent } from './http.ts'
 

@@ -1,6 +1,5 @@
 // Sentences about recipients that a channel cannot address.
-import { toPrintableLine } from '../../model/printable.ts'
-import { cut } from '../cut.ts'
+import { cut, toPrintableLine } from '../../base/text.ts'
 
 /** `expected` names the forms that there are. What came may be outside text: it is shown folded and cut. */
 export function refuseRecipient(channel: string, to: string | undefined, expected: string): string {

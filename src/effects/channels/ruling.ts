@@ -1,5 +1,5 @@
 // A provider's own error code, where it says more than the status.
-import { toRetryAfterMs, toWait } from '../../model/retry-after.ts'
+import { toRetryAfterMs, toWait } from '../../base/http.ts'
 import { type Failed, type FailureContext, toFailure } from './failure.ts'
 import type { HttpOutcome } from './http.ts'
 

@@ -1,6 +1,6 @@
 // What signal-cli's errors mean: first what became of the recipient, then the code of the call. Nothing here quotes its sentences.
 import { z } from 'zod'
-import { toWait } from '../../model/retry-after.ts'
+import { toWait } from '../../base/http.ts'
 import { type Failed, toFailure } from './failure.ts'
 import { type HttpOutcome, readAccepted } from './http.ts'
 import type { Ruling } from './ruling.ts'

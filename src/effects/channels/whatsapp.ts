@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import type { Channel, SendResult } from '../../model/channel.ts'
 import type { ChannelConfig } from '../../model/channels-config.ts'
-import { cut } from '../cut.ts'
+import { cut } from '../../base/text.ts'
 import { splitMarkdown } from './chunks.ts'
 import type { Failed } from './failure.ts'
 import { plainText, whatsappText } from './flavours.ts'

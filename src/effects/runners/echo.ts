@@ -1,7 +1,7 @@
 // The runner until a model is configured: no network, no model, and it says so. Its runs are marked as simulated.
 import type { Runner, RunRequest } from '../../model/runner.ts'
 import { toLine } from '../../pipeline/boundary.ts'
-import { cut } from '../cut.ts'
+import { cut } from '../../base/text.ts'
 
 const maxLines = 5
 const maxLineChars = 200

@@ -1,9 +1,8 @@
 // Why OpenClaw did not take a run, as a sentence that says what to change, and whether another try may help.
 import type { OpenClawRunnerConfig } from '../../model/agents-config.ts'
-import type { JsonObject } from '../../model/json.ts'
-import { toPrintableLine } from '../../model/printable.ts'
-import { cut } from '../cut.ts'
-import { toRetryAfterMs, toWait } from '../../model/retry-after.ts'
+import type { JsonObject } from '../../base/json.ts'
+import { cut, toPrintableLine } from '../../base/text.ts'
+import { toRetryAfterMs, toWait } from '../../base/http.ts'
 import { toErrorCode } from '../thrown.ts'
 import { type Failed, passing, permanent } from './failed.ts'
 

@@ -1,11 +1,11 @@
 // A running OpenClaw gateway as a runner: it takes the turn, performs it and delivers its reply. We hear that it was taken, and no more.
 import { type AgentAction, type ChannelName, isOwnChannel } from '../../model/action.ts'
 import type { OpenClawRunnerConfig } from '../../model/agents-config.ts'
-import { isJsonObject, type JsonObject, toJson } from '../../model/json.ts'
-import { readBody } from '../../model/read-body.ts'
+import { isJsonObject, type JsonObject, toJson } from '../../base/json.ts'
+import { readBody } from '../../base/http.ts'
 import type { Runner, RunRequest, RunResult } from '../../model/runner.ts'
 import { toLine } from '../../pipeline/boundary.ts'
-import { cut } from '../cut.ts'
+import { cut } from '../../base/text.ts'
 import { type Answered, toRefused, toUnreached } from './openclaw-failure.ts'
 
 const maxNameChars = 500

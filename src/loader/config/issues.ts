@@ -2,8 +2,8 @@
 import type { z } from 'zod'
 import type { ConfigIssue } from '../../model/config-issue.ts'
 import { toConfigSentence, toDottedPath } from '../../model/issue.ts'
-import { toKindOf } from '../../model/json.ts'
-import { nearestOf } from '../../model/nearest.ts'
+import { toKindOf } from '../../base/json.ts'
+import { nearestOf } from '../../base/text.ts'
 import { toCounterpart } from '../../model/openclaw-keys.ts'
 import { toKeysAt, toWordsAt } from './schema.ts'
 

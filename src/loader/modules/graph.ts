@@ -10,8 +10,7 @@ import { readInside } from '../read.ts'
 import type { Input } from '../read.ts'
 import { isInside, toFileLabel } from '../root.ts'
 import { withoutSourceMap } from './source-maps.ts'
-import { createWitness } from './witness.ts'
-import type { Witness } from './witness.ts'
+import { createWitness, type Witness } from './witness.ts'
 
 const loadable = new Set(['.ts', '.mts', '.cts', '.tsx', '.js', '.mjs', '.cjs', '.jsx', '.json', '.txt'])
 /** Marks our own question to the resolver, so that it is not asked again. */

@@ -1,6 +1,6 @@
 // What integrators' code threw, told safely: nothing that was thrown can throw again, and no text of it is unbounded.
 import { types } from 'node:util'
-import { toKindOf } from '../../model/json.ts'
+import { toKindOf } from '../../base/json.ts'
 import { refusalMark } from '../../model/refusal.ts'
 import type { Locate } from './locate.ts'
 

@@ -1,6 +1,6 @@
 // One call of a transform: whatever it does short of not giving the thread back, the outcome is a value.
 import { isProxy } from 'node:util/types'
-import type { JsonValue } from '../../model/json.ts'
+import type { JsonValue } from '../../base/json.ts'
 import { parseBody } from '../../model/parse-body.ts'
 import { Problem, toProblem, toProblemRecord } from '../../model/problem.ts'
 import type { TransformCall, TransformOutcome } from '../../model/transform.ts'

@@ -1,6 +1,6 @@
 // What a transform returned, as JSON: written without running any code of it, and refused with path and reason.
 import { types } from 'node:util'
-import { toKindOf } from '../../model/json.ts'
+import { toKindOf } from '../../base/json.ts'
 
 /** Bytes of a result as JSON. */
 const resultBytes = 256 * 1024

@@ -3,15 +3,12 @@
 import type { AsyncLocalStorage } from 'node:async_hooks'
 import { Problem, toProblemRecord } from '../../model/problem.ts'
 import { toThrownReport } from '../modules/thrown.ts'
-import { startCall, toFailed } from './call.ts'
-import type { CallOutcome } from './call.ts'
+import { type CallOutcome, startCall, toFailed } from './call.ts'
 import type { OpenCall } from './guard.ts'
 import type { Intrinsics } from './intrinsics.ts'
-import { board as words } from './messages.ts'
-import type { CallPost, FromWorker, Leaving, ToWorker } from './messages.ts'
+import { board as words, type CallPost, type FromWorker, type Leaving, type ToWorker } from './messages.ts'
 import { createOutbox } from './outbox.ts'
-import { createShelf, toCallable } from './shelf.ts'
-import type { Loaded } from './shelf.ts'
+import { createShelf, type Loaded, toCallable } from './shelf.ts'
 
 /** Milliseconds between two looks at the memory while calls are in flight. */
 const memoryLookMs = 50

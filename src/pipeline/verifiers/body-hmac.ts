@@ -1,6 +1,6 @@
 // HMAC inside the body: the only proofs for which a body must be parsed before it is proven.
 import { createHmac, type KeyObject } from 'node:crypto'
-import { isJsonObject, type JsonObject, type JsonValue } from '../../model/json.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts'
 import { readText, tryBody } from './body.ts'
 import { parseTimestamp, toClockFault } from './clock.ts'
 import { isDigest } from './compare.ts'

@@ -1,5 +1,5 @@
 // The body as JSON, for proofs that stand inside of it and times that are read once the bytes are proven.
-import { isJsonObject, type JsonValue } from '../../model/json.ts'
+import { isJsonObject, type JsonValue } from '../../base/json.ts'
 import { parseBody } from '../../model/parse-body.ts'
 import type { VerifyRequest } from '../../model/verifier.ts'
 import { parsePath, readPath } from '../path.ts'

@@ -1,5 +1,5 @@
 // A value that the operator chose when subscribing comes back in every notification: no signature, only a shared word.
-import { isJsonObject } from '../../model/json.ts'
+import { isJsonObject } from '../../base/json.ts'
 import { readText, tryBody } from './body.ts'
 import { createSecretSet } from './compare.ts'
 import { coversNothing, type Proof, type ProofTools, proven, refused } from './proof.ts'

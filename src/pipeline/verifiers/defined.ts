@@ -1,7 +1,8 @@
 // Schemes in code: outsiders' verifiers, which let nobody in by mistake. They run in the gateway's own thread.
+import { within } from '../../base/time.ts'
 import { z } from 'zod'
 import type { ProblemRecord } from '../../model/problem.ts'
-import { toPrintableLine } from '../../model/printable.ts'
+import { toPrintableLine } from '../../base/text.ts'
 import type { DefinedVerifier, Verified, Verifier, VerifyRequest } from '../../model/verifier.ts'
 import type { VerifySettings } from '../../model/verify.ts'
 import { toSecrets } from './keys.ts'
@@ -27,15 +28,16 @@ export function createDefinedVerifier(
   const secretHeaders = (definition.secretHeaders ?? []).map((name) => name.toLowerCase())
 
   async function prove(request: VerifyRequest): Promise<Verified> {
-    let given: unknown
+    let answered: { readonly given: unknown } | undefined
     try {
-      given = await inTime(definition.verify(request, { secrets, settings, now: now() }))
+      const answering = async () => ({ given: await definition.verify(request, { secrets, settings, now: now() }) })
+      answered = await within(longestMs, answering())
     } catch (thrown) {
       // a comparison that throws at a signature of the wrong length is a proof that does not hold
       return refused(`The verifier "${scheme}" threw ${toThrown(thrown)}.`)
     }
-    if (given === late) return broken(`The verifier "${scheme}" had no answer after ${longestMs / 1000} s.`)
-    const answer = Answer.safeParse(given)
+    if (answered === undefined) return broken(`The verifier "${scheme}" had no answer after ${longestMs / 1000} s.`)
+    const answer = Answer.safeParse(answered.given)
     if (!answer.success)
       return broken(`The verifier "${scheme}" must return { ok: true, id? } or { ok: false, fault, reason }.`)
     if (answer.data.ok) return answer.data
@@ -75,20 +77,6 @@ export function createBrokenVerifier(scheme: string, { detail }: ProblemRecord):
     isGreeting: () => false,
     handshake: () => undefined,
     explain: () => undefined,
-  }
-}
-
-const late = Symbol('late')
-
-async function inTime(work: unknown): Promise<unknown> {
-  let timer: NodeJS.Timeout | undefined
-  const timeout = new Promise<typeof late>((resolve) => {
-    timer = setTimeout(resolve, longestMs, late)
-  })
-  try {
-    return await Promise.race([work, timeout])
-  } finally {
-    clearTimeout(timer)
   }
 }
 

@@ -1,7 +1,7 @@
 // Handshakes that ask with a POST: some signed like any delivery, some before there is a secret to sign with.
 import { createHmac } from 'node:crypto'
 import type { RequestHead, VerifyRequest } from '../../model/verifier.ts'
-import { isJsonObject, type JsonObject } from '../../model/json.ts'
+import { isJsonObject, type JsonObject } from '../../base/json.ts'
 import { tryBody } from './body.ts'
 import { answerJson, answerNothing, answerText, type Handshake } from './handshake.ts'
 import { snsConfirmation } from './hosts.ts'

@@ -1,6 +1,6 @@
 // Public keys for tokens: from the issuer's key set, or the one key that the mapping holds.
 import { createPublicKey, type KeyObject } from 'node:crypto'
-import { isJsonObject, type JsonValue, toJson } from '../../model/json.ts'
+import { isJsonObject, type JsonValue, toJson } from '../../base/json.ts'
 import type { PinnedFetch, PinRule } from '../../model/verifier.ts'
 import type { VerifySettings } from '../../model/verify.ts'
 import { fault } from './proof.ts'

@@ -1,7 +1,6 @@
 // JSON Web Tokens: one algorithm a scheme, whatever the token says of itself.
 import { createHash, createHmac, createSecretKey, type KeyObject, verify } from 'node:crypto'
-import type { JsonObject, JsonValue } from '../../model/json.ts'
-import { isJsonObject } from '../../model/json.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts'
 import type { VerifyRequest } from '../../model/verifier.ts'
 import { isDigest } from './compare.ts'
 import { createKeySet, type FoundKey } from './jwks.ts'

@@ -1,8 +1,7 @@
 // The sender's side of the table: what a sender would put beside a body, so that its verifier accepts it.
 import { createHash, createHmac } from 'node:crypto'
 import { z } from 'zod'
-import type { JsonValue } from '../../model/json.ts'
-import { isJsonObject } from '../../model/json.ts'
+import { isJsonObject, type JsonValue } from '../../base/json.ts'
 import { Problem } from '../../model/problem.ts'
 import type { DefinedVerifier, VerifyRequest } from '../../model/verifier.ts'
 import type { TimestampUnit, VerifySettings } from '../../model/verify.ts'

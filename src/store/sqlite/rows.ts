@@ -10,7 +10,7 @@ import {
   type Session,
   type SystemEvent,
 } from '../../model/job.ts'
-import type { JsonValue } from '../../model/json.ts'
+import type { JsonValue } from '../../base/json.ts'
 import type { Row, SqlValue } from './driver.ts'
 import type { Answered, DeliveryRecord, KeptRequest, OpenDelivery, WaitingEvents } from '../store.ts'
 import { unavailable } from './operations.ts'

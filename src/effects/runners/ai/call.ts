@@ -1,6 +1,6 @@
 // One call of a model by the AI SDK, streamed or not, and what came of it in one shape.
 import type { LanguageModel, LanguageModelUsage, TextStreamPart, ToolSet } from 'ai'
-import type { JsonObject } from '../../../model/json.ts'
+import type { JsonObject } from '../../../base/json.ts'
 import type { ChatMessage } from './conversation.ts'
 
 export type Call = {

@@ -1,8 +1,8 @@
 // A model's failure as a result: may it pass, when to come back, where to look. The provider's own words are read and
 // never repeated, since they may quote the prompt or the key; only its error codes are.
 import { z } from 'zod'
-import { toJson } from '../../../model/json.ts'
-import { toRetryAfterMs, toWait } from '../../../model/retry-after.ts'
+import { toJson } from '../../../base/json.ts'
+import { toRetryAfterMs, toWait } from '../../../base/http.ts'
 import { toErrorCode, toThrownName } from '../../thrown.ts'
 import { type Failed, passing, permanent } from '../failed.ts'
 import { type Provider, toShown } from './providers.ts'

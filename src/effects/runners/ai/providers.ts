@@ -1,10 +1,9 @@
 // Which provider a model name means, and the AI SDK's door to it. Only the configuration counts: no environment variable is read.
 import type { LanguageModel } from 'ai'
 import type { ModelsConfig, ProviderConfig } from '../../../model/agents-config.ts'
-import { nearestOf } from '../../../model/nearest.ts'
+import { cut, nearestOf } from '../../../base/text.ts'
 import { toModelName } from '../../../model/permission.ts'
 import { toLine } from '../../../pipeline/boundary.ts'
-import { cut } from '../../cut.ts'
 import type { Fetch } from './patient-fetch.ts'
 
 type Kind = ProviderConfig['kind']

@@ -1,7 +1,7 @@
 // What a thinking level means to a model, as data: the first row whose pattern holds. The README's table is made from it.
 import type { Thinking } from '../../../model/action.ts'
 import type { ProviderConfig } from '../../../model/agents-config.ts'
-import type { JsonObject } from '../../../model/json.ts'
+import type { JsonObject } from '../../../base/json.ts'
 
 /** Provider options of the AI SDK by level. A level that a model does not have is the nearest one that it has. */
 type Levels = Readonly<Record<Thinking, JsonObject>>

@@ -1,6 +1,5 @@
 // Why a command gave no reply, as a sentence for the operator, and whether another try may help.
-import { toPrintableLine } from '../../../model/printable.ts'
-import { cut } from '../../cut.ts'
+import { cut, toPrintableLine } from '../../../base/text.ts'
 import type { ChildEnd } from './child.ts'
 import { type Failed, passing, permanent } from '../failed.ts'
 

@@ -1,5 +1,5 @@
 // What a command printed, read by paths. It is outside text: nothing in it is taken on trust, not even its session id.
-import { isJsonObject, type JsonObject, type JsonValue, toJson } from '../../../model/json.ts'
+import { isJsonObject, type JsonObject, type JsonValue, toJson } from '../../../base/json.ts'
 import type { Usage } from '../../../model/job.ts'
 import { Problem } from '../../../model/problem.ts'
 import { type Path, parsePath, readPath } from '../../../pipeline/path.ts'

@@ -1,6 +1,6 @@
 // Tokens of a turn, from what a command printed about them.
 import { z } from 'zod'
-import type { JsonObject } from '../../../model/json.ts'
+import type { JsonObject } from '../../../base/json.ts'
 import type { Usage } from '../../../model/job.ts'
 import { parsePath, readPath } from '../../../pipeline/path.ts'
 import type { UsageFields } from './profiles.ts'

@@ -1,4 +1,18 @@
-// Limits of time for other people's code: a runner or a channel that ignores its signal is left behind.
+// Time: limits for work that may not end, and waits that end with a signal.
+
+/** What `work` comes to, or undefined once `ms` milliseconds are over. The work goes on, and nobody hears of it any more. */
+export async function within<T>(ms: number, work: PromiseLike<T>): Promise<T | undefined> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<undefined>((resolve) => {
+    timer = setTimeout(resolve, ms, undefined)
+  })
+  try {
+    // the race handles the loser's rejection: a late throw crashes nothing
+    return await Promise.race([work, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
 
 export type Ended<T> = { kind: 'finished'; value: T } | { kind: 'timeout' } | { kind: 'aborted' }
 

@@ -1,3 +1,22 @@
+// Text: cut, compared with known words, and made safe to show on a terminal.
+
+/** The first `max` UTF-16 units and an ellipsis, never half a code point; the text itself where it fits. */
+export function cut(text: string, max: number): string {
+  if (text.length <= max) return text
+  const last = text.charCodeAt(max - 1)
+  const splitsPair = last >= 0xd800 && last <= 0xdbff
+  return `${text.slice(0, splitsPair ? max - 1 : max)}…`
+}
+
+/** The text without the slashes at both ends. One pass: a pattern for both ends is quadratic on the slashes between them. */
+export function trimSlashes(text: string): string {
+  let from = 0
+  let to = text.length
+  while (from < to && text[from] === '/') from += 1
+  while (to > from && text[to - 1] === '/') to -= 1
+  return text.slice(from, to)
+}
+
 /** The known word that was probably meant, or undefined when none is near. Case does not count. */
 export function nearestOf(word: string, known: readonly string[]): string | undefined {
   const asked = word.toLowerCase()
@@ -30,4 +49,26 @@ function toDistance(a: string, b: string): number {
     rows.push(row)
   }
   return at(rows[a.length], b.length)
+}
+
+/**
+ * Control characters as their pictures (ESC becomes ␛): C0 and DEL but tab and newline, C1 (U+009B begins a sequence
+ * too), and the marks that turn the direction of text.
+ */
+export function toPrintable(text: string): string {
+  return text
+    .replaceAll('\r\n', '\n')
+    .replace(/[\p{Cc}\u061C\u200E\u200F\u2028\u2029\u202A-\u202E\u2066-\u2069]/gu, toPicture)
+}
+
+/** The same on one line. */
+export function toPrintableLine(text: string): string {
+  return toPrintable(text).replace(/\s+/g, ' ').trim()
+}
+
+function toPicture(character: string): string {
+  if (character === '\n' || character === '\t') return character
+  const code = character.charCodeAt(0)
+  if (code < 0x20) return String.fromCharCode(0x2400 + code)
+  return code === 0x7f ? '\u2421' : '\uFFFD'
 }

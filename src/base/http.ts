@@ -1,4 +1,16 @@
-// How long a provider asks us to wait.
+// HTTP messages of others: their bodies up to a limit, and how long they ask us to wait.
+
+/** Undefined where it is over the limit; the rest of it is not taken. Throws where the connection is cut. */
+export async function readBody(body: AsyncIterable<Uint8Array> | null, maxBytes: number): Promise<string | undefined> {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of body ?? []) {
+    size += chunk.length
+    if (size > maxBytes) return undefined
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString()
+}
 
 /**
  * `Retry-After` in seconds or as a date (RFC 9110, 10.2.3), or OpenAI's `retry-after-ms`, which is more exact; in
