@@ -23,7 +23,14 @@ export type Incoming = {
 
 /** A request that is in, with its body inflated; or a sender's handshake, answered and over. */
 export type Entered =
-  | { readonly kind: 'delivery'; readonly hook: Hook; readonly head: DeliveryHead; readonly body: Uint8Array }
+  | {
+      readonly kind: 'delivery'
+      readonly hook: Hook
+      readonly head: DeliveryHead
+      readonly body: Uint8Array
+      /** What became of each proof. */
+      readonly trace: readonly TraceEntry[]
+    }
   | { readonly kind: 'handshake'; readonly answer: Answer }
 
 export type EntryParts = { readonly admission: Admission; readonly handed: HandedSecrets }
@@ -75,7 +82,7 @@ export function createEntry({ admission, handed }: EntryParts) {
       // a signer must not guess the hook token beside its signature; where the header is the scheme's own, it is no guess
       if (proof.signedFor.length > 0 && !secretHeaders.has('authorization')) admission.countToken(knock)
       if (Math.max(raw.length, bytes.length) > hook.maxBodyBytes) throw tooLarge(hook.maxBodyBytes)
-      return { kind: 'delivery', hook, head, body: bytes }
+      return { kind: 'delivery', hook, head, body: bytes, trace: [...proof.trace, ...trace] }
     } catch (error) {
       throw toProblem(error).because(trace)
     }

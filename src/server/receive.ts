@@ -20,7 +20,7 @@ import {
   withProblem,
 } from './answer.ts'
 import { checkBody, toDelivery } from './delivery.ts'
-import { createEntry, type Incoming } from './entry.ts'
+import { createEntry, type Entered, type Incoming } from './entry.ts'
 import type { HandedSecrets } from './handed.ts'
 import { createOnce, toDedupe } from './duplicates.ts'
 import type { Refusals } from './refusals.ts'
@@ -46,6 +46,7 @@ export type ReceiverParts = {
   readonly log: Log
 }
 
+type EnteredDelivery = Extract<Entered, { kind: 'delivery' }>
 type Handling = { readonly hook: Hook; readonly generation: Generation }
 
 /** How a delivery becomes durable: a new one gets its row, a parked one has it. */
@@ -80,7 +81,15 @@ export function createReceiver(parts: ReceiverParts): Receive {
   async function pass(incoming: Incoming, generation: Generation): Promise<Answer> {
     const entered = await enter(incoming, generation)
     if (entered.kind === 'handshake') return entered.answer
-    const { hook, head, body } = entered
+    try {
+      return await take(entered, generation)
+    } catch (error) {
+      const problem = toProblem(error)
+      throw problem.trace.length > 0 ? problem : problem.because(entered.trace)
+    }
+  }
+
+  async function take({ hook, head, body }: EnteredDelivery, generation: Generation): Promise<Answer> {
     const receivedAt = clock()
     const delivery = toDelivery(head, body, { hook, id: newId(), receivedAt })
     const dedupe = toDedupe(delivery)
