@@ -58,7 +58,7 @@ describe('while the configuration of a running gateway is broken', { timeout: 60
     const retried = await run('retry', deliveryId, '--json')
     expect(retried.json()).toMatchObject([{ deliveryId, state: 'parked' }])
     const all = await run('retry', '--dead')
-    expect(all).toMatchObject({ code: 0, stdout: 'No run of a delivery is dead.\n' })
+    expect(all).toMatchObject({ code: 0, stdout: 'No run is dead.\n' })
     expectWarned(all, 'hoks is not a key here')
     const dropped = await run('drop', deliveryId, '--json')
     expect(dropped.json()).toEqual([{ deliveryId, state: 'dropped' }])
