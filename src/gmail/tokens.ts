@@ -1,5 +1,6 @@
 // Access tokens: made of a consent or of a service account's key, kept until shortly before they end.
-import { createSign } from 'node:crypto'
+import { createPrivateKey } from 'node:crypto'
+import { SignJWT } from 'jose'
 import { z } from 'zod'
 import { parse } from './api.ts'
 import type { AccessTokens, GoogleCall } from './call.ts'
@@ -35,7 +36,7 @@ export function createTokens(parts: TokenParts): AccessTokens {
   let kept: { token: string; until: number } | undefined
 
   const fetchToken = singleFlight(async () => {
-    const body = credentials.kind === 'consent' ? toRefresh(credentials) : toAssertion(credentials, parts)
+    const body = credentials.kind === 'consent' ? toRefresh(credentials) : await toAssertion(credentials, parts)
     const answer = await call({ method: 'POST', url: tokenUrl, body })
     const { access_token: token, expires_in: seconds } = parse(Token, answer, 'the token endpoint')
     kept = { token, until: clock() + seconds * 1000 - sparedMs }
@@ -59,7 +60,10 @@ function toRefresh({ clientId, clientSecret, refreshToken }: Extract<Credentials
 }
 
 /** RFC 7523: the service account speaks for itself, or for `subject` where the domain has delegated it. */
-function toAssertion(key: ServiceAccount, { tokenUrl, clock, scope, subject }: TokenParts): URLSearchParams {
+async function toAssertion(
+  key: ServiceAccount,
+  { tokenUrl, clock, scope, subject }: TokenParts,
+): Promise<URLSearchParams> {
   const iat = Math.floor(clock() / 1000)
   const header = { alg: 'RS256', typ: 'JWT', ...(key.private_key_id === undefined ? {} : { kid: key.private_key_id }) }
   const claims = {
@@ -70,10 +74,9 @@ function toAssertion(key: ServiceAccount, { tokenUrl, clock, scope, subject }: T
     exp: iat + assertionSeconds,
     ...(subject && { sub: subject }),
   }
-  const signed = [header, claims].map((part) => Buffer.from(JSON.stringify(part)).toString('base64url')).join('.')
-  const signature = createSign('RSA-SHA256').update(signed).sign(key.private_key, 'base64url')
+  const assertion = await new SignJWT(claims).setProtectedHeader(header).sign(createPrivateKey(key.private_key))
   return new URLSearchParams({
     grant_type: 'urn:ietf:params:oauth:grant-type:jwt-bearer',
-    assertion: `${signed}.${signature}`,
+    assertion,
   })
 }

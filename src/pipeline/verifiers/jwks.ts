@@ -1,6 +1,7 @@
-// Public keys for tokens: from the issuer's key set, or the one key that the mapping holds.
+// Public keys for tokens: from the issuer's key set, or the one key in the settings of the mapping.
 import { createPublicKey, type KeyObject } from 'node:crypto'
-import { isJsonObject, type JsonValue, toJson } from '../../base/json.ts'
+import { createLocalJWKSet, type CryptoKey, type JSONWebKeySet } from 'jose'
+import { isJsonObject, type JsonObject, toJson } from '../../base/json.ts'
 import type { PinnedFetch, PinRule } from '../../model/verifier.ts'
 import type { VerifySettings } from '../../model/verify.ts'
 import { fault } from './proof.ts'
@@ -11,10 +12,10 @@ const hour = 3_600_000
 const soonestMs = 60_000
 
 export type FoundKey =
-  | { readonly ok: true; readonly key: KeyObject | undefined }
+  | { readonly ok: true; readonly key: KeyObject | CryptoKey }
   | { readonly ok: false; readonly fault: 'sender' | 'gateway'; readonly reason: string }
 
-export type FindKey = (kid: JsonValue | undefined) => FoundKey | Promise<FoundKey>
+export type FindKey = (kid: unknown) => FoundKey | Promise<FoundKey>
 
 /** Throws `config-invalid` where neither the scheme nor the mapping says where keys come from. */
 export function createKeySet(scheme: JwtScheme, settings: VerifySettings, fetch: PinnedFetch): FindKey {
@@ -30,11 +31,11 @@ export function createKeySet(scheme: JwtScheme, settings: VerifySettings, fetch:
     if (typeof kid !== 'string') return refusal('The token names no key.')
     const known = await fetch(url, rule)
     if (!known.ok) return toOurs(known.reason)
-    const key = findIn(known.body, kid, scheme)
+    const key = await findIn(known.body, kid, scheme)
     if (key !== undefined) return { ok: true, key }
     const fresh = await fetch(url, { ...rule, maxAgeMs: soonestMs })
     if (!fresh.ok) return toOurs(fresh.reason)
-    const found = findIn(fresh.body, kid, scheme)
+    const found = await findIn(fresh.body, kid, scheme)
     return found === undefined
       ? refusal('The token names a key that its issuer does not have.')
       : { ok: true, key: found }
@@ -60,15 +61,19 @@ function createSingleKey(text: string, scheme: JwtScheme, settings: VerifySettin
     named === undefined || kid === named ? { ok: true, key } : refusal('The token is signed with another key.')
 }
 
-function findIn(text: string, kid: string, scheme: JwtScheme): KeyObject | undefined {
-  const set = toJson(text)
-  const keys = isJsonObject(set) && Array.isArray(set['keys']) ? set['keys'] : []
-  const jwk = keys.find((entry) => isJsonObject(entry) && entry['kid'] === kid)
-  return isJsonObject(jwk) ? toKey(jwk, scheme) : undefined
+/** The key of the set with this id, if it is one for signatures with the algorithm of the scheme. */
+async function findIn(text: string, kid: string, { algorithm }: JwtScheme): Promise<CryptoKey | undefined> {
+  try {
+    // JSON.parse returns anything; createLocalJWKSet throws for what is no key set
+    const set = JSON.parse(text) as JSONWebKeySet
+    return await createLocalJWKSet(set)({ alg: algorithm, kid })
+  } catch {
+    return undefined
+  }
 }
 
-/** The key, if it is one of the scheme's algorithm and meant for signatures. */
-function toKey(jwk: Record<string, JsonValue>, { algorithm }: JwtScheme): KeyObject | undefined {
+/** The key, if it is one for signatures with the algorithm of the scheme. jose imports keys asynchronously, too late for a load. */
+function toKey(jwk: JsonObject, { algorithm }: JwtScheme): KeyObject | undefined {
   if (jwk['kty'] !== (algorithm === 'RS256' ? 'RSA' : 'EC')) return undefined
   if (jwk['alg'] !== undefined && jwk['alg'] !== algorithm) return undefined
   if (jwk['use'] !== undefined && jwk['use'] !== 'sig') return undefined
@@ -88,7 +93,11 @@ function tryPem(text: string, { algorithm }: JwtScheme): KeyObject | undefined {
 }
 
 function toFitting(key: KeyObject, algorithm: JwtScheme['algorithm']): KeyObject | undefined {
+  const { asymmetricKeyType, asymmetricKeyDetails } = key
   const fits =
-    algorithm === 'RS256' ? key.asymmetricKeyType === 'rsa' : key.asymmetricKeyDetails?.namedCurve === 'prime256v1'
+    algorithm === 'RS256'
+      ? // RFC 7518 asks for 2048 bits, and jose takes no shorter key
+        asymmetricKeyType === 'rsa' && (asymmetricKeyDetails?.modulusLength ?? 0) >= 2048
+      : asymmetricKeyDetails?.namedCurve === 'prime256v1'
   return fits ? key : undefined
 }

@@ -1,9 +1,10 @@
 // JSON Web Tokens: one algorithm a scheme, whatever the token says of itself.
-import { createHash, createHmac, createSecretKey, type KeyObject, verify } from 'node:crypto'
-import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts'
+import { createHash, createSecretKey, type KeyObject } from 'node:crypto'
+import { compactVerify, type CryptoKey, decodeProtectedHeader } from 'jose'
+import { isJsonObject, type JsonObject, type JsonValue, toJson } from '../../base/json.ts'
 import type { VerifyRequest } from '../../model/verifier.ts'
 import { isDigest } from './compare.ts'
-import { createKeySet, type FoundKey } from './jwks.ts'
+import { createKeySet } from './jwks.ts'
 import { fault, mismatch, missing, need, type Proof, type ProofTools, proven, readHeader, refused } from './proof.ts'
 import type { JwtScheme } from './scheme.ts'
 
@@ -40,16 +41,16 @@ export function createJwtProof(scheme: JwtScheme, { settings, secrets, fetch, no
     async verify(request) {
       const token = toToken(request.headers)
       if (token === undefined) return missing(`${scheme.header}, with a token,`)
-      const [head = '', body = '', signature = ''] = token.split('.')
-      const header = toPart(head)
-      const claims = toPart(body)
-      if (header === undefined || claims === undefined) return refused('The token cannot be read.')
-      // never the algorithm of the token's choice: `none`, or HS256 with the public key as its secret
-      if (header['alg'] !== scheme.algorithm) return refused(`The token is not signed with ${scheme.algorithm}.`)
-      const found: FoundKey = (await findKey?.(header['kid'])) ?? { ok: true, key: undefined }
-      if (!found.ok) return found
-      const isSigned = isTokenSigned(scheme, `${head}.${body}`, signature, found.key === undefined ? live : [found.key])
-      if (!isSigned) return mismatch
+      const header = toHeader(token)
+      if (header === undefined) return refused('The token cannot be read.')
+      // the token must not choose its algorithm: `none`, or HS256 with the public key as the secret
+      if (header.alg !== scheme.algorithm) return refused(`The token is not signed with ${scheme.algorithm}.`)
+      const found = findKey === undefined ? undefined : await findKey(header.kid)
+      if (found?.ok === false) return found
+      const payload = await toSignedPayload(token, found === undefined ? live : [found.key], scheme)
+      if (payload === undefined) return mismatch
+      const claims = toClaims(payload)
+      if (claims === undefined) return refused('The token cannot be read.')
       const wrong = toClaimFault(claims, request)
       return wrong === undefined ? proven : refused(wrong)
     },
@@ -89,27 +90,32 @@ function isAudience(claimed: JsonValue | undefined, audience: string): boolean {
   return Array.isArray(claimed) ? claimed.includes(audience) : claimed === audience
 }
 
-function isTokenSigned(scheme: JwtScheme, signed: string, signature: string, keys: readonly KeyObject[]): boolean {
-  if (scheme.algorithm === 'HS256') {
-    return keys.some((key) =>
-      isDigest(signature, createHmac('sha256', key).update(signed).digest('base64url'), 'base64url'),
-    )
-  }
-  const bytes = Buffer.from(signature, 'base64url')
-  return keys.some((key) =>
-    // JWS writes an ECDSA signature as r and s, and not as DER
-    verify('sha256', Buffer.from(signed), { key, dsaEncoding: 'ieee-p1363' }, bytes),
-  )
-}
-
-/** A part as an object, read once and by own names only. */
-function toPart(text: string): JsonObject | undefined {
+function toHeader(token: string): ReturnType<typeof decodeProtectedHeader> | undefined {
   try {
-    const value: unknown = JSON.parse(Buffer.from(text, 'base64url').toString())
-    if (!isJsonObject(value)) return undefined
-    // without a prototype, so that a missing claim is missing
-    return Object.assign(Object.create(null) as JsonObject, value)
+    return decodeProtectedHeader(token)
   } catch {
     return undefined
   }
+}
+
+/** The payload, if one of the keys signed the token with the algorithm of the scheme. */
+async function toSignedPayload(
+  token: string,
+  keys: readonly (KeyObject | CryptoKey)[],
+  { algorithm }: JwtScheme,
+): Promise<Uint8Array | undefined> {
+  for (const key of keys) {
+    try {
+      return (await compactVerify(token, key, { algorithms: [algorithm] })).payload
+    } catch {
+      // another secret may match
+    }
+  }
+  return undefined
+}
+
+function toClaims(payload: Uint8Array): JsonObject | undefined {
+  const value = toJson(Buffer.from(payload).toString())
+  // without a prototype, so that a missing claim is missing
+  return isJsonObject(value) ? Object.assign(Object.create(null) as JsonObject, value) : undefined
 }
