@@ -1,4 +1,4 @@
-// The README's table of senders: what a row of the table of schemes proves, in words, and the settings without which it does not load.
+// The README's table of senders: what each scheme proves, in words, and the settings without which it does not load.
 import { Problem } from '../src/model/problem.ts'
 import type { Verifier } from '../src/model/verifier.ts'
 import { type VerifyInput, VerifySettings } from '../src/model/verify.ts'
@@ -12,57 +12,13 @@ export function toSenderRows(): string[][] {
   return schemes
     .toSorted((one, other) => (one.id < other.id ? -1 : 1))
     .map((scheme) => [
-      `[${toLabel(scheme.id)}](${scheme.docs})`,
+      `[${scheme.label ?? scheme.id}](${scheme.docs})`,
       `\`${scheme.id}\``,
       toProof(scheme),
       toRepeats(scheme),
       toNeeded(scheme),
       scheme.confidence === 'verified' ? 'checked' : 'uncertain',
     ])
-}
-
-/** Names that are not just their id with a capital. */
-const labels: Record<string, string> = {
-  'adyen-platform': 'Adyen Platform',
-  'aws-sns': 'Amazon SNS',
-  'azure-devops': 'Azure DevOps',
-  'bitbucket-server': 'Bitbucket Data Center',
-  'cal.com': 'Cal.com',
-  circleci: 'CircleCI',
-  clickup: 'ClickUp',
-  customerio: 'Customer.io',
-  docusign: 'DocuSign',
-  elevenlabs: 'ElevenLabs',
-  github: 'GitHub',
-  'gitlab-signing': 'GitLab (signing token)',
-  'gitlab-token': 'GitLab (secret token)',
-  gocardless: 'GoCardless',
-  'google-channel': 'Google (push channels)',
-  'google-pubsub': 'Google Pub/Sub',
-  'home-assistant': 'Home Assistant',
-  'hubspot-v1': 'HubSpot (v1)',
-  'hubspot-v2': 'HubSpot (v2)',
-  'hubspot-v3': 'HubSpot (v3)',
-  huggingface: 'Hugging Face',
-  lemonsqueezy: 'Lemon Squeezy',
-  line: 'LINE',
-  meta: 'Meta (Facebook, Instagram, WhatsApp)',
-  'microsoft-graph': 'Microsoft Graph',
-  monday: 'monday.com',
-  'msteams-outgoing': 'Microsoft Teams (outgoing)',
-  openai: 'OpenAI',
-  pagerduty: 'PagerDuty',
-  paypal: 'PayPal',
-  sendgrid: 'SendGrid',
-  'standard-webhooks': 'Standard Webhooks',
-  'standard-webhooks-asym': 'Standard Webhooks (public key)',
-  woocommerce: 'WooCommerce',
-  workos: 'WorkOS',
-  'x-twitter': 'X',
-}
-
-function toLabel(id: string): string {
-  return labels[id] ?? id.charAt(0).toUpperCase() + id.slice(1)
 }
 
 function toProof(scheme: Scheme): string {

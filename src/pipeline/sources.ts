@@ -4,9 +4,10 @@ import type { Delivery } from '../model/delivery.ts'
 import { isJsonObject, type JsonValue } from '../base/json.ts'
 import { type Body, readPayload } from '../model/parse-body.ts'
 import { readPath, type Path } from './path.ts'
-import { type Fact, type Mark, type Sender, senders } from './senders.ts'
+import { senders } from './senders.ts'
+import type { Fact, Mark, Sender } from './senders/sender.ts'
 
-export type { Sender } from './senders.ts'
+export type { Sender } from './senders/sender.ts'
 
 type Headers = Delivery['headers']
 

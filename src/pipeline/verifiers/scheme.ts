@@ -1,4 +1,4 @@
-// A row of the table of schemes. To add a sender: one row in a schemes-*.ts, one vector in the tests.
+// A scheme: how a sender proves its requests. The rows are in the table of senders.
 import type { DigestEncoding, HmacAlgorithm, SecretEncoding, TimestampUnit } from '../../model/verify.ts'
 import type { HandshakeName } from './handshakes.ts'
 
@@ -21,8 +21,10 @@ export type TimestampPlace =
 
 type Common = {
   readonly id: string
-  /** The sender in `senders.ts`, which knows event types and delivery ids; undefined: nobody in particular. */
+  /** The row of `senders.ts` with its event types and delivery ids; undefined: nobody in particular. */
   readonly source: string | undefined
+  /** The name that people read. Schemes outside of the table have none. */
+  readonly label?: string
   readonly handshakes?: readonly HandshakeName[]
   readonly accepts?: { readonly text?: true; readonly empty?: true }
   /** Headers with a secret that come beside the proof. */

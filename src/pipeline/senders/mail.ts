@@ -1,0 +1,69 @@
+// Mail. Facts are from the senders' public documentation.
+import { parsePath } from '../path.ts'
+import { body, sent, type Sender } from './sender.ts'
+
+export const mailSenders: readonly Sender[] = [
+  {
+    source: 'gmail',
+    label: 'Gmail',
+    from: parsePath('messages[0].from'),
+    subject: parsePath('messages[0].subject'),
+  },
+  {
+    source: 'sendgrid',
+    label: 'SendGrid',
+    docs: 'https://www.twilio.com/docs/sendgrid/for-developers/tracking-events/getting-started-event-webhook-security-features',
+    marks: [sent('x-twilio-email-event-webhook-signature')],
+    scheme: {
+      kind: 'ecdsa',
+      header: 'x-twilio-email-event-webhook-signature',
+      encoding: 'base64',
+      keyForm: 'spki-base64',
+      template: '{timestamp}{body}',
+      timestamp: { in: 'header', name: 'x-twilio-email-event-webhook-timestamp', unit: 's' },
+      // not documented
+      toleranceSeconds: 300,
+      confidence: 'verified',
+    },
+  },
+  {
+    source: 'mailgun',
+    label: 'Mailgun',
+    docs: 'https://documentation.mailgun.com/docs/mailgun/user-manual/webhooks/securing-webhooks',
+    event: [body('event-data.event')],
+    deliveryId: [body('signature.token')],
+    scheme: {
+      kind: 'body-hmac',
+      form: 'mailgun',
+      // repeated for eight hours; the token counts once for as long as deliveries are remembered, which is longer than this
+      toleranceSeconds: 86_400,
+      confidence: 'verified',
+    },
+  },
+  {
+    source: 'postmark',
+    label: 'Postmark',
+    docs: 'https://postmarkapp.com/developer/webhooks/webhooks-overview',
+    event: [body('RecordType')],
+    from: parsePath('From'),
+    subject: parsePath('Subject'),
+    scheme: {
+      kind: 'basic',
+      confidence: 'verified',
+    },
+  },
+  {
+    source: 'nylas',
+    label: 'Nylas',
+    docs: 'https://developer.nylas.com/docs/v3/notifications/webhooks/',
+    marks: [sent('x-nylas-signature')],
+    event: [body('type')],
+    deliveryId: [body('id')],
+    scheme: {
+      kind: 'hmac',
+      header: 'x-nylas-signature',
+      handshakes: ['get-challenge'],
+      confidence: 'verified',
+    },
+  },
+]

@@ -1,0 +1,89 @@
+// Forms, appointments, signatures, and what people do. Facts are from the senders' public documentation.
+import { all, body, sent, type Sender } from './sender.ts'
+
+export const peopleSenders: readonly Sender[] = [
+  {
+    source: 'typeform',
+    label: 'Typeform',
+    docs: 'https://www.typeform.com/developers/webhooks/secure-your-webhooks/',
+    marks: [sent('typeform-signature')],
+    event: [body('event_type')],
+    deliveryId: [body('event_id')],
+    scheme: {
+      kind: 'hmac',
+      header: 'typeform-signature',
+      encoding: 'base64',
+      syntax: { prefix: 'sha256=' },
+      confidence: 'verified',
+    },
+  },
+  {
+    source: 'calendly',
+    label: 'Calendly',
+    docs: 'https://developer.calendly.com/api-docs/4c305798a61d3-webhook-signatures',
+    marks: [sent('calendly-webhook-signature')],
+    event: [body('event')],
+    deliveryId: [all(body('event'), body('payload.uri'))],
+    scheme: {
+      kind: 'hmac',
+      header: 'calendly-webhook-signature',
+      syntax: { separator: ',', joint: '=', field: 'v1' },
+      template: '{timestamp}.{body}',
+      timestamp: { in: 'field', name: 't', unit: 's' },
+      toleranceSeconds: 180,
+      confidence: 'verified',
+    },
+  },
+  {
+    source: 'cal.com',
+    label: 'Cal.com',
+    docs: 'https://cal.com/docs/developing/guides/automation/webhooks',
+    marks: [sent('x-cal-signature-256')],
+    event: [body('triggerEvent')],
+    deliveryId: [all(body('triggerEvent'), body('payload.uid'), body('createdAt'))],
+    scheme: {
+      kind: 'hmac',
+      header: 'x-cal-signature-256',
+      confidence: 'verified',
+    },
+  },
+  {
+    source: 'docusign',
+    label: 'DocuSign',
+    docs: 'https://developers.docusign.com/platform/webhooks/connect/validate/',
+    marks: [sent('x-docusign-signature-1')],
+    event: [body('event')],
+    scheme: {
+      kind: 'hmac',
+      header: 'x-docusign-signature-1',
+      encoding: 'base64',
+      moreHeaders: /^x-docusign-signature-\d{1,3}$/,
+      confidence: 'verified',
+    },
+  },
+  // Strava signs nothing: the subscription's id is all that can be held against a delivery, and a number can be guessed.
+  // Give its hook a path that cannot.
+  {
+    source: 'strava',
+    label: 'Strava',
+    docs: 'https://developers.strava.com/docs/webhooks/',
+    event: [all(body('object_type'), body('aspect_type'))],
+    scheme: {
+      kind: 'client-state',
+      list: undefined,
+      field: 'subscription_id',
+      handshakes: ['strava-hub'],
+      confidence: 'verified',
+    },
+  },
+  {
+    source: 'home-assistant',
+    label: 'Home Assistant',
+    docs: 'https://www.home-assistant.io/integrations/rest_command/',
+    scheme: {
+      kind: 'token',
+      header: 'authorization',
+      confidence: 'verified',
+    },
+  },
+]

@@ -1,0 +1,50 @@
+// Shops. Facts are from the senders' public documentation.
+import { agent, body, header, sent, type Sender } from './sender.ts'
+
+export const shopsSenders: readonly Sender[] = [
+  {
+    source: 'shopify',
+    label: 'Shopify',
+    docs: 'https://shopify.dev/docs/apps/build/webhooks/verify-deliveries',
+    marks: [sent('x-shopify-topic'), sent('x-shopify-hmac-sha256'), agent(/^Shopify-Captain-Hook\b/)],
+    event: [header('x-shopify-topic')],
+    deliveryId: [header('x-shopify-webhook-id')],
+    scheme: {
+      kind: 'hmac',
+      header: 'x-shopify-hmac-sha256',
+      encoding: 'base64',
+      confidence: 'verified',
+    },
+  },
+  {
+    source: 'woocommerce',
+    label: 'WooCommerce',
+    docs: 'https://developer.woocommerce.com/docs/webhooks/',
+    marks: [sent('x-wc-webhook-topic'), sent('x-wc-webhook-signature')],
+    event: [header('x-wc-webhook-topic')],
+    scheme: {
+      kind: 'hmac',
+      header: 'x-wc-webhook-signature',
+      encoding: 'base64',
+      handshakes: ['woocommerce-ping'],
+      confidence: 'verified',
+    },
+  },
+  {
+    source: 'lemonsqueezy',
+    label: 'Lemon Squeezy',
+    docs: 'https://docs.lemonsqueezy.com/help/webhooks/signing-requests',
+    marks: [sent('x-event-name', 'x-signature')],
+    event: [header('x-event-name'), body('meta.event_name')],
+    scheme: {
+      kind: 'hmac',
+      header: 'x-signature',
+      confidence: 'verified',
+    },
+  },
+  {
+    source: 'bigcommerce',
+    label: 'BigCommerce',
+    event: [body('scope')],
+  },
+]
