@@ -1,11 +1,23 @@
-import { defineConfig } from 'vitest/config'
+import { configDefaults, defineConfig } from 'vitest/config'
 
 export default defineConfig({
   root: new URL('..', import.meta.url).pathname,
   resolve: { alias: { hookloom: new URL('../src/index.ts', import.meta.url).pathname } },
   test: {
-    include: ['test/**/*.test.ts'],
     testTimeout: 20_000,
     hookTimeout: 30_000,
+    // `npm test` runs the first project, `npm run test:long` the second
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'short',
+          include: ['test/**/*.test.ts'],
+          exclude: [...configDefaults.exclude, 'test/long/**'],
+        },
+      },
+      // kills, loads and measurements, which take tens of seconds each
+      { extends: true, test: { name: 'long', include: ['test/long/**/*.test.ts'] } },
+    ],
   },
 })

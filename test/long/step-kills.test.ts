@@ -8,9 +8,9 @@ import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import type { StepName } from '../../src/model/job.ts'
-import { drain, findDamage } from './aftermath.ts'
-import { hookToken, makeConfigDir, startGateway } from './gateway.ts'
-import { readStore } from './inside.ts'
+import { drain, findDamage } from '../e2e/aftermath.ts'
+import { hookToken, makeConfigDir, startGateway } from '../e2e/gateway.ts'
+import { readStore } from '../e2e/inside.ts'
 
 const mortal = resolve(import.meta.dirname, '../fixtures/gateways/mortal.mjs')
 const asked = 'REVIEW-THE-KETTLE'

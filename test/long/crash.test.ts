@@ -1,8 +1,8 @@
 // `kill -9` at any moment loses nothing that was acknowledged, and repeats nothing that was recorded.
 import { expect, test } from 'vitest'
-import { drain, expectEachOnce, findDamage } from './aftermath.ts'
-import { type Gateway, startGateway } from './gateway.ts'
-import { createLoad } from './load.ts'
+import { drain, expectEachOnce, findDamage } from '../e2e/aftermath.ts'
+import { type Gateway, startGateway } from '../e2e/gateway.ts'
+import { createLoad } from '../e2e/load.ts'
 
 const kills = 20
 /** Deliveries that are begun before each kill, at the most: what is left to do at the end must fit into the test. */

@@ -4,12 +4,12 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test, vi } from 'vitest'
 import { createSqliteReader, createSqliteStore } from '../../src/store/sqlite/sqlite.ts'
-import { drain, expectEachOnce, findDamage } from './aftermath.ts'
-import { toDeliveryId, toVerdict } from './answers.ts'
-import { gatewayToken, makeConfigDir, makeFolder, startGateway } from './gateway.ts'
-import { readStore, startInside } from './inside.ts'
-import { createLoad } from './load.ts'
-import { type Headers, post, type Reply, send } from './wire.ts'
+import { drain, expectEachOnce, findDamage } from '../e2e/aftermath.ts'
+import { toDeliveryId, toVerdict } from '../e2e/answers.ts'
+import { gatewayToken, makeConfigDir, makeFolder, startGateway } from '../e2e/gateway.ts'
+import { readStore, startInside } from '../e2e/inside.ts'
+import { createLoad } from '../e2e/load.ts'
+import { type Headers, post, type Reply, send } from '../e2e/wire.ts'
 
 const wake = { text: 'hello' }
 const portOf = (url: string) => Number(new URL(url).port)

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { type Gateway, startGateway } from '../e2e/gateway.ts'
-import { createTraffic } from './traffic.ts'
+import { createTraffic } from '../reload/traffic.ts'
 
 const saves = 1000
 const savesPerSecond = 20
