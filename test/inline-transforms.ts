@@ -9,7 +9,7 @@ import type { Bundle } from '../src/loader/modules/build.ts'
 import { type Callable, startCall, toFailed, toLateProblem } from '../src/loader/worker/call.ts'
 import { evaluateBundle, pickExport } from '../src/loader/modules/evaluate.ts'
 import type { Evaluated } from '../src/loader/modules/evaluate.ts'
-import { toLoadProblem, toStandIn } from '../src/loader/modules/modules.ts'
+import { toLoadProblem, toStandIn } from '../src/loader/modules/bundle-cache.ts'
 import { resolveModule } from '../src/loader/root.ts'
 import { withinTime } from '../src/loader/modules/time.ts'
 

@@ -7,7 +7,7 @@ import type { Config } from '../model/config.ts'
 import { parseChannel, toFaults } from '../model/definitions.ts'
 import { nearestOf } from '../base/text.ts'
 import { Problem, toProblemRecord } from '../model/problem.ts'
-import { type ModuleReport, settle } from './gate.ts'
+import { type ModuleReport, chooseVersion } from './gate.ts'
 
 export type LoadedChannels = { readonly channels: readonly OwnChannel[]; readonly reports: readonly ModuleReport[] }
 
@@ -19,16 +19,16 @@ export async function loadChannels(
   const names = Object.keys(config.channels.own).toSorted()
   const loaded = await loadNamed(definitions, { dir, kind: 'channel', names })
   const known = await listNames(dir, 'channel')
-  const settled = names.map((name, index) => {
+  const chosen = names.map((name, index) => {
     const module = loaded[index]?.label ?? toNamedLabel('channel', name)
     const definition = loaded[index]?.definition ?? toMissing(module, name, known)
-    return settle(
+    return chooseVersion(
       module,
       toChannel({ name, module, section: config.channels.own[name] ?? {} }, definition),
       serving.find((channel) => channel.name === name),
     )
   })
-  return { channels: settled.map(({ taken }) => taken), reports: settled.map(({ report }) => report) }
+  return { channels: chosen.map(({ taken }) => taken), reports: chosen.map(({ report }) => report) }
 }
 
 function toMissing(module: string, name: string, known: readonly string[]): Problem {

@@ -137,9 +137,9 @@ function toDiff(expected: Fixture['expect'], actual: Actual, decision: Decision)
   }
   const planned = decision.kind === 'accept' ? decision.actions : []
   return wanted.flatMap((action, index) => {
-    const settled = planned[index]
+    const plan = planned[index]
     const full: Record<string, unknown> =
-      settled === undefined ? {} : { ...settled.action, agentId: settled.agentId, sessionKey: settled.sessionKey }
+      plan === undefined ? {} : { ...plan.action, agentId: plan.agentId, sessionKey: plan.sessionKey }
     return Object.entries(action)
       .filter(([field, value]) => !isDeepStrictEqual(full[field], value))
       .map(([field, value]) => toDifference(`actions[${index}].${field}`, value, full[field]))
@@ -154,8 +154,8 @@ function toDifference(path: string, expected: unknown, got: unknown): string {
   let same = 0
   while (same < expected.length && expected[same] === got[same]) same += 1
   const from = Math.max(expected.length, got.length) > longestShown ? Math.max(0, same - 20) : 0
-  const place = from === 0 ? '' : ` from character ${from + 1}`
-  return `${path}${place}: expected ${toShown(expected.slice(from))}, got ${toShown(got.slice(from))}`
+  const start = from === 0 ? '' : ` from character ${from + 1}`
+  return `${path}${start}: expected ${toShown(expected.slice(from))}, got ${toShown(got.slice(from))}`
 }
 
 function toShown(value: unknown): string {

@@ -47,7 +47,7 @@ export function toReport(module: string, kind: ModuleReport['kind'], problem?: P
 }
 
 /** The last good one stays where the new one is broken. */
-export function settle<
+export function chooseVersion<
   Defined extends
     | { readonly kind: 'sound'; readonly hash: string }
     | { readonly kind: 'broken'; readonly problem: ProblemRecord },

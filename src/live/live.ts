@@ -3,19 +3,19 @@ import { join } from 'node:path'
 import { createAssembler } from './assemble.ts'
 import { type Candidate, type CandidateSource, isAsServing, makeCandidate, toMended } from './candidate.ts'
 import type { ModuleReport } from './gate.ts'
-import { createHolds } from './holds.ts'
-import { buildNewest } from './newest.ts'
+import { createGenerationRefcount } from './generation-refcount.ts'
+import { buildStable } from './stable-build.ts'
 import {
   type FoundProblem,
   isSameProblem,
   type LiveProblem,
-  tellProblems,
-  tellReload,
-  tellSettings,
+  logProblems,
+  logReload,
+  logSettings,
   toConfigProblem,
   toModuleProblems,
-} from './news.ts'
-import { createSaves } from './saves.ts'
+} from './reload-log.ts'
+import { createSaveTracker } from './save-tracker.ts'
 import { configFile, envFile } from '../loader/config.ts'
 import type { Input } from '../loader/read.ts'
 import { createWatcher, type Watcher } from '../loader/watch.ts'
@@ -77,8 +77,8 @@ export type Live = {
 }
 
 export function createLive({ log, clock, meter, ...options }: LiveOptions): Live {
-  const holds = createHolds()
-  const saves = createSaves()
+  const refcount = createGenerationRefcount()
+  const saves = createSaveTracker()
   const assembler = createAssembler(options.dir)
   const listeners: SwapListener[] = []
   let serving: Candidate | undefined
@@ -110,8 +110,8 @@ export function createLive({ log, clock, meter, ...options }: LiveOptions): Live
 
   async function reloadNow(): Promise<ReloadReport> {
     const startedAt = performance.now()
-    const built = await buildNewest({ build, inputs: () => inputs, saves, isClosed: () => closed })
-    saves.forget()
+    const built = await buildStable({ build, inputs: () => inputs, saves, isClosed: () => closed })
+    saves.clear()
     const isRefused = built instanceof Problem
     const before = problems
     // the modules were not looked at where the configuration does not hold: what was wrong with them still is
@@ -124,7 +124,7 @@ export function createLive({ log, clock, meter, ...options }: LiveOptions): Live
     const isWhole = isTaken && built.modules.every(({ kind }) => kind === 'live' || kind === 'same')
     meter('reloads', { outcome: isWhole ? 'live' : 'refused' })
     const modules = isTaken ? built.modules : []
-    tellReload(log, { before, problems, modules, tookMs })
+    logReload(log, { before, problems, modules, tookMs })
     const problem = isRefused ? toProblemRecord(built) : undefined
     return { generation: current().id, swapped, tookMs, modules, problem }
   }
@@ -132,13 +132,13 @@ export function createLive({ log, clock, meter, ...options }: LiveOptions): Live
   function swap(built: Candidate): void {
     const before = serving
     const end = endServing
-    const retired = before === undefined ? Promise.resolve() : holds.gone(before.generation)
-    endServing = holds.begin(built.generation)
+    const retired = before === undefined ? Promise.resolve() : refcount.unused(before.generation)
+    endServing = refcount.add(built.generation)
     serving = built
     end()
     if (before === undefined) return
     const mended = toMended(before, built)
-    tellSettings(log, { ...before, config: before.parts.config }, { ...built, config: built.parts.config })
+    logSettings(log, { ...before, config: before.parts.config }, { ...built, config: built.parts.config })
     for (const listener of listeners) listener(built.generation, { mended, retired })
   }
 
@@ -160,7 +160,7 @@ export function createLive({ log, clock, meter, ...options }: LiveOptions): Live
       const built = await build()
       note(toModuleProblems(built.modules))
       swap(built)
-      tellProblems(log, { before: [], problems, modules: built.modules })
+      logProblems(log, { before: [], problems, modules: built.modules })
     },
     async watch() {
       const { dir } = options
@@ -172,9 +172,9 @@ export function createLive({ log, clock, meter, ...options }: LiveOptions): Live
           ignored: toStoreFiles(dir, current().config),
         },
         inputs: () => inputs,
-        onTouch: saves.began,
+        onTouch: saves.started,
         onChange: ({ changed }) => {
-          saves.ended(changed)
+          saves.finished(changed)
           void live.reload()
         },
         log,
@@ -200,11 +200,11 @@ export function createLive({ log, clock, meter, ...options }: LiveOptions): Live
       lastGoodAt,
     }),
     onSwap: (listener) => void listeners.push(listener),
-    hold: holds.hold,
+    hold: refcount.acquire,
     async close() {
       closed = true
       await watcher?.close()
-      saves.ended([])
+      saves.finished([])
       await last
       endServing()
     },

@@ -8,7 +8,7 @@ import { Problem, toProblemRecord } from '../model/problem.ts'
 import type { DefinedVerifier } from '../model/verifier.ts'
 import type { NamedMapping } from '../pipeline/compile.ts'
 import { schemeNames } from '../pipeline/verify.ts'
-import { type ModuleReport, settle } from './gate.ts'
+import { type ModuleReport, chooseVersion } from './gate.ts'
 import type { Pack } from './packs.ts'
 
 export type LoadedVerifiers = {
@@ -52,16 +52,16 @@ export async function loadVerifiers(
     if (found !== undefined) return [toResult(scheme, found.label, found.definition)]
     return nearestOf(scheme, schemeNames) === undefined ? [toMissing(scheme, own)] : []
   })
-  const settled = results.map(({ module, verifier }) =>
-    settle(
+  const chosen = results.map(({ module, verifier }) =>
+    chooseVersion(
       module,
       verifier,
       serving.find(({ scheme }) => scheme === verifier.scheme),
     ),
   )
   return {
-    verifiers: [...brought, ...settled.map(({ taken }) => taken)],
-    reports: settled.map(({ report }) => report),
+    verifiers: [...brought, ...chosen.map(({ taken }) => taken)],
+    reports: chosen.map(({ report }) => report),
   }
 }
 

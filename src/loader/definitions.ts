@@ -9,7 +9,7 @@ import { type Evaluated, evaluateBundle, pickDefault } from './modules/evaluate.
 import type { Input } from './read.ts'
 import { toFileLabel } from './root.ts'
 import { toThrownReport } from './modules/thrown.ts'
-import { isUnchanged } from './modules/witness.ts'
+import { isUnchanged } from './modules/resolution-snapshot.ts'
 
 /** What a module exports by default, which nobody has checked, and what messages need of it. */
 export type Definition = {

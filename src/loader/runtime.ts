@@ -10,7 +10,7 @@ import { type BreakerEvents, createBreakers } from './pool/breaker.ts'
 import type { Bundle } from './modules/build.ts'
 import { toFailed } from './worker/call.ts'
 import type { BundlePost } from './worker/messages.ts'
-import { createModules, toStandIn } from './modules/modules.ts'
+import { createBundleCache, toStandIn } from './modules/bundle-cache.ts'
 import { createPool, type Pool, type PoolLimits } from './pool/pool.ts'
 import type { Input } from './read.ts'
 import { toModuleLabel } from './root.ts'
@@ -57,7 +57,7 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
     onHalfOpen: options.onHalfOpen ?? (() => {}),
     onRecovered: options.onRecovered ?? (() => {}),
   })
-  const modules = createModules()
+  const bundles = createBundleCache()
   let good = new Map<string, Tried>()
   let nextId = 1
   let loading: Promise<unknown> = Promise.resolve()
@@ -76,7 +76,7 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
     // what a module finds in its environment may decide whether it loads
     if (pool.renew()) for (const { exports } of good.values()) exports.clear()
     const wanted = groupRefs(refs)
-    const built = await modules.build(root, [...wanted.keys()])
+    const built = await bundles.build(root, [...wanted.keys()])
     const results = await Promise.all(
       built.map(async (one): Promise<[string, Result]> => {
         if ('problem' in one) return [one.module, toProblemRecord(one.problem)]
@@ -138,7 +138,7 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
             bundle: post,
             export: ref.export,
             call,
-            settle: (outcome, stopped) => {
+            finish: (outcome, stopped) => {
               if (stopped || isTrial) breakers.ended(module, { stopped, isTrial })
               resolve(outcome)
             },
@@ -154,8 +154,8 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
       loading = result.catch(() => undefined)
       return result
     },
-    inputs: modules.inputs,
-    state: () => ({ ...pool.state(), builds: modules.builds() }),
+    inputs: bundles.inputs,
+    state: () => ({ ...pool.state(), builds: bundles.builds() }),
     close: async () => {
       breakers.close()
       await pool.close()

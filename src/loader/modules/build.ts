@@ -8,7 +8,7 @@ import { buildWithin } from './esbuild.ts'
 import { createGraph } from './graph.ts'
 import type { Input } from '../read.ts'
 import { toModuleLabel } from '../root.ts'
-import type { Witness } from './witness.ts'
+import type { ResolutionSnapshot } from './resolution-snapshot.ts'
 
 /**
  * A module that is built. `code` is the body of an async function over `module` and `__filename`, which leaves the exports
@@ -24,7 +24,7 @@ export type Bundle = {
   /** SHA-256 of the code, hex. */
   readonly hash: string
   readonly inputs: readonly Input[]
-  readonly witness: Witness
+  readonly snapshot: ResolutionSnapshot
 }
 
 /** Names that the bundle uses for what a function body has not: an `export`, `import.meta`. One line: lines stay countable. */
@@ -54,7 +54,7 @@ export async function buildModule(
   const name = toName(root, file)
   const label = toModuleLabel(name, folder)
   const entry = `import * as loaded from ${JSON.stringify(packageName ?? `./${name}`)}\nhookloom$export(loaded)`
-  const { plugin, inputs, witness } = createGraph({ root, entry, folder })
+  const { plugin, inputs, snapshot } = createGraph({ root, entry, folder })
   const ended = await buildWithin(({ build }) => build({ ...toOptions(root), plugins: [plugin] }), limitMs)
   if (ended.kind === 'late') throw toLate(label, limitMs)
   if (ended.kind === 'threw') throw await toFailure(ended.thrown, { root, file, label })
@@ -63,7 +63,7 @@ export async function buildModule(
   const code = text('.js')
   const hash = createHash('sha256').update(code).digest('hex')
   const map = text('.js.map')
-  return { root, file, ...(folder === undefined ? {} : { folder }), code, map, hash, inputs, witness }
+  return { root, file, ...(folder === undefined ? {} : { folder }), code, map, hash, inputs, snapshot }
 }
 
 function toLate(label: string, limitMs: number): Problem {
@@ -126,6 +126,6 @@ function isBuildFailure(error: unknown): error is BuildFailure {
 }
 
 function toDetail(label: string, first: Message | undefined): string {
-  const place = first?.location ? ` at ${first.location.file}:${first.location.line}` : ''
-  return `${label} does not build${place}: ${(first?.text ?? 'no reason given').slice(0, 300)}.`
+  const where = first?.location ? ` at ${first.location.file}:${first.location.line}` : ''
+  return `${label} does not build${where}: ${(first?.text ?? 'no reason given').slice(0, 300)}.`
 }

@@ -10,7 +10,7 @@ import { readInside } from '../read.ts'
 import type { Input } from '../read.ts'
 import { isInside, toFileLabel } from '../root.ts'
 import { withoutSourceMap } from './source-maps.ts'
-import { createWitness, type Witness } from './witness.ts'
+import { recordResolution, type ResolutionSnapshot } from './resolution-snapshot.ts'
 
 const loadable = new Set(['.ts', '.mts', '.cts', '.tsx', '.js', '.mjs', '.cjs', '.jsx', '.json', '.txt'])
 /** Marks our own question to the resolver, so that it is not asked again. */
@@ -28,9 +28,9 @@ export function createGraph({
   root: string
   entry: string
   folder?: string | undefined
-}): { plugin: Plugin; inputs: Input[]; witness: Witness } {
+}): { plugin: Plugin; inputs: Input[]; snapshot: ResolutionSnapshot } {
   const inputs: Input[] = []
-  const { witness, lookUp } = createWitness(root)
+  const { snapshot, record } = recordResolution(root)
   const checkManifests = createManifestCheck(root, folder)
   const plugin: Plugin = {
     name: 'hookloom',
@@ -43,7 +43,7 @@ export function createGraph({
           if (path === 'hookloom' || path === 'hookloom/define') return { path: toDefineFile(), namespace: 'hookloom' }
           if (isBuiltin(path)) return { path: path.replace(/^node:/, ''), namespace: 'builtin' }
           if (namespace === 'hookloom') return { path: createRequire(importer).resolve(path), namespace }
-          await lookUp(path, resolveDir)
+          await record(path, resolveDir)
           const unreadable = await checkManifests(path, resolveDir)
           if (unreadable !== undefined) return failure(unreadable)
           const found = await build.resolve(path, {
@@ -92,7 +92,7 @@ export function createGraph({
       })
     },
   }
-  return { plugin, inputs, witness }
+  return { plugin, inputs, snapshot }
 }
 
 /** The authors' door of this very package: modules need no install to import it, and get no other version of it. */

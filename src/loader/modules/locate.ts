@@ -1,10 +1,15 @@
 // Where in the author's own source something was thrown, from a stack of the bundle.
 import { SourceMap } from 'node:module'
 
-/** A place in a source file, path relative to the root, line and column from 1. `excerpt` is a small code frame. */
-export type Place = { readonly file: string; readonly line: number; readonly column: number; readonly excerpt: string }
-/** The innermost place of a stack that is the module's own code; undefined when there is none. */
-export type Locate = (stack: string) => Place | undefined
+/** A position in a source file, path relative to the root, line and column from 1. `excerpt` is a small code frame. */
+export type SourcePosition = {
+  readonly file: string
+  readonly line: number
+  readonly column: number
+  readonly excerpt: string
+}
+/** The innermost position in a stack that is the module's own code; undefined when there is none. */
+export type Locate = (stack: string) => SourcePosition | undefined
 
 const framesRead = 50
 const widthOfLine = 160
@@ -13,15 +18,15 @@ const widthOfLine = 160
 export function createLocate({ file, map }: { file: string; map: string }): Locate {
   let parsed: SourceMap | undefined
   return (stack) => {
-    for (const position of toPositions(stack, file)) {
+    for (const generated of toPositions(stack, file)) {
       parsed ??= new SourceMap(JSON.parse(map))
-      const entry = parsed.findEntry(position.line - 1, position.column - 1)
+      const entry = parsed.findEntry(generated.line - 1, generated.column - 1)
       if (!('originalLine' in entry) || /^(entry|builtin|hookloom):/.test(entry.originalSource)) continue
       const { originalSource, originalLine, originalColumn } = entry
       const { sources, sourcesContent } = parsed.payload
       const text = sourcesContent[sources.indexOf(originalSource)] ?? ''
-      const place = { file: originalSource, line: originalLine + 1, column: originalColumn + 1 }
-      return { ...place, excerpt: toExcerpt(text, place) }
+      const position = { file: originalSource, line: originalLine + 1, column: originalColumn + 1 }
+      return { ...position, excerpt: toExcerpt(text, position) }
     }
     return undefined
   }
@@ -37,17 +42,17 @@ function toPositions(stack: string, file: string): { line: number; column: numbe
   })
 }
 
-function toExcerpt(text: string, place: { line: number; column: number }): string {
+function toExcerpt(text: string, position: { line: number; column: number }): string {
   const lines = text.split(/\r?\n/)
-  const first = Math.max(1, place.line - 1)
-  const last = Math.min(lines.length, place.line + 1)
+  const first = Math.max(1, position.line - 1)
+  const last = Math.min(lines.length, position.line + 1)
   const width = String(last).length
   const rows: string[] = []
   for (let line = first; line <= last; line++) {
-    const mark = line === place.line ? '>' : ' '
+    const mark = line === position.line ? '>' : ' '
     rows.push(`${mark} ${String(line).padStart(width)} | ${(lines[line - 1] ?? '').slice(0, widthOfLine)}`)
-    if (line === place.line && place.column <= widthOfLine) {
-      rows.push(`  ${' '.repeat(width)} | ${' '.repeat(place.column - 1)}^`)
+    if (line === position.line && position.column <= widthOfLine) {
+      rows.push(`  ${' '.repeat(width)} | ${' '.repeat(position.column - 1)}^`)
     }
   }
   return rows.join('\n')

@@ -12,11 +12,11 @@ const messageLength = 500
 /** `what`: "a TypeError"; `at`: " at pr.ts:12" or nothing. */
 export function toThrownReport(thrown: unknown, locate: Locate): ThrownReport {
   const what = toWhat(thrown)
-  const place = types.isNativeError(thrown) ? locate(readText(thrown, 'stack')) : undefined
+  const position = types.isNativeError(thrown) ? locate(readText(thrown, 'stack')) : undefined
   const message = toMessage(thrown).slice(0, messageLength)
   const headline = message === '' ? `threw ${what}` : `${what.replace(/^an? /, '')}: ${message}`
-  if (place === undefined) return { what, at: '', frame: headline }
-  const { file, line, column, excerpt } = place
+  if (position === undefined) return { what, at: '', frame: headline }
+  const { file, line, column, excerpt } = position
   return { what, at: ` at ${file}:${line}`, frame: `${headline}\n  at ${file}:${line}:${column}\n${excerpt}` }
 }
 

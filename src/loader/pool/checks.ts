@@ -1,4 +1,4 @@
-// New bundles are tried in the spare first, one after the other: what hangs or breaks there harms no call.
+// New bundles are tried in the standby thread first, one after the other: what hangs or breaks there harms no call.
 import { Problem, toProblemRecord } from '../../model/problem.ts'
 import type { ProblemRecord } from '../../model/problem.ts'
 import type { BundlePost, FromWorker } from '../worker/messages.ts'

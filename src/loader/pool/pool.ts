@@ -3,23 +3,23 @@
 import type { Log } from '../../model/log.ts'
 import { toProblemRecord } from '../../model/problem.ts'
 import type { Problem } from '../../model/problem.ts'
-import { createAlone } from './alone.ts'
+import { createIsolatedReruns } from './isolated-reruns.ts'
 import { type Checks, createChecks } from './checks.ts'
 import { toFailed, toLateProblem } from '../worker/call.ts'
 import type { BundlePost, Leaving } from '../worker/messages.ts'
 import { toFileLabel } from '../root.ts'
-import { createRoster } from './roster.ts'
-import { createSpare } from './spare.ts'
-import { toClosedProblem, toExitProblem, toGoneProblem, toMemoryProblem, toStartProblem } from './stopped.ts'
+import { createThreadLifecycle } from './thread-lifecycle.ts'
+import { createStandby } from './standby.ts'
+import { toClosedProblem, toExitProblem, toGoneProblem, toMemoryProblem, toStartProblem } from './problems.ts'
 import { createThread, type Thread } from './thread.ts'
-import type { Job } from './flights.ts'
+import type { Task } from './calls-in-flight.ts'
 import { createWatchdog } from './watchdog.ts'
 
 export type PoolLimits = { readonly timeoutMs: number; readonly memoryMb: number; readonly workers: number }
 
 export type Pool = {
-  submit(job: Job): void
-  /** Evaluates a bundle in the spare and looks for its exports. */
+  submit(task: Task): void
+  /** Evaluates a bundle in the standby thread and looks for its exports. */
   check: Checks['run']
   /**
    * Gives these bundles to every thread, and takes all others away. Calls of another one bring it along. Resolves when the
@@ -51,24 +51,24 @@ export function createPool(options: {
   let isClosed = false
 
   const events: Parameters<typeof createThread>[0]['events'] = {
-    settled: (thread, job, outcome) => {
-      job.settle(outcome, false)
-      roster.eased(thread)
+    settled: (thread, task, outcome) => {
+      task.finish(outcome, false)
+      lifecycle.callEnded(thread)
     },
-    unrun: (thread, jobs) => {
-      for (const job of jobs) dispatch(job)
-      roster.eased(thread)
+    unrun: (thread, tasks) => {
+      for (const task of tasks) dispatch(task)
+      lifecycle.callEnded(thread)
     },
     leaving: onLeaving,
     checked: (thread, message) => checks.answered(thread, message),
     gone: (thread, cause) => {
       if (thread.isReady()) return stop(thread, undefined, (label) => toGoneProblem(label, cause, limits().memoryMb))
-      spare.failed(cause)
+      standby.failed(cause)
       checks.lost(thread, () => toProblemRecord(toStartProblem(cause)))
-      for (const { job } of roster.remove(thread)) fail(job, toStartProblem(cause), false)
+      for (const { task } of lifecycle.remove(thread)) fail(task, toStartProblem(cause), false)
     },
   }
-  const spare = createSpare({
+  const standby = createStandby({
     spawn: () => {
       const thread = createThread({ limits, env: env(), events })
       for (const bundle of kept) thread.load(bundle)
@@ -78,51 +78,51 @@ export function createPool(options: {
     log,
   })
   const checks = createChecks({
-    takeChecker: spare.peek,
+    takeChecker: standby.peek,
     limits,
-    discard: (thread) => roster.end(thread),
-    toStartProblem: spare.problem,
+    discard: (thread) => lifecycle.end(thread),
+    toStartProblem: standby.problem,
   })
-  const alone = createAlone({
+  const reruns = createIsolatedReruns({
     most: () => limits().workers,
-    take: spare.take,
+    take: standby.take,
     posted: () => watchdog.watch(),
-    failed: (job) => fail(job, spare.problem(), false),
+    failed: (task) => fail(task, standby.problem(), false),
   })
-  const roster = createRoster({ most: () => limits().workers, spare, alone })
+  const lifecycle = createThreadLifecycle({ most: () => limits().workers, standby, reruns })
   const watchdog = createWatchdog({
     limits,
-    threads: roster.working,
+    threads: lifecycle.working,
     late: (thread, seq) => {
       // it answers: whoever else is in flight there may end
-      const job = thread.take(seq)
-      if (job === undefined) return
-      fail(job, toLateProblem(toFileLabel(job.bundle), limits().timeoutMs), true)
-      roster.retire(thread)
-      roster.eased(thread)
+      const task = thread.take(seq)
+      if (task === undefined) return
+      fail(task, toLateProblem(toFileLabel(task.bundle), limits().timeoutMs), true)
+      lifecycle.retire(thread)
+      lifecycle.callEnded(thread)
     },
     stuck: (thread, culprit) => stop(thread, culprit, (label) => toLateProblem(label, limits().timeoutMs)),
     crowded: (thread) => {
       const isFree = (other: Thread) => other.isReady() && other.inFlight.size === 0 && !isHeld(other)
-      if ([...roster.serving].some(isFree)) for (const job of thread.recall()) dispatch(job)
+      if ([...lifecycle.serving].some(isFree)) for (const task of thread.recall()) dispatch(task)
     },
     stalled: (thread) => {
       // whatever holds it may hold it for long: the gateway and the other threads go first
       thread.lower()
-      for (const job of thread.recall()) dispatch(job)
+      for (const task of thread.recall()) dispatch(task)
     },
     overMemory: (thread) => stop(thread, undefined, (label) => toMemoryProblem(label, limits().memoryMb)),
   })
 
-  function dispatch(job: Job): void {
-    if (isClosed) return fail(job, toClosedProblem(), false)
-    if (roster.serving.size < limits().workers) roster.fill()
+  function dispatch(task: Task): void {
+    if (isClosed) return fail(task, toClosedProblem(), false)
+    if (lifecycle.serving.size < limits().workers) lifecycle.fill()
     let best = toLeastLoaded()
-    if (best !== undefined && isHeld(best)) best = roster.relieve(best)
-    if (best === undefined) return fail(job, spare.problem(), false)
-    best.post(job)
+    if (best !== undefined && isHeld(best)) best = lifecycle.replaceBusy(best)
+    if (best === undefined) return fail(task, standby.problem(), false)
+    best.post(task)
     watchdog.watch()
-    if (best.lastSeq() > callsPerThread) roster.retire(best)
+    if (best.lastSeq() > callsPerThread) lifecycle.retire(best)
   }
 
   /** By a call now, or it was, and is slow since. */
@@ -133,7 +133,7 @@ export function createPool(options: {
   function toLeastLoaded(): Thread | undefined {
     let best: Thread | undefined
     let least = Number.POSITIVE_INFINITY
-    for (const thread of roster.serving) {
+    for (const thread of lifecycle.serving) {
       const load = thread.inFlight.size + (isHeld(thread) ? 1e9 : thread.isReady() ? 0 : 1e6)
       if (load >= least) continue
       best = thread
@@ -144,19 +144,19 @@ export function createPool(options: {
 
   /** Ends a thread at once. `culprit`: the number of the call that is known to be the reason. */
   function stop(thread: Thread, culprit: number | undefined, toProblem: (label: string) => Problem): void {
-    const wasServing = roster.serving.has(thread)
-    const wasAlone = alone.threads.has(thread)
+    const wasServing = lifecycle.serving.has(thread)
+    const wasRerun = reruns.threads.has(thread)
     checks.lost(thread, (label) => toProblemRecord(toProblem(label)))
     const begun = thread.begun()
-    const flights = roster.remove(thread)
+    const inFlightCalls = lifecycle.remove(thread)
     // before its calls look for a place
-    if (wasServing) roster.fill()
-    for (const { seq, job } of flights) {
-      if (seq === culprit || (wasAlone && seq <= begun)) fail(job, toProblem(toFileLabel(job.bundle)), true)
-      else if (wasAlone || seq <= begun) alone.add(job)
-      else dispatch(job)
+    if (wasServing) lifecycle.fill()
+    for (const { seq, task } of inFlightCalls) {
+      if (seq === culprit || (wasRerun && seq <= begun)) fail(task, toProblem(toFileLabel(task.bundle)), true)
+      else if (wasRerun || seq <= begun) reruns.add(task)
+      else dispatch(task)
     }
-    alone.begin()
+    reruns.startNext()
   }
 
   function onLeaving(thread: Thread, leaving: Leaving): void {
@@ -168,10 +168,10 @@ export function createPool(options: {
     else if (why === 'memory') stop(thread, undefined, (label) => toMemoryProblem(label, limits().memoryMb))
     else {
       const { problem } = leaving
-      const job = problem !== undefined && seq !== undefined ? thread.take(seq) : undefined
-      if (job !== undefined && problem !== undefined) job.settle({ kind: 'failed', problem, log: [] }, true)
+      const task = problem !== undefined && seq !== undefined ? thread.take(seq) : undefined
+      if (task !== undefined && problem !== undefined) task.finish({ kind: 'failed', problem, log: [] }, true)
       if (problem !== undefined) checks.lost(thread, () => problem)
-      roster.retire(thread)
+      lifecycle.retire(thread)
     }
   }
 
@@ -181,39 +181,45 @@ export function createPool(options: {
     keep: async (bundles) => {
       kept = bundles
       const ids = new Set(bundles.map(({ id }) => id))
-      for (const thread of [...roster.serving, ...spare.threads()]) {
+      for (const thread of [...lifecycle.serving, ...standby.threads()]) {
         for (const id of thread.bundles) if (!ids.has(id)) thread.unload(id)
         for (const bundle of bundles) thread.load(bundle)
       }
-      if (bundles.length > 0 && roster.serving.size === 0) roster.fill()
-      await Promise.all([...roster.serving].map(({ ready }) => ready))
+      if (bundles.length > 0 && lifecycle.serving.size === 0) lifecycle.fill()
+      await Promise.all([...lifecycle.serving].map(({ ready }) => ready))
     },
     renew: () => {
       const before = settings
       settings = toSettings()
       const isOutdated = settings !== before
-      // the spare first, so that it does not take the place of another one
-      if (isOutdated) for (const thread of spare.threads()) roster.end(thread)
-      for (const thread of [...roster.serving].slice(isOutdated ? 0 : limits().workers)) roster.retire(thread)
+      // the standby thread first, so that it does not take the place of another one
+      if (isOutdated) for (const thread of standby.threads()) lifecycle.end(thread)
+      for (const thread of [...lifecycle.serving].slice(isOutdated ? 0 : limits().workers)) lifecycle.retire(thread)
       return isOutdated
     },
     state: () => ({
-      threads: roster.working().length + spare.threads().length,
-      serving: [...roster.serving].map(({ bundles, inFlight }) => ({ bundles: bundles.size, inFlight: inFlight.size })),
+      threads: lifecycle.working().length + standby.threads().length,
+      serving: [...lifecycle.serving].map(({ bundles, inFlight }) => ({
+        bundles: bundles.size,
+        inFlight: inFlight.size,
+      })),
     }),
     close: async () => {
       isClosed = true
-      spare.close()
+      standby.close()
       watchdog.close()
       checks.close(() => toProblemRecord(toClosedProblem()))
-      const threads = [...roster.working(), ...spare.threads()]
-      const jobs = [...threads.flatMap((thread) => roster.remove(thread).map(({ job }) => job)), ...alone.takeAll()]
-      for (const job of jobs) fail(job, toClosedProblem(), false)
-      await roster.gone()
+      const threads = [...lifecycle.working(), ...standby.threads()]
+      const tasks = [
+        ...threads.flatMap((thread) => lifecycle.remove(thread).map(({ task }) => task)),
+        ...reruns.takeAll(),
+      ]
+      for (const task of tasks) fail(task, toClosedProblem(), false)
+      await lifecycle.allEnded()
     },
   }
 }
 
-function fail(job: Job, problem: Problem, stopped: boolean): void {
-  job.settle(toFailed(problem), stopped)
+function fail(task: Task, problem: Problem, stopped: boolean): void {
+  task.finish(toFailed(problem), stopped)
 }

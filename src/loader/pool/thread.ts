@@ -2,8 +2,8 @@
 import { createRequire } from 'node:module'
 import { MessageChannel, receiveMessageOnPort, Worker } from 'node:worker_threads'
 import type { TransformOutcome } from '../../model/transform.ts'
-import { createFlights, type Flights, type Job } from './flights.ts'
-import { board as words } from '../worker/messages.ts'
+import { createCallsInFlight, type CallsInFlight, type Task } from './calls-in-flight.ts'
+import { stateBytes, stateIndex } from '../worker/messages.ts'
 import { lowerPriority } from '../worker/priority.ts'
 import type { BundlePost, FromWorker, Leaving, SettledCall, ToWorker, WorkerStart } from '../worker/messages.ts'
 
@@ -11,9 +11,9 @@ import type { BundlePost, FromWorker, Leaving, SettledCall, ToWorker, WorkerStar
 const headroomMb = 2048
 
 export type ThreadEvents = {
-  settled(thread: Thread, job: Job, outcome: TransformOutcome): void
+  settled(thread: Thread, task: Task, outcome: TransformOutcome): void
   /** These were not begun. */
-  unrun(thread: Thread, jobs: Job[]): void
+  unrun(thread: Thread, tasks: Task[]): void
   leaving(thread: Thread, leaving: Leaving): void
   checked(thread: Thread, message: Extract<FromWorker, { kind: 'checked' }>): void
   /** The thread is gone, and nobody ended it. */
@@ -22,7 +22,7 @@ export type ThreadEvents = {
 
 export type ThreadLimits = { readonly memoryMb: number; readonly timeoutMs: number }
 
-export type Thread = Omit<Flights, 'flush'> & {
+export type Thread = Omit<CallsInFlight, 'flush'> & {
   readonly id: number
   /** Bundles that it was given. */
   readonly bundles: ReadonlySet<number>
@@ -49,8 +49,8 @@ export function createThread(options: {
   events: ThreadEvents
 }): Thread {
   const { limits, env, events } = options
-  const shared = new SharedArrayBuffer(words.bytes)
-  const board = new Int32Array(shared)
+  const shared = new SharedArrayBuffer(stateBytes)
+  const sharedState = new Int32Array(shared)
   const bundles = new Set<number>()
   let pongs: (() => void)[] = []
   let isReady = false
@@ -64,7 +64,7 @@ export function createThread(options: {
   let cause: unknown
   // what transforms post over `parentPort` arrives where nobody listens
   const { port1: port, port2 } = new MessageChannel()
-  const start: WorkerStart = { board: shared, memoryMb: limits().memoryMb, port: port2 }
+  const start: WorkerStart = { sharedState: shared, memoryMb: limits().memoryMb, port: port2 }
   const worker = new Worker(createRequire(import.meta.url).resolve('#transform-worker'), {
     name: 'hookloom-transforms',
     workerData: start,
@@ -94,7 +94,7 @@ export function createThread(options: {
   const send = (message: ToWorker, transfer: ArrayBuffer[] = []) => {
     if (!isEnded) port.postMessage(message, transfer)
   }
-  const flights = createFlights({ board, send })
+  const inFlightCalls = createCallsInFlight({ sharedState, send })
 
   function lose(why: unknown): void {
     becomeReady()
@@ -118,13 +118,13 @@ export function createThread(options: {
     if (message.kind === 'outcomes') {
       // as: the text is serve.ts's own
       for (const [seq, outcome] of JSON.parse(message.outcomes) as SettledCall[]) {
-        const job = flights.take(seq)
-        if (job !== undefined) events.settled(thread, job, outcome)
+        const task = inFlightCalls.take(seq)
+        if (task !== undefined) events.settled(thread, task, outcome)
       }
     } else if (message.kind === 'unrun') {
       events.unrun(
         thread,
-        message.seqs.flatMap((seq) => flights.take(seq) ?? []),
+        message.seqs.flatMap((seq) => inFlightCalls.take(seq) ?? []),
       )
     } else if (message.kind === 'leaving') events.leaving(thread, message)
     else if (message.kind === 'checked') events.checked(thread, message)
@@ -140,11 +140,11 @@ export function createThread(options: {
 
   const thread: Thread = {
     id: worker.threadId,
-    ...flights,
+    ...inFlightCalls,
     bundles,
     isReady: () => isReady,
     ready,
-    running: () => Atomics.load(board, words.running),
+    running: () => Atomics.load(sharedState, stateIndex.running),
     lower: () => {
       isLowered = true
       lowerPriority(systemId)
@@ -158,13 +158,13 @@ export function createThread(options: {
     },
     unload: (bundle) => {
       // calls that wait for the end of this turn still need it
-      flights.flush()
+      inFlightCalls.flush()
       if (bundles.delete(bundle)) send({ kind: 'unload', bundle })
     },
     check: (bundle, exports) => send({ kind: 'check', bundle, exports }),
-    post: (job) => {
-      thread.load(job.bundle)
-      flights.post(job)
+    post: (task) => {
+      thread.load(task.bundle)
+      inFlightCalls.post(task)
     },
     answers: (ms) =>
       new Promise((resolve) => {

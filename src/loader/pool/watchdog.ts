@@ -1,5 +1,5 @@
 // Looks at the threads while calls are in flight: which one is held, which call is late, which memory grows.
-import type { InFlight } from './flights.ts'
+import type { InFlightCall } from './calls-in-flight.ts'
 import type { Thread } from './thread.ts'
 
 const tickMs = 10
@@ -15,7 +15,7 @@ const memoryAfterMs = 25
 const startMs = 5000
 const megabyte = 1024 * 1024
 
-type Sight = {
+type Observation = {
   /** The call that held the thread at the last look, and the moment since which it may have. */
   running: number
   since: number
@@ -49,7 +49,7 @@ export function createWatchdog(options: {
   overMemory: (thread: Thread) => void
 }): Watchdog {
   const { limits, threads, late, stuck, crowded, stalled, overMemory } = options
-  const sights = new WeakMap<Thread, Sight>()
+  const observations = new WeakMap<Thread, Observation>()
   let timer: NodeJS.Timeout | undefined
   let lastTick = 0
 
@@ -66,35 +66,35 @@ export function createWatchdog(options: {
   }
 
   function look(thread: Thread, now: number, before: number): void {
-    const sight = toSight(thread)
+    const observation = toObservation(thread)
     const running = thread.running()
-    if (running !== sight.running) Object.assign(sight, { running, since: before, isStalled: false })
+    if (running !== observation.running) Object.assign(observation, { running, since: before, isStalled: false })
     const begun = thread.begun()
-    for (; sight.begun < begun; sight.begun += 1) {
-      const flight = thread.inFlight.get(sight.begun + 1)
-      if (flight !== undefined) flight.begunAt = Math.max(before, flight.postedAt)
+    for (; observation.begun < begun; observation.begun += 1) {
+      const inFlightCall = thread.inFlight.get(observation.begun + 1)
+      if (inFlightCall !== undefined) inFlightCall.begunAt = Math.max(before, inFlightCall.postedAt)
     }
     const holder = thread.inFlight.get(running)
     if (holder !== undefined && isLate(holder, now)) return stuck(thread, running)
     const [oldest] = thread.inFlight.values()
     if (oldest === undefined) return
-    if (isLate(oldest, now)) return beLate(thread, sight, oldest, now)
-    if (running === 0 || sight.isStalled || now - sight.since < crowdMs) return
-    if (now - sight.since < stallMs) {
+    if (isLate(oldest, now)) return beLate(thread, observation, oldest, now)
+    if (running === 0 || observation.isStalled || now - observation.since < crowdMs) return
+    if (now - observation.since < stallMs) {
       if (thread.inFlight.size > 1) crowded(thread)
       return
     }
-    sight.isStalled = true
+    observation.isStalled = true
     stalled(thread)
   }
 
   /** Its time runs from its begin: a thread may still be starting, or held by another call. But it does not wait for ever. */
-  function isLate({ begunAt, postedAt }: InFlight, now: number): boolean {
+  function isLate({ begunAt, postedAt }: InFlightCall, now: number): boolean {
     const { timeoutMs } = limits()
     return begunAt === undefined ? now - postedAt >= 2 * timeoutMs + startMs : now - begunAt >= timeoutMs + tickMs
   }
 
-  function beLate(thread: Thread, { running }: Sight, oldest: InFlight, now: number): void {
+  function beLate(thread: Thread, { running }: Observation, oldest: InFlightCall, now: number): void {
     const { seq, postedAt } = oldest
     if (running === 0) {
       void ask(thread, seq, { ifItAnswers: () => late(thread, seq), otherwise: () => stuck(thread, undefined) })
@@ -110,11 +110,11 @@ export function createWatchdog(options: {
     seq: number,
     { ifItAnswers, otherwise }: { ifItAnswers: () => void; otherwise: () => void },
   ): Promise<void> {
-    const sight = toSight(thread)
-    if (sight.isAsked) return
-    sight.isAsked = true
+    const observation = toObservation(thread)
+    if (observation.isAsked) return
+    observation.isAsked = true
     const answers = await thread.answers(answerMs)
-    sight.isAsked = false
+    observation.isAsked = false
     if (!thread.inFlight.has(seq)) return
     if (answers) ifItAnswers()
     // held by a call that was begun meanwhile: the next look knows which
@@ -129,23 +129,23 @@ export function createWatchdog(options: {
     if (old.length === 0) return
     const used = toMemoryOfThreads()
     for (const thread of old) {
-      const sight = toSight(thread)
+      const observation = toObservation(thread)
       const [oldest] = thread.inFlight.keys()
       if (oldest === undefined) continue
-      if (oldest !== sight.oldest) Object.assign(sight, { oldest, memoryThen: used })
+      if (oldest !== observation.oldest) Object.assign(observation, { oldest, memoryThen: used })
       // twice, for garbage is part of what the system sees; what is left of it at the end of a call is counted in the worker
-      if (used - sight.memoryThen < 2 * limits().memoryMb * megabyte * old.length) continue
-      if (sight.running !== 0) overMemory(thread)
+      if (used - observation.memoryThen < 2 * limits().memoryMb * megabyte * old.length) continue
+      if (observation.running !== 0) overMemory(thread)
       else void ask(thread, oldest, { ifItAnswers: () => {}, otherwise: () => overMemory(thread) })
     }
   }
 
-  function toSight(thread: Thread): Sight {
-    const known = sights.get(thread)
+  function toObservation(thread: Thread): Observation {
+    const known = observations.get(thread)
     if (known !== undefined) return known
-    const sight = { running: 0, since: 0, isStalled: false, begun: 0, isAsked: false, oldest: 0, memoryThen: 0 }
-    sights.set(thread, sight)
-    return sight
+    const observation = { running: 0, since: 0, isStalled: false, begun: 0, isAsked: false, oldest: 0, memoryThen: 0 }
+    observations.set(thread, observation)
+    return observation
   }
 
   function stopLooking(): void {
@@ -159,7 +159,8 @@ export function createWatchdog(options: {
       lastTick = performance.now()
       timer = setInterval(tick, tickMs)
     },
-    isStalled: (thread) => sights.get(thread)?.isStalled === true && thread.running() === sights.get(thread)?.running,
+    isStalled: (thread) =>
+      observations.get(thread)?.isStalled === true && thread.running() === observations.get(thread)?.running,
     close: stopLooking,
   }
 }

@@ -50,14 +50,14 @@ export function startCall(
     const { headers, query, url, path, method, source, event, receivedAt, deliveryId } = head
     const input = { payload, headers, query, url, path, method, source, event, receivedAt, deliveryId }
     const value = callable.call(input, { log: (message: unknown) => addLine(log, message) })
-    return isSettled(value) ? toReturned(callable, value, log) : settle(callable, value, log)
+    return isSynchronous(value) ? toReturned(callable, value, log) : awaitResult(callable, value, log)
   } catch (thrown) {
     return toThrown(callable, thrown, log)
   }
 }
 
 /** True for what `await` would give back as it is. What may be a promise is asked by `await` alone: `then` may be a trap. */
-function isSettled(value: unknown): boolean {
+function isSynchronous(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return typeof value !== 'function'
   if (isProxy(value)) return false
   const prototype: unknown = Object.getPrototypeOf(value)
@@ -65,7 +65,7 @@ function isSettled(value: unknown): boolean {
   return isPlain && !Object.hasOwn(value, 'then')
 }
 
-async function settle(callable: Callable, pending: unknown, log: readonly string[]): Promise<CallOutcome> {
+async function awaitResult(callable: Callable, pending: unknown, log: readonly string[]): Promise<CallOutcome> {
   try {
     return toReturned(callable, await pending, log)
   } catch (thrown) {

@@ -64,16 +64,17 @@ export type SettledCall = readonly [seq: number, outcome: TransformOutcome]
 
 /** `port`: both sides talk over it, for every module in the thread can import `parentPort`. */
 export type WorkerStart = {
-  readonly board: SharedArrayBuffer
+  readonly sharedState: SharedArrayBuffer
   readonly memoryMb: number
   readonly port: MessagePort
 }
 
 /**
- * Words on the board that both sides read while the other one is busy.
+ * Numbers in shared memory, which both sides read while the other one is busy.
  * - `running`: the call whose synchronous part holds the thread, else 0.
  * - `begun`: the newest call that was begun. The worker writes it, then reads `recalled`.
  * - `recalled`: calls up to this one are not to be begun any more. The main thread writes it, then reads `begun`: a call is
  *   run by one of the two and never by both.
  */
-export const board = { running: 0, begun: 1, recalled: 2, bytes: 12 } as const
+export const stateIndex = { running: 0, begun: 1, recalled: 2 } as const
+export const stateBytes = 12

@@ -31,7 +31,7 @@ export function toPlainJson(value: unknown): string {
     count(byteLength(json) - text.length - 2)
     return json
   }
-  const write = (at: unknown, within: Place | undefined): string => {
+  const write = (at: unknown, within: Parent | undefined): string => {
     if (typeof at === 'string') return writeText(at)
     if (at === null || typeof at === 'boolean') {
       count(4)
@@ -53,29 +53,29 @@ export function toPlainJson(value: unknown): string {
     if (level >= depth) throw new NotPlain(`the result is deeper than ${depth}`)
     if (!isPlain(at)) throw new NotPlain(`${toWhere(within)} is ${toClass(at)}`)
     count(2)
-    const place: Place = { of: at, key: '', above: within }
-    return isArray(at) ? writeItems(at, place) : writeEntries(at, place)
+    const parent: Parent = { of: at, key: '', above: within }
+    return isArray(at) ? writeItems(at, parent) : writeEntries(at, parent)
   }
-  const writeItems = (list: readonly unknown[], place: Place): string => {
+  const writeItems = (list: readonly unknown[], parent: Parent): string => {
     // each element costs a byte: a sparse array of a billion holes ends here
     count(list.length)
     let json = ''
     for (let index = 0; index < list.length; index += 1) {
-      place.key = `${index}`
-      json += `${index === 0 ? '' : ','}${write(toOwn(list, place), place)}`
+      parent.key = `${index}`
+      json += `${index === 0 ? '' : ','}${write(toOwn(list, parent), parent)}`
     }
     return `[${json}]`
   }
-  const writeEntries = (source: object, place: Place): string => {
+  const writeEntries = (source: object, parent: Parent): string => {
     let json = ''
     const names = keys(source)
     for (let index = 0; index < names.length; index += 1) {
-      place.key = names[index] ?? ''
-      const item = toOwn(source, place)
+      parent.key = names[index] ?? ''
+      const item = toOwn(source, parent)
       if (item === undefined) continue
-      const name = writeText(place.key)
+      const name = writeText(parent.key)
       count(2)
-      json += `${json === '' ? '' : ','}${name}:${write(item, place)}`
+      json += `${json === '' ? '' : ','}${name}:${write(item, parent)}`
     }
     return `{${json}}`
   }
@@ -83,10 +83,10 @@ export function toPlainJson(value: unknown): string {
 }
 
 /** Something in the result, and the key that is being written. */
-type Place = { readonly of: object; key: string; readonly above: Place | undefined }
+type Parent = { readonly of: object; key: string; readonly above: Parent | undefined }
 
-function toWhere(place: Place | undefined): string {
-  return place === undefined ? 'result' : `${toWhere(place.above)}${toStep(place.key)}`
+function toWhere(parent: Parent | undefined): string {
+  return parent === undefined ? 'result' : `${toWhere(parent.above)}${toStep(parent.key)}`
 }
 
 function isPlain(value: object): boolean {
@@ -110,9 +110,9 @@ function toOwnValue(source: unknown, key: string): unknown {
 }
 
 /** A property without running its getter: a getter is code, and may never end. */
-function toOwn(source: object, place: Place): unknown {
-  const property = getOwnPropertyDescriptor(source, place.key)
-  if (property?.get !== undefined || property?.set !== undefined) throw new NotPlain(`${toWhere(place)} is a getter`)
+function toOwn(source: object, parent: Parent): unknown {
+  const property = getOwnPropertyDescriptor(source, parent.key)
+  if (property?.get !== undefined || property?.set !== undefined) throw new NotPlain(`${toWhere(parent)} is a getter`)
   return property?.value
 }
 

@@ -6,9 +6,9 @@ import { toThrownReport } from '../modules/thrown.ts'
 import { type CallOutcome, startCall, toFailed } from './call.ts'
 import type { OpenCall } from './guard.ts'
 import type { Intrinsics } from './intrinsics.ts'
-import { board as words, type CallPost, type FromWorker, type Leaving, type ToWorker } from './messages.ts'
-import { createOutbox } from './outbox.ts'
-import { createShelf, type Loaded, toCallable } from './shelf.ts'
+import { stateIndex, type CallPost, type FromWorker, type Leaving, type ToWorker } from './messages.ts'
+import { createOutcomeBatch } from './outcome-batch.ts'
+import { createLoadedBundles, type Loaded, toCallable } from './loaded-bundles.ts'
 
 /** Milliseconds between two looks at the memory while calls are in flight. */
 const memoryLookMs = 50
@@ -32,19 +32,19 @@ const { slice } = String.prototype
 
 export function createServing({
   post,
-  board,
+  sharedState,
   calls,
   intrinsics,
   memory,
 }: {
   post: (message: FromWorker) => void
-  board: Int32Array
+  sharedState: Int32Array
   calls: AsyncLocalStorage<OpenCall>
   intrinsics: Intrinsics
   memory: { isOver(): boolean }
 }): Serving {
-  const shelf = createShelf(intrinsics)
-  const outbox = createOutbox(post)
+  const bundles = createLoadedBundles(intrinsics)
+  const outcomes = createOutcomeBatch(post)
   const open = new Set<OpenCall>()
   let isLeaving = false
   let looking: NodeJS.Timeout | undefined
@@ -52,7 +52,7 @@ export function createServing({
   function leave(leaving: Omit<Leaving, 'kind'>): void {
     if (isLeaving && leaving.why !== 'exit') return
     isLeaving = true
-    outbox.flush()
+    outcomes.flush()
     post({ kind: 'leaving', ...leaving })
   }
 
@@ -77,12 +77,12 @@ export function createServing({
   }
 
   async function check(bundle: number, exports: readonly (string | undefined)[]): Promise<void> {
-    const loaded = await shelf.get(bundle)
+    const loaded = await bundles.get(bundle)
     const problems = exports.map((name) => {
       const callable = toCallable(loaded, name)
       return callable instanceof Problem ? toProblemRecord(callable) : undefined
     })
-    post({ kind: 'checked', bundle, problems, changed: shelf.changedBy(bundle) })
+    post({ kind: 'checked', bundle, problems, changed: bundles.changedBy(bundle) })
   }
 
   function runBatch({ calls, bodies }: Extract<ToWorker, { kind: 'calls' }>): void {
@@ -91,24 +91,24 @@ export function createServing({
     let at = 0
     // timers and promises ran since the last call
     isPristine()
-    outbox.hold()
+    outcomes.hold()
     for (const post of posts) {
-      outbox.ease()
+      outcomes.flushIfDue()
       begin(post, toBody(bodies, at, post))
       at += post.size
     }
-    outbox.flush()
+    outcomes.flush()
   }
 
   function begin(post: CallPost, body: Uint8Array | string): void {
     const { seq, bundle } = post
-    if (isLeaving) return outbox.unrun(seq)
-    // this order, and the reverse on the other side: see `board`
-    store(board, words.begun, seq)
-    if (load(board, words.recalled) >= seq) return outbox.unrun(seq)
+    if (isLeaving) return outcomes.addUnrun(seq)
+    // this order, and the reverse on the other side: see `stateIndex`
+    store(sharedState, stateIndex.begun, seq)
+    if (load(sharedState, stateIndex.recalled) >= seq) return outcomes.addUnrun(seq)
     const call: OpenCall = { seq, bundle, log: [], isOpen: true }
     open.add(call)
-    const loaded = shelf.get(bundle)
+    const loaded = bundles.get(bundle)
     if (loaded instanceof Promise) void loaded.then((ready) => run(ready, call, post, body))
     else run(loaded, call, post, body)
   }
@@ -116,10 +116,10 @@ export function createServing({
   function run(loaded: Loaded | Problem, call: OpenCall, post: CallPost, body: Uint8Array | string): void {
     const callable = toCallable(loaded, post.export)
     if (callable instanceof Problem) return finish(call, toFailed(callable))
-    store(board, words.running, call.seq)
+    store(sharedState, stateIndex.running, call.seq)
     const { head, syntax } = post
     const outcome = calls.run(call, startCall, callable, { head, syntax, body }, call.log)
-    store(board, words.running, 0)
+    store(sharedState, stateIndex.running, 0)
     if (outcome instanceof Promise) {
       keepLooking()
       isPristine(call)
@@ -131,7 +131,7 @@ export function createServing({
     if (!call.isOpen) return
     call.isOpen = false
     open.delete(call)
-    outbox.settled(call.seq, outcome)
+    outcomes.add(call.seq, outcome)
     isPristine(call)
     lookAtMemory()
   }
@@ -141,11 +141,11 @@ export function createServing({
       if (message.kind === 'calls') runBatch(message)
       else if (message.kind === 'load') {
         isPristine()
-        shelf.load(message.bundle, message.timeoutMs)
+        bundles.load(message.bundle, message.timeoutMs)
       } else if (message.kind === 'check') void check(message.bundle, message.exports)
       else if (message.kind === 'ping') post({ kind: 'pong' })
       else {
-        const what = shelf.unload(message.bundle)
+        const what = bundles.unload(message.bundle)
         // what it changed is still there
         if (what !== undefined) leave({ why: 'globals', what, seq: undefined, bundle: message.bundle })
       }
@@ -156,7 +156,7 @@ export function createServing({
     },
     uncaught: (thrown) => {
       const call = calls.getStore()
-      const loaded = call && shelf.get(call.bundle)
+      const loaded = call && bundles.get(call.bundle)
       const evaluated = loaded !== undefined && 'evaluated' in loaded ? loaded.evaluated : undefined
       const { what, at, frame } = toThrownReport(thrown, evaluated?.locate ?? (() => undefined))
       const label = evaluated?.label ?? 'A transform'

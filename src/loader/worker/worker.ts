@@ -10,7 +10,7 @@ import { readThreadId } from './priority.ts'
 import { createServing } from './serve.ts'
 
 // as: thread.ts starts this thread, and with nothing else
-const { board, memoryMb, port } = workerData as WorkerStart
+const { sharedState, memoryMb, port } = workerData as WorkerStart
 // transforms can import workerData
 Reflect.deleteProperty(workerData, 'port')
 
@@ -22,7 +22,7 @@ const post = port.postMessage.bind(port)
 const intrinsics = createIntrinsics()
 const serving = createServing({
   post: (message: FromWorker) => post(message),
-  board: new Int32Array(board),
+  sharedState: new Int32Array(sharedState),
   calls,
   intrinsics,
   memory: createMemoryLimit(memoryMb),

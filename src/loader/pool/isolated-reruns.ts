@@ -1,46 +1,46 @@
 // Second tries: a call that was in flight in a thread that had to be stopped runs again once, in a thread that it has for itself.
 // What stops that one, too, is known to be the reason.
-import type { Job } from './flights.ts'
+import type { Task } from './calls-in-flight.ts'
 import type { Thread } from './thread.ts'
 
-export type Alone = {
+export type IsolatedReruns = {
   readonly threads: ReadonlySet<Thread>
   /** The call waits for its thread until `begin`. */
-  add(job: Job): void
+  add(task: Task): void
   /** Gives what waits a thread, as far as there is room. */
-  begin(): void
+  startNext(): void
   /** The thread goes. */
   drop(thread: Thread): void
   /** What waits still; it will not run here. */
-  takeAll(): Job[]
+  takeAll(): Task[]
 }
 
-export function createAlone(options: {
+export function createIsolatedReruns(options: {
   /** Threads at the most. */
   most: () => number
   take: () => Thread | undefined
   /** The call is in flight now. */
   posted: () => void
   /** No thread starts. */
-  failed: (job: Job) => void
-}): Alone {
+  failed: (task: Task) => void
+}): IsolatedReruns {
   const { most, take, posted, failed } = options
   const threads = new Set<Thread>()
-  const waiting: Job[] = []
+  const waiting: Task[] = []
   return {
     threads,
-    add: (job) => void waiting.push(job),
-    begin: () => {
+    add: (task) => void waiting.push(task),
+    startNext: () => {
       while (threads.size < most()) {
-        const job = waiting.shift()
-        if (job === undefined) return
+        const task = waiting.shift()
+        if (task === undefined) return
         const thread = take()
         if (thread === undefined) {
-          failed(job)
+          failed(task)
           continue
         }
         threads.add(thread)
-        thread.post(job)
+        thread.post(task)
         posted()
       }
     },

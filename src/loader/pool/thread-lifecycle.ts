@@ -1,42 +1,50 @@
 // Which threads there are.
 // ```
-// spare ──▶ serving ──▶ retiring (its calls in flight may end) ──▶ gone
+// standby ──▶ serving ──▶ retiring (its calls in flight may end) ──▶ gone
 //   │          └──── stopped: no good call is lost with it ──────▶ gone
-//   └─▶ alone: one call that was in flight in a stopped one ─────▶ gone
+//   └─▶ rerun: one call that was in flight in a stopped one ─────▶ gone
 // ```
-import type { Alone } from './alone.ts'
-import type { InFlight } from './flights.ts'
-import type { Spare } from './spare.ts'
+import type { IsolatedReruns } from './isolated-reruns.ts'
+import type { InFlightCall } from './calls-in-flight.ts'
+import type { Standby } from './standby.ts'
 import type { Thread } from './thread.ts'
 
-export type Roster = {
+export type ThreadLifecycle = {
   readonly serving: ReadonlySet<Thread>
-  /** All but the spare. */
+  /** All but the standby. */
   working(): Thread[]
   /** As many serve as may, as far as threads start. */
   fill(): void
   /** A free thread serves in the place of this one, which is held; unless too many are held already. */
-  relieve(held: Thread): Thread
+  replaceBusy(held: Thread): Thread
   /** No more calls; it ends with the last one that is in flight. */
   retire(thread: Thread): void
   /** A call of the thread is over. */
-  eased(thread: Thread): void
+  callEnded(thread: Thread): void
   end(thread: Thread): void
   /** Ends it, and gives what was in flight there. */
-  remove(thread: Thread): InFlight[]
+  remove(thread: Thread): InFlightCall[]
   /** Resolves when all that were ended are gone. */
-  gone(): Promise<unknown>
+  allEnded(): Promise<unknown>
 }
 
 /** `most`: how many serve. */
-export function createRoster({ most, spare, alone }: { most: () => number; spare: Spare; alone: Alone }): Roster {
+export function createThreadLifecycle({
+  most,
+  standby,
+  reruns,
+}: {
+  most: () => number
+  standby: Standby
+  reruns: IsolatedReruns
+}): ThreadLifecycle {
   const serving = new Set<Thread>()
   const retiring = new Set<Thread>()
   const ends = new Set<Promise<void>>()
 
   function fill(): void {
     while (serving.size < most()) {
-      const thread = spare.take()
+      const thread = standby.take()
       if (thread === undefined) return
       serving.add(thread)
     }
@@ -44,44 +52,44 @@ export function createRoster({ most, spare, alone }: { most: () => number; spare
 
   function retire(thread: Thread): void {
     if (serving.delete(thread)) retiring.add(thread)
-    if (thread.inFlight.size === 0 && !alone.threads.has(thread)) end(thread)
+    if (thread.inFlight.size === 0 && !reruns.threads.has(thread)) end(thread)
     if (serving.size < most() && serving.size + retiring.size > 0) fill()
   }
 
   function end(thread: Thread): void {
     serving.delete(thread)
     retiring.delete(thread)
-    alone.drop(thread)
-    spare.drop(thread)
+    reruns.drop(thread)
+    standby.drop(thread)
     const ending = thread.end().finally(() => ends.delete(ending))
     ends.add(ending)
   }
 
   return {
     serving,
-    working: () => [...serving, ...retiring, ...alone.threads],
+    working: () => [...serving, ...retiring, ...reruns.threads],
     fill,
-    relieve: (held) => {
+    replaceBusy: (held) => {
       if (retiring.size >= 2 * most()) return held
-      const fresh = spare.take()
+      const fresh = standby.take()
       if (fresh === undefined) return held
       serving.add(fresh)
       retire(held)
       return fresh
     },
     retire,
-    eased: (thread) => {
+    callEnded: (thread) => {
       if (thread.inFlight.size > 0) return
-      if (retiring.has(thread) || alone.threads.has(thread)) end(thread)
+      if (retiring.has(thread) || reruns.threads.has(thread)) end(thread)
       else if (thread.isLowered()) retire(thread)
-      alone.begin()
+      reruns.startNext()
     },
     end,
     remove: (thread) => {
-      const flights = thread.takeAll()
+      const inFlightCalls = thread.takeAll()
       end(thread)
-      return flights
+      return inFlightCalls
     },
-    gone: () => Promise.all(ends),
+    allEnded: () => Promise.all(ends),
   }
 }

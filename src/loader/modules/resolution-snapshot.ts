@@ -1,26 +1,26 @@
 // Which file an import means depends on files that are not read: a `mode.ts` beside a `mode.js`, a package that is installed
-// nearer. A witness remembers what lay where a build looked, so that a later look can tell whether the build would find the same.
+// nearer. A snapshot remembers what lay where a build looked, so that a later look can tell whether the build would find the same.
 import { readdir, stat } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { toFoldersUpTo } from './manifests.ts'
 import type { Input } from '../read.ts'
 
 /** A question → the answer at the time of the build: `stat <path>` or `names <path>`. */
-export type Witness = ReadonlyMap<string, string>
+export type ResolutionSnapshot = ReadonlyMap<string, string>
 
-/** `lookUp` is to be awaited before the import is resolved: what changes meanwhile shows as a change later. */
-export function createWitness(root: string): {
-  witness: Witness
-  lookUp(path: string, resolveDir: string): Promise<void>
+/** `record` is to be awaited before the import is resolved: what changes meanwhile shows as a change later. */
+export function recordResolution(root: string): {
+  snapshot: ResolutionSnapshot
+  record(path: string, resolveDir: string): Promise<void>
 } {
-  const witness = new Map<string, string>()
+  const snapshot = new Map<string, string>()
   const ask = createAsk()
   const note = async (question: string) => {
-    if (!witness.has(question)) witness.set(question, await ask(question))
+    if (!snapshot.has(question)) snapshot.set(question, await ask(question))
   }
   return {
-    witness,
-    lookUp: async (path, resolveDir) => {
+    snapshot,
+    record: async (path, resolveDir) => {
       // packages are installed as a whole: their package.json and the folder that holds them tell of a change
       if (/[/\\]node_modules[/\\]/.test(`${resolveDir}/`)) return
       await Promise.all(toQuestions(root, path, resolveDir).map(note))
@@ -31,15 +31,15 @@ export function createWitness(root: string): {
 /** Whether a build of these inputs would read the same bytes of the same files. */
 export async function isUnchanged({
   inputs,
-  witness,
+  snapshot,
 }: {
   inputs: readonly Input[]
-  witness: Witness
+  snapshot: ResolutionSnapshot
 }): Promise<boolean> {
   const ask = createAsk()
   const same = await Promise.all([
     ...inputs.map(async ({ file, mtimeNs, size }) => (await ask(`stat ${file}`)) === `${mtimeNs} ${size}`),
-    ...[...witness].map(async ([question, answer]) => (await ask(question)) === answer),
+    ...[...snapshot].map(async ([question, answer]) => (await ask(question)) === answer),
   ])
   return same.every(Boolean)
 }

@@ -1,18 +1,18 @@
-// Threads to come: one warm spare, which takes the place of any that has to go. To start one costs 100 ms.
+// Threads to come: one warm standby, which takes the place of any that has to go. To start one costs 100 ms.
 import type { Log } from '../../model/log.ts'
 import type { Problem } from '../../model/problem.ts'
-import { toStartProblem } from './stopped.ts'
+import { toStartProblem } from './problems.ts'
 import type { Thread } from './thread.ts'
 
 /** After a thread did not start, calls fail for this long before another one is tried. */
 const startAgainMs = 1000
 
-export type Spare = {
-  /** The spare, which it stays: a bundle is tried there. Undefined where no thread starts. */
+export type Standby = {
+  /** The standby, which it stays: a bundle is tried there. Undefined where no thread starts. */
   peek(): Thread | undefined
-  /** The spare, unless it is busy, or a new thread; another spare is warmed when this turn is over. */
+  /** The standby, unless it is busy, or a new thread; another standby is warmed when this turn is over. */
   take(): Thread | undefined
-  /** This thread is not the spare any more; if it was, another one is warmed. */
+  /** This thread is not the standby any more; if it was, another one is warmed. */
   drop(thread: Thread): void
   /** A thread did not start. */
   failed(cause: unknown): void
@@ -23,9 +23,13 @@ export type Spare = {
   close(): void
 }
 
-export function createSpare(options: { spawn: () => Thread; isBusy: (thread: Thread) => boolean; log: Log }): Spare {
+export function createStandby(options: {
+  spawn: () => Thread
+  isBusy: (thread: Thread) => boolean
+  log: Log
+}): Standby {
   const { spawn, isBusy, log } = options
-  let spare: Thread | undefined
+  let standby: Thread | undefined
   let failedStart: { at: number; cause: unknown } | undefined
   let isClosed = false
 
@@ -45,25 +49,25 @@ export function createSpare(options: { spawn: () => Thread; isBusy: (thread: Thr
   }
 
   function warm(): void {
-    setImmediate(() => (spare ??= start()))
+    setImmediate(() => (standby ??= start()))
   }
 
   return {
-    peek: () => (spare ??= start()),
+    peek: () => (standby ??= start()),
     take: () => {
-      const taken = spare !== undefined && !isBusy(spare) ? spare : undefined
-      if (taken !== undefined) spare = undefined
+      const taken = standby !== undefined && !isBusy(standby) ? standby : undefined
+      if (taken !== undefined) standby = undefined
       warm()
       return taken ?? start()
     },
     drop: (thread) => {
-      if (spare !== thread) return
-      spare = undefined
+      if (standby !== thread) return
+      standby = undefined
       warm()
     },
     failed,
     problem: () => toStartProblem(failedStart?.cause),
-    threads: () => (spare === undefined ? [] : [spare]),
+    threads: () => (standby === undefined ? [] : [standby]),
     close: () => {
       isClosed = true
     },

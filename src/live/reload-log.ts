@@ -23,41 +23,41 @@ export function isSameProblem(one: FoundProblem, other: FoundProblem): boolean {
 }
 
 /** `before`: the problems that there were; `problems`: those that there are. */
-export function tellReload(
+export function logReload(
   log: Log,
-  news: {
+  reload: {
     readonly before: readonly FoundProblem[]
     readonly problems: readonly FoundProblem[]
     readonly modules: readonly ModuleReport[]
     readonly tookMs: number
   },
 ): void {
-  for (const { module, kind, fixtures, problem } of news.modules) {
-    if (kind === 'live') log.info({}, `${module} is live (${toFacts(news.tookMs, fixtures)})`)
-    const wasWrong = news.before.some((other) => other.module === module)
+  for (const { module, kind, fixtures, problem } of reload.modules) {
+    if (kind === 'live') log.info({}, `${module} is live (${toFacts(reload.tookMs, fixtures)})`)
+    const wasWrong = reload.before.some((other) => other.module === module)
     if (kind === 'same' && problem === undefined && wasWrong) log.info({}, `${module} is as it serves again`)
   }
-  tellProblems(log, news)
+  logProblems(log, reload)
 }
 
-export function tellProblems(
+export function logProblems(
   log: Log,
-  news: {
+  reload: {
     readonly before: readonly FoundProblem[]
     readonly problems: readonly FoundProblem[]
     readonly modules: readonly ModuleReport[]
   },
 ): void {
-  for (const problem of news.problems) {
-    if (news.before.some((other) => isSameProblem(other, problem))) continue
+  for (const problem of reload.problems) {
+    if (reload.before.some((other) => isSameProblem(other, problem))) continue
     const frame = problem.frame === undefined ? {} : { frame: problem.frame }
-    log.warn(frame, `${toSentence(problem.detail)}${toConsequence(problem, news.modules)}`)
+    log.warn(frame, `${toSentence(problem.detail)}${toConsequence(problem, reload.modules)}`)
   }
 }
 
 type Settings = { readonly config: Config; readonly env: Readonly<Record<string, string>> }
 
-export function tellSettings(log: Log, before: Settings, after: Settings): void {
+export function logSettings(log: Log, before: Settings, after: Settings): void {
   const differs = (pick: (settings: Settings) => unknown) =>
     JSON.stringify(pick(before)) !== JSON.stringify(pick(after))
   if (differs(({ config }) => config)) log.info({}, `${configFile} is live`)

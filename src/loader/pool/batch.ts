@@ -10,18 +10,18 @@ const textBytes = 16 * 1024
 /** A call with its number, as a thread has it in flight. */
 type Numbered = {
   readonly seq: number
-  readonly job: { readonly bundle: BundlePost; readonly export: string | undefined; readonly call: TransformCall }
+  readonly task: { readonly bundle: BundlePost; readonly export: string | undefined; readonly call: TransformCall }
 }
 
-export function toCallsMessage(batch: readonly Numbered[]): { message: ToWorker; transfer: ArrayBuffer[] } {
+export function toBatchMessage(batch: readonly Numbered[]): { message: ToWorker; transfer: ArrayBuffer[] } {
   let size = 0
-  const posts = batch.map(({ seq, job }): CallPost => {
-    const { head, syntax, body } = job.call
+  const posts = batch.map(({ seq, task }): CallPost => {
+    const { head, syntax, body } = task.call
     size += body.byteLength
     return {
       seq,
-      bundle: job.bundle.id,
-      export: job.export,
+      bundle: task.bundle.id,
+      export: task.export,
       syntax,
       size: body.byteLength,
       isAscii: isAscii(body),
@@ -30,15 +30,15 @@ export function toCallsMessage(batch: readonly Numbered[]): { message: ToWorker;
   })
   const calls = JSON.stringify(posts)
   if (size <= textBytes) {
-    const bodies = batch.map(({ job }) => toBytesText(job.call.body)).join('')
+    const bodies = batch.map(({ task }) => toBytesText(task.call.body)).join('')
     return { message: { kind: 'calls', calls, bodies }, transfer: [] }
   }
   // not of the pool that other buffers share: it is given away
   const bodies = Buffer.allocUnsafeSlow(size)
   let at = 0
-  for (const { job } of batch) {
-    bodies.set(job.call.body, at)
-    at += job.call.body.byteLength
+  for (const { task } of batch) {
+    bodies.set(task.call.body, at)
+    at += task.call.body.byteLength
   }
   return { message: { kind: 'calls', calls, bodies: bodies.buffer }, transfer: [bodies.buffer] }
 }

@@ -9,7 +9,7 @@ import type { BundlePost } from './messages.ts'
 /** `callables`: by export, made at the first call. */
 export type Loaded = { readonly evaluated: Evaluated; readonly callables: Map<string | undefined, Callable> }
 
-export type Shelf = {
+export type LoadedBundles = {
   load(bundle: BundlePost, timeoutMs: number): void
   /** A promise while it is evaluated; a Problem when it cannot be. */
   get(id: number): Loaded | Problem | Promise<Loaded | Problem>
@@ -19,8 +19,8 @@ export type Shelf = {
   unload(id: number): string | undefined
 }
 
-export function createShelf(intrinsics: Intrinsics): Shelf {
-  const bundles = new Map<number, ReturnType<Shelf['get']>>()
+export function createLoadedBundles(intrinsics: Intrinsics): LoadedBundles {
+  const bundles = new Map<number, ReturnType<LoadedBundles['get']>>()
   const changes = new Map<number, string>()
 
   async function evaluate(bundle: BundlePost, timeoutMs: number): Promise<Loaded | Problem> {

@@ -1,15 +1,15 @@
 import { describe, expect, test } from 'vitest'
-import { createHolds } from '../../src/live/holds.ts'
+import { createGenerationRefcount } from '../../src/live/generation-refcount.ts'
 import { toGeneration } from './decide.ts'
 
 describe('a generation', () => {
   test('is gone when it no longer serves and its last request has ended', async () => {
-    const holds = createHolds()
+    const refcount = createGenerationRefcount()
     const generation = toGeneration([])
-    const end = holds.begin(generation)
-    const requests = [holds.hold(generation), holds.hold(generation)]
+    const end = refcount.add(generation)
+    const requests = [refcount.acquire(generation), refcount.acquire(generation)]
     const order: string[] = []
-    const gone = holds.gone(generation).then(() => order.push('gone'))
+    const gone = refcount.unused(generation).then(() => order.push('gone'))
     end()
     for (const [index, release] of requests.entries()) {
       await new Promise((resolve) => setImmediate(resolve))
@@ -21,12 +21,12 @@ describe('a generation', () => {
   })
 
   test('is let go once by each who holds it, however often that one says so', async () => {
-    const holds = createHolds()
+    const refcount = createGenerationRefcount()
     const generation = toGeneration([])
-    const end = holds.begin(generation)
-    const request = holds.hold(generation)
+    const end = refcount.add(generation)
+    const request = refcount.acquire(generation)
     const order: string[] = []
-    const gone = holds.gone(generation).then(() => order.push('gone'))
+    const gone = refcount.unused(generation).then(() => order.push('gone'))
     request()
     request()
     await new Promise((resolve) => setImmediate(resolve))
@@ -37,9 +37,9 @@ describe('a generation', () => {
   })
 
   test('that is gone, or never was, holds nobody up', async () => {
-    const holds = createHolds()
+    const refcount = createGenerationRefcount()
     const generation = toGeneration([])
-    await expect(holds.gone(generation)).resolves.toBeUndefined()
-    expect(() => holds.hold(generation)()).not.toThrow()
+    await expect(refcount.unused(generation)).resolves.toBeUndefined()
+    expect(() => refcount.acquire(generation)()).not.toThrow()
   })
 })

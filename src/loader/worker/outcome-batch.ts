@@ -3,16 +3,16 @@ import type { CallOutcome } from './call.ts'
 import type { FromWorker } from './messages.ts'
 
 /** Outcomes wait for one another this long at the most while calls run back to back. */
-const holdMs = 1
+const maxWaitMs = 1
 
-export type Outbox = {
-  settled(seq: number, outcome: CallOutcome): void
+export type OutcomeBatch = {
+  add(seq: number, outcome: CallOutcome): void
   /** The call was not begun, and never will be here. */
-  unrun(seq: number): void
-  /** A batch of calls begins: what ends meanwhile waits for `flush`, or for `ease`. */
+  addUnrun(seq: number): void
+  /** A batch of calls begins: what ends meanwhile waits for `flush`, or for `flushIfDue`. */
   hold(): void
   /** Sends what has waited long enough. */
-  ease(): void
+  flushIfDue(): void
   flush(): void
 }
 
@@ -21,7 +21,7 @@ const { stringify } = JSON
 const now = performance.now.bind(performance)
 const later = setImmediate
 
-export function createOutbox(post: (message: FromWorker) => void): Outbox {
+export function createOutcomeBatch(post: (message: FromWorker) => void): OutcomeBatch {
   /** As JSON, but for the brackets. */
   let outcomes = ''
   let seqs: number[] = []
@@ -42,18 +42,18 @@ export function createOutbox(post: (message: FromWorker) => void): Outbox {
   }
 
   return {
-    settled: (seq, outcome) => {
+    add: (seq, outcome) => {
       outcomes += `${outcomes === '' ? '' : ','}[${seq},${toText(outcome)}]`
       if (willFlush) return
       willFlush = true
       later(flush)
     },
-    unrun: (seq) => void seqs.push(seq),
+    addUnrun: (seq) => void seqs.push(seq),
     hold: () => {
       willFlush = true
     },
-    ease: () => {
-      if (outcomes !== '' && now() - sentAt > holdMs) send()
+    flushIfDue: () => {
+      if (outcomes !== '' && now() - sentAt > maxWaitMs) send()
     },
     flush,
   }

@@ -2,7 +2,7 @@
 import type { Input } from '../loader/read.ts'
 import { type Problem, toProblem } from '../model/problem.ts'
 import type { Candidate } from './candidate.ts'
-import type { Saves } from './saves.ts'
+import type { SaveTracker } from './save-tracker.ts'
 
 /** Builds that are thrown away since somebody saved meanwhile, before one that is whole is taken, though it is not the newest. */
 const mostOldRounds = 5
@@ -12,19 +12,19 @@ const mostRounds = 50
 const clockLagMs = 5
 
 /** `inputs`: the files of the last build, as it read them. */
-export async function buildNewest(options: {
+export async function buildStable(options: {
   build: () => Promise<Candidate>
   inputs: () => readonly Input[]
-  saves: Saves
+  saves: SaveTracker
   isClosed: () => boolean
 }): Promise<Candidate | Problem> {
   const { build, inputs, saves, isClosed } = options
   for (let round = 1; ; round += 1) {
-    await saves.calm()
+    await saves.idle()
     const begunAt = Date.now()
     const built = await build().catch(toProblem)
     const isWhole = !inputs().some((input) => isSavedSince(input, begunAt)) || round >= mostRounds
-    const isNewest = !saves.isMissed() || round >= mostOldRounds
+    const isNewest = !saves.hasNew() || round >= mostOldRounds
     if (isClosed() || (isWhole && isNewest)) return built
   }
 }

@@ -1,16 +1,16 @@
-// Modules as bundles. One whose files are as they were is not built again.
+// BundleCache as bundles. One whose files are as they were is not built again.
 import { Problem } from '../../model/problem.ts'
 import type { ProblemRecord } from '../../model/problem.ts'
 import type { Transform } from '../../model/transform.ts'
 import { buildModule, type Bundle } from './build.ts'
 import type { Input } from '../read.ts'
 import { resolveModule, toModuleLabel } from '../root.ts'
-import { isUnchanged } from './witness.ts'
+import { isUnchanged } from './resolution-snapshot.ts'
 
 /** `isNew`: it was built now, and not taken from the last time. */
 export type Built = { readonly module: string; readonly bundle: Bundle; readonly isNew: boolean }
 
-export type Modules = {
+export type BundleCache = {
   /**
    * Builds what has changed, side by side. A module that cannot be built is its Problem; only `config-invalid` is thrown, for
    * a module that leads out of the root. What is not asked for any more is forgotten.
@@ -22,7 +22,7 @@ export type Modules = {
   inputs(): readonly Input[]
 }
 
-export function createModules(): Modules {
+export function createBundleCache(): BundleCache {
   let known = new Map<string, Bundle>()
   let builds = 0
 

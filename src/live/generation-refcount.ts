@@ -1,0 +1,45 @@
+// Reference counts of generations: one is in use while it serves or a request uses it.
+import type { Generation } from '../pipeline/generation.ts'
+
+export type GenerationRefcount = {
+  /** Begins to count the references to a generation, with one. The answer releases that one. */
+  add(generation: Generation): () => void
+  /** Adds a reference. The answer releases it; further calls do nothing. No effect on a generation that is not counted any more. */
+  acquire(generation: Generation): () => void
+  /** Resolves when the last reference is released. */
+  unused(generation: Generation): Promise<void>
+}
+
+type Entry = { count: number; readonly waiting: (() => void)[] }
+
+export function createGenerationRefcount(): GenerationRefcount {
+  const entries = new Map<Generation, Entry>()
+
+  function acquire(generation: Generation): () => void {
+    const entry = entries.get(generation)
+    if (entry === undefined) return () => {}
+    entry.count += 1
+    let isReleased = false
+    return () => {
+      if (isReleased) return
+      isReleased = true
+      entry.count -= 1
+      if (entry.count > 0) return
+      entries.delete(generation)
+      for (const done of entry.waiting) done()
+    }
+  }
+
+  return {
+    add(generation) {
+      entries.set(generation, { count: 0, waiting: [] })
+      return acquire(generation)
+    },
+    acquire,
+    unused(generation) {
+      const entry = entries.get(generation)
+      if (entry === undefined) return Promise.resolve()
+      return new Promise((resolve) => entry.waiting.push(resolve))
+    },
+  }
+}
