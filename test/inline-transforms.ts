@@ -11,7 +11,7 @@ import { evaluateBundle, pickExport } from '../src/loader/modules/evaluate.ts'
 import type { Evaluated } from '../src/loader/modules/evaluate.ts'
 import { toLoadProblem, toStandIn } from '../src/loader/modules/bundle-cache.ts'
 import { resolveModule } from '../src/loader/root.ts'
-import { withinTime } from '../src/loader/modules/time.ts'
+import { attemptWithin } from '../src/base/time.ts'
 
 /**
  * Loads what the refs name, each module once. A module that is missing, does not build or does not load becomes a stand-in
@@ -77,7 +77,7 @@ async function callTransform(
   const { label, timeoutMs } = callable
   const log: string[] = []
   const started = startCall(callable, { head: structuredClone(head), body, syntax }, log)
-  const ended = await withinTime(() => started, timeoutMs)
+  const ended = await attemptWithin(timeoutMs, () => started)
   if (ended.kind === 'late') return toFailed(toLateProblem(label, timeoutMs), [...log])
   const outcome = await started
   return outcome.kind === 'returned' ? { kind: 'returned', value: JSON.parse(outcome.json), log: outcome.log } : outcome

@@ -1,14 +1,34 @@
 // Time: limits for work that may not end, and waits that end with a signal.
 
-/** What `work` comes to, or undefined once `ms` milliseconds are over. The work goes on, and nobody hears of it any more. */
-export async function within<T>(ms: number, work: PromiseLike<T>): Promise<T | undefined> {
+/** What `work` comes to, or undefined once `ms` milliseconds are over. The work goes on, and its later result is dropped. */
+export function within<T>(ms: number, work: PromiseLike<T>): Promise<T | undefined> {
+  return race<T | undefined>(ms, undefined, () => work)
+}
+
+/** `thrown` may be any value. Reading a property of it may run code of the work, such as a getter. */
+export type Attempt<T = unknown> = { kind: 'ended'; value: T } | { kind: 'threw'; thrown: unknown } | { kind: 'late' }
+
+/** Starts the work and reports how it ends within `ms` milliseconds. Never rejects. Late work goes on, and its result is dropped. */
+export function attemptWithin<T>(ms: number, start: () => T | Promise<T>): Promise<Attempt<T>> {
+  return race<Attempt<T>>(ms, { kind: 'late' }, () => attempt(start))
+}
+
+async function attempt<T>(start: () => T | Promise<T>): Promise<Attempt<T>> {
+  try {
+    return { kind: 'ended', value: await start() }
+  } catch (thrown) {
+    return { kind: 'threw', thrown }
+  }
+}
+
+async function race<T>(ms: number, late: T, start: () => PromiseLike<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined
-  const late = new Promise<undefined>((resolve) => {
-    timer = setTimeout(resolve, ms, undefined)
+  const timeout = new Promise<T>((resolve) => {
+    timer = setTimeout(resolve, ms, late)
   })
   try {
     // the race handles the loser's rejection: a late throw crashes nothing
-    return await Promise.race([work, late])
+    return await Promise.race([start(), timeout])
   } finally {
     clearTimeout(timer)
   }

@@ -3,6 +3,7 @@ import { within } from '../base/time.ts'
 import { dirname, join } from 'node:path'
 import { type Parts, runFixture } from './fixtures.ts'
 import { readFixtures, toFixturesFolder } from '../loader/fixture-files.ts'
+import { toStandIn } from '../loader/modules/bundle-cache.ts'
 import { toModuleLabel } from '../loader/root.ts'
 import type { ProblemRecord } from '../model/problem.ts'
 import type { Transform } from '../model/transform.ts'
@@ -113,10 +114,6 @@ function isSuspect(module: string, { root, changed, suspects }: GateInput): bool
 function toGood(serving: ReadonlyMap<string, Transform> | undefined, key: string): Transform | undefined {
   const transform = serving?.get(key)
   return transform?.problem === undefined ? transform : undefined
-}
-
-function toStandIn(module: string, problem: ProblemRecord): Transform {
-  return { module, hash: undefined, problem, run: () => Promise.resolve({ kind: 'failed', problem, log: [] }) }
 }
 
 async function runFixtures(

@@ -1,6 +1,6 @@
 // The stop order: what was begun last is stopped first. No part can keep the others from being stopped.
 import type { Log } from '../model/log.ts'
-import { withinTime } from '../loader/modules/time.ts'
+import { attemptWithin } from '../base/time.ts'
 
 export type Stops = {
   /** `part`: as it is called in a sentence of the log. */
@@ -17,7 +17,7 @@ export function createStops(log: Log): Stops {
 
   async function run(): Promise<void> {
     for (const { part, stop, limitMs } of stops.toReversed()) {
-      const ended = await withinTime(stop, limitMs)
+      const ended = await attemptWithin(limitMs, stop)
       if (ended.kind === 'late') log.error({ part, limitMs }, `${part} did not stop in time; the stop goes on`)
       if (ended.kind === 'threw') log.error({ part, err: ended.thrown }, `${part} did not stop; the stop goes on`)
     }

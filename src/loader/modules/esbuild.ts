@@ -1,5 +1,5 @@
 // esbuild under a clock. It has one process for all builds, and a build that waits there for a file ends with that process only.
-import { type Ended, withinTime } from './time.ts'
+import { type Attempt, attemptWithin } from '../../base/time.ts'
 
 type Esbuild = typeof import('esbuild')
 
@@ -10,10 +10,10 @@ let isStuck = false
 export async function buildWithin<Result>(
   start: (esbuild: Esbuild) => Promise<Result>,
   limitMs: number,
-): Promise<Ended<Result>> {
+): Promise<Attempt<Result>> {
   const esbuild = await import('esbuild')
   running += 1
-  const ended = await withinTime(() => start(esbuild), limitMs)
+  const ended = await attemptWithin(limitMs, () => start(esbuild))
   running -= 1
   isStuck ||= ended.kind === 'late'
   if (isStuck && running === 0) {

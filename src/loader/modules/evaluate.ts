@@ -3,13 +3,13 @@ import { Script } from 'node:vm'
 import { createJiti } from 'jiti'
 import type { TransformRef } from '../../model/mapping.ts'
 import { toKindOf } from '../../base/json.ts'
+import { attemptWithin } from '../../base/time.ts'
 import { Problem } from '../../model/problem.ts'
 import type { Bundle } from './build.ts'
 import { createLocate, type Locate } from './locate.ts'
 import { provide } from './provided.ts'
 import { toFileLabel } from '../root.ts'
 import { toThrownReport } from './thrown.ts'
-import { withinTime } from './time.ts'
 
 /** What a module exports, and the way back from its stacks to its source. */
 export type Evaluated = { readonly label: string; readonly exports: object; readonly locate: Locate }
@@ -33,10 +33,10 @@ export async function evaluateBundle(
   const transform = ({ source }: { source: string }) => ({ code: source })
   const jiti = createJiti(file, { fsCache: false, moduleCache: false, interopDefault: false, transform })
   const options = { filename: file, ext: '.mjs', async: true, forceTranspile: true, cache: {} }
-  const ended = await withinTime(() => {
+  const ended = await attemptWithin(timeoutMs, () => {
     compile(code, file)
     return jiti.evalModule(code, options)
-  }, timeoutMs)
+  })
   if (ended.kind === 'ended') return { label, exports: toExports(ended.value), locate }
   if (ended.kind === 'late') {
     throw new Problem('transform-load-failed', `${label} was not loaded within ${timeoutMs} ms.`)
