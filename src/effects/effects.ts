@@ -6,12 +6,12 @@ import type { Meter } from '../model/meter.ts'
 import type { Clock, NewJob, Store } from '../store/store.ts'
 import { toAgent, toAgentIds } from './agents.ts'
 import { createHeartbeats } from './heartbeats.ts'
-import { createOutlets, type OutletTools } from './outlets.ts'
+import { createRunnersAndChannels, type RunnerAndChannelParts } from './runners-and-channels.ts'
 import { whyDeferred } from './plan.ts'
 import { createWorkspaceReader } from './workspace.ts'
 import { createWorker, type WorkerSettings } from './worker.ts'
 
-export type EffectsOptions = OutletTools & {
+export type EffectsOptions = RunnerAndChannelParts & {
   /** The config directory: where workspaces begin. */
   readonly dir: string
   readonly config: () => Config
@@ -38,7 +38,7 @@ export type Effects = {
 
 export function createEffects(options: EffectsOptions): Effects {
   const { dir, config, ownChannels, store, clock, newId, log } = options
-  const outletsOf = createOutlets(options)
+  const runnersAndChannelsOf = createRunnersAndChannels(options)
   const readWorkspaceFile = createWorkspaceReader(log)
   const worker = createWorker({
     store,
@@ -59,7 +59,7 @@ export function createEffects(options: EffectsOptions): Effects {
   })
 
   function toSettings(now: Config): WorkerSettings {
-    const { runner, channels } = outletsOf(now, ownChannels())
+    const { runner, channels } = runnersAndChannelsOf(now, ownChannels())
     return {
       maxConcurrent: now.agents.defaults.maxConcurrent,
       agent: (id) => toAgent(now, id, dir),

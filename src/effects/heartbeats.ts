@@ -2,10 +2,10 @@
 import type { HeartbeatConfig } from '../model/agents-config.ts'
 import type { Log } from '../model/log.ts'
 import type { Clock, Store } from '../store/store.ts'
-import { toActiveMoment } from './hours.ts'
+import { toActiveMoment } from './active-hours.ts'
 import { toLane } from './plan.ts'
 import { mainSessionKey } from './summary.ts'
-import { toThrownName } from './thrown.ts'
+import { toErrorName } from './exceptions.ts'
 
 export type HeartbeatOptions = {
   readonly store: Pick<Store, 'addTask' | 'lastTaskAt' | 'waiting'>
@@ -33,7 +33,7 @@ const storeRetryMs = 5_000
 /** Longest sleep: a timer cannot wait longer than 24 days, and the clock of a machine may be set. */
 const longestSleepMs = 900_000
 
-type Pulse = {
+type Schedule = {
   /** When the last turn was queued. */
   lastAt: number
   /** Since when somebody waits for a turn. */
@@ -44,7 +44,7 @@ type Pulse = {
 
 export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
   const { store, agents, clock, newId, added, log } = options
-  const pulses = new Map<string, Pulse>()
+  const schedules = new Map<string, Schedule>()
   let isStopped = false
 
   function configOf(agentId: string): HeartbeatConfig | undefined {
@@ -52,27 +52,27 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
   }
 
   function plan(agentId: string): void {
-    const pulse = pulses.get(agentId)
+    const schedule = schedules.get(agentId)
     const config = configOf(agentId)
-    if (pulse === undefined || isStopped) return
-    clearTimeout(pulse.timer)
+    if (schedule === undefined || isStopped) return
+    clearTimeout(schedule.timer)
     if (config === undefined || config.every === 0) return
     const now = clock()
     // a clock that was set back must not keep every turn away until it has caught up
-    pulse.lastAt = Math.min(pulse.lastAt, now)
-    if (pulse.wokenAt !== undefined) pulse.wokenAt = Math.min(pulse.wokenAt, now)
-    const wait = Math.max(0, toDue(pulse, config, now) - now)
-    pulse.timer = setTimeout(() => void beat(agentId), Math.min(wait, longestSleepMs))
+    schedule.lastAt = Math.min(schedule.lastAt, now)
+    if (schedule.wokenAt !== undefined) schedule.wokenAt = Math.min(schedule.wokenAt, now)
+    const wait = Math.max(0, toDue(schedule, config, now) - now)
+    schedule.timer = setTimeout(() => void beat(agentId), Math.min(wait, longestSleepMs))
   }
 
   async function beat(agentId: string): Promise<void> {
-    const pulse = pulses.get(agentId)
+    const schedule = schedules.get(agentId)
     const config = configOf(agentId)
-    if (pulse === undefined || config === undefined || isStopped) return
+    if (schedule === undefined || config === undefined || isStopped) return
     const now = clock()
     // the clock was set, or the hours ended while the timer slept
-    if (toDue(pulse, config, now) > now) return plan(agentId)
-    const { wokenAt } = pulse
+    if (toDue(schedule, config, now) > now) return plan(agentId)
+    const { wokenAt } = schedule
     const reason = wokenAt === undefined ? 'interval' : 'wake'
     try {
       await store.addTask({
@@ -81,36 +81,33 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
         lane: toLane(agentId, mainSessionKey),
         standsFor: toTaskName(agentId),
       })
-      pulse.lastAt = now
+      schedule.lastAt = now
       // whoever came while it was written waits for the next one
-      if (pulse.wokenAt === wokenAt) pulse.wokenAt = undefined
+      if (schedule.wokenAt === wokenAt) schedule.wokenAt = undefined
       added()
       plan(agentId)
     } catch (thrown) {
-      log.warn({ agentId, thrown: toThrownName(thrown) }, 'a heartbeat could not be queued; it is tried again')
-      if (!isStopped) pulse.timer = setTimeout(() => void beat(agentId), storeRetryMs)
+      log.warn({ agentId, thrown: toErrorName(thrown) }, 'a heartbeat could not be queued; it is tried again')
+      if (!isStopped) schedule.timer = setTimeout(() => void beat(agentId), storeRetryMs)
     }
   }
 
   async function open(agentId: string): Promise<void> {
-    const pulse: Pulse = { lastAt: clock(), wokenAt: undefined, timer: undefined }
-    pulses.set(agentId, pulse)
+    const schedule: Schedule = { lastAt: clock(), wokenAt: undefined, timer: undefined }
+    schedules.set(agentId, schedule)
     plan(agentId)
-    await recall(agentId, pulse)
+    await recall(agentId, schedule)
   }
 
   /** What the process before this one left behind. */
-  async function recall(agentId: string, pulse: Pulse): Promise<void> {
+  async function recall(agentId: string, schedule: Schedule): Promise<void> {
     try {
-      pulse.lastAt = (await store.lastTaskAt(toTaskName(agentId))) ?? pulse.lastAt
+      schedule.lastAt = (await store.lastTaskAt(toTaskName(agentId))) ?? schedule.lastAt
       const { wakes } = await store.waiting({ agentId, sessionKey: mainSessionKey, limit: 1 })
-      if (wakes) pulse.wokenAt ??= clock()
+      if (wakes) schedule.wokenAt ??= clock()
     } catch (thrown) {
-      log.warn(
-        { agentId, thrown: toThrownName(thrown) },
-        'what waits for an agent could not be read; it is tried again',
-      )
-      if (!isStopped) pulse.recalling = setTimeout(() => void recall(agentId, pulse), storeRetryMs)
+      log.warn({ agentId, thrown: toErrorName(thrown) }, 'what waits for an agent could not be read; it is tried again')
+      if (!isStopped) schedule.recalling = setTimeout(() => void recall(agentId, schedule), storeRetryMs)
     }
     plan(agentId)
   }
@@ -120,20 +117,20 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
       await Promise.all(agents().map(({ id }) => open(id)))
     },
     wake(agentId) {
-      const pulse = pulses.get(agentId)
-      if (pulse === undefined || pulse.wokenAt !== undefined) return
-      pulse.wokenAt = clock()
+      const schedule = schedules.get(agentId)
+      if (schedule === undefined || schedule.wokenAt !== undefined) return
+      schedule.wokenAt = clock()
       plan(agentId)
     },
     refresh() {
       for (const { id } of agents()) {
-        if (pulses.has(id)) plan(id)
+        if (schedules.has(id)) plan(id)
         else void open(id)
       }
     },
     stop() {
       isStopped = true
-      for (const { timer, recalling } of pulses.values()) {
+      for (const { timer, recalling } of schedules.values()) {
         clearTimeout(timer)
         clearTimeout(recalling)
       }
@@ -142,7 +139,11 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
 }
 
 /** The moment of the next turn. */
-function toDue({ lastAt, wokenAt }: Pulse, { every, minIntervalSeconds, activeHours }: HeartbeatConfig, now: number) {
+function toDue(
+  { lastAt, wokenAt }: Schedule,
+  { every, minIntervalSeconds, activeHours }: HeartbeatConfig,
+  now: number,
+) {
   const earliest = lastAt + minIntervalSeconds * 1_000
   const byInterval = Math.max(lastAt + every, earliest)
   const byWake = wokenAt === undefined ? byInterval : Math.max(wokenAt + coalesceMs, earliest)

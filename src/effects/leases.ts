@@ -4,7 +4,7 @@ import type { ClaimedJob } from '../model/job.ts'
 import type { Log } from '../model/log.ts'
 import type { Clock, JobReport, Store } from '../store/store.ts'
 import { pause } from '../base/time.ts'
-import { toThrownName } from './thrown.ts'
+import { toErrorName } from './exceptions.ts'
 
 export const leaseMs = 30_000
 
@@ -52,7 +52,7 @@ export function createLeases(options: { store: Pick<Store, 'report' | 'extend'>;
   function noteStore(away: boolean, thrown?: unknown): void {
     if (away && !storeIsAway)
       log.error(
-        { thrown: toThrownName(thrown) },
+        { thrown: toErrorName(thrown) },
         'the store is away; jobs wait for it, and "hookloom doctor" looks at it',
       )
     if (!away && storeIsAway) log.info({}, 'the store is back')

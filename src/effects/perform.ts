@@ -3,12 +3,12 @@ import type { ClaimedJob, Step, StepName } from '../model/job.ts'
 import type { Log } from '../model/log.ts'
 import type { Meter } from '../model/meter.ts'
 import type { JobReport } from '../store/store.ts'
-import type { StepOutcome, StepTools } from './outcome.ts'
+import type { StepOutcome, StepTools } from './step-outcome.ts'
 import { toMissing } from './plan.ts'
 import type { Failure, Verdict } from './retry.ts'
 import { performStep } from './steps.ts'
 import { toSummary } from './summary.ts'
-import { toReason, toThrownName } from './thrown.ts'
+import { toErrorText, toErrorName } from './exceptions.ts'
 
 export type Performance = {
   readonly tools: StepTools
@@ -68,8 +68,8 @@ async function attempt(name: StepName, job: ClaimedJob, { tools, signal, log }: 
   } catch (thrown) {
     if (signal.aborted) return { kind: 'aborted' }
     // the message may quote the payload, so it goes into the job's record and not into the log
-    log.warn({ jobId: job.id, step: name, thrown: toThrownName(thrown) }, 'a step threw')
-    return { kind: 'transient', detail: `The step "${name}" threw ${toReason(thrown)}`, quotes: true }
+    log.warn({ jobId: job.id, step: name, thrown: toErrorName(thrown) }, 'a step threw')
+    return { kind: 'transient', detail: `The step "${name}" threw ${toErrorText(thrown)}`, quotes: true }
   }
 }
 

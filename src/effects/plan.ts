@@ -4,7 +4,7 @@ import type { Config } from '../model/config.ts'
 import type { Step, StepName } from '../model/job.ts'
 import type { NewEvent, NewJob } from '../store/store.ts'
 import { toHeartbeat } from './agents.ts'
-import { isActive } from './hours.ts'
+import { isActive } from './active-hours.ts'
 
 /** `wake → [event, wake?]` · `agent → [run, summary, deliver?, wake?]` · `heartbeat → [run, deliver]` */
 export function toPlan(planned: PlannedAction | Heartbeat): readonly StepName[] {

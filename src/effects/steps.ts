@@ -1,7 +1,7 @@
 // The effects by name. An effect is performed once and told as what to record, or as how it failed.
 import type { ClaimedJob, StepName } from '../model/job.ts'
 import { deliver } from './deliver.ts'
-import type { StepOutcome, StepTools } from './outcome.ts'
+import type { StepOutcome, StepTools } from './step-outcome.ts'
 import { toWakeStep } from './plan.ts'
 import { toRunEnd, toSummary } from './summary.ts'
 import { runTurn } from './turn.ts'

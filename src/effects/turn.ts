@@ -8,8 +8,8 @@ import type { Store, WaitingEvents } from '../store/store.ts'
 import { whyNotPosted } from './acknowledgement.ts'
 import type { Agent } from './agents.ts'
 import { withDeadline } from '../base/time.ts'
-import type { Recorded, StepOutcome, StepTools } from './outcome.ts'
-import { mostShownEvents, type Portion, toPortions } from './portions.ts'
+import type { Recorded, StepOutcome, StepTools } from './step-outcome.ts'
+import { mostShownEvents, type TurnContext, toTurnContexts } from './turn-context.ts'
 import { type AgentPlan, buildHeartbeatPrompt, buildPrompt, type WaitingTexts } from './prompt.ts'
 import type { Failure } from './retry.ts'
 import { mainSessionKey } from './summary.ts'
@@ -60,19 +60,19 @@ export async function runTurn(
     action,
     deadline: tools.clock() + ms,
   }
-  const ask = async (portion: Portion, limit: AbortSignal) => {
-    const prompt = toPrompt(planned, { waiting: portion.waiting, checks, agent, tools })
-    const given = { ...request, history: portion.history, prompt }
-    return { portion, prompt, result: await runner.run(given, { log: tools.note, signal: limit }) }
+  const ask = async (context: TurnContext, limit: AbortSignal) => {
+    const prompt = toPrompt(planned, { waiting: context.waiting, checks, agent, tools })
+    const given = { ...request, history: context.history, prompt }
+    return { context, prompt, result: await runner.run(given, { log: tools.note, signal: limit }) }
   }
   // the next turn of the session must not begin while a child of this one still works in the same folder
   const ended = await withDeadline({ outer: signal, ms, endingMs }, async (limit) => {
-    const [whole, ...smaller] = toPortions({ history, waiting })
+    const [whole, ...smaller] = toTurnContexts({ history, waiting })
     let asked = await ask(whole, limit)
-    for (const portion of smaller) {
+    for (const context of smaller) {
       if (asked.result.status !== 'too-long' || limit.aborted) break
-      tools.note(toShorter(portion))
-      asked = await ask(portion, limit)
+      tools.note(toShorter(context))
+      asked = await ask(context, limit)
     }
     return asked
   })
@@ -80,7 +80,7 @@ export async function runTurn(
   if (ended.kind === 'timeout') {
     return { kind: 'permanent', status: 'timeout', detail: toLate(planned, agent, seconds) }
   }
-  const { portion, prompt, result } = ended.value
+  const { context, prompt, result } = ended.value
   const outcome = toRunOutcome(result, { prompt, runner, isPersistent })
   if (outcome.kind !== 'recorded') return outcome
   const isIdle = planned.kind === 'heartbeat' && waiting.count === 0 && isAcknowledged(result, agent)
@@ -88,7 +88,7 @@ export async function runTurn(
     ...outcome,
     // a heartbeat that found nothing leaves no trace in the conversation
     ...(isIdle ? { messages: [] } : {}),
-    ...toConsumed(portion, waiting),
+    ...toConsumed(context, waiting),
   }
 }
 
@@ -96,7 +96,7 @@ const noSession = { history: [], state: undefined }
 const noEvents: WaitingEvents = { events: [], count: 0, wakes: false }
 
 /** What a turn was not shown waits for the next one, which comes soon where one of them had asked for it. */
-function toConsumed({ waiting: shown }: Portion, { events, count, wakes }: WaitingEvents): Partial<Recorded> {
+function toConsumed({ waiting: shown }: TurnContext, { events, count, wakes }: WaitingEvents): Partial<Recorded> {
   const last = events[shown.events.length - 1]
   return last === undefined ? {} : { consumedUpTo: last.place, leavesWakes: wakes && shown.events.length < count }
 }
@@ -146,7 +146,7 @@ function toLate(planned: AgentPlan | Heartbeat, { id, runner }: Agent, seconds: 
   return `The run did not end in ${seconds} s, by the runner "${runner}". Raise timeoutSeconds ${where}.`
 }
 
-function toShorter({ history, waiting: { events, count } }: Portion): string {
+function toShorter({ history, waiting: { events, count } }: TurnContext): string {
   return (
     'The turn is longer than the model takes. It is asked again with the newest ' +
     `${history.length} earlier messages and the oldest ${events.length} of ${count} waiting events.`

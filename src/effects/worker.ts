@@ -7,10 +7,10 @@ import type { Clock, Store } from '../store/store.ts'
 import { cut } from '../base/text.ts'
 import { withDeadline } from '../base/time.ts'
 import { createLeases, leaseMs } from './leases.ts'
-import type { StepTools } from './outcome.ts'
+import type { StepTools } from './step-outcome.ts'
 import { performJob } from './perform.ts'
 import { defaultRetry, type RetryPolicy, toVerdict } from './retry.ts'
-import { toThrownName } from './thrown.ts'
+import { toErrorName } from './exceptions.ts'
 
 /** Read anew for every job, so that a new config counts at once. */
 export type WorkerSettings = Pick<
@@ -85,7 +85,7 @@ export function createWorker(options: WorkerOptions): Worker {
         log,
       })
     } catch (thrown) {
-      log.error({ jobId: job.id, thrown: toThrownName(thrown) }, 'a job broke off; it is due again when its lease ends')
+      log.error({ jobId: job.id, thrown: toErrorName(thrown) }, 'a job broke off; it is due again when its lease ends')
     } finally {
       const again = leases.letGo(held)
       if (again !== undefined) launch(again)

@@ -4,9 +4,9 @@ import { mkdir, mkdtemp, open, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, sep } from 'node:path'
 import type { Log } from '../model/log.ts'
-import { toErrorCode } from './thrown.ts'
+import { toErrorCode } from './exceptions.ts'
 
-/** AGENTS.md: what the agent is told about itself. HEARTBEAT.md: what it looks at when nobody asked for anything. */
+/** AGENTS.md: what the agent is warned about itself. HEARTBEAT.md: what it looks at when nobody asked for anything. */
 export type WorkspaceFile = 'AGENTS.md' | 'HEARTBEAT.md'
 
 /** Bytes of such a file that are read. */
@@ -65,15 +65,15 @@ export async function readWorkspaceFile(folder: string | undefined, name: Worksp
 /** Undefined where there is none that is read, or it says nothing. */
 export type WorkspaceReader = (folder: string | undefined, name: WorkspaceFile) => Promise<string | undefined>
 
-/** The same for turns: a file that is refused is told once, and again after it was read in between. */
+/** The same for turns: a file that is refused is warned once, and again after it was read in between. */
 export function createWorkspaceReader(log: Pick<Log, 'warn'>): WorkspaceReader {
-  const told = new Set<string>()
+  const warned = new Set<string>()
   return async (folder, name) => {
     const { text, refused } = await readWorkspaceFile(folder, name)
     const file = join(folder ?? '', name)
-    if (refused === undefined) told.delete(file)
-    else if (!told.has(file)) {
-      told.add(file)
+    if (refused === undefined) warned.delete(file)
+    else if (!warned.has(file)) {
+      warned.add(file)
       log.warn({}, refused)
     }
     return text

@@ -1,5 +1,5 @@
 // From a configuration to the mappings of a generation: presets behind the operator's own, every verifier and every channel in code loaded.
-import { createOutlets } from '../effects/outlets.ts'
+import { createRunnersAndChannels } from '../effects/runners-and-channels.ts'
 import { createDefinitions } from '../loader/definitions.ts'
 import type { Input } from '../loader/read.ts'
 import type { OwnChannel } from '../model/channel.ts'
@@ -32,11 +32,11 @@ export type Assembler = {
   inputs(): readonly Input[]
 }
 
-const toOutlets = createOutlets({ write() {}, env: {} })
+const toRunnersAndChannels = createRunnersAndChannels({ write() {}, env: {} })
 
 /** A runner or a channel that cannot be made is found as a configuration is taken, and so is a recipient that is none. */
 function checkOutlets(config: Config, own: readonly OwnChannel[]): void {
-  const { channels } = toOutlets(config, own)
+  const { channels } = toRunnersAndChannels(config, own)
   const { default: route } = config.channels
   const why = route?.to === undefined ? undefined : channels.get(route.channel)?.whyNot(route.to)
   if (why !== undefined) throw new Problem('config-invalid', `channels.default.to: ${why}`)

@@ -1,9 +1,9 @@
 // Whoever can send a text must not choose how long the gateway works on it: four times the text is about four times the work.
 import { describe, expect, test } from 'vitest'
 import { splitMarkdown } from '../../src/effects/channels/chunks.ts'
-import { plainText, safeMarkdown, slackMrkdwn, telegramHtml } from '../../src/effects/channels/flavours.ts'
+import { plainText, safeMarkdown, slackMrkdwn, telegramHtml } from '../../src/effects/channels/markup.ts'
 import { render } from '../../src/effects/channels/markdown.ts'
-import { toStyled } from '../../src/effects/channels/styled.ts'
+import { toStyled } from '../../src/effects/channels/text-styles.ts'
 import { decodeWords } from '../../src/gmail/charset.ts'
 import { dropInvisible, toVisibleText } from '../../src/gmail/html.ts'
 import { toMail } from '../../src/gmail/message.ts'
@@ -43,8 +43,8 @@ const readMail = (text: string, mimeType: string) =>
     { id: 'm', threadId: '', labelIds: [], snippet: text, internalDate: 0, payload: toPayload(text, mimeType) },
     { maxBytes: 20_000, includeBody: true },
   )
-const split = (limit: number, flavour: typeof plainText) => (text: string) =>
-  splitMarkdown(text, { limit, measure: (piece) => render(piece, flavour).length })
+const split = (limit: number, markup: typeof plainText) => (text: string) =>
+  splitMarkdown(text, { limit, measure: (piece) => render(piece, markup).length })
 const parse = (syntax: BodySyntax) => (text: string) => attempt(() => parseBody(text, syntax))
 
 type Family = keyof typeof hostile

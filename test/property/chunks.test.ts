@@ -3,7 +3,7 @@ import { array, assert, constantFrom, integer, oneof, property, string } from 'f
 import { describe, expect, it } from 'vitest'
 import { splitMarkdown } from '../../src/effects/channels/chunks.ts'
 import { fenceAfter } from '../../src/effects/channels/fences.ts'
-import { safeMarkdown, slackMrkdwn, telegramHtml } from '../../src/effects/channels/flavours.ts'
+import { safeMarkdown, slackMrkdwn, telegramHtml } from '../../src/effects/channels/markup.ts'
 import { render } from '../../src/effects/channels/markdown.ts'
 
 const word = oneof(
@@ -38,8 +38,8 @@ function withoutSpace(text: string): string {
 
 describe('splitMarkdown', () => {
   it('every piece fits, measured as it is sent, and none is blank', () => {
-    for (const flavour of [telegramHtml, slackMrkdwn, safeMarkdown]) {
-      const measure = (piece: string) => render(piece, flavour).length
+    for (const markup of [telegramHtml, slackMrkdwn, safeMarkdown]) {
+      const measure = (piece: string) => render(piece, markup).length
       assert(
         property(markdown, limit, (text, max) => {
           // one word can be longer than a piece once it is escaped, but not with these
@@ -101,10 +101,10 @@ describe('splitMarkdown', () => {
 
 describe('render', () => {
   it('takes any text, and shows something of it', () => {
-    for (const flavour of [telegramHtml, slackMrkdwn, safeMarkdown]) {
+    for (const markup of [telegramHtml, slackMrkdwn, safeMarkdown]) {
       assert(
         property(markdown, (text) => {
-          if (text.trim() !== '') expect(render(text, flavour)).not.toBe('')
+          if (text.trim() !== '') expect(render(text, markup)).not.toBe('')
         }),
       )
     }

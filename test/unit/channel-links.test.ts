@@ -1,16 +1,16 @@
-// Links in a reply: a reader sees where each one leads, in every flavour.
+// Links in a reply: a reader sees where each one leads, in every markup.
 import { describe, expect, it } from 'vitest'
-import * as all from '../../src/effects/channels/flavours.ts'
-import { isDisguised } from '../../src/effects/channels/disguise.ts'
-import { type Flavour, render } from '../../src/effects/channels/markdown.ts'
-import { toStyled } from '../../src/effects/channels/styled.ts'
+import * as all from '../../src/effects/channels/markup.ts'
+import { isMisleading } from '../../src/effects/channels/misleading-links.ts'
+import { type Markup, render } from '../../src/effects/channels/markdown.ts'
+import { toStyled } from '../../src/effects/channels/text-styles.ts'
 
 const { plainText, safeMarkdown, slackMrkdwn, teamsMarkdown, telegramHtml, whatsappText } = all
-const flavours: [string, Flavour][] = Object.entries(all)
+const markups: [string, Markup][] = Object.entries(all)
 /** Those that hide an address behind a label. */
-const labelled: [string, Flavour][] = Object.entries({ safeMarkdown, slackMrkdwn, teamsMarkdown, telegramHtml })
+const labelled: [string, Markup][] = Object.entries({ safeMarkdown, slackMrkdwn, teamsMarkdown, telegramHtml })
 
-/** What people see: without the markup that each flavour writes. */
+/** What people see: without the markup that each markup writes. */
 function toSeen(written: string): string {
   return written
     .replace(/<a href="[^"]*">/g, '')
@@ -20,7 +20,7 @@ function toSeen(written: string): string {
     .replace(/[[\]<>*_`\\\u200B]/g, '')
 }
 
-describe.each(flavours)('in %s', (_name, flavour) => {
+describe.each(markups)('in %s', (_name, markup) => {
   it.each([
     '[https://bank.com](https://evil.com)',
     '[**https://bank.com**](https://evil.com)',
@@ -70,13 +70,13 @@ describe.each(flavours)('in %s', (_name, flavour) => {
     '[ ](https&colon;//evil.com)',
     '[**&#8203;**](https://evil.com)',
   ])('the link %j shows that it leads to evil.com', (reply) => {
-    expect(toSeen(render(reply, flavour))).toContain('https://evil.com/')
+    expect(toSeen(render(reply, markup))).toContain('https://evil.com/')
   })
 
   it.each(['https://bank.com@evil.com', '<https://bank.com@evil.com>', 'https://bank.com&commat;evil.com'])(
     'the address %j, with a name before its host, is followed by the host, and chats make no link of it',
     (reply) => {
-      const written = render(`See ${reply} now`, flavour)
+      const written = render(`See ${reply} now`, markup)
       expect(toSeen(written)).toContain('(https://evil.com/)')
       expect(written).not.toMatch(/bank\.com(@|%40|&commat;)evil/)
     },
@@ -84,7 +84,7 @@ describe.each(flavours)('in %s', (_name, flavour) => {
 
   it('a link whose name looks like one of another alphabet shows how the host is registered', () => {
     for (const reply of ['[bаnk.com](https://bаnk.com)', 'https://bаnk.com', '<https://bаnk.com>']) {
-      expect(toSeen(render(reply, flavour))).toContain('(https://xn--bnk-6cd.com/)')
+      expect(toSeen(render(reply, markup))).toContain('(https://xn--bnk-6cd.com/)')
     }
   })
 
@@ -97,33 +97,33 @@ describe.each(flavours)('in %s', (_name, flavour) => {
       '[help@bank.com](mailto:help@bank.com?cc=x@evil.com)',
       '[help@bank.com](mailto:%FFhelp@evil.com)',
     ]) {
-      expect(toSeen(render(reply, flavour))).toMatch(/mailto:.*evil\.com/)
+      expect(toSeen(render(reply, markup))).toMatch(/mailto:.*evil\.com/)
     }
   })
 
   it('a target with an entity in it is the address that a chat would read, or none', () => {
-    expect(render('[a](javascript&colon;alert(1))', flavour)).toBe('a')
-    expect(render('[a](java&Tab;script&#58;alert(1))', flavour)).toBe('a')
-    expect(render('[a](data&#x3a;text/html,x)', flavour)).toBe('a')
-    expect(render('[a](https://bank.com&commat;evil.com)', flavour)).toBe('a')
-    expect(render('[a](https://bank.com&unknown;evil.com)', flavour)).toBe('a')
-    expect(render('[a](https://ci.example/?x=1&amp;y=2)', flavour)).toMatch(/x=1&(amp;)?y=2/)
-    expect(render('[a](https://ci.example/?x=1&copy;y)', flavour)).not.toContain('copy;')
+    expect(render('[a](javascript&colon;alert(1))', markup)).toBe('a')
+    expect(render('[a](java&Tab;script&#58;alert(1))', markup)).toBe('a')
+    expect(render('[a](data&#x3a;text/html,x)', markup)).toBe('a')
+    expect(render('[a](https://bank.com&commat;evil.com)', markup)).toBe('a')
+    expect(render('[a](https://bank.com&unknown;evil.com)', markup)).toBe('a')
+    expect(render('[a](https://ci.example/?x=1&amp;y=2)', markup)).toMatch(/x=1&(amp;)?y=2/)
+    expect(render('[a](https://ci.example/?x=1&copy;y)', markup)).not.toContain('copy;')
   })
 
   it('text has no marks that turn its direction, written as such or as entities', () => {
-    const written = render('a\u202Eb &#x202E; &#8238; `\u2066c`\n\n~~~\n\u202Dd\n~~~', flavour)
+    const written = render('a\u202Eb &#x202E; &#8238; `\u2066c`\n\n~~~\n\u202Dd\n~~~', markup)
     expect(written).not.toMatch(/[\u202A-\u202E\u2066-\u2069]|&#x202E;|&#8238;/)
   })
 })
 
 it('an entity that is left is not decoded by a chat that reads Markdown', () => {
-  for (const flavour of [safeMarkdown, teamsMarkdown]) {
-    expect(render('&amp;#x202E; &amp;commat; &unknown;', flavour)).not.toMatch(/&#?\w+;/)
+  for (const markup of [safeMarkdown, teamsMarkdown]) {
+    expect(render('&amp;#x202E; &amp;commat; &unknown;', markup)).not.toMatch(/&#?\w+;/)
   }
 })
 
-describe.each(labelled)('in %s', (_name, flavour) => {
+describe.each(labelled)('in %s', (_name, markup) => {
   it.each([
     ['[the log](https://ci.example.com/1)', 'the log'],
     ['[ci.example.com](https://ci.example.com/1)', 'ci.example.com'],
@@ -138,13 +138,13 @@ describe.each(labelled)('in %s', (_name, flavour) => {
     ['[ada.b@example.com](mailto:ada.b@example.com?subject=x)', 'ada.b@example.com'],
     ['[![passing](https://ci.example/badge.svg)](https://ci.example/1)', 'passing'],
   ])('the honest link %j stays short', (reply, label) => {
-    expect(toSeen(render(reply, flavour))).toBe(label)
+    expect(toSeen(render(reply, markup))).toBe(label)
   })
 })
 
 it('an honest address is written once', () => {
   const reply = 'https://ci.example.com/a_b?x=1 and ada.b@example.com'
-  for (const flavour of [plainText, whatsappText]) expect(render(reply, flavour)).toBe(reply)
+  for (const markup of [plainText, whatsappText]) expect(render(reply, markup)).toBe(reply)
   expect(render(reply, safeMarkdown)).toBe(
     '<https://ci.example.com/a_b?x=1> and [ada.b@example.com](<mailto:ada.b@example.com>)',
   )
@@ -163,7 +163,7 @@ it.each(['https://a@', '.x', '....', 'a:', '&a', '%2e@', '//:', 'www.'])(
   (part) => {
     const timeOf = (count: number): number => {
       const began = performance.now()
-      isDisguised(`x${part.repeat(count)}x`, 'https://evil.com/')
+      isMisleading(`x${part.repeat(count)}x`, 'https://evil.com/')
       return performance.now() - began
     }
     timeOf(1_000)

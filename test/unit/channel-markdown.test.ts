@@ -8,11 +8,11 @@ import {
   teamsMarkdown,
   telegramHtml,
   whatsappText,
-} from '../../src/effects/channels/flavours.ts'
-import { render, type Flavour } from '../../src/effects/channels/markdown.ts'
-import { toStyled } from '../../src/effects/channels/styled.ts'
+} from '../../src/effects/channels/markup.ts'
+import { render, type Markup } from '../../src/effects/channels/markdown.ts'
+import { toStyled } from '../../src/effects/channels/text-styles.ts'
 
-const flavours: [string, Flavour][] = Object.entries({
+const markups: [string, Markup][] = Object.entries({
   plainText,
   safeMarkdown,
   slackMrkdwn,
@@ -96,27 +96,27 @@ if (a &lt; b) go()
 })
 
 describe('in a hostile reply', () => {
-  it.each(flavours)('links lead to http, https and mail only (%s)', (_name, flavour) => {
+  it.each(markups)('links lead to http, https and mail only (%s)', (_name, markup) => {
     const text =
       '[a](javascript:alert(1)) [b](tg://user?id=1) [c](data:text/html,x) ![d](file:///etc/passwd) [e](slack://x)'
-    expect(render(text, flavour)).toBe(flavour.text('a b c d e', 'a b c d e'))
+    expect(render(text, markup)).toBe(markup.text('a b c d e', 'a b c d e'))
   })
 
-  it.each(flavours)(
+  it.each(markups)(
     'an address with a name in it, or one that reads like another, shows where it leads (%s)',
-    (_name, flavour) => {
-      expect(render('[x](https://bank.example@evil.example/)', flavour)).toBe('x')
-      const shown = render('[https://bank.example/login](https://evil.example/)', flavour)
+    (_name, markup) => {
+      expect(render('[x](https://bank.example@evil.example/)', markup)).toBe('x')
+      const shown = render('[https://bank.example/login](https://evil.example/)', markup)
       expect(shown).toMatch(/^https:\/\/bank\.example\/login \(.*https:\/\/evil\.example\/.*\)$/)
     },
   )
 
   it('a picture is a link that somebody has to follow', () => {
     const text = '![x](https://evil.example/?q=secret)'
-    for (const [, flavour] of flavours) expect(render(text, flavour)).not.toContain('![')
-    for (const flavour of [safeMarkdown, teamsMarkdown]) {
-      expect(render(`<div>\n${text}\n</div>`, flavour)).not.toMatch(/(?<!\\)!\[/)
-      expect(render(`!\\[x](https://evil.example/) ![x](u =1x1)`, flavour)).not.toMatch(/(?<!\\)!\[/)
+    for (const [, markup] of markups) expect(render(text, markup)).not.toContain('![')
+    for (const markup of [safeMarkdown, teamsMarkdown]) {
+      expect(render(`<div>\n${text}\n</div>`, markup)).not.toMatch(/(?<!\\)!\[/)
+      expect(render(`!\\[x](https://evil.example/) ![x](u =1x1)`, markup)).not.toMatch(/(?<!\\)!\[/)
     }
   })
 
@@ -131,13 +131,13 @@ describe('in a hostile reply', () => {
   it('nobody is called', () => {
     const text = 'Hi @everyone, @ada, (@here) <@U024BE7LH> <!channel> <@&42> <#7>, mail ada@example.com'
     expect(render(text, slackMrkdwn)).not.toMatch(/<[@!#]/)
-    for (const flavour of [safeMarkdown, telegramHtml]) {
-      expect(render(text, flavour)).not.toMatch(/(?<![a-z])@[a-z]|<[@#]/)
-      expect(render(text, flavour)).toContain('ada@example.com')
+    for (const markup of [safeMarkdown, telegramHtml]) {
+      expect(render(text, markup)).not.toMatch(/(?<![a-z])@[a-z]|<[@#]/)
+      expect(render(text, markup)).toContain('ada@example.com')
     }
-    for (const flavour of [safeMarkdown, teamsMarkdown, telegramHtml]) {
+    for (const markup of [safeMarkdown, teamsMarkdown, telegramHtml]) {
       for (const split of ['\\@everyone', '@**everyone**', '@_everyone_', '@[everyone](https://example.com)']) {
-        expect(render(split, flavour)).toContain('@\u200B')
+        expect(render(split, markup)).toContain('@\u200B')
       }
     }
     expect(render('`npm i @scope/name`', safeMarkdown)).toBe('`npm i @scope/name`')
@@ -145,15 +145,15 @@ describe('in a hostile reply', () => {
 
   it('code cannot end its own block', () => {
     const text = '~~~\na\n```\n<!channel> @everyone\n~~~'
-    for (const flavour of [slackMrkdwn, safeMarkdown, whatsappText]) {
-      expect(render(text, flavour).match(/```/g)).toHaveLength(2)
+    for (const markup of [slackMrkdwn, safeMarkdown, whatsappText]) {
+      expect(render(text, markup).match(/```/g)).toHaveLength(2)
     }
   })
 
   it.each(['> '.repeat(5_000), '1. '.repeat(5_000), `${'['.repeat(3_000)}x`, '*_'.repeat(2_000), '\ufdd0'.repeat(50)])(
     'what is nested beyond reason is shown all the same',
     (text) => {
-      for (const [, flavour] of flavours) expect(render(text, flavour)).not.toBe('')
+      for (const [, markup] of markups) expect(render(text, markup)).not.toBe('')
       expect(toStyled(text).ranges.every(({ length }) => length > 0)).toBe(true)
     },
   )

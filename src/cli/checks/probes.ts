@@ -1,7 +1,7 @@
 // Whether the runners of the agents and the channels of the replies are there and take their credentials. Nothing is posted, no model is asked.
 import { toAgent, toAgentIds } from '../../effects/agents.ts'
 import { withDeadline } from '../../base/time.ts'
-import { createOutlets } from '../../effects/outlets.ts'
+import { createRunnersAndChannels } from '../../effects/runners-and-channels.ts'
 import type { Assembled } from '../../live/assemble.ts'
 import type { Probe } from '../../model/channel.ts'
 import type { Config } from '../../model/config.ts'
@@ -24,7 +24,7 @@ export async function checkOutlets(
     // what does not hold is told with the mappings
     () => [],
   )
-  const { runner, channels } = createOutlets({ write: () => {}, env })(config, own)
+  const { runner, channels } = createRunnersAndChannels({ write: () => {}, env })(config, own)
   const agents = toAgentIds(config).map((id) => toAgent(config, id, dir))
   const names = [...new Set(agents.map((agent) => agent.runner))]
   return await Promise.all([

@@ -1,6 +1,6 @@
 // A gateway from its start to the signal that stops it.
 import { createHookloom, type Hookloom, type HookloomOptions } from '../../app.ts'
-import { toThrownName } from '../../effects/thrown.ts'
+import { toErrorName } from '../../effects/exceptions.ts'
 import type { Log } from '../../model/log.ts'
 
 type ServeOptions = Omit<HookloomOptions, 'log'> & {
@@ -27,7 +27,7 @@ export async function serve({ announce, ...options }: ServeOptions): Promise<num
   })
   // a promise that an integrator's code left behind must not end the gateway; its message may quote a payload
   process.on('unhandledRejection', (thrown) => {
-    log.error({ thrown: toThrownName(thrown) }, 'a promise was rejected and nobody listened')
+    log.error({ thrown: toErrorName(thrown) }, 'a promise was rejected and nobody listened')
   })
   const gateway = await createHookloom(options)
   announce(gateway)

@@ -1,5 +1,5 @@
 // A reply in pieces that a channel takes. Nothing is lost but white space where it breaks, and every piece is Markdown by itself.
-import { lastBreak } from './breaks.ts'
+import { lastBreak } from './break-points.ts'
 import { closes, fenceAfter, type Fence } from './fences.ts'
 
 export type ChunkLimits = {

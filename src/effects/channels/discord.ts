@@ -3,13 +3,13 @@ import { z } from 'zod'
 import type { Channel } from '../../model/channel.ts'
 import type { ChannelConfig } from '../../model/channels-config.ts'
 import { splitMarkdown } from './chunks.ts'
-import { createConversations } from './conversations.ts'
+import { createDirectMessages } from './direct-messages.ts'
 import { toCode, toFailure, type Failed } from './failure.ts'
-import { safeMarkdown } from './flavours.ts'
+import { safeMarkdown } from './markup.ts'
 import { type ChannelTools, type HttpOutcome, readAccepted, readRefused, sendJson } from './http.ts'
 import { render } from './markdown.ts'
 import { refuseRecipient } from './recipient.ts'
-import { toUnposted } from './ruling.ts'
+import { toFailureBeforePost } from './error-codes.ts'
 
 const limit = 2_000
 /** Of a message: no previews of what it links to. */
@@ -50,10 +50,10 @@ export function createDiscordChannel(config: ChannelConfig<'discord'>, { fetch }
       fetch,
     })
 
-  const toDirect = createConversations(async (user, signal) => {
+  const toDirect = createDirectMessages(async (user, signal) => {
     const outcome = await call('users/@me/channels', { recipient_id: user }, signal)
     const channel = readAccepted(outcome, Created)
-    return channel === undefined ? toUnposted(toFailed(outcome)) : { kind: 'open', id: channel.id }
+    return channel === undefined ? toFailureBeforePost(toFailed(outcome)) : { kind: 'open', id: channel.id }
   })
 
   return {

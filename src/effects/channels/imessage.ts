@@ -4,11 +4,11 @@ import type { Channel, SendResult } from '../../model/channel.ts'
 import type { ChannelConfig } from '../../model/channels-config.ts'
 import { splitMarkdown } from './chunks.ts'
 import type { Failed } from './failure.ts'
-import { plainText } from './flavours.ts'
+import { plainText } from './markup.ts'
 import { type ChannelTools, type HttpOutcome, readAccepted, readRefused, sendJson } from './http.ts'
 import { render } from './markdown.ts'
 import { refuseRecipient } from './recipient.ts'
-import { type Ruling, toRuled, toUnposted } from './ruling.ts'
+import { type ErrorMeaning, toCodedFailure, toFailureBeforePost } from './error-codes.ts'
 
 /** Messages draws longer ones badly. */
 const maxLength = 4_000
@@ -61,7 +61,7 @@ export function createIMessageChannel(config: ChannelConfig<'imessage'>, tools: 
           return toResult(await post('chat/new', { addresses: [target.address], ...content }, signal))
         }
         // nothing was posted yet, whatever became of the question
-        if (known.kind !== 'answer' || known.status !== 200) return toUnposted(toFailed(known))
+        if (known.kind !== 'answer' || known.status !== 200) return toFailureBeforePost(toFailed(known))
       }
       return toResult(await post('message/text', { chatGuid: guid, ...content }, signal))
     },
@@ -96,14 +96,14 @@ function toResult(outcome: HttpOutcome): SendResult {
 }
 
 function toFailed(outcome: HttpOutcome): Failed {
-  if (outcome.kind !== 'answer') return toRuled(outcome, { provider: 'BlueBubbles', ruling: undefined })
+  if (outcome.kind !== 'answer') return toCodedFailure(outcome, { provider: 'BlueBubbles', meaning: undefined })
   const refused = readRefused(outcome, Refused)
   const code = refused?.data?.error
-  const ruling = toRuling({ status: outcome.status, reason: refused?.error.message ?? '', code })
-  return toRuled(outcome, { provider: 'BlueBubbles', code: code?.toString(), ruling })
+  const meaning = toErrorMeaning({ status: outcome.status, reason: refused?.error.message ?? '', code })
+  return toCodedFailure(outcome, { provider: 'BlueBubbles', code: code?.toString(), meaning })
 }
 
-function toRuling({
+function toErrorMeaning({
   status,
   reason,
   code,
@@ -111,7 +111,7 @@ function toRuling({
   status: number
   reason: string
   code: number | undefined
-}): Ruling | undefined {
+}): ErrorMeaning | undefined {
   if (status === 401) {
     return { kind: 'permanent', hint: 'It did not take the password. Check channels.imessage.password.' }
   }

@@ -1,12 +1,12 @@
 // A reply's Markdown in another writing. The text is a model's, who may have read an attacker's: nothing in it becomes active
-// but what a flavour writes itself. HTML and pictures are shown as text and as links, never interpreted.
+// but what a markup writes itself. HTML and pictures are shown as text and as links, never interpreted.
 import { Lexer, type MarkedToken, type Token, type Tokens } from 'marked'
 import { toAddress, toAddressWithoutUser } from './addresses.ts'
-import { isDisguised, toRead } from './disguise.ts'
+import { isMisleading, toRead } from './misleading-links.ts'
 import { decodeEntities, dropTurns } from './entities.ts'
 
 /** How a channel writes what Markdown means. `plain` is text as it is to be seen; all else is written already. */
-export type Flavour = {
+export type Markup = {
   /** `source` is how the reply's own Markdown wrote it, where that is safe as Markdown. */
   text(plain: string, source?: string): string
   strong(inner: string): string
@@ -57,16 +57,16 @@ function isTooLong(markdown: string): boolean {
   return false
 }
 
-export function render(reply: string, flavour: Flavour): string {
+export function render(reply: string, markup: Markup): string {
   const markdown = dropTurns(reply)
-  const written = tooDeep.test(markdown) || isTooLong(markdown) ? undefined : tryRender(markdown, flavour)
+  const written = tooDeep.test(markdown) || isTooLong(markdown) ? undefined : tryRender(markdown, markup)
   // what renders to nothing is shown as it was written, rather than sent as an empty message
-  return written === undefined || written === '' ? flavour.text(breakUsers(markdown)) : written
+  return written === undefined || written === '' ? markup.text(breakUsers(markdown)) : written
 }
 
-function tryRender(markdown: string, flavour: Flavour): string | undefined {
+function tryRender(markdown: string, markup: Markup): string | undefined {
   try {
-    return blocks(new BoundedLexer({ gfm: true }).lex(markdown), flavour, '\n\n')
+    return blocks(new BoundedLexer({ gfm: true }).lex(markdown), markup, '\n\n')
       .replace(/^\n+/, '')
       .trimEnd()
   } catch (thrown) {
@@ -76,92 +76,92 @@ function tryRender(markdown: string, flavour: Flavour): string | undefined {
   }
 }
 
-function blocks(tokens: readonly Token[], flavour: Flavour, between: string): string {
+function blocks(tokens: readonly Token[], markup: Markup, between: string): string {
   return tokens
-    .map((token) => block(known(token), flavour))
+    .map((token) => block(known(token), markup))
     .filter((written) => written !== '')
     .join(between)
 }
 
-function block(token: MarkedToken, flavour: Flavour): string {
+function block(token: MarkedToken, markup: Markup): string {
   switch (token.type) {
     case 'space':
     case 'checkbox':
       return ''
     case 'heading':
-      return flavour.heading(inline(token.tokens, flavour), token.depth)
+      return markup.heading(inline(token.tokens, markup), token.depth)
     case 'paragraph':
-      return inline(token.tokens, flavour)
+      return inline(token.tokens, markup)
     case 'code':
-      return flavour.block(token.text, /^[\w+#.-]{1,32}/.exec(token.lang ?? '')?.[0] ?? '')
+      return markup.block(token.text, /^[\w+#.-]{1,32}/.exec(token.lang ?? '')?.[0] ?? '')
     case 'blockquote':
-      return flavour.quote(blocks(token.tokens, flavour, '\n\n'))
+      return markup.quote(blocks(token.tokens, markup, '\n\n'))
     case 'list':
-      return list(token, flavour)
+      return list(token, markup)
     case 'table':
       return [token.header, ...token.rows]
-        .map((row) => row.map((cell) => inline(cell.tokens, flavour)).join(flavour.text(' | ', ' | ')))
+        .map((row) => row.map((cell) => inline(cell.tokens, markup)).join(markup.text(' | ', ' | ')))
         .join('\n')
     case 'hr':
-      return flavour.rule
+      return markup.rule
     case 'html':
     case 'def':
-      return flavour.text(breakUsers(token.raw.trim()))
+      return markup.text(breakUsers(token.raw.trim()))
     default:
-      return inline([token], flavour)
+      return inline([token], markup)
   }
 }
 
-function list({ items, ordered, start, loose }: Tokens.List, flavour: Flavour): string {
+function list({ items, ordered, start, loose }: Tokens.List, markup: Markup): string {
   const between = loose ? '\n\n' : '\n'
   return items
     .map((item, index) => {
-      const marker = ordered ? `${Number(start || 1) + index}.` : flavour.bullet
+      const marker = ordered ? `${Number(start || 1) + index}.` : markup.bullet
       const box = item.task ? (item.checked === true ? '[x] ' : '[ ] ') : ''
       const indent = ' '.repeat(marker.length + 1)
-      return `${marker} ${box}${blocks(item.tokens, flavour, between).replace(/\n(?!\n|$)/g, `\n${indent}`)}`
+      return `${marker} ${box}${blocks(item.tokens, markup, between).replace(/\n(?!\n|$)/g, `\n${indent}`)}`
     })
     .join(between)
 }
 
-function inline(tokens: readonly Token[], flavour: Flavour): string {
+function inline(tokens: readonly Token[], markup: Markup): string {
   return tokens
     .map((token, at) => {
       const span = known(token)
       return span.type === 'link' || span.type === 'image'
-        ? link(span, flavour, [toSeen(tokens.slice(Math.max(0, at - 1), at)), toSeen(tokens.slice(at + 1, at + 2))])
-        : simple(span, flavour)
+        ? link(span, markup, [toSeen(tokens.slice(Math.max(0, at - 1), at)), toSeen(tokens.slice(at + 1, at + 2))])
+        : simple(span, markup)
     })
     .join('')
 }
 
-function simple(token: MarkedToken, flavour: Flavour): string {
+function simple(token: MarkedToken, markup: Markup): string {
   switch (token.type) {
     case 'text':
-      return token.tokens === undefined ? text(token, flavour) : inline(token.tokens, flavour)
+      return token.tokens === undefined ? text(token, markup) : inline(token.tokens, markup)
     case 'escape':
-      return flavour.text(token.text, token.raw)
+      return markup.text(token.text, token.raw)
     case 'strong':
-      return flavour.strong(inline(token.tokens, flavour))
+      return markup.strong(inline(token.tokens, markup))
     case 'em':
-      return flavour.emphasis(inline(token.tokens, flavour))
+      return markup.emphasis(inline(token.tokens, markup))
     case 'del':
-      return flavour.strike(inline(token.tokens, flavour))
+      return markup.strike(inline(token.tokens, markup))
     case 'codespan':
-      return flavour.code(token.text)
+      return markup.code(token.text)
     case 'br':
       return '\n'
     case 'checkbox':
       return ''
     default:
-      return flavour.text(breakUsers(token.raw))
+      return markup.text(breakUsers(token.raw))
   }
 }
 
-function text({ text: written, raw }: Pick<Tokens.Text, 'text' | 'raw'>, flavour: Flavour): string {
+function text({ text: written, raw }: Pick<Tokens.Text, 'text' | 'raw'>, markup: Markup): string {
   const decoded = decodeEntities(raw)
   // a chat that decodes entities would read more out of the source than was looked at here
-  return decoded === raw ? flavour.text(breakUsers(written), breakUsers(raw)) : flavour.text(breakUsers(decoded))
+  return decoded === raw ? markup.text(breakUsers(written), breakUsers(raw)) : markup.text(breakUsers(decoded))
 }
 
 /** Chats make links of addresses themselves: not of https://bank.example@evil.example, which leads to evil.example. */
@@ -175,7 +175,7 @@ function breakUsers(plain: string): string {
  */
 function link(
   { href, tokens }: Tokens.Link | Tokens.Image,
-  flavour: Flavour,
+  markup: Markup,
   [before, after]: readonly [string, string],
 ): string {
   // a link or a picture inside a link is its text: one place leads to one target
@@ -183,13 +183,13 @@ function link(
   const seen = toSeen(own)
   const target = decodeEntities(href)
   const address = toAddress(target)
-  if (address !== undefined && toRead(seen).trim() === '') return flavour.link(flavour.text(address), address)
-  const inner = inline(own, flavour)
+  if (address !== undefined && toRead(seen).trim() === '') return markup.link(markup.text(address), address)
+  const inner = inline(own, markup)
   const shown = address ?? toAddressWithoutUser(target)
-  if (shown !== undefined && isDisguised(toWord(before.slice(-mostBeside), seen, after.slice(0, mostBeside)), shown)) {
-    return `${inner} (${flavour.link(flavour.text(shown), shown)})`
+  if (shown !== undefined && isMisleading(toWord(before.slice(-mostBeside), seen, after.slice(0, mostBeside)), shown)) {
+    return `${inner} (${markup.link(markup.text(shown), shown)})`
   }
-  return address === undefined ? inner : flavour.link(inner, address)
+  return address === undefined ? inner : markup.link(inner, address)
 }
 
 /** Of a text next to a link so much is looked at: a name of a host has 253 characters. */

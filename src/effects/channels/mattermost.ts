@@ -3,13 +3,13 @@ import { z } from 'zod'
 import type { Channel } from '../../model/channel.ts'
 import type { ChannelConfig } from '../../model/channels-config.ts'
 import { splitMarkdown } from './chunks.ts'
-import { createConversations, type Opened } from './conversations.ts'
+import { createDirectMessages, type Opened } from './direct-messages.ts'
 import { toCode, toFailure, type Failed } from './failure.ts'
-import { safeMarkdown } from './flavours.ts'
+import { safeMarkdown } from './markup.ts'
 import { type ChannelTools, type HttpOutcome, readAccepted, readRefused, sendJson } from './http.ts'
 import { render } from './markdown.ts'
 import { refuseRecipient } from './recipient.ts'
-import { toUnposted } from './ruling.ts'
+import { toFailureBeforePost } from './error-codes.ts'
 
 /** What every server takes: 16,383 is the default of new ones, 4,000 that of databases from before 5.0. */
 const limit = 4_000
@@ -42,11 +42,11 @@ export function createMattermostChannel(config: ChannelConfig<'mattermost'>, { f
   async function open(path: string, body: object | undefined, signal: AbortSignal): Promise<Opened> {
     const outcome = await call(path, body, signal)
     const found = readAccepted(outcome, Id)
-    return found === undefined ? toUnposted(toFailed(outcome)) : { kind: 'open', id: found.id }
+    return found === undefined ? toFailureBeforePost(toFailed(outcome)) : { kind: 'open', id: found.id }
   }
 
   /** `person`: an id, or a name with @. */
-  const toDirect = createConversations(async (person, signal) => {
+  const toDirect = createDirectMessages(async (person, signal) => {
     const bot = await open('users/me', undefined, signal)
     if (bot.kind !== 'open') return bot
     const user: Opened = person.startsWith('@')

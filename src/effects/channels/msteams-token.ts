@@ -4,7 +4,7 @@ import { z } from 'zod'
 import type { ChannelConfig } from '../../model/channels-config.ts'
 import { type Failed, toCode } from './failure.ts'
 import { type ChannelTools, type HttpOutcome, readAccepted, readRefused, sendJson } from './http.ts'
-import { type Ruling, toRuled, toUnposted } from './ruling.ts'
+import { type ErrorMeaning, toCodedFailure, toFailureBeforePost } from './error-codes.ts'
 
 /** A token that ends on the way to the connector is refused there. */
 const marginMs = 60_000
@@ -63,7 +63,7 @@ export function createTokenCache(
   }
 }
 
-const rulings = new Map<string, Ruling>([
+const meanings = new Map<string, ErrorMeaning>([
   [
     'invalid_client',
     { kind: 'permanent', hint: 'It did not take the client secret. Check channels.msteams.appPassword.' },
@@ -80,6 +80,8 @@ const rulings = new Map<string, Ruling>([
 
 function toFailed(outcome: HttpOutcome): Failed {
   const code = readRefused(outcome, Refused)?.error
-  const ruling = code === undefined ? undefined : rulings.get(code)
-  return toUnposted(toRuled(outcome, { provider: 'The login of Microsoft', code: toCode(code), ruling }))
+  const meaning = code === undefined ? undefined : meanings.get(code)
+  return toFailureBeforePost(
+    toCodedFailure(outcome, { provider: 'The login of Microsoft', code: toCode(code), meaning }),
+  )
 }

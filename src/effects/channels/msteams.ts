@@ -4,12 +4,12 @@ import type { Channel, SendResult } from '../../model/channel.ts'
 import type { ChannelConfig } from '../../model/channels-config.ts'
 import { splitMarkdown } from './chunks.ts'
 import { type Failed, toCode } from './failure.ts'
-import { teamsMarkdown } from './flavours.ts'
+import { teamsMarkdown } from './markup.ts'
 import { type ChannelTools, type HttpOutcome, readAccepted, readRefused, sendJson } from './http.ts'
 import { render } from './markdown.ts'
 import { createTokenCache } from './msteams-token.ts'
 import { refuseRecipient } from './recipient.ts'
-import { type Ruling, toRuled } from './ruling.ts'
+import { type ErrorMeaning, toCodedFailure } from './error-codes.ts'
 
 /** Teams takes about 28 kB of an activity, and shows less well what is longer than this. */
 const maxLength = 4_000
@@ -18,7 +18,7 @@ const Accepted = z.object({ id: z.string().min(1) })
 const Refused = z.object({ error: z.object({ code: z.string() }) })
 
 /** Microsoft asks to repeat 412, 502 and 504 like 429. https://learn.microsoft.com/microsoftteams/platform/bots/how-to/rate-limit */
-const rulings = new Map<number, Ruling>([
+const meanings = new Map<number, ErrorMeaning>([
   [401, { kind: 'transient', hint: 'The access token was refused; the next attempt fetches another.' }],
   [403, { kind: 'permanent', hint: 'The bot may not write there. Install its app in the team or chat.' }],
   [
@@ -94,6 +94,6 @@ function toResult(outcome: HttpOutcome): SendResult {
 
 function toFailed(outcome: HttpOutcome): Failed {
   const code = toCode(readRefused(outcome, Refused)?.error.code)
-  const ruling = outcome.kind === 'answer' ? rulings.get(outcome.status) : undefined
-  return toRuled(outcome, { provider: 'Teams', code, ruling })
+  const meaning = outcome.kind === 'answer' ? meanings.get(outcome.status) : undefined
+  return toCodedFailure(outcome, { provider: 'Teams', code, meaning })
 }

@@ -3,34 +3,34 @@ import { z } from 'zod'
 import { toWait } from '../../base/http.ts'
 import { type Failed, toFailure } from './failure.ts'
 import { type HttpOutcome, readAccepted } from './http.ts'
-import type { Ruling } from './ruling.ts'
+import type { ErrorMeaning } from './error-codes.ts'
 
 const provider = 'signal-cli'
 
-const Fate = z.object({ type: z.string(), retryAfterSeconds: z.number().nonnegative().nullish() })
+const RecipientResult = z.object({ type: z.string(), retryAfterSeconds: z.number().nonnegative().nullish() })
 /** With status 200. */
 const Refused = z.object({
   error: z.object({
     code: z.number(),
     data: z
-      .object({ response: z.object({ results: z.array(Fate) }) })
+      .object({ response: z.object({ results: z.array(RecipientResult) }) })
       .optional()
       .catch(undefined),
   }),
 })
 
-const pause: Ruling = {
+const pause: ErrorMeaning = {
   kind: 'rate-limited',
   hint: 'Signal asks for a pause. signal-cli submitRateLimitChallenge ends it at once.',
 }
-const untrusted: Ruling = {
+const untrusted: ErrorMeaning = {
   kind: 'permanent',
   hint: 'The safety number of the recipient has changed. Compare it, then run signal-cli trust.',
 }
 /** One that broke while the message was going out is told as this, too. */
-const disconnected: Ruling = { kind: 'ambiguous', hint: 'The connection to Signal failed.' }
+const disconnected: ErrorMeaning = { kind: 'ambiguous', hint: 'The connection to Signal failed.' }
 
-const fates = new Map<string, Ruling>([
+const recipientErrors = new Map<string, ErrorMeaning>([
   ['RATE_LIMIT_FAILURE', pause],
   ['IDENTITY_FAILURE', untrusted],
   ['NETWORK_FAILURE', disconnected],
@@ -41,7 +41,7 @@ const fates = new Map<string, Ruling>([
   ['INVALID_PRE_KEY_FAILURE', { kind: 'permanent', hint: 'The keys of the recipient are not valid.' }],
 ])
 
-const codes = new Map<number, Ruling>([
+const callErrors = new Map<number, ErrorMeaning>([
   [
     -1,
     {
@@ -57,16 +57,17 @@ const codes = new Map<number, Ruling>([
   [-32_602, { kind: 'permanent', hint: 'It has no such account. Set channels.signal.account to one of its accounts.' }],
 ])
 
-const unexpected: Ruling = { kind: 'ambiguous', hint: 'Its own log says more.' }
+const unexpected: ErrorMeaning = { kind: 'ambiguous', hint: 'Its own log says more.' }
 
 export function toSignalFailure(outcome: HttpOutcome): Failed {
   const refused = readAccepted(outcome, Refused)
   if (refused === undefined) return toFailure(outcome, { provider })
   const { code, data } = refused.error
-  const fate = data?.response.results.find(({ type }) => fates.has(type))
-  const { kind, hint } = (fate === undefined ? undefined : fates.get(fate.type)) ?? codes.get(code) ?? unexpected
+  const result = data?.response.results.find(({ type }) => recipientErrors.has(type))
+  const { kind, hint } =
+    (result === undefined ? undefined : recipientErrors.get(result.type)) ?? callErrors.get(code) ?? unexpected
   const detail = `${provider} answered with the error ${code}. ${hint}`
   if (kind !== 'rate-limited') return { kind, detail }
-  const seconds = fate?.retryAfterSeconds ?? undefined
+  const seconds = result?.retryAfterSeconds ?? undefined
   return { kind, detail, ...toWait(seconds === undefined ? undefined : seconds * 1_000) }
 }

@@ -7,7 +7,7 @@ import { toFailure } from './failure.ts'
 import { type ChannelTools, type HttpOutcome, readAccepted, sendJson } from './http.ts'
 import { refuseRecipient } from './recipient.ts'
 import { toSignalFailure } from './signal-errors.ts'
-import { toStyled } from './styled.ts'
+import { toStyled } from './text-styles.ts'
 
 /** Bytes; Signal sends what is longer as an attachment, which not every client unfolds. */
 const maxBytes = 2_000

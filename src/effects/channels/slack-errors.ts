@@ -1,13 +1,13 @@
 // What Slack's errors mean for a message. docs.slack.dev/reference/methods/chat.postMessage#errors
-import type { Ruling } from './ruling.ts'
+import type { ErrorMeaning } from './error-codes.ts'
 
 const token = 'Slack does not take the token. Install the app again, and set channels.slack.botToken to its bot token.'
-const busy: Ruling = { kind: 'rate-limited', hint: 'Too much is being posted there.' }
-const closed: Ruling = { kind: 'transient', hint: 'Slack cannot take it just now.' }
+const busy: ErrorMeaning = { kind: 'rate-limited', hint: 'Too much is being posted there.' }
+const closed: ErrorMeaning = { kind: 'transient', hint: 'Slack cannot take it just now.' }
 /** "It's possible some aspect of the operation succeeded before the error was raised." */
-const unclear: Ruling = { kind: 'ambiguous', hint: 'Slack failed on the way.' }
+const unclear: ErrorMeaning = { kind: 'ambiguous', hint: 'Slack failed on the way.' }
 
-const rulings = new Map<string, Ruling>([
+const meanings = new Map<string, ErrorMeaning>([
   ['ratelimited', busy],
   ['rate_limited', busy],
   ['message_limit_exceeded', busy],
@@ -38,7 +38,7 @@ const hints = new Map<string, string>([
   ['messages_tab_disabled', 'Turn on the Messages Tab under App Home.'],
 ])
 
-export function toSlackRuling(code: string): Ruling {
+export function toSlackMeaning(code: string): ErrorMeaning {
   const hint = hints.get(code) ?? 'See the errors of chat.postMessage in the documentation of Slack.'
-  return rulings.get(code) ?? { kind: 'permanent', hint }
+  return meanings.get(code) ?? { kind: 'permanent', hint }
 }

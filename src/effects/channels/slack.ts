@@ -3,14 +3,14 @@ import { z } from 'zod'
 import type { Channel } from '../../model/channel.ts'
 import type { ChannelConfig } from '../../model/channels-config.ts'
 import { splitMarkdown } from './chunks.ts'
-import { createConversations } from './conversations.ts'
+import { createDirectMessages } from './direct-messages.ts'
 import { toCode, type Failed } from './failure.ts'
-import { slackMrkdwn } from './flavours.ts'
+import { slackMrkdwn } from './markup.ts'
 import { type ChannelTools, type HttpOutcome, readAccepted, sendJson } from './http.ts'
 import { render } from './markdown.ts'
 import { refuseRecipient } from './recipient.ts'
-import { toRuled, toUnposted } from './ruling.ts'
-import { toSlackRuling } from './slack-errors.ts'
+import { toCodedFailure, toFailureBeforePost } from './error-codes.ts'
+import { toSlackMeaning } from './slack-errors.ts'
 
 /** "For best results, limit the number of characters to 4,000." */
 const limit = 4_000
@@ -34,10 +34,10 @@ export function createSlackChannel(config: ChannelConfig<'slack'>, { fetch }: Ch
       fetch,
     })
 
-  const toDirect = createConversations(async (users, signal) => {
+  const toDirect = createDirectMessages(async (users, signal) => {
     const outcome = await call('conversations.open', { users }, signal)
     const direct = readAccepted(outcome, Direct)
-    return direct === undefined ? toUnposted(toFailed(outcome)) : { kind: 'open', id: direct.channel.id }
+    return direct === undefined ? toFailureBeforePost(toFailed(outcome)) : { kind: 'open', id: direct.channel.id }
   })
 
   return {
@@ -82,9 +82,9 @@ function refuse(to: string | undefined): string {
 function toFailed(outcome: HttpOutcome): Failed {
   const refused = readAccepted(outcome, Refused)
   const code = toCode(refused?.error)
-  return toRuled(outcome, {
+  return toCodedFailure(outcome, {
     provider: 'Slack',
     code,
-    ruling: refused === undefined ? undefined : toSlackRuling(code ?? ''),
+    meaning: refused === undefined ? undefined : toSlackMeaning(code ?? ''),
   })
 }

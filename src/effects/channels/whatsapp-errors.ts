@@ -1,6 +1,6 @@
 // What the error codes of the Cloud API mean for one message; most come with status 400, so that the code decides.
 // https://developers.facebook.com/docs/whatsapp/cloud-api/support/error-codes
-import type { Ruling } from './ruling.ts'
+import type { ErrorMeaning } from './error-codes.ts'
 
 /** The recipient has not written for 24 hours. */
 export const windowClosed = 131_047
@@ -9,7 +9,7 @@ const unpermitted = final(
   'The access token lacks a permission: whatsapp_business_messaging to send, whatsapp_business_management to be looked up.',
 )
 
-export const rulings: ReadonlyMap<number, Ruling> = new Map<number, Ruling>([
+export const meanings: ReadonlyMap<number, ErrorMeaning> = new Map<number, ErrorMeaning>([
   [4, limited('The app has made too many calls.')],
   [80_007, limited('The business account has made too many calls.')],
   [130_429, limited('The number sends too many messages.')],
@@ -43,14 +43,14 @@ export const rulings: ReadonlyMap<number, Ruling> = new Map<number, Ruling>([
   [133_010, final('The sending number is not registered. Register it in WhatsApp Manager.')],
 ])
 
-function limited(hint: string): Ruling {
+function limited(hint: string): ErrorMeaning {
   return { kind: 'rate-limited', hint }
 }
 
-function passing(hint: string): Ruling {
+function passing(hint: string): ErrorMeaning {
   return { kind: 'transient', hint }
 }
 
-function final(hint: string): Ruling {
+function final(hint: string): ErrorMeaning {
   return { kind: 'permanent', hint }
 }

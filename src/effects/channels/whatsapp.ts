@@ -5,12 +5,12 @@ import type { ChannelConfig } from '../../model/channels-config.ts'
 import { cut } from '../../base/text.ts'
 import { splitMarkdown } from './chunks.ts'
 import type { Failed } from './failure.ts'
-import { plainText, whatsappText } from './flavours.ts'
+import { plainText, whatsappText } from './markup.ts'
 import { type ChannelTools, type HttpOutcome, readAccepted, readRefused, sendJson } from './http.ts'
 import { render } from './markdown.ts'
 import { refuseRecipient } from './recipient.ts'
-import { toRuled } from './ruling.ts'
-import { rulings, windowClosed } from './whatsapp-errors.ts'
+import { toCodedFailure } from './error-codes.ts'
+import { meanings, windowClosed } from './whatsapp-errors.ts'
 
 const maxLength = 4_096
 /** Of a template's variable, less the ellipsis. */
@@ -81,8 +81,8 @@ function toCode(outcome: HttpOutcome): number | undefined {
 
 function toFailed(outcome: HttpOutcome): Failed {
   const code = toCode(outcome)
-  const ruling = code === undefined ? undefined : rulings.get(code)
-  return toRuled(outcome, { provider: 'WhatsApp', code: code?.toString(), ruling })
+  const meaning = code === undefined ? undefined : meanings.get(code)
+  return toCodedFailure(outcome, { provider: 'WhatsApp', code: code?.toString(), meaning })
 }
 
 function toResult(outcome: HttpOutcome): SendResult {

@@ -12,7 +12,7 @@ import { toBrokenOff, toFailure } from './ai/failure.ts'
 import { probeProviders } from './ai/probe.ts'
 import { boundFetch } from './ai/bounded-fetch.ts'
 import { toConversation } from './ai/conversation.ts'
-import { passing, permanent } from './failed.ts'
+import { retryable, permanent } from './failed.ts'
 import { type Fetch, patientFetch } from './ai/patient-fetch.ts'
 import { chooseModel, openModel, optionNames, type Provider, toShown } from './ai/providers.ts'
 import { toThinkingOptions } from './ai/thinking.ts'
@@ -73,8 +73,8 @@ function toOptions(
 }
 
 function toResult({ text, finish, model, usage }: Reply, { name, config }: Provider): RunResult {
-  if (finish === 'none') return passing(toBrokenOff(name))
-  if (finish === 'error') return passing(`${name} ended its reply with an error. If it stays so, look at its log.`)
+  if (finish === 'none') return retryable(toBrokenOff(name))
+  if (finish === 'error') return retryable(`${name} ended its reply with an error. If it stays so, look at its log.`)
   if (finish === 'content-filter') {
     return permanent(
       `${name} withheld its reply (finish reason ${finish}). Change what the mapping asks for, or choose another model.`,
@@ -83,7 +83,7 @@ function toResult({ text, finish, model, usage }: Reply, { name, config }: Provi
   const said = config.kind === 'openai-compatible' ? withoutThoughts(text) : text
   if (said.trim() === '') {
     const detail = `${name} gave an empty reply (finish reason ${finish}). ${toEmptyRemedy(finish)}`
-    return finish === 'stop' ? passing(detail) : permanent(detail)
+    return finish === 'stop' ? retryable(detail) : permanent(detail)
   }
   if (Buffer.byteLength(said) > maxReplyBytes) return toFlooded({ name }, maxReplyBytes)
   return { status: 'ok', text: said, model: `${name}/${toShown(model)}`, ...toUsage(usage) }
@@ -128,5 +128,5 @@ function toStopped({ reason }: AbortSignal): RunResult {
         status: 'timeout',
         detail: 'The model did not answer in time. Raise timeoutSeconds of the mapping or of the agent.',
       }
-    : passing('The run was stopped before the model had answered.')
+    : retryable('The run was stopped before the model had answered.')
 }

@@ -44,7 +44,7 @@ type Execution = {
   readonly givenId: string | undefined
 }
 
-type Stage = { readonly spec: CommandSpec; readonly request: RunRequest; readonly io: RunIO; readonly folder: string }
+type Turn = { readonly spec: CommandSpec; readonly request: RunRequest; readonly io: RunIO; readonly folder: string }
 
 /**
  * Throws `config-invalid` where the configuration cannot work. Without a workspace a turn runs in an empty folder and its
@@ -63,20 +63,20 @@ export function createCommandRunner(
   }
 }
 
-async function run(stage: Stage): Promise<RunResult> {
-  const { spec, request, io } = stage
-  const state = keepsSessions(stage) ? SessionState.safeParse(request.state).data : undefined
-  const execution = await execute(stage, state)
-  if (state === undefined || !hasLostItsSession(execution)) return toResult(execution, stage)
+async function run(turn: Turn): Promise<RunResult> {
+  const { spec, request, io } = turn
+  const state = keepsSessions(turn) ? SessionState.safeParse(request.state).data : undefined
+  const execution = await execute(turn, state)
+  if (state === undefined || !hasLostItsSession(execution)) return toResult(execution, turn)
   io.log(`runners.${spec.id}: the command does not know this session any more; a new one is begun`)
-  return toResult(await execute(stage, undefined), stage)
+  return toResult(await execute(turn, undefined), turn)
 }
 
-function keepsSessions({ spec, request }: Stage): boolean {
+function keepsSessions({ spec, request }: Turn): boolean {
   return spec.resumeArgs !== undefined && request.workspace !== undefined
 }
 
-async function execute({ spec, request, io, folder }: Stage, state: SessionState | undefined): Promise<Execution> {
+async function execute({ spec, request, io, folder }: Turn, state: SessionState | undefined): Promise<Execution> {
   const args = (state === undefined ? undefined : spec.resumeArgs) ?? spec.args
   const sessionId = state?.sessionId ?? randomUUID()
   const prompt = toPrompt({ ...spec, args }, request, state === undefined)
@@ -135,9 +135,9 @@ function toMaxBytes({ output }: CommandSpec): number {
   return output === 'jsonl' ? maxEventBytes : maxReplyBytes
 }
 
-function toResult(execution: Execution, stage: Stage): RunResult {
+function toResult(execution: Execution, turn: Turn): RunResult {
   const { end, printed } = execution
-  const { spec, io, folder } = stage
+  const { spec, io, folder } = turn
   if (end.kind === 'not-started') return existsSync(folder) ? toNotStarted(spec, end.code) : toNoFolder(spec, folder)
   if (end.kind === 'stopped') return toStopped(spec, io.signal.reason)
   if (end.kind === 'flooded') return toFlooded(spec, toMaxBytes(spec))
@@ -145,22 +145,22 @@ function toResult(execution: Execution, stage: Stage): RunResult {
   if (printed === undefined) return toNotJson(spec, spec.output)
   if (printed.text === undefined) return toNoText(spec, spec.textPath)
   if (Buffer.byteLength(printed.text) > maxReplyBytes) return toFlooded(spec, maxReplyBytes)
-  return toReply(execution, stage, { ...printed, text: printed.text })
+  return toReply(execution, turn, { ...printed, text: printed.text })
 }
 
 function toReply(
   { state, givenId }: Execution,
-  stage: Stage,
+  turn: Turn,
   { text, usage, sessionId = state?.sessionId ?? givenId }: Printed & { readonly text: string },
 ): RunResult {
-  const { countsSession } = stage.spec
+  const { countsSession } = turn.spec
   const turnUsage = usage === undefined || !countsSession ? usage : toTurnUsage(usage, state?.usage)
   const counts = usage === undefined || !countsSession ? {} : { usage }
   return {
     status: 'ok',
     text,
     ...(turnUsage === undefined ? {} : { usage: turnUsage }),
-    ...(sessionId === undefined || !keepsSessions(stage) ? {} : { state: { sessionId, ...counts } }),
+    ...(sessionId === undefined || !keepsSessions(turn) ? {} : { state: { sessionId, ...counts } }),
   }
 }
 

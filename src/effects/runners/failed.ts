@@ -9,6 +9,6 @@ export function permanent(detail: string): Failed {
 }
 
 /** It may pass; `retryAfterMs` where the other side says when. */
-export function passing(detail: string, wait: { readonly retryAfterMs?: number } = {}): Failed {
+export function retryable(detail: string, wait: { readonly retryAfterMs?: number } = {}): Failed {
   return { status: 'error', retryable: true, detail, ...wait }
 }

@@ -3,8 +3,8 @@ import type { OpenClawRunnerConfig } from '../../model/agents-config.ts'
 import type { JsonObject } from '../../base/json.ts'
 import { cut, toPrintableLine } from '../../base/text.ts'
 import { toRetryAfterMs, toWait } from '../../base/http.ts'
-import { toErrorCode } from '../thrown.ts'
-import { type Failed, passing, permanent } from './failed.ts'
+import { toErrorCode } from '../exceptions.ts'
+import { type Failed, retryable, permanent } from './failed.ts'
 
 export type Answered = {
   readonly status: number
@@ -36,7 +36,8 @@ export function toRefused(id: string, { token }: OpenClawRunnerConfig, { status,
 function toFailed(id: string, answered: string, { status, headers }: Pick<Answered, 'status' | 'headers'>): Failed {
   const wait = toWait(toRetryAfterMs(headers))
   if (status === 429) return { status: 'rate-limited', detail: `${answered}. The run waits for it.`, ...wait }
-  if (status >= 500 || status === 408) return passing(`${answered}. If it stays so, look at the log of OpenClaw.`, wait)
+  if (status >= 500 || status === 408)
+    return retryable(`${answered}. If it stays so, look at the log of OpenClaw.`, wait)
   if (status === 200 || status === 202) {
     return permanent(
       `${answered}, but not as OpenClaw does. Set runners.${id}.baseUrl to the gateway with its hooks path.`,
@@ -59,11 +60,11 @@ export function toUnreached(
   if (isStopped) return { status: 'timeout', detail: `The run was stopped before ${gateway} had taken it.` }
   const isLate = thrown instanceof Error && thrown.name === 'TimeoutError'
   if (isLate)
-    return passing(
+    return retryable(
       `${gateway} did not answer in ${timeoutMs / 1_000} s. Look at its log, or raise runners.${id}.timeoutMs.`,
     )
   const code = toErrorCode(thrown)
-  return passing(`${gateway} cannot be reached${code === undefined ? '' : ` (${code})`}. Is it running?`)
+  return retryable(`${gateway} cannot be reached${code === undefined ? '' : ` (${code})`}. Is it running?`)
 }
 
 /** Without what a URL may carry of a credential. */

@@ -3,15 +3,15 @@
 import { z } from 'zod'
 import { toJson } from '../../../base/json.ts'
 import { toRetryAfterMs, toWait } from '../../../base/http.ts'
-import { toErrorCode, toThrownName } from '../../thrown.ts'
-import { type Failed, passing, permanent } from '../failed.ts'
+import { toErrorCode, toErrorName } from '../../exceptions.ts'
+import { type Failed, retryable, permanent } from '../failed.ts'
 import { type Provider, toShown } from './providers.ts'
 
 /** `begun`: part of a reply had come. */
 export type Asked = { readonly provider: Provider; readonly model: string; readonly begun: boolean }
 
 /** What a provider says went wrong, in the field names of any of them. */
-const Told = z.object({
+const ProviderError = z.object({
   code: z.union([z.string(), z.number()]).optional().catch(undefined),
   type: z.string().optional().catch(undefined),
   status: z.string().optional().catch(undefined),
@@ -22,17 +22,17 @@ const Told = z.object({
     .optional()
     .catch(undefined),
 })
-type Told = z.infer<typeof Told>
+type ProviderError = z.infer<typeof ProviderError>
 
-const Wrapped = z.object({ error: Told })
+const Wrapped = z.object({ error: ProviderError })
 
 /** The AI SDK's error of a call; read by its shape, so that the package is not loaded for a type. */
-const Answered = z.object({
+const CallError = z.object({
   statusCode: z.number().optional().catch(undefined),
   responseBody: z.string().optional().catch(undefined),
   responseHeaders: z.record(z.string(), z.string()).optional().catch(undefined),
 })
-type Answered = z.infer<typeof Answered>
+type CallError = z.infer<typeof CallError>
 
 /** What an error in the middle of a stream means: there the status line was 200. */
 const statusOf: Readonly<Record<string, number>> = {
@@ -64,19 +64,19 @@ const brokenOff: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE', 'ECONNABO
 export function toFailure(thrown: unknown, asked: Asked, now: number): Failed {
   const code = toErrorCode(thrown)
   if (code !== undefined) return toNetworkFailure(code, asked)
-  const answered = Answered.safeParse(thrown).data ?? {}
-  const told = toTold(thrown, answered)
-  const status = toStatus(answered, told)
+  const answered = CallError.safeParse(thrown).data ?? {}
+  const error = toProviderError(thrown, answered)
+  const status = toStatus(answered, error)
   if (status === undefined) return toOddFailure(thrown, asked)
-  const retryAfterMs = toRetryAfterMs(new Headers(answered.responseHeaders ?? {}), now) ?? toRetryDelayMs(told)
-  return toStatusFailure({ status, told, retryAfterMs }, asked)
+  const retryAfterMs = toRetryAfterMs(new Headers(answered.responseHeaders ?? {}), now) ?? toRetryDelayMs(error)
+  return toStatusFailure({ status, error, retryAfterMs }, asked)
 }
 
 function toNetworkFailure(code: string, { provider: { name, baseUrl } }: Asked): Failed {
   const detail = brokenOff.has(code)
     ? toBrokenOff(name, code)
     : `${name} cannot be reached at ${new URL(baseUrl).host} (${code}). Is it there, and is models.providers.${name}.baseUrl right?`
-  return passing(detail)
+  return retryable(detail)
 }
 
 export function toBrokenOff(name: string, code?: string): string {
@@ -86,30 +86,30 @@ export function toBrokenOff(name: string, code?: string): string {
 
 /** Neither the network nor the provider said what is wrong. */
 function toOddFailure(thrown: unknown, { provider: { name }, begun }: Asked): Failed {
-  if (begun) return passing(toBrokenOff(name))
-  const error = toThrownName(thrown)
+  if (begun) return retryable(toBrokenOff(name))
+  const error = toErrorName(thrown)
   if (error === 'AI_InvalidArgumentError') {
     return permanent(
       `The options of a thinking level are not what ${name} takes. Look at models.providers.${name}.thinking.`,
     )
   }
-  return passing(
+  return retryable(
     `${name} answered what is no reply of this API (${error}). Look at models.providers.${name}.baseUrl and kind.`,
   )
 }
 
 function toStatusFailure(
-  { status, told, retryAfterMs }: { status: number; told: Told; retryAfterMs: number | undefined },
+  { status, error, retryAfterMs }: { status: number; error: ProviderError; retryAfterMs: number | undefined },
   { provider: { name, baseUrl }, ...asked }: Asked,
 ): Failed {
   const model = toShown(asked.model)
   const wait = toWait(retryAfterMs)
-  const said = `(${[status, ...toCodes(told)].join(', ')})`
+  const said = `(${[status, ...toCodes(error)].join(', ')})`
 
-  if (status === 402 || toCodes(told).some((word) => noCredit.test(word))) {
+  if (status === 402 || toCodes(error).some((word) => noCredit.test(word))) {
     return permanent(`${name} says that the account has no credit ${said}. Look at its billing.`)
   }
-  if (isTooLong(status, told)) {
+  if (isTooLong(status, error)) {
     return {
       status: 'too-long',
       detail:
@@ -124,7 +124,7 @@ function toStatusFailure(
   if (status === 529)
     return { status: 'rate-limited', detail: `${name} is overloaded ${said}. The run waits for it.`, ...wait }
   if (status === 408 || status === 409 || status >= 500) {
-    return passing(`${name} failed ${said}. If it stays so, look at its log or its status page.`, wait)
+    return retryable(`${name} failed ${said}. If it stays so, look at its log or its status page.`, wait)
   }
   if (status === 401) return permanent(`${name} refused the key ${said}. Look at models.providers.${name}.apiKey.`)
   if (status === 403) {
@@ -141,35 +141,35 @@ function toStatusFailure(
   )
 }
 
-function isTooLong(status: number, { code, type, message }: Told): boolean {
+function isTooLong(status: number, { code, type, message }: ProviderError): boolean {
   // "Too many tokens" with 429 is a rate limit of Bedrock
   if (status === 429) return overRate.test(`${message}`)
   return status === 413 || ([400, 422].includes(status) && overflow.test(`${code} ${type} ${message}`))
 }
 
 /** Codes such as `model_not_found` or `reasoning.effort`: words of a fixed vocabulary, never a sentence. */
-function toCodes({ code, type, status, param }: Told): string[] {
+function toCodes({ code, type, status, param }: ProviderError): string[] {
   const words = [code, status, type, param].filter((word) => typeof word === 'string')
   return [...new Set(words)].filter((word) => /^[A-Za-z]+([_.][A-Za-z]+)*$/.test(word) && word.length <= 60)
 }
 
 /** Of an answer: its body. Of an error inside a stream: itself. */
-function toTold(thrown: unknown, { responseBody }: Answered): Told {
+function toProviderError(thrown: unknown, { responseBody }: CallError): ProviderError {
   const given = thrown instanceof Error ? toJson(responseBody ?? '') : thrown
   // Google wraps its error into a list when it streams
   const first: unknown = Array.isArray(given) ? given[0] : given
   const wrapped = Wrapped.safeParse(first)
-  return (wrapped.success ? wrapped.data.error : Told.safeParse(first).data) ?? {}
+  return (wrapped.success ? wrapped.data.error : ProviderError.safeParse(first).data) ?? {}
 }
 
-function toStatus({ statusCode }: Answered, told: Told): number | undefined {
+function toStatus({ statusCode }: CallError, error: ProviderError): number | undefined {
   // Google's 400 for a wrong key
-  if (told.details?.some(({ reason }) => reason === 'API_KEY_INVALID')) return 401
+  if (error.details?.some(({ reason }) => reason === 'API_KEY_INVALID')) return 401
   if (statusCode !== undefined && statusCode >= 300 && statusCode !== 500) return statusCode
-  const meant = [told.code, told.status, told.type].flatMap((word) => toMeant(word) ?? [])[0]
+  const meant = [error.code, error.status, error.type].flatMap((word) => toMeant(word) ?? [])[0]
   // the AI SDK says 500 as well for an error inside a stream that it has no number for; a real 500 is never the request's fault
   if (statusCode === 500) return meant === 429 || meant === 529 ? meant : 500
-  return meant ?? (told.message === undefined ? undefined : 500)
+  return meant ?? (error.message === undefined ? undefined : 500)
 }
 
 function toMeant(word: string | number | undefined): number | undefined {
@@ -179,7 +179,7 @@ function toMeant(word: string | number | undefined): number | undefined {
 }
 
 /** Google's `RetryInfo`: `"retryDelay": "34s"`. */
-function toRetryDelayMs({ details = [] }: Told): number | undefined {
+function toRetryDelayMs({ details = [] }: ProviderError): number | undefined {
   const [, seconds] = details.flatMap(({ retryDelay }) => /^(\d+(?:\.\d+)?)s$/.exec(retryDelay ?? '') ?? [])
   return seconds === undefined ? undefined : Math.ceil(Number(seconds) * 1_000)
 }

@@ -1,7 +1,7 @@
 // Whether each provider is there and takes its key: one GET of its list of models, which costs nothing.
 import type { ModelsConfig } from '../../../model/agents-config.ts'
 import type { Probe } from '../../../model/channel.ts'
-import { toErrorCode } from '../../thrown.ts'
+import { toErrorCode } from '../../exceptions.ts'
 import type { Fetch } from './patient-fetch.ts'
 import { type Provider, toKeyHeaders, toProvider } from './providers.ts'
 

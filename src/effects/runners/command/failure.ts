@@ -1,7 +1,7 @@
 // Why a command gave no reply, as a sentence for the operator, and whether another try may help.
 import { cut, toPrintableLine } from '../../../base/text.ts'
 import type { ChildEnd } from './child.ts'
-import { type Failed, passing, permanent } from '../failed.ts'
+import { type Failed, retryable, permanent } from '../failed.ts'
 
 /** Whose failure it is: the runner, its program, and the values of its environment that no sentence may show. */
 export type Culprit = { readonly id: string; readonly command: string; readonly secrets: readonly string[] }
@@ -15,7 +15,7 @@ const limitedMs = 300_000
 /** Codes by which programs say that another try will not help: usage (2, 64), permission, configuration, not executable, not found. */
 const hopelessCodes = new Set([2, 64, 77, 78, 126, 127])
 /** Reasons of the system that pass: too many processes or files, no memory, a program that is being replaced. */
-const passingCodes = new Set(['EAGAIN', 'EMFILE', 'ENFILE', 'ENOMEM', 'ETXTBSY'])
+const transientCodes = new Set(['EAGAIN', 'EMFILE', 'ENFILE', 'ENOMEM', 'ETXTBSY'])
 
 const limited = /rate.?limit|usage limit|too many requests|overloaded/i
 const refused = /\b401\b|unauthorized|not logged in|invalid api key|authentication_error/i
@@ -42,7 +42,7 @@ export function toNotStarted({ id, command }: Culprit, code: string): Failed {
           `Set runners.${id}.input to "stdin", or shorten the system text of the agent.`,
       )
     default:
-      return (passingCodes.has(code) ? passing : permanent)(
+      return (transientCodes.has(code) ? retryable : permanent)(
         `The program ${program} (runners.${id}) could not be started: ${code}.`,
       )
   }
@@ -63,7 +63,7 @@ export function toStopped({ id, command }: Culprit, reason: unknown): Failed {
         status: 'timeout',
         detail: `${sentence}: its time was up. Raise timeoutSeconds of the mapping or of the agent.`,
       }
-    : passing(`${sentence}.`)
+    : retryable(`${sentence}.`)
 }
 
 export function toFlooded({ id, command }: Culprit, maxBytes: number): Failed {
@@ -104,7 +104,7 @@ export function toFailed(
   if (said !== undefined && limited.test(said))
     return { status: 'rate-limited', retryAfterMs: limitedMs, detail, quotes }
   const isHopeless = hopelessCodes.has(end.code ?? 0) || (said !== undefined && refused.test(said))
-  return { ...(isHopeless ? permanent(detail) : passing(detail)), quotes }
+  return { ...(isHopeless ? permanent(detail) : retryable(detail)), quotes }
 }
 
 function toLastLines(complaint: string): string {

@@ -1,4 +1,4 @@
-// Conversations with one person, where a provider wants them opened before anything is posted.
+// Opens direct messages with one person, for providers that require this before the first post.
 import type { Failed } from './failure.ts'
 
 export type Opened = { readonly kind: 'open'; readonly id: string } | Failed
@@ -6,7 +6,7 @@ export type Opened = { readonly kind: 'open'; readonly id: string } | Failed
 const mostKept = 1_000
 
 /** Opens each once and keeps its id while the process lives; the oldest is forgotten first. A failure is not kept. */
-export function createConversations(
+export function createDirectMessages(
   open: (person: string, signal: AbortSignal) => Promise<Opened>,
 ): (person: string, signal: AbortSignal) => Promise<Opened> {
   const kept = new Map<string, Opened>()

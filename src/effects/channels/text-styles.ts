@@ -1,6 +1,6 @@
 // A reply as text and ranges, for channels that know no markup (Signal).
-import { plainText } from './flavours.ts'
-import { render, type Flavour } from './markdown.ts'
+import { plainText } from './markup.ts'
+import { render, type Markup } from './markdown.ts'
 
 export type Style = 'BOLD' | 'ITALIC' | 'STRIKETHROUGH' | 'MONOSPACE'
 
@@ -17,7 +17,7 @@ function mark(style: Style, inner: string): string {
   return `${String.fromCharCode(opening)}${inner}${String.fromCharCode(opening + 1)}`
 }
 
-const marked: Flavour = {
+const marked: Markup = {
   ...plainText,
   strong: (inner) => mark('BOLD', inner),
   emphasis: (inner) => mark('ITALIC', inner),

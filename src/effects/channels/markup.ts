@@ -1,6 +1,6 @@
 // How each channel writes bold, code and links, and what it takes for a mention.
 import { toAddress } from './addresses.ts'
-import type { Flavour } from './markdown.ts'
+import type { Markup } from './markdown.ts'
 
 /** Parts a sign that would call somebody from the name, with a space of no width. The name may stand in the next span: `\@name`, `@**name**`. */
 function breakMentions(text: string): string {
@@ -21,19 +21,19 @@ function guardTicks(code: string): string {
 }
 
 /** The words, then the address, unless they are the same. */
-function beside(inner: string, address: string): string {
+function withAddress(inner: string, address: string): string {
   return toAddress(inner) === address || `mailto:${inner}` === address ? inner : `${inner} (${address})`
 }
 
 /** No markup at all. */
-export const plainText: Flavour = {
+export const plainText: Markup = {
   text: (plain) => plain,
   strong: (inner) => inner,
   emphasis: (inner) => inner,
   strike: (inner) => inner,
   code: (plain) => plain,
   block: (plain) => plain,
-  link: beside,
+  link: withAddress,
   heading: (inner) => inner,
   quote: quoteLines,
   bullet: '•',
@@ -41,7 +41,7 @@ export const plainText: Flavour = {
 }
 
 /** core.telegram.org/bots/api#html-style. Quotes do not nest there. */
-export const telegramHtml: Flavour = {
+export const telegramHtml: Markup = {
   text: (plain) => escapeXml(breakMentions(plain)),
   strong: (inner) => `<b>${inner}</b>`,
   emphasis: (inner) => `<i>${inner}</i>`,
@@ -60,7 +60,7 @@ export const telegramHtml: Flavour = {
 }
 
 /** docs.slack.dev, "Formatting message text": the three escapes are what keeps <!channel> and <@U…> from being calls. */
-export const slackMrkdwn: Flavour = {
+export const slackMrkdwn: Markup = {
   text: (plain) => escapeXml(plain),
   strong: (inner) => `*${inner}*`,
   emphasis: (inner) => `_${inner}_`,
@@ -75,7 +75,7 @@ export const slackMrkdwn: Flavour = {
 }
 
 /** faq.whatsapp.com, "How to format your messages". It makes links itself, of addresses that it sees. */
-export const whatsappText: Flavour = {
+export const whatsappText: Markup = {
   ...plainText,
   strong: (inner) => `*${inner}*`,
   emphasis: (inner) => `_${inner}_`,
@@ -86,7 +86,7 @@ export const whatsappText: Flavour = {
 }
 
 /** Markdown as it was, less what it could set off: mentions, pictures that call home, links to other schemes. */
-export const safeMarkdown: Flavour = {
+export const safeMarkdown: Markup = {
   text: (plain, source = plain.replace(/[[\]!*_`~\\|]/g, '\\$&')) =>
     breakMentions(source)
       .replaceAll('![', '!\u200B[')
@@ -111,7 +111,7 @@ export const safeMarkdown: Flavour = {
 }
 
 /** Microsoft Teams reads tags in Markdown, <at> among them. */
-export const teamsMarkdown: Flavour = {
+export const teamsMarkdown: Markup = {
   ...safeMarkdown,
   text: (plain, source) => safeMarkdown.text(plain, source).replaceAll('<', '&lt;'),
   // it documents no <…> around an address

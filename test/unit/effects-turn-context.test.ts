@@ -1,6 +1,6 @@
 // What a turn is given besides what it is about: all of it, and ever less where a model takes no more.
 import { describe, expect, test } from 'vitest'
-import { toPortions } from '../../src/effects/portions.ts'
+import { toTurnContexts } from '../../src/effects/turn-context.ts'
 import type { Message } from '../../src/model/job.ts'
 
 function said(count: number, chars: number): Message[] {
@@ -18,36 +18,36 @@ function waits(count: number, chars: number) {
 }
 
 const nothing = { events: [], count: 0 }
-const shape = ({ history, waiting: { events, count, maxChars } }: ReturnType<typeof toPortions>[number]) => ({
+const shape = ({ history, waiting: { events, count, maxChars } }: ReturnType<typeof toTurnContexts>[number]) => ({
   history: history.length,
   events: events.length,
   count,
   maxChars,
 })
 
-describe('the portions of a turn', () => {
+describe('the contexts of a turn', () => {
   test('begin with all that a large model takes', () => {
-    const [whole] = toPortions({ history: said(200, 500), waiting: waits(63, 10_000) })
+    const [whole] = toTurnContexts({ history: said(200, 500), waiting: waits(63, 10_000) })
     expect(shape(whole)).toEqual({ history: 200, events: 50, count: 63, maxChars: 2_000 })
   })
 
   test('end with the oldest event alone, by its beginning', () => {
-    const last = toPortions({ history: said(200, 500), waiting: waits(63, 10_000) }).at(-1)
+    const last = toTurnContexts({ history: said(200, 500), waiting: waits(63, 10_000) }).at(-1)
     expect(last && shape(last)).toEqual({ history: 0, events: 1, count: 63, maxChars: 2_000 })
   })
 
   test('are each less than the one before', () => {
-    const portions = toPortions({ history: said(9, 3_000), waiting: waits(4, 100) })
-    expect(portions.map(shape).map(({ history }) => history)).toEqual([9, 7, 3, 1, 0])
+    const contexts = toTurnContexts({ history: said(9, 3_000), waiting: waits(4, 100) })
+    expect(contexts.map(shape).map(({ history }) => history)).toEqual([9, 7, 3, 1, 0])
   })
 
   test('are one where there is nothing to leave out', () => {
-    expect(toPortions({ history: [], waiting: nothing })).toHaveLength(1)
-    expect(toPortions({ history: [], waiting: waits(1, 100) })).toHaveLength(1)
+    expect(toTurnContexts({ history: [], waiting: nothing })).toHaveLength(1)
+    expect(toTurnContexts({ history: [], waiting: waits(1, 100) })).toHaveLength(1)
   })
 
   test('never begin with a reply whose question was left out', () => {
-    const portions = toPortions({ history: said(150, 2_000), waiting: nothing })
-    expect(new Set(portions.map(({ history: [first] }) => first?.role))).toEqual(new Set(['user', undefined]))
+    const contexts = toTurnContexts({ history: said(150, 2_000), waiting: nothing })
+    expect(new Set(contexts.map(({ history: [first] }) => first?.role))).toEqual(new Set(['user', undefined]))
   })
 })

@@ -1,4 +1,4 @@
-// What a step is given, and how it can end. What is recorded is recorded by the caller, but for posts, which are written down as they go.
+// How a step ends, and what a step is given. The caller records the result; `deliver` also saves its posts while it sends them.
 import type { Channel } from '../model/channel.ts'
 import type { Post, Step } from '../model/job.ts'
 import type { Runner } from '../model/runner.ts'

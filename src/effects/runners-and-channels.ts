@@ -1,4 +1,4 @@
-// The runners and channels that a configuration names: made when a job first asks, kept until the configuration changes.
+// Builds the runners and channels of a configuration: when a job first needs them, and once for each configuration.
 import { CommandRunnerConfig, type RunnersConfig } from '../model/agents-config.ts'
 import type { Channel, OwnChannel } from '../model/channel.ts'
 import type { ChannelsConfig } from '../model/channels-config.ts'
@@ -20,39 +20,45 @@ import { createCommandRunner } from './runners/command.ts'
 import { createEchoRunner } from './runners/echo.ts'
 import { createOpenClawRunner } from './runners/openclaw.ts'
 
-export type Outlets = {
+export type RunnersAndChannels = {
   /** By name; undefined where there is none of this name. */
   runner(name: string): Runner | undefined
   /** By name; a channel that is not in it is not configured. */
   readonly channels: ReadonlyMap<string, Channel>
 }
 
-export type OutletTools = {
+export type RunnerAndChannelParts = {
   /** Where the console channel writes. */
   readonly write: (text: string) => void
   /** What commands may be given of it, by name. */
   readonly env: Readonly<Record<string, string | undefined>>
 }
 
-/** Gives back the same outlets for the same configuration and channels in code. */
-export function createOutlets(tools: OutletTools): (config: Config, own?: readonly OwnChannel[]) => Outlets {
-  const made = new WeakMap<Config, Outlets & { readonly own: readonly OwnChannel[] }>()
+/** Returns the same object for the same configuration and channels in code. */
+export function createRunnersAndChannels(
+  tools: RunnerAndChannelParts,
+): (config: Config, own?: readonly OwnChannel[]) => RunnersAndChannels {
+  const cache = new WeakMap<Config, RunnersAndChannels & { readonly own: readonly OwnChannel[] }>()
   return (config, own = []) => {
-    const known = made.get(config)
+    const known = cache.get(config)
     if (known?.own === own) return known
-    const outlets = { ...toOutlets(config, own, tools), own }
-    made.set(config, outlets)
-    return outlets
+    const runnersAndChannels = { ...toRunnersAndChannels(config, own, tools), own }
+    cache.set(config, runnersAndChannels)
+    return runnersAndChannels
   }
 }
 
-function toOutlets(config: Config, own: readonly OwnChannel[], tools: OutletTools): Outlets {
+function toRunnersAndChannels(
+  config: Config,
+  own: readonly OwnChannel[],
+  tools: RunnerAndChannelParts,
+): RunnersAndChannels {
   const runners = toRunners(config, tools)
   return { runner: (name) => runners.get(name), channels: toChannels(config.channels, own, tools) }
 }
 
 /** A section of `runners` goes before the built-in of its name. */
-function toRunners({ models, runners }: Config, { env }: OutletTools): ReadonlyMap<string, Runner> {
+function toRunners({ models, runners }: Config, { env }: RunnerAndChannelParts): ReadonlyMap<string, Runner> {
   const profile = (name: 'claude' | 'codex') =>
     createCommandRunner(name, CommandRunnerConfig.parse({ kind: 'command', profile: name }), { env })
   return new Map<string, Runner>([
@@ -64,14 +70,14 @@ function toRunners({ models, runners }: Config, { env }: OutletTools): ReadonlyM
   ])
 }
 
-function toRunner(name: string, section: RunnersConfig[string], env: OutletTools['env']): Runner {
+function toRunner(name: string, section: RunnersConfig[string], env: RunnerAndChannelParts['env']): Runner {
   return section.kind === 'openclaw' ? createOpenClawRunner(name, section) : createCommandRunner(name, section, { env })
 }
 
 function toChannels(
   config: ChannelsConfig,
   own: readonly OwnChannel[],
-  { write }: OutletTools,
+  { write }: RunnerAndChannelParts,
 ): ReadonlyMap<string, Channel> {
   const { telegram, discord, slack, mattermost, msteams, whatsapp, signal, imessage, webhook } = config
   const channels = [

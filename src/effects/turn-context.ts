@@ -1,16 +1,16 @@
-// How much of what was said, and of what waits, a turn is given: all that a large model takes, and ever less where its model says that it is too long.
+// The history and the waiting events that a turn is given: at first as much as a large model takes, then less for each retry after the model says that the prompt is too long.
 import type { Message } from '../model/job.ts'
 import type { WaitingTexts } from './prompt.ts'
 
-/** What a turn is given besides what it is about. */
-export type Portion = {
+/** The history and the events in the prompt of one request. */
+export type TurnContext = {
   /** Oldest first; begins with a user's message. */
   readonly history: readonly Message[]
   readonly waiting: WaitingTexts
 }
 
-/** What there is of both. */
-export type All = { readonly history: readonly Message[]; readonly waiting: Omit<WaitingTexts, 'maxChars'> }
+/** All history and all events that a turn could be given. */
+export type FullContext = { readonly history: readonly Message[]; readonly waiting: Omit<WaitingTexts, 'maxChars'> }
 
 /** UTF-16 units of the newest messages that go with a turn. */
 const historyChars = 200_000
@@ -26,22 +26,22 @@ export const mostShownEvents = eventChars / leastEventChars
 /** Nobody knows in advance how many tokens a text is, or a model takes: it is asked, and the half is enough or not. */
 const shares = [1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64, 0]
 
-/** Never empty; each is less than the one before it, and behind the last there is nothing more that could be left out. */
-export function toPortions(all: All): readonly [Portion, ...Portion[]] {
-  const whole = toPortion(all, 1)
-  const portions = shares.map((share) => toPortion(all, share))
-  const smaller = portions.filter((portion, at) => toSize(portion) < toSize(portions[at - 1] ?? whole))
+/** The contexts to try, largest first, at least one. Each is smaller than the one before it; the last cannot be made smaller. */
+export function toTurnContexts(full: FullContext): readonly [TurnContext, ...TurnContext[]] {
+  const whole = toTurnContext(full, 1)
+  const contexts = shares.map((share) => toTurnContext(full, share))
+  const smaller = contexts.filter((context, at) => toSize(context) < toSize(contexts[at - 1] ?? whole))
   return [whole, ...smaller]
 }
 
-function toPortion({ history, waiting }: All, share: number): Portion {
+function toTurnContext({ history, waiting }: FullContext, share: number): TurnContext {
   const room = Math.max(leastEventChars, eventChars * share)
   const events = waiting.events.slice(0, Math.floor(room / leastEventChars))
   const maxChars = Math.floor(room / Math.max(1, events.length))
   return { history: newestWithin(history, historyChars * share), waiting: { ...waiting, events, maxChars } }
 }
 
-function toSize({ history, waiting: { events, maxChars } }: Portion): number {
+function toSize({ history, waiting: { events, maxChars } }: TurnContext): number {
   const said = history.reduce((sum, { text }) => sum + text.length, 0)
   return events.reduce((sum, { text }) => sum + Math.min(text.length, maxChars), said)
 }

@@ -1,10 +1,10 @@
-// What was thrown, in words. It comes from other people's code, so nothing about it is taken on trust.
+// Describes an exception in words. Exceptions come from code of others, so every access may throw and every text may be long.
 import { cut } from '../base/text.ts'
 
 const maxReasonChars = 500
 
 /** The kind of error, for a log line: no message, it may quote the payload. */
-export function toThrownName(thrown: unknown): string {
+export function toErrorName(thrown: unknown): string {
   try {
     return thrown instanceof Error ? cut(String(thrown.name), 100) : typeof thrown
   } catch {
@@ -23,7 +23,7 @@ export function toErrorCode(thrown: unknown): string | undefined {
 }
 
 /** Kind and message on one line, for the job's record, which only the operator sees. */
-export function toReason(thrown: unknown): string {
+export function toErrorText(thrown: unknown): string {
   try {
     const words = thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : `${typeof thrown}: ${String(thrown)}`
     // cut before and after: the message may be as long as memory

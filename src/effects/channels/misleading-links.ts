@@ -29,7 +29,7 @@ function decodePercent(text: string): string {
 }
 
 /** `address` is one of `toAddress`. */
-export function isDisguised(text: string, address: string): boolean {
+export function isMisleading(text: string, address: string): boolean {
   const read = toRead(text)
   // an entity that we do not know may be any character
   if (/&\w+;/.test(read)) return true
