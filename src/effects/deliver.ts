@@ -3,12 +3,14 @@ import { createHash } from 'node:crypto'
 import { type Heartbeat, toChannelKey } from '../model/action.ts'
 import type { Channel, SendResult } from '../model/channel.ts'
 import type { ClaimedJob, Post } from '../model/job.ts'
+import type { Clock, Store } from '../store/store.ts'
+import type { Agent } from './agents.ts'
 import { toPosted, whyNotPosted } from './acknowledgement.ts'
 import { cut } from '../base/text.ts'
 import { withDeadline } from '../base/time.ts'
-import type { Recorded, StepOutcome, StepTools } from './step-outcome.ts'
+import type { Recorded, StepOutcome } from './step-outcome.ts'
 import type { AgentPlan } from './prompt.ts'
-import { resolveRoute, type Route } from './route.ts'
+import { type DefaultRoute, resolveRoute, type Route } from './route.ts'
 import { mainSessionKey, toRunName, toRunStep } from './summary.ts'
 
 /** A channel that has not answered by then will not. */
@@ -17,24 +19,32 @@ const sendTimeoutMs = 60_000
 /** Characters of a reply that are posted: nobody reads more in a chat, and the run keeps all of it. */
 const maxReplyChars = 30_000
 
-type Posting = {
+/** What a delivery uses. */
+export type DeliveryTools = {
+  readonly store: Pick<Store, 'session'>
+  /** By name; a channel that is not in it is not configured. */
+  readonly channels: ReadonlyMap<string, Channel>
+  readonly defaultRoute: DefaultRoute | undefined
+  readonly clock: Clock
+  /** Saves the messages of a reply with their present states. False: the lease of the job is lost. */
+  readonly savePosts: (posts: readonly Post[]) => Promise<boolean>
+}
+
+type Posting = Pick<DeliveryTools, 'clock' | 'savePosts'> & {
   readonly job: ClaimedJob
-  readonly tools: StepTools
   readonly signal: AbortSignal
   readonly run: { readonly id: string; readonly agentId: string; readonly name: string }
 }
 
 export async function deliver(
-  planned: AgentPlan | Heartbeat,
-  job: ClaimedJob,
-  tools: StepTools,
+  { planned, job, agent }: { planned: AgentPlan | Heartbeat; job: ClaimedJob; agent: Agent },
+  tools: DeliveryTools,
   signal: AbortSignal,
 ): Promise<StepOutcome> {
   const run = toRunStep(job)
   if (run?.state === 'forwarded') return toSkipped('Whoever performs the run delivers its reply.')
   if (run?.state === 'skipped') return toSkipped('There was no run.')
   const reply = run?.result ?? ''
-  const agent = tools.agent(planned.agentId)
   const quiet = whyNotPosted(reply, planned.kind === 'heartbeat' ? agent.heartbeat : undefined)
   if (quiet !== undefined) return toSkipped(quiet)
 
@@ -49,7 +59,8 @@ export async function deliver(
   const name = planned.kind === 'heartbeat' ? 'heartbeat' : toRunName(planned)
   const outcome = await postAll(posts, found.channel, {
     job,
-    tools,
+    clock: tools.clock,
+    savePosts: tools.savePosts,
     signal,
     run: { id: job.id, agentId: planned.agentId, name },
   })
@@ -62,7 +73,7 @@ export async function deliver(
 async function findChannel(
   planned: AgentPlan | Heartbeat,
   job: ClaimedJob,
-  { store, channels, defaultRoute }: StepTools,
+  { store, channels, defaultRoute }: Pick<DeliveryTools, 'store' | 'channels' | 'defaultRoute'>,
 ): Promise<Route> {
   const [begun] = job.posts
   if (begun !== undefined) {
@@ -91,11 +102,11 @@ function toPosts(
 
 /** One after the other: what comes later must not be read first. Each is marked before it is sent: a kill may come between. */
 async function postAll(posts: readonly Post[], channel: Channel, posting: Posting): Promise<StepOutcome> {
-  const { tools, job } = posting
+  const { clock, savePosts, job } = posting
   let written = posts
   const save = (changed: Post): Promise<boolean> => {
-    written = replace(written, { ...changed, at: tools.clock() })
-    return tools.savePosts(written)
+    written = replace(written, { ...changed, at: clock() })
+    return savePosts(written)
   }
   for (const post of posts) {
     if (post.state === 'sent') continue
@@ -103,7 +114,7 @@ async function postAll(posts: readonly Post[], channel: Channel, posting: Postin
     if (!(await save(begun))) return { kind: 'aborted' }
     const result = await postOne(begun, channel, posting)
     if (result.kind === 'sent') {
-      written = replace(written, { ...begun, state: 'sent', id: result.id, at: tools.clock() })
+      written = replace(written, { ...begun, state: 'sent', id: result.id, at: clock() })
       continue
     }
     const state = toStateAfter(result, channel)

@@ -2,16 +2,25 @@
 import type { ClaimedJob, Step, StepName } from '../model/job.ts'
 import type { Log } from '../model/log.ts'
 import type { Meter } from '../model/meter.ts'
-import type { JobReport } from '../store/store.ts'
-import type { StepOutcome, StepTools } from './step-outcome.ts'
-import { toMissing } from './plan.ts'
+import type { Clock, JobReport } from '../store/store.ts'
+import type { Agent } from './agents.ts'
+import { type DeliveryTools, deliver } from './deliver.ts'
+import type { StepOutcome } from './step-outcome.ts'
+import { type PlanContext, toMissing, toWakeStep } from './plan.ts'
 import type { Failure, Verdict } from './retry.ts'
-import { performStep } from './steps.ts'
-import { toSummary } from './summary.ts'
+import { toRunEnd, toSummary } from './summary.ts'
+import { runTurn, type TurnTools } from './turn.ts'
 import { toErrorText, toErrorName } from './exceptions.ts'
 
 export type Performance = {
-  readonly tools: StepTools
+  readonly agent: (agentId: string) => Agent
+  /** What the step `run` uses. */
+  readonly turn: TurnTools
+  /** What the step `deliver` uses. */
+  readonly delivery: DeliveryTools
+  /** What the step `wake` uses. */
+  readonly whyDeferred: PlanContext['whyDeferred']
+  readonly clock: Clock
   /** Ends when the job must stop: at a shutdown, or when its lease was lost. */
   readonly signal: AbortSignal
   /** False: the job is no longer ours, or the store stayed away until the signal ended. */
@@ -27,7 +36,7 @@ export type Performance = {
 
 /** Performs what is missing and reports each step. After a signal that ends, the job is given back uncounted. */
 export async function performJob(claimed: ClaimedJob, performance: Performance): Promise<void> {
-  const { signal, report, tools } = performance
+  const { signal, report, clock } = performance
   const missing = toMissing(claimed.planned, claimed.steps)
   if (missing.length === 0) await report({ outcome: { kind: 'done' } })
   const [next] = missing
@@ -48,7 +57,7 @@ export async function performJob(claimed: ClaimedJob, performance: Performance):
       await fail(name, job, outcome, performance)
       return
     }
-    const step: Step = { name, ...outcome.step, at: tools.clock() }
+    const step: Step = { name, ...outcome.step, at: clock() }
     const isLast = name === missing.at(-1)
     const end = isLast ? ({ kind: 'done' } as const) : signal.aborted ? ({ kind: 'release' } as const) : undefined
     const { kind: _, step: __, leavesWakes = false, ...rows } = outcome
@@ -61,16 +70,33 @@ export async function performJob(claimed: ClaimedJob, performance: Performance):
 }
 
 /** Whatever a step throws is a failure that may pass, unless it was stopped. */
-async function attempt(name: StepName, job: ClaimedJob, { tools, signal, log }: Performance): Promise<StepOutcome> {
+async function attempt(name: StepName, job: ClaimedJob, performance: Performance): Promise<StepOutcome> {
+  const { signal, log } = performance
   if (signal.aborted) return { kind: 'aborted' }
   try {
-    return await performStep(name, job, tools, signal)
+    return await performStep(name, job, performance)
   } catch (thrown) {
     if (signal.aborted) return { kind: 'aborted' }
     // the message may quote the payload, so it goes into the job's record and not into the log
     log.warn({ jobId: job.id, step: name, thrown: toErrorName(thrown) }, 'a step threw')
     return { kind: 'transient', detail: `The step "${name}" threw ${toErrorText(thrown)}`, quotes: true }
   }
+}
+
+async function performStep(
+  name: StepName,
+  job: ClaimedJob,
+  { agent, turn, delivery, whyDeferred, signal }: Performance,
+): Promise<StepOutcome> {
+  const { planned } = job
+  // all steps of a wake are recorded when it is accepted
+  if (planned.kind === 'wake') throw new Error('a wake has nothing to perform')
+  const { agentId } = planned
+  if (name === 'run') return await runTurn({ planned, job, agent: agent(agentId) }, turn, signal)
+  if (name === 'deliver') return await deliver({ planned, job, agent: agent(agentId) }, delivery, signal)
+  if (planned.kind === 'heartbeat') throw new Error(`a heartbeat has no step ${name}`)
+  if (name === 'wake') return { kind: 'recorded', step: toWakeStep(agentId, { whyDeferred }) }
+  return { kind: 'recorded', step: { state: 'done' }, events: [toSummary(planned, toRunEnd(job))] }
 }
 
 async function fail(name: StepName, job: ClaimedJob, failure: Failure, performance: Performance): Promise<void> {

@@ -4,44 +4,53 @@ import { builtInRunners } from '../model/agents-rules.ts'
 import type { ClaimedJob, Message } from '../model/job.ts'
 import type { JsonValue } from '../base/json.ts'
 import type { Runner, RunRequest, RunResult } from '../model/runner.ts'
-import type { Store, WaitingEvents } from '../store/store.ts'
+import type { Clock, Store, WaitingEvents } from '../store/store.ts'
 import { whyNotPosted } from './acknowledgement.ts'
 import type { Agent } from './agents.ts'
 import { withDeadline } from '../base/time.ts'
-import type { Recorded, StepOutcome, StepTools } from './step-outcome.ts'
+import type { Recorded, StepOutcome } from './step-outcome.ts'
 import { mostShownEvents, type TurnContext, toTurnContexts } from './turn-context.ts'
 import { type AgentPlan, buildHeartbeatPrompt, buildPrompt, type WaitingTexts } from './prompt.ts'
 import type { Failure } from './retry.ts'
 import { mainSessionKey } from './summary.ts'
-import { prepareWorkspace } from './workspace.ts'
+import { prepareWorkspace, type WorkspaceReader } from './workspace.ts'
 
 /** Of a persistent session a turn is given the newest messages: so many, and no more than fit. */
 const historyLimit = 200
 /** For a run whose time is up: a command may have a minute between SIGTERM and SIGKILL, and is buried then. */
 const endingMs = 66_000
 
+/** What a turn uses. */
+export type TurnTools = {
+  readonly store: Pick<Store, 'messages' | 'session' | 'waiting'>
+  /** The runner of this name; undefined if there is none. */
+  readonly runner: (name: string) => Runner | undefined
+  readonly readWorkspaceFile: WorkspaceReader
+  readonly clock: Clock
+  readonly newBoundaryId: () => string
+  /** Logs one line of a runner for the operator. */
+  readonly note: (message: string) => void
+}
+
 /** What the runner kept of a session, and which runner it was: another one cannot read it. */
 type KeptState = { readonly runner: string; readonly state: JsonValue }
 
 /** Prompt and reply go into the transcript together with the step, and the events that the turn was shown are consumed with it. */
 export async function runTurn(
-  planned: AgentPlan | Heartbeat,
-  job: ClaimedJob,
-  tools: StepTools,
+  { planned, job, agent }: { planned: AgentPlan | Heartbeat; job: ClaimedJob; agent: Agent },
+  { store, runner: runnerOf, readWorkspaceFile, clock, newBoundaryId, note }: TurnTools,
   signal: AbortSignal,
 ): Promise<StepOutcome> {
   const { agentId, sessionKey } = planned
-  const agent = tools.agent(agentId)
-  const runner = tools.runner(agent.runner)
+  const runner = runnerOf(agent.runner)
   if (runner === undefined) return toUnknownRunner(agent)
-  const waiting = await readWaiting(tools.store, planned)
-  const checks =
-    planned.kind === 'heartbeat' ? await tools.readWorkspaceFile(agent.workspace, 'HEARTBEAT.md') : undefined
+  const waiting = await readWaiting(store, planned)
+  const checks = planned.kind === 'heartbeat' ? await readWorkspaceFile(agent.workspace, 'HEARTBEAT.md') : undefined
   const hasNothing = waiting.count === 0 && checks === undefined && agent.heartbeat.prompt === undefined
   if (planned.kind === 'heartbeat' && hasNothing) return toSkipped()
 
   const isPersistent = planned.kind === 'heartbeat' || planned.sessionMode === 'persistent'
-  const { history, state } = isPersistent ? await readSession(tools.store, planned, runner) : noSession
+  const { history, state } = isPersistent ? await readSession(store, planned, runner) : noSession
   await prepareWorkspace(agent.workspace)
   const action = planned.kind === 'agent' ? planned.action : undefined
   const seconds = action?.timeoutSeconds ?? agent.timeoutSeconds
@@ -53,17 +62,17 @@ export async function runTurn(
     sessionKey,
     model: action?.model ?? agent.model,
     thinking: action?.thinking ?? agent.thinking,
-    system: await toSystem(agent, tools),
+    system: await toSystem(agent, readWorkspaceFile),
     workspace: agent.workspace,
     state,
     message: action?.message ?? '',
     action,
-    deadline: tools.clock() + ms,
+    deadline: clock() + ms,
   }
   const ask = async (context: TurnContext, limit: AbortSignal) => {
-    const prompt = toPrompt(planned, { waiting: context.waiting, checks, agent, tools })
+    const prompt = toPrompt(planned, { waiting: context.waiting, checks, agent, clock, newBoundaryId })
     const given = { ...request, history: context.history, prompt }
-    return { context, prompt, result: await runner.run(given, { log: tools.note, signal: limit }) }
+    return { context, prompt, result: await runner.run(given, { log: note, signal: limit }) }
   }
   // the next turn of the session must not begin while a child of this one still works in the same folder
   const ended = await withDeadline({ outer: signal, ms, endingMs }, async (limit) => {
@@ -71,7 +80,7 @@ export async function runTurn(
     let asked = await ask(whole, limit)
     for (const context of smaller) {
       if (asked.result.status !== 'too-long' || limit.aborted) break
-      tools.note(toShorter(context))
+      note(toShorter(context))
       asked = await ask(context, limit)
     }
     return asked
@@ -113,8 +122,9 @@ function toPrompt(
     waiting,
     checks,
     agent,
-    tools: { clock, newBoundaryId },
-  }: { waiting: WaitingTexts; checks: string | undefined; agent: Agent; tools: StepTools },
+    clock,
+    newBoundaryId,
+  }: { waiting: WaitingTexts; checks: string | undefined; agent: Agent } & Pick<TurnTools, 'clock' | 'newBoundaryId'>,
 ): string {
   if (planned.kind === 'agent') return buildPrompt({ planned, waiting, newBoundaryId })
   const { prompt } = agent.heartbeat
@@ -135,7 +145,7 @@ async function readSession(
   return { history: messages, state: kept?.runner === runner.id ? kept.state : undefined }
 }
 
-async function toSystem({ system, workspace }: Agent, { readWorkspaceFile }: StepTools): Promise<string | undefined> {
+async function toSystem({ system, workspace }: Agent, readWorkspaceFile: WorkspaceReader): Promise<string | undefined> {
   const texts = [system, await readWorkspaceFile(workspace, 'AGENTS.md')].filter((text) => text !== undefined)
   return texts.length === 0 ? undefined : texts.join('\n\n')
 }

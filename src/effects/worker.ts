@@ -7,20 +7,20 @@ import type { Clock, Store } from '../store/store.ts'
 import { cut } from '../base/text.ts'
 import { withDeadline } from '../base/time.ts'
 import { createLeases, leaseMs } from './leases.ts'
-import type { StepTools } from './step-outcome.ts'
-import { performJob } from './perform.ts'
+import type { DeliveryTools } from './deliver.ts'
+import { type Performance, performJob } from './perform.ts'
 import { defaultRetry, type RetryPolicy, toVerdict } from './retry.ts'
 import { toErrorName } from './exceptions.ts'
+import type { TurnTools } from './turn.ts'
 
 /** Read anew for every job, so that a new config counts at once. */
-export type WorkerSettings = Pick<
-  StepTools,
-  'agent' | 'runner' | 'channels' | 'readWorkspaceFile' | 'defaultRoute' | 'whyDeferred'
-> & {
-  /** Jobs at the same time. */
-  readonly maxConcurrent: number
-  readonly retry?: RetryPolicy
-}
+export type WorkerSettings = Pick<Performance, 'agent' | 'whyDeferred'> &
+  Pick<TurnTools, 'runner' | 'readWorkspaceFile'> &
+  Pick<DeliveryTools, 'channels' | 'defaultRoute'> & {
+    /** Jobs at the same time. */
+    readonly maxConcurrent: number
+    readonly retry?: RetryPolicy
+  }
 
 export type WorkerOptions = {
   readonly store: Pick<Store, 'claim' | 'report' | 'extend' | 'nextRunAt' | 'messages' | 'session' | 'waiting'>
@@ -68,11 +68,15 @@ export function createWorker(options: WorkerOptions): Worker {
     // claimed while the stop began: goes back at once
     if (state === 'stopping') held.abort.abort()
     try {
-      const { maxConcurrent: _, retry = defaultRetry, ...given } = settings()
+      const { retry = defaultRetry, agent, whyDeferred, runner, readWorkspaceFile, channels, defaultRoute } = settings()
       const note = (message: string) => log.info({ jobId: job.id }, cut(message, 500))
-      const savePosts: StepTools['savePosts'] = (posts) => leases.report(held, { posts })
+      const savePosts: DeliveryTools['savePosts'] = (posts) => leases.report(held, { posts })
       await performJob(job, {
-        tools: { ...given, store, clock, newBoundaryId, savePosts, note },
+        agent,
+        turn: { store, runner, readWorkspaceFile, clock, newBoundaryId, note },
+        delivery: { store, channels, defaultRoute, clock, savePosts },
+        whyDeferred,
+        clock,
         signal: held.abort.signal,
         report: (what) => leases.report(held, what),
         toVerdict: (failure) => {
