@@ -1,6 +1,10 @@
 import { expect, describe, test } from 'vitest'
-import { createPrintedReader, type ReaderOptions } from '../../src/effects/runners/command/printed.ts'
-import { createUsageReader, toTurnUsage } from '../../src/effects/runners/command/usage.ts'
+import {
+  createPrintedReader,
+  type ReaderOptions,
+  createUsageReader,
+  toTurnUsage,
+} from '../../src/effects/runners/command/printed.ts'
 
 function readerOf(options: Partial<ReaderOptions>) {
   return createPrintedReader({

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { toConversation } from '../../src/effects/runners/ai/conversation.ts'
+import { toConversation } from '../../src/effects/runners/ai/call.ts'
 import { chooseModel } from '../../src/effects/runners/ai/providers.ts'
 import { createAiRunner } from '../../src/effects/runners/ai.ts'
 import { ModelsConfig } from '../../src/model/agents-config.ts'

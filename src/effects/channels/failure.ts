@@ -2,6 +2,7 @@
 import type { SendResult } from '../../model/channel.ts'
 import { toRetryAfterMs, toWait } from '../../base/http.ts'
 import type { HttpOutcome } from './http.ts'
+import { cut, toPrintableLine } from '../../base/text.ts'
 
 export type Failed = Exclude<SendResult, { kind: 'sent' }>
 
@@ -52,4 +53,36 @@ export function toFailure(outcome: HttpOutcome, { provider, code, hint, retryAft
 export function toCode(value: unknown): string | undefined {
   if (typeof value === 'number') return String(value)
   return typeof value === 'string' && /^[\w.-]{1,80}$/.test(value) ? value : undefined
+}
+
+export type ErrorMeaning = {
+  readonly kind: Failed['kind']
+  /** What it means and the next move, as sentences. */
+  readonly hint: string
+  readonly retryAfterMs?: number
+}
+
+/** The failure by its meaning; by its status where there is none. */
+export function toCodedFailure(
+  outcome: HttpOutcome,
+  { meaning, ...context }: Pick<FailureContext, 'provider' | 'code'> & { meaning: ErrorMeaning | undefined },
+): Failed {
+  const failed = toFailure(outcome, { ...context, hint: meaning?.hint })
+  if (meaning === undefined || outcome.kind !== 'answer') return failed
+  const { kind, retryAfterMs = toRetryAfterMs(outcome.headers) } = meaning
+  const { detail } = failed
+  return kind === 'rate-limited' || kind === 'transient' ? { kind, detail, ...toWait(retryAfterMs) } : { kind, detail }
+}
+
+/** The failure of a request that could not have posted anything: an unknown fate does no harm there. */
+export function toFailureBeforePost(failed: Failed): Failed {
+  return failed.kind === 'ambiguous' ? { kind: 'transient', detail: failed.detail } : failed
+}
+
+/** `expected` names the forms that there are. What came may be outside text: it is shown folded and cut. */
+export function refuseRecipient(channel: string, to: string | undefined, expected: string): string {
+  if (to === undefined) {
+    return `No recipient on ${channel}: set channels.${channel}.to, or "to" of the mapping or the request, to ${expected}.`
+  }
+  return `"${cut(toPrintableLine(to), 80)}" is no recipient on ${channel}: expected ${expected}.`
 }

@@ -3,12 +3,10 @@ import { z } from 'zod'
 import type { Channel, SendResult } from '../../model/channel.ts'
 import type { ChannelConfig } from '../../model/channels-config.ts'
 import { splitMarkdown } from './chunks.ts'
-import type { Failed } from './failure.ts'
+import { type Failed, refuseRecipient, type ErrorMeaning, toCodedFailure, toFailureBeforePost } from './failure.ts'
 import { plainText } from './markup.ts'
 import { type ChannelTools, type HttpOutcome, readAccepted, readRefused, sendJson } from './http.ts'
 import { render } from './markdown.ts'
-import { refuseRecipient } from './recipient.ts'
-import { type ErrorMeaning, toCodedFailure, toFailureBeforePost } from './error-codes.ts'
 
 /** Messages draws longer ones badly. */
 const maxLength = 4_000

@@ -4,12 +4,10 @@ import type { Channel } from '../../model/channel.ts'
 import type { ChannelConfig } from '../../model/channels-config.ts'
 import { splitMarkdown } from './chunks.ts'
 import { createDirectMessages, type Opened } from './direct-messages.ts'
-import { toCode, toFailure, type Failed } from './failure.ts'
+import { toCode, toFailure, type Failed, refuseRecipient, toFailureBeforePost } from './failure.ts'
 import { safeMarkdown } from './markup.ts'
 import { type ChannelTools, type HttpOutcome, readAccepted, readRefused, sendJson } from './http.ts'
 import { render } from './markdown.ts'
-import { refuseRecipient } from './recipient.ts'
-import { toFailureBeforePost } from './error-codes.ts'
 
 /** What every server takes: 16,383 is the default of new ones, 4,000 that of databases from before 5.0. */
 const limit = 4_000

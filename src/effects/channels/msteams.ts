@@ -3,13 +3,11 @@ import { z } from 'zod'
 import type { Channel, SendResult } from '../../model/channel.ts'
 import type { ChannelConfig } from '../../model/channels-config.ts'
 import { splitMarkdown } from './chunks.ts'
-import { type Failed, toCode } from './failure.ts'
+import { type Failed, toCode, refuseRecipient, type ErrorMeaning, toCodedFailure } from './failure.ts'
 import { teamsMarkdown } from './markup.ts'
 import { type ChannelTools, type HttpOutcome, readAccepted, readRefused, sendJson } from './http.ts'
 import { render } from './markdown.ts'
 import { createTokenCache } from './msteams-token.ts'
-import { refuseRecipient } from './recipient.ts'
-import { type ErrorMeaning, toCodedFailure } from './error-codes.ts'
 
 /** Teams takes about 28 kB of an activity, and shows less well what is longer than this. */
 const maxLength = 4_000

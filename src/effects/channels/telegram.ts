@@ -3,11 +3,10 @@ import { z } from 'zod'
 import type { Channel } from '../../model/channel.ts'
 import type { ChannelConfig } from '../../model/channels-config.ts'
 import { splitMarkdown } from './chunks.ts'
-import { toFailure, type Failed } from './failure.ts'
+import { toFailure, type Failed, refuseRecipient } from './failure.ts'
 import { telegramHtml } from './markup.ts'
 import { type ChannelTools, type HttpOutcome, readAccepted, readRefused, sendJson } from './http.ts'
 import { render } from './markdown.ts'
-import { refuseRecipient } from './recipient.ts'
 
 /** "1-4096 characters after entities parsing", in UTF-16 units like all lengths there. */
 const limit = 4_096

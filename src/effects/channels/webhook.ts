@@ -2,9 +2,8 @@
 import { createHmac } from 'node:crypto'
 import type { Channel, SendResult } from '../../model/channel.ts'
 import type { ChannelConfig } from '../../model/channels-config.ts'
-import { toFailure } from './failure.ts'
+import { toFailure, refuseRecipient } from './failure.ts'
 import { type ChannelTools, type HttpOutcome, sendJson } from './http.ts'
-import { refuseRecipient } from './recipient.ts'
 
 const hints = new Map([
   [401, 'It did not accept the signature. Check the secret of the endpoint on both sides.'],

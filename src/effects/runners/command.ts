@@ -20,8 +20,7 @@ import {
   toNotStarted,
   toStopped,
 } from './command/failure.ts'
-import type { Printed } from './command/printed.ts'
-import { PrintedUsage, toTurnUsage } from './command/usage.ts'
+import { type Printed, PrintedUsage, toTurnUsage } from './command/printed.ts'
 
 /** A reply, or the document that it stands in. */
 const maxReplyBytes = 1_048_576

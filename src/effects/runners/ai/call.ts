@@ -1,7 +1,7 @@
 // One call of a model by the AI SDK, streamed or not, and what came of it in one shape.
 import type { LanguageModel, LanguageModelUsage, TextStreamPart, ToolSet } from 'ai'
 import type { JsonObject } from '../../../base/json.ts'
-import type { ChatMessage } from './conversation.ts'
+import type { Message } from '../../../model/job.ts'
 
 export type Call = {
   readonly model: LanguageModel
@@ -94,4 +94,28 @@ function toSentence(warning: Warning): string {
   if (warning.type === 'other') return warning.message
   const how = warning.type === 'unsupported' ? 'not' : 'only partly'
   return `"${warning.feature}" is ${how} supported. ${warning.details ?? ''}`.trim()
+}
+
+export type ChatMessage = { readonly role: 'user' | 'assistant'; readonly content: string }
+
+/**
+ * Roles alternate and the first is the user's: the chat templates of several local models, and Google, refuse anything
+ * else. A note of the system inside a transcript is the user's, with its name before it: only some providers take it there.
+ */
+export function toConversation(history: readonly Message[], prompt: string): ChatMessage[] {
+  const said = history.filter(({ text }) => text.trim() !== '').map(toChatMessage)
+  // a transcript is cut at its oldest end: a reply there has lost its question
+  const first = said.findIndex(({ role }) => role === 'user')
+  const known = first < 0 ? [] : said.slice(first)
+  return [...known, { role: 'user', content: prompt } as const].reduce<ChatMessage[]>(join, [])
+}
+
+function toChatMessage({ role, text }: Message): ChatMessage {
+  return role === 'system' ? { role: 'user', content: `System: ${text}` } : { role, content: text }
+}
+
+function join(said: ChatMessage[], next: ChatMessage): ChatMessage[] {
+  const last = said.at(-1)
+  if (last?.role !== next.role) return [...said, next]
+  return [...said.slice(0, -1), { role: last.role, content: `${last.content}\n\n${next.content}` }]
 }

@@ -4,7 +4,7 @@ import type { Usage } from '../../../model/job.ts'
 import { Problem } from '../../../model/problem.ts'
 import { type Path, parsePath, readPath } from '../../../pipeline/path.ts'
 import type { Field, Profile, UsageFields } from './profiles.ts'
-import { createUsageReader } from './usage.ts'
+import { z } from 'zod'
 
 export type Printed = {
   readonly text: string | undefined
@@ -88,4 +88,37 @@ function toText(value: JsonValue): string {
   if (typeof value === 'string') return value
   if (Array.isArray(value) && value.every((item) => typeof item === 'string')) return value.join('; ')
   return JSON.stringify(value)
+}
+
+const count = z.number().nonnegative()
+/** A turn without a count of both directions has no usage. */
+export const PrintedUsage = z.object({
+  inputTokens: count,
+  outputTokens: count,
+  cachedInputTokens: count.exactOptional(),
+  reasoningTokens: count.exactOptional(),
+  costUsd: count.exactOptional(),
+})
+
+const kinds = PrintedUsage.keyof().options
+
+export function createUsageReader(fields: UsageFields): (event: JsonObject) => Usage | undefined {
+  const sums = kinds.map((kind) => ({ kind, paths: (fields[kind] ?? []).map((path) => parsePath(path)) }))
+  return (event) => {
+    const counts = sums.flatMap(({ kind, paths }) => {
+      const numbers = paths.map((path) => readPath(event, path)).filter((value) => typeof value === 'number')
+      return numbers.length === 0 ? [] : [[kind, numbers.reduce((sum, number) => sum + number, 0)]]
+    })
+    return PrintedUsage.safeParse(Object.fromEntries(counts)).data
+  }
+}
+
+/** The turn alone, of a command that counts its session from the beginning. A count that fell began anew. */
+export function toTurnUsage(total: Usage, before: Usage | undefined): Usage {
+  if (before === undefined || kinds.some((kind) => (total[kind] ?? 0) < (before[kind] ?? 0))) return total
+  const turn = kinds.flatMap((kind) => {
+    const now = total[kind]
+    return now === undefined ? [] : [[kind, now - (before[kind] ?? 0)]]
+  })
+  return PrintedUsage.parse(Object.fromEntries(turn))
 }
