@@ -1,9 +1,30 @@
 // Conventions that many senders share, and the senders that use them, which only their names tell apart.
 // Facts are from the senders' public documentation.
-import { all, body, header, sent, type Sender } from './sender.ts'
+import { all, body, header, type SchemeRow, sent, type Sender } from './sender.ts'
 
-// Svix also sends its headers under the names of Standard Webhooks
-const webhookNames = { header: 'webhook-signature', idHeader: 'webhook-id', timestamp: 'webhook-timestamp' }
+/** https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md */
+const standardHmac = {
+  kind: 'hmac',
+  header: 'webhook-signature',
+  encoding: 'base64',
+  syntax: { separator: ' ', joint: ',', field: 'v1' },
+  template: '{id}.{timestamp}.{body}',
+  idHeader: 'webhook-id',
+  timestamp: { in: 'header', name: 'webhook-timestamp', unit: 's' },
+  toleranceSeconds: 300,
+  secretEncoding: 'base64',
+  secretPrefix: 'whsec_',
+  confidence: 'verified',
+} satisfies SchemeRow
+
+/** The same proof under Svix's own header names. Svix also sends its headers under the names of Standard Webhooks. */
+const svixHmac = {
+  ...standardHmac,
+  header: 'svix-signature',
+  idHeader: 'svix-id',
+  timestamp: { in: 'header', name: 'svix-timestamp', unit: 's' },
+  alias: { header: 'webhook-signature', idHeader: 'webhook-id', timestamp: 'webhook-timestamp' },
+} satisfies SchemeRow
 
 export const conventionsSenders: readonly Sender[] = [
   {
@@ -12,20 +33,7 @@ export const conventionsSenders: readonly Sender[] = [
     docs: 'https://clerk.com/docs/guides/development/webhooks/overview',
     event: [body('type'), body('event_type')],
     deliveryId: [header('svix-id'), header('webhook-id')],
-    scheme: {
-      kind: 'hmac',
-      header: 'svix-signature',
-      encoding: 'base64',
-      syntax: { separator: ' ', joint: ',', field: 'v1' },
-      template: '{id}.{timestamp}.{body}',
-      idHeader: 'svix-id',
-      timestamp: { in: 'header', name: 'svix-timestamp', unit: 's' },
-      toleranceSeconds: 300,
-      secretEncoding: 'base64',
-      secretPrefix: 'whsec_',
-      alias: webhookNames,
-      confidence: 'verified',
-    },
+    scheme: svixHmac,
   },
   {
     source: 'resend',
@@ -33,20 +41,7 @@ export const conventionsSenders: readonly Sender[] = [
     docs: 'https://resend.com/docs/dashboard/webhooks/introduction',
     event: [body('type'), body('event_type')],
     deliveryId: [header('svix-id'), header('webhook-id')],
-    scheme: {
-      kind: 'hmac',
-      header: 'svix-signature',
-      encoding: 'base64',
-      syntax: { separator: ' ', joint: ',', field: 'v1' },
-      template: '{id}.{timestamp}.{body}',
-      idHeader: 'svix-id',
-      timestamp: { in: 'header', name: 'svix-timestamp', unit: 's' },
-      toleranceSeconds: 300,
-      secretEncoding: 'base64',
-      secretPrefix: 'whsec_',
-      alias: webhookNames,
-      confidence: 'verified',
-    },
+    scheme: svixHmac,
   },
   {
     source: 'svix',
@@ -55,20 +50,7 @@ export const conventionsSenders: readonly Sender[] = [
     marks: [sent('svix-id', 'svix-signature')],
     event: [body('type'), body('event_type')],
     deliveryId: [header('svix-id'), header('webhook-id')],
-    scheme: {
-      kind: 'hmac',
-      header: 'svix-signature',
-      encoding: 'base64',
-      syntax: { separator: ' ', joint: ',', field: 'v1' },
-      template: '{id}.{timestamp}.{body}',
-      idHeader: 'svix-id',
-      timestamp: { in: 'header', name: 'svix-timestamp', unit: 's' },
-      toleranceSeconds: 300,
-      secretEncoding: 'base64',
-      secretPrefix: 'whsec_',
-      alias: webhookNames,
-      confidence: 'verified',
-    },
+    scheme: svixHmac,
   },
   {
     source: 'recall-ai',
@@ -82,19 +64,7 @@ export const conventionsSenders: readonly Sender[] = [
     docs: 'https://platform.openai.com/docs/guides/webhooks',
     event: [body('type')],
     deliveryId: [header('webhook-id')],
-    scheme: {
-      kind: 'hmac',
-      header: 'webhook-signature',
-      encoding: 'base64',
-      syntax: { separator: ' ', joint: ',', field: 'v1' },
-      template: '{id}.{timestamp}.{body}',
-      idHeader: 'webhook-id',
-      timestamp: { in: 'header', name: 'webhook-timestamp', unit: 's' },
-      toleranceSeconds: 300,
-      secretEncoding: 'base64',
-      secretPrefix: 'whsec_',
-      confidence: 'verified',
-    },
+    scheme: standardHmac,
   },
   {
     source: 'replicate',
@@ -102,19 +72,7 @@ export const conventionsSenders: readonly Sender[] = [
     docs: 'https://replicate.com/docs/topics/webhooks/verify-webhook',
     event: [body('status')],
     deliveryId: [header('webhook-id')],
-    scheme: {
-      kind: 'hmac',
-      header: 'webhook-signature',
-      encoding: 'base64',
-      syntax: { separator: ' ', joint: ',', field: 'v1' },
-      template: '{id}.{timestamp}.{body}',
-      idHeader: 'webhook-id',
-      timestamp: { in: 'header', name: 'webhook-timestamp', unit: 's' },
-      toleranceSeconds: 300,
-      secretEncoding: 'base64',
-      secretPrefix: 'whsec_',
-      confidence: 'verified',
-    },
+    scheme: standardHmac,
   },
   {
     source: 'standard-webhooks',
@@ -124,20 +82,7 @@ export const conventionsSenders: readonly Sender[] = [
     event: [body('type')],
     deliveryId: [header('webhook-id')],
     schemes: [
-      {
-        id: 'standard-webhooks',
-        kind: 'hmac',
-        header: 'webhook-signature',
-        encoding: 'base64',
-        syntax: { separator: ' ', joint: ',', field: 'v1' },
-        template: '{id}.{timestamp}.{body}',
-        idHeader: 'webhook-id',
-        timestamp: { in: 'header', name: 'webhook-timestamp', unit: 's' },
-        toleranceSeconds: 300,
-        secretEncoding: 'base64',
-        secretPrefix: 'whsec_',
-        confidence: 'verified',
-      },
+      { id: 'standard-webhooks', ...standardHmac },
       {
         id: 'standard-webhooks-asym',
         variant: 'public key',
