@@ -95,7 +95,7 @@ async function checkDisk(dir: string): Promise<Finding> {
   return { name: 'disk', ok: false, severity: 'warning', detail: `${detail}: a full disk is answered 503` }
 }
 
-/** What /readyz shows to whoever has the gateway token, and to others. */
+/** What /readyz shows with the gateway token, and without it. */
 const Readiness = z.union([
   z.object({
     degraded: z.boolean(),

@@ -12,7 +12,7 @@ export type Look = {
 
 export const plainLook: Look = { fontPx: 16, isVisible: true, isTransparent: false }
 
-/** Whether text that stands in such an element is seen. */
+/** Whether text in such an element is seen. */
 export function showsText({ fontPx, isVisible, isTransparent }: Look): boolean {
   return fontPx > smallestFontPx && isVisible && !isTransparent
 }
@@ -24,7 +24,7 @@ const farOffPx = 5_000
 
 type Style = ReturnType<typeof toDeclarations>
 
-/** Undefined: nothing of the element is seen, whatever stands in it. */
+/** Undefined: nothing in the element is seen. */
 export function toLook(style: string, parent: Look): Look | undefined {
   const declared = toDeclarations(style)
   const fontPx = toFontPx(declared, parent.fontPx)

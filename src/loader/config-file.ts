@@ -11,7 +11,7 @@ import { parseJsonc } from './config/jsonc.ts'
 /** Mode of files that may hold a secret. */
 export const privateMode = 0o600
 
-/** Modes of modules and their folders: whoever could write them would run code here, so no umask may allow it. */
+/** Modes of modules and their folders: anyone who could write them could run code here, so no umask may allow it. */
 export const codeMode = 0o644
 export const codeFolderMode = 0o755
 

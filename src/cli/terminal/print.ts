@@ -54,7 +54,7 @@ export function toFailure(thrown: unknown): string {
   return problem.frame === undefined ? sentence : `${sentence}\n${toIndented(problem.frame)}`
 }
 
-/** A problem that stops nothing, for standard error: one line, and where the rest of it is told. */
+/** A problem that stops nothing, for standard error: one line, and the command that shows the rest. */
 export function toWarning({ message, frame = '' }: Problem): string {
   const [first = ''] = frame.split('\n')
   const said = first === '' ? message : `${message}: ${first}`

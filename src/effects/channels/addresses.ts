@@ -31,7 +31,7 @@ function toText(url: URL): string {
   return (
     url.href
       .replace(/[\s<>"`|\\^{}]/g, encodeURIComponent)
-      // "&copy;" is an entity for whoever reads Markdown
+      // "&copy;" is an entity for a reader of Markdown
       .replace(/(?<=&#?\w{1,40});/g, '%3B')
   )
 }

@@ -111,7 +111,7 @@ const untrusted: ErrorMeaning = {
   kind: 'permanent',
   hint: 'The safety number of the recipient has changed. Compare it, then run signal-cli trust.',
 }
-/** One that broke while the message was going out is told as this, too. */
+/** A connection that broke while the message was being sent counts as this, too. */
 const disconnected: ErrorMeaning = { kind: 'ambiguous', hint: 'The connection to Signal failed.' }
 
 const recipientErrors = new Map<string, ErrorMeaning>([
