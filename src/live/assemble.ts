@@ -93,8 +93,8 @@ function toMappings(config: Config, packs: readonly Pack[]): NamedMapping[] {
   const twice = all.find(({ id }, index) => all.findIndex((other) => other.id === id) !== index)
   if (twice !== undefined) {
     const next = own.some(({ id }) => id === twice.id)
-      ? 'Give that of hooks.mappings another id.'
-      : 'A preset stands twice in hooks.presets: take one away, or give it another path.'
+      ? 'Change the id of the one in hooks.mappings.'
+      : 'hooks.presets has a preset twice: remove one, or give it another path.'
     throw new Problem('config-invalid', `Two mappings have the id "${twice.id}". ${next}`)
   }
   return all
@@ -143,7 +143,7 @@ export function buildPack(pack: Pack, options: object, where: string) {
         ? issue.keys.map((key) => `${where}: ${toUnknownOption(key, known)}`)
         : `${where}: ${toConfigSentence(issue, options)}`.replace(/[^?]$/, '$&.'),
     )
-    throw new Problem('config-invalid', `The options of preset "${preset.name}" do not hold`, {
+    throw new Problem('config-invalid', `The options of preset "${preset.name}" are invalid`, {
       frame: lines.join('\n'),
     })
   }
@@ -176,7 +176,7 @@ function outsiders<T>({ preset, origin }: Pack, where: string, call: () => T): T
 
 function refuse({ preset, origin }: Pack, where: string, faults: readonly string[]): Problem {
   const label = origin?.label ?? 'bundled'
-  return new Problem('config-invalid', `${where}: what the preset "${preset.name}" (${label}) builds does not hold`, {
+  return new Problem('config-invalid', `${where}: the preset "${preset.name}" (${label}) builds an invalid value`, {
     frame: faults.map((fault) => `${label}: ${fault}.`).join('\n'),
   })
 }

@@ -33,8 +33,8 @@ export async function loadChannels(
 
 function toMissing(module: string, name: string, known: readonly string[]): Problem {
   const near = nearestOf(name, known)
-  const hint = near === undefined ? 'Write it, or take the section out.' : `Did you mean "${near}"?`
-  return new Problem('channel-failed', `${module} is not there, and channels.own.${name} needs it. ${hint}`)
+  const hint = near === undefined ? 'Create it, or remove the section.' : `Did you mean "${near}"?`
+  return new Problem('channel-failed', `${module} does not exist, and channels.own.${name} needs it. ${hint}`)
 }
 
 type Wanted = { readonly name: string; readonly module: string; readonly section: object }
@@ -55,7 +55,7 @@ function toChannel({ name, module, section }: Wanted, definition: Definition | P
   }
   if (options?.success === false) {
     const where = ['channels', 'own', name]
-    throw new Problem('config-invalid', `channels.own.${name} does not hold for ${module}`, {
+    throw new Problem('config-invalid', `The options of channels.own.${name} are invalid for ${module}`, {
       frame: toFaults(options.error, section, where).join('\n'),
     })
   }

@@ -53,7 +53,7 @@ export async function runFixture(parts: Parts, module: string, file: FixtureFile
     const diff = toDiff(file.fixture.expect, actual, decision)
     return diff.length === 0 ? { ok: true, actual } : { ok: false, diff, actual }
   } catch (error) {
-    return { ok: false, diff: [error instanceof Error ? error.message : 'it cannot be run'], actual: undefined }
+    return { ok: false, diff: [error instanceof Error ? error.message : 'it cannot run'], actual: undefined }
   }
 }
 

@@ -144,7 +144,7 @@ function toFixtureProblem(
   if (first === undefined) return undefined
   const field = first.diff[0]?.split(': expected')[0] ?? ''
   const more = failures.length === 1 ? '' : `, and ${failures.length - 1} more`
-  const fix = 'Mend the code, or the fixture ("hookloom test -u" writes what the code does now).'
+  const fix = 'Fix the code, or update the fixture with "hookloom test -u".'
   return {
     code: 'transform-load-failed',
     detail: `${toModuleLabel(module)} fails its fixture ${first.name} at ${field.slice(0, 200)}${more}. ${fix}`,

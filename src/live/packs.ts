@@ -71,10 +71,7 @@ async function findFile(dir: string, { name, where }: WantedPack): Promise<Prese
     throw error instanceof Problem ? new Problem('config-invalid', `${where}: ${error.message}`) : error
   }
   // it would lie there and never be used
-  throw new Problem(
-    'config-invalid',
-    `${where}: "${name}" is a bundled preset: give the one in hooks/presets another name.`,
-  )
+  throw new Problem('config-invalid', `${where}: "${name}" is a bundled preset: rename the one in hooks/presets.`)
 }
 
 function toPack({ name, where }: WantedPack, file: PresetFile, definition: Definition | Problem): Pack {

@@ -35,7 +35,8 @@ export function logReload(
   for (const { module, kind, fixtures, problem } of reload.modules) {
     if (kind === 'live') log.info({}, `${module} is live (${toFacts(reload.tookMs, fixtures)})`)
     const wasWrong = reload.before.some((other) => other.module === module)
-    if (kind === 'same' && problem === undefined && wasWrong) log.info({}, `${module} is as it serves again`)
+    if (kind === 'same' && problem === undefined && wasWrong)
+      log.info({}, `${module} is valid again; the code that serves has not changed`)
   }
   logProblems(log, reload)
 }
@@ -61,9 +62,9 @@ export function logSettings(log: Log, before: Settings, after: Settings): void {
   const differs = (pick: (settings: Settings) => unknown) =>
     JSON.stringify(pick(before)) !== JSON.stringify(pick(after))
   if (differs(({ config }) => config)) log.info({}, `${configFile} is live`)
-  if (differs(({ env }) => env)) log.info({}, 'what transforms see of the environment is live')
+  if (differs(({ env }) => env)) log.info({}, 'the environment of transforms is live')
   if (!differs(({ config }) => [config.server, config.store.file])) return
-  log.warn({}, 'what changed of server or store.file may take effect at the next start only')
+  log.warn({}, 'changes of server and store.file may take effect only at the next start')
 }
 
 function toSentence(detail: string): string {
@@ -74,15 +75,15 @@ function toConsequence({ module, code }: FoundProblem, modules: readonly ModuleR
   if (module === undefined) return ' The last good configuration keeps serving.'
   const kind = modules.find((report) => report.module === module)?.kind
   if (kind === 'kept') return ' The last good version keeps serving.'
-  if (kind === 'live') return ' It is live all the same: there is no better version.'
+  if (kind === 'live') return ' It is live anyway, because there is no better version.'
   if (kind !== 'broken') return ''
-  if (code === 'channel-failed') return ' What it is to send waits.'
+  if (code === 'channel-failed') return ' Its messages wait.'
   return code === 'verifier-failed' ? ' Its deliveries are answered 503.' : ' Its deliveries park.'
 }
 
 function toFacts(tookMs: number, { passed, notRun }: ModuleReport['fixtures']): string {
   const facts = [`${Math.round(tookMs)} ms`]
   if (passed > 0) facts.push(`${passed} ${passed === 1 ? 'fixture' : 'fixtures'} passed`)
-  if (notRun > 0) facts.push(`${notRun} not run: the time was up`)
+  if (notRun > 0) facts.push(`${notRun} not run: out of time`)
   return facts.join(', ')
 }

@@ -41,7 +41,7 @@ export async function loadVerifiers(
   const both = brought.find(({ scheme }) => own.includes(scheme))
   if (twice !== undefined || both !== undefined) {
     const name = (twice ?? both)?.scheme ?? ''
-    throw new Problem('config-invalid', `Two verifiers are called "${name}": give one of them another scheme.`)
+    throw new Problem('config-invalid', `Two verifiers have the scheme "${name}": rename one of them.`)
   }
   const named = new Set(mappings.flatMap(({ verify }) => verify?.scheme ?? []))
   const known = new Set([...schemeNames, ...brought.map(({ scheme }) => scheme)])
@@ -76,7 +76,7 @@ function toBrought({ name, preset, origin }: Pack): DefinedVerifier[] {
 
 function refuseBuiltIn(scheme: string, what: string): void {
   if (!schemeNames.includes(scheme)) return
-  throw new Problem('config-invalid', `${what} has the name of the built-in scheme "${scheme}". Give it another.`)
+  throw new Problem('config-invalid', `${what} has the name of the built-in scheme "${scheme}". Rename it.`)
 }
 
 type Result = { readonly module: string; readonly verifier: DefinedVerifier }
@@ -88,7 +88,7 @@ function toMissing(scheme: string, own: readonly string[]): Result {
   return toBroken(
     scheme,
     module,
-    new Problem('verifier-failed', `${module} is not there, and "${scheme}" is no built-in scheme.${hint}`),
+    new Problem('verifier-failed', `${module} does not exist, and "${scheme}" is not a built-in scheme.${hint}`),
   )
 }
 
@@ -105,7 +105,7 @@ function toResult(scheme: string, label: string, definition: Definition | Proble
     return toBroken(scheme, label, new Problem('verifier-failed', detail, { frame }))
   }
   if (parsed.value.scheme !== scheme) {
-    const detail = `${label} must define the scheme "${scheme}", found another one: a verifier has the name of its file.`
+    const detail = `${label} must define the scheme "${scheme}", found another one: a verifier must have the name of its file.`
     return toBroken(scheme, label, new Problem('verifier-failed', detail))
   }
   return { module: label, verifier: { kind: 'sound', scheme, definition: parsed.value, hash, toThrown } }

@@ -21,7 +21,7 @@ export const codeFolderMode = 0o755
  */
 export function renderNewConfig({ schema }: { schema?: string } = {}): string {
   return `// Configuration of Hookloom. Comments and trailing commas are welcome; an unknown key is an error.
-// \${NAME} reads the environment, or .env beside this file. "hookloom check" tells whether all of it holds.
+// \${NAME} reads the environment, or .env beside this file. "hookloom check" checks all of it.
 {${schema === undefined ? '' : `\n  "$schema": ${JSON.stringify(schema)},\n`}
   "server": {
     // Loopback: put a reverse proxy or a tunnel in front, and name it in "trustedProxies".
@@ -39,8 +39,8 @@ export function renderNewConfig({ schema }: { schema?: string } = {}): string {
     // What callers send: Authorization: Bearer <token>
     "token": "\${HOOKLOOM_TOKEN}",
 
-    // The session of runs that name none. Requests may not choose their own,
-    // and no mapping or transform gets outside these prefixes.
+    // The session of runs that do not name one. Requests cannot choose a session;
+    // mappings and transforms can use only sessions with these prefixes.
     "defaultSessionKey": "hook:inbox",
     "allowRequestSessionKey": false,
     "allowedSessionKeyPrefixes": ["hook:"],
@@ -48,7 +48,7 @@ export function renderNewConfig({ schema }: { schema?: string } = {}): string {
     // Bundled mapping packs by name, such as "gmail".
     "presets": [],
 
-    // POST /hooks/<path>. The first mapping whose every condition holds takes the delivery.
+    // POST /hooks/<path>. The first mapping whose conditions are all true takes the delivery.
     "mappings": [
       {
         "id": "deploy",
@@ -66,12 +66,12 @@ export function renderNewConfig({ schema }: { schema?: string } = {}): string {
     ],
   },
 
-  // Until a model is named, runs ask nobody and say so. Ollama, say, on this machine:
+  // Without a model, runs call none, and their replies say so. For example, with Ollama on this machine:
   // "models": { "providers": { "local": { "kind": "openai-compatible", "baseUrl": "http://127.0.0.1:11434/v1" } } },
   // "agents": { "defaults": { "model": "local/llama3.3" } },
 
   "channels": {
-    // Where replies go while no reply went anywhere else: "console" prints them here.
+    // Where replies go by default. "console" prints them here.
     "default": { "channel": "console" },
   },
 }
@@ -114,7 +114,30 @@ export function editConfig(text: string, path: JSONPath, value: unknown): string
  * whatever the umask; a symlink stays and its target is replaced. The folder must be there.
  */
 export async function writeFileAtomic(file: string, text: string, mode: number): Promise<void> {
-  await replaceFile(await realpath(file).catch(() => file), text, mode)
+  await reportUnwritable(dirname(file), async () => replaceFile(await realpath(file).catch(() => file), text, mode))
+}
+
+const unwritable: Readonly<Record<string, string>> = {
+  EACCES: 'permission denied',
+  EPERM: 'permission denied',
+  EROFS: 'the file system is read-only',
+  ENOSPC: 'the disk is full',
+  EDQUOT: 'the disk quota is used up',
+  ENOTDIR: 'a part of its path is a file',
+  EEXIST: 'a file has its name',
+}
+
+/** Runs what writes below a folder of the configuration. Throws `config-invalid` if the system does not allow it. */
+export async function reportUnwritable<Result>(folder: string, write: () => Promise<Result>): Promise<Result> {
+  try {
+    return await write()
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+    const why = unwritable[code]
+    if (why === undefined) throw error
+    const next = 'Change its owner or its mode, or choose another folder with --config-dir.'
+    throw new Problem('config-invalid', `${folder} cannot be written: ${why} (${code}). ${next}`, { cause: error })
+  }
 }
 
 /**

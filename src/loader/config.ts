@@ -51,7 +51,7 @@ export function parseConfig(
   if (parsed.problems.length > 0) return { config: undefined, problems: parsed.problems }
   const root = parsed.value
   if (typeof root !== 'object' || root === null || Array.isArray(root)) {
-    return { config: undefined, problems: [`${configFile} must hold one object, found ${toKindOf(root)}.`] }
+    return { config: undefined, problems: [`${configFile} must contain one object, found ${toKindOf(root)}.`] }
   }
   const substituted = substituteEnv(root, env)
   const unset = substituted.issues
@@ -142,7 +142,7 @@ function readRegularFile(path: string): Uint8Array {
   try {
     const facts = fstatSync(file)
     if (!facts.isFile()) throw new Error('it is not a regular file')
-    if (facts.size > largestFile) throw new Error(`it has ${facts.size} bytes, and ${largestFile} is the limit`)
+    if (facts.size > largestFile) throw new Error(`it has ${facts.size} bytes; the limit is ${largestFile}`)
     return readFileSync(file)
   } finally {
     closeSync(file)

@@ -62,11 +62,11 @@ function irregular(): Error {
 }
 
 function tooLarge(size: bigint | number, largest: number): Error {
-  return new Error(`has ${size} bytes, and ${largest} is the limit`)
+  return new Error(`has ${size} bytes; the limit is ${largest}`)
 }
 
 function outside(): Error {
-  return new Error('lies outside the transforms directory')
+  return new Error('is outside the transforms directory')
 }
 
 /** The path behind an open file. Linux knows it; elsewhere the path is asked again, and must still be the same file. */

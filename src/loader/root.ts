@@ -80,7 +80,7 @@ export async function resolveModule(root: string, module: string): Promise<strin
   const path = join(root, module)
   const file = await realpath(path).catch((error: unknown) => {
     if (!isMissing(error)) throw error
-    throw new Problem('transform-missing', `${toModuleLabel(module)} is not there.`, {
+    throw new Problem('transform-missing', `${toModuleLabel(module)} does not exist.`, {
       frame: `looked for ${path}`,
       cause: error,
     })

@@ -107,7 +107,7 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
     if (open.length === 0) return { tried, problems }
     const checked = await pool.check(tried.post, open)
     if (checked.changed !== undefined) {
-      log.warn({ module, changed: checked.changed }, `${toModuleLabel(module)} changes a global thing while it loads`)
+      log.warn({ module, changed: checked.changed }, `${toModuleLabel(module)} changes a global object while it loads`)
     }
     for (const [index, name] of open.entries()) {
       const problem = checked.problems[index]

@@ -147,7 +147,7 @@ export function createWatcher({ paths, inputs, onChange, onTouch, log, open = op
 
   /** What the watcher has no watch for would be lost: all of it is looked at again and again instead. */
   async function fallBack(watcher: FSWatcher, error: Error): Promise<FSWatcher> {
-    log.warn({ err: error }, 'the system has no watches left: changes are looked for every half second instead')
+    log.warn({ err: error }, 'the system has no file watches left: files are checked every half second instead')
     await watcher.close()
     return start(true)
   }

@@ -21,7 +21,7 @@ export function toAgentIssues(config: Config): ConfigIssue[] {
       .map((index) =>
         toIssue(
           ['agents', 'list', index, 'default'],
-          `is true, as it is of agents.list[${defaults[0]}]. Only one agent is the default.`,
+          `is true, and so is agents.list[${defaults[0]}].default. Only one agent can be the default.`,
         ),
       ),
     ...toPerformerIssues(agents.defaults, config, ['agents', 'defaults']),
@@ -46,7 +46,7 @@ function toPerformerIssues(
   const known = [...builtInRunners, ...Object.keys(runners)]
   if (runner !== undefined && !known.includes(runner)) {
     issues.push(
-      toIssue([...at, 'runner'], `is "${runner}", and there is no such runner. ${toHint(runner, known)}`, [
+      toIssue([...at, 'runner'], `names the runner "${runner}", which does not exist. ${toHint(runner, known)}`, [
         'runners',
         runner,
       ]),
@@ -112,7 +112,7 @@ function toRunnerIssues({ runners }: Config): ConfigIssue[] {
     if (name === 'ai' || name === 'echo')
       return [toIssue(['runners', name], 'is built in. Give this runner another name.')]
     const isBare = runner.kind === 'command' && runner.profile === undefined && runner.command === undefined
-    return isBare ? [toIssue(['runners', name, 'command'], 'is required where no profile is named.')] : []
+    return isBare ? [toIssue(['runners', name, 'command'], 'is required without a profile.')] : []
   })
 }
 

@@ -17,6 +17,6 @@ export function toDuplicates(names: readonly (string | undefined)[], at: (index:
   return names.flatMap((name, index) => {
     const first = names.indexOf(name)
     if (name === undefined || first === index) return []
-    return [toIssue(at(index), `is "${name}", as is ${toDottedPath(at(first))}. Give it another.`)]
+    return [toIssue(at(index), `is "${name}", the same as ${toDottedPath(at(first))}. Rename one of them.`)]
   })
 }

@@ -56,7 +56,7 @@ export function toMappingIssues(mapping: Mapping, config: Config, at: ConfigPath
     issues.push(
       toIssue(
         [...at, 'sessionMode'],
-        'is "persistent" but no session is named. Set sessionKey beside it, or hooks.defaultSessionKey.',
+        'is "persistent" but no session is named. Set sessionKey or hooks.defaultSessionKey.',
       ),
     )
   }
@@ -84,13 +84,13 @@ function toTokenIssues({ hooks, gateway }: Config): ConfigIssue[] {
     issues.push(
       toIssue(
         ['hooks', 'token'],
-        'must be a token of its own, found the value of gateway.token. Make one with: openssl rand -hex 32',
+        'must differ from gateway.token, found the same value. Make one with: openssl rand -hex 32',
       ),
     )
   }
   // a header carries nothing else: with such a token every caller would be turned away
   if (!/^[\x20-\x7e]+$/.test(token) || token !== hooks.token) {
-    issues.push(toIssue(['hooks', 'token'], 'must be plain ASCII without spaces around it, or no header can carry it.'))
+    issues.push(toIssue(['hooks', 'token'], 'must be ASCII without spaces around it, because a header carries it.'))
   }
   return issues
 }
@@ -108,7 +108,7 @@ function toKeyIssues(key: string | undefined, { hooks }: Config, at: ConfigPath)
   const [beginning = '', ...rest] = key.trimStart().split('{{')
   const isTemplate = rest.length > 0
   if (!isTemplate && !isPlainSessionKey(key)) {
-    return [toIssue(at, 'must be at most 512 characters, none of them a control character.')]
+    return [toIssue(at, 'must have at most 512 characters and no control characters.')]
   }
   if (isTemplate && beginning === '') {
     if (hooks.allowRequestSessionKey) return []

@@ -21,7 +21,7 @@ const VerifierShape = z.looseObject({
 const PresetShape = z.looseObject({
   name: filled,
   title: filled,
-  options: z.custom<unknown>(isSchema, 'must be a schema with safeParse, as of zod'),
+  options: z.custom<unknown>(isSchema, 'must be a schema with safeParse, such as one of zod'),
   setup: z
     .looseObject({
       key: z.looseObject({ option: z.enum(['secret', 'publicKey']), from: z.enum(['operator', 'sender']) }).optional(),
@@ -33,7 +33,7 @@ const PresetShape = z.looseObject({
 })
 
 const ChannelShape = z.looseObject({
-  options: z.custom<unknown>(isSchema, 'must be a schema with safeParse, as of zod').optional(),
+  options: z.custom<unknown>(isSchema, 'must be a schema with safeParse, such as one of zod').optional(),
   maxChars: z.int().min(100).optional(),
   dedupes: z.boolean().optional(),
   whyNot: aFunction.optional(),

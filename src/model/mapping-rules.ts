@@ -24,18 +24,18 @@ function toPathIssues(path: string | undefined, hooksPath: string, at: ConfigPat
   const name = toHookName(path ?? '')
   const prefix = `${hooksPath.slice(1)}/`
   if (/^https?:\/\//i.test(name)) {
-    return [toIssue(at, 'must be what stands behind hooks.path in the URL, such as "github", found a whole URL.')]
+    return [toIssue(at, 'must be the part of the URL after hooks.path, such as "github"; found a whole URL.')]
   }
   if (name.startsWith(prefix)) {
-    return [toIssue(at, `must be what stands behind hooks.path in the URL: write ${quote(name.slice(prefix.length))}.`)]
+    return [toIssue(at, `must be the part of the URL after hooks.path: write ${quote(name.slice(prefix.length))}.`)]
   }
   const odd = outsidePaths.exec(name)?.[0]
   if (odd === undefined) return []
   if (odd === '?' || odd === '#') {
-    return [toIssue(at, `holds "${odd}", with which the path of a URL ends. Leave it out, and what stands behind it.`)]
+    return [toIssue(at, `contains "${odd}", which ends the path of a URL. Remove it and the text after it.`)]
   }
   const written = name.replace(/[^\x21-\x7e]+/g, toPercentEncoded)
-  return [toIssue(at, `holds ${quote(odd)}. Names are compared as they stand in the URL: write ${quote(written)}.`)]
+  return [toIssue(at, `contains ${quote(odd)}. Names are compared in their URL-encoded form: write ${quote(written)}.`)]
 }
 
 function toPercentEncoded(text: string): string {
@@ -43,9 +43,9 @@ function toPercentEncoded(text: string): string {
 }
 
 function toHeaderIssues(name: string, at: ConfigPath): ConfigIssue[] {
-  if (!headerName.test(name)) return [toIssue(at, 'is no name of a header.')]
+  if (!headerName.test(name)) return [toIssue(at, 'is not a header name.')]
   const isHidden = credentialHeaders.has(name.toLowerCase()) || senderSecrets.has(name.toLowerCase())
-  return isHidden ? [toIssue(at, 'is a credential, which no condition sees. Prove the sender with "verify".')] : []
+  return isHidden ? [toIssue(at, 'is a credential, which conditions cannot read. Check the sender with "verify".')] : []
 }
 
 /** What a wake has not: it is an event in the main session of the default agent. */
@@ -60,11 +60,11 @@ export function toKeyUseIssues(mapping: Mapping, at: ConfigPath): ConfigIssue[] 
   const template = action === 'wake' ? 'textTemplate' : 'messageTemplate'
   const other = action === 'wake' ? 'messageTemplate' : 'textTemplate'
   if (mapping[template] === undefined && mapping[other] !== undefined) {
-    report(other, `is not for the action "${action}", whose template is ${template}.`)
+    report(other, `is not used by the action "${action}". Its template is ${template}.`)
   }
   for (const key of agentKeys) {
     if (action === 'agent' || mapping[key] === undefined) continue
-    report(key, 'is for the action "agent": a wake goes to the main session of the default agent.')
+    report(key, 'is only for the action "agent": a wake goes to the main session of the default agent.')
   }
   for (const key of literalKeys) {
     if (mapping[key]?.includes('{{')) report(key, 'must be literal, found a template. A transform can compute it.')

@@ -7,7 +7,7 @@ const elsewhere: Readonly<Record<string, string>> = {
   'gateway.mode': 'has no counterpart here. Leave it out.',
   'gateway.port': 'is server.port here.',
   'gateway.trustedProxies': 'is server.trustedProxies here.',
-  'hooks.internal': 'is of another part of OpenClaw than webhooks. Leave it out.',
+  'hooks.internal': 'belongs to a part of OpenClaw other than webhooks. Remove it.',
   'hooks.maxBodyBytes': 'is server.maxBodyBytes here.',
   'hooks.mappings[].accountId': 'has no counterpart here: a channel has one account. Leave it out.',
   'hooks.gmail.hookUrl': 'has no counterpart here: the gateway watches the mailbox itself. Leave it out.',
@@ -21,7 +21,7 @@ const elsewhere: Readonly<Record<string, string>> = {
   'agents.list[].heartbeat.target': 'is channels.default here.',
   'channels.*.allowFrom': 'has no counterpart here: nothing is received from chats. Leave it out.',
   'channels.*.dmPolicy': 'has no counterpart here: nothing is received from chats. Leave it out.',
-  'channels.*.enabled': 'has no counterpart here: a channel that is not wanted is left out.',
+  'channels.*.enabled': 'has no counterpart here: remove the section of a channel that you do not use.',
   session: 'has no counterpart here. A mapping has sessionKey and sessionMode.',
 }
 

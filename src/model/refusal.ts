@@ -17,7 +17,9 @@ const longest = 300
 export function parsePayload<Payload>(schema: PayloadSchema<Payload>, payload: JsonValue): Payload {
   const parsed = schema.safeParse(payload)
   if (parsed.success) return parsed.data
-  const sentence = isZodError(parsed.error) ? toFirstIssue(parsed.error, payload) : 'it is not what this hook takes'
+  const sentence = isZodError(parsed.error)
+    ? toFirstIssue(parsed.error, payload)
+    : 'it does not have the form that this hook expects'
   // a path may run through keys of the payload: they are the sender's own, but not without end
   const detail = `The payload does not fit: ${sentence.slice(0, longest)}.`
   throw Object.assign(new Error('The payload does not fit.'), { [refusalMark]: detail })

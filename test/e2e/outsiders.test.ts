@@ -166,7 +166,7 @@ describe('a verifier of one’s own', { timeout: 30_000 }, () => {
     expect(await toStatus(gateway, 'acme', { 'x-acme-proof': sign(body) })).toBe(200)
     expect(await forge()).toBe(401)
     rmSync(join(gateway.dir, file))
-    await heard(/acme\.ts is not there/)
+    await heard(/acme\.ts does not exist/)
     expect(await toStatus(gateway, 'acme', { 'x-acme-proof': sign(body) })).toBe(200)
   })
 
@@ -284,7 +284,7 @@ describe('a pack of one’s own', { timeout: 30_000 }, () => {
     [
       'outside of its folder',
       { 'x.ts': '', 'hooks/presets/weaver.ts': 'import "../../x.ts"' },
-      /lies outside the hooks\/presets directory/,
+      /is outside the hooks\/presets directory/,
     ],
   ])('that is there %s is an error of the configuration', async (_, given, said) => {
     const dir = makeConfigDir({ config: { hooks: { presets: ['weaver'] } }, files: given })

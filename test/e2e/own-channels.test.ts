@@ -87,7 +87,7 @@ describe('a channel of one’s own', { timeout: 60_000 }, () => {
   })
 
   test.each([
-    ['is missing', {}, /hooks\/channels\/ntfy\.ts is not there/],
+    ['is missing', {}, /hooks\/channels\/ntfy\.ts does not exist/],
     ['does not build', { [file]: 'export default {' }, /does not build/],
     ['exports no channel', { [file]: 'export default { send: 1 }' }, /must export a channel by default/],
   ])('that %s keeps nothing down, and what it is to send waits', async (_, files, why) => {

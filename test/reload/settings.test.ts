@@ -23,7 +23,7 @@ describe('an edit of what transforms run with', { timeout: 30_000 }, () => {
     stage.live.onSwap((_generation, swap) => mended.push(swap.mended))
     await writeFile(join(stage.dir, '.env'), 'WORD=hidden\n')
     await stage.answers('x', 'hidden,hidden,1')
-    await stage.logged(/what transforms see of the environment is live/)
+    await stage.logged(/the environment of transforms is live/)
     expect(mended).toEqual([['x.ts']])
     expect(stage.lines.filter(({ text }) => text.includes('hidden'))).toEqual([])
   })

@@ -41,8 +41,10 @@ describe('a configuration is not taken', () => {
 
   test('with two mappings of one id, whether a preset stands there twice or the operator took its name', async () => {
     const ofHooks = (hooks: object) => assemble(dir, Config.parse({ hooks }))
-    await expect(ofHooks({ presets: ['gmail', 'gmail'] })).rejects.toThrow(/"gmail"\. A preset stands twice/)
-    await expect(ofHooks({ presets: ['gmail'], mappings: [{ id: 'gmail' }] })).rejects.toThrow(/of hooks\.mappings/)
+    await expect(ofHooks({ presets: ['gmail', 'gmail'] })).rejects.toThrow(/"gmail"\. hooks.presets has a preset twice/)
+    await expect(ofHooks({ presets: ['gmail'], mappings: [{ id: 'gmail' }] })).rejects.toThrow(
+      /the one in hooks\.mappings/,
+    )
     await expect(ofHooks({ presets: ['github', { name: 'github', path: 'other' }] })).resolves.toBeDefined()
   })
 })

@@ -52,7 +52,7 @@ test('a provider of an own URL needs one', () => {
 test('a runner needs a program or a profile, and a name of its own', () => {
   const runners = { bare: { kind: 'command' }, echo: { kind: 'command', command: 'echo' } }
   expect(issuesOf({ runners })).toEqual([
-    'runners.bare.command is required where no profile is named.',
+    'runners.bare.command is required without a profile.',
     'runners.echo is built in. Give this runner another name.',
   ])
 })

@@ -42,7 +42,7 @@ describe('.env', () => {
     const { values, problems } = parseEnv('A=1\nhush-hush\nB="open hush\n2C=hush')
     expect(problems).toEqual([
       '.env:2 must be NAME=value.',
-      '.env:3 has a quote that does not end: B.',
+      '.env:3 has an unterminated quote: B.',
       '.env:4 must be NAME=value.',
     ])
     expect({ ...values }).toEqual({ A: '1' })

@@ -20,6 +20,7 @@ import {
   writeFileAtomic,
   writeStateFile,
 } from '../../src/loader/config-file.ts'
+import { makeFolder } from '../../src/cli/scaffold/folder.ts'
 import { toWarnings } from '../../src/loader/config/warnings.ts'
 
 let dir: string
@@ -60,6 +61,15 @@ describe('a new configuration', () => {
       expect.stringContaining('gateway.token needs HOOKLOOM_GATEWAY_TOKEN'),
       expect.stringContaining('hooks.token needs HOOKLOOM_TOKEN'),
     ])
+  })
+
+  test('in a folder that cannot be written is a problem of the configuration, not a bug', async () => {
+    writeFileSync(join(dir, 'file'), '')
+    const folder = join(dir, 'file', 'config')
+    await expect(makeFolder(folder)).rejects.toMatchObject({
+      code: 'config-invalid',
+      message: expect.stringContaining(`${folder} cannot be written: a part of its path is a file (ENOTDIR).`),
+    })
   })
 
   test('names its schema where there is one', () => {

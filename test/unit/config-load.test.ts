@@ -81,7 +81,7 @@ describe('the files', () => {
       const path = join(dir, name)
       const make = {
         'it is not a regular file': [() => execFileSync('mkfifo', [path]), () => symlinkSync('/dev/zero', path)],
-        'it has 20000000 bytes, and 10000000 is the limit': [() => writeFileSync(path, Buffer.alloc(20_000_000))],
+        'it has 20000000 bytes; the limit is 10000000': [() => writeFileSync(path, Buffer.alloc(20_000_000))],
       }
       for (const [why, makers] of Object.entries(make)) {
         for (const each of makers) {
@@ -105,14 +105,31 @@ describe('syntax', () => {
     expect(problemsOf('{\n  "server": {},\n  "hooks" {}\n}')).toEqual(['hookloom.jsonc:3:11 expected ":"'])
   })
 
+  test.each([
+    [
+      '{\n  "server": {\n    "port": 1\n  }\n',
+      '5:1',
+      'unexpected end of the file: the "{" of line 1 is not closed. Expected "}"',
+    ],
+    [
+      '{\n  "hooks": {\n    "presets": ["github"',
+      '3:25',
+      'unexpected end of the file: the "[" of line 3 is not closed. Expected "]"',
+    ],
+    ['{\n  "server": {},', '2:16', 'unexpected end of the file: the "{" of line 1 is not closed. Expected "}"'],
+    ['{\n  "hooks": { "presets": ["github" }\n}', '2:35', 'expected "]" for the "[" of line 2, found "}"'],
+  ])('a bracket that is not closed is named with its line: %j', (text, at, wrong) => {
+    expect(problemsOf(text)).toEqual([`hookloom.jsonc:${at} ${wrong}`])
+  })
+
   test('what is not an object is refused, and so is an empty file', () => {
-    expect(problemsOf('[]')).toEqual(['hookloom.jsonc must hold one object, found an empty array.'])
+    expect(problemsOf('[]')).toEqual(['hookloom.jsonc must contain one object, found an empty array.'])
     expect(problemsOf('// nothing\n')).toEqual(['hookloom.jsonc:2:1 expected a value'])
   })
 
   test('a key that stands twice is an error, since one of the two would silently lose', () => {
     expect(problemsOf('{ "server": {},\n  "server": { "port": 1 } }')).toEqual([
-      'hookloom.jsonc:2:3 "server" stands twice in this object',
+      'hookloom.jsonc:2:3 duplicate key "server"',
     ])
     expect(problemsOf('{ "server": { "port": 1 }, "store": { "retainDays": 1 } }')).toEqual([])
   })
@@ -144,7 +161,7 @@ describe('variables', () => {
 
   test('a ${ that names nothing is refused', () => {
     for (const text of ['${', '${}', '${A', '${not-a-name}']) {
-      expect(problemsOfData({ hooks: { token: text } })[0]).toMatch(/^hooks\.token holds a "\$\{"/)
+      expect(problemsOfData({ hooks: { token: text } })[0]).toMatch(/^hooks\.token contains "\$\{"/)
     }
   })
 

@@ -107,7 +107,7 @@ describe('mappings', () => {
     for (const path of ['github', '/a/b/', 'a%20b', 'hooks', 'hooksmith/x', '__proto__'])
       expect(ofPath(path)).toEqual([])
     expect(ofPath('/hooks/github')).toEqual([
-      'hooks.mappings[0].match.path must be what stands behind hooks.path in the URL: write "github".',
+      'hooks.mappings[0].match.path must be the part of the URL after hooks.path: write "github".',
     ])
     expect(told({ good: ofPath('/hooks/x', { path: '/in' }), bad: ofPath('/in/x', { path: '/in' }) })).toEqual(
       only('hooks.mappings[0].match.path'),
@@ -116,7 +116,7 @@ describe('mappings', () => {
     expect(ofPath('two words').join()).toContain('write "two%20words"')
     expect(ofPath('a%20grüße').join()).toContain('write "a%20gr%C3%BC%C3%9Fe"')
     expect(ofPath('half \uD83D').join()).toContain('write "half%20%EF%BF%BD"')
-    expect(ofPath('x?topic=a').join()).toContain('holds "?"')
+    expect(ofPath('x?topic=a').join()).toContain('contains "?"')
   })
 
   test('no condition waits for a header that carries a credential, or for none', () => {
@@ -124,7 +124,7 @@ describe('mappings', () => {
     expect(ofHeader('x-github-event')).toEqual([])
     for (const name of ['Authorization', 'cookie', 'x-service-token', 'X-Gitlab-Token']) {
       expect(ofHeader(name)).toEqual([
-        `hooks.mappings[0].match.headers.${name} is a credential, which no condition sees. Prove the sender with "verify".`,
+        `hooks.mappings[0].match.headers.${name} is a credential, which conditions cannot read. Check the sender with "verify".`,
       ])
     }
     expect(ofHeader('two words')).toHaveLength(1)

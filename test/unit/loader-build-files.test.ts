@@ -75,7 +75,7 @@ describe('a build reads regular files only', () => {
   test('a package.json that is a device or lies outside is not read', async () => {
     for (const [target, why] of [
       ['/dev/zero', 'is not a regular file'],
-      ['../../package.json', 'lies outside the transforms directory'],
+      ['../../package.json', 'is outside the transforms directory'],
     ] as const) {
       const { configDir, root } = await createConfigDir()
       await writeFiles(configDir, { 'package.json': '{}' })
@@ -94,7 +94,7 @@ describe('a build reads regular files only', () => {
     for (const [name, why] of [
       ['pipe.json', 'transforms/pipe.json is not a regular file'],
       ['folder.json', 'folder.json'],
-      ['huge.json', 'transforms/huge.json has 64000000 bytes, and 32000000 is the limit'],
+      ['huge.json', 'transforms/huge.json has 64000000 bytes; the limit is 32000000'],
     ] as const) {
       await writeFiles(root, { 'x.ts': `import './${name}'` })
       await expect(buildModule({ root, file: join(root, 'x.ts') })).rejects.toThrow(why)
@@ -133,7 +133,7 @@ describe('a build that does not end', () => {
     const root = await makeEndless()
     await expect(buildModule({ root, file: join(root, 'x.ts') }, { limitMs: 300 })).rejects.toMatchObject({
       code: 'transform-build-failed',
-      message: expect.stringContaining('transforms/x.ts does not build within 300 ms.'),
+      message: expect.stringContaining('transforms/x.ts was not built within 300 ms.'),
     })
     await buildModule({ root, file: join(root, 'good.ts') })
   })

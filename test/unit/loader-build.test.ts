@@ -37,7 +37,7 @@ describe('a module that does not build', () => {
     const { root } = await createConfigDir()
     await expect(buildModule({ root, file: join(root, 'x.ts') })).rejects.toMatchObject({
       code: 'transform-missing',
-      message: 'transforms/x.ts is not there.',
+      message: 'transforms/x.ts does not exist.',
     })
   })
 })
@@ -60,7 +60,7 @@ describe('an import', () => {
         await writeFiles(root, { 'x.ts': `\n${text}` })
         await expect(buildModule({ root, file: join(root, 'x.ts') })).rejects.toMatchObject({
           code: 'transform-build-failed',
-          message: `transforms/x.ts does not build at x.ts:2: "${path}" lies outside the transforms directory.`,
+          message: `transforms/x.ts does not build at x.ts:2: "${path}" is outside the transforms directory.`,
         })
       }
     },
@@ -87,7 +87,7 @@ describe('an import', () => {
 
   test.each(['https://example.com/x.js', 'data:text/javascript,0'])('cannot be %s', async (path) => {
     const { message } = await problemOf({ 'x.ts': `import '${path}'` })
-    expect(message).toContain(`"${path}" is no file of the transforms directory`)
+    expect(message).toContain(`"${path}" is not a file of the transforms directory`)
   })
 
   test('cannot be a native addon or a style sheet', async () => {

@@ -250,7 +250,7 @@ describe('a module that throws while it loads', () => {
     expect(runs).toMatchObject([
       { kind: 'failed', problem: { code: 'transform-load-failed' } },
       { kind: 'returned', value: 'fine' },
-      { kind: 'failed', problem: { code: 'transform-missing', detail: 'transforms/gone.ts is not there.' } },
+      { kind: 'failed', problem: { code: 'transform-missing', detail: 'transforms/gone.ts does not exist.' } },
     ])
     expect([...loaded.values()].map(({ hash }) => hash?.length)).toEqual([undefined, 64, undefined])
   })

@@ -26,7 +26,7 @@ describe('a breaker', () => {
     expect(breakers.admit('x.ts')).toMatchObject({
       code: 'transform-failed',
       message:
-        'transforms/x.ts was stopped three times within a minute; its deliveries park until 12:00:01 or until it is saved again.',
+        'transforms/x.ts was stopped three times within a minute. Its deliveries are parked until 12:00:01 or until it is saved again.',
     })
     expect(breakers.admit('y.ts')).toBe('free')
     breakers.close()
@@ -90,7 +90,7 @@ describe('code that keeps ending its worker', () => {
     const modules = await stage.load('bad.ts', 'good.ts')
     const ended = 'transforms/bad.ts ended its worker (process.exit).'
     for (let n = 0; n < 3; n++) expect(await resultOf(modules['bad.ts'])).toBe(ended)
-    const open = expect.stringContaining('was stopped three times within a minute; its deliveries park until')
+    const open = expect.stringContaining('was stopped three times within a minute. Its deliveries are parked until')
     expect(await resultOf(modules['bad.ts'])).toEqual(open)
     expect(await resultOf(modules['good.ts'])).toBe('good')
     now += minute

@@ -152,7 +152,7 @@ describe('what one call changes', () => {
     expect([await resultOf(modules['x.ts']), await resultOf(modules['x.ts'])]).toEqual([1, 2])
   })
 
-  test('a module that changes a global thing while it loads is named in the log, and works', async () => {
+  test('a module that changes a global object while it loads is named in the log, and works', async () => {
     const warnings: string[] = []
     const log = { ...silentLog, warn: (_: object, message: string) => void warnings.push(message) }
     const { write, load } = await createStage({ log, workers: 1 })
@@ -160,7 +160,7 @@ describe('what one call changes', () => {
       'x.ts': `Array.prototype.last = function () { return this.at(-1) }\nexport default () => [1, 2].last()`,
     })
     const modules = await load('x.ts')
-    expect(warnings).toEqual(['transforms/x.ts changes a global thing while it loads'])
+    expect(warnings).toEqual(['transforms/x.ts changes a global object while it loads'])
     expect([await resultOf(modules['x.ts']), await resultOf(modules['x.ts'])]).toEqual([2, 2])
   })
 })
@@ -223,9 +223,9 @@ describe('the environment of a transform', () => {
     const { write, load } = await createStage({ env: () => ({ NODE_OPTIONS: '--no-such-option' }) })
     await write({ 'x.ts': text })
     const transform = toLoaded((await load('x.ts'))['x.ts'])
-    expect(transform.problem).toMatchObject({ detail: 'The worker of transforms does not start.' })
+    expect(transform.problem).toMatchObject({ detail: 'The transform worker does not start.' })
     expect(transform.problem?.frame).toContain('--no-such-option')
-    expect(await resultOf(transform)).toBe('The worker of transforms does not start.')
+    expect(await resultOf(transform)).toBe('The transform worker does not start.')
   })
 })
 

@@ -188,7 +188,7 @@ describe('what is thrown where nothing catches it', () => {
     const both = Promise.all([resultOf(modules['good.ts'], { n: 1 }), resultOf(modules['bad.ts'])])
     expect(await both).toEqual([
       { n: 1 },
-      'transforms/bad.ts threw a TypeError at bad.ts:2 where nothing catches it: in a timer, or a promise that nobody awaits.',
+      'transforms/bad.ts threw a TypeError at bad.ts:2 outside the call: in a timer, or in a promise without await.',
     ])
     expect(await resultOf(modules['good.ts'], { n: 2 })).toEqual({ n: 2 })
   })

@@ -45,7 +45,10 @@ describe('a transform with a payload schema', () => {
     expect(await run(transform, { n: 1 })).toMatchObject({ kind: 'returned', value: { n: 1 } })
     expect(await run(transform, { n: 2 })).toMatchObject({
       kind: 'refused',
-      problem: { code: 'payload-invalid', detail: 'The payload does not fit: it is not what this hook takes.' },
+      problem: {
+        code: 'payload-invalid',
+        detail: 'The payload does not fit: it does not have the form that this hook expects.',
+      },
     })
   })
 

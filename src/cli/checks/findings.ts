@@ -106,7 +106,7 @@ async function checkModules(context: Context, config: Config): Promise<Finding[]
 
 function toPassed({ passed, notRun }: FixtureCounts): string {
   const text = passed === 0 ? '' : passed === 1 ? ', its fixture passes' : `, its ${passed} fixtures pass`
-  return notRun === 0 ? text : `${text}; ${notRun} were not run: the time was up`
+  return notRun === 0 ? text : `${text}; ${notRun} were not run: out of time`
 }
 
 function toVerifierFinding(verifier: DefinedVerifier): Finding {

@@ -10,6 +10,7 @@ import {
   privateMode,
   renderEnv,
   renderNewConfig,
+  reportUnwritable,
   writeFileAtomic,
 } from '../../loader/config-file.ts'
 import { parseEnv, toEnvLine } from '../../loader/config/env.ts'
@@ -23,7 +24,12 @@ const transformsDir = join('hooks', 'transforms')
 /** A file by its path in the directory. */
 export type Made = { readonly file: string; readonly what: 'created' | 'changed' | 'exists' }
 
-export async function makeFolder(dir: string): Promise<Made[]> {
+/** Throws `config-invalid` if the directory cannot be written. */
+export function makeFolder(dir: string): Promise<Made[]> {
+  return reportUnwritable(dir, () => makeFiles(dir))
+}
+
+async function makeFiles(dir: string): Promise<Made[]> {
   await mkdir(dir, { recursive: true, mode: 0o700 })
   const made = [await make(dir, configFile, renderNewConfig({ schema: `./${schemaFile}` }), privateMode)]
   // the tokens belong to the new configuration: beside one that is there, nobody would read them

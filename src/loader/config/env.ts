@@ -18,7 +18,7 @@ export function parseEnv(text: string): { values: Env; problems: string[] } {
     const [, name, rest] = /^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=(.*)$/.exec(line) ?? []
     const value = rest === undefined ? undefined : toEnvValue(rest.trim())
     if (name === undefined) problems.push(`.env:${index + 1} must be NAME=value.`)
-    else if (value === undefined) problems.push(`.env:${index + 1} has a quote that does not end: ${name}.`)
+    else if (value === undefined) problems.push(`.env:${index + 1} has an unterminated quote: ${name}.`)
     else values[name] = value
   }
   return { values, problems }
@@ -75,8 +75,7 @@ function toSubstituted(text: string, env: Env, report: (rest: string) => void): 
   // one pass from the left: what a variable holds is never looked through again
   const result = text.replace(/\$\$\{|\$\{(?:([A-Za-z_][A-Za-z0-9_]*)\})?/g, (found, name: string | undefined) => {
     if (found === '$${') return '${'
-    if (name === undefined)
-      return refuse('holds a "${" without a NAME and "}". Write "$${" for the characters themselves.')
+    if (name === undefined) return refuse('contains "${" without a NAME and "}". Write "$${" for a literal "${".')
     const value = Object.hasOwn(env, name) ? env[name] : undefined
     return value ?? refuse(`needs ${name}, which is not set. Set it in the environment or in .env.`)
   })

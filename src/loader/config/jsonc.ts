@@ -1,9 +1,9 @@
-// JSON with comments and trailing commas, read strictly: what a reader of the file would not see is an error.
-import { type Node, type ParseError, parseTree, printParseErrorCode } from 'jsonc-parser'
+// JSON with comments and trailing commas, parsed strictly: a duplicate key is an error.
+import { createScanner, type Node, type ParseError, parseTree, printParseErrorCode, SyntaxKind } from 'jsonc-parser'
 
 const words: Record<ReturnType<typeof printParseErrorCode>, string> = {
-  InvalidSymbol: 'a word that is no JSON value (keys and strings need double quotes)',
-  InvalidNumberFormat: 'a number that is not written as JSON',
+  InvalidSymbol: 'not a JSON value (keys and strings need double quotes)',
+  InvalidNumberFormat: 'invalid number',
   PropertyNameExpected: 'expected a key in double quotes',
   ValueExpected: 'expected a value',
   ColonExpected: 'expected ":"',
@@ -11,19 +11,19 @@ const words: Record<ReturnType<typeof printParseErrorCode>, string> = {
   CloseBraceExpected: 'expected "}"',
   CloseBracketExpected: 'expected "]"',
   EndOfFileExpected: 'expected the end of the file',
-  InvalidCommentToken: 'a comment that is neither // nor /* */',
-  UnexpectedEndOfComment: 'a comment that does not end',
-  UnexpectedEndOfString: 'a string that does not end on its line',
-  UnexpectedEndOfNumber: 'a number that does not end',
-  InvalidUnicode: 'a \\u escape that is none',
-  InvalidEscapeCharacter: 'an escape that JSON does not have',
-  InvalidCharacter: 'a control character inside a string',
-  '<unknown ParseErrorCode>': 'something that is no JSON',
+  InvalidCommentToken: 'invalid comment: write // or /* */',
+  UnexpectedEndOfComment: 'unterminated comment: expected "*/"',
+  UnexpectedEndOfString: 'unterminated string',
+  UnexpectedEndOfNumber: 'unterminated number',
+  InvalidUnicode: 'invalid \\u escape',
+  InvalidEscapeCharacter: 'invalid escape sequence',
+  InvalidCharacter: 'control character in a string',
+  '<unknown ParseErrorCode>': 'invalid JSON',
 }
 
 /**
  * The value of the text, with plain own properties only. `problems` has the first syntax error
- * (`hookloom.jsonc:4:7 expected ","`), or a sentence for each key that stands twice; the value is then undefined.
+ * (`hookloom.jsonc:4:7 expected ","`), or a sentence for each duplicate key; the value is then undefined.
  */
 export function parseJsonc(text: string, file: string): { value: unknown; problems: string[] } {
   const source = text.replace(/^\uFEFF/, '')
@@ -31,30 +31,63 @@ export function parseJsonc(text: string, file: string): { value: unknown; proble
   const root = parseTree(source, errors, { allowTrailingComma: true, allowEmptyContent: false })
   const [first] = errors
   if (first !== undefined || root === undefined) {
-    // the parser stumbles on behind its first error: what it says there sends people to the wrong place
+    // errors after the first one are consequences of it and name the wrong place
     const { line, column } = toPosition(source, first?.offset ?? 0)
     const word = first === undefined ? words.ValueExpected : words[printParseErrorCode(first.error)]
-    return { value: undefined, problems: [`${file}:${line}:${column} ${word}`] }
+    const wrong = toBracketSentence(source, first?.offset ?? 0) ?? word
+    return { value: undefined, problems: [`${file}:${line}:${column} ${wrong}`] }
   }
-  const twice: string[] = []
+  const duplicates: string[] = []
   const value = toValue(root, (name, offset) => {
     const { line, column } = toPosition(source, offset)
-    twice.push(`${file}:${line}:${column} "${name}" stands twice in this object`)
+    duplicates.push(`${file}:${line}:${column} duplicate key "${name}"`)
   })
-  return twice.length === 0 ? { value, problems: [] } : { value: undefined, problems: twice }
+  return duplicates.length === 0 ? { value, problems: [] } : { value: undefined, problems: duplicates }
 }
 
-function toValue(node: Node, reportTwice: (name: string, offset: number) => void): unknown {
+type Bracket = { readonly open: '{' | '['; readonly offset: number }
+const closing = { '{': '}', '[': ']' } as const
+
+/** The error at `offset` as a missing or wrong closing bracket; undefined if it is another error. */
+function toBracketSentence(source: string, offset: number): string | undefined {
+  const scanner = createScanner(source, true)
+  const opened: Bracket[] = []
+  for (let kind = scanner.scan(); ; kind = scanner.scan()) {
+    const at = scanner.getTokenOffset()
+    const isClosing = kind === SyntaxKind.CloseBraceToken || kind === SyntaxKind.CloseBracketToken
+    if (at >= offset && kind !== SyntaxKind.EOF) return isClosing ? toMismatch(source, opened, source[at]) : undefined
+    if (kind === SyntaxKind.EOF) return toUnclosed(source, opened)
+    if (kind === SyntaxKind.OpenBraceToken) opened.push({ open: '{', offset: at })
+    if (kind === SyntaxKind.OpenBracketToken) opened.push({ open: '[', offset: at })
+    if (isClosing) opened.pop()
+  }
+}
+
+function toUnclosed(source: string, opened: readonly Bracket[]): string | undefined {
+  const last = opened.at(-1)
+  if (last === undefined) return undefined
+  const { line } = toPosition(source, last.offset)
+  return `unexpected end of the file: the "${last.open}" of line ${line} is not closed. Expected "${closing[last.open]}"`
+}
+
+function toMismatch(source: string, opened: readonly Bracket[], found: string | undefined): string | undefined {
+  const last = opened.at(-1)
+  if (last === undefined || closing[last.open] === found) return undefined
+  const { line } = toPosition(source, last.offset)
+  return `expected "${closing[last.open]}" for the "${last.open}" of line ${line}, found "${found}"`
+}
+
+function toValue(node: Node, reportDuplicate: (name: string, offset: number) => void): unknown {
   const children = node.children ?? []
-  if (node.type === 'array') return children.map((child) => toValue(child, reportTwice))
+  if (node.type === 'array') return children.map((child) => toValue(child, reportDuplicate))
   if (node.type !== 'object') return node.value
   const entries = new Map<string, unknown>()
   for (const property of children) {
     const [key, item] = property.children ?? []
     if (key === undefined || item === undefined) continue
     const name = String(key.value)
-    if (entries.has(name)) reportTwice(name, key.offset)
-    entries.set(name, toValue(item, reportTwice))
+    if (entries.has(name)) reportDuplicate(name, key.offset)
+    entries.set(name, toValue(item, reportDuplicate))
   }
   // fromEntries defines: a key `__proto__` becomes a property, and is then refused as unknown
   return Object.fromEntries(entries)

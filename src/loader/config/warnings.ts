@@ -28,26 +28,26 @@ export function toWarnings(config: Config, { files }: { files: readonly FileFact
     toFinding(
       'trusted-proxies',
       isLoopback(server.host) || server.trustedProxies.length > 0,
-      'clients are told apart by their own address',
-      `server.host is ${server.host} and server.trustedProxies is empty: behind a proxy all clients would share one limit of failed tokens. Name the proxy, or listen on 127.0.0.1.`,
+      'failed tokens are counted for each client address',
+      `server.host is ${server.host} and server.trustedProxies is empty: behind a proxy, all clients share one limit of failed tokens. Add the proxy to server.trustedProxies, or listen on 127.0.0.1.`,
     ),
     toFinding(
       'session-key-prefixes',
       (hooks.allowedSessionKeyPrefixes ?? []).length > 0,
-      'explicit session keys are held to hooks.allowedSessionKeyPrefixes',
-      'hooks.allowedSessionKeyPrefixes is not set: a mapping or a transform may reach any session. Set it to ["hook:"].',
+      'hooks.allowedSessionKeyPrefixes limits the session keys',
+      'hooks.allowedSessionKeyPrefixes is not set: mappings and transforms can use any session. Set it to ["hook:"].',
     ),
     toFinding(
       'default-session-key',
       hooks.defaultSessionKey !== undefined,
       'hooks.defaultSessionKey is set',
-      'hooks.defaultSessionKey is not set: every run that names no key gets a session of its own. Set it, e.g. "hook:inbox".',
+      'hooks.defaultSessionKey is not set: each run without a session key starts a new session. Set it, for example to "hook:inbox".',
     ),
     toFinding(
       'request-session-keys',
       !hooks.allowRequestSessionKey,
-      'requests may not choose their session key',
-      'hooks.allowRequestSessionKey is true: whoever has the hook token chooses the session.',
+      'requests cannot choose their session key',
+      'hooks.allowRequestSessionKey is true: anyone with the hook token can choose the session.',
     ),
     toUnsafeContent(config),
     toFileModes(files),
@@ -74,8 +74,8 @@ function toTokenReuse(config: Config): Finding {
   return toFinding(
     'token-reuse',
     places.length === 0,
-    'the tokens stand nowhere else in the configuration',
-    `a token is also the value of ${places.join(', ')}: give each its own secret.`,
+    'the tokens are not used elsewhere in the configuration',
+    `a token is also the value of ${places.join(', ')}: use a different secret for each.`,
   )
 }
 
@@ -86,8 +86,8 @@ function toUnsafeContent({ hooks }: Config): Finding {
   return toFinding(
     'unsafe-content',
     places.length === 0,
-    'all text from outside reaches agents inside the boundary',
-    `${places.join(', ')} ${places.length === 1 ? 'is' : 'are'} true: that text reaches agents as if you had written it.`,
+    'all external text reaches agents inside the boundary',
+    `${places.join(', ')} ${places.length === 1 ? 'is' : 'are'} true: external text reaches agents as if you had written it.`,
   )
 }
 
@@ -97,8 +97,8 @@ function toFileModes(files: readonly FileFact[]): Finding {
   return toFinding(
     'file-permissions',
     open.length === 0,
-    'the configuration files are the owner’s alone',
-    `${names.join(', ')} can be read or written by others: chmod 600 ${open.map(({ file }) => file).join(' ')}`,
+    'only their owner can read the configuration files',
+    `${names.join(', ')} can be read or written by other users. Run: chmod 600 ${open.map(({ file }) => file).join(' ')}`,
   )
 }
 

@@ -69,7 +69,7 @@ export async function buildModule(
 function toLate(label: string, limitMs: number): Problem {
   return new Problem(
     'transform-build-failed',
-    `${label} does not build within ${limitMs} ms. Does it import a file or a package.json that is a pipe, a device, or on a disk that does not answer?`,
+    `${label} was not built within ${limitMs} ms. Does it import a file or a package.json that is a pipe or a device, or is on a disk that does not answer?`,
   )
 }
 
@@ -82,7 +82,7 @@ async function toFailure(
   try {
     await access(file)
   } catch (cause) {
-    return new Problem('transform-missing', `${label} is not there.`, { cause })
+    return new Problem('transform-missing', `${label} does not exist.`, { cause })
   }
   const frames = await formatMessages(thrown.errors.slice(0, 5), { kind: 'error', terminalWidth: 120 })
   return new Problem('transform-build-failed', toDetail(label, thrown.errors[0]), {

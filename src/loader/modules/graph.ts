@@ -59,7 +59,8 @@ export function createGraph({
           if (isProvided(path) && !isInstalled) return { path, namespace: 'provided' }
           // a miss is esbuild's to report: it knows the imports that are allowed to fail
           if (found.errors.length > 0) return undefined
-          if (found.external || found.namespace !== 'file') return refuse(path, `is no file of the ${folder} directory`)
+          if (found.external || found.namespace !== 'file')
+            return refuse(path, `is not a file of the ${folder} directory`)
           if (!isInside(root, found.path)) return refuse(path, outsideReason(path, folder))
           if (extname(found.path) === '.node') return refuse(path, 'is a native addon, which a transform cannot load')
           return undefined
@@ -104,7 +105,7 @@ function outsideReason(path: string, folder: string): string {
   const isPackage = !/^[./]/.test(path)
   return isPackage
     ? `is not installed beside the ${folder}: only packages in their own node_modules are bundled`
-    : `lies outside the ${folder} directory`
+    : `is outside the ${folder} directory`
 }
 
 function refuse(path: string, why: string): OnResolveResult {

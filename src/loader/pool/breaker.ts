@@ -96,6 +96,6 @@ export function createBreakers({ clock, onHalfOpen, onRecovered }: { clock: () =
 function toProblem(module: string, until: number): Problem {
   const label = toModuleLabel(module)
   const time = new Date(until).toTimeString().slice(0, 8)
-  const detail = `${label} was stopped three times within a minute; its deliveries park until ${time} or until it is saved again.`
+  const detail = `${label} was stopped three times within a minute. Its deliveries are parked until ${time}, or until you save it.`
   return new Problem('transform-failed', detail)
 }

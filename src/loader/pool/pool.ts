@@ -163,7 +163,7 @@ export function createPool(options: {
     const { why, what, seq, bundle } = leaving
     const isKnown = seq !== undefined && thread.inFlight.has(seq)
     if (!isKnown && bundle !== undefined && (why === 'exit' || why === 'uncaught')) onStopped(bundle)
-    log.warn({ why, what }, 'a worker of transforms is replaced')
+    log.warn({ why, what }, 'a transform worker is replaced')
     if (why === 'exit') stop(thread, seq, (label) => toExitProblem(label, what))
     else if (why === 'memory') stop(thread, undefined, (label) => toMemoryProblem(label, limits().memoryMb))
     else {

@@ -21,5 +21,5 @@ export function toGoneProblem(label: string, cause: unknown, memoryMb: number): 
 
 export function toStartProblem(cause: unknown): Problem {
   const why = cause instanceof Error ? cause.message.slice(0, 200) : 'no reason given'
-  return new Problem('transform-failed', 'The worker of transforms does not start.', { frame: why, cause })
+  return new Problem('transform-failed', 'The transform worker does not start.', { frame: why, cause })
 }

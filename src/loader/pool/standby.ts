@@ -45,7 +45,7 @@ export function createStandby(options: {
 
   function failed(cause: unknown): void {
     failedStart = { at: performance.now(), cause }
-    log.error({ err: cause }, 'the worker of transforms does not start')
+    log.error({ err: cause }, 'the transform worker does not start')
   }
 
   function warm(): void {

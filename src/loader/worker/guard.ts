@@ -13,7 +13,7 @@ export function addLine(log: string[], message: unknown): void {
   try {
     log.push(String(message).slice(0, logLineLength))
   } catch {
-    log.push('a log line that is no text')
+    log.push('a log line that is not text')
   }
 }
 

@@ -48,7 +48,7 @@ export function createLoadedBundles(intrinsics: Intrinsics): LoadedBundles {
       void replace(bundle.id, loading)
     },
     get: (id) =>
-      bundles.get(id) ?? new Problem('transform-load-failed', 'The module was not loaded where it was to run.'),
+      bundles.get(id) ?? new Problem('transform-load-failed', 'The module is not loaded in the thread that runs it.'),
     changedBy: (id) => changes.get(id),
     unload: (id) => {
       bundles.delete(id)

@@ -22,7 +22,7 @@ export function toPlainJson(value: unknown): string {
   let bytes = 0
   const count = (more: number) => {
     bytes += more
-    if (bytes > resultBytes) throw new NotPlain(`the result is over ${resultBytes / 1024} kB`)
+    if (bytes > resultBytes) throw new NotPlain(`the result is larger than ${resultBytes / 1024} kB`)
   }
   const writeText = (text: string): string => {
     // before it is measured: a text of 100 MB is not worth encoding
@@ -38,7 +38,7 @@ export function toPlainJson(value: unknown): string {
       return `${at}`
     }
     if (typeof at === 'number') {
-      if (!isFiniteNumber(at)) throw new NotPlain(`${toWhere(within)} is a number that JSON does not have`)
+      if (!isFiniteNumber(at)) throw new NotPlain(`${toWhere(within)} is a number that JSON cannot represent`)
       const text = `${at}`
       count(text.length)
       return text
@@ -50,7 +50,7 @@ export function toPlainJson(value: unknown): string {
       if (above.of === at) throw new NotPlain(`${toWhere(within)} contains itself`)
       level += 1
     }
-    if (level >= depth) throw new NotPlain(`the result is deeper than ${depth}`)
+    if (level >= depth) throw new NotPlain(`the result has more than ${depth} levels`)
     if (!isPlain(at)) throw new NotPlain(`${toWhere(within)} is ${toClass(at)}`)
     count(2)
     const parent: Parent = { of: at, key: '', above: within }

@@ -160,7 +160,7 @@ export function createServing({
       const evaluated = loaded !== undefined && 'evaluated' in loaded ? loaded.evaluated : undefined
       const { what, at, frame } = toThrownReport(thrown, evaluated?.locate ?? (() => undefined))
       const label = evaluated?.label ?? 'A transform'
-      const detail = `${label} threw ${what}${at} where nothing catches it: in a timer, or a promise that nobody awaits.`
+      const detail = `${label} threw ${what}${at} outside the call: in a timer, or in a promise without await.`
       const problem = toProblemRecord(new Problem('transform-failed', detail, { frame }))
       leave({ why: 'uncaught', what, problem, seq: call?.seq, bundle: call?.bundle })
     },
