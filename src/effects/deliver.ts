@@ -8,10 +8,10 @@ import type { Agent } from './agents.ts'
 import { toPosted, whyNotPosted } from './acknowledgement.ts'
 import { cut } from '../base/text.ts'
 import { withDeadline } from '../base/time.ts'
-import type { Recorded, StepOutcome } from './step-outcome.ts'
-import type { AgentPlan } from './prompt.ts'
+import type { Recorded, StepOutcome } from './retry.ts'
+
 import { type DefaultRoute, resolveRoute, type Route } from './route.ts'
-import { mainSessionKey, toRunName, toRunStep } from './summary.ts'
+import { type AgentPlan, mainSessionKey, toRunName, toRunStep } from './plan.ts'
 
 /** A channel that has not answered by then will not. */
 const sendTimeoutMs = 60_000

@@ -2,10 +2,9 @@
 import type { HeartbeatConfig } from '../model/agents-config.ts'
 import type { Log } from '../model/log.ts'
 import type { Clock, Store } from '../store/store.ts'
-import { toActiveMoment } from './active-hours.ts'
-import { toLane } from './plan.ts'
-import { mainSessionKey } from './summary.ts'
-import { toErrorName } from './exceptions.ts'
+import { toActiveMoment } from './agents.ts'
+import { mainSessionKey, toLane } from './plan.ts'
+import { toErrorName } from '../base/exceptions.ts'
 
 export type HeartbeatOptions = {
   readonly store: Pick<Store, 'addTask' | 'lastTaskAt' | 'waiting'>

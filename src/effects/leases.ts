@@ -4,7 +4,7 @@ import type { ClaimedJob } from '../model/job.ts'
 import type { Log } from '../model/log.ts'
 import type { Clock, JobReport, Store } from '../store/store.ts'
 import { pause } from '../base/time.ts'
-import { toErrorName } from './exceptions.ts'
+import { toErrorName } from '../base/exceptions.ts'
 
 export const leaseMs = 30_000
 

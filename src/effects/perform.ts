@@ -4,13 +4,11 @@ import type { Log } from '../model/log.ts'
 import type { Meter } from '../model/meter.ts'
 import type { Clock, JobReport } from '../store/store.ts'
 import type { Agent } from './agents.ts'
-import { type DeliveryTools, deliver } from './deliver.ts'
-import type { StepOutcome } from './step-outcome.ts'
-import { type PlanContext, toMissing, toWakeStep } from './plan.ts'
-import type { Failure, Verdict } from './retry.ts'
-import { toRunEnd, toSummary } from './summary.ts'
+import { deliver, type DeliveryTools } from './deliver.ts'
+import type { Failure, StepOutcome, Verdict } from './retry.ts'
+import { type PlanContext, toMissing, toRunEnd, toSummary, toWakeStep } from './plan.ts'
 import { runTurn, type TurnTools } from './turn.ts'
-import { toErrorText, toErrorName } from './exceptions.ts'
+import { toErrorName, toErrorText } from '../base/exceptions.ts'
 
 export type Performance = {
   readonly agent: (agentId: string) => Agent

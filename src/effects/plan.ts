@@ -1,10 +1,13 @@
-// Which effects a job has, in which order, and which of them are done by being stored.
+// The effects of a job, their order, and the event that the main session gets about a run.
 import type { Heartbeat, PlannedAction } from '../model/action.ts'
 import type { Config } from '../model/config.ts'
-import type { Step, StepName } from '../model/job.ts'
+import type { Job, Step, StepName } from '../model/job.ts'
 import type { NewEvent, NewJob } from '../store/store.ts'
-import { toHeartbeat } from './agents.ts'
-import { isActive } from './active-hours.ts'
+import { isActive, toHeartbeat } from './agents.ts'
+import { toLine } from '../pipeline/boundary.ts'
+import { cut } from '../base/text.ts'
+
+export type AgentPlan = Extract<PlannedAction, { kind: 'agent' }>
 
 /** `wake → [event, wake?]` · `agent → [run, summary, deliver?, wake?]` · `heartbeat → [run, deliver]` */
 export function toPlan(planned: PlannedAction | Heartbeat): readonly StepName[] {
@@ -95,4 +98,44 @@ export function whyDeferred(config: Config, agentId: string, now: number): strin
     return 'Heartbeats are off (agents.defaults.heartbeat.every is 0): the event waits for the next turn.'
   if (isActive(activeHours, now)) return undefined
   return `Outside the active hours: the event waits until ${activeHours?.start}.`
+}
+
+/** The session that hears of everything. */
+export const mainSessionKey = 'main'
+
+/** Characters of a reply or a reason that a summary keeps. */
+const maxSummaryChars = 2_000
+
+export type RunEnd = { status: 'ok' | 'forwarded' | 'error' | 'timeout'; text: string }
+
+/** The human-readable name of a run, on one line: the action's, else the hook's path. Outside text. */
+export function toRunName({ action, origin }: AgentPlan): string {
+  return toLine(action.name ?? origin.hook)
+}
+
+/** The recorded run of a job. */
+export function toRunStep({ steps }: Pick<Job, 'steps'>): Step | undefined {
+  return steps.find((step) => step.name === 'run')
+}
+
+/** How the recorded run of a job ended. */
+export function toRunEnd(job: Pick<Job, 'steps'>): RunEnd {
+  const run = toRunStep(job)
+  return run?.state === 'forwarded'
+    ? { status: 'forwarded', text: run.detail ?? '' }
+    : { status: 'ok', text: run?.result ?? '' }
+}
+
+/** `Hook <name>: <reply>`, or `Hook <name> (error|timeout|forwarded): <reason>`; trusted as the run was. */
+export function toSummary(planned: AgentPlan, { status, text }: RunEnd): NewEvent {
+  const mark = status === 'ok' ? '' : ` (${status})`
+  const summary = cut(text.trim(), maxSummaryChars) || '(empty reply)'
+  return {
+    agentId: planned.agentId,
+    sessionKey: mainSessionKey,
+    text: `Hook ${toRunName(planned)}${mark}: ${summary}`,
+    source: toSource(planned),
+    trusted: planned.action.allowUnsafeExternalContent,
+    wakes: planned.action.wakeMode === 'now',
+  }
 }

@@ -1,5 +1,7 @@
-// When a failed step is tried again, and when the job is given up. Pure bookkeeping: clock and chance come in as numbers.
+// How a step ends, when a failed step is tried again, and when its job is dead. Pure: the clock and the random number are passed in.
 import { type Backoff, toBackoffMs } from '../base/retry.ts'
+import type { Step } from '../model/job.ts'
+import type { JobReport } from '../store/store.ts'
 
 export type RetryPolicy = Backoff & {
   /** Counted attempts of a job, the first included; after the last one it is dead. */
@@ -68,3 +70,17 @@ function toAskedMs(retryAfterMs: number | undefined): number | undefined {
   if (retryAfterMs === undefined || !Number.isFinite(retryAfterMs)) return undefined
   return Math.min(longestAskedMs, Math.max(shortestAskedMs, retryAfterMs))
 }
+
+/** A step to record with its rows. */
+export type Recorded = Pick<
+  JobReport,
+  'events' | 'messages' | 'consumedUpTo' | 'runnerState' | 'recipient' | 'posts'
+> & {
+  readonly kind: 'recorded'
+  readonly step: Omit<Step, 'name' | 'at'>
+  /** Events that asked for a turn at once are still waiting. */
+  readonly leavesWakes?: boolean
+}
+
+/** A step to record, or why there is none. `aborted`: the signal ended first, and the result is not known. */
+export type StepOutcome = Recorded | Failure | { readonly kind: 'aborted' }

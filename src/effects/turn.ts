@@ -8,11 +8,16 @@ import type { Clock, Store, WaitingEvents } from '../store/store.ts'
 import { whyNotPosted } from './acknowledgement.ts'
 import type { Agent } from './agents.ts'
 import { withDeadline } from '../base/time.ts'
-import type { Recorded, StepOutcome } from './step-outcome.ts'
-import { mostShownEvents, type TurnContext, toTurnContexts } from './turn-context.ts'
-import { type AgentPlan, buildHeartbeatPrompt, buildPrompt, type WaitingTexts } from './prompt.ts'
-import type { Failure } from './retry.ts'
-import { mainSessionKey } from './summary.ts'
+import type { Failure, Recorded, StepOutcome } from './retry.ts'
+import {
+  buildHeartbeatPrompt,
+  buildPrompt,
+  mostShownEvents,
+  toTurnContexts,
+  type TurnContext,
+  type WaitingTexts,
+} from './prompt.ts'
+import { type AgentPlan, mainSessionKey } from './plan.ts'
 import { prepareWorkspace, type WorkspaceReader } from './workspace.ts'
 
 /** Of a persistent session a turn is given the newest messages: so many, and no more than fit. */

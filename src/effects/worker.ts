@@ -10,7 +10,7 @@ import { createLeases, leaseMs } from './leases.ts'
 import type { DeliveryTools } from './deliver.ts'
 import { type Performance, performJob } from './perform.ts'
 import { defaultRetry, type RetryPolicy, toVerdict } from './retry.ts'
-import { toErrorName } from './exceptions.ts'
+import { toErrorName } from '../base/exceptions.ts'
 import type { TurnTools } from './turn.ts'
 
 /** Read anew for every job, so that a new config counts at once. */

@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, open, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, sep } from 'node:path'
 import type { Log } from '../model/log.ts'
-import { toErrorCode } from './exceptions.ts'
+import { toErrorCode } from '../base/exceptions.ts'
 
 /** AGENTS.md: what the agent is warned about itself. HEARTBEAT.md: what it looks at when nobody asked for anything. */
 export type WorkspaceFile = 'AGENTS.md' | 'HEARTBEAT.md'

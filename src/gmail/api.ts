@@ -1,8 +1,7 @@
 // The calls to Gmail, their answers parsed. Shapes: developers.google.com/workspace/gmail/api/reference/rest
 import { z } from 'zod'
 import { Problem } from '../model/problem.ts'
-import type { GoogleAnswer } from './answer.ts'
-import type { GoogleCall } from './call.ts'
+import type { GoogleAnswer, GoogleCall } from './call.ts'
 
 /** uint64 as text: it does not fit into a number. */
 const historyId = z.string().regex(/^\d+$/)

@@ -1,12 +1,10 @@
-// One request to a Google API: authorised, bounded in time and size, slowed down where Google asks for it, failed in a sentence.
+// One request to a Google API: authorised, limited in time and size, repeated when Google asks to wait. A failure is a sentence with the next move, in Google's own vocabulary only.
 import { toBackoffMs } from '../base/retry.ts'
 import { toJson } from '../base/json.ts'
 import { Problem } from '../model/problem.ts'
 import { readBody, toRetryAfterMs } from '../base/http.ts'
-import { type GoogleAnswer, type GoogleRequest, toReasons } from './answer.ts'
 import type { Credentials } from './credentials.ts'
 import type { Pause } from './pace.ts'
-import { toRefusal } from './refusal.ts'
 
 export type GoogleCall = (request: GoogleRequest) => Promise<GoogleAnswer>
 
@@ -102,4 +100,78 @@ function toUnreachable({ url }: GoogleRequest, cause: unknown): Problem {
   return new Problem('gmail-unavailable', `${new URL(url).host} does not answer. It is tried again by itself.`, {
     cause,
   })
+}
+
+export type GoogleRequest = {
+  readonly method: 'GET' | 'POST' | 'PUT'
+  readonly url: string
+  readonly body?: object | URLSearchParams
+  /** Statuses beside 2xx that the caller understands. */
+  readonly allow?: readonly number[]
+}
+export type GoogleAnswer = { readonly status: number; readonly body: unknown }
+
+/** The reasons in an answer of any Google API, old and new style, and of the token endpoint. */
+export function toReasons(body: unknown): string[] {
+  const error = readKey(body, 'error')
+  const listed = [readKey(error, 'errors'), readKey(error, 'details')].flat().map((entry) => readKey(entry, 'reason'))
+  // a reason is a word; anything else may quote what was sent
+  return [error, ...listed, readKey(error, 'status')].filter(
+    (reason): reason is string => typeof reason === 'string' && /^[\w.-]{1,60}$/.test(reason),
+  )
+}
+
+function readKey(value: unknown, key: string): unknown {
+  return typeof value === 'object' && value !== null && Object.hasOwn(value, key) ? Reflect.get(value, key) : undefined
+}
+
+const keyMove = 'A new key goes into the file of hooks.gmail.serviceAccountKey.'
+const delegationMove =
+  'The service account has no domain-wide delegation for this scope: add its client id and the scope in the Google Workspace Admin console.'
+
+/** `kind`: what Google was shown. A person consents again; of a service account, somebody has to mend the key or its rights. */
+export function toRefusal(
+  { method, url }: Pick<GoogleRequest, 'method' | 'url'>,
+  { status, body }: GoogleAnswer,
+  kind: Credentials['kind'],
+): Problem {
+  const { host, pathname } = new URL(url)
+  const reasons = toReasons(body)
+  const has = (...words: string[]) => words.some((word) => reasons.includes(word))
+  const what = `${method} ${host}${pathname}: Google answered ${status}${reasons[0] === undefined ? '' : ` (${reasons[0]})`}.`
+  const isAccount = kind === 'service-account'
+  if (has('invalid_grant')) {
+    return new Problem(
+      'gmail-consent-missing',
+      isAccount
+        ? `reauth-required: Google does not take the key of the service account. Check that the key and the account exist, that the mailbox is of their domain, and the clock of this machine. ${keyMove}`
+        : 'reauth-required: Google no longer takes the consent; it was revoked or has expired. Run "hookloom gmail auth".',
+    )
+  }
+  if (has('invalid_client', 'unauthorized_client')) {
+    return new Problem(
+      'gmail-consent-missing',
+      isAccount
+        ? `reauth-required: ${what} ${delegationMove}`
+        : `reauth-required: ${what} The OAuth client is not known. Download it again, and run "hookloom gmail auth --credentials <file>".`,
+    )
+  }
+  if (has('insufficientPermissions', 'ACCESS_TOKEN_SCOPE_INSUFFICIENT')) {
+    return new Problem(
+      'gmail-unavailable',
+      `${what} ${isAccount ? delegationMove : 'The consent does not reach this far: run "hookloom gmail auth" again.'}`,
+    )
+  }
+  if (has('accessNotConfigured', 'SERVICE_DISABLED')) {
+    const library = `https://console.cloud.google.com/apis/library/${host}`
+    return new Problem('gmail-unavailable', `${what} Turn this API on for the project: ${library}`)
+  }
+  if (status === 401) {
+    return new Problem(
+      'gmail-consent-missing',
+      `reauth-required: ${what} ${isAccount ? keyMove : 'Run "hookloom gmail auth".'}`,
+    )
+  }
+  const next = status === 403 ? ` The ${isAccount ? 'service' : 'signed-in'} account lacks a right on it.` : ''
+  return new Problem('gmail-unavailable', `${what}${next}`)
 }

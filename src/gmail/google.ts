@@ -1,11 +1,14 @@
-// The APIs of one account, with the tokens that open them: a person's consent opens both, a service account speaks for the mailbox on
-// one side and for itself on the other.
+// The APIs of one account, and their access tokens. A person's consent opens Gmail and Pub/Sub; a service account acts for the mailbox in
+// Gmail, and for itself in Pub/Sub.
 import type { WatchedGmail } from '../model/gmail-config.ts'
-import { createGmailApi, type GmailApi } from './api.ts'
-import { type CallTools, createCall, type GoogleCall } from './call.ts'
-import type { Credentials } from './credentials.ts'
+import { createGmailApi, type GmailApi, parse } from './api.ts'
+import { type AccessTokens, type CallTools, createCall, type GoogleCall } from './call.ts'
+import type { Credentials, ServiceAccount } from './credentials.ts'
 import { createPubSubApi, type PubSubApi } from './pubsub.ts'
-import { createTokens, scopes } from './tokens.ts'
+import { createPrivateKey } from 'node:crypto'
+import { SignJWT } from 'jose'
+import { z } from 'zod'
+import { singleFlight } from './pace.ts'
 
 export type Google = {
   readonly gmail: GmailApi
@@ -31,4 +34,78 @@ export function openGoogle(
     cloudCall,
     plainCall,
   }
+}
+
+export const scopes = {
+  gmail: 'https://www.googleapis.com/auth/gmail.readonly',
+  pubsub: 'https://www.googleapis.com/auth/pubsub',
+  cloud: 'https://www.googleapis.com/auth/cloud-platform',
+} as const
+
+/** An access token is not used in its last minute. */
+const sparedMs = 60_000
+const assertionSeconds = 3_600
+
+const Token = z.object({ access_token: z.string().min(1), expires_in: z.coerce.number().default(3_600) })
+
+export type TokenParts = {
+  readonly credentials: Credentials
+  /** `hooks.gmail.endpoints.oauthToken` */
+  readonly tokenUrl: string
+  /** Without tokens of its own. */
+  readonly call: GoogleCall
+  readonly clock: () => number
+  /** Of a service account: what the token opens, and whose mailbox. A consent has both in itself. */
+  readonly scope: string
+  readonly subject?: string
+}
+
+export function createTokens(parts: TokenParts): AccessTokens {
+  const { credentials, tokenUrl, call, clock } = parts
+  let kept: { token: string; until: number } | undefined
+
+  const fetchToken = singleFlight(async () => {
+    const body = credentials.kind === 'consent' ? toRefresh(credentials) : await toAssertion(credentials, parts)
+    const answer = await call({ method: 'POST', url: tokenUrl, body })
+    const { access_token: token, expires_in: seconds } = parse(Token, answer, 'the token endpoint')
+    kept = { token, until: clock() + seconds * 1000 - sparedMs }
+    return token
+  })
+
+  return {
+    kind: credentials.kind,
+    token: async () => (kept !== undefined && clock() < kept.until ? kept.token : fetchToken()),
+    forget: () => void (kept = undefined),
+  }
+}
+
+function toRefresh({ clientId, clientSecret, refreshToken }: Extract<Credentials, { kind: 'consent' }>) {
+  return new URLSearchParams({
+    grant_type: 'refresh_token',
+    client_id: clientId,
+    ...(clientSecret === undefined ? {} : { client_secret: clientSecret }),
+    refresh_token: refreshToken,
+  })
+}
+
+/** RFC 7523: the service account speaks for itself, or for `subject` where the domain has delegated it. */
+async function toAssertion(
+  key: ServiceAccount,
+  { tokenUrl, clock, scope, subject }: TokenParts,
+): Promise<URLSearchParams> {
+  const iat = Math.floor(clock() / 1000)
+  const header = { alg: 'RS256', typ: 'JWT', ...(key.private_key_id === undefined ? {} : { kid: key.private_key_id }) }
+  const claims = {
+    iss: key.client_email,
+    scope,
+    aud: tokenUrl,
+    iat,
+    exp: iat + assertionSeconds,
+    ...(subject && { sub: subject }),
+  }
+  const assertion = await new SignJWT(claims).setProtectedHeader(header).sign(createPrivateKey(key.private_key))
+  return new URLSearchParams({
+    grant_type: 'urn:ietf:params:oauth:grant-type:jwt-bearer',
+    assertion,
+  })
 }

@@ -1,4 +1,5 @@
 // The nouns of a watched mailbox: a mail, what the hook gets of it, how far the mailbox has been read, and where mails go.
+import { join } from 'node:path'
 import { z } from 'zod'
 
 export type Mail = {
@@ -59,4 +60,9 @@ const State = z.object({ historyId: z.string().regex(/^\d+$/), syncedAt: z.numbe
 /** What `JSON.stringify` made of a state. */
 export function parseState(text: string): GmailState {
   return State.parse(JSON.parse(text))
+}
+
+/** How far `gmail run` has read. The gateway keeps the same in its store. */
+export function toStateFile(dir: string): string {
+  return join(dir, 'state', 'gmail-cursor.json')
 }

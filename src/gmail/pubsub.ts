@@ -1,8 +1,9 @@
-// The calls to Pub/Sub. Shapes: cloud.google.com/pubsub/docs/reference/rest
+// The calls to Pub/Sub, and its names for a watched mailbox. Shapes: cloud.google.com/pubsub/docs/reference/rest
 import { z } from 'zod'
 import { toJson } from '../base/json.ts'
 import { parse } from './api.ts'
 import type { GoogleCall } from './call.ts'
+import type { WatchedGmail } from '../model/gmail-config.ts'
 
 /** Gmail itself, which must be let into the topic. */
 const publisher = { role: 'roles/pubsub.publisher', member: 'serviceAccount:gmail-api-push@system.gserviceaccount.com' }
@@ -113,4 +114,36 @@ const Notification = z.object({ emailAddress: z.string(), historyId: z.coerce.st
 export function toNotifiedAccount(data: string): string | undefined {
   const notification = Notification.safeParse(toJson(Buffer.from(data, 'base64').toString())).data
   return notification?.emailAddress.toLowerCase()
+}
+
+const Service = z.object({ state: z.string() })
+
+/** `service`: such as `gmail.googleapis.com`. */
+export async function ensureService(
+  { call, base }: { call: GoogleCall; base: string },
+  { project, service }: { project: string; service: string },
+): Promise<StepState> {
+  const url = `${base}/v1/projects/${project}/services/${service}`
+  const { state } = parse(Service, await call({ method: 'GET', url }), 'services.get')
+  if (state === 'ENABLED') return 'ok'
+  await call({ method: 'POST', url: `${url}:enable`, body: {} })
+  return 'changed'
+}
+
+export function toTopic({ project, topic }: WatchedGmail): string {
+  return `projects/${project}/topics/${topic}`
+}
+
+export function toSubscription({ project, subscription }: WatchedGmail): string {
+  return `projects/${project}/subscriptions/${subscription}`
+}
+
+/** Undefined: the subscription is pulled. */
+export function toPushConfig({ mode, push }: WatchedGmail): PushConfig | undefined {
+  if (mode !== 'push') return undefined
+  const { endpoint = '', serviceAccount = '' } = push
+  return {
+    pushEndpoint: endpoint,
+    oidcToken: { serviceAccountEmail: serviceAccount, audience: push.audience ?? endpoint },
+  }
 }

@@ -12,8 +12,7 @@ import type { PinnedFetch, Verifier } from '../model/verifier.ts'
 import { createVerifier } from '../pipeline/verify.ts'
 import type { GoogleCall } from './call.ts'
 import { singleFlight } from './pace.ts'
-import { toPushConfig } from './places.ts'
-import { toNotifiedAccount } from './pubsub.ts'
+import { toNotifiedAccount, toPushConfig } from './pubsub.ts'
 
 const maxBytes = 65_536
 const bodyMs = 15_000

@@ -2,7 +2,7 @@
 import { leastRenewMinutes, type WatchedGmail } from '../model/gmail-config.ts'
 import type { GmailApi } from './api.ts'
 import { type Pause, untilDone } from './pace.ts'
-import { toTopic } from './places.ts'
+import { toTopic } from './pubsub.ts'
 
 const minute = 60_000
 const day = 24 * 60 * minute

@@ -1,5 +1,6 @@
 // How a watcher is: kept in a file for `gmail status`, and told to whoever asks in the same process.
 import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { z } from 'zod'
 import { writeStateFile } from '../loader/config-file.ts'
 
@@ -100,4 +101,9 @@ export async function readStatus(file: string): Promise<GmailStatus | undefined>
   } catch {
     return undefined
   }
+}
+
+/** How the watcher is, for people and for `gmail status`. */
+export function toStatusFile(dir: string): string {
+  return join(dir, 'state', 'gmail-status.json')
 }

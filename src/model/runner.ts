@@ -69,3 +69,15 @@ export interface Runner {
   /** Asks whether a turn could be run, without asking a model for anything that costs. */
   probe?(signal: AbortSignal): Promise<Probe>
 }
+
+export type Failed = Exclude<RunResult, { status: 'ok' | 'forwarded' }>
+
+/** Another try would not help. */
+export function permanent(detail: string): Failed {
+  return { status: 'error', retryable: false, detail }
+}
+
+/** It may pass; `retryAfterMs` where the other side says when. */
+export function retryable(detail: string, wait: { readonly retryAfterMs?: number } = {}): Failed {
+  return { status: 'error', retryable: true, detail, ...wait }
+}

@@ -1,7 +1,7 @@
 // The watched mailbox inside the gateway: begins, ends and begins anew with what `hooks.gmail` says.
 import { readState } from '../gmail/http-sink.ts'
 import type { MailSink } from '../gmail/mail.ts'
-import { toStateFile } from '../gmail/places.ts'
+import { toStateFile } from '../gmail/mail.ts'
 import type { GmailStatus } from '../gmail/status.ts'
 import { type MailWatcher, startWatcher } from '../gmail/watcher.ts'
 import type { Config } from '../model/config.ts'

@@ -1,9 +1,8 @@
 // What is known after one request: an answer, surely nothing, or nobody knows.
-import { createServer as createNet, type AddressInfo, type Server } from 'node:net'
+import { type AddressInfo, createServer as createNet, type Server } from 'node:net'
 import { createServer } from 'node:http'
 import { afterEach, describe, expect, it } from 'vitest'
-import { toCode, toFailure } from '../../src/effects/channels/failure.ts'
-import { type HttpOutcome, type HttpRequest, sendJson } from '../../src/effects/channels/http.ts'
+import { type HttpOutcome, type HttpRequest, sendJson, toCode, toFailure } from '../../src/effects/channels/http.ts'
 
 const servers: Server[] = []
 afterEach(() => {

@@ -1,9 +1,9 @@
 // Links in a reply: a reader sees where each one leads, in every markup.
 import { describe, expect, it } from 'vitest'
 import * as all from '../../src/effects/channels/markup.ts'
-import { isMisleading } from '../../src/effects/channels/misleading-links.ts'
+import { toStyled } from '../../src/effects/channels/signal.ts'
+import { isMisleading } from '../../src/effects/channels/links.ts'
 import { type Markup, render } from '../../src/effects/channels/markdown.ts'
-import { toStyled } from '../../src/effects/channels/text-styles.ts'
 
 const { plainText, safeMarkdown, slackMrkdwn, teamsMarkdown, telegramHtml, whatsappText } = all
 const markups: [string, Markup][] = Object.entries(all)

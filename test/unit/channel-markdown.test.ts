@@ -1,4 +1,5 @@
 // A reply in each channel's own markup. What an attacker could have put there is shown, and does nothing.
+import { toStyled } from '../../src/effects/channels/signal.ts'
 import { describe, expect, it } from 'vitest'
 import { splitMarkdown } from '../../src/effects/channels/chunks.ts'
 import {
@@ -9,8 +10,7 @@ import {
   telegramHtml,
   whatsappText,
 } from '../../src/effects/channels/markup.ts'
-import { render, type Markup } from '../../src/effects/channels/markdown.ts'
-import { toStyled } from '../../src/effects/channels/text-styles.ts'
+import { type Markup, render } from '../../src/effects/channels/markdown.ts'
 
 const markups: [string, Markup][] = Object.entries({
   plainText,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { toActiveMoment } from '../../src/effects/active-hours.ts'
+import { toActiveMoment } from '../../src/effects/agents.ts'
 
 const at = (text: string) => Date.parse(text)
 const day = { start: '08:00', end: '20:00', timezone: 'Europe/Berlin' }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { buildPrompt } from '../../src/effects/prompt.ts'
-import { toSummary } from '../../src/effects/summary.ts'
+import { toSummary } from '../../src/effects/plan.ts'
 import { agentPlan } from './effects-stage.ts'
 
 function ids(): () => string {

@@ -1,6 +1,6 @@
 // What a turn is given besides what it is about: all of it, and ever less where a model takes no more.
 import { describe, expect, test } from 'vitest'
-import { toTurnContexts } from '../../src/effects/turn-context.ts'
+import { toTurnContexts } from '../../src/effects/prompt.ts'
 import type { Message } from '../../src/model/job.ts'
 
 function said(count: number, chars: number): Message[] {

@@ -1,6 +1,6 @@
 // What Google refuses, and the next move of the one who reads it.
 import { describe, expect, test } from 'vitest'
-import { toRefusal } from '../../src/gmail/refusal.ts'
+import { toRefusal } from '../../src/gmail/call.ts'
 import { GmailConfig } from '../../src/model/gmail-config.ts'
 
 const request = { method: 'GET' as const, url: 'https://gmail.example/gmail/v1/users/me/profile' }

@@ -1,11 +1,10 @@
 // A mailbox on a fake Google, read by what the watcher is made of; time stands still and no wait takes any.
 import { createGmailApi } from '../../src/gmail/api.ts'
 import { createCall } from '../../src/gmail/call.ts'
-import type { GmailPayload, GmailState, MailSink } from '../../src/gmail/mail.ts'
-import { toMailKey } from '../../src/gmail/mail.ts'
+import { type GmailPayload, type GmailState, type MailSink, toMailKey } from '../../src/gmail/mail.ts'
 import type { Pause } from '../../src/gmail/pace.ts'
 import { type Synced, syncOnce } from '../../src/gmail/sync.ts'
-import { createTokens } from '../../src/gmail/tokens.ts'
+import { createTokens } from '../../src/gmail/google.ts'
 import { GmailConfig, type WatchedGmail } from '../../src/model/gmail-config.ts'
 import { silentLog } from '../../src/model/log.ts'
 import { account, client, type FakeGoogle } from '../e2e/fakes/google.ts'

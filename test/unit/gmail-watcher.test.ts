@@ -9,7 +9,7 @@ import type { GmailPayload, GmailState, MailSink } from '../../src/gmail/mail.ts
 import type { Pause } from '../../src/gmail/pace.ts'
 import { isDue } from '../../src/gmail/renewal.ts'
 import { readStatus } from '../../src/gmail/status.ts'
-import { toStatusFile } from '../../src/gmail/places.ts'
+import { toStatusFile } from '../../src/gmail/status.ts'
 import { type MailWatcher, startWatcher } from '../../src/gmail/watcher.ts'
 import { silentLog } from '../../src/model/log.ts'
 import { account, type FakeGoogle, startGoogle } from '../e2e/fakes/google.ts'

@@ -1,5 +1,5 @@
-import { expect, describe, test } from 'vitest'
-import { type ArgumentValues, fillArguments } from '../../src/effects/runners/command/arguments.ts'
+import { describe, expect, test } from 'vitest'
+import { type ArgumentValues, fillArguments } from '../../src/effects/runners/command/spec.ts'
 
 const nothing: ArgumentValues = {
   prompt: 'Hello',

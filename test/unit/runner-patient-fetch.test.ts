@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
-import { patientFetch } from '../../src/effects/runners/ai/patient-fetch.ts'
+import { patientFetch } from '../../src/effects/runners/ai/fetch.ts'
 
 let server: Server | undefined
 

@@ -1,6 +1,6 @@
 // A gateway from its start to the signal that stops it.
 import { createHookloom, type Hookloom, type HookloomOptions } from '../../app.ts'
-import { toErrorName } from '../../effects/exceptions.ts'
+import { toErrorName } from '../../base/exceptions.ts'
 import type { Log } from '../../model/log.ts'
 
 type ServeOptions = Omit<HookloomOptions, 'log'> & {

@@ -1,6 +1,6 @@
 // Watches the mailbox beside a gateway, until a signal ends it or nobody consents any more.
 import { createHttpSink } from '../../gmail/http-sink.ts'
-import { toStateFile } from '../../gmail/places.ts'
+import { toStateFile } from '../../gmail/mail.ts'
 import { startWatcher } from '../../gmail/watcher.ts'
 import { loadConfig } from '../../loader/config.ts'
 import type { Config } from '../../model/config.ts'

@@ -2,12 +2,17 @@
 import { join } from 'node:path'
 import { createGmailApi } from '../../gmail/api.ts'
 import { type Credentials, readClientFile, readCredentials, readServiceAccount } from '../../gmail/credentials.ts'
-import type { GoogleAnswer, GoogleRequest } from '../../gmail/answer.ts'
+import type { GoogleAnswer, GoogleRequest } from '../../gmail/call.ts'
 import { type Google, openGoogle } from '../../gmail/google.ts'
-import { toPushConfig, toStatusFile, toSubscription, toTopic } from '../../gmail/places.ts'
-import { createPubSubApi, type StepState } from '../../gmail/pubsub.ts'
-import { ensureService } from '../../gmail/services.ts'
-import { createStatusBoard, readStatus } from '../../gmail/status.ts'
+import { createStatusBoard, readStatus, toStatusFile } from '../../gmail/status.ts'
+import {
+  createPubSubApi,
+  ensureService,
+  type StepState,
+  toPushConfig,
+  toSubscription,
+  toTopic,
+} from '../../gmail/pubsub.ts'
 import { configFile, loadConfig, type LoadedConfig, parseConfig } from '../../loader/config.ts'
 import { editConfig, privateMode, writeFileAtomic } from '../../loader/config-file.ts'
 import { assemble } from '../../live/assemble.ts'

@@ -1,6 +1,6 @@
 // Whether the mailbox is watched, and what does not work: the exit code says it too.
 import { readCredentials } from '../../gmail/credentials.ts'
-import { toStatusFile } from '../../gmail/places.ts'
+import { toStatusFile } from '../../gmail/status.ts'
 import { type GmailStatus, readStatus } from '../../gmail/status.ts'
 import { loadConfig } from '../../loader/config.ts'
 import { exitCodes, Problem } from '../../model/problem.ts'

@@ -1,5 +1,4 @@
-// A reply in pieces that a channel takes. Nothing is lost but white space where it breaks, and every piece is Markdown by itself.
-import { closes, fenceAfter, type Fence, fenceAfterLine } from './fences.ts'
+// Splits a reply into pieces that a channel accepts. Only white space at a break is lost, and each piece is valid Markdown.
 
 export type ChunkLimits = {
   /** What `measure` may say of a piece. */
@@ -166,4 +165,39 @@ function lastCharacter(text: string, max: number): number {
   if (boundary > 0) return boundary
   const isLow = /^[\uDC00-\uDFFF]/.test(text.slice(max))
   return isLow ? Math.max(max - 1, 2) : max
+}
+
+export type Fence = {
+  readonly marks: string
+  /** What opens it again in another piece, with its place and its language. */
+  readonly opening: string
+  readonly closing: string
+}
+
+/** Quotes and indentation or a bullet, the marks, the rest. The bounds keep what is repeated in every piece short. */
+const opener = /^([ \t>]{0,40})(?:([-*+]|\d{1,9}[.)])([ \t]{1,4}))?(`{3,16}|~{3,16})(?!`|~)(.*)$/
+const closer = /^[ \t>]*(`{3,}|~{3,})[ \t]*$/
+
+/** The fence that is open after `line`, given the one that was open before it. */
+export function fenceAfterLine(line: string, open: Fence | undefined): Fence | undefined {
+  if (open !== undefined && !hasEnded(line, open)) return closes(line, open) ? undefined : open
+  const [, before = '', bullet = '', gap = '', marks, info = ''] = opener.exec(line) ?? []
+  // back ticks after back ticks are code in a line
+  if (marks === undefined || (marks.startsWith('`') && info.includes('`'))) return undefined
+  const place = `${before}${' '.repeat(bullet.length + gap.length)}`
+  const language = /^\s*([^\s{]{0,40})/.exec(info)?.[1] ?? ''
+  return { marks, opening: `${place}${marks}${language}`, closing: `${place}${marks}` }
+}
+
+export function fenceAfter(text: string, open: Fence | undefined): Fence | undefined {
+  return text.split('\n').reduce((fence, line) => fenceAfterLine(line, fence), open)
+}
+
+export function closes(line: string, { marks }: Fence): boolean {
+  return closer.exec(line)?.[1]?.startsWith(marks) === true
+}
+
+/** A fence in a quote ends with the quote. */
+function hasEnded(line: string, { closing }: Fence): boolean {
+  return closing.includes('>') && !/^[ \t]*>/.test(line)
 }

@@ -3,10 +3,20 @@ import { z } from 'zod'
 import type { Channel } from '../../model/channel.ts'
 import type { ChannelConfig } from '../../model/channels-config.ts'
 import { splitMarkdown } from './chunks.ts'
-import { createDirectMessages } from './direct-messages.ts'
-import { toCode, toFailure, type Failed, refuseRecipient, toFailureBeforePost } from './failure.ts'
+import {
+  type ChannelTools,
+  createDirectMessages,
+  type Failed,
+  type HttpOutcome,
+  readAccepted,
+  readRefused,
+  refuseRecipient,
+  sendJson,
+  toCode,
+  toFailure,
+  toFailureBeforePost,
+} from './http.ts'
 import { safeMarkdown } from './markup.ts'
-import { type ChannelTools, type HttpOutcome, readAccepted, readRefused, sendJson } from './http.ts'
 import { render } from './markdown.ts'
 
 const limit = 2_000

@@ -1,8 +1,7 @@
 // A reply's Markdown in another writing. The text is a model's, who may have read an attacker's: nothing in it becomes active
 // but what a markup writes itself. HTML and pictures are shown as text and as links, never interpreted.
 import { Lexer, type MarkedToken, type Token, type Tokens } from 'marked'
-import { toAddress, toAddressWithoutUser } from './addresses.ts'
-import { isMisleading, toRead } from './misleading-links.ts'
+import { isMisleading, toAddress, toAddressWithoutUser, toRead } from './links.ts'
 import { decodeEntities, dropTurns } from './entities.ts'
 
 /** How a channel writes what Markdown means. `plain` is text as it is to be seen; all else is written already. */

@@ -1,6 +1,6 @@
 // How each channel writes bold, code and links, and what it takes for a mention.
-import { toAddress } from './addresses.ts'
-import type { Markup } from './markdown.ts'
+import { toAddress } from './links.ts'
+import { type Markup } from './markdown.ts'
 
 /** Parts a sign that would call somebody from the name, with a space of no width. The name may stand in the next span: `\@name`, `@**name**`. */
 function breakMentions(text: string): string {

@@ -3,10 +3,21 @@ import { z } from 'zod'
 import type { Channel } from '../../model/channel.ts'
 import type { ChannelConfig } from '../../model/channels-config.ts'
 import { splitMarkdown } from './chunks.ts'
-import { createDirectMessages, type Opened } from './direct-messages.ts'
-import { toCode, toFailure, type Failed, refuseRecipient, toFailureBeforePost } from './failure.ts'
+import {
+  type ChannelTools,
+  createDirectMessages,
+  type Failed,
+  type HttpOutcome,
+  type Opened,
+  readAccepted,
+  readRefused,
+  refuseRecipient,
+  sendJson,
+  toCode,
+  toFailure,
+  toFailureBeforePost,
+} from './http.ts'
 import { safeMarkdown } from './markup.ts'
-import { type ChannelTools, type HttpOutcome, readAccepted, readRefused, sendJson } from './http.ts'
 import { render } from './markdown.ts'
 
 /** What every server takes: 16,383 is the default of new ones, 4,000 that of databases from before 5.0. */

@@ -2,8 +2,18 @@
 // https://learn.microsoft.com/azure/bot-service/rest-api/bot-framework-rest-connector-authentication
 import { z } from 'zod'
 import type { ChannelConfig } from '../../model/channels-config.ts'
-import { type Failed, toCode, type ErrorMeaning, toCodedFailure, toFailureBeforePost } from './failure.ts'
-import { type ChannelTools, type HttpOutcome, readAccepted, readRefused, sendJson } from './http.ts'
+import {
+  type ChannelTools,
+  type ErrorMeaning,
+  type Failed,
+  type HttpOutcome,
+  readAccepted,
+  readRefused,
+  sendJson,
+  toCode,
+  toCodedFailure,
+  toFailureBeforePost,
+} from './http.ts'
 
 /** A token that ends on the way to the connector is refused there. */
 const marginMs = 60_000

@@ -3,9 +3,19 @@ import { z } from 'zod'
 import type { Channel, SendResult } from '../../model/channel.ts'
 import type { ChannelConfig } from '../../model/channels-config.ts'
 import { splitMarkdown } from './chunks.ts'
-import { type Failed, toCode, refuseRecipient, type ErrorMeaning, toCodedFailure } from './failure.ts'
+import {
+  type ChannelTools,
+  type ErrorMeaning,
+  type Failed,
+  type HttpOutcome,
+  readAccepted,
+  readRefused,
+  refuseRecipient,
+  sendJson,
+  toCode,
+  toCodedFailure,
+} from './http.ts'
 import { teamsMarkdown } from './markup.ts'
-import { type ChannelTools, type HttpOutcome, readAccepted, readRefused, sendJson } from './http.ts'
 import { render } from './markdown.ts'
 import { createTokenCache } from './msteams-token.ts'
 

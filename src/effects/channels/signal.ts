@@ -3,10 +3,19 @@ import { z } from 'zod'
 import type { Channel, SendResult } from '../../model/channel.ts'
 import type { ChannelConfig } from '../../model/channels-config.ts'
 import { splitMarkdown } from './chunks.ts'
-import { toFailure, type Failed, refuseRecipient, type ErrorMeaning } from './failure.ts'
-import { type ChannelTools, type HttpOutcome, readAccepted, sendJson } from './http.ts'
-import { toStyled } from './text-styles.ts'
+import {
+  type ChannelTools,
+  type ErrorMeaning,
+  type Failed,
+  type HttpOutcome,
+  readAccepted,
+  refuseRecipient,
+  sendJson,
+  toFailure,
+} from './http.ts'
 import { toWait } from '../../base/http.ts'
+import { plainText } from './markup.ts'
+import { type Markup, render } from './markdown.ts'
 
 /** Bytes; Signal sends what is longer as an attachment, which not every client unfolds. */
 const maxBytes = 2_000
@@ -154,4 +163,52 @@ function toSignalFailure(outcome: HttpOutcome): Failed {
   if (kind !== 'rate-limited') return { kind, detail }
   const seconds = result?.retryAfterSeconds ?? undefined
   return { kind, detail, ...toWait(seconds === undefined ? undefined : seconds * 1_000) }
+}
+
+export type Style = 'BOLD' | 'ITALIC' | 'STRIKETHROUGH' | 'MONOSPACE'
+
+/** `start` and `length` in UTF-16 units of the text. */
+export type StyleRange = { readonly start: number; readonly length: number; readonly style: Style }
+
+const styles: readonly Style[] = ['BOLD', 'ITALIC', 'STRIKETHROUGH', 'MONOSPACE']
+/** Code points that are no characters and never will be (Unicode, 23.7): one that opens a style and one that ends it. */
+const firstMark = 0xfdd0
+const marks = /[\uFDD0-\uFDD7]/g
+
+function mark(style: Style, inner: string): string {
+  const opening = firstMark + 2 * styles.indexOf(style)
+  return `${String.fromCharCode(opening)}${inner}${String.fromCharCode(opening + 1)}`
+}
+
+const marked: Markup = {
+  ...plainText,
+  strong: (inner) => mark('BOLD', inner),
+  emphasis: (inner) => mark('ITALIC', inner),
+  strike: (inner) => mark('STRIKETHROUGH', inner),
+  code: (plain) => mark('MONOSPACE', plain),
+  block: (plain) => mark('MONOSPACE', plain),
+  heading: (inner) => mark('BOLD', inner),
+}
+
+export function toStyled(markdown: string): { readonly text: string; readonly ranges: readonly StyleRange[] } {
+  const written = render(markdown.replace(marks, ''), marked)
+  const starts = new Map<Style, number[]>(styles.map((style) => [style, []]))
+  const ranges: StyleRange[] = []
+  let text = ''
+  let at = 0
+  for (const { 0: found, index } of written.matchAll(marks)) {
+    text += written.slice(at, index)
+    at = index + 1
+    const place = found.charCodeAt(0) - firstMark
+    const style = styles[Math.floor(place / 2)]
+    const open = style === undefined ? undefined : starts.get(style)
+    if (style === undefined || open === undefined) continue
+    if (place % 2 === 0) {
+      open.push(text.length)
+      continue
+    }
+    const start = open.pop()
+    if (start !== undefined && start < text.length) ranges.push({ start, length: text.length - start, style })
+  }
+  return { text: text + written.slice(at), ranges }
 }

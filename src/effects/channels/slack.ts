@@ -3,17 +3,20 @@ import { z } from 'zod'
 import type { Channel } from '../../model/channel.ts'
 import type { ChannelConfig } from '../../model/channels-config.ts'
 import { splitMarkdown } from './chunks.ts'
-import { createDirectMessages } from './direct-messages.ts'
 import {
-  toCode,
+  type ChannelTools,
+  createDirectMessages,
+  type ErrorMeaning,
   type Failed,
+  type HttpOutcome,
+  readAccepted,
   refuseRecipient,
+  sendJson,
+  toCode,
   toCodedFailure,
   toFailureBeforePost,
-  type ErrorMeaning,
-} from './failure.ts'
+} from './http.ts'
 import { slackMrkdwn } from './markup.ts'
-import { type ChannelTools, type HttpOutcome, readAccepted, sendJson } from './http.ts'
 import { render } from './markdown.ts'
 
 /** "For best results, limit the number of characters to 4,000." */

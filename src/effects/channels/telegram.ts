@@ -3,9 +3,17 @@ import { z } from 'zod'
 import type { Channel } from '../../model/channel.ts'
 import type { ChannelConfig } from '../../model/channels-config.ts'
 import { splitMarkdown } from './chunks.ts'
-import { toFailure, type Failed, refuseRecipient } from './failure.ts'
+import {
+  type ChannelTools,
+  type Failed,
+  type HttpOutcome,
+  readAccepted,
+  readRefused,
+  refuseRecipient,
+  sendJson,
+  toFailure,
+} from './http.ts'
 import { telegramHtml } from './markup.ts'
-import { type ChannelTools, type HttpOutcome, readAccepted, readRefused, sendJson } from './http.ts'
 import { render } from './markdown.ts'
 
 /** "1-4096 characters after entities parsing", in UTF-16 units like all lengths there. */

@@ -2,8 +2,7 @@
 import { createHmac } from 'node:crypto'
 import type { Channel, SendResult } from '../../model/channel.ts'
 import type { ChannelConfig } from '../../model/channels-config.ts'
-import { toFailure, refuseRecipient } from './failure.ts'
-import { type ChannelTools, type HttpOutcome, sendJson } from './http.ts'
+import { type ChannelTools, type HttpOutcome, refuseRecipient, sendJson, toFailure } from './http.ts'
 
 const hints = new Map([
   [401, 'It did not accept the signature. Check the secret of the endpoint on both sides.'],

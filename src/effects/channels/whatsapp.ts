@@ -4,9 +4,18 @@ import type { Channel, SendResult } from '../../model/channel.ts'
 import type { ChannelConfig } from '../../model/channels-config.ts'
 import { cut } from '../../base/text.ts'
 import { splitMarkdown } from './chunks.ts'
-import { type Failed, refuseRecipient, toCodedFailure, type ErrorMeaning } from './failure.ts'
+import {
+  type ChannelTools,
+  type ErrorMeaning,
+  type Failed,
+  type HttpOutcome,
+  readAccepted,
+  readRefused,
+  refuseRecipient,
+  sendJson,
+  toCodedFailure,
+} from './http.ts'
 import { plainText, whatsappText } from './markup.ts'
-import { type ChannelTools, type HttpOutcome, readAccepted, readRefused, sendJson } from './http.ts'
 import { render } from './markdown.ts'
 
 const maxLength = 4_096

@@ -7,9 +7,8 @@ import type { Probe } from '../../model/channel.ts'
 import { cut, toPrintableLine } from '../../base/text.ts'
 import type { RunIO, Runner, RunRequest, RunResult } from '../../model/runner.ts'
 import { inWorkspace } from '../workspace.ts'
-import { type ArgumentValues, fillArguments, hasPlaceholder } from './command/arguments.ts'
+import { type ArgumentValues, type CommandSpec, fillArguments, hasPlaceholder, toCommandSpec } from './command/spec.ts'
 import { type ChildEnd, runChild } from './command/child.ts'
-import { type CommandSpec, toCommandSpec } from './command/spec.ts'
 import {
   isSessionGone,
   toFailed,

@@ -3,11 +3,10 @@ import { type AgentAction, type ChannelName, isOwnChannel } from '../../model/ac
 import type { OpenClawRunnerConfig } from '../../model/agents-config.ts'
 import { isJsonObject, type JsonObject, toJson } from '../../base/json.ts'
 import { readBody, toRetryAfterMs, toWait } from '../../base/http.ts'
-import type { Runner, RunRequest, RunResult } from '../../model/runner.ts'
+import { type Failed, permanent, retryable, type Runner, type RunRequest, type RunResult } from '../../model/runner.ts'
 import { toLine } from '../../pipeline/boundary.ts'
 import { cut, toPrintableLine } from '../../base/text.ts'
-import { toErrorCode } from '../exceptions.ts'
-import { type Failed, retryable, permanent } from './failed.ts'
+import { toErrorCode } from '../../base/exceptions.ts'
 
 const maxNameChars = 500
 /** An answer is a run id or a sentence; what is longer is not from OpenClaw. */

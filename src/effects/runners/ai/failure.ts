@@ -3,8 +3,8 @@
 import { z } from 'zod'
 import { toJson } from '../../../base/json.ts'
 import { toRetryAfterMs, toWait } from '../../../base/http.ts'
-import { toErrorCode, toErrorName } from '../../exceptions.ts'
-import { type Failed, retryable, permanent } from '../failed.ts'
+import { toErrorCode, toErrorName } from '../../../base/exceptions.ts'
+import { type Failed, permanent, retryable } from '../../../model/runner.ts'
 import { type Provider, toShown } from './providers.ts'
 
 /** `begun`: part of a reply had come. */

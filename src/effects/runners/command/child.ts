@@ -3,7 +3,7 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import type { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
-import { toErrorCode } from '../../exceptions.ts'
+import { toErrorCode } from '../../../base/exceptions.ts'
 import { readdir, readFile } from 'node:fs/promises'
 
 /** For output that is still in the pipes when the command has exited; whoever holds them open for longer is ended. */

@@ -1,7 +1,7 @@
 // Why a command gave no reply, as a sentence for the operator, and whether another try may help.
 import { cut, toPrintableLine } from '../../../base/text.ts'
 import type { ChildEnd } from './child.ts'
-import { type Failed, retryable, permanent } from '../failed.ts'
+import { type Failed, permanent, retryable } from '../../../model/runner.ts'
 
 /** Whose failure it is: the runner, its program, and the values of its environment that no sentence may show. */
 export type Culprit = { readonly id: string; readonly command: string; readonly secrets: readonly string[] }

@@ -1,8 +1,7 @@
-// A command runner as it is performed: its configuration, and its profile where the configuration is silent.
+// The settings of a command runner: its configuration, completed by its profile; and the arguments of one run.
 import type { Thinking } from '../../../model/action.ts'
 import type { CommandRunnerConfig } from '../../../model/agents-config.ts'
 import { Problem } from '../../../model/problem.ts'
-import { hasPlaceholder } from './arguments.ts'
 import { createPrintedReader, type PrintedReader } from './printed.ts'
 import { profiles } from './profiles.ts'
 
@@ -96,4 +95,47 @@ function pick(env: Readonly<Record<string, string | undefined>>, names: readonly
       return value === undefined ? [] : [[name, value]]
     }),
   )
+}
+
+export const placeholders = ['prompt', 'sessionId', 'provider', 'model', 'thinking', 'system'] as const
+type Placeholder = (typeof placeholders)[number]
+
+export type ArgumentValues = Readonly<Record<Placeholder, string | undefined>>
+
+const placeholder = new RegExp(`\\{(${placeholders.join('|')})\\}`, 'g')
+
+/**
+ * Fills in `{prompt}` and the like, once: what a value says is not filled in again. An argument that lacks a value is left
+ * out; so is the flag right before it, unless the argument is a flag itself, as `--model={model}` is.
+ */
+export function fillArguments(args: readonly string[], values: ArgumentValues): string[] {
+  const filled: string[] = []
+  for (const [index, arg] of args.entries()) {
+    const text = fill(arg, values)
+    if (text !== undefined) filled.push(text)
+    else if (!arg.startsWith('-') && isFlag(args[index - 1])) filled.pop()
+  }
+  return filled
+}
+
+export function hasPlaceholder(args: readonly string[], name: Placeholder): boolean {
+  return args.some((arg) => arg.includes(`{${name}}`))
+}
+
+function fill(arg: string, values: ArgumentValues): string | undefined {
+  let isComplete = true
+  const text = arg.replace(placeholder, (_, name: Placeholder) => {
+    const value = values[name]
+    isComplete &&= value !== undefined
+    // the system ends an argument at a NUL, so Node refuses one
+    return (value ?? '').replaceAll('\0', '\uFFFD')
+  })
+  if (!isComplete) return undefined
+  // a value must not become a flag: the sender of a prompt, of a model too, would choose what the command may do
+  return text.startsWith('-') && !arg.startsWith('-') ? ` ${text}` : text
+}
+
+/** A flag as the operator wrote it. `--` is none: it ends them. */
+function isFlag(arg: string | undefined): boolean {
+  return arg !== undefined && arg !== '--' && arg.startsWith('-') && arg.replace(placeholder, '') === arg
 }

@@ -1,5 +1,5 @@
-// fetch, without its own limits of time: it gives up after five minutes without a byte, and a model on a small machine may
-// read a long prompt for longer. The signal alone ends a call. Redirects are answers: a key goes nowhere else.
+// fetch without time limits (the built-in one gives up after five minutes without a byte, and a slow machine may need longer
+// for a long prompt) and with a limit on the size of an answer. It follows no redirect: a key goes to one host only.
 import { type IncomingMessage, request as overHttp } from 'node:http'
 import { request as overHttps } from 'node:https'
 import { Readable } from 'node:stream'
@@ -38,4 +38,35 @@ function ask(url: URL, { method = 'GET', headers, body, signal }: RequestInit): 
 function toWeb(answer: IncomingMessage): ReadableStream<Uint8Array> {
   // node's own declaration of the same class
   return Readable.toWeb(answer) as ReadableStream<Uint8Array>
+}
+
+export type BoundedFetch = {
+  readonly fetch: Fetch
+  /** True: an answer went over the limit and was cut off. */
+  readonly isOver: () => boolean
+}
+
+/** For one call. `maxBytes`: of the body of an answer, as it comes. */
+export function boundFetch(fetch: Fetch, maxBytes: number): BoundedFetch {
+  let isOver = false
+  return {
+    isOver: () => isOver,
+    fetch: async (input, init) => {
+      const answer = await fetch(input, init)
+      if (answer.body === null) return answer
+      let left = maxBytes
+      const counted = answer.body.pipeThrough(
+        new TransformStream<Uint8Array, Uint8Array>({
+          transform(chunk, controller) {
+            left -= chunk.length
+            isOver ||= left < 0
+            if (left < 0) controller.error(new Error('The answer is over its limit.'))
+            else controller.enqueue(chunk)
+          },
+        }),
+      )
+      const { status, statusText, headers } = answer
+      return new Response(counted, { status, statusText, headers })
+    },
+  }
 }

@@ -1,5 +1,4 @@
-// Whether the text of a link names another host than its target. In doubt it does: then the target is shown, and nothing is lost.
-import { toAddress } from './addresses.ts'
+// Where a link in a reply may lead: http, https or mailto, and never to a host that its text does not name.
 import { decodeEntities } from './entities.ts'
 
 /** Look-alikes of the signs of an address that NFKC leaves as they are. */
@@ -68,4 +67,40 @@ function looksLikeHost(name: string): boolean {
   if (rest.some((part) => looksLikeHost(part))) return true
   if (/^\d{1,3}(?:\.\d{1,3}){3}$/.test(bare)) return true
   return /\.\p{L}[\p{L}\p{N}\p{M}-]+$/u.test(bare) && !fileEnding.test(bare)
+}
+
+const schemes = new Set(['http:', 'https:', 'mailto:'])
+/** A name or an IP address, and a port. Anything else is no host, and could read as something else where it is decoded. */
+const plainHost = /^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d+)?$/i
+
+/** The address, normalised and safe inside quotes and angle brackets; undefined where a link may not lead. */
+export function toAddress(href: string): string | undefined {
+  const url = toUrl(href)
+  // https://bank.example@evil.example leads to evil.example
+  if (url === undefined || url.username !== '' || url.password !== '') return undefined
+  return toText(url)
+}
+
+/** The address without the name before its host; undefined where there is none, or where a link may not lead. */
+export function toAddressWithoutUser(href: string): string | undefined {
+  const url = toUrl(href)
+  if (url === undefined || (url.username === '' && url.password === '')) return undefined
+  url.username = ''
+  url.password = ''
+  return toText(url)
+}
+
+function toUrl(href: string): URL | undefined {
+  const url = URL.canParse(href) ? new URL(href) : undefined
+  if (url === undefined || !schemes.has(url.protocol)) return undefined
+  return url.protocol === 'mailto:' || plainHost.test(url.host) ? url : undefined
+}
+
+function toText(url: URL): string {
+  return (
+    url.href
+      .replace(/[\s<>"`|\\^{}]/g, encodeURIComponent)
+      // "&copy;" is an entity for a reader of Markdown
+      .replace(/(?<=&#?\w{1,40});/g, '%3B')
+  )
 }

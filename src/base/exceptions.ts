@@ -1,5 +1,5 @@
 // Describes an exception in words. Exceptions come from code of others, so every access may throw and every text may be long.
-import { cut } from '../base/text.ts'
+import { cut } from './text.ts'
 
 const maxReasonChars = 500
 
