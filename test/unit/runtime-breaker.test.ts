@@ -26,7 +26,7 @@ describe('a breaker', () => {
     expect(breakers.admit('x.ts')).toMatchObject({
       code: 'transform-failed',
       message:
-        'transforms/x.ts was stopped three times within a minute. Its deliveries are parked until 12:00:01 or until it is saved again.',
+        'transforms/x.ts was stopped three times within a minute. Its deliveries are parked until 12:00:01, or until you save it.',
     })
     expect(breakers.admit('y.ts')).toBe('free')
     breakers.close()

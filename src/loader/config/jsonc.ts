@@ -1,5 +1,5 @@
 // JSON with comments and trailing commas, parsed strictly: a duplicate key is an error.
-import { createScanner, type Node, type ParseError, parseTree, printParseErrorCode, SyntaxKind } from 'jsonc-parser'
+import { createScanner, type Node, type ParseError, parseTree, printParseErrorCode } from 'jsonc-parser'
 
 const words: Record<ReturnType<typeof printParseErrorCode>, string> = {
   InvalidSymbol: 'not a JSON value (keys and strings need double quotes)',
@@ -52,13 +52,15 @@ const closing = { '{': '}', '[': ']' } as const
 function toBracketSentence(source: string, offset: number): string | undefined {
   const scanner = createScanner(source, true)
   const opened: Bracket[] = []
-  for (let kind = scanner.scan(); ; kind = scanner.scan()) {
+  for (;;) {
+    scanner.scan()
     const at = scanner.getTokenOffset()
-    const isClosing = kind === SyntaxKind.CloseBraceToken || kind === SyntaxKind.CloseBracketToken
-    if (at >= offset && kind !== SyntaxKind.EOF) return isClosing ? toMismatch(source, opened, source[at]) : undefined
-    if (kind === SyntaxKind.EOF) return toUnclosed(source, opened)
-    if (kind === SyntaxKind.OpenBraceToken) opened.push({ open: '{', offset: at })
-    if (kind === SyntaxKind.OpenBracketToken) opened.push({ open: '[', offset: at })
+    if (at >= source.length) return toUnclosed(source, opened)
+    // strings and comments are one token each
+    const token = source.slice(at, at + scanner.getTokenLength())
+    const isClosing = token === '}' || token === ']'
+    if (at >= offset) return isClosing ? toMismatch(source, opened, token) : undefined
+    if (token === '{' || token === '[') opened.push({ open: token, offset: at })
     if (isClosing) opened.pop()
   }
 }
@@ -70,7 +72,7 @@ function toUnclosed(source: string, opened: readonly Bracket[]): string | undefi
   return `unexpected end of the file: the "${last.open}" of line ${line} is not closed. Expected "${closing[last.open]}"`
 }
 
-function toMismatch(source: string, opened: readonly Bracket[], found: string | undefined): string | undefined {
+function toMismatch(source: string, opened: readonly Bracket[], found: string): string | undefined {
   const last = opened.at(-1)
   if (last === undefined || closing[last.open] === found) return undefined
   const { line } = toPosition(source, last.offset)
