@@ -1,10 +1,8 @@
 // The parts of a gateway, the order in which they start, and the same order reversed to stop.
 import { randomUUID } from 'node:crypto'
 import { rmSync } from 'node:fs'
-import { mkdir } from 'node:fs/promises'
-import { dirname } from 'node:path'
 import { createEffects } from './effects/effects.ts'
-import { createLive, type LiveStatus } from './live/live.ts'
+import { createLive, type LiveOptions, type LiveStatus } from './live/live.ts'
 import { loadConfig } from './loader/config.ts'
 import { writeStateFile } from './loader/config-file.ts'
 import { pickEnv } from './loader/config/env.ts'
@@ -28,7 +26,7 @@ import { createHookApp, listen } from './server/server.ts'
 import { createStops, type Stops } from './server/stops.ts'
 import { createThrottle } from './server/throttle.ts'
 import { createRetention } from './store/retention.ts'
-import { createSqliteStore } from './store/sqlite/sqlite.ts'
+import { createSqliteStore, type SqliteStore } from './store/sqlite/sqlite.ts'
 import type { Clock, Store } from './store/store.ts'
 
 export type HookloomOptions = {
@@ -40,9 +38,9 @@ export type HookloomOptions = {
   /** Default: the SQLite file of `store.file`. The gateway closes it. */
   readonly store?: Store
   readonly log?: Log
-  /** Milliseconds since the epoch. Leases and timers of a store that is handed in go by its own clock. */
+  /** Milliseconds since the epoch. A store that is handed in has its own clock for leases and timers. */
   readonly clock?: Clock
-  /** How the certificates and key sets of senders are fetched, behind the rules that say which. Default: over HTTPS. */
+  /** Fetches the certificates and key sets of senders that the rules allow. Default: over HTTPS. */
   readonly transport?: Transport
   /** Where the console channel writes. */
   readonly write?: (text: string) => void
@@ -53,18 +51,21 @@ export type Hookloom = {
   readonly url: string
   readonly adminUrl: string
   readonly generation: () => Generation
-  /** What is live, and what was saved and is not. */
+  /** Which generation is live, and which saved files are not. */
   readonly status: () => LiveStatus
-  /** Stops listening, finishes or releases what runs, closes the store; each with a limit of time. */
+  /** Stops listening, finishes or releases the running jobs, and closes the store. Each step has a time limit. */
   stop(): Promise<void>
 }
 
 const requestGraceMs = 10_000
 const jobGraceMs = 10_000
-/** A large commit may be under way. */
+/** A large commit may still be running. */
 const storeCloseMs = 30_000
 
-/** Throws `config-missing`, `config-invalid` or `store-locked`; a store that cannot be written now is no reason to stay down. */
+/**
+ * Throws `config-missing`, `config-invalid` or `store-locked`. A store that cannot be written now does not prevent the start:
+ * hooks answer 503 until it can.
+ */
 export async function createHookloom(options: HookloomOptions): Promise<Hookloom> {
   const stops = createStops(options.log ?? silentLog)
   try {
@@ -81,34 +82,28 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
   const clock = options.clock ?? Date.now
   const { config, env: settings } = loadConfig({ dir, env })
 
-  const file = options.store === undefined ? toStoreFile(dir, config) : undefined
+  // 1. The store.
+  const file = toStoreFile(dir, config)
   let { maxWaitingBytes } = config.store
-  const opening = { file: toStoreFile(dir, config), maxWaitingBytes: () => maxWaitingBytes, log }
-  const store = options.store ?? (await openStore(opening))
+  const sqliteOptions = { file, maxWaitingBytes: () => maxWaitingBytes, clock: Date.now, log }
+  const store: Store & Partial<SqliteStore> = options.store ?? createSqliteStore(sqliteOptions)
   stops.add('the store', () => store.close(), { limitMs: storeCloseMs })
-  await ready(store, log)
-
-  const handed = createHandedSecrets({ file: toHandedFile(dir), clock })
-  const fetchPinned = createPinnedFetch({ now: clock, ...(options.transport && { transport: options.transport }) })
-  let given = { limits: config.hooks.transforms, env: pickEnv(config.hooks.transforms.env, settings) }
-  const runtime = createTransformRuntime({
-    limits: () => given.limits,
-    env: () => given.env,
-    clock,
-    log,
-    onHalfOpen: (module) => void drain.drain([module], { again: true }),
-    onRecovered: (module) => void drain.drain([module], { again: true }),
-  })
-  stops.add('the threads of the transforms', () => runtime.close())
+  await store.ready?.()
+  const { trouble } = await store.health()
+  if (trouble !== undefined) log.error({ trouble }, 'the store cannot be written; hooks answer 503 until it can')
   const metrics = createMetrics({ store, clock })
   const { meter } = metrics
+
+  // 2. The first generation: configuration, mappings and modules.
+  let given = { limits: config.hooks.transforms, env: pickEnv(config.hooks.transforms.env, settings) }
+  const runtime = createTransformRuntime({ limits: () => given.limits, env: () => given.env, clock, log })
+  stops.add('the threads of the transforms', () => runtime.close())
+  const handed = createHandedSecrets({ file: toHandedFile(dir), clock })
+  const fetchPinned = createPinnedFetch({ now: clock, ...(options.transport && { transport: options.transport }) })
   const live = createLive({
     dir,
     env,
-    load: async ({ root, refs, config: { hooks }, env: own }) => {
-      given = { limits: hooks.transforms, env: own }
-      return { transforms: await runtime.load({ root, refs }), inputs: runtime.inputs() }
-    },
+    load: loadModules,
     verifierTools: (id) => ({ fetch: fetchPinned, now: clock, handed: () => handed.of(id) }),
     log,
     clock,
@@ -116,11 +111,12 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
   })
   stops.add('the reload of the configuration', () => live.close())
   await live.start()
-  const current = () => live.current()
+  const { current: generation, hold } = live
 
+  // 3. What runs jobs, waiting deliveries and the mailbox.
   const effects = createEffects({
     dir,
-    config: () => current().config,
+    config: () => generation().config,
     ownChannels: live.ownChannels,
     store,
     write,
@@ -131,48 +127,30 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
     log,
   })
   const { accepted, poke } = effects
-  const refusals = new Refusals()
   const stopping = new AbortController()
-  const rerunner = new Rerunner({
-    generation: current,
-    hold: live.hold,
-    store,
-    clock,
-    newId,
-    accepted,
-    stopping: stopping.signal,
-    log,
-  })
-  const drain = createDrain({ store, rerunner, generation: current, log })
+  const rerunner = new Rerunner({ generation, hold, store, clock, newId, accepted, stopping: stopping.signal, log })
+  const drain = createDrain({ store, rerunner, generation, log })
   const signers = createThrottle({ clock })
-  const mailbox = createMailbox({
-    dir,
-    env: settings,
-    generation: current,
-    store,
-    rerunner,
-    signers,
-    clock,
-    newId,
-    log,
-  })
-  const admission = createAdmission({ tokens: createThrottle({ clock }), signers })
-  const shared = { generation: current, hold: live.hold, store, refusals, rerunner, handed, newId, accepted, log }
-  const receive = createReceiver({ ...shared, meter, admission, clock, development })
-  live.onSwap((generation, { mended, retired }) => {
-    maxWaitingBytes = generation.config.store.maxWaitingBytes
+  const mailbox = createMailbox({ dir, env: settings, generation, store, rerunner, signers, clock, newId, log })
+
+  // 4. What a new generation, and a module that may be called again, set going.
+  runtime.onRetry((module) => void drain.drain([module], { again: true }))
+  live.onSwap((next, { mended, retired }) => {
+    maxWaitingBytes = next.config.store.maxWaitingBytes
     effects.refresh()
-    mailbox.apply(generation.config)
+    mailbox.apply(next.config)
     void drain.drain(mended)
-    // what the generation before parked while it ended may fare better now, too
+    // deliveries that the generation before parked in its last requests
     void retired.then(() => drain.drain(mended))
   })
 
+  // 5. The start: jobs, then the ports, then what waited.
   const startedAt = clock()
   effects.start()
   stops.add('the jobs', () => effects.stop({ graceMs: jobGraceMs }), { limitMs: 2 * jobGraceMs })
   stops.add('the parked deliveries', () => drain.stop())
   stops.add('the mailbox', () => mailbox.stop())
+  const shared = { generation, hold, store, refusals: new Refusals(), rerunner, handed, newId, accepted, log }
   const { host, port, adminPort, bodyTimeoutMs } = config.server
   const edge = { bodyTimeoutMs, log }
   const admin = await listen(createAdminApp({ ...shared, clock, metrics, poke, status: toStatus }), {
@@ -182,28 +160,33 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
     ...edge,
   })
   stops.add('the admin port', () => admin.close(0))
+  const admission = createAdmission({ tokens: createThrottle({ clock }), signers })
+  const receive = createReceiver({ ...shared, meter, admission, clock, development })
+  const peerOf = createPeerOf(() => generation().config.server.trustedProxies)
   const hookApp = createHookApp({ receive, newId: randomUUID, log })
-  const peerOf = createPeerOf(() => current().config.server.trustedProxies)
   const hooks = await listen(hookApp, { host, port, peerOf, ...edge })
   stops.add('the hook port', () => hooks.close(requestGraceMs), { limitMs: 2 * requestGraceMs })
   const url = `http://${host.includes(':') ? `[${host}]` : host}:${hooks.port}${config.hooks.path}`
   const adminUrl = `http://127.0.0.1:${admin.port}`
-  stops.add(
-    'the address file',
-    await announce(dir, { pid: process.pid, url, adminUrl, store: file, startedAt: new Date(startedAt).toISOString() }),
-  )
-
-  // first of all: from here on, what is cut off is left for the next start
+  const address = { pid: process.pid, url, adminUrl, startedAt: new Date(startedAt).toISOString() }
+  const storeFile = options.store === undefined ? { store: file } : {}
+  stops.add('the address file', await announce(dir, { ...address, ...storeFile }))
+  // it stops first: from then on, deliveries that are cut off wait for the next start
   stops.add('the waiting deliveries', () => stopping.abort())
-
-  const retention = createRetention({ store, days: () => current().config.store.retainDays, clock, log })
+  const retention = createRetention({ store, days: () => generation().config.store.retainDays, clock, log })
   stops.add('the retention', () => retention.stop())
-  void resume()
+  void drain.resume()
   mailbox.apply(config)
   await live.watch()
-  return { url, adminUrl, generation: current, status: live.status }
+  return { url, adminUrl, generation, status: live.status }
 
-  /** What is live, and what of the mailbox does not work. */
+  /** The limits and the environment of a candidate apply from its load on: its modules are evaluated with them. */
+  async function loadModules({ root, refs, config: { hooks: wanted }, env: own }: Parameters<LiveOptions['load']>[0]) {
+    given = { limits: wanted.transforms, env: own }
+    return { transforms: await runtime.load({ root, refs }), inputs: runtime.inputs() }
+  }
+
+  /** The state of the saved files, with the problems of the mailbox. */
   function toStatus() {
     const [status, troubles] = [live.status(), mailbox.problems()]
     return {
@@ -212,42 +195,15 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
       problems: [...status.problems, ...troubles],
     }
   }
-
-  /** What the process before this one left behind, and what it could not do with its code. */
-  async function resume(): Promise<void> {
-    try {
-      await rerunner.resumePending()
-      const sound = [...current().transforms.values()].filter(({ problem }) => problem === undefined)
-      await drain.drain(
-        sound.map(({ module }) => module),
-        { again: true },
-      )
-    } catch (error) {
-      log.error({ err: error }, 'what was left waiting could not be read; it waits for the next start')
-    }
-  }
 }
 
-async function openStore(options: { file: string; maxWaitingBytes: () => number; log: Log }): Promise<Store> {
-  // what is kept of deliveries is the owner's alone; a folder that cannot be made is told by the store
-  await mkdir(dirname(options.file), { recursive: true, mode: 0o700 }).catch(() => undefined)
-  return createSqliteStore({ ...options, clock: Date.now })
-}
-
-/** Throws `store-locked`; what merely cannot be written now is told, and tried again with each delivery. */
-async function ready(store: Store & { ready?: () => Promise<void> }, log: Log): Promise<void> {
-  await store.ready?.()
-  const { trouble } = await store.health()
-  if (trouble !== undefined) log.error({ trouble }, 'the store cannot be written; hooks answer 503 until it can')
-}
-
-/** For commands: how the gateway is reached. Gives back what takes the file away. */
+/** Writes where the gateway listens, for commands. Returns a function that removes the file. */
 async function announce(dir: string, address: object): Promise<() => void> {
   const file = toGatewayFile(dir)
   try {
     await writeStateFile(file, `${JSON.stringify(address)}\n`)
   } catch {
-    // a folder that cannot be written is the store's trouble, and told there
+    // the store is in this folder too, and reports that it cannot be written
   }
   return () => rmSync(file, { force: true })
 }

@@ -3,7 +3,7 @@ import { Problem } from '../src/model/problem.ts'
 import type { Verifier } from '../src/model/verifier.ts'
 import { type VerifyInput, VerifySettings } from '../src/model/verify.ts'
 import type { Scheme } from '../src/pipeline/verifiers/scheme.ts'
-import { schemes } from '../src/pipeline/verifiers/schemes.ts'
+import { schemes } from '../src/pipeline/senders.ts'
 import { hasIdInBody, senderNamed } from '../src/pipeline/sources.ts'
 import { createVerifier } from '../src/pipeline/verify.ts'
 

@@ -1,4 +1,5 @@
 // HTTP messages of others: their bodies up to a limit, and how long they ask us to wait.
+import type { IncomingHttpHeaders } from 'node:http'
 
 /** Undefined where it is over the limit; the rest of it is not taken. Throws where the connection is cut. */
 export async function readBody(body: AsyncIterable<Uint8Array> | null, maxBytes: number): Promise<string | undefined> {
@@ -36,4 +37,26 @@ export function toWait(retryAfterMs: number | undefined): { readonly retryAfterM
 
 function isNumber(text: string): boolean {
   return /^\d+(\.\d+)?$/.test(text)
+}
+
+/**
+ * True for a request that a browser sends on behalf of another site: it says `Sec-Fetch-Site: cross-site`, or its `Origin` is
+ * not the host that it was sent to. An opaque origin (`null`) is foreign. The scheme may differ, since a proxy may end TLS.
+ * Pages cannot change either header (Fetch, "forbidden request-header"). Callers refuse such a request before they count
+ * failures: otherwise any page could lock out the person who reads it.
+ */
+export function isCrossSite(headers: IncomingHttpHeaders): boolean {
+  if (saysCrossSite(headers)) return true
+  const { origin, host = '' } = headers
+  return origin !== undefined && toOriginHost(origin) !== host.replace(/:(80|443)$/, '').toLowerCase()
+}
+
+/** The browser's own word: it comes with links and images too, which have no `Origin`. */
+export function saysCrossSite(headers: IncomingHttpHeaders): boolean {
+  return String(headers['sec-fetch-site']).toLowerCase() === 'cross-site'
+}
+
+/** Host and port of a web origin, without the port of HTTP or HTTPS; undefined for any other text. */
+function toOriginHost(origin: string): string | undefined {
+  return /^https?:\/\/([^/?#@,\s]+?)(?::(?:80|443))?$/i.exec(origin)?.[1]?.toLowerCase()
 }

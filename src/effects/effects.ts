@@ -1,8 +1,7 @@
 // What happens in the world after the 200: jobs and heartbeats, by the configuration that is live.
 import type { OwnChannel } from '../model/channel.ts'
 import type { Config } from '../model/config.ts'
-import type { Log } from '../model/log.ts'
-import type { Meter } from '../model/meter.ts'
+import type { Log, Meter } from '../model/log.ts'
 import type { Clock, NewJob, Store } from '../store/store.ts'
 import { toAgent, toAgentIds } from './agents.ts'
 import { createHeartbeats } from './heartbeats.ts'

@@ -1,7 +1,6 @@
 // One claimed job, from its first missing step to its end. Each effect is recorded before the next begins; the last record is also the end.
 import type { ClaimedJob, Step, StepName } from '../model/job.ts'
-import type { Log } from '../model/log.ts'
-import type { Meter } from '../model/meter.ts'
+import type { Log, Meter } from '../model/log.ts'
 import type { Clock, JobReport } from '../store/store.ts'
 import type { Agent } from './agents.ts'
 import { deliver, type DeliveryTools } from './deliver.ts'

@@ -1,8 +1,7 @@
 // Performs accepted jobs: as many at a time as allowed, each under a lease that it keeps, each given back when the gateway stops.
 import { randomBytes } from 'node:crypto'
 import type { ClaimedJob } from '../model/job.ts'
-import type { Log } from '../model/log.ts'
-import type { Meter } from '../model/meter.ts'
+import type { Log, Meter } from '../model/log.ts'
 import type { Clock, Store } from '../store/store.ts'
 import { cut } from '../base/text.ts'
 import { withDeadline } from '../base/time.ts'

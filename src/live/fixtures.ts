@@ -11,10 +11,9 @@ import { toHookName } from '../model/mapping-rules.ts'
 import { type Transform, toTransformKey } from '../model/transform.ts'
 import type { DefinedVerifier } from '../model/verifier.ts'
 import type { NamedMapping } from '../pipeline/compile.ts'
-import type { Decision } from '../pipeline/decision.ts'
+import { type Decision, decide } from '../pipeline/pipeline.ts'
 import { createGeneration, type Generation } from '../pipeline/generation.ts'
 import type { Hook } from '../pipeline/hook.ts'
-import { decide } from '../pipeline/pipeline.ts'
 import { toDelivery, toLocalHead } from '../server/delivery.ts'
 
 /** A generation in the making, or the parts of one that runs. */

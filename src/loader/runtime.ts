@@ -6,7 +6,7 @@ import { Problem, toProblemRecord } from '../model/problem.ts'
 import type { ProblemRecord } from '../model/problem.ts'
 import { toTransformKey } from '../model/transform.ts'
 import type { Transform } from '../model/transform.ts'
-import { type BreakerEvents, createBreakers } from './pool/breaker.ts'
+import { createBreakers } from './pool/breaker.ts'
 import type { Bundle } from './modules/build.ts'
 import { toFailed } from './worker/call.ts'
 import type { BundlePost } from './worker/messages.ts'
@@ -15,7 +15,7 @@ import { createPool, type Pool, type PoolLimits } from './pool/pool.ts'
 import type { Input } from './read.ts'
 import { toModuleLabel } from './root.ts'
 
-export type RuntimeOptions = Partial<BreakerEvents> & {
+export type RuntimeOptions = {
   /** Asked whenever they matter: they may change while the gateway runs. */
   readonly limits: () => PoolLimits
   /** What `process.env` of a transform holds; see `pickEnv`. Asked like the limits. */
@@ -38,6 +38,8 @@ export type TransformRuntime = {
   load(wanted: { root: string; refs: readonly TransformRef[] }): Promise<ReadonlyMap<string, Transform>>
   /** Every file that the newest load was made of, as it was when it was read. */
   inputs(): readonly Input[]
+  /** The listener gets each module that may be called again, fully or once as a trial, after it was stopped. */
+  onRetry(listener: (module: string) => void): void
   /** For tests, metrics and the bench. */
   state(): ReturnType<Pool['state']> & { builds: number }
   /** Ends every thread. Calls in flight, and later ones, fail. */
@@ -52,11 +54,9 @@ type Result =
 
 export function createTransformRuntime(options: RuntimeOptions): TransformRuntime {
   const { limits, env, clock, log } = options
-  const breakers = createBreakers({
-    clock,
-    onHalfOpen: options.onHalfOpen ?? (() => {}),
-    onRecovered: options.onRecovered ?? (() => {}),
-  })
+  const retryListeners: ((module: string) => void)[] = []
+  const tellRetry = (module: string) => retryListeners.forEach((listener) => listener(module))
+  const breakers = createBreakers({ clock, onHalfOpen: tellRetry, onRecovered: tellRetry })
   const bundles = createBundleCache()
   let good = new Map<string, Tried>()
   let nextId = 1
@@ -155,6 +155,7 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
       return result
     },
     inputs: bundles.inputs,
+    onRetry: (listener) => void retryListeners.push(listener),
     state: () => ({ ...pool.state(), builds: bundles.builds() }),
     close: async () => {
       breakers.close()

@@ -1,7 +1,7 @@
 // What `agents`, `models`, `runners` and `channels` must hold together: every name leads somewhere.
 import { isOwnChannel } from './action.ts'
 import type { Config } from './config.ts'
-import { type ConfigIssue, type ConfigPath, toDuplicates, toIssue } from './config-issue.ts'
+import { type ConfigIssue, type ConfigPath, toDuplicates, toIssue } from './issue.ts'
 import { nearestOf } from '../base/text.ts'
 import { toModelName } from './permission.ts'
 

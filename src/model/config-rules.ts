@@ -1,7 +1,7 @@
 // What a configuration must hold beyond the types of its keys. Pure: templates, presets and module files are checked by whoever loads them.
 import { toAgentIssues, toOfferedModelIssues } from './agents-rules.ts'
 import type { Config } from './config.ts'
-import { type ConfigIssue, type ConfigPath, toDuplicates, toIssue } from './config-issue.ts'
+import { type ConfigIssue, type ConfigPath, toDuplicates, toIssue } from './issue.ts'
 import type { Mapping } from './mapping.ts'
 import { toConditionIssues, toHookName, toKeyUseIssues } from './mapping-rules.ts'
 import {

@@ -1,3 +1,6 @@
+import type { DeliveryState } from './delivery.ts'
+import type { Step, StepName } from './job.ts'
+import type { ProblemCode } from './problem.ts'
 /** What pino offers and nothing more. Fields never hold a token, a signature or a payload. */
 export type Log = {
   debug(fields: object, message: string): void
@@ -7,3 +10,19 @@ export type Log = {
 }
 
 export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {} }
+
+/** What is counted, each with its labels. */
+export type Counted = {
+  /** Requests that were let in, by what became of them. */
+  readonly deliveries: { readonly outcome: DeliveryState }
+  /** Requests that were turned away, by problem code. */
+  readonly refusals: { readonly code: ProblemCode }
+  /** Effects of jobs, by how they ended. */
+  readonly steps: { readonly step: StepName; readonly outcome: Step['state'] | 'retried' | 'dead' }
+  /** Saved files that are live, or were refused. */
+  readonly reloads: { readonly outcome: 'live' | 'refused' }
+}
+
+export type Meter = <Name extends keyof Counted>(name: Name, labels: Counted[Name]) => void
+
+export const silentMeter: Meter = () => {}

@@ -1,7 +1,7 @@
 // What of a mapping could never take effect: a condition that no request fulfils, a key that its action does not have.
 import { trimSlashes } from '../base/text.ts'
-import { credentialHeaders, senderSecrets } from './credential-headers.ts'
-import { type ConfigIssue, type ConfigPath, toIssue } from './config-issue.ts'
+import { credentialHeaders, senderSecrets } from './delivery.ts'
+import { type ConfigIssue, type ConfigPath, toIssue } from './issue.ts'
 import type { Mapping } from './mapping.ts'
 
 const headerName = /^[!#$%&'*+.^_`|~0-9a-z-]+$/i

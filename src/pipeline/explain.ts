@@ -7,10 +7,9 @@ import { Mapping } from '../model/mapping.ts'
 import { readPayload } from '../model/parse-body.ts'
 import type { Transform } from '../model/transform.ts'
 import type { CompiledMapping } from './compile.ts'
-import type { Decision } from './decision.ts'
+import { type Decision, decide } from './pipeline.ts'
 import type { Generation } from './generation.ts'
 import type { Hook } from './hook.ts'
-import { decide } from './pipeline.ts'
 import type { Template } from './template.ts'
 
 /** Field → `request`, `template <key>`, `literal <key>`, `transform <module>`, `config <key>` or `default`. */

@@ -1,14 +1,17 @@
 // Rendered fields and what code returned, made one action and held against one schema.
+import { type Origin, Action } from '../model/action.ts'
+import type { Delivery } from '../model/delivery.ts'
+import { readPayload } from '../model/parse-body.ts'
+import { type TransformCall, AgentResult, WakeResult } from '../model/transform.ts'
+import { detectSource, senderNamed, toCorrespondent } from './sources.ts'
+import type { TemplateScope } from './template.ts'
 import type { z } from 'zod'
-import { Action } from '../model/action.ts'
 import { toFirstIssue } from '../model/issue.ts'
 import { isJsonObject, toKindOf } from '../base/json.ts'
 import { nearestOf } from '../base/text.ts'
 import { Problem } from '../model/problem.ts'
-import { AgentResult, WakeResult } from '../model/transform.ts'
 import type { CompiledMapping } from './compile.ts'
 import type { KeyOrigin } from './policy.ts'
-import type { TemplateScope } from './template.ts'
 
 /** An action before it is checked, and who chose its session key. */
 export type Draft = {
@@ -106,4 +109,40 @@ export function toAction({ fields }: Draft): Action {
   const parsed = Action.safeParse(fields)
   if (parsed.success) return parsed.data
   throw new Problem('payload-invalid', `${toFirstIssue(parsed.error, fields)}.`)
+}
+
+export function toScope(delivery: Delivery): TemplateScope {
+  const { headers, query, path, source, event, body, receivedAt } = delivery
+  return {
+    payload: () => readPayload(body),
+    headers,
+    query,
+    path,
+    source,
+    event,
+    now: () => new Date(receivedAt).toISOString(),
+  }
+}
+
+const nothing = new TextEncoder().encode('null')
+
+/** `isItem`: one of a `forEach`, whose body is made here, as JSON, whatever the sender's content type says. */
+export function toTransformCall(delivery: Delivery, isItem: boolean): TransformCall {
+  const { headers, query, url, path, method, source, event, receivedAt, id, body } = delivery
+  const head = { headers, query, url, path, method, source, event, receivedAt, deliveryId: id }
+  if (isItem) return { head, body: Buffer.from(JSON.stringify(readPayload(body))), syntax: 'json' }
+  // a body of no bytes that was let in is the payload `null`
+  return { head, body: body.bytes.byteLength === 0 ? nothing : body.bytes, syntax: body.syntax }
+}
+
+export function toOrigin(delivery: Delivery): Origin {
+  const { path, source, headers } = delivery
+  const sender = detectSource(headers) ?? (source === undefined ? undefined : senderNamed(source))
+  const { from, subject } = sender === undefined ? {} : toCorrespondent(sender, delivery)
+  return {
+    hook: path,
+    ...(source === undefined ? {} : { source }),
+    ...(from === undefined ? {} : { from }),
+    ...(subject === undefined ? {} : { subject }),
+  }
 }

@@ -1,18 +1,16 @@
 // One delivery in, one decision out. Reads nothing but its arguments; the transform is the only thing here that may take time.
-import { type Action, AgentPayload, type PlannedAction, WakePayload } from '../model/action.ts'
+import { type PlannedAction, type Action, AgentPayload, WakePayload } from '../model/action.ts'
+import { Problem, type TraceEntry } from '../model/problem.ts'
 import type { Config } from '../model/config.ts'
 import type { Delivery } from '../model/delivery.ts'
 import { toFirstIssue } from '../model/issue.ts'
 import { isJsonObject, type JsonObject, toKindOf } from '../base/json.ts'
 import { readPayload } from '../model/parse-body.ts'
-import { Problem, type TraceEntry } from '../model/problem.ts'
 import type { Transform } from '../model/transform.ts'
 import type { CompiledMapping } from './compile.ts'
-import type { Decision } from './decision.ts'
 import { type Hook, isOpened } from './hook.ts'
-import { type Draft, mergeResult, renderDraft, toAction } from './merge.ts'
+import { type Draft, mergeResult, renderDraft, toAction, toOrigin, toScope, toTransformCall } from './merge.ts'
 import { applyPolicy } from './policy.ts'
-import { toOrigin, toScope, toTransformCall } from './views.ts'
 
 /** The most actions that one delivery may become. */
 const mostActions = 200
@@ -190,3 +188,17 @@ function toOperatorProblem(problem: Problem, transform: Transform): Problem {
     },
   )
 }
+
+type Reasons = {
+  readonly mappingId: string | undefined
+  readonly transformHash: string | undefined
+  readonly trace: readonly TraceEntry[]
+  readonly log: readonly string[]
+}
+
+/** What the pipe makes of a delivery. A refusal is the sender's fault, a park the operator's. */
+export type Decision =
+  | (Reasons & { readonly kind: 'accept'; readonly actions: readonly PlannedAction[]; readonly retain: boolean })
+  | (Reasons & { readonly kind: 'skip'; readonly why: string })
+  | (Reasons & { readonly kind: 'park'; readonly problem: Problem; readonly waitsFor: string | undefined })
+  | (Reasons & { readonly kind: 'refuse'; readonly problem: Problem })

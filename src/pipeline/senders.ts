@@ -1,6 +1,7 @@
 // The table of senders: one row a sender, in files by domain. To add a sender: one row, and one vector in the tests.
 // Order is the priority of detection: Forgejo and Gitea also send the headers of the forges that they stand in for, and many
 // senders send the headers of a shared convention.
+import type { Scheme } from './verifiers/scheme.ts'
 import { chatSenders } from './senders/chat.ts'
 import { cloudSenders } from './senders/cloud.ts'
 import { codeSenders } from './senders/code.ts'
@@ -28,3 +29,14 @@ export const senders: readonly Sender[] = [
   // the last, so that a sender with headers of its own is preferred
   ...conventionsSenders,
 ]
+
+export const schemes: readonly Scheme[] = senders.flatMap(({ source, label, docs, scheme, schemes: several }) => {
+  if (docs === undefined) return []
+  return (several ?? [scheme]).map(({ id = source, variant, ...row }) => ({
+    ...row,
+    id,
+    source,
+    label: variant === undefined ? label : `${label} (${variant})`,
+    docs,
+  }))
+})

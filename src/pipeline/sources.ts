@@ -1,4 +1,6 @@
 // Who sent a delivery, and what the sender calls it. Everything here is read, nothing is trusted: headers can be forged.
+import type { Verified, Verifier } from '../model/verifier.ts'
+import { tryBody } from './verifiers/proof.ts'
 import type { Origin } from '../model/action.ts'
 import type { Delivery } from '../model/delivery.ts'
 import { isJsonObject, type JsonValue } from '../base/json.ts'
@@ -48,7 +50,7 @@ export function toDeliveryId(sender: Sender, delivery: Readable): string | undef
 }
 
 /** The delivery id where it is in the body: the same whatever the headers are. */
-export function toIdInBody(sender: Sender, body: Body): string | undefined {
+function toIdInBody(sender: Sender, body: Body): string | undefined {
   const facts = sender.deliveryId?.filter(isInBody)
   return toFirst(facts, { headers: {}, body }, ' ')
 }
@@ -129,4 +131,20 @@ function indexMarks(): ReadonlyMap<string, readonly { mark: Mark; rank: number }
     }
   }
   return index
+}
+
+/**
+ * The id that the proof names, else the one in a body that it covers. `body` is inflated. Its media type is not signed, so it
+ * is not asked: declared as a form, a body of JSON would lose its id. Undefined: the proof covers none.
+ */
+export function toSignedId(
+  { source, scheme, covers }: Verifier,
+  { id }: Extract<Verified, { ok: true }>,
+  body: Uint8Array,
+): string | undefined {
+  if (id !== undefined) return id
+  const sender = covers.body ? senderNamed(source ?? scheme) : undefined
+  if (sender === undefined || !hasIdInBody(sender)) return undefined
+  const payload = tryBody(body)
+  return payload === undefined ? undefined : toIdInBody(sender, { bytes: body, syntax: 'json', parsed: payload })
 }

@@ -4,8 +4,7 @@ import { isJsonObject, type JsonValue } from '../base/json.ts'
 import { type Body, openBody, readPayload } from '../model/parse-body.ts'
 import { type Hook, toAccepts } from '../pipeline/hook.ts'
 import { detectSource, type Sender, senderNamed, toEvent } from '../pipeline/sources.ts'
-import type { Knock } from './admission.ts'
-import { dropCredentials } from './credentials.ts'
+import { type Knock, dropCredentials } from './admission.ts'
 
 /** Where a delivery is in the gateway. */
 export type Place = { readonly hook: Hook; readonly id: string; readonly receivedAt: number }

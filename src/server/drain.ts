@@ -2,12 +2,11 @@
 import type { Log } from '../model/log.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import type { Store } from '../store/store.ts'
-import type { Rerunner } from './rerun.ts'
-import { walkWaiting } from './waiting.ts'
+import { type Rerunner, walkWaiting } from './rerun.ts'
 
 export type DrainParts = {
   readonly store: Pick<Store, 'open' | 'counts'>
-  readonly rerunner: Pick<Rerunner, 'rerun'>
+  readonly rerunner: Pick<Rerunner, 'rerun' | 'resumePending'>
   readonly generation: () => Generation
   readonly log: Log
 }
@@ -21,6 +20,11 @@ export type Drain = {
    * what is not reached, since the process ends or the store cannot be written, is parked as before. Never rejects.
    */
   drain(modules: readonly string[], options?: { readonly again?: boolean }): Promise<Drained>
+  /**
+   * At the start of the gateway: runs deliveries that were pending at the last stop, then those that are parked for a module that
+   * works now. Never rejects.
+   */
+  resume(): Promise<void>
   /** Ends after the delivery that it is at. */
   stop(): Promise<void>
 }
@@ -64,23 +68,35 @@ export function createDrain({ store, rerunner, generation, log }: DrainParts): D
     return { settled, stillParked }
   }
 
+  function drain(modules: readonly string[], options?: { readonly again?: boolean }): Promise<Drained> {
+    if (modules.length === 0 || stopped) return running ?? Promise.resolve({ settled: 0, stillParked: 0 })
+    for (const module of modules) wanted.add(module)
+    again ||= options?.again === true
+    asked += 1
+    running ??= run()
+      .catch((error: unknown) => {
+        log.error({ err: error }, 'parked deliveries could not be read; they wait for the next change')
+        return { settled: 0, stillParked: 0 }
+      })
+      .finally(() => {
+        running = undefined
+        wanted.clear()
+        again = false
+      })
+    return running
+  }
+
   return {
-    drain(modules, options) {
-      if (modules.length === 0 || stopped) return running ?? Promise.resolve({ settled: 0, stillParked: 0 })
-      for (const module of modules) wanted.add(module)
-      again ||= options?.again === true
-      asked += 1
-      running ??= run()
-        .catch((error: unknown) => {
-          log.error({ err: error }, 'parked deliveries could not be read; they wait for the next change')
-          return { settled: 0, stillParked: 0 }
-        })
-        .finally(() => {
-          running = undefined
-          wanted.clear()
-          again = false
-        })
-      return running
+    drain,
+    async resume() {
+      try {
+        await rerunner.resumePending()
+        const sound = [...generation().transforms.values()].filter(({ problem }) => problem === undefined)
+        const modules = sound.map(({ module }) => module)
+        await drain(modules, { again: true })
+      } catch (error) {
+        log.error({ err: error }, 'waiting deliveries could not be read; they wait for the next start')
+      }
     },
     async stop() {
       stopped = true

@@ -4,7 +4,7 @@ import type { Delivery } from '../model/delivery.ts'
 import { Problem } from '../model/problem.ts'
 import { toDeliveryId } from '../pipeline/sources.ts'
 import type { DedupeKey, Store } from '../store/store.ts'
-import { type Answer, toReplay } from './answer.ts'
+import { type Answer, toReplay } from './settlement.ts'
 import { toSender } from './delivery.ts'
 
 const longestKey = 256

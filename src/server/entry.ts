@@ -1,18 +1,16 @@
 // The way in: by the hook token, or by a proof that a mapping asks for. Raw bytes are proved before they are parsed.
+import type { Generation } from '../pipeline/generation.ts'
+import type { Knock, Admission } from './admission.ts'
 import type { IncomingMessage } from 'node:http'
 import type { DeliveryHead, SignedId } from '../model/delivery.ts'
 import { Problem, toProblem, type TraceEntry } from '../model/problem.ts'
 import type { HandshakeAnswer, VerifyRequest } from '../model/verifier.ts'
-import type { Generation } from '../pipeline/generation.ts'
 import { type Hook, isHookOpened, type SignedMapping } from '../pipeline/hook.ts'
-import { toSignedId } from '../pipeline/signed-id.ts'
-import type { Admission, Knock } from './admission.ts'
-import type { Answer } from './answer.ts'
-import { type Body, readBody, tooLarge } from './body.ts'
+import { toSignedId } from '../pipeline/sources.ts'
+import type { Answer } from './settlement.ts'
+import { type Body, readBody, tooLarge, createUnprovenBodies, type UnprovenHold } from './body.ts'
 import { toHead } from './delivery.ts'
 import type { HandedSecrets } from './handed.ts'
-import { toAsked } from './shown-proof.ts'
-import { createUnprovenBodies, type UnprovenHold } from './unproven.ts'
 
 export type Incoming = {
   readonly req: IncomingMessage
@@ -173,4 +171,47 @@ function toSignedBy(
 
 function toAnswer({ status, headers, body }: HandshakeAnswer): Answer {
   return { status, headers, body }
+}
+
+type Asked = {
+  /** Whether the headers show a proof of a scheme that some mapping asks for. */
+  readonly isShown: (headers: Knock['headers']) => boolean
+  /** The largest body that any signed mapping takes, in bytes. */
+  readonly limit: number
+}
+
+const byGeneration = new WeakMap<Generation, Asked>()
+
+/**
+ * What the signed mappings of a generation ask for, whatever their names are. A scheme whose proof is in the body shows
+ * nothing, and a Bearer token is what every hook takes: neither counts as shown.
+ */
+export function toAsked(generation: Generation): Asked {
+  const known = byGeneration.get(generation)
+  if (known !== undefined) return known
+  const signed = generation.mappings.flatMap(({ match, mapping, verifier }) =>
+    verifier === undefined || verifier.isClaimed({}) ? [] : [{ path: match.path, verify: mapping.verify, verifier }],
+  )
+  // many mappings ask for one scheme, under one header
+  const distinct = new Map(
+    signed.map(({ verify, verifier }) => [
+      JSON.stringify([verifier.scheme, verify?.header, verify?.prefix]),
+      verifier.isClaimed,
+    ]),
+  )
+  const claims = [...distinct.values()]
+  const paths = new Set(signed.map(({ path }) => path ?? ''))
+  const asked: Asked = {
+    isShown(headers) {
+      const { authorization = '', ...others } = headers
+      const shown = /^bearer\b/i.test(authorization) ? others : headers
+      return claims.some((isClaimed) => isClaimed(shown))
+    },
+    limit: [...paths].reduce(
+      (largest, path) => Math.max(largest, generation.hook(path).maxBodyBytes),
+      generation.config.server.maxBodyBytes,
+    ),
+  }
+  byGeneration.set(generation, asked)
+  return asked
 }

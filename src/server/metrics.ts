@@ -1,6 +1,6 @@
 // /metrics, for Prometheus: counters since the start, and gauges that are read from the store when they are asked for. Labels are words of ours only.
 import { Counter, Gauge, Registry } from 'prom-client'
-import type { Counted, Meter } from '../model/meter.ts'
+import type { Counted, Meter } from '../model/log.ts'
 import type { Clock, StoreReader } from '../store/store.ts'
 
 export type Metrics = {

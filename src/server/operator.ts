@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import { Problem } from '../model/problem.ts'
 import type { Clock } from '../store/store.ts'
 import { createClientOf } from './client.ts'
-import { createTokenCheck, readToken } from './credentials.ts'
+import { createTokenCheck, readToken } from './admission.ts'
 import { createThrottle } from './throttle.ts'
 
 /**

@@ -1,13 +1,11 @@
 // The pipe, from request to answer: admit, read, recognise, decide, store, answer. Nothing is sent before the store has it.
 import { within } from '../base/time.ts'
 import type { Delivery } from '../model/delivery.ts'
-import type { Log } from '../model/log.ts'
-import type { Meter } from '../model/meter.ts'
+import type { Log, Meter } from '../model/log.ts'
 import { type Problem, toProblem } from '../model/problem.ts'
-import type { Decision } from '../pipeline/decision.ts'
+import { type Decision, decide } from '../pipeline/pipeline.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import type { Hook } from '../pipeline/hook.ts'
-import { decide } from '../pipeline/pipeline.ts'
 import type { Clock, DedupeKey, Settlement, Store } from '../store/store.ts'
 import { type Admission, toHookName } from './admission.ts'
 import {
@@ -18,14 +16,18 @@ import {
   toReplay,
   toWaitingAnswer,
   withProblem,
-} from './answer.ts'
+  type LastingDecision,
+  tellParked,
+  toPending,
+  toRow,
+  toSettlement,
+} from './settlement.ts'
 import { checkBody, toDelivery } from './delivery.ts'
 import { createEntry, type Entered, type Incoming } from './entry.ts'
 import type { HandedSecrets } from './handed.ts'
 import { createOnce, toDedupe } from './duplicates.ts'
 import type { Refusals } from './refusals.ts'
 import type { Rerunner } from './rerun.ts'
-import { type LastingDecision, tellParked, toPending, toRow, toSettlement } from './settlement.ts'
 
 export type ReceiverParts = {
   readonly generation: () => Generation

@@ -1,16 +1,14 @@
 // Deliveries that wait run again: what was pending when the process ended, and what is parked.
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
+import type { OpenDelivery, Store, Clock, NewJob, Settlement } from '../store/store.ts'
 import { toBackoffMs } from '../base/retry.ts'
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Delivery } from '../model/delivery.ts'
 import type { Log } from '../model/log.ts'
-import type { Decision } from '../pipeline/decision.ts'
+import { type Decision, decide } from '../pipeline/pipeline.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import { Problem } from '../model/problem.ts'
-import { decide } from '../pipeline/pipeline.ts'
-import type { Clock, NewJob, OpenDelivery, Settlement, Store } from '../store/store.ts'
 import { toDelivery } from './delivery.ts'
 import { type LastingDecision, tellParked, toSettlement } from './settlement.ts'
-import { walkWaiting } from './waiting.ts'
 
 export type RerunnerParts = {
   readonly generation: () => Generation
@@ -118,4 +116,28 @@ export class Rerunner {
 /** The sender was answered 200 long ago: what would be its fault is now the operator's to see. */
 function toLasting(decision: Decision): LastingDecision {
   return decision.kind === 'refuse' ? { ...decision, kind: 'park', waitsFor: undefined } : decision
+}
+
+type Walk = {
+  readonly store: Pick<Store, 'open' | 'counts'>
+  readonly query: { readonly state: 'pending' | 'parked'; readonly waitsFor?: string }
+  /** Those that are passed over. */
+  readonly skips?: (deliveryId: string) => boolean
+}
+
+/** No more of them than wait at the beginning: what comes meanwhile must not keep the walk going. */
+export async function* walkWaiting({ store, query, skips = () => false }: Walk): AsyncGenerator<OpenDelivery> {
+  let left = (await store.counts()).deliveries[query.state]
+  let after: string | undefined
+  while (left > 0) {
+    const [open] = await store.open({ ...query, limit: 1, after })
+    if (!open) return
+    after = open.deliveryId
+    if (!skips(after)) {
+      left -= 1
+      yield open
+    }
+    // the store is read within one turn of the event loop: a hundred thousand reads would hold up every request
+    await nextTurn()
+  }
 }

@@ -3,9 +3,8 @@ import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { VerifySettings } from '../../src/model/verify.ts'
 import type { VerifyRequest } from '../../src/model/verifier.ts'
-import { parseTimestamp } from '../../src/pipeline/verifiers/clock.ts'
-import { isDigest } from '../../src/pipeline/verifiers/compare.ts'
-import { schemes } from '../../src/pipeline/verifiers/schemes.ts'
+import { parseTimestamp, isDigest } from '../../src/pipeline/verifiers/proof.ts'
+import { schemes } from '../../src/pipeline/senders.ts'
 import { createVerifier } from '../../src/pipeline/verify.ts'
 
 const now = 1_700_000_000_000

@@ -127,6 +127,7 @@ describe('deliveries that are parked for a module', { timeout: 30_000 }, () => {
       generation: stage.live.current,
       log: silentLog,
       rerunner: {
+        resumePending: async () => {},
         async rerun(open) {
           ran.push(open.deliveryId)
           const state = await rerunner.rerun(open)
@@ -155,6 +156,7 @@ describe('deliveries that are parked for a module', { timeout: 30_000 }, () => {
     const first = createDrain({
       ...parts,
       rerunner: {
+        resumePending: async () => {},
         async rerun(open) {
           void first.stop()
           return rerunner.rerun(open)

@@ -6,10 +6,8 @@ import { onTestFinished } from 'vitest'
 import { createLive, type Live } from '../../src/live/live.ts'
 import { createTransformRuntime } from '../../src/loader/runtime.ts'
 import type { JsonValue } from '../../src/base/json.ts'
-import { type Log, silentLog } from '../../src/model/log.ts'
-import { silentMeter } from '../../src/model/meter.ts'
-import type { Decision } from '../../src/pipeline/decision.ts'
-import { decide } from '../../src/pipeline/pipeline.ts'
+import { type Log, silentLog, silentMeter } from '../../src/model/log.ts'
+import { type Decision, decide } from '../../src/pipeline/pipeline.ts'
 import { toDelivery } from '../../src/server/delivery.ts'
 
 export type Line = { readonly level: string; readonly text: string; readonly frame: string }

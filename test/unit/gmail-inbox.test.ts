@@ -1,6 +1,6 @@
 // The gateway's sink over a store: mails and the place in one commit, each mail one delivery.
 import { describe, expect, test } from 'vitest'
-import { createInbox } from '../../src/server/inbox.ts'
+import { createInbox } from '../../src/server/mailbox.ts'
 import { type GmailPayload, toMailKey } from '../../src/gmail/mail.ts'
 import { Config } from '../../src/model/config.ts'
 import { silentLog } from '../../src/model/log.ts'

@@ -4,8 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { createLive, type LiveOptions } from '../../src/live/live.ts'
 import type { Input } from '../../src/loader/read.ts'
-import { silentLog } from '../../src/model/log.ts'
-import { silentMeter } from '../../src/model/meter.ts'
+import { silentLog, silentMeter } from '../../src/model/log.ts'
 
 const config = {
   hooks: { enabled: true, token: 'hook-secret', mappings: [{ match: { path: 'x' }, transform: { module: 'x.ts' } }] },

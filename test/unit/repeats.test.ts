@@ -1,6 +1,6 @@
 // What the README promises of a captured request that is sent again.
 import { expect, test } from 'vitest'
-import { schemes } from '../../src/pipeline/verifiers/schemes.ts'
+import { schemes } from '../../src/pipeline/senders.ts'
 import { toRepeats } from '../readme-senders.ts'
 
 const repeatsOf = (id: string) => schemes.filter((scheme) => scheme.id === id).map(toRepeats)[0]

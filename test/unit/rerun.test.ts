@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Decision } from '../../src/pipeline/decision.ts'
+import type { Decision } from '../../src/pipeline/pipeline.ts'
 import { Problem } from '../../src/model/problem.ts'
 import { silentLog } from '../../src/model/log.ts'
 import { Rerunner } from '../../src/server/rerun.ts'

@@ -81,11 +81,8 @@ describe('code that keeps ending its worker', () => {
   test('gets no worker after the third time, and one call after a minute', async () => {
     const recovered: string[] = []
     let now = Date.now()
-    const stage = await createStage({
-      clock: () => now,
-      onRecovered: (module) => void recovered.push(module),
-      workers: 1,
-    })
+    const stage = await createStage({ clock: () => now, workers: 1 })
+    stage.runtime.onRetry((module) => void recovered.push(module))
     await stage.write({ 'bad.ts': bad, 'good.ts': `export default () => 'good'` })
     const modules = await stage.load('bad.ts', 'good.ts')
     const ended = 'transforms/bad.ts ended its worker (process.exit).'

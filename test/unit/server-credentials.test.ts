@@ -1,11 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import {
-  createTokenCheck,
-  dropCredentials,
-  toHeaders,
-  isTokenInQuery,
-  readToken,
-} from '../../src/server/credentials.ts'
+import { createTokenCheck, dropCredentials, toHeaders, isTokenInQuery, readToken } from '../../src/server/admission.ts'
 
 describe('reading the token', () => {
   test.each([

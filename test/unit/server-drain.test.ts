@@ -24,6 +24,7 @@ function createStage(onRun: (open: OpenDelivery, store: Store) => Promise<unknow
     generation: () => generation,
     log: silentLog,
     rerunner: {
+      resumePending: async () => {},
       async rerun(open) {
         ran.push(open.deliveryId)
         await store.settle(open.deliveryId, parked({ generation: generation.id, waitsFor: open.waitsFor }))

@@ -1,7 +1,7 @@
 // Which delivery id a proof covers, sender by sender.
 import { expect, test } from 'vitest'
 import type { Coverage, Verifier } from '../../src/model/verifier.ts'
-import { toSignedId } from '../../src/pipeline/signed-id.ts'
+import { toSignedId } from '../../src/pipeline/sources.ts'
 import { hmacSchemes, publicUrl, secretOf, settingsOf, signed, verifierOf } from './verify-stage.ts'
 
 const body = Buffer.from('{"id":"evt_1","type":"x"}')

@@ -1,8 +1,10 @@
 import { createServer } from 'node:net'
 import { once } from 'node:events'
 import { describe, expect, test } from 'vitest'
-import { paypalCertificate, snsCertificate, snsConfirmation } from '../../src/pipeline/verifiers/hosts.ts'
 import {
+  paypalCertificate,
+  snsCertificate,
+  snsConfirmation,
   createPinnedFetch,
   isPrivateAddress,
   keepUseful,

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { senderNamed } from '../../src/pipeline/sources.ts'
 import { handshakes } from '../../src/pipeline/verifiers/handshakes.ts'
 import type { AsymmetricScheme } from '../../src/pipeline/verifiers/scheme.ts'
-import { schemes } from '../../src/pipeline/verifiers/schemes.ts'
+import { schemes } from '../../src/pipeline/senders.ts'
 import { schemeNames } from '../../src/pipeline/verify.ts'
 import { isProven, now, reasonOf, requestOf, toTimeText, verifierOf, withHeader } from './verify-stage.ts'
 

@@ -3,7 +3,7 @@ import { createHmac } from 'node:crypto'
 import type { Verified, VerifyRequest } from '../../src/model/verifier.ts'
 import { type VerifyInput, VerifySettings } from '../../src/model/verify.ts'
 import type { HmacScheme } from '../../src/pipeline/verifiers/scheme.ts'
-import { schemes } from '../../src/pipeline/verifiers/schemes.ts'
+import { schemes } from '../../src/pipeline/senders.ts'
 import { createVerifier, type VerifierTools } from '../../src/pipeline/verify.ts'
 
 export const now = 1_700_000_000_000

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts'
 import { Problem } from '../../model/problem.ts'
-import { dropCredentials, toHeaders } from '../../server/credentials.ts'
+import { dropCredentials, toHeaders } from '../../server/admission.ts'
 import { parseBody } from '../../model/parse-body.ts'
 
 export type Input = {

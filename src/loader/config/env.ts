@@ -1,6 +1,5 @@
 // `.env` and `${NAME}`. A value never enters a message: it is a secret more often than not.
-import { toDottedPath } from '../../model/issue.ts'
-import type { ConfigIssue, ConfigPath } from '../../model/config-issue.ts'
+import { toDottedPath, type ConfigIssue, type ConfigPath } from '../../model/issue.ts'
 
 export type Env = Readonly<Record<string, string | undefined>>
 

@@ -1,7 +1,6 @@
 // Schema issues of the configuration as sentences that begin with the key's path: what was expected, what kind of value came, never a value that may be secret.
 import type { z } from 'zod'
-import type { ConfigIssue } from '../../model/config-issue.ts'
-import { toConfigSentence, toDottedPath } from '../../model/issue.ts'
+import { type ConfigIssue, toConfigSentence, toDottedPath } from '../../model/issue.ts'
 import { toKindOf } from '../../base/json.ts'
 import { nearestOf } from '../../base/text.ts'
 import { toCounterpart } from '../../model/openclaw-keys.ts'

@@ -1,11 +1,21 @@
 // Ed25519 and ECDSA: the sender signs with a key that only it has.
 import { verify } from 'node:crypto'
-import { parseTimestamp, toClockFault } from './clock.ts'
+import {
+  parseTimestamp,
+  toClockFault,
+  mismatch,
+  missing,
+  need,
+  type Proof,
+  type ProofTools,
+  proven,
+  provenAs,
+  readHeader,
+  refused,
+} from './proof.ts'
+import { toSignatures, compileSigned, toCoverage, toExplanation, toPieces } from './signed.ts'
 import { toPublicKey } from './keys.ts'
-import { mismatch, missing, need, type Proof, type ProofTools, proven, provenAs, readHeader, refused } from './proof.ts'
 import type { AsymmetricScheme } from './scheme.ts'
-import { toSignatures } from './signatures.ts'
-import { compileSigned, toCoverage, toExplanation, toPieces } from './signed.ts'
 import type { VerifyRequest } from '../../model/verifier.ts'
 
 export function createAsymmetricProof(scheme: AsymmetricScheme, { settings, now }: ProofTools): Proof {

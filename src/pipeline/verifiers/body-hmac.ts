@@ -1,11 +1,21 @@
 // HMAC inside the body: the only proofs for which a body must be parsed before it is proven.
 import { createHmac, type KeyObject } from 'node:crypto'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts'
-import { readText, tryBody } from './body.ts'
-import { parseTimestamp, toClockFault } from './clock.ts'
-import { isDigest } from './compare.ts'
+import {
+  readText,
+  tryBody,
+  parseTimestamp,
+  toClockFault,
+  coversNothing,
+  mismatch,
+  type Proof,
+  type ProofTools,
+  proven,
+  provenAs,
+  refused,
+  isDigest,
+} from './proof.ts'
 import { createKeyring, toSecretKey } from './keys.ts'
-import { coversNothing, mismatch, type Proof, type ProofTools, proven, provenAs, refused } from './proof.ts'
 import type { BodyHmacScheme } from './scheme.ts'
 
 export function createBodyHmacProof(scheme: BodyHmacScheme, tools: ProofTools): Proof {

@@ -1,8 +1,15 @@
 // A value that the operator chose when subscribing comes back in every notification: no signature, only a shared word.
 import { isJsonObject } from '../../base/json.ts'
-import { readText, tryBody } from './body.ts'
-import { createSecretSet } from './compare.ts'
-import { coversNothing, type Proof, type ProofTools, proven, refused } from './proof.ts'
+import {
+  readText,
+  tryBody,
+  createSecretSet,
+  coversNothing,
+  type Proof,
+  type ProofTools,
+  proven,
+  refused,
+} from './proof.ts'
 import type { ClientStateScheme } from './scheme.ts'
 
 export function createClientStateProof(scheme: ClientStateScheme, { secrets }: ProofTools): Proof {

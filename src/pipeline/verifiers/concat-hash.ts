@@ -1,8 +1,7 @@
 // A hash of the secret and the text behind it: HubSpot's older versions, which it calls deprecated.
 import { createHash } from 'node:crypto'
 import type { VerifyRequest } from '../../model/verifier.ts'
-import { isDigest } from './compare.ts'
-import { mismatch, missing, need, type Proof, type ProofTools, proven, readHeader, refused } from './proof.ts'
+import { isDigest, mismatch, missing, need, type Proof, type ProofTools, proven, readHeader, refused } from './proof.ts'
 import type { ConcatHashScheme } from './scheme.ts'
 import { compileSigned, toCoverage, toExplanation, toPieces } from './signed.ts'
 import { toPublicUrl } from './url.ts'

@@ -1,7 +1,204 @@
-// Every handshake by the name that a row of the table gives it. Shapes are from the senders' documentation.
-import { callbackHandshakes } from './handshakes-callback.ts'
-import { queryHandshakes } from './handshakes-query.ts'
-import type { Handshake } from './handshake.ts'
+// How a sender asks whether somebody is there. What is sent back of its words is bounded in length and in characters.
+import { createHmac } from 'node:crypto'
+import type {
+  RequestHead,
+  VerifyRequest,
+  HandshakeAnswer,
+  HandshakeContext,
+  PinnedFetch,
+} from '../../model/verifier.ts'
+import { isJsonObject, type JsonObject } from '../../base/json.ts'
+import { tryBody, readHeader, createSecretSet } from './proof.ts'
+import { snsConfirmation } from './pinned-fetch.ts'
+import { queryOf } from './url.ts'
+import type { VerifySettings } from '../../model/verify.ts'
+
+export type HandshakeTools = {
+  readonly settings: VerifySettings
+  readonly secrets: () => readonly string[]
+  readonly fetch: PinnedFetch
+  readonly armed: boolean
+}
+
+type Answered = HandshakeAnswer | undefined
+
+export type Handshake = {
+  readonly method: 'POST' | 'GET' | 'HEAD'
+  /** True: it carries the scheme's proof, and is answered only where that holds. */
+  readonly signed: boolean
+  /** For unsigned POSTs: whether the head can be that of a handshake. */
+  readonly isGreeting?: (head: RequestHead) => boolean
+  readonly answer: (request: VerifyRequest, tools: HandshakeTools) => Answered | Promise<Answered>
+}
+
+/** Whether a handshake is due at this point: unsigned ones before the proof, signed ones after it. */
+export function isDue(handshake: Handshake, request: VerifyRequest, context: HandshakeContext): boolean {
+  if (handshake.method !== request.method || handshake.signed !== context.verified) return false
+  return handshake.isGreeting === undefined || handshake.isGreeting(request)
+}
+
+/** No character that means something to a browser, and no more than a sender has use for. */
+const plain = /^[\w .:;,~+/=@!*|-]{1,1024}$/
+
+/** The sender's word if it may be sent back; undefined otherwise. */
+export function toEcho(word: unknown): string | undefined {
+  return typeof word === 'string' && plain.test(word) ? word : undefined
+}
+
+const nosniff = { 'x-content-type-options': 'nosniff', 'cache-control': 'no-store' }
+const asText = { 'content-type': 'text/plain', ...nosniff }
+
+export function answerText(word: unknown): Answered {
+  const body = toEcho(word)
+  return body === undefined ? undefined : { status: 200, headers: asText, body }
+}
+
+/** Fields whose values are numbers, or words that may be sent back. */
+export function answerJson(fields: Record<string, unknown>): Answered {
+  const isPlain = (word: unknown): boolean => typeof word === 'number' || toEcho(word) !== undefined
+  if (!Object.values(fields).every(isPlain)) return undefined
+  return { status: 200, headers: { 'content-type': 'application/json', ...nosniff }, body: JSON.stringify(fields) }
+}
+
+/** It asked with a wrong word: that counts as a failed proof, and is answered as one. */
+export const denied: HandshakeAnswer = { status: 401, headers: {}, body: '' }
+
+export function answerNothing(status: 200 | 204 | 503 = 200): HandshakeAnswer {
+  return { status, headers: asText, body: '' }
+}
+
+function asksWith(answer: Handshake['answer']): Handshake {
+  return { method: 'GET', signed: false, answer }
+}
+
+/** The word goes back if the token beside it is the one that the operator gave to the sender; without one set, none is right. */
+function asksHub(answer: (word: unknown) => ReturnType<Handshake['answer']>): Handshake {
+  return asksWith(({ url }, { settings: { verifyToken } }) => {
+    const query = queryOf(url)
+    if (query.get('hub.mode') !== 'subscribe') return undefined
+    const isKnown = verifyToken !== undefined && createSecretSet([verifyToken])(query.get('hub.verify_token') ?? '')
+    return isKnown ? answer(query.get('hub.challenge')) : denied
+  })
+}
+
+export const queryHandshakes = {
+  /** Trello and Intercom only look whether the URL answers. */
+  head: { method: 'HEAD', signed: false, answer: () => answerNothing() },
+  /** Dropbox, Nylas: `?challenge=C` → C. */
+  'get-challenge': asksWith(({ url }) => answerText(queryOf(url).get('challenge'))),
+  'meta-hub': asksHub(answerText),
+  'strava-hub': asksHub((word) => answerJson({ 'hub.challenge': word })),
+  'okta-header': asksWith(({ headers }) =>
+    answerJson({ verification: readHeader(headers, 'x-okta-verification-challenge') }),
+  ),
+  /** X signs the word of whoever asks: short ones only, so that no body can be smuggled in as a word. */
+  'x-crc': asksWith(({ url }, { secrets }) => {
+    const word = queryOf(url).get('crc_token') ?? ''
+    const [secret] = secrets()
+    if (secret === undefined || !/^[\w-]{1,128}$/.test(word)) return undefined
+    return answerJson({ response_token: `sha256=${createHmac('sha256', secret).update(word).digest('base64')}` })
+  }),
+} as const satisfies Record<string, Handshake>
+
+function signed(answer: Handshake['answer']): Handshake {
+  return { method: 'POST', signed: true, answer }
+}
+
+function unsigned(isGreeting: (head: RequestHead) => boolean, answer: Handshake['answer']): Handshake {
+  return { method: 'POST', signed: false, isGreeting, answer }
+}
+
+/** The body as an object without a prototype; empty for anything else. */
+function fieldsOf(request: VerifyRequest): JsonObject {
+  const body = tryBody(request.rawBody)
+  return Object.assign(Object.create(null) as JsonObject, isJsonObject(body) ? body : {})
+}
+
+const has = (head: RequestHead, name: string): boolean => Object.hasOwn(head.headers, name)
+const isOfType = (head: RequestHead, type: string): boolean =>
+  (readHeader(head.headers, 'content-type') ?? '').toLowerCase().startsWith(type)
+
+export const callbackHandshakes = {
+  'slack-url': signed((request) => {
+    const { type, challenge } = fieldsOf(request)
+    return type === 'url_verification' ? answerText(challenge) : undefined
+  }),
+  /** Type 1 is the ping of interactions, 0 that of webhook events. */
+  'discord-ping': signed((request) => {
+    const { type, event } = fieldsOf(request)
+    // 1 is the ping of an interaction, and every event of a webhook; the ping of a webhook is 0
+    if (type === 1 && event === undefined) return answerJson({ type: 1 })
+    return type === 0 ? answerNothing(204) : undefined
+  }),
+  'zoom-url': signed((request, { secrets }) => {
+    const { event, payload } = fieldsOf(request)
+    const token = isJsonObject(payload) ? payload['plainToken'] : undefined
+    const [secret] = secrets()
+    if (event !== 'endpoint.url_validation' || typeof token !== 'string' || secret === undefined) return undefined
+    return answerJson({ plainToken: token, encryptedToken: createHmac('sha256', secret).update(token).digest('hex') })
+  }),
+  'twitch-callback': signed((request) => {
+    const type = readHeader(request.headers, 'twitch-eventsub-message-type')
+    return type === 'webhook_callback_verification' ? answerText(fieldsOf(request)['challenge']) : undefined
+  }),
+  'front-header': signed((request) => answerText(readHeader(request.headers, 'x-front-challenge'))),
+  'intercom-ping': signed((request) => (fieldsOf(request)['topic'] === 'ping' ? answerNothing() : undefined)),
+  /** Xero asks whether the secret is known, Asana whether somebody is still there: events of which there are none. */
+  'no-events': signed((request) => {
+    const { events } = fieldsOf(request)
+    return Array.isArray(events) && events.length === 0 ? answerNothing() : undefined
+  }),
+  'google-sync': signed((request) =>
+    readHeader(request.headers, 'x-goog-resource-state') === 'sync' ? answerNothing() : undefined,
+  ),
+  /** Fetching SubscribeURL is the answer; an unsubscription is only taken note of. */
+  'sns-confirmation': signed(async (request, { fetch }) => {
+    const { Type: type, SubscribeURL: url } = fieldsOf(request)
+    if (type === 'UnsubscribeConfirmation') return answerNothing()
+    if (type !== 'SubscriptionConfirmation' || typeof url !== 'string') return undefined
+    const confirmed = await fetch(url, snsConfirmation)
+    // SNS asks again after a 5xx
+    return confirmed.ok ? answerNothing() : answerNothing(503)
+  }),
+
+  'monday-challenge': unsigned(
+    (head) => isOfType(head, 'application/json'),
+    (request) => {
+      const fields = fieldsOf(request)
+      return Object.keys(fields).join() === 'challenge' ? answerJson({ challenge: fields['challenge'] }) : undefined
+    },
+  ),
+  /** Graph sends its word in the URL, and wants it back as text. */
+  'graph-token': unsigned(
+    (head) => queryOf(head.url).has('validationToken'),
+    (request) => answerText(queryOf(request.url).get('validationToken')),
+  ),
+  'woocommerce-ping': unsigned(
+    (head) => isOfType(head, 'application/x-www-form-urlencoded'),
+    (request) => (/^webhook_id=\d{1,20}$/.test(Buffer.from(request.rawBody).toString()) ? answerNothing() : undefined),
+  ),
+  'bitbucket-ping': unsigned(
+    (head) => readHeader(head.headers, 'x-event-key') === 'diagnostics:ping',
+    (request) => (fieldsOf(request)['test'] === true ? answerNothing() : undefined),
+  ),
+  'asana-secret': unsigned(
+    (head) => has(head, 'x-hook-secret'),
+    (request, { armed }) => {
+      const secret = readHeader(request.headers, 'x-hook-secret') ?? ''
+      if (!armed || !/^[\w-]{16,256}$/.test(secret)) return undefined
+      const answer = answerNothing()
+      return { ...answer, headers: { ...answer.headers, 'x-hook-secret': secret }, handedSecret: secret }
+    },
+  ),
+  'notion-token': unsigned(
+    (head) => !has(head, 'x-notion-signature'),
+    (request, { armed }) => {
+      const secret = fieldsOf(request)['verification_token']
+      if (!armed || typeof secret !== 'string' || !/^[\w-]{8,256}$/.test(secret)) return undefined
+      return { ...answerNothing(), handedSecret: secret }
+    },
+  ),
+} as const satisfies Record<string, Handshake>
 
 const all = { ...queryHandshakes, ...callbackHandshakes } as const
 

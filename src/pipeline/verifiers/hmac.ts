@@ -1,11 +1,10 @@
 // HMAC in all its forms: the raw bytes, before anything is parsed, in the text that the sender signs.
 import { createHmac, type KeyObject } from 'node:crypto'
 import type { Verified, VerifyRequest } from '../../model/verifier.ts'
-import { toBodyTimestamp } from './body.ts'
-import { parseTimestamp, toClockFault } from './clock.ts'
-import { isDigest } from './compare.ts'
-import { createKeyring, toSecretKey } from './keys.ts'
 import {
+  toBodyTimestamp,
+  parseTimestamp,
+  toClockFault,
   fault,
   mismatch,
   missing,
@@ -16,10 +15,19 @@ import {
   provenAs,
   readHeader,
   refused,
+  isDigest,
 } from './proof.ts'
+import {
+  readEntries,
+  toSignatures,
+  compileSigned,
+  type SignedParts,
+  toCoverage,
+  toExplanation,
+  toPieces,
+} from './signed.ts'
+import { createKeyring, toSecretKey } from './keys.ts'
 import type { HmacScheme, Syntax } from './scheme.ts'
-import { readEntries, toSignatures } from './signatures.ts'
-import { compileSigned, type SignedParts, toCoverage, toExplanation, toPieces } from './signed.ts'
 import { mostFields, toFormText } from './twilio.ts'
 import { toPortVariants, toPublicUrl } from './url.ts'
 

@@ -3,9 +3,19 @@ import { createHash, createSecretKey, type KeyObject } from 'node:crypto'
 import { compactVerify, type CryptoKey, decodeProtectedHeader } from 'jose'
 import { isJsonObject, type JsonObject, type JsonValue, toJson } from '../../base/json.ts'
 import type { VerifyRequest } from '../../model/verifier.ts'
-import { isDigest } from './compare.ts'
+import {
+  isDigest,
+  fault,
+  mismatch,
+  missing,
+  need,
+  type Proof,
+  type ProofTools,
+  proven,
+  readHeader,
+  refused,
+} from './proof.ts'
 import { createKeySet } from './jwks.ts'
-import { fault, mismatch, missing, need, type Proof, type ProofTools, proven, readHeader, refused } from './proof.ts'
 import type { JwtScheme } from './scheme.ts'
 
 /** How far the clocks of sender and gateway may differ. */

@@ -1,9 +1,9 @@
 // Fetches what a scheme needs, from the hosts that it allows and nowhere else: https, no redirect, no private address,
 // 5 s, 64 kB, 4 at a time and 20 a minute. The URL may come from an attacker.
+import type { PinRule, Fetched, PinnedFetch } from '../../model/verifier.ts'
 import { lookup } from 'node:dns'
 import { get } from 'node:https'
 import { BlockList, isIP, type LookupFunction } from 'node:net'
-import type { Fetched, PinnedFetch, PinRule } from '../../model/verifier.ts'
 
 const timeoutMs = 5_000
 const maxBytes = 65_536
@@ -182,4 +182,25 @@ const lookupPublic: LookupFunction = (hostname, options, callback) => {
     if (options.all === true) callback(null, addresses)
     else callback(null, first.address, first.family)
   })
+}
+
+const day = 86_400_000
+
+/** The hosts of SNS, as its own libraries check them. */
+const snsHost = /^sns\.[a-z0-9-]{3,}\.amazonaws\.com(?:\.cn)?$/
+
+// the API answers under the same name, with text of the caller's choice: only the certificates are files
+export const snsCertificate: PinRule = {
+  host: snsHost,
+  path: /^\/SimpleNotificationService-[\w-]+\.pem$/,
+  maxAgeMs: day,
+}
+
+/** SubscribeURL: the API itself, asked once. */
+export const snsConfirmation: PinRule = { host: snsHost, path: /^\/$/, maxAgeMs: 0 }
+
+export const paypalCertificate: PinRule = {
+  host: /^api(?:-m)?(?:\.sandbox)?\.paypal\.com$/,
+  path: /^\/v1\/notifications\/certs\/[\w-]+$/,
+  maxAgeMs: day,
 }

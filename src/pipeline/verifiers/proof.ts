@@ -1,7 +1,11 @@
 // What every kind of proof is made of and makes.
+import { isJsonObject, type JsonValue } from '../../base/json.ts'
+import { parseBody } from '../../model/parse-body.ts'
+import type { VerifyRequest, Coverage, PinnedFetch, RequestHead, Verified, Verifier } from '../../model/verifier.ts'
+import { parsePath, readPath } from '../path.ts'
+import { createHash, timingSafeEqual } from 'node:crypto'
+import type { DigestEncoding, TimestampUnit, VerifySettings } from '../../model/verify.ts'
 import { Problem } from '../../model/problem.ts'
-import type { Coverage, PinnedFetch, RequestHead, Verified, Verifier } from '../../model/verifier.ts'
-import type { VerifySettings } from '../../model/verify.ts'
 
 /** One kind of proof, with its keys. Handshakes and names stand around it. */
 export type Proof = Pick<Verifier, 'secretHeaders' | 'covers' | 'isClaimed' | 'verify'> &
@@ -57,4 +61,75 @@ export function need(
 
 export function fault(settings: VerifySettings, text: string): Problem {
   return new Problem('config-invalid', `The scheme "${settings.scheme}" ${text}`)
+}
+
+const zoned = /(?:Z|[+-]\d{2}:?\d{2})$/i
+
+/** Milliseconds since the epoch, or undefined for anything but the whole text being a time: `1614265330abc` is none. */
+export function parseTimestamp(text: string, unit: TimestampUnit): number | undefined {
+  if (unit === 's') return /^\d{1,11}$/.test(text) ? Number(text) * 1000 : undefined
+  if (unit === 'ms') return /^\d{1,14}$/.test(text) ? Number(text) : undefined
+  if (!/^\d{4}-\d{2}-\d{2}T[\d:.]{5,20}(?:Z|[+-]\d{2}:?\d{2})?$/i.test(text)) return undefined
+  // a time without a zone is UTC, and not the zone of this machine
+  const time = Date.parse(zoned.test(text) ? text : `${text}Z`)
+  return Number.isNaN(time) ? undefined : time
+}
+
+/** Why a time is not now enough, or undefined. The edge itself is inside. */
+export function toClockFault(time: number, now: number, toleranceSeconds: number): string | undefined {
+  const seconds = (now - time) / 1000
+  if (Math.abs(seconds) <= toleranceSeconds) return undefined
+  const side = seconds > 0 ? 'behind' : 'ahead of'
+  return `The time of signing is ${Math.abs(Math.round(seconds))} s ${side} the clock; ${toleranceSeconds} s are allowed.`
+}
+
+/**
+ * Whether a signature is this digest, both as text. As text, because decoders forgive: they skip what is no hex, and two
+ * base64 texts can be the same bytes. Only the case of hex digits is free.
+ */
+export function isDigest(presented: string, digest: string, encoding: DigestEncoding): boolean {
+  // the length of a digest is no secret
+  if (presented.length !== digest.length) return false
+  const bytes = Buffer.from(encoding === 'hex' ? presented.toLowerCase() : presented)
+  return bytes.length === digest.length && timingSafeEqual(bytes, Buffer.from(digest))
+}
+
+/** Secrets, of which one is recognised without its length being told. */
+export function createSecretSet(secrets: readonly string[]): (presented: string) => boolean {
+  const known = secrets.map(toDigest)
+  return (presented) => {
+    const digest = toDigest(presented)
+    let found = false
+    for (const one of known) if (timingSafeEqual(one, digest)) found = true
+    return found
+  }
+}
+
+function toDigest(text: string): Buffer {
+  return createHash('sha256').update(text).digest()
+}
+
+/** Undefined: not JSON, too deep, or of another media type. */
+export function tryBody(body: Uint8Array): JsonValue | undefined {
+  try {
+    // the media type says nothing about who sent it
+    return parseBody(body, 'json')
+  } catch {
+    return undefined
+  }
+}
+
+/** The text or number at a path of the body; '' where there is none. */
+export function toBodyTimestamp(request: VerifyRequest, path: string): string {
+  const body = tryBody(request.rawBody)
+  return body === undefined ? '' : toText(readPath(body, parsePath(path)))
+}
+
+/** Own text and numbers of an object by name; '' for anything else. */
+export function readText(value: JsonValue | undefined, name: string): string {
+  return isJsonObject(value) && Object.hasOwn(value, name) ? toText(value[name]) : ''
+}
+
+function toText(value: JsonValue | undefined): string {
+  return typeof value === 'string' ? value : typeof value === 'number' ? String(value) : ''
 }

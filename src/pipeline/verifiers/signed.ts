@@ -1,4 +1,5 @@
 // The text that a sender signs, from a template: {body} {timestamp} {id} {method} {url} {decodedUrl} {form} {header:name}.
+import type { Syntax } from './scheme.ts'
 import type { Coverage, VerifyRequest } from '../../model/verifier.ts'
 import { readHeader } from './proof.ts'
 import { toDecodedUrl } from './url.ts'
@@ -73,4 +74,29 @@ export function toExplanation(pieces: readonly (string | Uint8Array)[]): string 
   const bytes = Buffer.concat(pieces.map((piece) => Buffer.from(piece)))
   if (bytes.length <= 400) return bytes.toString()
   return `${bytes.subarray(0, 300).toString()} … ${bytes.length - 360} bytes … ${bytes.subarray(-60).toString()}`
+}
+
+/** No sender rotates through more keys; each is a comparison. */
+const most = 100
+
+/** The signatures that count, in their order. Empty: none, or none of the right name. */
+export function toSignatures(header: string, syntax: Syntax | undefined): readonly string[] {
+  if (syntax === undefined) return header === '' ? [] : [header]
+  if ('prefix' in syntax) {
+    const { prefix } = syntax
+    return header.startsWith(prefix) && header.length > prefix.length ? [header.slice(prefix.length)] : []
+  }
+  return readEntries(header, syntax, syntax.field)
+}
+
+/** The values of every entry of a name. */
+export function readEntries(header: string, syntax: Exclude<Syntax, { prefix: string }>, name: string): string[] {
+  const values: string[] = []
+  for (const entry of header.split(syntax.separator, most)) {
+    const at = entry.indexOf(syntax.joint)
+    if (at < 0 || entry.slice(0, at).trim() !== name) continue
+    const value = entry.slice(at + 1).trim()
+    if (value !== '') values.push(value)
+  }
+  return values
 }

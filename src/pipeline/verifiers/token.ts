@@ -1,6 +1,6 @@
 // A secret in a header, as it stands.
-import { createSecretSet } from './compare.ts'
 import {
+  createSecretSet,
   coversNothing,
   fault,
   missing,

@@ -2,8 +2,7 @@
 // https://www.twilio.com/docs/usage/webhooks/webhooks-security
 import { createHash } from 'node:crypto'
 import type { VerifyRequest } from '../../model/verifier.ts'
-import { isDigest } from './compare.ts'
-import { readHeader } from './proof.ts'
+import { isDigest, readHeader } from './proof.ts'
 import { queryOf } from './url.ts'
 
 /** Twilio sends some dozens; reading and sorting tens of thousands would be work that any stranger can ask for. */

@@ -2,11 +2,21 @@
 import { type KeyObject, verify, X509Certificate } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import type { PinnedFetch, PinRule, Verified, VerifyRequest } from '../../model/verifier.ts'
-import { readText, tryBody } from './body.ts'
-import { parseTimestamp, toClockFault } from './clock.ts'
-import { paypalCertificate, snsCertificate } from './hosts.ts'
-import { keepUseful } from './pinned-fetch.ts'
-import { mismatch, missing, need, type Proof, type ProofTools, provenAs, readHeader, refused } from './proof.ts'
+import {
+  readText,
+  tryBody,
+  parseTimestamp,
+  toClockFault,
+  mismatch,
+  missing,
+  need,
+  type Proof,
+  type ProofTools,
+  provenAs,
+  readHeader,
+  refused,
+} from './proof.ts'
+import { paypalCertificate, snsCertificate, keepUseful } from './pinned-fetch.ts'
 import type { X509Scheme } from './scheme.ts'
 
 export function createX509Proof(scheme: X509Scheme, tools: ProofTools): Proof {
