@@ -1,9 +1,9 @@
-// Describes an exception in words. Exceptions come from code of others, so every access may throw and every text may be long.
+// Describes an exception in words. Any code may have thrown it, so every access may throw and every text may be long.
 import { cut } from './text.ts'
 
 const maxReasonChars = 500
 
-/** The kind of error, for a log line: no message, it may quote the payload. */
+/** The kind of error, for a log line. The message is left out, because it may quote the payload. */
 export function toErrorName(thrown: unknown): string {
   try {
     return thrown instanceof Error ? cut(String(thrown.name), 100) : typeof thrown
@@ -12,7 +12,7 @@ export function toErrorName(thrown: unknown): string {
   }
 }
 
-/** The system's code for what went wrong, such as ECONNREFUSED; fetch hides it somewhere below. */
+/** The error code of the system, such as ECONNREFUSED. fetch puts it into a nested cause. */
 export function toErrorCode(thrown: unknown): string | undefined {
   let below = thrown
   for (let depth = 0; depth < 5 && below instanceof Error; depth++) {
@@ -22,7 +22,7 @@ export function toErrorCode(thrown: unknown): string | undefined {
   return undefined
 }
 
-/** Kind and message on one line, for the job's record, which only the operator sees. */
+/** Kind and message on one line, for the record of the job, which only the operator sees. */
 export function toErrorText(thrown: unknown): string {
   try {
     const words = thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : `${typeof thrown}: ${String(thrown)}`

@@ -1,13 +1,13 @@
-// HEARTBEAT_OK: how an agent says that it has nothing to report. The word is never posted to people; a reply that says no more than it is not posted at all.
+// HEARTBEAT_OK is the reply of an agent with nothing to report. The token is never posted; a reply with nothing else is not posted at all.
 
-/** No reply this long is an acknowledgement: keeps the patterns below away from a model's endless output. */
+/** A longer reply is never an acknowledgement. The limit also keeps the patterns below away from endless output. */
 const maxChars = 12_000
 
-// the token once or several times, each with at most four characters behind it that are no word: "HEARTBEAT_OK.", "HEARTBEAT_OK 👍"
+// the token, once or repeated, each time followed by at most four non-word characters: "HEARTBEAT_OK.", "HEARTBEAT_OK 👍"
 const leading = /^(?:HEARTBEAT_OK(?![\p{L}\p{N}_])[^\p{L}\p{N}_]{0,4})+/u
 const trailing = /(?:(?<![\p{L}\p{N}_])HEARTBEAT_OK[^\p{L}\p{N}_]{0,4})+$/u
 
-/** Markdown emphasis, code and quote marks, and HTML tags around the token say nothing. */
+/** Removes Markdown emphasis, code and quote marks, and HTML tags around the token. */
 function unwrap(text: string): string {
   return text
     .replace(/<[^<>]*>|&nbsp;/gi, ' ')
@@ -16,8 +16,8 @@ function unwrap(text: string): string {
 }
 
 /**
- * Why a reply is not posted, or undefined when it is. The reply of a hook run is an acknowledgement when nothing stands
- * beside the token; that of a heartbeat also with a remark of at most `ackMaxChars` UTF-16 units before or behind it.
+ * Why a reply is not posted; undefined if it is posted. The reply of a hook run is an acknowledgement if it has nothing
+ * but the token; that of a heartbeat may also have a remark of at most `ackMaxChars` UTF-16 units before or after it.
  */
 export function whyNotPosted(reply: string, heartbeat?: { readonly ackMaxChars: number }): string | undefined {
   if (reply.trim() === '') return 'The reply is empty.'
@@ -29,10 +29,10 @@ export function whyNotPosted(reply: string, heartbeat?: { readonly ackMaxChars: 
   return remark < text.length && remark <= allowed ? 'The reply is only an acknowledgement (HEARTBEAT_OK).' : undefined
 }
 
-/** The reply without the token at its beginning and at its end. In the middle of a text it is a word like any other. */
+/** The reply without the token at its beginning and end. In the middle of a text the token is an ordinary word. */
 export function toPosted(reply: string): string {
   const text = withoutToken(reply)
-  // what has no word in it says nothing without the token
+  // a text without a word means nothing without the token
   return /[\p{L}\p{N}]/u.test(text) ? text : reply
 }
 
@@ -46,16 +46,16 @@ function withoutToken(reply: string): string {
   return text
 }
 
-/** Tokens at one end that are taken away. */
+/** The number of tokens that are removed at one end. */
 const mostTokens = 20
-/** UTF-16 units at the end of a text that are searched for the token. */
+/** The number of UTF-16 units at the end of a text that are searched for the token. */
 const endChars = 200
 
 const opened = /^(?:[>#\s]|&nbsp;)*(?<tags>(?:<[a-z][^<>]{0,100}>\s*)*)(?<marks>[*_`~([]*)\s*HEARTBEAT_OK/i
 const closed =
   /(?:[\s\-–—:|>#]|\*[ \t])*(?<![\p{L}\p{N}_])(?<tags>(?:<[a-z][^<>]*>)*)(?<marks>[*_`~([]*)\s*HEARTBEAT_OK\s*(?<ends>[*_`~)\]]*)(?<endTags>(?:\s*<\/[^<>]*>)*)[^\p{L}\p{N}_]{0,4}$/u
 
-/** Marks that the token closes go with it; those that go on behind it stay. */
+/** Marks that close right after the token are removed with it; marks that close later stay. */
 function withoutLeading(text: string): string {
   const found = opened.exec(text)
   if (found === null || !found[0].endsWith('HEARTBEAT_OK')) return text
@@ -81,7 +81,7 @@ function withoutTrailing(text: string): string {
   return `${end.slice(0, from + found.index)}${marks === '' ? ends : ''}${tags === '' ? endTags : ''}`.trimEnd()
 }
 
-/** What closes these marks: `**_` is closed by `_**`. */
+/** The closing marks: `**_` is closed by `_**`. */
 function toEnd(marks: string): string {
   return [...marks]
     .toReversed()

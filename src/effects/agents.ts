@@ -13,14 +13,14 @@ export type Agent = {
   readonly model: string | undefined
   readonly system: string | undefined
   readonly thinking: Thinking | undefined
-  /** Limit of a turn that names none. */
+  /** Limit of a turn that sets none. */
   readonly timeoutSeconds: number
-  /** Absolute; undefined where the id is no name of a folder and none is configured. */
+  /** Absolute; undefined if none is configured and the id cannot be the name of a folder. */
   readonly workspace: string | undefined
   readonly heartbeat: HeartbeatConfig
 }
 
-/** An agent that the configuration does not know (any more) is the default agent under its own id, so that its sessions stay apart. */
+/** An unknown agent is the default agent with this id, so that its sessions stay separate. */
 export function toAgent(config: Config, id: string, dir: string): Agent {
   const { defaults, list } = config.agents
   const own = list.find((agent) => agent.id === id)
@@ -42,7 +42,7 @@ export function toHeartbeat({ agents }: Pick<Config, 'agents'>, id: string): Hea
   return agents.list.find((agent) => agent.id === id)?.heartbeat ?? agents.defaults.heartbeat
 }
 
-/** Every agent that can be run: those of the list, else the one that is always there. */
+/** The ids of all agents: those of the list, or that of the default agent. */
 export function toAgentIds(config: Config): readonly string[] {
   const { list } = config.agents
   return list.length === 0 ? [toDefaultAgentId(config)] : list.map(({ id }) => id)
@@ -56,7 +56,7 @@ type ActiveHours = NonNullable<HeartbeatConfig['activeHours']>
 
 const minuteMs = 60_000
 const dayMinutes = 1_440
-/** Clocks are changed at full quarters of an hour, everywhere: within one, a wall clock runs evenly. */
+/** Every time zone changes its clocks at a full quarter of an hour. Within a quarter, a wall clock runs evenly. */
 const quarterMs = 15 * minuteMs
 
 export function isActive(hours: ActiveHours | undefined, now: number): boolean {
@@ -64,8 +64,8 @@ export function isActive(hours: ActiveHours | undefined, now: number): boolean {
 }
 
 /**
- * The first moment from `now` on that lies inside the hours, in milliseconds since the epoch. Hours that a change of the
- * clocks skips altogether are the next day's; those that come twice are active twice.
+ * The first moment from `now` on that is inside the hours, in milliseconds since the epoch. If a change of the clocks skips
+ * all of the hours, it is on the next day. Hours that occur twice are active twice.
  */
 export function toActiveMoment(hours: ActiveHours | undefined, now: number): number {
   if (hours === undefined) return now

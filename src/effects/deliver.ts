@@ -1,4 +1,4 @@
-// The step `deliver`: the reply goes to a channel, message by message. One is repeated only where the channel surely took nothing or drops repeats, or after a crash in mid-send.
+// The step `deliver` sends the reply to a channel, message by message. A message is repeated only if the channel did not accept it, if the channel drops repeats, or after a crash during the send.
 import { createHash } from 'node:crypto'
 import { type Heartbeat, toChannelKey } from '../model/action.ts'
 import type { Channel, SendResult } from '../model/channel.ts'
@@ -13,13 +13,13 @@ import type { Recorded, StepOutcome } from './retry.ts'
 import { type DefaultRoute, resolveRoute, type Route } from './route.ts'
 import { type AgentPlan, mainSessionKey, toRunName, toRunStep } from './plan.ts'
 
-/** A channel that has not answered by then will not. */
+/** Milliseconds that a channel has to answer. */
 const sendTimeoutMs = 60_000
 
-/** Characters of a reply that are posted: nobody reads more in a chat, and the run keeps all of it. */
+/** Characters of a reply that are posted. The run keeps all of it. */
 const maxReplyChars = 30_000
 
-/** What a delivery uses. */
+/** The dependencies of `deliver`. */
 export type DeliveryTools = {
   readonly store: Pick<Store, 'session'>
   /** By name; a channel that is not in it is not configured. */
@@ -42,7 +42,7 @@ export async function deliver(
   signal: AbortSignal,
 ): Promise<StepOutcome> {
   const run = toRunStep(job)
-  if (run?.state === 'forwarded') return toSkipped('Whoever performs the run delivers its reply.')
+  if (run?.state === 'forwarded') return toSkipped('The gateway that performs the run delivers its reply.')
   if (run?.state === 'skipped') return toSkipped('There was no run.')
   const reply = run?.result ?? ''
   const quiet = whyNotPosted(reply, planned.kind === 'heartbeat' ? agent.heartbeat : undefined)
@@ -50,7 +50,7 @@ export async function deliver(
 
   const found = await findChannel(planned, job, tools)
   if (found.kind === 'none') {
-    // nobody asked for the reply of a heartbeat, so that it is no failure
+    // nobody asked for the reply of a heartbeat, so this is not a failure
     return planned.kind === 'heartbeat'
       ? toSkipped(found.detail)
       : { kind: 'permanent', status: 'error', detail: found.detail, quotes: found.quotes }
@@ -69,7 +69,7 @@ export async function deliver(
   return { ...outcome, recipient: { channel: found.name, to: found.to } }
 }
 
-/** A reply of which something was posted goes on where it began, whatever the configuration says by now. */
+/** A reply that was partly posted continues on the same channel, even if the configuration has changed. */
 async function findChannel(
   planned: AgentPlan | Heartbeat,
   job: ClaimedJob,
@@ -79,7 +79,7 @@ async function findChannel(
   if (begun !== undefined) {
     const channel = channels.get(begun.channel)
     if (channel !== undefined) return { kind: 'route', channel, name: begun.channel, to: begun.to }
-    const detail = `No route: the reply began on ${begun.channel}, and ${toChannelKey(begun.channel)} is not configured any more.`
+    const detail = `No route: the first messages of the reply went to ${begun.channel}, and ${toChannelKey(begun.channel)} is no longer configured.`
     return { kind: 'none', detail }
   }
   const main = await store.session({ agentId: planned.agentId, sessionKey: mainSessionKey })
@@ -87,7 +87,7 @@ async function findChannel(
   return resolveRoute(asked, { last: main?.recipient, defaultRoute, channels })
 }
 
-/** The messages of a reply; those that are written down already stay as they are. */
+/** The messages of a reply. Messages that are stored already do not change. */
 function toPosts(
   reply: string,
   { channel, name, to }: Extract<Route, { kind: 'route' }>,
@@ -100,7 +100,7 @@ function toPosts(
   })
 }
 
-/** One after the other: what comes later must not be read first. Each is marked before it is sent: a kill may come between. */
+/** Sends the messages in order. Each one is marked before it is sent, because the process may be killed during the send. */
 async function postAll(posts: readonly Post[], channel: Channel, posting: Posting): Promise<StepOutcome> {
   const { clock, savePosts, job } = posting
   let written = posts
@@ -125,7 +125,7 @@ async function postAll(posts: readonly Post[], channel: Channel, posting: Postin
   return toSent(written)
 }
 
-/** A message that an earlier attempt left as `sending` may have arrived. */
+/** A message that an earlier attempt left in the state `sending` may have arrived. */
 function toBegun(post: Post, { dedupes }: Channel): Post {
   const mayBeTwice = post.mayBeTwice === true || (post.state === 'sending' && !dedupes)
   return { ...post, state: 'sending', ...(mayBeTwice ? { mayBeTwice } : {}) }
@@ -133,7 +133,7 @@ function toBegun(post: Post, { dedupes }: Channel): Post {
 
 type Unsent = Exclude<SendResult, { kind: 'sent' }> | { readonly kind: 'aborted'; readonly isBegun: boolean }
 
-/** What is known of a message that is not sent. One that may have arrived is sent again only where repeats are dropped. */
+/** The state after a failed attempt. A message that may have arrived is sent again only if the channel drops repeats. */
 function toStateAfter(result: Unsent, { dedupes }: Channel): Post['state'] {
   if (result.kind === 'ambiguous') return dedupes ? 'sending' : 'unknown'
   return result.kind === 'aborted' && result.isBegun ? 'sending' : 'waiting'
@@ -158,9 +158,9 @@ async function postOne(
   return ended.value
 }
 
-/** Sending it again could post it twice, and only a person can look. */
+/** A repeat could post the message twice; only a person can check. */
 function toUnknown(why: string, post: Post, { deliveryId }: ClaimedJob): StepOutcome {
-  const again = deliveryId === undefined ? '' : ` Where it did not, "hookloom retry ${deliveryId}" sends it.`
+  const again = deliveryId === undefined ? '' : ` If it did not arrive, "hookloom retry ${deliveryId}" sends it.`
   const unknown = `it is not known whether the reply arrived, and it was not sent again. ${why}${again}`
   return { kind: 'permanent', status: 'error', ...toDetails(post, unknown) }
 }
@@ -171,7 +171,7 @@ function toFailure(result: Exclude<SendResult, { kind: 'sent' }>, post: Post): S
     case 'rate-limited':
     case 'transient':
       return { kind: result.kind, ...details, retryAfterMs: result.retryAfterMs }
-    // of a channel that drops repeats
+    // only for a channel that drops repeats
     case 'ambiguous':
       return { kind: 'transient', ...details }
     case 'permanent':
@@ -179,7 +179,7 @@ function toFailure(result: Exclude<SendResult, { kind: 'sent' }>, post: Post): S
   }
 }
 
-/** The record names the recipient, the log does not: a phone number or an address is personal. */
+/** The record names the recipient; the log does not, because a phone number or an address is personal. */
 function toDetails(post: Post, why: string): { detail: string; logged: string } {
   const { channel, to } = post
   const hidden = to === undefined || to === '' ? why : why.replaceAll(to, 'the recipient')
@@ -221,7 +221,7 @@ function toPlace({ channel, to }: Pick<Post, 'channel' | 'to'>): string {
   return to === undefined ? channel : `${channel} ${to}`
 }
 
-/** The same for every attempt of one message, and for no other. */
+/** The same for every attempt of one message, and different for every other message. */
 function toNonce(parts: readonly (string | number | undefined)[]): string {
   return createHash('sha256')
     .update(JSON.stringify(parts.map((part) => part ?? null)))

@@ -1,4 +1,4 @@
-// What happens in the world after the 200: jobs and heartbeats, by the configuration that is live.
+// Jobs and heartbeats, by the live configuration.
 import type { OwnChannel } from '../model/channel.ts'
 import type { Config } from '../model/config.ts'
 import type { Log, Meter } from '../model/log.ts'
@@ -11,7 +11,7 @@ import { createWorkspaceReader } from './workspace.ts'
 import { createWorker, type WorkerSettings } from './worker.ts'
 
 export type EffectsOptions = RunnerAndChannelParts & {
-  /** The config directory: where workspaces begin. */
+  /** The config directory: relative workspaces start there. */
   readonly dir: string
   readonly config: () => Config
   /** Channels in code, as they are live with the configuration. */
@@ -31,7 +31,7 @@ export type Effects = {
   poke(): void
   /** Called when the configuration has changed. */
   refresh(): void
-  /** Takes nothing new, waits `graceMs` for what runs, gives back the rest. */
+  /** Starts nothing new, waits `graceMs` for running jobs, and releases the rest. */
   stop(options: { graceMs: number }): Promise<void>
 }
 

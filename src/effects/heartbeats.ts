@@ -1,4 +1,4 @@
-// When the main session of an agent has a turn of its own: at its intervals, and soon after somebody asked for one. Each turn is a job like any other.
+// Queues the turns of the main session of an agent: at its interval, and soon after a wake. Each turn is an ordinary job.
 import type { HeartbeatConfig } from '../model/agents-config.ts'
 import type { Log } from '../model/log.ts'
 import type { Clock, Store } from '../store/store.ts'
@@ -19,14 +19,14 @@ export type HeartbeatOptions = {
 
 export type Heartbeats = {
   start(): Promise<void>
-  /** Somebody asked for a turn now. What cannot be now waits for the first moment that can. */
+  /** Asks for a turn now, or at the first moment that the configuration allows. */
   wake(agentId: string): void
   /** The configuration has changed. */
   refresh(): void
   stop(): void
 }
 
-/** Wakes so close together are one turn. */
+/** Wakes within this time make one turn. */
 const coalesceMs = 250
 const storeRetryMs = 5_000
 /** Longest sleep: a timer cannot wait longer than 24 days, and the clock of a machine may be set. */
@@ -35,7 +35,7 @@ const longestSleepMs = 900_000
 type Schedule = {
   /** When the last turn was queued. */
   lastAt: number
-  /** Since when somebody waits for a turn. */
+  /** The time of the first wake that waits for a turn. */
   wokenAt: number | undefined
   timer: NodeJS.Timeout | undefined
   recalling?: NodeJS.Timeout
@@ -57,7 +57,7 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
     clearTimeout(schedule.timer)
     if (config === undefined || config.every === 0) return
     const now = clock()
-    // a clock that was set back must not keep every turn away until it has caught up
+    // a clock that was set back must not delay the next turn
     schedule.lastAt = Math.min(schedule.lastAt, now)
     if (schedule.wokenAt !== undefined) schedule.wokenAt = Math.min(schedule.wokenAt, now)
     const wait = Math.max(0, toDue(schedule, config, now) - now)
@@ -81,7 +81,7 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
         standsFor: toTaskName(agentId),
       })
       schedule.lastAt = now
-      // whoever came while it was written waits for the next one
+      // a wake that arrived during the write waits for the next turn
       if (schedule.wokenAt === wokenAt) schedule.wokenAt = undefined
       added()
       plan(agentId)
@@ -98,14 +98,17 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
     await recall(agentId, schedule)
   }
 
-  /** What the process before this one left behind. */
+  /** Reads the state that the last process left in the store. */
   async function recall(agentId: string, schedule: Schedule): Promise<void> {
     try {
       schedule.lastAt = (await store.lastTaskAt(toTaskName(agentId))) ?? schedule.lastAt
       const { wakes } = await store.waiting({ agentId, sessionKey: mainSessionKey, limit: 1 })
       if (wakes) schedule.wokenAt ??= clock()
     } catch (thrown) {
-      log.warn({ agentId, thrown: toErrorName(thrown) }, 'what waits for an agent could not be read; it is tried again')
+      log.warn(
+        { agentId, thrown: toErrorName(thrown) },
+        'the waiting events of an agent could not be read; the read is tried again',
+      )
       if (!isStopped) schedule.recalling = setTimeout(() => void recall(agentId, schedule), storeRetryMs)
     }
     plan(agentId)

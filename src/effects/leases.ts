@@ -1,4 +1,4 @@
-// The jobs that this process holds. A job whose lease was lost is stopped and reports nothing; the store decides whose it is, never a local clock.
+// The jobs that this process has claimed. A job whose lease was lost is stopped and reports nothing. The store decides who has a lease, never a local clock.
 import { toBackoffMs } from '../base/retry.ts'
 import type { ClaimedJob } from '../model/job.ts'
 import type { Log } from '../model/log.ts'
@@ -10,9 +10,9 @@ export const leaseMs = 30_000
 
 const storeRetry = { firstMs: 500, capMs: 5_000 }
 
-/** A job in hand. The signal ends when it must stop: lost, or given back at a shutdown. */
+/** A claimed job. The signal ends when the job must stop: its lease was lost, or the gateway stops. */
 export type HeldJob = {
-  /** As it was claimed last: see `takeOver`. */
+  /** The last claim: see `takeOver`. */
   job: ClaimedJob
   readonly abort: AbortController
   isEnding: boolean
@@ -24,20 +24,20 @@ export type Leases = {
   readonly size: number
   /** True after a store call that failed, until one succeeds. */
   readonly storeIsAway: boolean
-  /** True when so much time went by since they were prolonged that the store may give them away. */
+  /** True if the leases may have expired since they were last extended. */
   readonly mayBeOver: boolean
   noteStore(away: boolean, thrown?: unknown): void
   hold(job: ClaimedJob): HeldJob
   /**
-   * True: this job is in hand already and must not be begun a second time. Its lease ran out unnoticed, as the clock jumped,
-   * and it was nobody's between: what is in flight goes on under the new claim.
+   * True: this job is running here already and must not start a second time. Its lease expired because the clock jumped, and
+   * no other worker claimed it: the work in progress continues under the new claim.
    */
   takeOver(job: ClaimedJob): boolean
-  /** Gives back a claim that was taken over after the job had ended, as a retry may be: it is still to be performed. */
+  /** Returns a claim that was taken over after the job had ended, such as a retry: it must still be performed. */
   letGo(held: HeldJob): ClaimedJob | undefined
-  /** False: the job is not ours any more, or the store stayed away until its signal ended. */
+  /** False: the lease was lost, or the store failed until the signal ended. */
   report(held: HeldJob, what: JobReport): Promise<boolean>
-  /** Prolongs all of them and stops those that were lost. Never rejects. */
+  /** Extends all leases and stops the jobs whose lease was lost. Never rejects. */
   extend(): Promise<void>
   abortAll(): void
 }
@@ -48,14 +48,11 @@ export function createLeases(options: { store: Pick<Store, 'report' | 'extend'>;
   let storeIsAway = false
   let keptAt = 0
 
-  /** Hears of every store call, and logs only when the store goes and when it comes back. */
+  /** Called after every store call. Logs the first failure and the recovery. */
   function noteStore(away: boolean, thrown?: unknown): void {
     if (away && !storeIsAway)
-      log.error(
-        { thrown: toErrorName(thrown) },
-        'the store is away; jobs wait for it, and "hookloom doctor" looks at it',
-      )
-    if (!away && storeIsAway) log.info({}, 'the store is back')
+      log.error({ thrown: toErrorName(thrown) }, 'the store cannot be used; jobs wait; run "hookloom doctor"')
+    if (!away && storeIsAway) log.info({}, 'the store can be used again')
     storeIsAway = away
   }
 
@@ -82,7 +79,7 @@ export function createLeases(options: { store: Pick<Store, 'report' | 'extend'>;
     noteStore,
     hold(job) {
       if (jobs.size === 0) keptAt = clock()
-      // claimed again under a new fence: the old hold is over
+      // claimed again under a new fence: the old claim has ended
       const before = jobs.get(job.id)
       if (before !== undefined) stop(before)
       const held: HeldJob = { job, abort: new AbortController(), isEnding: false, ended: undefined }
@@ -91,7 +88,7 @@ export function createLeases(options: { store: Pick<Store, 'report' | 'extend'>;
     },
     takeOver(job) {
       const held = jobs.get(job.id)
-      // a fence between: another worker had it, and began what ours does not know of
+      // a fence in between: another worker had the job and may have started steps
       if (held === undefined || job.fence !== held.job.fence + 1) return false
       held.job = job
       return true
@@ -104,7 +101,7 @@ export function createLeases(options: { store: Pick<Store, 'report' | 'extend'>;
     async report(held, what) {
       held.isEnding = what.outcome !== undefined
       for (let failures = 0; isOurs(held); failures += 1) {
-        // a job that must stop gets one try: its lease runs out by itself
+        // a job that must stop gets one try: its lease expires anyway
         const isLastTry = held.abort.signal.aborted
         try {
           const { job } = held
@@ -136,7 +133,7 @@ export function createLeases(options: { store: Pick<Store, 'report' | 'extend'>;
         )
         keptAt = now
         noteStore(false)
-        // a job that ended meanwhile is no longer held, and not lost either
+        // a job that ended meanwhile was not lost
         for (const { held, job } of before) {
           if (!ids.has(job.id) && !held.isEnding && held.job === job && isOurs(held)) stop(held)
         }

@@ -1,4 +1,4 @@
-// One claimed job, from its first missing step to its end. Each effect is recorded before the next begins; the last record is also the end.
+// Performs one claimed job from its first missing step. Each effect is recorded before the next one starts; the last record also ends the job.
 import type { ClaimedJob, Step, StepName } from '../model/job.ts'
 import type { Log, Meter } from '../model/log.ts'
 import type { Clock, JobReport } from '../store/store.ts'
@@ -11,21 +11,21 @@ import { toErrorName, toErrorText } from '../base/exceptions.ts'
 
 export type Performance = {
   readonly agent: (agentId: string) => Agent
-  /** What the step `run` uses. */
+  /** The dependencies of the step `run`. */
   readonly turn: TurnTools
-  /** What the step `deliver` uses. */
+  /** The dependencies of the step `deliver`. */
   readonly delivery: DeliveryTools
-  /** What the step `wake` uses. */
+  /** The dependency of the step `wake`. */
   readonly whyDeferred: PlanContext['whyDeferred']
   readonly clock: Clock
   /** Ends when the job must stop: at a shutdown, or when its lease was lost. */
   readonly signal: AbortSignal
-  /** False: the job is no longer ours, or the store stayed away until the signal ended. */
+  /** False: the lease was lost, or the store failed until the signal ended. */
   readonly report: (report: JobReport) => Promise<boolean>
   readonly toVerdict: (failure: Failure) => Verdict
   /** Counted attempts that a job may have. */
   readonly maxAttempts: number
-  /** The main session of an agent has something that asks for a turn. */
+  /** Called when an event in the main session of an agent asks for a turn. */
   readonly woken: (agentId: string) => void
   readonly meter: Meter
   readonly log: Log
@@ -37,9 +37,9 @@ export async function performJob(claimed: ClaimedJob, performance: Performance):
   const missing = toMissing(claimed.planned, claimed.steps)
   if (missing.length === 0) await report({ outcome: { kind: 'done' } })
   const [next] = missing
-  // each time that the process ended within the job was counted as an attempt
+  // each end of the process during the job was counted as an attempt
   if (next !== undefined && claimed.attempts >= performance.maxAttempts) {
-    const detail = `Attempt ${claimed.attempts} ended with the gateway itself, in the step "${next}". See what it logged before it ended; "hookloom retry" tries again.`
+    const detail = `Attempt ${claimed.attempts} ended because the gateway ended, in the step "${next}". See the end of its log; "hookloom retry" tries again.`
     await fail(next, claimed, { kind: 'permanent', status: 'error', detail }, performance)
     return
   }
@@ -66,7 +66,7 @@ export async function performJob(claimed: ClaimedJob, performance: Performance):
   }
 }
 
-/** Whatever a step throws is a failure that may pass, unless it was stopped. */
+/** An exception in a step is a failure that is tried again, unless the job was stopped. */
 async function attempt(name: StepName, job: ClaimedJob, performance: Performance): Promise<StepOutcome> {
   const { signal, log } = performance
   if (signal.aborted) return { kind: 'aborted' }
@@ -74,7 +74,7 @@ async function attempt(name: StepName, job: ClaimedJob, performance: Performance
     return await performStep(name, job, performance)
   } catch (thrown) {
     if (signal.aborted) return { kind: 'aborted' }
-    // the message may quote the payload, so it goes into the job's record and not into the log
+    // the message may quote the payload, so it goes into the record of the job and not into the log
     log.warn({ jobId: job.id, step: name, thrown: toErrorName(thrown) }, 'a step threw')
     return { kind: 'transient', detail: `The step "${name}" threw ${toErrorText(thrown)}`, quotes: true }
   }
@@ -101,14 +101,14 @@ async function fail(name: StepName, job: ClaimedJob, failure: Failure, performan
   const held = await performance.report(what)
   if (held) performance.meter('steps', { step: name, outcome: what.outcome?.kind === 'dead' ? 'dead' : 'retried' })
   const { planned } = job
-  // its step `wake` is never reached, and yet the summary of the run stands there and asks for a turn
+  // the step `wake` is never reached, but the summary of the run is in the session and asks for a turn
   const wakes = planned.kind === 'agent' && planned.action.wakeMode === 'now'
   if (held && what.outcome?.kind === 'dead' && wakes) performance.woken(planned.agentId)
 }
 
 /**
- * The main session hears of a run that failed for good, in the same transaction that makes the job dead. No step is
- * recorded for it: a job that the operator puts back runs again from the run, and its next end is told anew.
+ * The main session gets an event about a run that failed permanently, in the transaction that makes the job dead. No step is
+ * recorded for it: a job that the operator queues again starts with the run, and its next end makes another event.
  */
 function toFailureReport(
   name: StepName,
@@ -118,18 +118,18 @@ function toFailureReport(
 ): JobReport {
   const verdict = toVerdict(failure)
   const fields = { jobId: job.id, deliveryId: job.deliveryId, step: name, attempt: job.attempts + 1 }
-  const why = failure.quotes === true ? `"hookloom show ${job.id}" says why.` : (failure.logged ?? failure.detail)
+  const why = failure.quotes === true ? `"hookloom show ${job.id}" shows why.` : (failure.logged ?? failure.detail)
   if (verdict.kind === 'retry') {
     log.warn({ ...fields, runAt: new Date(verdict.runAt).toISOString() }, `${name} failed, and is tried again: ${why}`)
     return { outcome: verdict }
   }
-  log.error(fields, `${name} failed for good: ${why} "hookloom retry ${job.id}" runs it again.`)
+  log.error(fields, `${name} failed permanently: ${why} "hookloom retry ${job.id}" runs it again.`)
   const { planned } = job
   const events =
     name === 'run' && planned.kind === 'agent'
       ? [toSummary(planned, { status: verdict.status, text: verdict.error })]
       : []
-  // an attempt that ended with the gateway was counted when its lease was taken back
+  // an attempt that ended because the gateway ended was counted when its lease expired
   const counted = job.attempts < maxAttempts
   return { events, outcome: { kind: 'dead', error: verdict.error, counted } }
 }

@@ -38,12 +38,12 @@ export function toLane(agentId: string, sessionKey: string): string {
   return `${agentId}/${sessionKey}`
 }
 
-/** Who the operator is told that a text came from: the sender, else the hook. Outside text. */
+/** The origin of a text, for the operator: the sender, or the hook. Outside text. */
 export function toSource({ origin }: Pick<PlannedAction, 'origin'>): string {
   return origin.source ?? origin.hook
 }
 
-/** The system event that a wake is. */
+/** The system event of a wake. */
 function toWakeEvent(planned: Extract<PlannedAction, { kind: 'wake' }>): NewEvent {
   const { action, agentId, sessionKey } = planned
   return {
@@ -60,15 +60,15 @@ export type PlanContext = {
   readonly newId: () => string
   /** Milliseconds since the epoch. */
   readonly now: number
-  /** Why an agent cannot be woken now, as one sentence; undefined: it can. */
+  /** Why an agent cannot be woken now, in one sentence; undefined if it can. */
   readonly whyDeferred: (agentId: string) => string | undefined
 }
 
 /**
- * The jobs of a delivery, for the transaction that accepts it. A wake is only rows, so it is done with that transaction:
- * the event says that it wakes, and whoever keeps the heartbeats finds it there, also after a crash.
- * Runs of one session share a lane; those that merely fell back to the default key wait for nobody.
- * A job's id is the run id that the sender is told.
+ * The jobs of a delivery, for the transaction that accepts it. A wake is only rows, so that transaction completes it:
+ * the event says that it wakes, and the heartbeats find it there, even after a crash.
+ * Runs of one session share a lane; runs that only use the default key have none.
+ * The id of a job is the run id in the answer to the sender.
  */
 export function planJobs(actions: readonly PlannedAction[], context: PlanContext): NewJob[] {
   const { newId, now } = context
@@ -85,13 +85,13 @@ export function planJobs(actions: readonly PlannedAction[], context: PlanContext
   })
 }
 
-/** The step `wake`, as it is recorded: the turn itself is a job of its own. */
+/** The recorded step `wake`. The turn itself is another job. */
 export function toWakeStep(agentId: string, { whyDeferred }: Pick<PlanContext, 'whyDeferred'>): Omit<Step, 'at'> {
   const why = whyDeferred(agentId)
   return { name: 'wake', state: 'done', ...(why === undefined ? {} : { detail: why }) }
 }
 
-/** Why a wake of an agent has to wait, as one sentence; undefined: its turn comes at once. */
+/** Why a wake of an agent waits, in one sentence; undefined if its turn comes at once. */
 export function whyDeferred(config: Config, agentId: string, now: number): string | undefined {
   const { every, activeHours } = toHeartbeat(config, agentId)
   if (every === 0)
@@ -100,15 +100,15 @@ export function whyDeferred(config: Config, agentId: string, now: number): strin
   return `Outside the active hours: the event waits until ${activeHours?.start}.`
 }
 
-/** The session that hears of everything. */
+/** The session that gets an event about everything. */
 export const mainSessionKey = 'main'
 
-/** Characters of a reply or a reason that a summary keeps. */
+/** The most characters of a reply or a reason in a summary. */
 const maxSummaryChars = 2_000
 
 export type RunEnd = { status: 'ok' | 'forwarded' | 'error' | 'timeout'; text: string }
 
-/** The human-readable name of a run, on one line: the action's, else the hook's path. Outside text. */
+/** The name of a run for people, on one line: that of the action, or the path of the hook. Outside text. */
 export function toRunName({ action, origin }: AgentPlan): string {
   return toLine(action.name ?? origin.hook)
 }
@@ -126,7 +126,7 @@ export function toRunEnd(job: Pick<Job, 'steps'>): RunEnd {
     : { status: 'ok', text: run?.result ?? '' }
 }
 
-/** `Hook <name>: <reply>`, or `Hook <name> (error|timeout|forwarded): <reason>`; trusted as the run was. */
+/** `Hook <name>: <reply>`, or `Hook <name> (error|timeout|forwarded): <reason>`. It is as trusted as the run. */
 export function toSummary(planned: AgentPlan, { status, text }: RunEnd): NewEvent {
   const mark = status === 'ok' ? '' : ` (${status})`
   const summary = cut(text.trim(), maxSummaryChars) || '(empty reply)'

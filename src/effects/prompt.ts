@@ -4,7 +4,7 @@ import { wrapExternal } from '../pipeline/boundary.ts'
 import { cut } from '../base/text.ts'
 import { type AgentPlan, toSource } from './plan.ts'
 
-/** System events that wait for this turn: the oldest, each up to `maxChars` UTF-16 units, and the number of all. */
+/** The oldest system events that wait for this turn, each up to `maxChars` UTF-16 units, and the number of all. */
 export type WaitingTexts = {
   readonly events: readonly Pick<SystemEvent, 'text' | 'source' | 'trusted'>[]
   readonly count: number
@@ -13,7 +13,7 @@ export type WaitingTexts = {
 
 export const nothingWaits: WaitingTexts = { events: [], count: 0, maxChars: 0 }
 
-/** `newBoundaryId` gives 16 unpredictable lower-case hex digits, others at every call: each wrap has its own. */
+/** `newBoundaryId` returns 16 unpredictable lower-case hex digits, different at every call. */
 export function buildPrompt({
   planned,
   waiting = nothingWaits,
@@ -27,12 +27,12 @@ export function buildPrompt({
   return [...toEventTexts(waiting, newBoundaryId), ...instructions, toMessage(planned, newBoundaryId)].join('\n\n')
 }
 
-/** What an agent is asked at a heartbeat when its operator asks nothing else. */
+/** The default question of a heartbeat. */
 const defaultHeartbeatPrompt =
   'Look at the events above, if there are any, and at the standing checks, if there are any. Do what they ask for. ' +
   'Do not repeat what was done before. If nothing needs attention, answer HEARTBEAT_OK.'
 
-/** `checks` is the operator's HEARTBEAT.md; `now` in milliseconds since the epoch. */
+/** `checks` is the HEARTBEAT.md of the operator; `now` is in milliseconds since the epoch. */
 export function buildHeartbeatPrompt({
   waiting,
   checks,
@@ -73,28 +73,28 @@ function toMessage(planned: AgentPlan, newBoundaryId: () => string): string {
   })
 }
 
-/** The history and the events in the prompt of one request. */
+/** The history and the events of one request. */
 export type TurnContext = {
   /** Oldest first; begins with a user's message. */
   readonly history: readonly Message[]
   readonly waiting: WaitingTexts
 }
 
-/** All history and all events that a turn could be given. */
+/** All history and all events that a turn could have. */
 export type FullContext = { readonly history: readonly Message[]; readonly waiting: Omit<WaitingTexts, 'maxChars'> }
 
 /** UTF-16 units of the newest messages that go with a turn. */
 const historyChars = 200_000
 /**
- * UTF-16 units of all events that are shown, and of one of them at the least. A prompt that no model takes would fail every
- * turn of the session, and what waits would wait for good.
+ * UTF-16 units of all events in a prompt, and the least of one event. A prompt that no model accepts would fail every turn
+ * of the session, and the events would wait forever.
  */
 const eventChars = 100_000
 const leastEventChars = 2_000
-/** Events that a prompt shows at the most; the rest is counted. */
+/** The most events in a prompt; the rest is counted. */
 export const mostShownEvents = eventChars / leastEventChars
 
-/** Nobody knows in advance how many tokens a text is, or a model takes: it is asked, and the half is enough or not. */
+/** The number of tokens of a text, and the limit of a model, are unknown in advance, so smaller and smaller shares are tried. */
 const shares = [1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64, 0]
 
 /** The contexts to try, largest first, at least one. Each is smaller than the one before it; the last cannot be made smaller. */
@@ -117,7 +117,7 @@ function toSize({ history, waiting: { events, maxChars } }: TurnContext): number
   return events.reduce((sum, { text }) => sum + Math.min(text.length, maxChars), said)
 }
 
-/** Begins with a user's message: a reply to something that is not there would be read as somebody else's. */
+/** Begins with a message of the user: a reply needs its question. */
 function newestWithin(messages: readonly Message[], maxChars: number): readonly Message[] {
   let chars = 0
   let from = messages.length

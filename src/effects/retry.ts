@@ -13,21 +13,21 @@ export type RetryPolicy = Backoff & {
 /** 2 s, 4 s, 8 s, 16 s, then dead. */
 export const defaultRetry: RetryPolicy = { attempts: 5, firstMs: 2_000, capMs: 600_000, jitter: 0.2 }
 
-/** From then on a job that is only asked to wait is given up as well. */
+/** The age at which even a rate-limited job is dead. */
 const horizonMs = 86_400_000
 
-/** What a provider may ask us to wait: never so little that we hammer it, never longer than a day. */
+/** The limits of a wait that a provider asks for. */
 const shortestAskedMs = 1_000
 const longestAskedMs = 86_400_000
 
 /**
- * `transient` may pass, `rate-limited` asked us to wait, `permanent` will not pass. `quotes`: the detail has words of
- * others in it, so the job's record shows it and no log does.
+ * `transient`: may succeed later. `rate-limited`: the other side asks to wait. `permanent`: never succeeds. `quotes`: the detail
+ * quotes outside text, so the record of the job shows it and no log does.
  */
 export type Failure = {
   readonly detail: string
   readonly quotes?: boolean | undefined
-  /** What a log shows in place of the detail, where the detail names the recipient of a reply. */
+  /** The text for the log, if the detail names the recipient of a reply. */
   readonly logged?: string | undefined
 } & (
   | { readonly kind: 'transient' | 'rate-limited'; readonly retryAfterMs?: number | undefined }
@@ -38,13 +38,13 @@ export type Verdict =
   | { readonly kind: 'retry'; readonly runAt: number; readonly error: string; readonly counted: boolean }
   | { readonly kind: 'dead'; readonly error: string; readonly status: 'error' | 'timeout' }
 
-/** Milliseconds to wait after `attempts` counted attempts before this failure; `random` in [0, 1). */
+/** Milliseconds to wait after `attempts` earlier counted attempts; `random` in [0, 1). */
 export function toRetryMs(attempts: number, random: number, policy: RetryPolicy = defaultRetry): number {
   const { jitter } = policy
   return Math.round(toBackoffMs(attempts, policy) * (1 - jitter + 2 * jitter * random))
 }
 
-/** `attempts`: those counted before this one; `createdAt`: when the job was accepted. A rate limit uses no attempt up, for a day. */
+/** `attempts`: those counted before this one; `createdAt`: when the job was accepted. For a day, a rate limit does not count as an attempt. */
 export function toVerdict(
   failure: Failure,
   {
@@ -71,16 +71,16 @@ function toAskedMs(retryAfterMs: number | undefined): number | undefined {
   return Math.min(longestAskedMs, Math.max(shortestAskedMs, retryAfterMs))
 }
 
-/** A step to record with its rows. */
+/** A step to record, with its rows. */
 export type Recorded = Pick<
   JobReport,
   'events' | 'messages' | 'consumedUpTo' | 'runnerState' | 'recipient' | 'posts'
 > & {
   readonly kind: 'recorded'
   readonly step: Omit<Step, 'name' | 'at'>
-  /** Events that asked for a turn at once are still waiting. */
+  /** True: events that asked for a turn now are still waiting. */
   readonly leavesWakes?: boolean
 }
 
-/** A step to record, or why there is none. `aborted`: the signal ended first, and the result is not known. */
+/** A step to record, or the reason why there is none. `aborted`: the signal ended first, and the result is unknown. */
 export type StepOutcome = Recorded | Failure | { readonly kind: 'aborted' }

@@ -1,4 +1,4 @@
-// Where a reply goes. What leads nowhere says which key to set; nothing is dropped in silence.
+// Finds the channel and the recipient of a reply. A reply without a route gets an error that names the key to set.
 import { type ChannelName, toChannelKey } from '../model/action.ts'
 import type { Channel } from '../model/channel.ts'
 import type { Recipient } from '../model/job.ts'
@@ -22,7 +22,7 @@ type Known = {
 }
 
 /**
- * An explicit channel is taken as it is. `last` is where the last explicit delivery of the agent went, else
+ * An explicit channel is used. `last` is the channel of the last explicit delivery of the agent, else
  * `channels.default`, else WhatsApp when it is configured and has a recipient.
  * The recipient is the action's, else the last one, else the channel's own, else that of `channels.default`; each of them
  * on its own channel only.
@@ -35,7 +35,7 @@ export function resolveRoute(
   const name = asked === 'last' ? toFallback(to, known) : asked
   if (name === undefined) {
     return none(
-      'channel is "last", no reply was delivered to anybody yet, and channels.default is not set. ' +
+      'channel is "last", no reply was delivered yet, and channels.default is not set. ' +
         'Set channels.default to {"channel": …, "to": …}, or name a channel in the mapping or the request.',
     )
   }
@@ -54,9 +54,9 @@ export function resolveRoute(
 }
 
 function toFallback(to: string | undefined, { last, defaultRoute, channels }: Known): ChannelName | undefined {
-  // its section may have been taken out since
+  // its section may have been removed since
   if (last !== undefined && channels.has(last.channel)) return last.channel
-  // a default that says "last" again names nothing
+  // a default of "last" names no channel
   if (defaultRoute !== undefined && defaultRoute.channel !== 'last') return defaultRoute.channel
   const whatsapp = channels.get('whatsapp')
   return whatsapp !== undefined && (to ?? whatsapp.to) !== undefined ? 'whatsapp' : undefined

@@ -30,7 +30,7 @@ export type RunnersAndChannels = {
 export type RunnerAndChannelParts = {
   /** Where the console channel writes. */
   readonly write: (text: string) => void
-  /** What commands may be given of it, by name. */
+  /** The environment variables that commands may get. */
   readonly env: Readonly<Record<string, string | undefined>>
 }
 
@@ -57,7 +57,7 @@ function toRunnersAndChannels(
   return { runner: (name) => runners.get(name), channels: toChannels(config.channels, own, tools) }
 }
 
-/** A section of `runners` goes before the built-in of its name. */
+/** A section of `runners` replaces the built-in runner of its name. */
 function toRunners({ models, runners }: Config, { env }: RunnerAndChannelParts): ReadonlyMap<string, Runner> {
   const profile = (name: 'claude' | 'codex') =>
     createCommandRunner(name, CommandRunnerConfig.parse({ kind: 'command', profile: name }), { env })

@@ -1,4 +1,4 @@
-// The step `run`: one agent turn, its prompt, its history and its time limit.
+// The step `run`: one agent turn with its prompt, history and time limit.
 import type { Heartbeat } from '../model/action.ts'
 import { builtInRunners } from '../model/agents-rules.ts'
 import type { ClaimedJob, Message } from '../model/job.ts'
@@ -20,12 +20,12 @@ import {
 import { type AgentPlan, mainSessionKey } from './plan.ts'
 import { prepareWorkspace, type WorkspaceReader } from './workspace.ts'
 
-/** Of a persistent session a turn is given the newest messages: so many, and no more than fit. */
+/** A turn of a persistent session gets at most this number of its newest messages. */
 const historyLimit = 200
-/** For a run whose time is up: a command may have a minute between SIGTERM and SIGKILL, and is buried then. */
+/** Milliseconds that a run has to end after its time limit: a command may have a minute between SIGTERM and SIGKILL. */
 const endingMs = 66_000
 
-/** What a turn uses. */
+/** The dependencies of a turn. */
 export type TurnTools = {
   readonly store: Pick<Store, 'messages' | 'session' | 'waiting'>
   /** The runner of this name; undefined if there is none. */
@@ -37,10 +37,10 @@ export type TurnTools = {
   readonly note: (message: string) => void
 }
 
-/** What the runner kept of a session, and which runner it was: another one cannot read it. */
+/** The state that a runner keeps for a session, and the id of that runner: another runner cannot read it. */
 type KeptState = { readonly runner: string; readonly state: JsonValue }
 
-/** Prompt and reply go into the transcript together with the step, and the events that the turn was shown are consumed with it. */
+/** Prompt and reply go into the transcript in the commit of the step; the events in the prompt are consumed in the same commit. */
 export async function runTurn(
   { planned, job, agent }: { planned: AgentPlan | Heartbeat; job: ClaimedJob; agent: Agent },
   { store, runner: runnerOf, readWorkspaceFile, clock, newBoundaryId, note }: TurnTools,
@@ -79,7 +79,7 @@ export async function runTurn(
     const given = { ...request, history: context.history, prompt }
     return { context, prompt, result: await runner.run(given, { log: note, signal: limit }) }
   }
-  // the next turn of the session must not begin while a child of this one still works in the same folder
+  // the next turn of the session must not start while a child of this one still works in the same folder
   const ended = await withDeadline({ outer: signal, ms, endingMs }, async (limit) => {
     const [whole, ...smaller] = toTurnContexts({ history, waiting })
     let asked = await ask(whole, limit)
@@ -109,7 +109,7 @@ export async function runTurn(
 const noSession = { history: [], state: undefined }
 const noEvents: WaitingEvents = { events: [], count: 0, wakes: false }
 
-/** What a turn was not shown waits for the next one, which comes soon where one of them had asked for it. */
+/** Events that did not fit wait for the next turn, which comes soon if one of the events asked for it. */
 function toConsumed({ waiting: shown }: TurnContext, { events, count, wakes }: WaitingEvents): Partial<Recorded> {
   const last = events[shown.events.length - 1]
   return last === undefined ? {} : { consumedUpTo: last.place, leavesWakes: wakes && shown.events.length < count }
@@ -158,23 +158,23 @@ async function toSystem({ system, workspace }: Agent, readWorkspaceFile: Workspa
 function toLate(planned: AgentPlan | Heartbeat, { id, runner }: Agent, seconds: number): string {
   const isNamed = planned.kind === 'agent' && planned.action.timeoutSeconds !== undefined
   const where = isNamed ? 'of the mapping or the request' : `of agent "${id}", or of agents.defaults`
-  return `The run did not end in ${seconds} s, by the runner "${runner}". Raise timeoutSeconds ${where}.`
+  return `The runner "${runner}" did not end in ${seconds} s. Raise timeoutSeconds ${where}.`
 }
 
 function toShorter({ history, waiting: { events, count } }: TurnContext): string {
   return (
-    'The turn is longer than the model takes. It is asked again with the newest ' +
+    'The prompt is too long for the model. The next try has the newest ' +
     `${history.length} earlier messages and the oldest ${events.length} of ${count} waiting events.`
   )
 }
 
 function toSkipped(): Recorded {
-  const detail = 'Nothing waits, and the workspace has no HEARTBEAT.md that asks for anything.'
+  const detail = 'No event waits, and the workspace has no HEARTBEAT.md with a task.'
   return { kind: 'recorded', step: { state: 'skipped', detail } }
 }
 
 function toUnknownRunner({ id, runner }: Agent): StepOutcome {
-  const detail = `There is no runner "${runner}", which agent ${id} names. Add runners.${runner}, or name one of ${builtInRunners.join(', ')}.`
+  const detail = `Agent ${id} uses the runner "${runner}", which does not exist. Add runners.${runner}, or name one of ${builtInRunners.join(', ')}.`
   return { kind: 'permanent', status: 'error', detail }
 }
 

@@ -1,4 +1,4 @@
-// Performs accepted jobs: as many at a time as allowed, each under a lease that it keeps, each given back when the gateway stops.
+// Performs accepted jobs under leases, up to the allowed number at a time. A job that does not end before a stop is queued again.
 import { randomBytes } from 'node:crypto'
 import type { ClaimedJob } from '../model/job.ts'
 import type { Log, Meter } from '../model/log.ts'
@@ -24,7 +24,7 @@ export type WorkerSettings = Pick<Performance, 'agent' | 'whyDeferred'> &
 export type WorkerOptions = {
   readonly store: Pick<Store, 'claim' | 'report' | 'extend' | 'nextRunAt' | 'messages' | 'session' | 'waiting'>
   readonly settings: () => WorkerSettings
-  /** The main session of an agent has something that asks for a turn. */
+  /** Called when an event in the main session of an agent asks for a turn. */
   readonly woken: (agentId: string) => void
   readonly clock: Clock
   /** In [0, 1), for the jitter of retries. */
@@ -39,16 +39,16 @@ export type Worker = {
   start(): void
   /** Something may be due: called after each append. */
   poke(): void
-  /** Takes no new job, waits `graceMs` for the running ones, then stops them and gives them back. */
+  /** Claims no new job, waits `graceMs` for the running jobs, then stops and releases them. */
   stop(options: { graceMs: number }): Promise<void>
 }
 
 const extendEveryMs = 10_000
-/** How long the worker sleeps at the most: leases of jobs that nobody reports about run out unannounced. */
+/** The longest sleep of the worker: leases of lost jobs expire without a notice. */
 const longestSleepMs = leaseMs
-/** A job that is due and yet cannot be claimed (its lane is closed) is not asked for in a circle. */
+/** The shortest sleep: a due job in a busy lane must not cause a busy loop. */
 const shortestSleepMs = 1_000
-/** What a stop waits for jobs to be given back; with a store that is away they cost a lease, not the shutdown. */
+/** The time that a stop waits for the reports of stopped jobs. If the store fails, their leases expire instead. */
 const releaseMs = 5_000
 
 export function createWorker(options: WorkerOptions): Worker {
@@ -64,7 +64,7 @@ export function createWorker(options: WorkerOptions): Worker {
 
   async function perform(job: ClaimedJob): Promise<void> {
     const held = leases.hold(job)
-    // claimed while the stop began: goes back at once
+    // claimed while the gateway began to stop: released at once
     if (state === 'stopping') held.abort.abort()
     try {
       const { retry = defaultRetry, agent, whyDeferred, runner, readWorkspaceFile, channels, defaultRoute } = settings()
@@ -88,7 +88,10 @@ export function createWorker(options: WorkerOptions): Worker {
         log,
       })
     } catch (thrown) {
-      log.error({ jobId: job.id, thrown: toErrorName(thrown) }, 'a job broke off; it is due again when its lease ends')
+      log.error(
+        { jobId: job.id, thrown: toErrorName(thrown) },
+        'a job ended with an error; it runs again when its lease ends',
+      )
     } finally {
       const again = leases.letGo(held)
       if (again !== undefined) launch(again)
@@ -104,10 +107,10 @@ export function createWorker(options: WorkerOptions): Worker {
     performances.add(performance)
   }
 
-  /** Fills the free slots. Gives back for how many milliseconds there is nothing more to do; undefined: until a slot is free. */
+  /** Fills the free slots. Returns the milliseconds to sleep; undefined: until a slot is free. */
   async function fill(): Promise<number | undefined> {
     if (state !== 'started') return undefined
-    // after an outage or a jump of the clock our leases may be over: keep them first, or we would claim our own jobs again
+    // after an outage or a jump of the clock our leases may have expired: extend them first, or we would claim our own jobs again
     if (leases.storeIsAway || leases.mayBeOver) await leases.extend()
     const free = settings().maxConcurrent - leases.size
     if (free <= 0) return undefined

@@ -1,4 +1,4 @@
-// The folder of an agent: where its commands run, and two files that its operator writes.
+// The folder of an agent: its commands run there, and its operator writes two files there.
 import { constants } from 'node:fs'
 import { mkdir, mkdtemp, open, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -6,18 +6,18 @@ import { join, sep } from 'node:path'
 import type { Log } from '../model/log.ts'
 import { toErrorCode } from '../base/exceptions.ts'
 
-/** AGENTS.md: what the agent is warned about itself. HEARTBEAT.md: what it looks at when nobody asked for anything. */
+/** AGENTS.md is added to the system text. HEARTBEAT.md lists the tasks of a heartbeat. */
 export type WorkspaceFile = 'AGENTS.md' | 'HEARTBEAT.md'
 
-/** Bytes of such a file that are read. */
+/** The most bytes of such a file that are read. */
 const maxBytes = 65_536
 
-/** Makes the folder, with its parents, for the owner alone. A folder that cannot be made fails whoever runs in it. */
+/** Creates the folder and its parents, for the owner only. If that fails, the command that runs in it fails. */
 export async function prepareWorkspace(folder: string | undefined): Promise<void> {
   if (folder !== undefined) await mkdir(folder, { recursive: true, mode: 0o700 }).catch(() => undefined)
 }
 
-/** Works there; without a workspace, in an empty folder that nobody else can read and that is gone afterwards. */
+/** Works in the workspace; without one, in an empty private folder that is removed afterwards. */
 export async function inWorkspace<T>(workspace: string | undefined, work: (folder: string) => Promise<T>): Promise<T> {
   if (workspace !== undefined) return await work(workspace)
   const folder = await mkdtemp(join(tmpdir(), 'hookloom-run-'))
@@ -28,15 +28,15 @@ export async function inWorkspace<T>(workspace: string | undefined, work: (folde
   }
 }
 
-// an agent may write in its folder: neither may it have what we may read (a link to /proc/self/environ), nor hold us up with a pipe
+// an agent may write in its folder: it must not read our files through a link (/proc/self/environ), nor block us with a pipe
 const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
-/** `refused`: one sentence about a file that is there and is not read. Both are undefined where it is not there, or says nothing. */
+/** `refused`: one sentence about a file that exists but is not read. Both are undefined if the file does not exist or is empty. */
 export type WorkspaceText = { readonly text?: string; readonly refused?: string }
 
 /**
- * A file that says nothing beside headings and empty list items counts as none. A link that leads out of the folder, and what
- * is no plain file, is refused.
+ * A file with only headings and empty list items counts as empty. A link that leads out of the folder, and anything that
+ * is not a regular file, is refused.
  */
 export async function readWorkspaceFile(folder: string | undefined, name: WorkspaceFile): Promise<WorkspaceText> {
   if (folder === undefined) return {}
@@ -48,7 +48,7 @@ export async function readWorkspaceFile(folder: string | undefined, name: Worksp
     }
     const file = await open(path, flags)
     try {
-      if (!(await file.stat()).isFile()) return refuse('it is no plain file. Put one there.')
+      if (!(await file.stat()).isFile()) return refuse('it is not a regular file. Replace it with a file.')
       const { buffer, bytesRead } = await file.read(Buffer.alloc(maxBytes), 0, maxBytes, 0)
       const text = buffer.toString('utf8', 0, bytesRead).trim()
       return saysSomething(text) ? { text } : {}
@@ -58,14 +58,14 @@ export async function readWorkspaceFile(folder: string | undefined, name: Worksp
   } catch (error) {
     const code = toErrorCode(error)
     if (code === 'ENOENT' || code === 'ENOTDIR') return {}
-    return refuse(`the system says ${code ?? 'no'}. Give it to the user of the gateway.`)
+    return refuse(`the system reports ${code ?? 'an error'}. Make it readable for the user of the gateway.`)
   }
 }
 
-/** Undefined where there is none that is read, or it says nothing. */
+/** Undefined if there is no readable file, or the file is empty. */
 export type WorkspaceReader = (folder: string | undefined, name: WorkspaceFile) => Promise<string | undefined>
 
-/** The same for turns: a file that is refused is warned once, and again after it was read in between. */
+/** The same for turns. A refused file is logged once, and again only after it could be read in between. */
 export function createWorkspaceReader(log: Pick<Log, 'warn'>): WorkspaceReader {
   const warned = new Set<string>()
   return async (folder, name) => {

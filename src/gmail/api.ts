@@ -140,8 +140,5 @@ export function parse<T>(schema: z.ZodType<T>, { body }: GoogleAnswer, name: str
   const parsed = schema.safeParse(body)
   if (parsed.success) return parsed.data
   const [issue] = parsed.error.issues
-  throw new Problem(
-    'gmail-unavailable',
-    `The answer of ${name} has no ${issue?.path.join('.') ?? 'shape'} as documented.`,
-  )
+  throw new Problem('gmail-unavailable', `The answer of ${name} has no valid ${issue?.path.join('.') ?? 'form'}.`)
 }

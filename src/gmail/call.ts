@@ -97,7 +97,7 @@ function isPassing({ status, body }: GoogleAnswer): boolean {
 }
 
 function toUnreachable({ url }: GoogleRequest, cause: unknown): Problem {
-  return new Problem('gmail-unavailable', `${new URL(url).host} does not answer. It is tried again by itself.`, {
+  return new Problem('gmail-unavailable', `${new URL(url).host} does not answer. The call is tried again.`, {
     cause,
   })
 }
@@ -125,7 +125,7 @@ function readKey(value: unknown, key: string): unknown {
   return typeof value === 'object' && value !== null && Object.hasOwn(value, key) ? Reflect.get(value, key) : undefined
 }
 
-const keyMove = 'A new key goes into the file of hooks.gmail.serviceAccountKey.'
+const keyMove = 'Put a new key into the file of hooks.gmail.serviceAccountKey.'
 const delegationMove =
   'The service account has no domain-wide delegation for this scope: add its client id and the scope in the Google Workspace Admin console.'
 
@@ -144,8 +144,8 @@ export function toRefusal(
     return new Problem(
       'gmail-consent-missing',
       isAccount
-        ? `reauth-required: Google does not take the key of the service account. Check that the key and the account exist, that the mailbox is of their domain, and the clock of this machine. ${keyMove}`
-        : 'reauth-required: Google no longer takes the consent; it was revoked or has expired. Run "hookloom gmail auth".',
+        ? `reauth-required: Google does not accept the key of the service account. Check that the key and the account exist, that the mailbox is of their domain, and the clock of this machine. ${keyMove}`
+        : 'reauth-required: Google no longer accepts the consent; it was revoked or has expired. Run "hookloom gmail auth".',
     )
   }
   if (has('invalid_client', 'unauthorized_client')) {
@@ -153,18 +153,18 @@ export function toRefusal(
       'gmail-consent-missing',
       isAccount
         ? `reauth-required: ${what} ${delegationMove}`
-        : `reauth-required: ${what} The OAuth client is not known. Download it again, and run "hookloom gmail auth --credentials <file>".`,
+        : `reauth-required: ${what} The OAuth client is unknown. Download it again, and run "hookloom gmail auth --credentials <file>".`,
     )
   }
   if (has('insufficientPermissions', 'ACCESS_TOKEN_SCOPE_INSUFFICIENT')) {
     return new Problem(
       'gmail-unavailable',
-      `${what} ${isAccount ? delegationMove : 'The consent does not reach this far: run "hookloom gmail auth" again.'}`,
+      `${what} ${isAccount ? delegationMove : 'The consent does not include this scope: run "hookloom gmail auth" again.'}`,
     )
   }
   if (has('accessNotConfigured', 'SERVICE_DISABLED')) {
     const library = `https://console.cloud.google.com/apis/library/${host}`
-    return new Problem('gmail-unavailable', `${what} Turn this API on for the project: ${library}`)
+    return new Problem('gmail-unavailable', `${what} Enable this API for the project: ${library}`)
   }
   if (status === 401) {
     return new Problem(
@@ -172,6 +172,6 @@ export function toRefusal(
       `reauth-required: ${what} ${isAccount ? keyMove : 'Run "hookloom gmail auth".'}`,
     )
   }
-  const next = status === 403 ? ` The ${isAccount ? 'service' : 'signed-in'} account lacks a right on it.` : ''
+  const next = status === 403 ? ` The ${isAccount ? 'service' : 'signed-in'} account has no permission for it.` : ''
   return new Problem('gmail-unavailable', `${what}${next}`)
 }

@@ -84,13 +84,10 @@ function toCode(answer: string, state: string): string {
   const [given, code] = [query.get('state') ?? '', query.get('code')]
   const isOurs = given.length === state.length && timingSafeEqual(Buffer.from(given), Buffer.from(state))
   if (!isOurs) {
-    throw new Problem(
-      'gmail-consent-missing',
-      'That is not the address to which Google sent the browser this time. Begin again.',
-    )
+    throw new Problem('gmail-consent-missing', 'This is not the address of the current consent. Start again.')
   }
   if (code !== null && code !== '') return code
-  throw new Problem('gmail-consent-missing', 'Google gave no consent: it was declined. Begin again to ask once more.')
+  throw new Problem('gmail-consent-missing', 'The consent was declined. Run the command again to ask once more.')
 }
 
 type Redirect = { readonly uri: string; readonly arrived: Promise<string>; close(): void }

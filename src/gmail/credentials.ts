@@ -53,7 +53,7 @@ export function readCredentials(dir: string, { account, serviceAccountKey }: Wat
   if (consent.account !== account) {
     throw new Problem(
       'gmail-consent-missing',
-      `The consent here is of another account than hooks.gmail.account (${account}). Run "hookloom gmail auth".`,
+      `The stored consent belongs to another account than hooks.gmail.account (${account}). Run "hookloom gmail auth".`,
     )
   }
   return consent
@@ -75,7 +75,7 @@ export function readServiceAccount(file: string): ServiceAccount {
   if (!parsed.success) {
     throw new Problem(
       'config-invalid',
-      `${file} is not the key file of a service account. Make one in the Cloud Console: Service accounts, Keys, JSON.`,
+      `${file} is not the key file of a service account. Create one in the Cloud Console: Service accounts, Keys, JSON.`,
     )
   }
   const { type: _, ...key } = parsed.data
@@ -88,7 +88,7 @@ export async function readClientFile(file: string): Promise<OAuthClient & { read
   if (!parsed.success) {
     throw new Problem(
       'usage-invalid',
-      `${file} is not the file of an OAuth client of type "Desktop app". Make one in the Cloud Console: APIs & Services, Credentials.`,
+      `${file} is not the file of an OAuth client of type "Desktop app". Create one in the Cloud Console: APIs & Services, Credentials.`,
     )
   }
   const { client_id: clientId, client_secret: clientSecret, project_id: project } = parsed.data.installed
@@ -101,7 +101,7 @@ function readGiven(file: string, code: 'config-invalid' | 'usage-invalid'): stri
     return readFileSync(file, 'utf8')
   } catch (error) {
     const reason = error instanceof Error && 'code' in error ? String(error.code) : 'it failed'
-    throw new Problem(code, `${file} cannot be read: ${reason === 'ENOENT' ? 'there is no such file' : reason}.`, {
+    throw new Problem(code, `${file} cannot be read: ${reason === 'ENOENT' ? 'the file does not exist' : reason}.`, {
       cause: error,
     })
   }

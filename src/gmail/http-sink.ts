@@ -49,7 +49,7 @@ export async function readState(file: string, account: string): Promise<GmailSta
   if (!parsed.success) {
     throw new Problem(
       'config-invalid',
-      `${file} cannot be read. Delete it to begin with the mails that come from now on.`,
+      `${file} cannot be read. Delete it to start with the mails that arrive from now on.`,
     )
   }
   const { account: of, historyId, syncedAt } = parsed.data
@@ -86,6 +86,6 @@ function toProblem(status: number): Problem {
   const hint = status === 404 ? ' Is "gmail" in hooks.presets, and hooks.enabled true?' : ''
   return new Problem(
     code,
-    `The gateway answered a mail with ${status}.${hint} "hookloom list --refused" has the reason; the mail is sent again.`,
+    `The gateway answered a mail with ${status}.${hint} "hookloom list --refused" shows the reason; the mail is sent again.`,
   )
 }

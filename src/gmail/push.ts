@@ -57,18 +57,16 @@ export async function startPushReceiver(parts: PushParts): Promise<PushReceiver>
   await new Promise<void>((resolve, reject) => {
     server.once('error', (cause) =>
       reject(
-        new Problem(
-          'config-invalid',
-          `Nothing can listen at ${host}:${port}. Set hooks.gmail.push.port to a free port.`,
-          { cause },
-        ),
+        new Problem('config-invalid', `Cannot listen at ${host}:${port}. Set hooks.gmail.push.port to a free port.`, {
+          cause,
+        }),
       ),
     )
     server.listen(port, host, resolve)
   })
   // a listening TCP server always has an address with a port
   const { port: taken } = server.address() as AddressInfo
-  parts.log.info({ host, port: taken, path }, 'pushes of Pub/Sub are taken here')
+  parts.log.info({ host, port: taken, path }, 'the gateway listens for pushes of Pub/Sub')
   return {
     port: taken,
     close() {
@@ -101,7 +99,7 @@ async function answer(request: IncomingMessage, parts: AnswerParts): Promise<Ans
   if (!envelope.success) return { status: 400 }
   // what is of another mailbox is taken and forgotten: refused, it would come again for days
   if (toNotifiedAccount(envelope.data.message.data) === gmail.account) notified()
-  else tell('It is of another mailbox than hooks.gmail.account.')
+  else tell('The push is for another mailbox than hooks.gmail.account.')
   return { status: 204 }
 }
 
@@ -123,7 +121,7 @@ function createTeller({ clock, log }: PushParts): Teller {
     pushes += 1
     const age = clock() - toldAt
     if (age >= 0 && age < minute) return
-    log.warn({ pushes, reason }, 'pushes were refused or of no use; the reason is that of the last one')
+    log.warn({ pushes, reason }, 'pushes were refused or ignored; the reason is that of the last one')
     toldAt = clock()
     pushes = 0
   }
@@ -150,7 +148,7 @@ function createCertFetch(call: GoogleCall, url: string, clock: () => number): Pi
       kept = { at: clock(), body }
       return { ok: true, body }
     } catch {
-      return { ok: false, fault: 'gateway', reason: 'The keys of the tokens could not be fetched.' }
+      return { ok: false, fault: 'gateway', reason: 'The keys that verify the tokens could not be fetched.' }
     }
   }
 }

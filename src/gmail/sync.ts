@@ -38,7 +38,7 @@ export async function syncOnce(parts: SyncParts): Promise<Synced> {
     await sink.deliver([], { historyId, syncedAt })
     log.info(
       { account: gmail.account },
-      'the mailbox is watched from now on; mails that it holds already are left alone',
+      'the mailbox is watched from now on; mails that are already in it are not delivered',
     )
     return { mails: 0, gap: false }
   }
@@ -49,7 +49,7 @@ export async function syncOnce(parts: SyncParts): Promise<Synced> {
     const lookedUp = found.added.length
     log.warn(
       { account: gmail.account, lookedUp },
-      'Gmail no longer knows what came since; the newest mails were looked up',
+      'the history in Gmail has expired; the newest mails were fetched instead',
     )
   }
   const wanted = found.added.filter(

@@ -82,11 +82,11 @@ it('someone who takes no direct messages, or whom nobody knows, is a final refus
   expect(await channel.send(toOutgoing({ to: `user:${grace}` }))).toEqual({
     kind: 'permanent',
     detail:
-      'Discord answered 403 (50007). The user takes no direct messages from the bot. Name a channel, or ask them to allow messages of the server.',
+      'Discord answered 403 (50007). The user does not accept direct messages from the bot. Name a channel, or ask the user to allow messages from the server.',
   })
   expect(await channel.send(toOutgoing({ to: 'user:175928847299117099' }))).toMatchObject({
     kind: 'permanent',
-    detail: expect.stringContaining('no such user'),
+    detail: expect.stringContaining('user does not exist'),
   })
 })
 
@@ -119,11 +119,11 @@ it('a long reply goes in pieces that Discord takes', async () => {
 it('a probe names the bot, or says that the token is wrong without showing it', async () => {
   const { channel, fake } = await start()
   const { signal } = new AbortController()
-  expect(await channel.probe?.(signal)).toEqual({ ok: true, detail: 'Discord knows the bot as hooks.' })
+  expect(await channel.probe?.(signal)).toEqual({ ok: true, detail: 'Discord accepts the token of hooks.' })
   fake.plays(refuse(401, 0, '401: Unauthorized'))
   expect(await channel.probe?.(signal)).toEqual({
     ok: false,
-    detail: 'Discord answered 401. It does not know the bot. Check channels.discord.botToken.',
+    detail: 'Discord answered 401. The bot token is wrong. Check channels.discord.botToken.',
   })
 })
 

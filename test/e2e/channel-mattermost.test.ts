@@ -58,7 +58,7 @@ it('a person whom the server does not know is a final refusal', async () => {
   expect(await channel.send(toOutgoing({ to: '@nobody' }))).toEqual({
     kind: 'permanent',
     detail:
-      'Mattermost answered 404 (app.user.missing_account.const). It knows no such channel or user. Check the id, and baseUrl.',
+      'Mattermost answered 404 (app.user.missing_account.const). The channel or the user does not exist. Check the id, and baseUrl.',
   })
   expect(fake.posted).toEqual([])
 })
@@ -85,7 +85,7 @@ it('an attempt of unknown fate may not be repeated: the server forgets a pending
 it('a probe names the bot, or says that the token is wrong without showing it', async () => {
   const { channel, fake } = await start()
   const { signal } = new AbortController()
-  expect(await channel.probe?.(signal)).toEqual({ ok: true, detail: 'Mattermost knows the bot as @hooks.' })
+  expect(await channel.probe?.(signal)).toEqual({ ok: true, detail: 'Mattermost accepts the token of @hooks.' })
   const wrong = createMattermostChannel(section.parse({ token: 'wrong-one', baseUrl: fake.baseUrl }))
   const probe = await wrong.probe?.(signal)
   expect(probe).toMatchObject({ ok: false, detail: expect.stringContaining('channels.mattermost.token') })

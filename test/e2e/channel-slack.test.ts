@@ -63,9 +63,9 @@ it.each([
   ['invalid_auth', 'permanent', 'channels.slack.botToken'],
   ['missing_scope', 'permanent', 'chat:write'],
   ['some_new_error', 'permanent', 'See the errors of chat.postMessage'],
-  ['ratelimited', 'rate-limited', 'Too much'],
-  ['service_unavailable', 'transient', 'just now'],
-  ['internal_error', 'ambiguous', 'on the way'],
+  ['ratelimited', 'rate-limited', 'Too many'],
+  ['service_unavailable', 'transient', 'at the moment'],
+  ['internal_error', 'ambiguous', 'while it posted'],
 ])('%s, which Slack says with status 200, is %s and says: %s', async (error, kind, hint) => {
   const { channel, fake, to } = await start()
   fake.plays(refuse(error))
@@ -102,13 +102,13 @@ it('a long reply goes in pieces of four thousand characters with their escapes',
 it('a probe names the app, or says that the token is wrong without showing it', async () => {
   const { channel, fake } = await start()
   const { signal } = new AbortController()
-  expect(await channel.probe?.(signal)).toEqual({ ok: true, detail: 'Slack knows the app as hooks in Example.' })
+  expect(await channel.probe?.(signal)).toEqual({ ok: true, detail: 'Slack accepts the token of hooks in Example.' })
   const wrong = createSlackChannel(section.parse({ botToken: 'xoxb-wrong', baseUrl: fake.baseUrl }))
   const probe = await wrong.probe?.(signal)
   expect(probe).toMatchObject({ ok: false, detail: expect.stringContaining('channels.slack.botToken') })
   expect(probe?.detail).not.toContain('xoxb')
 })
 
-describe('on the way', () => {
+describe('while it posted', () => {
   goesThroughTroubles((options) => start(options))
 })

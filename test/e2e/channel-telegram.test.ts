@@ -88,9 +88,9 @@ it('what counts is what people see: four thousand and ninety-six signs that need
 
 it.each([
   [401, 'Unauthorized', 'Check channels.telegram.botToken'],
-  [400, 'Bad Request: chat not found', 'must have written to the bot first'],
-  [400, 'Bad Request: message thread not found', 'no such open topic'],
-  [403, 'Forbidden: bot was blocked by the user', 'Let it in again'],
+  [400, 'Bad Request: chat not found', 'must write to the bot first'],
+  [400, 'Bad Request: message thread not found', 'does not exist or is closed'],
+  [403, 'Forbidden: bot was blocked by the user', 'Unblock it'],
 ])('a refusal %i %s is final and says: %s', async (status, description, hint) => {
   const { channel, fake, to } = await start()
   fake.plays(refuse(status, description))
@@ -107,7 +107,7 @@ it('flood control is waited out as long as Telegram says in its body', async () 
 it('a probe names the bot, or says that the token is wrong without showing it', async () => {
   const { channel, fake } = await start()
   const { signal } = new AbortController()
-  expect(await channel.probe?.(signal)).toEqual({ ok: true, detail: 'Telegram knows the bot as @hook_bot.' })
+  expect(await channel.probe?.(signal)).toEqual({ ok: true, detail: 'Telegram accepts the token of @hook_bot.' })
   const wrong = createTelegramChannel(section.parse({ botToken: '1:wrong-one', baseUrl: fake.baseUrl }))
   const probe = await wrong.probe?.(signal)
   expect(probe).toMatchObject({ ok: false, detail: expect.stringContaining('Check channels.telegram.botToken') })

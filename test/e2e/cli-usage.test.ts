@@ -34,7 +34,7 @@ describe('the command line', { timeout: 60_000 }, () => {
       'no-such-file.json cannot be read: there is no such file.',
     ],
     [['show', 'one', 'two'], 'Expected 1 argument but got 2'],
-    [['run', 'github', 'no-such-file.json'], 'there is no such file'],
+    [['run', 'github', 'no-such-file.json'], 'the file does not exist'],
     [['run', 'github', 'package.json', '--header', 'no colon'], '--header takes "name: value"'],
   ])('%j is exit 64 and says why', async (args, why) => {
     const { code, stderr, stdout } = await runCommand(args, { dir: makeConfigDir({ config: anyHook }) })

@@ -23,7 +23,7 @@ test('a reply at the greatest length of the model is a reply, and the operator i
   fake.answer = stopsFor('length', 'It was long')
   const { result, lines } = await run({ api, fake, provider: whole })
   expect(result).toMatchObject({ status: 'ok', text: 'It was long' })
-  expect(lines).toEqual([`mine/${api.model} was cut off at its greatest length.`])
+  expect(lines).toEqual([`mine/${api.model} reached its maximum length, so the reply is incomplete.`])
 })
 
 test('a model that spent its whole length on thinking is not asked again', async () => {
@@ -34,7 +34,7 @@ test('a model that spent its whole length on thinking is not asked again', async
     retryable: false,
     detail:
       'mine gave an empty reply (finish reason length). ' +
-      'It used up its greatest length before it said anything: lower the thinking level.',
+      'It reached its maximum length before it wrote any text: lower the thinking level.',
   })
 })
 

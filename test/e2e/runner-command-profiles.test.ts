@@ -66,7 +66,7 @@ describe('claude', () => {
     const result = await runner.run(toRunRequest({ workspace, state }), io)
     expect(stateOf(result)).not.toEqual(state)
     expect(callsIn(workspace)).toHaveLength(2)
-    expect(lines).toEqual(['runners.mine: the command does not know this session any more; a new one is begun'])
+    expect(lines).toEqual(['runners.mine: the command no longer knows this session; a new one starts'])
   })
 
   test('without a workspace continues nothing: its sessions lie by folder', async () => {

@@ -115,7 +115,7 @@ describe('a run that is stopped', () => {
     const running = openFixture('obedient', { args: [roll.port], killAfterMs: 60_000 }).run(toRunRequest(), io)
     const pids = await roll.hear(1)
     stop(timeIsUp)
-    expect(await running).toEqual({ status: 'timeout', detail: expect.stringContaining('its time was up') })
+    expect(await running).toEqual({ status: 'timeout', detail: expect.stringContaining('it reached its time limit') })
     expect(pids.filter(isAlive)).toEqual([])
   })
 

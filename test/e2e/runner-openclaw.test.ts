@@ -72,7 +72,7 @@ describe('a run that is handed on', () => {
       timeoutSeconds: 0.5,
     } as const
     const result = await openRunner(baseUrl).run(toRun(action), createIO().io)
-    expect(result).toMatchObject({ detail: 'Forwarded to OpenClaw as run theirs-1. It delivers the reply to slack.' })
+    expect(result).toMatchObject({ detail: 'Forwarded to OpenClaw as run theirs-1. OpenClaw delivers the reply to slack.' })
     expect(calls[0]?.body).toEqual({
       message: 'the prompt, with its boundary',
       name: 'CI broke',
@@ -94,8 +94,8 @@ describe('a run that is handed on', () => {
   })
 
   test.each([
-    [{ channel: 'slack' }, true, 'It decides where the reply goes'],
-    [{ channel: 'last', to: 'C1' }, true, 'It decides where the reply goes'],
+    [{ channel: 'slack' }, true, 'OpenClaw decides where the reply goes'],
+    [{ channel: 'last', to: 'C1' }, true, 'OpenClaw decides where the reply goes'],
     [{ channel: 'console', to: 'me' }, false, 'OpenClaw has no channel "console"'],
     [{ channel: 'slack', to: 'C1', deliver: false }, false, 'Its reply is not delivered.'],
   ] as const)('names channel and recipient together or not at all: %j', async (action, deliver, note) => {

@@ -40,7 +40,7 @@ describe('an attempt of a channel in code', () => {
       { kind: 'permanent', detail: 'Never.' },
       { kind: 'permanent', detail: 'Never.' },
     ],
-    [undefined, { kind: 'ambiguous', detail: expect.stringContaining('hooks/channels/x gave no result') }],
+    [undefined, { kind: 'ambiguous', detail: expect.stringContaining('hooks/channels/x returned no valid result') }],
     [true, { kind: 'ambiguous' }],
     [{ kind: 'sent' }, { kind: 'ambiguous' }],
   ])('that answers %j', async (given, expected) => {
@@ -63,7 +63,7 @@ describe('an attempt of a channel in code', () => {
       detail: 'The channel hooks/channels/x threw a TypeError at x.ts:1.',
     })
     const refused = await open({ send: () => fetch('http://127.0.0.1:1/') }).send(message)
-    expect(refused).toMatchObject({ kind: 'transient', detail: expect.stringContaining('reached nobody') })
+    expect(refused).toMatchObject({ kind: 'transient', detail: expect.stringContaining('could not connect') })
   })
 })
 
@@ -94,7 +94,7 @@ describe('a channel in code', () => {
     expect(await channel.send(message)).toEqual({
       kind: 'rate-limited',
       retryAfterMs: 60_000,
-      detail: 'hooks/channels/x.ts does not build. The reply waits for it.',
+      detail: 'hooks/channels/x.ts does not build. The reply waits until it is fixed.',
     })
   })
 })

@@ -60,7 +60,7 @@ describe.each(rows)('%s', (name, create, good, bad) => {
 
   it.each(bad)('"%s" cannot, and the refusal says which forms there are', async (to) => {
     const channel = create({})
-    expect(channel.whyNot(to)).toMatch(new RegExp(`is no recipient on ${name}: expected .*id`, 's'))
+    expect(channel.whyNot(to)).toMatch(new RegExp(`is not a recipient on ${name}: expected .*id`, 's'))
     expect(await channel.send(toOutgoing({ to }))).toEqual({ kind: 'permanent', detail: channel.whyNot(to) })
   })
 

@@ -20,7 +20,7 @@ it.each(['+15550100', '15550100', '+1 (555) 0100', 'whatsapp:+15550100', '+49 17
 it.each(['bob', '123', '0155501000', '+1555010012345678', '120363041234567890@g.us', '', '+1555 0100 x2'])(
   'a recipient "%s" is refused with the form that is expected',
   (to) => {
-    expect(channel().whyNot(to)).toMatch(/no recipient on whatsapp: expected a phone number with its country code/)
+    expect(channel().whyNot(to)).toMatch(/not a recipient on whatsapp: expected a phone number with its country code/)
   },
 )
 

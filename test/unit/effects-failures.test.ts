@@ -130,7 +130,7 @@ describe('a run that fails', () => {
     await pass(60_000)
     expect(lines.map(({ message }) => message)).toEqual([
       'run failed, and is tried again: upstream is busy',
-      `run failed for good: The key was refused. "hookloom retry ${id}" runs it again.`,
+      `run failed permanently: The key was refused. "hookloom retry ${id}" runs it again.`,
     ])
     expect(lines[0]?.fields).toMatchObject({ step: 'run', attempt: 1, runAt: new Date(start + 2_000).toISOString() })
   })
@@ -142,7 +142,7 @@ describe('a run that fails', () => {
     const [id] = await stage.accept(agentPlan())
     await pass(0)
     expect((await stage.jobOf(id)).lastError).toContain('SECRET PAYLOAD')
-    expect(lines).toMatchObject([{ message: expect.stringContaining(`"hookloom show ${id}" says why.`) }])
+    expect(lines).toMatchObject([{ message: expect.stringContaining(`"hookloom show ${id}" shows why.`) }])
     expect(JSON.stringify(lines)).not.toContain('SECRET')
   })
 
@@ -152,7 +152,7 @@ describe('a run that fails', () => {
       { kind: 'transient', detail: 'It answered 503 to +4915112345678.' },
       'whatsapp: It answered 503 to',
     ],
-    ['failed for good', { kind: 'permanent', detail: 'The token was refused.' }, 'whatsapp: The token was refused.'],
+    ['failed permanently', { kind: 'permanent', detail: 'The token was refused.' }, 'whatsapp: The token was refused.'],
     ['may have arrived', { kind: 'ambiguous', detail: 'There was no answer.' }, 'There was no answer.'],
     ['was sent', { kind: 'sent', id: 'm1' }, ''],
   ])('the log of a reply that %s says why, and never to whom; the record says both', async (_, result, why) => {
@@ -173,7 +173,7 @@ describe('a run that fails', () => {
     stage.openWorker({ channels: new Map([['whatsapp', channel]]), log })
     const [id] = await stage.accept(agentPlan({ action: { channel: 'whatsapp', to: 'Auntie May' } }))
     expect((await stage.jobOf(id)).lastError).toContain('Auntie May')
-    expect(lines.map(({ message }) => message)).toEqual([expect.stringContaining(`"hookloom show ${id}" says why`)])
+    expect(lines.map(({ message }) => message)).toEqual([expect.stringContaining(`"hookloom show ${id}" shows why`)])
   })
 
   test('a runner that throws is tried again; what it threw is in the record and never in the log', async () => {
@@ -222,7 +222,7 @@ describe('a run that does not end', () => {
     await pass(0)
     expect((await stage.jobOf(id)).state).toBe('dead')
     expect(await stage.eventTexts()).toEqual([
-      'Hook github (timeout): The run did not end in 1.5 s, by the runner "echo". Raise timeoutSeconds of the mapping or the request.',
+      'Hook github (timeout): The runner "echo" did not end in 1.5 s. Raise timeoutSeconds of the mapping or the request.',
     ])
     await pass(600_000)
     expect(turns).toHaveLength(1)

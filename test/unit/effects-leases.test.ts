@@ -237,10 +237,7 @@ describe('a store that is away', () => {
     await pass(60_000)
     cut.state.isCut = false
     await pass(60_000)
-    expect(lines).toEqual([
-      'the store is away; jobs wait for it, and "hookloom doctor" looks at it',
-      'the store is back',
-    ])
+    expect(lines).toEqual(['the store cannot be used; jobs wait; run "hookloom doctor"', 'the store can be used again'])
   })
 })
 

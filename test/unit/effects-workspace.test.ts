@@ -37,7 +37,7 @@ describe('a file of a workspace', () => {
 
   test.skipIf(process.platform === 'win32')('does not hold anybody up where it is a pipe', async () => {
     execFileSync('mkfifo', [join(folder, 'HEARTBEAT.md')])
-    expect((await read()).refused).toContain('it is no plain file')
+    expect((await read()).refused).toContain('it is not a regular file')
   })
 
   test('that is not there, in a folder or without one, is no news', async () => {

@@ -190,7 +190,7 @@ describe('a sync of a mailbox', () => {
   test('does not repeat what Google refuses for good, and names the API that is off', async () => {
     const stage = createStage(google)
     google.fail('/profile', { status: 403, body: { error: { errors: [{ reason: 'accessNotConfigured' }] } } })
-    await expect(stage.sync()).rejects.toThrow(/accessNotConfigured.*Turn this API on/)
+    await expect(stage.sync()).rejects.toThrow(/accessNotConfigured.*Enable this API/)
     expect(stage.waits).toEqual([])
   })
 

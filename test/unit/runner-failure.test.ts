@@ -103,7 +103,7 @@ describe('a failure of a provider', () => {
     ['ECONNREFUSED', 'api.example.com'],
     ['ENOTFOUND', 'api.example.com'],
     ['CERT_HAS_EXPIRED', 'models.providers.mine.baseUrl'],
-    ['ECONNRESET', 'broke off'],
+    ['ECONNRESET', 'ended before its reply'],
   ])('%s of the network may pass, and is told without the credential of the URL', (code, words) => {
     const cause = Object.assign(new Error('connect to https://user:sk-Test@api.example.com'), { code })
     const failure = failureOf(new Error('Cannot connect to API', { cause }))
@@ -114,7 +114,7 @@ describe('a failure of a provider', () => {
   test('what cannot be read after half a reply is a stream that broke off', () => {
     expect(failureOf(new Error('odd'), true)).toMatchObject({
       ...passing,
-      detail: expect.stringContaining('broke off'),
+      detail: expect.stringContaining('ended before its reply'),
     })
   })
 

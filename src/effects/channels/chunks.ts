@@ -1,19 +1,19 @@
 // Splits a reply into pieces that a channel accepts. Only white space at a break is lost, and each piece is valid Markdown.
 
 export type ChunkLimits = {
-  /** What `measure` may say of a piece. */
+  /** The most that `measure` may return for a piece. */
   readonly limit: number
   /** Length of a piece as it is sent, with its escaping; by default its UTF-16 units. */
   readonly measure?: (piece: string) => number
 }
 
 /**
- * The pieces of `markdown`, in order: each fits, none is blank. A piece ends at a paragraph, a line, a sentence or a space, the
- * first of these that leaves it at least a third full; where there is none, between two characters as people see them.
- * A code fence that is open at the end is closed, and opened again in the next piece. A blank text is one piece.
+ * The pieces of `markdown`, in order. Each fits, none is blank. A piece ends at a paragraph, a line, a sentence or a space: the
+ * first of these that leaves it at least a third full. Without one, it ends between two graphemes.
+ * An open code fence is closed at the end, and opened again in the next piece. A blank text is one piece.
  */
 export function splitMarkdown(markdown: string, { limit, measure = (piece) => piece.length }: ChunkLimits): string[] {
-  // half a surrogate pair is no character, and providers differ in what they do with one
+  // providers treat half a surrogate pair differently
   const text = markdown
     .replaceAll('\r\n', '\n')
     .replace(/\p{Surrogate}/gu, '\uFFFD')
@@ -40,22 +40,22 @@ type Rest = Required<ChunkLimits> & {
 
 type Piece = {
   readonly text: string
-  /** What is new in it. */
+  /** The new text in the piece. */
   readonly body: string
-  /** Where the next one begins, and the fence that it has to open. */
+  /** Where the next piece begins, and the fence that it must open. */
   readonly end: number
   readonly open: Fence | undefined
 }
 
-/** The next piece: the most of the rest that fits, cut back to where one may break. */
+/** The next piece: as much of the rest as fits, cut back to a break. */
 function take(rest: Rest): Piece {
   const { limit, measure } = rest
-  // source that renders to nothing only makes a piece shorter than it could be; so the work is bounded
+  // source that renders to nothing only makes a piece shorter than possible, so the work is bounded
   let room = limit
   for (;;) {
     const piece = cut(rest, room)
     const size = measure(piece.text)
-    // a character that does not fit is sent anyway: the provider's refusal says more than a loop
+    // a character that does not fit is sent anyway: a refusal is better than an endless loop
     if (size <= limit || room === 1) return piece
     const share = Math.min(limit / size, 7 / 8)
     room = Math.max(1, Math.floor(Math.min(room, piece.end - rest.at) * share))
@@ -72,7 +72,7 @@ function cut({ text, blanks, at, open }: Rest, room: number): Piece {
   }
   const next = blanks(stop).line
   const closing = lineAt(text, next)
-  // the line that comes next may be the very one that is added here
+  // the next line may be the same as the added line
   const ends = next > stop && closes(closing, after)
   return {
     text: `${start}${body.trimEnd()}\n${after.closing}`,
@@ -82,7 +82,7 @@ function cut({ text, blanks, at, open }: Rest, room: number): Piece {
   }
 }
 
-/** More than any line that ends a fence. Looked at for each piece, so a line without an end must not be read to its end. */
+/** Longer than any line that ends a fence. It is checked for each piece, so a very long line must not be read to its end. */
 const longestClosing = 1_000
 
 function lineAt(text: string, at: number): string {
@@ -91,10 +91,10 @@ function lineAt(text: string, at: number): string {
   return end === -1 ? start : start.slice(0, end)
 }
 
-/** White space from a place on: where it ends, and where the line begins that it ends in, or the place itself. */
+/** White space from a position on: its end, and the start of the line in which it ends, or the position itself. */
 type Blanks = (at: number) => { readonly end: number; readonly line: number }
 
-/** Each piece asks again for the run of white space that the one before it ended in, so the last one is remembered. */
+/** Two pieces in a row ask for the same white space, so the last answer is kept. */
 function createBlanks(text: string): Blanks {
   const run = /\s*/y
   let known = { start: 0, end: -1, line: 0 }
@@ -110,7 +110,7 @@ function createBlanks(text: string): Blanks {
 
 const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
 
-/** The best place in (at, max] for a piece to end; the white space there belongs to nobody. */
+/** The best end of a piece in (at, max]; the white space there is dropped. */
 function lastBreak({
   text,
   at,
@@ -122,7 +122,7 @@ function lastBreak({
   max: number
   open: Fence | undefined
 }): number {
-  // with the character at max: a piece may end just before it
+  // includes the character at max: a piece may end just before it
   const window = text.slice(at, max + 1)
   const places = [
     ...lineBreaks(window, open),
@@ -134,7 +134,7 @@ function lastBreak({
   return at + (place > 0 ? place : lastCharacter(text.slice(at, max + 64), max - at))
 }
 
-/** The last paragraph break and line break outside of code, and the last line break in code; 0 where there is none. */
+/** The last paragraph break and line break outside code, and the last line break in code; 0 if there is none. */
 function lineBreaks(window: string, open: Fence | undefined): [number, number, number] {
   const found: [number, number, number] = [0, 0, 0]
   let fence = open
@@ -159,7 +159,7 @@ function lastMatch(window: string, pattern: RegExp): number {
   return last
 }
 
-/** The last boundary between graphemes up to `max`; of one that is longer than that, between code points. At least one character. */
+/** The last grapheme boundary up to `max`; inside a longer grapheme, the last code point boundary. At least one character. */
 function lastCharacter(text: string, max: number): number {
   const boundary = graphemes.segment(text).containing(max)?.index ?? max
   if (boundary > 0) return boundary
@@ -169,12 +169,12 @@ function lastCharacter(text: string, max: number): number {
 
 export type Fence = {
   readonly marks: string
-  /** What opens it again in another piece, with its place and its language. */
+  /** The line that opens it again in another piece, with indentation and language. */
   readonly opening: string
   readonly closing: string
 }
 
-/** Quotes and indentation or a bullet, the marks, the rest. The bounds keep what is repeated in every piece short. */
+/** Quotes and indentation or a bullet, the marks, the rest. The bounds keep the repeated line short. */
 const opener = /^([ \t>]{0,40})(?:([-*+]|\d{1,9}[.)])([ \t]{1,4}))?(`{3,16}|~{3,16})(?!`|~)(.*)$/
 const closer = /^[ \t>]*(`{3,}|~{3,})[ \t]*$/
 
@@ -182,7 +182,7 @@ const closer = /^[ \t>]*(`{3,}|~{3,})[ \t]*$/
 export function fenceAfterLine(line: string, open: Fence | undefined): Fence | undefined {
   if (open !== undefined && !hasEnded(line, open)) return closes(line, open) ? undefined : open
   const [, before = '', bullet = '', gap = '', marks, info = ''] = opener.exec(line) ?? []
-  // back ticks after back ticks are code in a line
+  // back ticks after back ticks are inline code
   if (marks === undefined || (marks.startsWith('`') && info.includes('`'))) return undefined
   const place = `${before}${' '.repeat(bullet.length + gap.length)}`
   const language = /^\s*([^\s{]{0,40})/.exec(info)?.[1] ?? ''

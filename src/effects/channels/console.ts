@@ -1,8 +1,8 @@
-// Replies on the operator's own terminal. The text is an attacker's as much as an agent's: it is shown and never drives the terminal.
+// Prints replies on the terminal of the operator. The text may be an attacker's, so control characters are removed.
 import type { Channel } from '../../model/channel.ts'
 import { toPrintable, toPrintableLine } from '../../base/text.ts'
 
-/** `write` takes what belongs on the terminal, such as `process.stdout.write`. Recipients do not exist here. */
+/** `write` prints to the terminal, such as `process.stdout.write`. This channel has no recipients. */
 export function createConsoleChannel({ write }: { write: (text: string) => void }): Channel {
   return {
     id: 'console',
@@ -15,6 +15,6 @@ export function createConsoleChannel({ write }: { write: (text: string) => void 
       write(`── reply of ${title} ──\n${toPrintable(text.trimEnd())}\n`)
       return { kind: 'sent', id: nonce }
     },
-    probe: async () => ({ ok: true, detail: 'The console is always there.' }),
+    probe: async () => ({ ok: true, detail: 'The console is always available.' }),
   }
 }

@@ -20,7 +20,7 @@ import { safeMarkdown } from './markup.ts'
 import { render } from './markdown.ts'
 
 const limit = 2_000
-/** Of a message: no previews of what it links to. */
+/** A message flag: no previews of links. */
 const suppressEmbeds = 4
 
 const recipient = /^(?:(channel|user):)?(\d{15,20})$/
@@ -31,17 +31,18 @@ const Refused = z.object({ code: z.number().optional(), retry_after: z.number().
 
 /** docs.discord.com/developers/topics/opcodes-and-status-codes#json-json-error-codes */
 const hints: Readonly<Record<string, string>> = {
-  401: 'It does not know the bot. Check channels.discord.botToken.',
-  10003: 'It knows no such channel. Check the id.',
-  10013: 'It knows no such user. Check the id.',
-  50001: 'The bot may not see the channel. Invite it to the server, and grant it View Channel there.',
-  50007: 'The user takes no direct messages from the bot. Name a channel, or ask them to allow messages of the server.',
-  50008: 'The channel takes no text. Name a text channel.',
-  50013: 'The bot may not write there. Grant it Send Messages.',
-  50278: 'The bot and the user have no server in common. Invite the bot to one of theirs, or name a channel.',
+  401: 'The bot token is wrong. Check channels.discord.botToken.',
+  10003: 'The channel does not exist. Check the id.',
+  10013: 'The user does not exist. Check the id.',
+  50001: 'The bot cannot see the channel. Invite it to the server, and grant it View Channel there.',
+  50007:
+    'The user does not accept direct messages from the bot. Name a channel, or ask the user to allow messages from the server.',
+  50008: 'The channel does not accept text. Name a text channel.',
+  50013: 'The bot may not write in the channel. Grant it Send Messages.',
+  50278: 'The bot and the user share no server. Invite the bot to a server of the user, or name a channel.',
 }
 
-/** Discord drops a nonce that the bot used in the past few minutes: an attempt of unknown fate may be repeated. */
+/** Discord drops a nonce that the bot used in the past few minutes: an ambiguous attempt may be repeated. */
 export function createDiscordChannel(config: ChannelConfig<'discord'>, { fetch }: ChannelTools = {}): Channel {
   const call = (path: string, body: object | undefined, signal: AbortSignal) =>
     sendJson({
@@ -49,7 +50,7 @@ export function createDiscordChannel(config: ChannelConfig<'discord'>, { fetch }
       url: `${config.baseUrl}/${path}`,
       headers: {
         authorization: `Bot ${config.botToken}`,
-        // Discord turns away bots that do not name themselves so
+        // Discord refuses bots without such a name
         'user-agent': 'DiscordBot (https://www.npmjs.com/package/hookloom, 0.1)',
       },
       body,
@@ -93,7 +94,7 @@ export function createDiscordChannel(config: ChannelConfig<'discord'>, { fetch }
       const outcome = await call('users/@me', undefined, signal)
       const me = readAccepted(outcome, Me)
       if (me === undefined) return { ok: false, detail: toFailed(outcome).detail }
-      return { ok: true, detail: `Discord knows the bot as ${me.username}.` }
+      return { ok: true, detail: `Discord accepts the token of ${me.username}.` }
     },
   }
 }

@@ -1,6 +1,6 @@
-// HTML entities in a reply, as a reader of Markdown decodes them, and the characters that turn the direction of text.
+// HTML entities in a reply, as a Markdown reader decodes them, and the characters that change the direction of text.
 
-/** The entities that models write, and those that stand for a character of an address or for one that nobody sees. */
+/** The entities that models write, and those for a character of an address or an invisible character. */
 const named: Readonly<Record<string, string>> = {
   amp: '&',
   AMP: '&',
@@ -70,7 +70,7 @@ const named: Readonly<Record<string, string>> = {
   ApplyFunction: '\u2061',
 }
 
-/** Other names are left as they are written. */
+/** Other names do not change. */
 export function decodeEntities(text: string): string {
   const decoded = text.replace(/&(?:#(\d{1,7})|#x([\da-f]{1,6})|(\w{1,24}));/gi, (entity, decimal, hex, name) => {
     if (typeof name === 'string') return Object.hasOwn(named, name) ? (named[name] ?? entity) : entity
@@ -79,14 +79,14 @@ export function decodeEntities(text: string): string {
   return decoded === text ? text : dropTurns(decoded)
 }
 
-/** Without the characters that show what follows them backwards: "moc.elpmaxe" would read "example.com". */
+/** Without the characters that reverse the text after them: "moc.elpmaxe" would read "example.com". */
 export function dropTurns(text: string): string {
   return text.replace(/[\u202A-\u202E\u2066-\u2069]/g, '')
 }
 
 function toCharacter(code: number): string {
   if (code === 0 || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) return '\uFFFD'
-  // a line break would begin a block of its own where the text is read as Markdown again
+  // a line break would start a new block if the text is read as Markdown again
   const isControl = code < 0x20 || (code >= 0x7f && code <= 0x9f)
   return isControl ? ' ' : String.fromCodePoint(code)
 }

@@ -5,14 +5,14 @@ import { readBody, toRetryAfterMs, toWait } from '../../base/http.ts'
 import type { SendResult } from '../../model/channel.ts'
 import { cut, toPrintableLine } from '../../base/text.ts'
 
-/** What a channel is made with besides its configuration. */
+/** The dependencies of a channel. */
 export type ChannelTools = { readonly fetch?: typeof fetch | undefined }
 
 export type HttpRequest = {
   readonly method?: 'GET' | 'POST'
   readonly url: string
   readonly headers?: Readonly<Record<string, string>>
-  /** A string is sent as it is, anything else as JSON. */
+  /** A string is sent unchanged, anything else as JSON. */
   readonly body?: unknown
   readonly timeoutMs: number
   readonly signal: AbortSignal
@@ -20,11 +20,11 @@ export type HttpRequest = {
 }
 
 /**
- * - `answer`: the provider said something; `body` is its JSON, undefined where it is none.
- * - `unsent`: the request surely never arrived.
+ * - `answer`: the provider answered; `body` is its JSON, undefined if it is not JSON.
+ * - `unsent`: the request certainly never arrived.
  * - `unknown`: a timeout, a stop or a cut connection after it may have arrived.
  *
- * A `detail` is what one says after "Telegram: "; it holds no address, since an address can hold a token.
+ * A `detail` follows "Telegram: " in a sentence. It has no address, because an address can contain a token.
  */
 export type HttpOutcome =
   | {
@@ -35,7 +35,7 @@ export type HttpOutcome =
     }
   | { readonly kind: 'unsent' | 'unknown'; readonly detail: string }
 
-/** A provider repeats the message in its answer, twice and escaped (Slack); more than that is no answer to us. */
+/** The most bytes of an answer. Slack repeats the message in its answer, twice and escaped. */
 const maxAnswerBytes = 262_144
 
 export async function sendJson(request: HttpRequest): Promise<HttpOutcome> {
@@ -49,7 +49,7 @@ export async function sendJson(request: HttpRequest): Promise<HttpOutcome> {
       method,
       headers: prepared.headers,
       ...(body === undefined ? {} : { body }),
-      // a credential must not follow to wherever an answer points
+      // a credential must not follow a redirect
       redirect: 'manual',
       signal: AbortSignal.any([signal, timeout]),
     })
@@ -63,25 +63,25 @@ export async function sendJson(request: HttpRequest): Promise<HttpOutcome> {
   }
 }
 
-/** The body of an answer that accepts, where it fits. */
+/** The body of an answer that accepts; undefined if it has another shape. */
 export function readAccepted<T>(outcome: HttpOutcome, schema: z.ZodType<T>): T | undefined {
   return outcome.kind === 'answer' && outcome.status >= 200 && outcome.status < 300
     ? schema.safeParse(outcome.body).data
     : undefined
 }
 
-/** The body of an answer that refuses, where it fits. */
+/** The body of an answer that refuses; undefined if it has another shape. */
 export function readRefused<T>(outcome: HttpOutcome, schema: z.ZodType<T>): T | undefined {
   return outcome.kind === 'answer' && outcome.status >= 300 ? schema.safeParse(outcome.body).data : undefined
 }
 
-/** Checked apart from the sending: what fetch throws for a bad header quotes it, and a header holds the token. */
+/** Checked before the send: the error of fetch for a bad header quotes the header, which contains the token. */
 function prepare({ url, headers, body }: HttpRequest) {
   try {
     return {
       url: new URL(url),
       headers: new Headers({
-        // an idle connection that the provider is closing would make the next message one of unknown fate
+        // an idle connection that the provider closes would make the next message ambiguous
         connection: 'close',
         'user-agent': 'hookloom',
         ...(body === undefined ? {} : { 'content-type': 'application/json; charset=utf-8' }),
@@ -100,7 +100,7 @@ async function toAnswer(response: Response): Promise<HttpOutcome> {
     const text = await readBody(response.body, maxAnswerBytes)
     return { kind: 'answer', status, headers, body: text === undefined ? undefined : toJson(text) }
   } catch (thrown) {
-    // a refusal is one without its reasons, too; of an acceptance the rest could say that it was none
+    // a refusal is valid without its reasons; the rest of an acceptance could say that it failed
     if (status < 400) throw thrown
     return { kind: 'answer', status, headers, body: undefined }
   }
@@ -108,41 +108,41 @@ async function toAnswer(response: Response): Promise<HttpOutcome> {
 
 const certificate = /^(CERT_|ERR_TLS_CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|HOSTNAME_MISMATCH|ERR_SSL_WRONG_VERSION)/
 
-/** Why the request surely never arrived, from what undici threw; undefined where it may have. */
+/** Why the request certainly never arrived, from the error of undici; undefined if it may have arrived. */
 export function toUnsent(thrown: unknown): string | undefined {
   const { code = '', syscall, message } = toFault(thrown instanceof Error ? thrown.cause : undefined)
   if (syscall === 'getaddrinfo') return `the name of its host could not be resolved (${code})`
   if (syscall === 'connect') return `no connection to its host (${code})`
   if (code === 'UND_ERR_CONNECT_TIMEOUT') return 'no connection to its host in time'
   if (certificate.test(code)) return `its certificate was not accepted (${code})`
-  if (message === 'bad port') return 'its port is one that fetch never opens'
+  if (message === 'bad port') return 'fetch does not open this port'
   return undefined
 }
 
 type Fault = { readonly code?: string; readonly syscall?: string; readonly message?: string }
 
 function toFault(cause: unknown): Fault {
-  // a host with several addresses fails once for each; if it was connecting that failed, all failed so
+  // a host with several addresses fails once for each; if the connect failed, all failed in this way
   if (cause instanceof AggregateError) return toFault(cause.errors[0])
-  // Node's errors carry more than Error declares; each field is only compared or shown
+  // Node's errors have more fields than Error declares; each field is only compared or shown
   return cause instanceof Error ? (cause as Fault) : {}
 }
 
 export type Failed = Exclude<SendResult, { kind: 'sent' }>
 
 export type FailureContext = {
-  /** As people call it: `Telegram`. */
+  /** The name for people: `Telegram`. */
   readonly provider: string
-  /** The provider's own name for what went wrong, as `toCode` gave it. */
+  /** The provider's error code, from `toCode`. */
   readonly code?: string | undefined
   /** The next move, as a sentence. */
   readonly hint?: string | undefined
-  /** Where the provider says it in its body; else the header counts. */
+  /** From the body of the answer; by default the header counts. */
   readonly retryAfterMs?: number | undefined
 }
 
 /**
- * Besides 429: the request was not read to its end (408), was not begun (425, 503), or never got from the provider's edge
+ * Besides 429: the request was not read to its end (408), was not started (425, 503), or never got from the provider's edge
  * to its servers (Cloudflare's 521, 523, 525, 526). Other 5xx may come after the message was taken.
  */
 const surelyRefused = new Set([408, 425, 503, 521, 523, 525, 526])
@@ -170,10 +170,10 @@ export function toFailure(outcome: HttpOutcome, { provider, code, hint, retryAft
     }
   }
   if (code !== undefined) return { kind: 'ambiguous', detail }
-  return { kind: 'ambiguous', detail: `${provider} answered ${status}, but not as documented. Check baseUrl.` }
+  return { kind: 'ambiguous', detail: `${provider} answered ${status}, but not in the documented form. Check baseUrl.` }
 }
 
-/** An error code fit for a detail: a number or one short word. Anything else could be the message. */
+/** An error code that is safe in a detail: a number or one short word. Anything else could be the message. */
 export function toCode(value: unknown): string | undefined {
   if (typeof value === 'number') return String(value)
   return typeof value === 'string' && /^[\w.-]{1,80}$/.test(value) ? value : undefined
@@ -186,7 +186,7 @@ export type ErrorMeaning = {
   readonly retryAfterMs?: number
 }
 
-/** The failure by its meaning; by its status where there is none. */
+/** The failure by its meaning, or by its status if it has none. */
 export function toCodedFailure(
   outcome: HttpOutcome,
   { meaning, ...context }: Pick<FailureContext, 'provider' | 'code'> & { meaning: ErrorMeaning | undefined },
@@ -198,24 +198,24 @@ export function toCodedFailure(
   return kind === 'rate-limited' || kind === 'transient' ? { kind, detail, ...toWait(retryAfterMs) } : { kind, detail }
 }
 
-/** The failure of a request that could not have posted anything: an unknown fate does no harm there. */
+/** The failure of a request that cannot post anything: it is never ambiguous. */
 export function toFailureBeforePost(failed: Failed): Failed {
   return failed.kind === 'ambiguous' ? { kind: 'transient', detail: failed.detail } : failed
 }
 
-/** `expected` names the forms that there are. What came may be outside text: it is shown folded and cut. */
+/** `expected` names the valid forms. The recipient may be outside text, so it is shown folded and cut. */
 export function refuseRecipient(channel: string, to: string | undefined, expected: string): string {
   if (to === undefined) {
     return `No recipient on ${channel}: set channels.${channel}.to, or "to" of the mapping or the request, to ${expected}.`
   }
-  return `"${cut(toPrintableLine(to), 80)}" is no recipient on ${channel}: expected ${expected}.`
+  return `"${cut(toPrintableLine(to), 80)}" is not a recipient on ${channel}: expected ${expected}.`
 }
 
 export type Opened = { readonly kind: 'open'; readonly id: string } | Failed
 
 const mostKept = 1_000
 
-/** Opens each once and keeps its id while the process lives; the oldest is forgotten first. A failure is not kept. */
+/** Opens a direct message once per person and keeps its id while the process lives; the oldest is dropped first. A failure is not kept. */
 export function createDirectMessages(
   open: (person: string, signal: AbortSignal) => Promise<Opened>,
 ): (person: string, signal: AbortSignal) => Promise<Opened> {

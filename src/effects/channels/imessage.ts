@@ -18,30 +18,30 @@ import {
 import { plainText } from './markup.ts'
 import { render } from './markdown.ts'
 
-/** Messages draws longer ones badly. */
+/** Messages shows longer texts badly. */
 const maxLength = 4_000
 
-/** A text answers with its message, a new chat with the chat and its first message. */
+/** The answer to a text is its message; the answer to a new chat is the chat and its first message. */
 const Accepted = z.object({
   data: z.union([
     z.object({ guid: z.string(), messages: z.tuple([z.object({ guid: z.string() })]).rest(z.unknown()) }),
     z.object({ guid: z.string() }),
   ]),
 })
-/** `data` is the message, where Messages took it and could not send it. */
+/** `data` is the message, if Messages accepted it and could not send it. */
 const Refused = z.object({
   error: z.object({ message: z.string() }),
   data: z.object({ error: z.number() }).optional().catch(undefined),
 })
 
-/** Error of a message in Apple's database. */
+/** The error of a message in Apple's database. */
 const noIMessage = 22
 
 type Target = { readonly kind: 'chat'; readonly guid: string } | { readonly kind: 'person'; readonly address: string }
 
 /**
- * The server drops a repeated `tempGuid` only while the first message is on its way, so `dedupes` is false. The password
- * travels in the query, where the server wants it; no detail shows a URL.
+ * The server drops a repeated `tempGuid` only while it sends the first message, so `dedupes` is false. The password is in the
+ * query, where the server requires it, so no detail shows a URL.
  */
 export function createIMessageChannel(config: ChannelConfig<'imessage'>, tools: ChannelTools = {}): Channel {
   const { timeoutMs } = config
@@ -68,7 +68,7 @@ export function createIMessageChannel(config: ChannelConfig<'imessage'>, tools: 
         if (known.kind === 'answer' && known.status === 404) {
           return toResult(await post('chat/new', { addresses: [target.address], ...content }, signal))
         }
-        // nothing was posted yet, whatever became of the question
+        // nothing was posted yet, whatever the result of this question
         if (known.kind !== 'answer' || known.status !== 200) return toFailureBeforePost(toFailed(known))
       }
       return toResult(await post('message/text', { chatGuid: guid, ...content }, signal))
@@ -76,7 +76,7 @@ export function createIMessageChannel(config: ChannelConfig<'imessage'>, tools: 
     async probe(signal) {
       const outcome = await ask('ping', signal)
       if (outcome.kind === 'answer' && outcome.status === 200) {
-        return { ok: true, detail: 'BlueBubbles answers and takes the password.' }
+        return { ok: true, detail: 'BlueBubbles answers and accepts the password.' }
       }
       return { ok: false, detail: toFailed(outcome).detail }
     },
@@ -121,13 +121,13 @@ function toErrorMeaning({
   code: number | undefined
 }): ErrorMeaning | undefined {
   if (status === 401) {
-    return { kind: 'permanent', hint: 'It did not take the password. Check channels.imessage.password.' }
+    return { kind: 'permanent', hint: 'The password is wrong. Check channels.imessage.password.' }
   }
   if (reason.startsWith('Message is already queued')) {
-    return { kind: 'ambiguous', hint: 'An earlier attempt of this message is still on its way.' }
+    return { kind: 'ambiguous', hint: 'An earlier attempt of this message is still being sent.' }
   }
-  if (code === noIMessage) return { kind: 'permanent', hint: 'The recipient has no iMessage. Check the address.' }
+  if (code === noIMessage) return { kind: 'permanent', hint: 'The recipient does not use iMessage. Check the address.' }
   return code === undefined || code === 0
     ? undefined
-    : { kind: 'transient', hint: 'Messages could not send it. Look at the conversation on the Mac.' }
+    : { kind: 'transient', hint: 'Messages could not send the message. Look at the conversation on the Mac.' }
 }

@@ -9,11 +9,11 @@ const lookalikes: readonly (readonly [RegExp, string])[] = [
   [/[\u3002\u06D4\u0701\u0702]/g, '.'],
 ]
 
-/** Endings of files that are no top-level domains: `index.ts` names no host. */
+/** File endings that are not top-level domains: `index.ts` is not a host. */
 const fileEnding =
   /\.(?:[cm]?[jt]sx?|jsonc?|ya?ml|toml|txt|html?|s?css|xml|csv|svg|png|jpe?g|gif|pdf|log|lock|java|cpp|hpp|go|sql|php|rb|swift|kt)$/
 
-/** `text` as people read it: decoded, folded, and without the characters that they do not see. */
+/** `text` as people read it: decoded, folded, without invisible characters. */
 export function toRead(text: string): string {
   const decoded = decodeEntities(text)
     .normalize('NFKC')
@@ -30,18 +30,18 @@ function decodePercent(text: string): string {
 /** `address` is one of `toAddress`. */
 export function isMisleading(text: string, address: string): boolean {
   const read = toRead(text)
-  // an entity that we do not know may be any character
+  // an unknown entity may be any character
   if (/&\w+;/.test(read)) return true
   const { host, mailbox, protocol } = toTarget(new URL(address))
   const named = read
     .split(/[^\p{L}\p{N}\p{M}.\-_~:/\\?#@%&=+[\]]+/u)
-    // a name of another alphabet is registered under another name than people read
+    // a host name in another alphabet is registered under another name than people read
     .filter((word) => word !== mailbox && !(/^[!-~]*$/.test(word) && toAddress(word) === address))
     .flatMap(toNamedHosts)
   return named.some((name) => name !== host && name !== `${host}${defaultPorts[protocol] ?? ''}`)
 }
 
-/** `mailbox`: of a mail link with one recipient. One with several has none, and no host that a text could name. */
+/** `mailbox`: that of a mail link with one recipient. A link with several has none, and no host. */
 function toTarget({ protocol, host, pathname, search }: URL) {
   if (protocol !== 'mailto:') return { protocol, host, mailbox: undefined }
   const others = /[?&](?:to|b?cc)=/i.test(decodePercent(search))
@@ -51,7 +51,7 @@ function toTarget({ protocol, host, pathname, search }: URL) {
 
 const defaultPorts: Readonly<Record<string, string>> = { 'http:': ':80', 'https:': ':443' }
 
-/** What a word would be taken for: the parts of an authority, or a bare name with a dot in it. Its path names nothing. */
+/** The host that a reader sees in a word: that of an authority, or a bare name with a dot. The path does not count. */
 function toNamedHosts(word: string): string[] {
   const [scheme = ''] = /^(?:.*:[/\\]+|.*\b(?:https?|ftp):|[/\\]{2,})/.exec(word) ?? []
   const [authority = ''] = word.slice(scheme.length).split(/[/\\?#]/, 1)

@@ -1,12 +1,12 @@
-// A reply's Markdown in another writing. The text is a model's, who may have read an attacker's: nothing in it becomes active
-// but what a markup writes itself. HTML and pictures are shown as text and as links, never interpreted.
+// Writes the Markdown of a reply in the markup of a channel. The model may have read an attacker's text, so nothing in it becomes active
+// but the markup that we write. HTML and pictures are shown as text and links, never interpreted.
 import { Lexer, type MarkedToken, type Token, type Tokens } from 'marked'
 import { isMisleading, toAddress, toAddressWithoutUser, toRead } from './links.ts'
 import { decodeEntities, dropTurns } from './entities.ts'
 
-/** How a channel writes what Markdown means. `plain` is text as it is to be seen; all else is written already. */
+/** How a channel writes the elements of Markdown. `plain` is visible text; all other texts are already written markup. */
 export type Markup = {
-  /** `source` is how the reply's own Markdown wrote it, where that is safe as Markdown. */
+  /** `source` is the Markdown of the reply, if it is safe. */
   text(plain: string, source?: string): string
   strong(inner: string): string
   emphasis(inner: string): string
@@ -21,27 +21,27 @@ export type Markup = {
   readonly rule: string
 }
 
-/** Deeper than people write, and deeper than the lexer can go for as long as an attacker can write. */
+/** The deepest nesting: more than people write, and little enough for the lexer. */
 const tooDeep = /^(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])[ \t])){16}/m
 
-// The lexer looks for the end of whatever a delimiter begins, and copies a paragraph for each of its lines. Its work on a text is the
-// product of two lengths, so one of them has a bound above what people write; then the work grows with the text, not with its square.
+// The lexer searches for the end of each delimiter, and copies a paragraph for each of its lines. Its work on a text is the
+// product of two lengths, so one of them has a bound; then the work grows with the text, not with its square.
 const delimiter = /[\\<![*_]|[`~]+/g
-/** In one paragraph, item or cell. */
+/** The most delimiters in one paragraph, item or cell. */
 const mostDelimiters = 600
-/** Longer than the addresses that browsers take. */
+/** Longer than the addresses that browsers accept. */
 const longestWord = 2_048
-/** Without a blank line. */
+/** The most lines without a blank line. */
 const mostLines = 2_000
 
-/** What goes beyond the bounds is text as it stands. */
+/** A text beyond the bounds is shown as plain text. */
 class BoundedLexer extends Lexer {
   override inlineTokens(source: string, tokens: Token[] = []): Token[] {
     const isBounded =
       Array.from(source.matchAll(delimiter)).length <= mostDelimiters &&
       Array.from(source.matchAll(/[^\s<]+/g)).every(([word]) => word.length <= longestWord)
     if (isBounded) return super.inlineTokens(source, tokens)
-    // what is shown and never interpreted
+    // shown and never interpreted
     tokens.push({ type: 'html', raw: source, text: source, inLink: false, inRawBlock: false, block: false })
     return tokens
   }
@@ -59,7 +59,7 @@ function isTooLong(markdown: string): boolean {
 export function render(reply: string, markup: Markup): string {
   const markdown = dropTurns(reply)
   const written = tooDeep.test(markdown) || isTooLong(markdown) ? undefined : tryRender(markdown, markup)
-  // what renders to nothing is shown as it was written, rather than sent as an empty message
+  // a reply that renders to nothing is shown as written, because an empty message cannot be sent
   return written === undefined || written === '' ? markup.text(breakUsers(markdown)) : written
 }
 
@@ -159,25 +159,25 @@ function simple(token: MarkedToken, markup: Markup): string {
 
 function text({ text: written, raw }: Pick<Tokens.Text, 'text' | 'raw'>, markup: Markup): string {
   const decoded = decodeEntities(raw)
-  // a chat that decodes entities would read more out of the source than was looked at here
+  // a chat that decodes entities would read more in the source than was checked here
   return decoded === raw ? markup.text(breakUsers(written), breakUsers(raw)) : markup.text(breakUsers(decoded))
 }
 
-/** Chats make links of addresses themselves: not of https://bank.example@evil.example, which leads to evil.example. */
+/** Chats make links of addresses themselves. https://bank.example@evil.example must not become one: it leads to evil.example. */
 function breakUsers(plain: string): string {
   return plain.replace(/https?:[/\\]*[^\s/\\?#]+/gi, (start) => start.replaceAll('@', '@\u200B'))
 }
 
 /**
- * A link whose text names another host than its target, or nothing that people see, shows the target. `before` and `after`
- * are what people see next to it: in `bank.example[/login](…)` the link is a part of the name.
+ * A link shows its target if its text names another host, or is invisible. `before` and `after`
+ * are the visible text next to it: in `bank.example[/login](…)` the link is a part of the name.
  */
 function link(
   { href, tokens }: Tokens.Link | Tokens.Image,
   markup: Markup,
   [before, after]: readonly [string, string],
 ): string {
-  // a link or a picture inside a link is its text: one place leads to one target
+  // a link or a picture inside a link becomes text: each text has one target
   const own = withoutLinks(tokens)
   const seen = toSeen(own)
   const target = decodeEntities(href)
@@ -191,10 +191,10 @@ function link(
   return address === undefined ? inner : markup.link(inner, address)
 }
 
-/** Of a text next to a link so much is looked at: a name of a host has 253 characters. */
+/** How much of the text next to a link is checked: a host name has at most 253 characters. */
 const mostBeside = 300
 
-/** The text with the rest of its first and of its last word. */
+/** The text, completed to whole words at both ends. */
 function toWord(before: string, seen: string, after: string): string {
   return `${/\S*$/.exec(before)?.[0] ?? ''}${seen}${/^\S*/.exec(after)?.[0] ?? ''}`
 }
@@ -207,7 +207,7 @@ function withoutLinks(tokens: readonly Token[]): readonly Token[] {
   })
 }
 
-/** What people see of a text, without its markup. */
+/** The visible text, without markup. */
 function toSeen(tokens: readonly Token[]): string {
   return tokens
     .map((token) => {
@@ -218,6 +218,6 @@ function toSeen(tokens: readonly Token[]): string {
 }
 
 function known(token: Token): MarkedToken {
-  // without extensions the lexer makes no other tokens
+  // without extensions the lexer has no other tokens
   return token as MarkedToken
 }

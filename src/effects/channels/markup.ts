@@ -1,8 +1,8 @@
-// How each channel writes bold, code and links, and what it takes for a mention.
+// How each channel writes bold, code and links, and what it reads as a mention.
 import { toAddress } from './links.ts'
 import { type Markup } from './markdown.ts'
 
-/** Parts a sign that would call somebody from the name, with a space of no width. The name may stand in the next span: `\@name`, `@**name**`. */
+/** Puts a zero-width space between a mention sign and the name. The name may be in the next span: `\@name`, `@**name**`. */
 function breakMentions(text: string): string {
   return text.replace(/(?<![\p{L}\p{N}])@(?=[\p{L}\p{N}_]|$)/gu, '@\u200B')
 }
@@ -15,12 +15,12 @@ function quoteLines(inner: string): string {
   return inner.replace(/^/gm, '> ')
 }
 
-/** Three back ticks in code would end it where no longer fence is known. */
+/** Three back ticks in code would end the block in a chat that knows no longer fences. */
 function guardTicks(code: string): string {
   return code.replaceAll('```', '`\u200B`\u200B`')
 }
 
-/** The words, then the address, unless they are the same. */
+/** The text, then the address, unless they are the same. */
 function withAddress(inner: string, address: string): string {
   return toAddress(inner) === address || `mailto:${inner}` === address ? inner : `${inner} (${address})`
 }
@@ -85,12 +85,12 @@ export const whatsappText: Markup = {
   heading: (inner) => `*${inner.replaceAll('*', '')}*`,
 }
 
-/** Markdown as it was, less what it could set off: mentions, pictures that call home, links to other schemes. */
+/** The same Markdown without active parts: mentions, remote pictures, links to other schemes. */
 export const safeMarkdown: Markup = {
   text: (plain, source = plain.replace(/[[\]!*_`~\\|]/g, '\\$&')) =>
     breakMentions(source)
       .replaceAll('![', '!\u200B[')
-      // an entity would be decoded here, and was not looked at
+      // an entity would be decoded here, and was not checked
       .replace(/&(?=#?\w{1,40};)/g, '&\u200B')
       // Discord's own: <@id>, <#id>, </command:id>, <t:time>, <id:guide>, <:emoji:id>, <a:emoji:id>
       .replace(/<(?=[@#/:]|(?:a|t|id):)/g, '<\u200B'),
@@ -100,7 +100,7 @@ export const safeMarkdown: Markup = {
   code: (plain) => (plain.includes('`') ? `\`\` ${plain.replaceAll('``', '`\u200B`')} \`\`` : `\`${plain}\``),
   block: (plain, language) => `\`\`\`${language}\n${guardTicks(plain)}\n\`\`\``,
   link: (inner, address) => {
-    // a part after @ could be taken for a name
+    // a part after @ could be read as a name
     const target = address.startsWith('mailto:') ? address : address.replace(/[()@]/g, toPercent)
     return toAddress(inner.replaceAll('\u200B', '')) === address ? `<${target}>` : `[${inner}](<${target}>)`
   },

@@ -20,7 +20,7 @@ import {
 import { safeMarkdown } from './markup.ts'
 import { render } from './markdown.ts'
 
-/** What every server takes: 16,383 is the default of new ones, 4,000 that of databases from before 5.0. */
+/** The limit that every server accepts: new servers allow 16,383, databases from before 5.0 allow 4,000. */
 const limit = 4_000
 
 const recipient = /^(?:(?:channel:)?([a-z0-9]{26})|user:([a-z0-9]{26})|(@[a-z][a-z0-9._-]{0,63}))$/
@@ -30,12 +30,12 @@ const Me = z.object({ id: z.string(), username: z.string() })
 const Refused = z.object({ id: z.string() })
 
 const hints: Readonly<Record<number, string>> = {
-  401: 'It does not take the token. Check channels.mattermost.token.',
-  403: 'The bot may not write there. Add it to the team and to the channel.',
-  404: 'It knows no such channel or user. Check the id, and baseUrl.',
+  401: 'The token is wrong. Check channels.mattermost.token.',
+  403: 'The bot may not write in the channel. Add it to the team and to the channel.',
+  404: 'The channel or the user does not exist. Check the id, and baseUrl.',
 }
 
-/** Repeats are dropped for 30 seconds only, and by the server that took the post: an attempt of unknown fate is not repeated. */
+/** Only the server that accepted a post drops repeats, for 30 seconds: an ambiguous attempt is not repeated. */
 export function createMattermostChannel(config: ChannelConfig<'mattermost'>, { fetch }: ChannelTools = {}): Channel {
   const call = (path: string, body: object | undefined, signal: AbortSignal) =>
     sendJson({
@@ -85,7 +85,7 @@ export function createMattermostChannel(config: ChannelConfig<'mattermost'>, { f
       const outcome = await call('users/me', undefined, signal)
       const me = readAccepted(outcome, Me)
       if (me === undefined) return { ok: false, detail: toFailed(outcome).detail }
-      return { ok: true, detail: `Mattermost knows the bot as @${me.username}.` }
+      return { ok: true, detail: `Mattermost accepts the token of @${me.username}.` }
     },
   }
 }
@@ -103,7 +103,7 @@ function toFailed(outcome: HttpOutcome): Failed {
     provider: 'Mattermost',
     code,
     hint: hints[status],
-    // in seconds; Retry-After is not sent by every version
+    // in seconds; not every version sends Retry-After
     retryAfterMs: reset === null || !/^\d{1,6}$/.test(reset) ? undefined : Number(reset) * 1_000,
   })
 }

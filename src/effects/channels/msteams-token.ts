@@ -15,7 +15,7 @@ import {
   toFailureBeforePost,
 } from './http.ts'
 
-/** A token that ends on the way to the connector is refused there. */
+/** A token that expires during the request is refused. */
 const marginMs = 60_000
 
 export type AccessToken =
@@ -23,9 +23,9 @@ export type AccessToken =
   | { readonly kind: 'failed'; readonly failed: Failed }
 
 export type TokenCache = {
-  /** The kept token, else a new one. Callers at the same time share one request, which no single caller's signal stops. */
+  /** The cached token, or a new one. Concurrent callers share one request, which the signal of a single caller does not stop. */
   take(): Promise<AccessToken>
-  /** To be told that a token was refused: the next one is fetched. */
+  /** Called when a token was refused: the next call fetches a new one. */
   drop(token: string): void
 }
 
@@ -66,22 +66,19 @@ export function createTokenCache(
       return pending
     },
     drop(token) {
-      // a late refusal of an older token must not cost the new one
+      // a late refusal of an older token must not drop the new one
       if (kept?.token === token) kept = undefined
     },
   }
 }
 
 const meanings = new Map<string, ErrorMeaning>([
-  [
-    'invalid_client',
-    { kind: 'permanent', hint: 'It did not take the client secret. Check channels.msteams.appPassword.' },
-  ],
+  ['invalid_client', { kind: 'permanent', hint: 'The client secret is wrong. Check channels.msteams.appPassword.' }],
   [
     'unauthorized_client',
     {
       kind: 'permanent',
-      hint: 'It does not know the bot. Check channels.msteams.appId and channels.msteams.tenantId.',
+      hint: 'The app is unknown in the tenant. Check channels.msteams.appId and channels.msteams.tenantId.',
     },
   ],
   ['invalid_request', { kind: 'permanent', hint: 'Check channels.msteams.tenantId.' }],

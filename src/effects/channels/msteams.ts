@@ -19,7 +19,7 @@ import { teamsMarkdown } from './markup.ts'
 import { render } from './markdown.ts'
 import { createTokenCache } from './msteams-token.ts'
 
-/** Teams takes about 28 kB of an activity, and shows less well what is longer than this. */
+/** Teams accepts activities of about 28 kB, and shows longer texts badly. */
 const maxLength = 4_000
 
 const Accepted = z.object({ id: z.string().min(1) })
@@ -27,16 +27,16 @@ const Refused = z.object({ error: z.object({ code: z.string() }) })
 
 /** Microsoft asks to repeat 412, 502 and 504 like 429. https://learn.microsoft.com/microsoftteams/platform/bots/how-to/rate-limit */
 const meanings = new Map<number, ErrorMeaning>([
-  [401, { kind: 'transient', hint: 'The access token was refused; the next attempt fetches another.' }],
-  [403, { kind: 'permanent', hint: 'The bot may not write there. Install its app in the team or chat.' }],
+  [401, { kind: 'transient', hint: 'The access token was refused. The next attempt fetches a new one.' }],
+  [403, { kind: 'permanent', hint: 'The bot may not write in the conversation. Install its app in the team or chat.' }],
   [
     404,
     {
       kind: 'permanent',
-      hint: 'There is no such conversation. Check "to" and channels.msteams.baseUrl, its serviceUrl.',
+      hint: 'The conversation does not exist. Check "to" and channels.msteams.baseUrl, its serviceUrl.',
     },
   ],
-  [412, { kind: 'transient', hint: 'Something else was changing the conversation.' }],
+  [412, { kind: 'transient', hint: 'Another request changed the conversation at the same time.' }],
   [413, { kind: 'permanent', hint: 'The message is too large for Teams.' }],
   [502, { kind: 'transient', hint: 'The connector did not reach Teams.' }],
   [504, { kind: 'transient', hint: 'The connector did not reach Teams in time.' }],
@@ -76,7 +76,7 @@ export function createMsTeamsChannel(
       if (access.kind === 'failed') return { ok: false, detail: access.failed.detail }
       return {
         ok: true,
-        detail: 'Microsoft gives the bot an access token. Only a message shows whether it is installed.',
+        detail: 'Microsoft gave the bot an access token. Only a message shows whether it is installed.',
       }
     },
   }
@@ -87,8 +87,8 @@ function refuse(to: string | undefined): string {
 }
 
 /**
- * A person's id is no conversation, and a bot may open one only where it is installed. The id goes into a URL: signs that
- * would change the path of the URL are in no id.
+ * The id of a person is not a conversation, and a bot may only open one where it is installed. The id goes into a URL, so
+ * characters that change the path of a URL are not allowed.
  */
 function toConversation(to = ''): string | undefined {
   const id = to.trim().replace(/^conversation:/i, '')

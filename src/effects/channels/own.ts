@@ -1,4 +1,4 @@
-// Channels in code of the operator's own. What they do is taken for what it surely is and nothing more: whoever does not say that nothing was posted may have posted.
+// Channels in the operator's own code. A result that does not say that nothing was posted counts as `ambiguous`.
 import { z } from 'zod'
 import type { Channel, OwnChannel, SendResult } from '../../model/channel.ts'
 import { cut, toPrintableLine } from '../../base/text.ts'
@@ -7,7 +7,7 @@ import { splitMarkdown } from './chunks.ts'
 import { toUnsent } from './http.ts'
 
 const defaultMaxChars = 4_000
-/** Pieces are settled before the first is sent: small enough for a code of which nothing is known. */
+/** The size of a piece, if the module sets none. */
 const unknownMaxChars = 2_000
 const brokenRetryMs = 60_000
 const maxDetailChars = 500
@@ -36,13 +36,13 @@ export function createOwnChannel(own: OwnChannel, to: string | undefined): Chann
       given = await definition.send(message, options)
     } catch (thrown) {
       const why = toUnsent(thrown)
-      if (why !== undefined) return { kind: 'transient', detail: says(`reached nobody: ${why}.`) }
+      if (why !== undefined) return { kind: 'transient', detail: says(`could not connect: ${why}.`) }
       return { kind: 'ambiguous', detail: threw(thrown) }
     }
     const { data: result } = Result.safeParse(given)
     if (result === undefined) {
-      const expected = 'Return { kind: "sent", id }, or another kind with a detail, as SendResult has it.'
-      return { kind: 'ambiguous', detail: `${says('gave no result of a send.')} ${expected}` }
+      const expected = 'Return { kind: "sent", id }, or another kind with a detail, as SendResult defines it.'
+      return { kind: 'ambiguous', detail: `${says('returned no valid result.')} ${expected}` }
     }
     if (result.kind !== 'rate-limited' && result.kind !== 'transient') return result
     return { kind: result.kind, detail: result.detail, ...toWait(result.retryAfterMs) }
@@ -66,7 +66,7 @@ export function createOwnChannel(own: OwnChannel, to: string | undefined): Chann
       async probe(signal) {
         try {
           const probed = Probed.safeParse(await definition.probe?.(options, signal))
-          return probed.data ?? { ok: false, detail: says('must answer a probe with { ok, detail }.') }
+          return probed.data ?? { ok: false, detail: says('must return { ok, detail } from probe.') }
         } catch (thrown) {
           return { ok: false, detail: threw(thrown) }
         }
@@ -75,7 +75,7 @@ export function createOwnChannel(own: OwnChannel, to: string | undefined): Chann
   }
 }
 
-/** Stands where a channel would: nothing is sent and nothing is lost, until the code is mended. */
+/** Replaces a channel whose code is invalid: replies wait until the code is fixed. */
 function createBrokenChannel(id: string, why: string, to: string | undefined): Channel {
   return {
     id,
@@ -83,7 +83,11 @@ function createBrokenChannel(id: string, why: string, to: string | undefined): C
     to,
     whyNot: () => undefined,
     split: (markdown) => splitMarkdown(markdown, { limit: unknownMaxChars }),
-    send: async () => ({ kind: 'rate-limited', retryAfterMs: brokenRetryMs, detail: `${why} The reply waits for it.` }),
+    send: async () => ({
+      kind: 'rate-limited',
+      retryAfterMs: brokenRetryMs,
+      detail: `${why} The reply waits until it is fixed.`,
+    }),
     probe: async () => ({ ok: false, detail: why }),
   }
 }

@@ -17,7 +17,7 @@ import { toWait } from '../../base/http.ts'
 import { plainText } from './markup.ts'
 import { type Markup, render } from './markdown.ts'
 
-/** Bytes; Signal sends what is longer as an attachment, which not every client unfolds. */
+/** Bytes. Signal sends a longer text as an attachment, which not every client shows. */
 const maxBytes = 2_000
 
 const Accepted = z.object({ result: z.object({ timestamp: z.number() }) })
@@ -96,7 +96,7 @@ function toResult(outcome: HttpOutcome): SendResult {
   return accepted === undefined ? toSignalFailure(outcome) : { kind: 'sent', id: String(accepted.result.timestamp) }
 }
 
-// Errors: first what became of the recipient, then the code of the call. No message quotes the sentences of signal-cli.
+// Errors: first the result for the recipient, then the code of the call. No message quotes signal-cli.
 
 const provider = 'signal-cli'
 
@@ -139,7 +139,7 @@ const callErrors = new Map<number, ErrorMeaning>([
     -1,
     {
       kind: 'permanent',
-      hint: 'It does not know the recipient, or may not write to the group. Check "to", and that the account is a member.',
+      hint: 'The recipient is unknown, or the account may not write to the group. Check "to", and whether the account is a member.',
     },
   ],
   [-3, disconnected],
@@ -150,7 +150,7 @@ const callErrors = new Map<number, ErrorMeaning>([
   [-32_602, { kind: 'permanent', hint: 'It has no such account. Set channels.signal.account to one of its accounts.' }],
 ])
 
-const unexpected: ErrorMeaning = { kind: 'ambiguous', hint: 'Its own log says more.' }
+const unexpected: ErrorMeaning = { kind: 'ambiguous', hint: 'See its log.' }
 
 function toSignalFailure(outcome: HttpOutcome): Failed {
   const refused = readAccepted(outcome, Refused)

@@ -65,7 +65,7 @@ export function createSlackChannel(config: ChannelConfig<'slack'>, { fetch }: Ch
           text: render(text, slackMrkdwn),
           unfurl_links: false,
           unfurl_media: false,
-          // after an attempt of unknown fate, conversations.history with include_all_metadata tells whether it arrived
+          // after an ambiguous attempt, conversations.history with include_all_metadata shows whether it arrived
           metadata: { event_type: 'hookloom_reply', event_payload: { run_id: run.id, nonce } },
         },
         signal,
@@ -77,7 +77,7 @@ export function createSlackChannel(config: ChannelConfig<'slack'>, { fetch }: Ch
       const outcome = await call('auth.test', {}, signal)
       const me = readAccepted(outcome, Me)
       if (me === undefined) return { ok: false, detail: toFailed(outcome).detail }
-      return { ok: true, detail: `Slack knows the app as ${me.user} in ${me.team}.` }
+      return { ok: true, detail: `Slack accepts the token of ${me.user} in ${me.team}.` }
     },
   }
 }
@@ -98,11 +98,12 @@ function toFailed(outcome: HttpOutcome): Failed {
 
 // Errors: docs.slack.dev/reference/methods/chat.postMessage#errors
 
-const token = 'Slack does not take the token. Install the app again, and set channels.slack.botToken to its bot token.'
-const busy: ErrorMeaning = { kind: 'rate-limited', hint: 'Too much is being posted there.' }
-const closed: ErrorMeaning = { kind: 'transient', hint: 'Slack cannot take it just now.' }
+const token =
+  'Slack does not accept the token. Install the app again, and set channels.slack.botToken to its bot token.'
+const busy: ErrorMeaning = { kind: 'rate-limited', hint: 'Too many messages are posted there.' }
+const closed: ErrorMeaning = { kind: 'transient', hint: 'Slack cannot accept messages at the moment.' }
 /** "It's possible some aspect of the operation succeeded before the error was raised." */
-const unclear: ErrorMeaning = { kind: 'ambiguous', hint: 'Slack failed on the way.' }
+const unclear: ErrorMeaning = { kind: 'ambiguous', hint: 'Slack failed while it posted the message.' }
 
 const meanings = new Map<string, ErrorMeaning>([
   ['ratelimited', busy],
@@ -122,16 +123,19 @@ const hints = new Map<string, string>([
   ['token_revoked', token],
   ['token_expired', token],
   ['missing_scope', 'Give the app chat:write (for user:<id> im:write, too), and install it again.'],
-  ['channel_not_found', 'Slack shows the app no such channel. Check the id; invite the app with /invite.'],
+  [
+    'channel_not_found',
+    'The channel does not exist, or the app cannot see it. Check the id, and invite the app with /invite.',
+  ],
   ['not_in_channel', 'Invite the app to the channel with /invite, or give it chat:write.public.'],
   ['is_archived', 'The channel is archived. Name another.'],
   [
     'restricted_action',
-    'The workspace lets only some people post there. Ask its owners to let the app, or name another channel.',
+    'Only some people may post there. Ask the owners of the workspace to allow the app, or name another channel.',
   ],
-  ['user_not_found', 'Slack knows no such user. Check the id.'],
+  ['user_not_found', 'The user does not exist. Check the id.'],
   ['user_disabled', 'The user is deactivated. Name another recipient.'],
-  ['cannot_dm_bot', 'The user is a bot, which takes no messages of an app. Name a person or a channel.'],
+  ['cannot_dm_bot', 'The user is a bot, and bots receive no messages from apps. Name a person or a channel.'],
   ['messages_tab_disabled', 'Turn on the Messages Tab under App Home.'],
 ])
 

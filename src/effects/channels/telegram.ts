@@ -31,7 +31,7 @@ const Refused = z.object({
 export function createTelegramChannel(config: ChannelConfig<'telegram'>, { fetch }: ChannelTools = {}): Channel {
   const call = (method: string, body: object | undefined, signal: AbortSignal) =>
     sendJson({
-      // the token is in the path: this URL is never shown
+      // the token is in the path, so this URL is never shown
       url: `${config.baseUrl}/bot${config.botToken}/${method}`,
       body,
       timeoutMs: config.timeoutMs,
@@ -64,7 +64,7 @@ export function createTelegramChannel(config: ChannelConfig<'telegram'>, { fetch
       let chatId = chat.startsWith('@') ? chat : Number(chat)
       let written: object = { text: html, parse_mode: 'HTML' }
       let outcome = await post(chatId, written)
-      // a group that became a supergroup has a new id, and the old one takes nothing any more
+      // a group that became a supergroup has a new id, and the old id no longer works
       const moved = readRefused(outcome, Refused)?.parameters.migrate_to_chat_id
       if (moved !== undefined) {
         chatId = moved
@@ -81,7 +81,7 @@ export function createTelegramChannel(config: ChannelConfig<'telegram'>, { fetch
       const outcome = await call('getMe', undefined, signal)
       const me = readAccepted(outcome, Me)
       if (me === undefined) return { ok: false, detail: toFailed(outcome).detail }
-      return { ok: true, detail: `Telegram knows the bot as @${me.result.username}.` }
+      return { ok: true, detail: `Telegram accepts the token of @${me.result.username}.` }
     },
   }
 }
@@ -90,7 +90,7 @@ function refuse(to: string | undefined): string {
   return refuseRecipient('telegram', to, 'a chat id, @name or <chat id>:topic:<number>')
 }
 
-/** What people see of our HTML: its length is what counts, and it is what remains should Telegram not take the tags. */
+/** The visible text of our HTML: its length counts, and it is sent if Telegram refuses the tags. */
 function toVisible(html: string): string {
   return html
     .replace(/<[^>]*>/g, '')
@@ -109,14 +109,15 @@ function toFailed(outcome: HttpOutcome): Failed {
   })
 }
 
-/** Telegram has no error codes besides the status; its descriptions are read, and not shown. */
+/** Telegram has no error codes besides the status. Its descriptions are matched, but not shown. */
 function toHint(status: number, description: string): string | undefined {
-  if (status === 401 || status === 404) return 'It does not know the bot. Check channels.telegram.botToken.'
+  if (status === 401 || status === 404) return 'The bot token is wrong. Check channels.telegram.botToken.'
   if (/chat not found/i.test(description)) {
-    return 'It knows no such chat. A person must have written to the bot first; a group or channel must have it as a member.'
+    return 'The chat does not exist, or the bot cannot see it. A person must write to the bot first; a group or channel must have the bot as a member.'
   }
   if (/thread not found|TOPIC_/i.test(description))
-    return 'The chat has no such open topic. Open it again, or name another.'
-  if (status === 403) return 'The bot was blocked or removed, or may not write there. Let it in again.'
+    return 'The topic does not exist or is closed. Open it, or name another.'
+  if (status === 403)
+    return 'The bot was blocked or removed, or may not write in the chat. Unblock it, or add it again.'
   return undefined
 }

@@ -1,4 +1,4 @@
-// A signed HTTP request to a receiver of one's own. https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
+// A signed HTTP request to the operator's own receiver. https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
 import { createHmac } from 'node:crypto'
 import type { Channel, SendResult } from '../../model/channel.ts'
 import type { ChannelConfig } from '../../model/channels-config.ts'
@@ -8,24 +8,24 @@ const hints = new Map([
   [401, 'It did not accept the signature. Check the secret of the endpoint on both sides.'],
   [403, 'It did not accept the signature. Check the secret of the endpoint on both sides.'],
   [404, 'Check the URL of the endpoint.'],
-  [410, 'It wants no more of these. Remove the endpoint.'],
+  [410, 'The endpoint no longer exists. Remove it from the configuration.'],
 ])
 
 type Endpoint = ChannelConfig<'webhook'>['endpoints'][string]
 
-/** `webhook-id` is the nonce, by which receivers drop repeats: an attempt of unknown fate may be repeated. */
+/** `webhook-id` is the nonce, by which receivers drop repeats: an ambiguous attempt may be repeated. */
 export function createWebhookChannel(
   config: ChannelConfig<'webhook'>,
   { fetch, clock = Date.now }: ChannelTools & { readonly clock?: () => number } = {},
 ): Channel {
-  // a Map: a name that a request made up finds configured endpoints and nothing else
+  // a Map: a name from a request finds only configured endpoints
   const endpoints = new Map<string, Endpoint>(Object.entries(config.endpoints))
   const [only] = endpoints.size === 1 ? endpoints.values() : []
 
   const toEndpoint = (to = config.to): Endpoint | undefined => (to === undefined ? only : endpoints.get(to))
 
   function refuse(to = config.to): string {
-    if (endpoints.size === 0) return 'No webhook can be sent: channels.webhook.endpoints is empty. Add one.'
+    if (endpoints.size === 0) return 'No webhook can be sent: channels.webhook.endpoints is empty. Add an endpoint.'
     const names = [...endpoints.keys()].map((name) => `"${name}"`).join(', ')
     return refuseRecipient('webhook', to, `the name of an endpoint in channels.webhook.endpoints (${names})`)
   }

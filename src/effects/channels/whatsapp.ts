@@ -19,7 +19,7 @@ import { plainText, whatsappText } from './markup.ts'
 import { render } from './markdown.ts'
 
 const maxLength = 4_096
-/** Of a template's variable, less the ellipsis. */
+/** The length of a template variable, without the ellipsis. */
 const maxVariableLength = 1_023
 
 const Accepted = z.object({ messages: z.tuple([z.object({ id: z.string() })]).rest(z.unknown()) })
@@ -56,7 +56,7 @@ export function createWhatsAppChannel(config: ChannelConfig<'whatsapp'>, tools: 
     async probe(signal) {
       const outcome = await sendJson({ ...shared, method: 'GET', url, signal })
       if (outcome.kind === 'answer' && outcome.status === 200) {
-        return { ok: true, detail: 'Meta knows the number and takes the access token.' }
+        return { ok: true, detail: 'Meta knows the number and accepts the access token.' }
       }
       return { ok: false, detail: toFailed(outcome).detail }
     },
@@ -67,7 +67,7 @@ function refuse(to: string | undefined): string {
   return refuseRecipient('whatsapp', to, 'a phone number with its country code, such as +15550100')
 }
 
-/** Digits with the country code, as the API wants them. */
+/** Digits with the country code, as the API requires. */
 function toDigits(to = ''): string | undefined {
   const [, number] = /^(?:whatsapp:)?\+?([\d\s().-]+)$/i.exec(to.trim()) ?? []
   const digits = number?.replace(/\D/g, '')
@@ -75,7 +75,7 @@ function toDigits(to = ''): string | undefined {
 }
 
 function toTemplate({ name, language }: { name: string; language: string }, plain: string) {
-  // a variable takes one line of 1,024 characters and no run of spaces
+  // a variable allows one line of 1,024 characters without repeated spaces
   const text = cut(plain.replace(/\s+/g, ' ').trim(), maxVariableLength)
   const components = [{ type: 'body', parameters: [{ type: 'text', text }] }]
   return { type: 'template', template: { name, language: { code: language }, components } }
@@ -103,39 +103,39 @@ function toResult(outcome: HttpOutcome): SendResult {
 const windowClosed = 131_047
 
 const unpermitted = final(
-  'The access token lacks a permission: whatsapp_business_messaging to send, whatsapp_business_management to be looked up.',
+  'The access token lacks a permission: whatsapp_business_messaging to send, whatsapp_business_management for \"hookloom doctor\".',
 )
 
 const meanings: ReadonlyMap<number, ErrorMeaning> = new Map<number, ErrorMeaning>([
   [4, limited('The app has made too many calls.')],
   [80_007, limited('The business account has made too many calls.')],
   [130_429, limited('The number sends too many messages.')],
-  [131_048, limited('Meta holds the number back, since its messages were blocked or reported.')],
+  [131_048, limited('Meta limits the number, because its messages were blocked or reported.')],
   // its limit is one message in six seconds
   [131_056, { ...limited('Too many messages went to this recipient.'), retryAfterMs: 6_000 }],
   [2, passing('The API is down or overloaded.')],
-  [131_000, passing('Meta could not send it and gives no reason.')],
+  [131_000, passing('Meta could not send the message and gave no reason.')],
   [131_016, passing('The service is unavailable.')],
   [133_004, passing('The server is unavailable.')],
   [0, final('The access token is not valid any more. Renew channels.whatsapp.accessToken.')],
   [190, final('The access token is wrong or has expired. Renew channels.whatsapp.accessToken.')],
   [10, unpermitted],
   [200, unpermitted],
-  [33, final('There is no such sending number. Check channels.whatsapp.phoneNumberId.')],
+  [33, final('The sending number does not exist. Check channels.whatsapp.phoneNumberId.')],
   [100, final('Meta refused a parameter. Check channels.whatsapp.phoneNumberId and the recipient.')],
   [131_026, final('The recipient has no WhatsApp, or has not accepted its terms. Check the number.')],
-  [131_030, final('A test number sends to listed recipients only. Add this one in the app dashboard.')],
+  [131_030, final('A test number sends to listed recipients only. Add this recipient in the app dashboard.')],
   [131_031, final('The business account is locked. See WhatsApp Manager.')],
   [131_042, final('The business account lacks a payment method. See WhatsApp Manager.')],
   [
     windowClosed,
     final(
-      'The recipient has not written for 24 hours, and then WhatsApp takes templates only. ' +
+      'The recipient has not written for 24 hours, and WhatsApp then accepts templates only. ' +
         'Set channels.whatsapp.template to an approved template with one body variable.',
     ),
   ],
   [132_000, final('The template does not have one body variable. Check channels.whatsapp.template.')],
-  [132_001, final('There is no such template in this language. Check channels.whatsapp.template.')],
+  [132_001, final('The template does not exist in this language. Check channels.whatsapp.template.')],
   [132_015, final('The template is paused for its quality. See WhatsApp Manager.')],
   [133_010, final('The sending number is not registered. Register it in WhatsApp Manager.')],
 ])

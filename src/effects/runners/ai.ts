@@ -1,4 +1,4 @@
-// The runner that asks a model over HTTP, by the AI SDK. One request a run: retries are the worker's.
+// The runner that asks a model over HTTP with the AI SDK. One request for each run: the worker retries.
 import type { LanguageModelUsage } from 'ai'
 import type { Thinking } from '../../model/action.ts'
 import type { ModelsConfig } from '../../model/agents-config.ts'
@@ -13,14 +13,14 @@ import { chooseModel, openModel, optionNames, probeProviders, type Provider, toS
 import { boundFetch, type Fetch, patientFetch } from './ai/fetch.ts'
 import { toThinkingOptions } from './ai/thinking.ts'
 
-/** The longest reply of any model, with its thoughts, at a few hundred bytes of stream a word. */
+/** The longest reply of any model with its reasoning, at a few hundred bytes of stream for each word. */
 const maxAnswerBytes = 67_108_864
-/** As of a command. */
+/** The same limit as for a command. */
 const maxReplyBytes = 1_048_576
 
 export type AiRunnerParts = {
   readonly models: ModelsConfig
-  /** In place of the one without limits of time. */
+  /** Replaces the fetch without time limits. */
   readonly fetch?: Fetch
   readonly now?: () => number
 }
@@ -51,7 +51,7 @@ export function createAiRunner({ models, fetch = patientFetch, now = Date.now }:
       }
       const name = `${provider.name}/${toShown(model)}`
       for (const warning of answer.warnings) log(cut(toLine(`${name}: ${warning}`), 300))
-      if (answer.finish === 'length') log(`${name} was cut off at its greatest length.`)
+      if (answer.finish === 'length') log(`${name} reached its maximum length, so the reply is incomplete.`)
       return toResult(answer, provider)
     },
 
@@ -59,7 +59,7 @@ export function createAiRunner({ models, fetch = patientFetch, now = Date.now }:
   }
 }
 
-/** OpenAI keeps nothing of a run: its transcript is ours. */
+/** OpenAI stores no run: we keep the transcript. */
 function toOptions(
   { provider: { config }, model }: { provider: Provider; model: string },
   level: Thinking | undefined,
@@ -70,7 +70,7 @@ function toOptions(
 
 function toResult({ text, finish, model, usage }: Reply, { name, config }: Provider): RunResult {
   if (finish === 'none') return retryable(toBrokenOff(name))
-  if (finish === 'error') return retryable(`${name} ended its reply with an error. If it stays so, look at its log.`)
+  if (finish === 'error') return retryable(`${name} ended its reply with an error. If this continues, look at its log.`)
   if (finish === 'content-filter') {
     return permanent(
       `${name} withheld its reply (finish reason ${finish}). Change what the mapping asks for, or choose another model.`,
@@ -86,12 +86,12 @@ function toResult({ text, finish, model, usage }: Reply, { name, config }: Provi
 }
 
 function toEmptyRemedy(finish: Reply['finish']): string {
-  if (finish === 'length') return 'It used up its greatest length before it said anything: lower the thinking level.'
+  if (finish === 'length') return 'It reached its maximum length before it wrote any text: lower the thinking level.'
   if (finish === 'tool-calls') return 'It asked for tools, and this runner has none: say so in the system text.'
-  return 'If it stays so, choose another model; one that has nothing to say is to answer HEARTBEAT_OK.'
+  return 'If this continues, choose another model. A model with nothing to report must answer HEARTBEAT_OK.'
 }
 
-/** Servers that know no field for them put a model's thoughts before the reply, in its text. */
+/** Servers without a field for reasoning put it before the reply, in its text. */
 function withoutThoughts(text: string): string {
   return text.replace(/^\s*<think>[^]*?<\/think>\s*/, '')
 }

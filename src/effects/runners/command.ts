@@ -1,4 +1,4 @@
-// An agent that is a program: one turn is one run of it. No shell, no rights that its arguments do not give, nothing left of it afterwards.
+// An agent that is a program: one turn is one run of it. It uses no shell, has only the rights of its arguments, and leaves no process behind.
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { z } from 'zod'
@@ -21,31 +21,31 @@ import {
 } from './command/failure.ts'
 import { type Printed, PrintedUsage, toTurnUsage } from './command/printed.ts'
 
-/** A reply, or the document that it stands in. */
+/** The most bytes of a reply, or of the document with the reply. */
 const maxReplyBytes = 1_048_576
-/** Events tell of every file that was read on the way to a reply. */
+/** The most bytes of events, which include every file that was read. */
 const maxEventBytes = 16 * maxReplyBytes
 const probeMs = 5_000
 
-/** What is kept of a session. `usage`: the counts of the whole session, for a command that prints those. */
+/** The stored state of a session. `usage`: the counts of the whole session, for a command that prints those. */
 const SessionState = z.object({ sessionId: z.string(), usage: PrintedUsage.exactOptional() })
 type SessionState = z.infer<typeof SessionState>
 
-/** What one run of the program came to, and the session that it began or continued. */
+/** The result of one run of the program, and its session. */
 type Execution = {
   readonly end: ChildEnd
-  /** Undefined: it did not end by itself, or what it printed is not JSON and was to be. */
+  /** Undefined: it did not end by itself, or its output is not the expected JSON. */
   readonly printed: Printed | undefined
-  /** Undefined: a session began. */
+  /** Undefined: a new session. */
   readonly state: SessionState | undefined
-  /** The id that we gave it; undefined: it takes none. */
+  /** The id that we gave it; undefined: it accepts none. */
   readonly givenId: string | undefined
 }
 
 type Turn = { readonly spec: CommandSpec; readonly request: RunRequest; readonly io: RunIO; readonly folder: string }
 
 /**
- * Throws `config-invalid` where the configuration cannot work. Without a workspace a turn runs in an empty folder and its
+ * Throws `config-invalid` if the configuration cannot work. Without a workspace a turn runs in an empty folder and its
  * session is not continued: commands keep their sessions by folder.
  */
 export function createCommandRunner(
@@ -66,7 +66,7 @@ async function run(turn: Turn): Promise<RunResult> {
   const state = keepsSessions(turn) ? SessionState.safeParse(request.state).data : undefined
   const execution = await execute(turn, state)
   if (state === undefined || !hasLostItsSession(execution)) return toResult(execution, turn)
-  io.log(`runners.${spec.id}: the command does not know this session any more; a new one is begun`)
+  io.log(`runners.${spec.id}: the command no longer knows this session; a new one starts`)
   return toResult(await execute(turn, undefined), turn)
 }
 
@@ -118,14 +118,14 @@ function toValues(
   }
 }
 
-/** The system text goes before the first prompt of a session where the arguments have no place for it. */
+/** The system text goes before the first prompt of a session if the arguments have no placeholder for it. */
 function toPrompt(
   { args, readsMentions }: Pick<CommandSpec, 'args' | 'readsMentions'>,
   { prompt, system }: RunRequest,
   isFirst: boolean,
 ): string {
   const text = system === undefined || !isFirst || hasPlaceholder(args, 'system') ? prompt : `${system}\n\n${prompt}`
-  // "@/home/me/.ssh/id_rsa" in somebody's issue would hand that file over; "@ " names nobody, and an address stays whole
+  // "@/home/me/.ssh/id_rsa" in an issue would reveal that file; "@ " names no file, and a mail address does not change
   return readsMentions ? text.replace(/(?<![\p{L}\p{N}])@(?=\S)/gu, '@ ') : text
 }
 

@@ -1,4 +1,4 @@
-// The runner until a model is configured: no network, no model, and it says so. Its runs are marked as simulated.
+// The runner until a model is configured: it uses no network and no model, and its reply says so. Its runs are marked as simulated.
 import type { Runner, RunRequest } from '../../model/runner.ts'
 import { toLine } from '../../pipeline/boundary.ts'
 import { cut } from '../../base/text.ts'
@@ -30,7 +30,7 @@ function toEcho({ agentId, sessionKey, model, thinking, prompt, message, action 
   ].join('\n')
 }
 
-/** The first lines that say something, each folded and bounded; the rest as an ellipsis. */
+/** The first lines with text, each folded and cut; the rest is an ellipsis. */
 function toFirstLines(message: string): string[] {
   const lines = message
     .split(/\r\n|\r|\n/, 10 * maxLines)

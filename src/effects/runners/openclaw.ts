@@ -1,4 +1,4 @@
-// A running OpenClaw gateway as a runner: it takes the turn, performs it and delivers its reply. We hear that it was taken, and no more.
+// A running OpenClaw gateway as a runner: it accepts the turn, performs it and delivers its reply. We only learn that it was accepted.
 import { type AgentAction, type ChannelName, isOwnChannel } from '../../model/action.ts'
 import type { OpenClawRunnerConfig } from '../../model/agents-config.ts'
 import { isJsonObject, type JsonObject, toJson } from '../../base/json.ts'
@@ -9,7 +9,7 @@ import { cut, toPrintableLine } from '../../base/text.ts'
 import { toErrorCode } from '../../base/exceptions.ts'
 
 const maxNameChars = 500
-/** An answer is a run id or a sentence; what is longer is not from OpenClaw. */
+/** The most bytes of an answer, which is a run id or a sentence. */
 const maxAnswerBytes = 65_536
 
 /** Whether OpenClaw does not have this channel. */
@@ -19,7 +19,7 @@ function isOurs(channel: ChannelName): boolean {
 
 /**
  * `POST {baseUrl}/agent`, and `/wake` for a heartbeat, with the run id as `Idempotency-Key`: a repeat is the same run.
- * A session key is never sent, since OpenClaw refuses one unless it is set to take it; nor is our system text, which is not its.
+ * A session key is never sent, because OpenClaw refuses it by default; nor is our system text.
  */
 export function createOpenClawRunner(
   id: string,
@@ -63,9 +63,9 @@ export function createOpenClawRunner(
     },
     async probe(signal) {
       try {
-        // an agent call without a message is refused for that, and only after the token was taken
+        // an agent call without a message is refused with 400, but only after the token was accepted
         const answered = await post('/agent', { body: {}, signal })
-        if (answered.status === 400) return { ok: true, detail: 'OpenClaw answers and takes the token.' }
+        if (answered.status === 400) return { ok: true, detail: 'OpenClaw answers and accepts the token.' }
         return { ok: false, detail: toRefused(id, config, answered).detail }
       } catch (thrown) {
         return { ok: false, detail: toUnreached(id, config, { thrown, isStopped: signal.aborted }).detail }
@@ -74,7 +74,7 @@ export function createOpenClawRunner(
   }
 }
 
-/** Only what the action itself names: the rest is OpenClaw's to decide, and it refuses names that it does not know. */
+/** Only the fields that the action sets: OpenClaw decides the rest, and it refuses unknown names. */
 function toAgentBody({ prompt, agentId, model }: RunRequest, action: AgentAction): JsonObject {
   const body = {
     message: prompt,
@@ -85,7 +85,7 @@ function toAgentBody({ prompt, agentId, model }: RunRequest, action: AgentAction
     ...toDestination(action),
     model: action.model === undefined ? undefined : model,
     thinking: action.thinking,
-    // it rounds down, and 0 would be no limit
+    // OpenClaw rounds down, and 0 means no limit
     timeoutSeconds: action.timeoutSeconds === undefined ? undefined : Math.ceil(action.timeoutSeconds),
   }
   return Object.fromEntries(Object.entries(body).flatMap(([key, value]) => (value === undefined ? [] : [[key, value]])))
@@ -97,7 +97,7 @@ function toDestination({ deliver, channel, to }: AgentAction): { channel: Channe
   return { channel, to }
 }
 
-/** Undefined: it was not taken. */
+/** Undefined: it was not accepted. */
 function toForwarded({ runId, action }: RunRequest, { status, body }: Answered): RunResult | undefined {
   if ((status !== 200 && status !== 202) || body?.['ok'] !== true) return undefined
   if (action === undefined) return { status: 'forwarded', id: runId, detail: 'Forwarded to OpenClaw as a wake.' }
@@ -113,11 +113,11 @@ function toForwarded({ runId, action }: RunRequest, { status, body }: Answered):
 function toReplyNote(action: AgentAction): string {
   if (!action.deliver) return 'Its reply is not delivered.'
   if (isOurs(action.channel)) return `Its reply is not delivered: OpenClaw has no channel "${action.channel}".`
-  if (toDestination(action) !== undefined) return `It delivers the reply to ${action.channel}.`
-  return 'It decides where the reply goes: name a channel other than "last", and to, in order to choose.'
+  if (toDestination(action) !== undefined) return `OpenClaw delivers the reply to ${action.channel}.`
+  return 'OpenClaw decides where the reply goes. To choose, set "to" and a channel other than "last".'
 }
 
-/** Undefined: no JSON object, or too long for one of OpenClaw's. */
+/** Undefined: no JSON object, or too long. */
 async function readJson(response: Response): Promise<JsonObject | undefined> {
   const answer = toJson((await readBody(response.body, maxAnswerBytes)) ?? '')
   return isJsonObject(answer) ? answer : undefined
@@ -126,21 +126,21 @@ async function readJson(response: Response): Promise<JsonObject | undefined> {
 type Answered = {
   readonly status: number
   readonly headers: Headers
-  /** Undefined: it was no JSON object. */
+  /** Undefined: not a JSON object. */
   readonly body: JsonObject | undefined
 }
 
 const maxWords = 300
 
-/** What to change at a status that another try will not mend. */
+/** The next move for a status that a retry does not change. */
 const remedies: Readonly<Record<number, string>> = {
   400: 'Change what the mapping or the request asks for, or what OpenClaw allows.',
   401: 'Set its token to the hook token of OpenClaw (hooks.token there).',
-  403: 'Check what stands before OpenClaw: it does not let this gateway through.',
+  403: 'Check the proxy in front of OpenClaw: it refuses this gateway.',
   404: 'Set its baseUrl to the gateway with its hooks path, and hooks.enabled to true in OpenClaw.',
   405: 'Set its baseUrl to the gateway with its hooks path.',
-  409: 'Another configuration or another session took its place meanwhile. Retry the job by hand when OpenClaw is settled.',
-  413: 'The prompt is longer than OpenClaw takes. Shorten the message of the mapping.',
+  409: 'Its configuration or the session changed meanwhile. Retry the job when OpenClaw is ready.',
+  413: 'The prompt is too long for OpenClaw. Shorten the message of the mapping.',
 }
 
 function toRefused(id: string, { token }: OpenClawRunnerConfig, { status, headers, body }: Answered): Failed {
@@ -152,29 +152,29 @@ function toRefused(id: string, { token }: OpenClawRunnerConfig, { status, header
 
 function toFailed(id: string, answered: string, { status, headers }: Pick<Answered, 'status' | 'headers'>): Failed {
   const wait = toWait(toRetryAfterMs(headers))
-  if (status === 429) return { status: 'rate-limited', detail: `${answered}. The run waits for it.`, ...wait }
+  if (status === 429) return { status: 'rate-limited', detail: `${answered}. The run waits.`, ...wait }
   if (status >= 500 || status === 408)
-    return retryable(`${answered}. If it stays so, look at the log of OpenClaw.`, wait)
+    return retryable(`${answered}. If this continues, look at the log of OpenClaw.`, wait)
   if (status === 200 || status === 202) {
     return permanent(
       `${answered}, but not as OpenClaw does. Set runners.${id}.baseUrl to the gateway with its hooks path.`,
     )
   }
   if (status >= 300 && status < 400) {
-    return permanent(`${answered}, a redirect. Set runners.${id}.baseUrl to where it leads.`)
+    return permanent(`${answered}, a redirect. Set runners.${id}.baseUrl to its target.`)
   }
   const detail = `${answered}. ${remedies[status] ?? 'Check its version and its configuration.'}`
   return status === 413 ? { status: 'too-long', detail } : permanent(detail)
 }
 
-/** Nothing answered. A repeat is safe: the key makes it the same run. */
+/** No answer. A repeat is safe: the idempotency key makes it the same run. */
 function toUnreached(
   id: string,
   { baseUrl, timeoutMs }: OpenClawRunnerConfig,
   { thrown, isStopped }: { thrown: unknown; isStopped: boolean },
 ): Failed {
   const gateway = `OpenClaw at ${toOrigin(baseUrl)} (runners.${id})`
-  if (isStopped) return { status: 'timeout', detail: `The run was stopped before ${gateway} had taken it.` }
+  if (isStopped) return { status: 'timeout', detail: `The run was stopped before ${gateway} accepted it.` }
   const isLate = thrown instanceof Error && thrown.name === 'TimeoutError'
   if (isLate)
     return retryable(
@@ -184,7 +184,7 @@ function toUnreached(
   return retryable(`${gateway} cannot be reached${code === undefined ? '' : ` (${code})`}. Is it running?`)
 }
 
-/** Without what a URL may carry of a credential. */
+/** Without a credential that the URL may contain. */
 function toOrigin(url: string): string {
   return URL.canParse(url) ? new URL(url).origin : 'its baseUrl'
 }

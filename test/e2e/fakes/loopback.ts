@@ -18,7 +18,7 @@ export type Received = {
 export type Reply = {
   readonly status: number
   readonly headers?: Readonly<Record<string, string>>
-  /** A string is sent as it is, anything else as JSON. */
+  /** A string is sent unchanged, anything else as JSON. */
   readonly body?: unknown
 }
 

@@ -1,4 +1,4 @@
-// One call of a model by the AI SDK, streamed or not, and what came of it in one shape.
+// One call of a model with the AI SDK, streamed or not, and its result in one shape.
 import type { LanguageModel, LanguageModelUsage, TextStreamPart, ToolSet } from 'ai'
 import type { JsonObject } from '../../../base/json.ts'
 import type { Message } from '../../../model/job.ts'
@@ -7,7 +7,7 @@ export type Call = {
   readonly model: LanguageModel
   readonly system: string | undefined
   readonly messages: ChatMessage[]
-  /** By the name of the SDK's provider. */
+  /** By the name of the provider in the SDK. */
   readonly providerOptions: Record<string, JsonObject>
   readonly signal: AbortSignal
 }
@@ -19,11 +19,11 @@ export type Reply = {
   readonly finish: string
   readonly model: string
   readonly usage: LanguageModelUsage
-  /** What the SDK left out of the request, and why. */
+  /** The parts that the SDK left out of the request, and why. */
   readonly warnings: readonly string[]
 }
 
-/** `begun`: part of a reply had come. */
+/** `begun`: a part of the reply had arrived. */
 export type Failed = { readonly kind: 'failed'; readonly thrown: unknown; readonly begun: boolean }
 
 type Sdk = typeof import('ai')
@@ -31,10 +31,10 @@ type Part = TextStreamPart<ToolSet>
 type PartOf<Type extends Part['type']> = Extract<Part, { type: Type }>
 type Warning = PartOf<'start-step'>['warnings'][number]
 
-/** Never rejects. The connection is closed when it ends, however it ends. */
+/** Never rejects. The connection is closed at the end in every case. */
 export async function callModel(call: Call, { stream }: { stream: boolean }): Promise<Reply | Failed> {
   const sdk = await import('ai')
-  // the SDK prints what it leaves out; here it becomes a line of the run, unless a host has its own place for it
+  // the SDK prints its warnings; here they become log lines of the run, unless the host handles them
   globalThis.AI_SDK_LOG_WARNINGS ??= false
   const ended = new AbortController()
   const settings = toSettings({ ...call, signal: AbortSignal.any([call.signal, ended.signal]) })
@@ -48,7 +48,7 @@ export async function callModel(call: Call, { stream }: { stream: boolean }): Pr
 }
 
 function toSettings({ model, system, messages, providerOptions, signal }: Call) {
-  // 0: the job is tried again, and later than the SDK would
+  // 0: the worker retries, with longer pauses than the SDK
   const always = { model, messages, providerOptions, abortSignal: signal, maxRetries: 0 }
   return system === undefined ? always : { ...always, system }
 }
@@ -82,7 +82,7 @@ async function readStream(sdk: Sdk, settings: ReturnType<typeof toSettings>): Pr
   return {
     kind: 'reply',
     text,
-    // what a provider's package begins with, and keeps when the stream just ends
+    // the initial value of a provider's package, which stays if the stream just ends
     finish: finishReason === 'other' && rawFinishReason === undefined ? 'none' : finishReason,
     model: response.modelId,
     usage,
@@ -99,12 +99,12 @@ function toSentence(warning: Warning): string {
 export type ChatMessage = { readonly role: 'user' | 'assistant'; readonly content: string }
 
 /**
- * Roles alternate and the first is the user's: the chat templates of several local models, and Google, refuse anything
- * else. A note of the system inside a transcript is the user's, with its name before it: only some providers take it there.
+ * Roles alternate, and the user is first: the chat templates of several local models, and Google, refuse anything
+ * else. A system note inside a transcript becomes a user message with a prefix: only some providers accept it there.
  */
 export function toConversation(history: readonly Message[], prompt: string): ChatMessage[] {
   const said = history.filter(({ text }) => text.trim() !== '').map(toChatMessage)
-  // a transcript is cut at its oldest end: a reply there has lost its question
+  // a transcript is cut at its oldest end: the first reply may have lost its question
   const first = said.findIndex(({ role }) => role === 'user')
   const known = first < 0 ? [] : said.slice(first)
   return [...known, { role: 'user', content: prompt } as const].reduce<ChatMessage[]>(join, [])

@@ -1,5 +1,5 @@
-// A model's failure as a result: may it pass, when to come back, where to look. The provider's own words are read and
-// never repeated, since they may quote the prompt or the key; only its error codes are.
+// The failure of a model as a result: whether and when to retry, and what to check. The words of the provider are matched and
+// never repeated, because they may quote the prompt or the key; only its error codes are shown.
 import { z } from 'zod'
 import { toJson } from '../../../base/json.ts'
 import { toRetryAfterMs, toWait } from '../../../base/http.ts'
@@ -7,10 +7,10 @@ import { toErrorCode, toErrorName } from '../../../base/exceptions.ts'
 import { type Failed, permanent, retryable } from '../../../model/runner.ts'
 import { type Provider, toShown } from './providers.ts'
 
-/** `begun`: part of a reply had come. */
+/** `begun`: a part of the reply had arrived. */
 export type Asked = { readonly provider: Provider; readonly model: string; readonly begun: boolean }
 
-/** What a provider says went wrong, in the field names of any of them. */
+/** The error of a provider, in the field names of all providers. */
 const ProviderError = z.object({
   code: z.union([z.string(), z.number()]).optional().catch(undefined),
   type: z.string().optional().catch(undefined),
@@ -26,7 +26,7 @@ type ProviderError = z.infer<typeof ProviderError>
 
 const Wrapped = z.object({ error: ProviderError })
 
-/** The AI SDK's error of a call; read by its shape, so that the package is not loaded for a type. */
+/** The AI SDK's error of a call, recognised by its shape, so that the package is not loaded for a type. */
 const CallError = z.object({
   statusCode: z.number().optional().catch(undefined),
   responseBody: z.string().optional().catch(undefined),
@@ -34,7 +34,7 @@ const CallError = z.object({
 })
 type CallError = z.infer<typeof CallError>
 
-/** What an error in the middle of a stream means: there the status line was 200. */
+/** The meaning of an error inside a stream, whose status was 200. */
 const statusOf: Readonly<Record<string, number>> = {
   overloaded_error: 529,
   rate_limit_error: 429,
@@ -55,10 +55,10 @@ const statusOf: Readonly<Record<string, number>> = {
 /** In the words of OpenAI, Anthropic, Google, Bedrock, xAI, Moonshot, Groq, vLLM, llama.cpp, LM Studio and Ollama. */
 const overflow =
   /context[ _-]?(length|window|size|limit)|maximum (context|prompt|model) |(prompt|input) (is )?too long|input token count|input tokens exceed|too many (input )?tokens|model token limit|reduce the length/i
-/** OpenAI's for a prompt that alone is over the tokens of a minute: no wait helps. */
+/** OpenAI's error for a single prompt above the tokens of a minute: no wait helps. */
 const overRate = /request too large/i
 const noCredit = /^(insufficient_quota|billing_error|billing_not_active|billing_hard_limit_reached)$/
-/** These come only after a connection stood. */
+/** These occur only after a connection was made. */
 const brokenOff: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE', 'ECONNABORTED', 'ERR_STREAM_PREMATURE_CLOSE'])
 
 export function toFailure(thrown: unknown, asked: Asked, now: number): Failed {
@@ -75,26 +75,26 @@ export function toFailure(thrown: unknown, asked: Asked, now: number): Failed {
 function toNetworkFailure(code: string, { provider: { name, baseUrl } }: Asked): Failed {
   const detail = brokenOff.has(code)
     ? toBrokenOff(name, code)
-    : `${name} cannot be reached at ${new URL(baseUrl).host} (${code}). Is it there, and is models.providers.${name}.baseUrl right?`
+    : `${name} cannot be reached at ${new URL(baseUrl).host} (${code}). Check that it runs, and check models.providers.${name}.baseUrl.`
   return retryable(detail)
 }
 
 export function toBrokenOff(name: string, code?: string): string {
   const why = code === undefined ? '' : ` (${code})`
-  return `${name} broke off before its reply was complete${why}. If it stays so, look at its log, or at a proxy before it.`
+  return `${name} ended before its reply was complete${why}. If this continues, look at its log, or at a proxy in front of it.`
 }
 
-/** Neither the network nor the provider said what is wrong. */
+/** Neither the network nor the provider gave a reason. */
 function toOddFailure(thrown: unknown, { provider: { name }, begun }: Asked): Failed {
   if (begun) return retryable(toBrokenOff(name))
   const error = toErrorName(thrown)
   if (error === 'AI_InvalidArgumentError') {
     return permanent(
-      `The options of a thinking level are not what ${name} takes. Look at models.providers.${name}.thinking.`,
+      `${name} does not accept the options of the thinking level. Check models.providers.${name}.thinking.`,
     )
   }
   return retryable(
-    `${name} answered what is no reply of this API (${error}). Look at models.providers.${name}.baseUrl and kind.`,
+    `${name} answered, but not in the form of this API (${error}). Check models.providers.${name}.baseUrl and kind.`,
   )
 }
 
@@ -107,37 +107,37 @@ function toStatusFailure(
   const said = `(${[status, ...toCodes(error)].join(', ')})`
 
   if (status === 402 || toCodes(error).some((word) => noCredit.test(word))) {
-    return permanent(`${name} says that the account has no credit ${said}. Look at its billing.`)
+    return permanent(`${name} says that the account has no credit ${said}. Check its billing.`)
   }
   if (isTooLong(status, error)) {
     return {
       status: 'too-long',
       detail:
-        `The prompt is longer than the context of "${model}" ${said}. Choose a model with a longer one, ` +
-        'or send it less: truncate what the template of the mapping fills in, or shorten AGENTS.md and HEARTBEAT.md.',
+        `The prompt is longer than the context of "${model}" ${said}. Choose a model with a longer context, ` +
+        'or send less: truncate the values in the template of the mapping, or shorten AGENTS.md and HEARTBEAT.md.',
     }
   }
   if (status === 429) {
-    const detail = `${name} limits the rate of calls ${said}. The run waits; agents.defaults.maxConcurrent makes it fewer at a time.`
+    const detail = `${name} limits the rate of calls ${said}. The run waits. A lower agents.defaults.maxConcurrent makes fewer calls at a time.`
     return { status: 'rate-limited', detail, ...wait }
   }
   if (status === 529)
-    return { status: 'rate-limited', detail: `${name} is overloaded ${said}. The run waits for it.`, ...wait }
+    return { status: 'rate-limited', detail: `${name} is overloaded ${said}. The run waits.`, ...wait }
   if (status === 408 || status === 409 || status >= 500) {
-    return retryable(`${name} failed ${said}. If it stays so, look at its log or its status page.`, wait)
+    return retryable(`${name} failed ${said}. If this continues, look at its log or its status page.`, wait)
   }
-  if (status === 401) return permanent(`${name} refused the key ${said}. Look at models.providers.${name}.apiKey.`)
+  if (status === 401) return permanent(`${name} refused the key ${said}. Check models.providers.${name}.apiKey.`)
   if (status === 403) {
-    return permanent(`${name} forbids "${model}" to this key ${said}. Look at models.providers.${name}.apiKey.`)
+    return permanent(`${name} does not allow "${model}" for this key ${said}. Check models.providers.${name}.apiKey.`)
   }
   if (status === 404) {
     const { host } = new URL(baseUrl)
     return permanent(
-      `${name} has no "${model}" at ${host} ${said}. Look at the model's name and at models.providers.${name}.baseUrl.`,
+      `${name} has no "${model}" at ${host} ${said}. Check the name of the model and models.providers.${name}.baseUrl.`,
     )
   }
   return permanent(
-    `${name} refused the request for "${model}" ${said}. Look at the thinking level and at models.providers.${name}.`,
+    `${name} refused the request for "${model}" ${said}. Check the thinking level and models.providers.${name}.`,
   )
 }
 
@@ -153,7 +153,7 @@ function toCodes({ code, type, status, param }: ProviderError): string[] {
   return [...new Set(words)].filter((word) => /^[A-Za-z]+([_.][A-Za-z]+)*$/.test(word) && word.length <= 60)
 }
 
-/** Of an answer: its body. Of an error inside a stream: itself. */
+/** The body of an answer, or the error itself inside a stream. */
 function toProviderError(thrown: unknown, { responseBody }: CallError): ProviderError {
   const given = thrown instanceof Error ? toJson(responseBody ?? '') : thrown
   // Google wraps its error into a list when it streams
@@ -167,7 +167,7 @@ function toStatus({ statusCode }: CallError, error: ProviderError): number | und
   if (error.details?.some(({ reason }) => reason === 'API_KEY_INVALID')) return 401
   if (statusCode !== undefined && statusCode >= 300 && statusCode !== 500) return statusCode
   const meant = [error.code, error.status, error.type].flatMap((word) => toMeant(word) ?? [])[0]
-  // the AI SDK says 500 as well for an error inside a stream that it has no number for; a real 500 is never the request's fault
+  // the AI SDK also uses 500 for an error inside a stream without a number; a real 500 is never the fault of the request
   if (statusCode === 500) return meant === 429 || meant === 529 ? meant : 500
   return meant ?? (error.message === undefined ? undefined : 500)
 }

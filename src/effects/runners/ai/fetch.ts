@@ -6,10 +6,10 @@ import { Readable } from 'node:stream'
 
 export type Fetch = typeof globalThis.fetch
 
-/** Statuses that have no body; a Response refuses to be made with one. */
+/** Statuses without a body; a Response with a body would throw. */
 const bodiless: ReadonlySet<number> = new Set([204, 205, 304])
 
-/** Takes text as a body and nothing else. */
+/** Accepts only text as a body. */
 export const patientFetch: Fetch = async (input, init = {}) => {
   const answer = await ask(new URL(input instanceof Request ? input.url : input), init)
   const { statusCode: status = 0, statusMessage = '' } = answer
@@ -36,7 +36,7 @@ function ask(url: URL, { method = 'GET', headers, body, signal }: RequestInit): 
 }
 
 function toWeb(answer: IncomingMessage): ReadableStream<Uint8Array> {
-  // node's own declaration of the same class
+  // Node's own declaration of the same class
   return Readable.toWeb(answer) as ReadableStream<Uint8Array>
 }
 
@@ -46,7 +46,7 @@ export type BoundedFetch = {
   readonly isOver: () => boolean
 }
 
-/** For one call. `maxBytes`: of the body of an answer, as it comes. */
+/** For one call. `maxBytes` limits the body of an answer, as received. */
 export function boundFetch(fetch: Fetch, maxBytes: number): BoundedFetch {
   let isOver = false
   return {

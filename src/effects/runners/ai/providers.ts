@@ -10,7 +10,7 @@ import { toErrorCode } from '../../../base/exceptions.ts'
 
 type Kind = ProviderConfig['kind']
 
-/** A provider of the configuration with all that a call needs. */
+/** A provider of the configuration with everything that a call needs. */
 export type Provider = {
   /** Its name in `models.providers`. */
   readonly name: string
@@ -22,7 +22,7 @@ export type Choice =
   | { readonly ok: true; readonly provider: Provider; readonly model: string }
   | { readonly ok: false; readonly reason: string }
 
-/** Where the hosted ones are. `openai-compatible` is wherever the operator runs it. */
+/** The URLs of the hosted providers. The operator sets that of `openai-compatible`. */
 const defaultBaseUrls: Readonly<Record<Kind, string | undefined>> = {
   openai: 'https://api.openai.com/v1',
   anthropic: 'https://api.anthropic.com/v1',
@@ -30,7 +30,7 @@ const defaultBaseUrls: Readonly<Record<Kind, string | undefined>> = {
   'openai-compatible': undefined,
 }
 
-/** Under which name the AI SDK looks for a kind's options. */
+/** The name under which the AI SDK looks for the options of a kind. */
 export const optionNames: Readonly<Record<Kind, string>> = {
   openai: 'openai',
   anthropic: 'anthropic',
@@ -43,24 +43,24 @@ const modelName = /^[^/\s]+\/(?!.*\.\.)[^\s?#%\\]+$/
 
 /** `<provider>/<model>` is split at the first "/": a model's own name may have more of them. */
 export function chooseModel(asked: string | undefined, models: ModelsConfig): Choice {
-  if (asked === undefined) return { ok: false, reason: 'No model is named: set agents.defaults.model.' }
+  if (asked === undefined) return { ok: false, reason: 'No model is set: set agents.defaults.model.' }
   const name = toModelName(asked, models.aliases)
   if (!modelName.test(name)) {
-    return { ok: false, reason: `"${toShown(name)}" is no <provider>/<model>, and models.aliases has no such name.` }
+    return { ok: false, reason: `"${toShown(name)}" is not <provider>/<model>, and not a name in models.aliases.` }
   }
   const slash = name.indexOf('/')
   const found = toProvider(name.slice(0, slash), models)
   return found.ok ? { ok: true, provider: found.provider, model: name.slice(slash + 1) } : found
 }
 
-/** A name for the operator's eyes: a sender may have chosen it. */
+/** A name that is safe to show: a sender may have chosen it. */
 export function toShown(name: string): string {
   return cut(toLine(name.slice(0, 1_000)), 100)
 }
 
 type Found = { readonly ok: true; readonly provider: Provider } | { readonly ok: false; readonly reason: string }
 
-/** A provider that can be called, or the key of the configuration that is missing. */
+/** A provider that can be called, or the missing key of the configuration. */
 export function toProvider(name: string, { providers }: ModelsConfig): Found {
   const config = Object.hasOwn(providers, name) ? providers[name] : undefined
   if (config === undefined) return { ok: false, reason: toUnknown(name, Object.keys(providers)) }
@@ -68,7 +68,7 @@ export function toProvider(name: string, { providers }: ModelsConfig): Found {
   if (baseUrl === undefined) {
     return {
       ok: false,
-      reason: `models.providers.${name}.baseUrl is missing: an openai-compatible provider has no other address.`,
+      reason: `models.providers.${name}.baseUrl is missing: an openai-compatible provider has no default.`,
     }
   }
   if (config.apiKey === undefined && config.kind !== 'openai-compatible') {
@@ -78,7 +78,10 @@ export function toProvider(name: string, { providers }: ModelsConfig): Found {
     }
   }
   if (config.apiKey !== undefined && !/^[\x21-\x7e]+$/.test(config.apiKey)) {
-    return { ok: false, reason: `models.providers.${name}.apiKey has a space or a letter that no key has.` }
+    return {
+      ok: false,
+      reason: `models.providers.${name}.apiKey has a space or another character that a key cannot have.`,
+    }
   }
   return { ok: true, provider: { name, config, baseUrl } }
 }
@@ -124,7 +127,7 @@ export async function openModel(
   }
 }
 
-/** The headers by which a kind knows who asks. */
+/** The headers with the API key of a kind. */
 export function toKeyHeaders({ kind, apiKey, headers = {} }: ProviderConfig): Record<string, string> {
   if (apiKey === undefined) return { ...headers }
   switch (kind) {
@@ -145,7 +148,7 @@ export async function probeProviders({ models, fetch, signal }: ProbeParts): Pro
   if (names.length === 0)
     return {
       ok: false,
-      detail: 'models.providers is empty: no model can be asked. Add the provider of agents.defaults.model.',
+      detail: 'models.providers is empty: there is no model to ask. Add the provider of agents.defaults.model.',
     }
   const probes = await Promise.all(
     names.map(async (name): Promise<Probe> => {
@@ -161,7 +164,7 @@ async function probeOne({ name, config, baseUrl }: Provider, fetch: Fetch, signa
     const answer = await fetch(`${baseUrl}/models`, { headers: toKeyHeaders(config), signal })
     await answer.body?.cancel()
     if (answer.ok) return { ok: true, detail: `${name} answers.` }
-    // Google's 400 can mean nothing else here
+    // Google's 400 can only mean a wrong key here
     const status = config.kind === 'google' && answer.status === 400 ? 401 : answer.status
     return { ok: false, detail: toRefusal(name, status) }
   } catch (thrown) {
@@ -169,16 +172,16 @@ async function probeOne({ name, config, baseUrl }: Provider, fetch: Fetch, signa
     const { host } = new URL(baseUrl)
     return {
       ok: false,
-      detail: `${name} cannot be reached at ${host} (${why}): is it there, and is models.providers.${name}.baseUrl right?`,
+      detail: `${name} cannot be reached at ${host} (${why}). Check that it runs, and check models.providers.${name}.baseUrl.`,
     }
   }
 }
 
 function toRefusal(name: string, status: number): string {
   if (status === 401 || status === 403)
-    return `${name} refused the key (${status}): see models.providers.${name}.apiKey.`
+    return `${name} refused the key (${status}): check models.providers.${name}.apiKey.`
   if (status === 404) {
     return `${name} has no list of models (404): does models.providers.${name}.baseUrl lack its "/v1"?`
   }
-  return `${name} answered its list of models with ${status}: look at models.providers.${name}.baseUrl, and at its log.`
+  return `${name} answered its list of models with ${status}: check models.providers.${name}.baseUrl, and look at its log.`
 }

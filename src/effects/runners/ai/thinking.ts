@@ -1,4 +1,4 @@
-// What a thinking level means to a model, as data: the first row whose pattern holds. The README's table is made from it.
+// The provider options of a thinking level for each model, as data: the first row whose pattern matches. The table of the README is generated from it.
 import type { Thinking } from '../../../model/action.ts'
 import type { ProviderConfig } from '../../../model/agents-config.ts'
 import type { JsonObject } from '../../../base/json.ts'
@@ -34,12 +34,12 @@ const budget = (tokens: number | undefined): JsonObject =>
 const thinkingLevel = (level: string): JsonObject => ({ thinkingConfig: { thinkingLevel: level } })
 const thinkingBudget = (tokens: number): JsonObject => ({ thinkingConfig: { thinkingBudget: tokens } })
 
-/** Of models that do not think: an option that they do not know would be refused. */
+/** For models without reasoning: they refuse unknown options. */
 const nothing = by(() => ({}), 0, 0, 0, 0, 0, 0)
 const disabled: JsonObject = { thinking: { type: 'disabled' } }
 
 /**
- * What OpenAI's models take: https://platform.openai.com/docs/api-reference/responses/create#responses-create-reasoning;
+ * The options of OpenAI's models: https://platform.openai.com/docs/api-reference/responses/create#responses-create-reasoning;
  * Anthropic's: https://platform.claude.com/docs/en/build-with-claude/effort; Google's:
  * https://ai.google.dev/gemini-api/docs/thinking. The budgets are ours, inside the limits of each model.
  */
@@ -152,7 +152,7 @@ export const thinkingRows: Readonly<Record<ProviderConfig['kind'], readonly Thin
   ],
 }
 
-/** The provider options of a level. What the configuration says of it stands in place of the row's. */
+/** The provider options of a level. Options of the configuration replace those of the row. */
 export function toThinkingOptions({
   provider,
   model,

@@ -1,4 +1,4 @@
-// One command from start to end: no shell, bounded output, and nothing of it left when the promise settles.
+// Runs one command: no shell, bounded output, and no process left when the promise settles.
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import type { Readable } from 'node:stream'
@@ -6,32 +6,32 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { toErrorCode } from '../../../base/exceptions.ts'
 import { readdir, readFile } from 'node:fs/promises'
 
-/** For output that is still in the pipes when the command has exited; whoever holds them open for longer is ended. */
+/** The time for output that is still in the pipes after the exit. A process that keeps them open for longer is killed. */
 const drainMs = 1_000
-/** Of what it writes to stderr: the last of it. */
+/** The most of stderr that is kept: its end. */
 const maxComplaintBytes = 8_192
 
 export type ChildOptions = {
-  /** A name that is looked up in the PATH of `env`, or an absolute path. */
+  /** A name in the PATH of `env`, or an absolute path. */
   readonly command: string
   readonly args: readonly string[]
   readonly cwd: string
-  /** All that it sees of the environment. */
+  /** Its whole environment. */
   readonly env: Readonly<Record<string, string>>
   /** Its stdin, closed afterwards; undefined: empty. */
   readonly input: string | undefined
-  /** Of stdout. Who prints more is ended. */
+  /** The limit of stdout. A command that prints more is killed. */
   readonly maxOutputBytes: number
   readonly killAfterMs: number
   readonly signal: AbortSignal
   readonly log: (message: string) => void
 }
 
-/** `stopped`: its signal ended. `flooded`: it printed too much. `not-started`: `code` is that of the system, as ENOENT. */
+/** `stopped`: its signal ended. `flooded`: it printed too much. `not-started`: `code` is a system code such as ENOENT. */
 export type ChildEnd =
   | {
       readonly kind: 'exited'
-      /** Null: ended by `signal`, which was not ours. */
+      /** Null: killed by `signal`, which was not ours. */
       readonly code: number | null
       readonly signal: string | null
       readonly output: string
@@ -42,7 +42,7 @@ export type ChildEnd =
   | { readonly kind: 'flooded' }
   | { readonly kind: 'not-started'; readonly code: string }
 
-/** Never rejects. Settles when the whole process group is gone, unless the system cannot kill it. */
+/** Never rejects. Settles when the whole process group has ended, unless the system cannot kill it. */
 export async function runChild(options: ChildOptions): Promise<ChildEnd> {
   if (options.signal.aborted) return { kind: 'stopped' }
   let child: ChildProcessWithoutNullStreams
@@ -59,7 +59,7 @@ export async function runChild(options: ChildOptions): Promise<ChildEnd> {
 }
 
 function start({ command, args, cwd, env }: ChildOptions): ChildProcessWithoutNullStreams {
-  // detached: the leader of a group of its own, whose id is its pid
+  // detached: the leader of a new process group, whose id is its pid
   return spawn(command, args, { cwd, env, detached: true, shell: false, windowsHide: true, stdio: 'pipe' })
 }
 
@@ -80,7 +80,7 @@ async function attend(
   )
   const output = keepHead(child.stdout, maxOutputBytes, () => flood.abort())
   const complaint = keepTail(child.stderr, maxComplaintBytes)
-  // a command need not read its input: EPIPE is no failure of the run
+  // a command may ignore its input: EPIPE is not a failure of the run
   child.stdin.on('error', () => {})
   child.stdin.end(input)
 
@@ -89,7 +89,7 @@ async function attend(
   const isGone = await endGroup(pid, killAfterMs)
   for (const stream of child.stdio) stream?.destroy()
   letGroupGo(pid)
-  if (!isGone) log(`the process group ${pid} of a command outlives SIGKILL; it is left behind`)
+  if (!isGone) log(`the process group ${pid} of a command survived SIGKILL and is left running`)
   if (signal.aborted) return { kind: 'stopped' }
   if (exit === undefined || flood.signal.aborted) return { kind: 'flooded' }
   return { kind: 'exited', ...exit, output: output(), complaint: complaint() }
@@ -114,14 +114,14 @@ function keepTail(stream: Readable, maxBytes: number): () => string {
   return () => tail.toString('utf8')
 }
 
-/** Between two looks at whether a group is gone, doubled up to the cap. The system tells of our child's end, never of a grandchild's. */
+/** The pause between two checks of a group, doubled up to the cap. The system reports the end of our child, but not of a grandchild. */
 const pollMs = { first: 10, cap: 320 }
-/** For the system to bury what was killed. A process that hangs inside the kernel outlives it, and everything else too. */
+/** The time for the system to remove a killed process. A process that hangs inside the kernel stays longer. */
 const burialMs = 5_000
 
 const held = new Set<number>()
 
-/** Until it is let go, a group is killed when this process exits. */
+/** A group is killed when this process exits, until it is released. */
 export function holdGroup(id: number): void {
   if (held.size === 0) process.on('exit', killHeld)
   held.add(id)
@@ -136,7 +136,7 @@ function killHeld(): void {
   for (const id of held) signalGroup(id, 'SIGKILL')
 }
 
-/** SIGTERM, and SIGKILL for what is left after `killAfterMs`. False: something is still there. */
+/** SIGTERM, and SIGKILL after `killAfterMs`. False: a process is still there. */
 export async function endGroup(id: number, killAfterMs: number): Promise<boolean> {
   if (!signalGroup(id, 'SIGTERM') || (await isGoneWithin(id, killAfterMs))) return true
   return !signalGroup(id, 'SIGKILL') || (await isGoneWithin(id, burialMs))
@@ -153,11 +153,11 @@ async function isGoneWithin(id: number, ms: number): Promise<boolean> {
 }
 
 /**
- * True: what is left of it are processes that ended and that nobody has buried. A signal still reaches those, for as long as
- * the first process of a container does not look after orphans.
+ * True: only zombies are left in the group. A signal still reaches them, for as long as
+ * the first process of a container does not reap orphans.
  */
 async function isDead(id: number): Promise<boolean> {
-  // Linux alone has these files; elsewhere the system buries orphans
+  // only Linux has these files; elsewhere the system reaps orphans
   const pids = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name))
   const stats = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/stat`, 'latin1').catch(() => '')))
   // proc_pid_stat(5): pid (name) state parent group; a name may hold parentheses and spaces
@@ -168,7 +168,7 @@ async function isDead(id: number): Promise<boolean> {
   return states.length > 0 && states.every((state) => state === 'Z' || state === 'X')
 }
 
-/** False: nobody is there whom we may signal. Signal 0 only asks. */
+/** False: there is no process that we may signal. Signal 0 only checks. */
 function signalGroup(id: number, signal: 'SIGTERM' | 'SIGKILL' | 0): boolean {
   try {
     return process.kill(-id, signal)

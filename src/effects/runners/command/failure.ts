@@ -1,20 +1,20 @@
-// Why a command gave no reply, as a sentence for the operator, and whether another try may help.
+// Why a command gave no reply, as a sentence for the operator, and whether a retry may help.
 import { cut, toPrintableLine } from '../../../base/text.ts'
 import type { ChildEnd } from './child.ts'
 import { type Failed, permanent, retryable } from '../../../model/runner.ts'
 
-/** Whose failure it is: the runner, its program, and the values of its environment that no sentence may show. */
+/** The failed runner, its program, and the values of its environment that no sentence may show. */
 export type Culprit = { readonly id: string; readonly command: string; readonly secrets: readonly string[] }
 
 const maxWords = 500
 const maxLines = 5
 
-/** Long enough for a limit of an hour's quota not to be asked about every few seconds, for every job that waits. */
+/** The wait after a rate limit: long enough that many waiting jobs do not ask every few seconds. */
 const limitedMs = 300_000
 
-/** Codes by which programs say that another try will not help: usage (2, 64), permission, configuration, not executable, not found. */
+/** Exit codes after which a retry does not help: usage (2, 64), permission, configuration, not executable, not found. */
 const hopelessCodes = new Set([2, 64, 77, 78, 126, 127])
-/** Reasons of the system that pass: too many processes or files, no memory, a program that is being replaced. */
+/** Temporary errors of the system: too many processes or files, no memory, a program that is being replaced. */
 const transientCodes = new Set(['EAGAIN', 'EMFILE', 'ENFILE', 'ENOMEM', 'ETXTBSY'])
 
 const limited = /rate.?limit|usage limit|too many requests|overloaded/i
@@ -22,7 +22,7 @@ const refused = /\b401\b|unauthorized|not logged in|invalid api key|authenticati
 const sessionGone =
   /no (conversation|session|thread|rollout) (was )?found|(conversation|session|thread|rollout)\b.{0,80}(not found|does not exist|is unknown)|unknown (conversation|session|thread)/i
 
-/** True: the session that was to be continued is not known any more, in whatever words the command says so. */
+/** True: the command no longer knows the session. */
 export function isSessionGone(words: string): boolean {
   return sessionGone.test(words)
 }
@@ -50,8 +50,8 @@ export function toNotStarted({ id, command }: Culprit, code: string): Failed {
 
 export function toNoFolder({ id }: Culprit, folder: string): Failed {
   return permanent(
-    `The folder ${JSON.stringify(folder)} in which runners.${id} was to work is not there. ` +
-      'Make it, or set the workspace of the agent to one that is.',
+    `The folder ${JSON.stringify(folder)} in which runners.${id} works does not exist. ` +
+      'Create it, or set the workspace of the agent to another folder.',
   )
 }
 
@@ -61,7 +61,7 @@ export function toStopped({ id, command }: Culprit, reason: unknown): Failed {
   return isLate
     ? {
         status: 'timeout',
-        detail: `${sentence}: its time was up. Raise timeoutSeconds of the mapping or of the agent.`,
+        detail: `${sentence}: it reached its time limit. Raise timeoutSeconds of the mapping or of the agent.`,
       }
     : retryable(`${sentence}.`)
 }
@@ -86,7 +86,7 @@ export function toNoText({ id, command }: Culprit, path: string): Failed {
   )
 }
 
-/** `said`: what it says of it in its JSON, where it does; else the last lines of stderr speak. */
+/** `said`: the reason in its JSON; without one, the last lines of stderr count. */
 export function toFailed(
   culprit: Culprit,
   end: Extract<ChildEnd, { kind: 'exited' }>,

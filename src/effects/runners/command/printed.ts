@@ -1,4 +1,4 @@
-// What a command printed, read by paths. It is outside text: nothing in it is taken on trust, not even its session id.
+// Reads the output of a command by paths. It is outside text: nothing in it is trusted, not even its session id.
 import { isJsonObject, type JsonObject, type JsonValue, toJson } from '../../../base/json.ts'
 import type { Usage } from '../../../model/job.ts'
 import { Problem } from '../../../model/problem.ts'
@@ -9,12 +9,12 @@ import { z } from 'zod'
 export type Printed = {
   readonly text: string | undefined
   readonly sessionId: string | undefined
-  /** Why it failed, in its own words. */
+  /** The reason of a failure, in the words of the command. */
   readonly failure: string | undefined
   readonly usage: Usage | undefined
 }
 
-/** `text` and `session` come from the configuration, so a path in them that does not parse is named by its key. */
+/** `text` and `session` come from the configuration, so an error names the key of an invalid path. */
 export type ReaderOptions = {
   readonly id: string
   readonly output: Profile['output']
@@ -24,12 +24,12 @@ export type ReaderOptions = {
   readonly usage: UsageFields | undefined
 }
 
-/** Undefined: it was to be JSON and is none. */
+/** Undefined: it is not the expected JSON. */
 export type PrintedReader = (output: string) => Printed | undefined
 
 type FieldReader = (events: readonly JsonObject[]) => JsonValue | undefined
 
-/** What a session id is made of wherever we met one: it becomes an argument at the next turn. */
+/** The form of all known session ids: the id becomes an argument at the next turn. */
 const sessionId = /^[A-Za-z0-9][\w.:-]{0,199}$/
 
 export function createPrintedReader({ id, output, text, session, failure, usage }: ReaderOptions): PrintedReader {
@@ -61,7 +61,7 @@ function parseDocument(printed: string): JsonObject[] | undefined {
   return events.length === 0 ? undefined : events
 }
 
-/** An object a line; other lines, as warnings are, say nothing. */
+/** One object on each line; other lines, such as warnings, are ignored. */
 function parseLines(printed: string): JsonObject[] | undefined {
   const events = printed.split('\n').map(toJson).filter(isJsonObject)
   return events.length === 0 ? undefined : events
@@ -91,7 +91,7 @@ function toText(value: JsonValue): string {
 }
 
 const count = z.number().nonnegative()
-/** A turn without a count of both directions has no usage. */
+/** A turn without both counts has no usage. */
 export const PrintedUsage = z.object({
   inputTokens: count,
   outputTokens: count,
@@ -113,7 +113,7 @@ export function createUsageReader(fields: UsageFields): (event: JsonObject) => U
   }
 }
 
-/** The turn alone, of a command that counts its session from the beginning. A count that fell began anew. */
+/** The usage of the turn alone, for a command that counts its whole session. A lower count than before is a new session. */
 export function toTurnUsage(total: Usage, before: Usage | undefined): Usage {
   if (before === undefined || kinds.some((kind) => (total[kind] ?? 0) < (before[kind] ?? 0))) return total
   const turn = kinds.flatMap((kind) => {

@@ -1,11 +1,11 @@
-// What is known of command-line agents, as data. Both may read and nothing more: what they act on was written by strangers.
+// The known command-line agents, as data. Both may only read, because strangers wrote their input.
 import type { Thinking } from '../../../model/action.ts'
 import type { CommandRunnerConfig } from '../../../model/agents-config.ts'
 
-/** Where something stands in what a command printed: a path, in the last event where all of `where` holds. */
+/** A place in the output of a command: a path, in the last event that matches all of `where`. */
 export type Field = { readonly path: string; readonly where?: Readonly<Record<string, string | boolean>> }
 
-/** Paths whose numbers add up to a count. */
+/** Paths of numbers whose sum is a count. */
 type Sums = readonly string[]
 
 export type UsageFields = {
@@ -24,20 +24,20 @@ export type Profile = {
   readonly output: 'text' | 'json' | 'jsonl'
   readonly text: Field
   readonly session: Field
-  /** Where it says why it failed; the first that is there. */
+  /** The places of the reason of a failure; the first one found counts. */
   readonly failure: readonly Field[]
   readonly usage: UsageFields
-  /** True: its counts are those of the whole session, also after it was resumed. */
+  /** True: its counts are those of the whole session, even after a resume. */
   readonly countsSession: boolean
-  /** True: an `@path` in the prompt puts that file before the model, from anywhere on the disk and without asking. */
+  /** True: an `@path` in the prompt shows that file to the model, from anywhere on the disk and without asking. */
   readonly readsMentions: boolean
-  /** Its own words for thinking levels; a level without one is left to its configuration. */
+  /** Its words for thinking levels; the configuration of the command decides about other levels. */
   readonly thinking: Readonly<Partial<Record<Thinking, string>>>
 }
 
 /**
- * Reads files below its working directory, and nothing else: no shell, no edits, no MCP servers. Settings of the workspace
- * are not read, for hooks in there run commands, and a workspace may be a checkout of what strangers wrote.
+ * Only reads files below its working directory: no shell, no edits, no MCP servers. Settings of the workspace
+ * are not read, because hooks in them run commands, and strangers may have written the files of a workspace.
  * Seen with 2.1.197; https://docs.anthropic.com/en/docs/claude-code/cli-reference
  */
 const claudeArgs: readonly string[] = [
@@ -49,7 +49,7 @@ const claudeArgs: readonly string[] = [
 
 /**
  * Runs commands in a sandbox that can neither write nor reach the network; rules that let commands out of it are not read,
- * and searches of the web, which would carry out what it read, are off.
+ * and web searches, which could leak data, are off.
  * Seen with 0.169.0; https://developers.openai.com/codex/noninteractive
  */
 const codexArgs: readonly string[] = [
@@ -84,7 +84,7 @@ export const profiles: Readonly<Record<NonNullable<CommandRunnerConfig['profile'
   },
   codex: {
     command: 'codex',
-    // "-" is the prompt that comes by stdin
+    // "-" is the prompt from stdin
     args: [...codexArgs, '-'],
     resumeArgs: [...codexArgs, 'resume', '{sessionId}', '-'],
     input: 'stdin',

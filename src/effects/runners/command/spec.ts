@@ -9,25 +9,25 @@ export type CommandSpec = {
   readonly id: string
   readonly command: string
   readonly args: readonly string[]
-  /** Undefined: it cannot continue a session, so every turn is a first one. */
+  /** Undefined: it cannot continue a session, so every turn starts a new one. */
   readonly resumeArgs: readonly string[] | undefined
   readonly input: 'stdin' | 'arg'
   readonly output: 'text' | 'json' | 'jsonl'
-  /** Where its reply stands, for messages. */
+  /** The path of the reply, for messages. */
   readonly textPath: string
   readonly read: PrintedReader
   readonly countsSession: boolean
   readonly readsMentions: boolean
   readonly toThinking: (level: Thinking) => string | undefined
   readonly env: Readonly<Record<string, string>>
-  /** Values of the environment that only the operator's list let in. */
+  /** Values of the environment that only the list of the operator allows. */
   readonly secrets: readonly string[]
   readonly killAfterMs: number
 }
 
-/** What every command sees: where programs are, where it keeps its files, which language, where to put what it throws away. */
+/** The variables that every command sees: search path, home, language, temporary folder. */
 const commonEnv = ['PATH', 'HOME', 'LANG', 'TMPDIR']
-/** Shorter values are words, as "true" is, and not secrets. */
+/** Shorter values are words such as "true", not secrets. */
 const minSecretLength = 8
 
 /** Throws `config-invalid` that names the key. */
@@ -39,10 +39,10 @@ export function toCommandSpec(
   const profile = config.profile === undefined ? undefined : profiles[config.profile]
   const command = config.command ?? profile?.command
   if (command === undefined) {
-    throw new Problem('config-invalid', `runners.${id} names no program. Set runners.${id}.command, or its profile.`)
+    throw new Problem('config-invalid', `runners.${id} has no program. Set runners.${id}.command, or its profile.`)
   }
   const args = config.args ?? profile?.args ?? []
-  // arguments of one's own are not continued with those of the profile, which may allow less, or more
+  // own arguments are not completed with those of the profile, which may allow less, or more
   const resumeArgs = config.resumeArgs ?? (config.args === undefined ? profile?.resumeArgs : undefined)
   const input = config.input ?? profile?.input ?? (hasPlaceholder(args, 'prompt') ? 'arg' : 'stdin')
   for (const [key, given] of Object.entries({ args, resumeArgs })) {
@@ -59,7 +59,7 @@ export function toCommandSpec(
   if (output !== 'text' && text === undefined) {
     throw new Problem(
       'config-invalid',
-      `runners.${id}.output is "${output}", and nothing says where the reply stands in it. Set runners.${id}.textField.`,
+      `runners.${id}.output is "${output}", and the path of the reply is not set. Set runners.${id}.textField.`,
     )
   }
   const listed = pick(env, config.env ?? [])
@@ -105,8 +105,8 @@ export type ArgumentValues = Readonly<Record<Placeholder, string | undefined>>
 const placeholder = new RegExp(`\\{(${placeholders.join('|')})\\}`, 'g')
 
 /**
- * Fills in `{prompt}` and the like, once: what a value says is not filled in again. An argument that lacks a value is left
- * out; so is the flag right before it, unless the argument is a flag itself, as `--model={model}` is.
+ * Fills in `{prompt}` and the like, once: placeholders inside a value are not filled in. An argument without a value is left
+ * out, with the flag right before it, unless the argument is a flag itself, such as `--model={model}`.
  */
 export function fillArguments(args: readonly string[], values: ArgumentValues): string[] {
   const filled: string[] = []
@@ -127,15 +127,15 @@ function fill(arg: string, values: ArgumentValues): string | undefined {
   const text = arg.replace(placeholder, (_, name: Placeholder) => {
     const value = values[name]
     isComplete &&= value !== undefined
-    // the system ends an argument at a NUL, so Node refuses one
+    // the system ends an argument at a NUL, so Node refuses it
     return (value ?? '').replaceAll('\0', '\uFFFD')
   })
   if (!isComplete) return undefined
-  // a value must not become a flag: the sender of a prompt, of a model too, would choose what the command may do
+  // a value must not become a flag: the sender of a prompt or a model would choose the rights of the command
   return text.startsWith('-') && !arg.startsWith('-') ? ` ${text}` : text
 }
 
-/** A flag as the operator wrote it. `--` is none: it ends them. */
+/** A flag in the operator's arguments. `--` is not a flag: it ends them. */
 function isFlag(arg: string | undefined): boolean {
   return arg !== undefined && arg !== '--' && arg.startsWith('-') && arg.replace(placeholder, '') === arg
 }
