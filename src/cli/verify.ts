@@ -160,7 +160,7 @@ async function toVerdict({ id, mapping, verifier }: CompiledMapping, request: Ve
   if (verifier === undefined) throw new Error(`mapping ${id} has no verifier`)
   const candidate = verifier.isClaimed(request.headers)
   const verified = await verifier.verify(request)
-  const reason = verified.ok ? 'the proof holds' : verified.reason
+  const reason = verified.ok ? 'the proof is valid' : verified.reason
   const { secret, secrets = [] } = mapping.verify ?? {}
   const signed = verifier.explain(request)
   return {

@@ -1,4 +1,4 @@
-// `hooks.gmail` of the configuration: what the gmail preset makes of mails, and how the mailbox is watched.
+// `hooks.gmail` of the configuration: what the gmail preset makes of mails, and how the gateway watches the mailbox.
 import { z } from 'zod'
 import { Thinking } from './action.ts'
 import { filled, httpUrl } from './values.ts'

@@ -6,14 +6,14 @@ import { nearestOf } from '../base/text.ts'
 /** The first issue of a failed parse, e.g. `timeoutSeconds: expected a number above 0, found a string`. */
 export function toFirstIssue(error: z.ZodError, input: unknown): string {
   const issue = error.issues[0]
-  return issue === undefined ? 'it does not fit' : toIssueSentence(issue, input)
+  return issue === undefined ? 'it does not match the schema' : toIssueSentence(issue, input)
 }
 
 /** `at`: where the input stands, for the path. */
 export function toIssueSentence(issue: z.core.$ZodIssue, input: unknown, at: readonly PropertyKey[] = []): string {
   const where = toDottedPath([...at, ...issue.path])
   if (issue.code === 'unrecognized_keys') {
-    return `${where === '' ? '' : `${where}: `}${issue.keys.map((key) => `"${key.slice(0, 60)}"`).join(', ')} is not a field here`
+    return `${where === '' ? '' : `${where}: `}${issue.keys.map((key) => `"${key.slice(0, 60)}"`).join(', ')} is not a known field`
   }
   const found = readAt(input, issue.path)
   const sentence = `expected ${toExpectation(issue)}, found ${toKindOf(found)}`
@@ -63,9 +63,9 @@ function toExpectation(issue: z.core.$ZodIssue): string {
         ? `a number of at most ${issue.maximum}`
         : `at most ${toCount(issue.maximum, issue.origin)}`
     case 'custom':
-      return issue.message === 'must not be blank' ? 'a string that is not blank' : `what ${issue.message}`
+      return issue.message === 'must not be blank' ? 'a string that is not blank' : `a value that ${issue.message}`
     default:
-      return `what fits (${issue.message})`
+      return `another value (${issue.message})`
   }
 }
 

@@ -13,11 +13,11 @@ export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {} }
 
 /** What is counted, each with its labels. */
 export type Counted = {
-  /** Requests that were let in, by what became of them. */
+  /** Accepted requests, by outcome. */
   readonly deliveries: { readonly outcome: DeliveryState }
-  /** Requests that were turned away, by problem code. */
+  /** Refused requests, by problem code. */
   readonly refusals: { readonly code: ProblemCode }
-  /** Effects of jobs, by how they ended. */
+  /** Steps of jobs, by outcome. */
   readonly steps: { readonly step: StepName; readonly outcome: Step['state'] | 'retried' | 'dead' }
   /** Saved files that are live, or were refused. */
   readonly reloads: { readonly outcome: 'live' | 'refused' }

@@ -98,7 +98,7 @@ function parseJson(text: string): JsonValue {
 function tryJson(text: string): JsonValue | undefined {
   const value = toJson(text)
   if (value === undefined) return undefined
-  if (!isWithin(value, deepest)) throw new Problem('body-invalid', `The body is deeper than ${deepest} levels.`)
+  if (!isWithin(value, deepest)) throw new Problem('body-invalid', `The body has more than ${deepest} nested levels.`)
   return value
 }
 

@@ -28,7 +28,7 @@ export type Router<T> = {
   explain(delivery: MatchInput): TraceEntry[]
 }
 
-const unproved = 'the request does not prove what this mapping asks for'
+const unproved = 'the request does not have the proof that this mapping requires'
 
 /** Why a condition does not hold, or undefined: it holds. */
 type Condition = (delivery: MatchInput) => string | undefined
@@ -58,7 +58,7 @@ export function createRouter<T extends { readonly id: string; readonly match: Ma
             : toMiss(conditions, delivery)
         if (why !== undefined) return { mappingId: mapping.id, matched: false, why }
         if (first !== undefined) {
-          return { mappingId: mapping.id, matched: false, why: `it would take this, but ${quote(first)} comes first` }
+          return { mappingId: mapping.id, matched: false, why: `it matches too, but ${quote(first)} comes first` }
         }
         first = mapping.id
         return hit
@@ -100,7 +100,7 @@ function toRule<T extends { readonly id: string; readonly match: Match }>(mappin
   const holds: string[] = path === undefined ? [] : [`path is ${quote(path)}`]
   for (const [name, values] of Object.entries(match.headers ?? {})) {
     conditions.push(toHeaderCondition(name.toLowerCase(), [values].flat()))
-    holds.push(`header ${name.toLowerCase()} fits`)
+    holds.push(`header ${name.toLowerCase()} matches`)
   }
   for (const field of ['source', 'event'] as const) {
     const wanted = match[field]
@@ -112,7 +112,7 @@ function toRule<T extends { readonly id: string; readonly match: Match }>(mappin
     conditions.push(toPayloadCondition(id, expression, [values].flat()))
     holds.push(`payload.${expression} is ${toChoice([values].flat())}`)
   }
-  const why = holds.length === 0 ? 'it takes every delivery' : holds.join(', ')
+  const why = holds.length === 0 ? 'it has no conditions' : holds.join(', ')
   return { mapping, path, conditions, hit: Object.freeze({ mappingId: id, matched: true, why }) }
 }
 
@@ -121,7 +121,7 @@ function toWordCondition(field: 'source' | 'event', wanted: readonly string[]): 
   return (delivery) => {
     const word = delivery[field]
     if (word !== undefined && wanted.includes(word)) return undefined
-    return `${field} is ${word === undefined ? 'not known' : quote(word)}, this mapping takes ${choice}`
+    return `${field} is ${word === undefined ? 'unknown' : quote(word)}, this mapping takes ${choice}`
   }
 }
 
@@ -129,9 +129,7 @@ function toWordCondition(field: 'source' | 'event', wanted: readonly string[]): 
 function toHeaderCondition(name: string, wanted: readonly string[]): Condition {
   return ({ headers }) => {
     if (!Object.hasOwn(headers, name)) return `header ${name} is missing`
-    return wanted.includes(headers[name] ?? '')
-      ? undefined
-      : `header ${name} has a value that this mapping does not take`
+    return wanted.includes(headers[name] ?? '') ? undefined : `header ${name} has another value`
   }
 }
 

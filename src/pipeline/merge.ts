@@ -59,14 +59,14 @@ export function mergeResult(draft: Draft, result: unknown, module: string): Draf
     throw new Problem(
       'transform-result-invalid',
       result === undefined
-        ? `${module} returned undefined. Return {} to keep the mapping's action, null to skip.`
+        ? `${module} returned undefined. Return {} to keep the mapping's action, or null to skip.`
         : `${module} returned ${toKindOf(result)}, expected an object, an array of objects, or null to skip.`,
     )
   }
   if (Object.hasOwn(result, 'allowUnsafeExternalContent')) {
     throw new Problem(
       'transform-result-invalid',
-      `${module} returned allowUnsafeExternalContent, which only the configuration may set. Set it on the mapping.`,
+      `${module} returned allowUnsafeExternalContent, which only the configuration may set. Set it in the mapping.`,
     )
   }
   const { fields } = draft
@@ -74,7 +74,7 @@ export function mergeResult(draft: Draft, result: unknown, module: string): Draf
   if (kind !== 'wake' && kind !== 'agent') {
     throw new Problem(
       'transform-result-invalid',
-      `${module} returned a kind that is neither "wake" nor "agent". Leave it out to keep the mapping's.`,
+      `${module} returned a kind that is neither "wake" nor "agent". Leave it out to keep the kind of the mapping.`,
     )
   }
   const parsed = (kind === 'wake' ? WakeResult : AgentResult).safeParse(result)
@@ -99,7 +99,8 @@ function toFault(error: z.ZodError, result: unknown, kind: 'wake' | 'agent'): st
   const fields = { wake: Object.keys(WakeResult.shape), agent: Object.keys(AgentResult.shape) }
   const other = kind === 'wake' ? 'agent' : 'wake'
   const what = `the field ${JSON.stringify(field.slice(0, 60))}, which the action "${kind}" does not have`
-  if (fields[other].includes(field)) return `${what}. With kind: "${other}" it is that action.`
+  if (fields[other].includes(field))
+    return `${what}. It is a field of the action "${other}": return kind: "${other}" too.`
   const near = nearestOf(field, fields[kind])
   return near === undefined ? `${what}. It has ${fields[kind].join(', ')}.` : `${what}. Did you mean "${near}"?`
 }

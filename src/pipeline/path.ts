@@ -23,8 +23,8 @@ export function parsePath(expression: string, toFault: PathFault = faultOf(expre
     if (expression[at] === '[') {
       const close = expression.indexOf(']', at)
       const index = expression.slice(at + 1, close)
-      if (close < 0) throw toFault(at, 'a "]" that closes this')
-      if (!/^-?\d+$/.test(index)) throw toFault(at + 1, 'the number of an array item (a field is written .field)')
+      if (close < 0) throw toFault(at, 'a closing "]"')
+      if (!/^-?\d+$/.test(index)) throw toFault(at + 1, 'the number of an array item (write .field for a field)')
       const number = Number(index)
       segments.push(number < 0 ? nowhere : number)
       at = close + 1
@@ -73,6 +73,6 @@ function faultOf(expression: string): PathFault {
     new Problem(
       'config-invalid',
       `The path ${JSON.stringify(expression)} is wrong at column ${index + 1}: ` +
-        `expected ${expected}, came ${toExcerpt(expression, index)}.`,
+        `expected ${expected}, found ${toExcerpt(expression, index)}.`,
     )
 }

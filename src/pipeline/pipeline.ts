@@ -28,7 +28,7 @@ export async function decide(delivery: Delivery, deciding: Deciding): Promise<De
   if (hook.kind === 'built-in') return decideBuiltIn(delivery, deciding)
   const { mapping, trace } = hook.find(delivery, (tried) => isOpened(tried, delivery.admitted))
   if (mapping !== undefined) return decideMapped(delivery, mapping, trace, deciding)
-  return { kind: 'skip', why: 'no condition held', mappingId: undefined, transformHash: undefined, trace, log: [] }
+  return { kind: 'skip', why: 'no mapping matched', mappingId: undefined, transformHash: undefined, trace, log: [] }
 }
 
 function decideBuiltIn(delivery: Delivery, { config, newId }: Deciding): Decision {
@@ -86,19 +86,21 @@ async function decideMapped(
       if (items.length > 1 && written > mostText) {
         throw new Problem(
           'too-many-items',
-          `${mapping.forEach}: the texts of its items come to more than ${mostText} characters. Send fewer at once.`,
+          `${mapping.forEach}: the texts of its items have more than ${mostText} characters in all. Send fewer items at once.`,
         )
       }
       if (actions.length > mostActions) {
         throw new Problem(
           'transform-result-invalid',
-          `${transform?.module} made ${actions.length} actions of one delivery, expected at most ${mostActions}.`,
+          `${transform?.module} returned ${actions.length} actions for one delivery, expected at most ${mostActions}.`,
         )
       }
     }
     if (actions.length > 0) return { kind: 'accept', actions, retain: mapping.retain, ...reasons }
     const why =
-      items.length === 0 ? `${mapping.forEach} is missing or empty` : `${transform?.module} returned nothing to do`
+      items.length === 0
+        ? `${mapping.forEach} is missing or empty`
+        : `${transform?.module} returned null or an empty array`
     return { kind: 'skip', why, ...reasons }
   } catch (error) {
     if (!(error instanceof Problem)) throw error
@@ -124,7 +126,7 @@ function toItems(delivery: Delivery, forEach: string | undefined): Delivery[] {
   if (items.length > mostActions) {
     throw new Problem(
       'too-many-items',
-      `${forEach}: expected at most ${mostActions} items, found ${items.length}. Send fewer at once.`,
+      `${forEach}: expected at most ${mostActions} items, found ${items.length}. Send fewer items at once.`,
     )
   }
   return items.map((item): Delivery => {
@@ -159,7 +161,7 @@ function refuseBlank({ mapping }: CompiledMapping, { fields }: Draft): void {
   if (typeof text !== 'string' || text.trim() !== '') return
   throw new Problem(
     'payload-invalid',
-    `${field}: the mapping's ${template} came out blank: the payload lacks what it reads.`,
+    `${field}: the ${template} of the mapping is blank for this payload: the fields that it reads are missing.`,
   )
 }
 
@@ -180,13 +182,9 @@ function plan(
 
 function toOperatorProblem(problem: Problem, transform: Transform): Problem {
   if (problem.code.startsWith('transform-')) return problem
-  return new Problem(
-    'transform-result-invalid',
-    `${transform.module} made an action that does not hold: ${problem.message}`,
-    {
-      cause: problem,
-    },
-  )
+  return new Problem('transform-result-invalid', `${transform.module} returned an invalid action: ${problem.message}`, {
+    cause: problem,
+  })
 }
 
 type Reasons = {

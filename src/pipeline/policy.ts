@@ -49,7 +49,10 @@ function toAgentId(action: AgentAction, config: Config): string {
   if (action.agentId === undefined) return fallback
   const named = action.agentId.trim()
   if (!isAgentAllowed(named, config.hooks.allowedAgentIds)) {
-    throw new Problem('agent-denied', 'agentId: this agent is not in hooks.allowedAgentIds. Name one that is, or none.')
+    throw new Problem(
+      'agent-denied',
+      'agentId: this agent is not in hooks.allowedAgentIds. Name one of that list, or leave the field out.',
+    )
   }
   return named === fallback || config.agents.list.some((agent) => agent.id === named) ? named : fallback
 }
@@ -58,7 +61,10 @@ function toAgentId(action: AgentAction, config: Config): string {
 function toModel(action: AgentAction, config: Config): string | undefined {
   if (action.model === undefined) return undefined
   if (!isModelAllowed(action.model, config)) {
-    throw new Problem('model-denied', 'model: this model is not in agents.defaults.models. Name one that is, or none.')
+    throw new Problem(
+      'model-denied',
+      'model: this model is not in agents.defaults.models. Name one of that list, or leave the field out.',
+    )
   }
   return toModelName(action.model, config.models.aliases)
 }
@@ -74,20 +80,17 @@ function toSession(
     if (keyOrigin === 'request' && !hooks.allowRequestSessionKey) {
       throw new Problem(
         'session-key-denied',
-        'sessionKey: a request may not choose its session key. Leave it out; the operator can set hooks.allowRequestSessionKey.',
+        'sessionKey: a request must not choose its session key. Leave the field out, or ask the operator to set hooks.allowRequestSessionKey.',
       )
     }
     // keys are printed, logged and compared: a line break in one is an attack, not a name
     if (!isPlainSessionKey(sessionKey)) {
-      throw new Problem(
-        'session-key-denied',
-        'sessionKey: expected at most 512 characters, none of them a control character.',
-      )
+      throw new Problem('session-key-denied', 'sessionKey: expected at most 512 characters and no control characters.')
     }
     if (!isSessionKeyAllowed(sessionKey, hooks.allowedSessionKeyPrefixes)) {
       throw new Problem(
         'session-key-denied',
-        'sessionKey: it begins with none of hooks.allowedSessionKeyPrefixes. Begin it with one, or leave it out.',
+        'sessionKey: it must begin with one of hooks.allowedSessionKeyPrefixes. Change it, or leave the field out.',
       )
     }
     return { sessionKey, sharesSession: false }

@@ -140,7 +140,7 @@ function parsePlaceholder(text: string, open: number): Placeholder {
   const start = open + 2 + (raw.length - raw.trimStart().length)
   const [logic] = /^(?:[#/^>!&]\s*[^\s|]*|else(?: if\b.*)?$)/.exec(expression) ?? []
   if (logic !== undefined) throw toLogicProblem(text, start, logic)
-  if (at >= text.length) throw faultAt(text, open, 'a "}}" that closes this "{{"', 'the end')
+  if (at >= text.length) throw faultAt(text, open, 'a "}}" after this "{{"', 'the end')
   if (expression === '' && text[at] !== '{') throw faultAt(text, at, 'a path, as in {{messages[0].subject}}')
   const filters: Filter[] = []
   while (text[at] === '|') {
@@ -149,18 +149,18 @@ function parsePlaceholder(text: string, open: number): Placeholder {
     at = filter.end
   }
   if (!text.startsWith('}}', at)) {
-    if (at >= text.length) throw faultAt(text, open, 'a "}}" that closes this "{{"', 'the end')
+    if (at >= text.length) throw faultAt(text, open, 'a "}}" after this "{{"', 'the end')
     throw faultAt(text, at, 'a "|" or a "}}"')
   }
   return { expression, start, filters, end: at + 2 }
 }
 
 function faultAt(text: string, index: number, expected: string, came = toExcerpt(text, index)): Problem {
-  return toTemplateProblem(text, index, `expected ${expected}, came ${came}.`)
+  return toTemplateProblem(text, index, `expected ${expected}, found ${came}.`)
 }
 
 function toLogicProblem(text: string, index: number, tag: string): Problem {
-  const sentence = `templates have no logic: ${toExcerpt(tag, 0)}. Logic belongs in a transform.`
+  const sentence = `templates have no logic, found ${toExcerpt(tag, 0)}. Write a transform for it.`
   return toTemplateProblem(text, index, sentence)
 }
 
@@ -185,7 +185,7 @@ const quoted = /"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'/sy
 function parseFilter(text: string, from: number, toFault: PathFault): { apply: Filter; end: number } {
   const [before = '', name = ''] = take(filterName, text, from) ?? []
   const nameAt = from + (before.length - before.trimStart().length)
-  if (name !== 'default' && name !== 'truncate') throw toFault(nameAt, 'the filter default or truncate')
+  if (name !== 'default' && name !== 'truncate') throw toFault(nameAt, 'the filter "default" or "truncate"')
   const colon = from + before.length
   const example = name === 'default' ? '"n/a"' : '500'
   if (text[colon] !== ':') throw toFault(colon, `a ":" and an argument, as in ${name}: ${example}`)

@@ -45,9 +45,9 @@ export function createVerifier(settings: VerifySettings, tools: VerifierTools): 
   const near = nearestOf(settings.scheme, known)
   throw new Problem(
     'config-invalid',
-    `There is no scheme ${JSON.stringify(settings.scheme)} to verify with.` +
+    `The scheme ${JSON.stringify(settings.scheme)} does not exist.` +
       (near === undefined
-        ? ' For a sender that is not listed there is "generic-hmac", or a module in hooks/verifiers.'
+        ? ' For a sender that is not listed, use "generic-hmac" or a module in hooks/verifiers.'
         : ` Did you mean "${near}"?`),
   )
 }
@@ -57,7 +57,7 @@ const timeless: ReadonlySet<Scheme['kind']> = new Set(['token', 'basic', 'concat
 
 function createSchemeVerifier(scheme: Scheme, settings: VerifySettings, tools: VerifierTools): Verifier {
   if (settings.toleranceSeconds !== undefined && timeless.has(scheme.kind)) {
-    throw fault(settings, 'signs no time: verify.toleranceSeconds has nothing to hold against the clock.')
+    throw fault(settings, 'does not sign a time, so verify.toleranceSeconds has no effect. Remove it.')
   }
   const secrets = createSecrets(scheme, settings, tools)
   const { fetch, now } = tools

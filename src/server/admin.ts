@@ -73,7 +73,10 @@ export function createAdminApp(parts: AdminParts): RequestListener {
   router.post('/api/deliveries/:id/drop', api, async (ctx) => {
     const { deliveryId, state } = await find(store, ctx)
     if (!(await store.drop(deliveryId))) {
-      throw new Problem('conflict', `Nothing of ${deliveryId} waits: it is ${state}.`)
+      throw new Problem(
+        'conflict',
+        `The delivery ${deliveryId} cannot be dropped: its state is ${state}. Only pending and parked deliveries can be.`,
+      )
     }
     reply(ctx, 200, { ok: true, deliveryId, state: 'dropped' })
   })
@@ -96,7 +99,7 @@ export function createAdminApp(parts: AdminParts): RequestListener {
   router.all('/{*path}', () => {
     throw new Problem(
       'not-found',
-      'The admin port has GET /healthz, /readyz and /metrics, and /api for the commands. Hooks are taken on server.port.',
+      'The admin port has GET /healthz, /readyz and /metrics, and /api for the commands. The hooks are on server.port.',
     )
   })
   return toListener(router, parts)
@@ -150,10 +153,13 @@ async function readSession({ store, generation }: AdminParts, ctx: Context & { p
 /** The id of a mapping whose scheme hands its secret over: for any other there is nothing to wait for. */
 function findSigned({ mappings }: Generation, id: string): string {
   const { verifier } = mappings.find((mapping) => mapping.id === id) ?? {}
-  if (verifier === undefined) throw new Problem('not-found', 'No mapping that verifies its sender has this id.')
+  if (verifier === undefined) throw new Problem('not-found', 'No mapping with verify has this id.')
   if (verifier.handsOver) return id
   const { scheme } = verifier
-  throw new Problem('conflict', `A sender of the scheme "${scheme}" hands no secret over: its key belongs into verify.`)
+  throw new Problem(
+    'conflict',
+    `The scheme "${scheme}" has no handshake that gives a secret. Put the secret into verify.`,
+  )
 }
 
 /** A parked delivery goes through the pipe again; the dead jobs of an accepted one go back into the queue. */
@@ -164,13 +170,17 @@ async function retry({ store, rerunner, poke }: AdminParts, record: DeliveryReco
   const jobs: string[] = []
   for (const job of record.jobs) if (job.state === 'dead' && (await store.requeue(job.id))) jobs.push(job.id)
   if (jobs.length === 0)
-    throw new Problem('conflict', `Nothing of ${deliveryId} can be retried: it is ${record.state}.`)
+    throw new Problem(
+      'conflict',
+      `The delivery ${deliveryId} cannot be retried: its state is ${record.state}, and it has no dead run.`,
+    )
   poke()
   return { deliveryId, state: record.state, jobs }
 }
 
 async function retryHeartbeat({ store, poke }: AdminParts, { id, state }: Job) {
-  if (!(await store.requeue(id))) throw new Problem('conflict', `The heartbeat cannot be retried: it is ${state}.`)
+  if (!(await store.requeue(id)))
+    throw new Problem('conflict', `The heartbeat cannot be retried: its state is ${state}, not dead.`)
   poke()
   return { deliveryId: null, state: 'queued', jobs: [id] }
 }
@@ -187,7 +197,10 @@ async function requireLoopbackNames(ctx: Context, next: Next): Promise<void> {
   const { host, origin } = ctx.req.headers
   const sameSite = origin === undefined || loopbackName.test(origin.replace(/^https?:\/\//i, ''))
   if (host === undefined || !loopbackName.test(host) || !sameSite || saysCrossSite(ctx.req.headers)) {
-    throw new Problem('origin-denied', 'The admin port answers only to localhost, and to no other site.')
+    throw new Problem(
+      'origin-denied',
+      'The admin port answers only requests to localhost that do not come from another site.',
+    )
   }
   await next()
 }
@@ -196,7 +209,10 @@ function requireToken(isOperator: IsOperator, token: () => string | undefined) {
   return async (ctx: Context, next: Next): Promise<void> => {
     if (token() === undefined) throw new Problem('unauthorized', 'Set gateway.token to use the admin API.')
     if (!isOperator(ctx.req)) {
-      throw new Problem('unauthorized', 'The gateway token is required: "Authorization: Bearer <gateway.token>".')
+      throw new Problem(
+        'unauthorized',
+        'The gateway token is missing. Send it as "Authorization: Bearer <gateway.token>".',
+      )
     }
     await next()
   }

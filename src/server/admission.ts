@@ -70,12 +70,15 @@ export function createAdmission({ tokens, signers }: { tokens: Throttle; signers
       const path = toHookName(url, config.hooks.path)
       if (!config.hooks.enabled || path === undefined) throw new Problem('hook-unknown', 'Nothing is here.')
       if (isCrossSite(req.headers)) {
-        throw new Problem('origin-denied', 'Hooks do not answer pages of other sites.')
+        throw new Problem(
+          'origin-denied',
+          'A web page of another site sent this request. Hooks answer only senders of webhooks.',
+        )
       }
       if (isTokenInQuery(url)) {
         throw new Problem(
           'token-in-query',
-          'The hook token must come as "Authorization: Bearer <token>" or "x-service-token: <token>", never in the query string.',
+          'Send the hook token as "Authorization: Bearer <token>" or "x-service-token: <token>", not in the query string.',
         )
       }
       const gate = gateOf(config)
@@ -110,12 +113,16 @@ export function createAdmission({ tokens, signers }: { tokens: Throttle; signers
         throttle.fail(client)
       }
       if (isGatewaysFault) {
-        throw new Problem('proof-unavailable', 'The proof could not be checked now. Send it again.', {
-          retryAfterSeconds: 30,
-        })
+        throw new Problem(
+          'proof-unavailable',
+          'The proof of the sender could not be checked now. Send the request again.',
+          {
+            retryAfterSeconds: 30,
+          },
+        )
       }
       if (token === 'valid') {
-        throw new Problem('unauthorized', 'This hook takes signed deliveries: the hook token does not open it.')
+        throw new Problem('unauthorized', 'This hook takes only signed requests. The hook token does not open it.')
       }
       // the reason is among the refusals: an attacker learns nothing from it here
       throw new Problem('unauthorized', noCredential)

@@ -128,7 +128,7 @@ async function inflate(raw: Buffer, encoding: Exclude<Encoding, 'identity'>, lim
     return toOwnBuffer(bytes, bytes.length)
   } catch (cause) {
     if (cause instanceof RangeError) throw tooLarge(limit)
-    throw new Problem('body-invalid', `The body is not ${encoding} data, or not all of it.`, { cause })
+    throw new Problem('body-invalid', `The body is not complete ${encoding} data.`, { cause })
   }
 }
 

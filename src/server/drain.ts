@@ -75,7 +75,7 @@ export function createDrain({ store, rerunner, generation, log }: DrainParts): D
     asked += 1
     running ??= run()
       .catch((error: unknown) => {
-        log.error({ err: error }, 'parked deliveries could not be read; they wait for the next change')
+        log.error({ err: error }, 'parked deliveries could not be read; they run again after the next reload')
         return { settled: 0, stillParked: 0 }
       })
       .finally(() => {
@@ -95,7 +95,7 @@ export function createDrain({ store, rerunner, generation, log }: DrainParts): D
         const modules = sound.map(({ module }) => module)
         await drain(modules, { again: true })
       } catch (error) {
-        log.error({ err: error }, 'waiting deliveries could not be read; they wait for the next start')
+        log.error({ err: error }, 'waiting deliveries could not be read; they run again at the next start')
       }
     },
     async stop() {

@@ -111,7 +111,7 @@ export function createEntry({ admission, handed }: EntryParts) {
       else if (answer !== undefined) return { kind: 'handshake', answer: toAnswer(answer) }
     }
     if (isDenied) admission.turnAwaySigner(knock)
-    throw new Problem('method-not-allowed', 'Hooks take POST.')
+    throw new Problem('method-not-allowed', 'Hooks accept only POST.')
   }
 
   /** `body` is inflated; the raw bytes of the request are what the sender signed. */
@@ -125,7 +125,7 @@ export function createEntry({ admission, handed }: EntryParts) {
       const greeting = verifier.isGreeting(request) && (await shake(id, verifier, request, false))
       if (greeting) return { answer: greeting, signedFor, signedId, source, trace, isGatewaysFault }
       const verified = await verifier.verify(request)
-      trace.push({ mappingId: id, matched: verified.ok, why: verified.ok ? 'the proof holds' : verified.reason })
+      trace.push({ mappingId: id, matched: verified.ok, why: verified.ok ? 'the proof is valid' : verified.reason })
       if (!verified.ok) {
         isGatewaysFault ||= verified.fault === 'gateway'
         continue
@@ -157,7 +157,7 @@ function toUnasked(signed: readonly SignedMapping[], asked: readonly SignedMappi
     .map(({ id, verifier }) => ({
       mappingId: id,
       matched: false,
-      why: `it carries no proof of scheme ${verifier.scheme}`,
+      why: `the request has no proof of the scheme ${verifier.scheme}`,
     }))
 }
 

@@ -59,7 +59,7 @@ export function createMailbox(parts: MailboxParts): Mailbox {
     await watcher?.stop()
     watcher = undefined
     if (gmail === undefined || isStopping) return
-    log.info({ account: gmail.account, mode: gmail.mode }, 'the mailbox is watched')
+    log.info({ account: gmail.account, mode: gmail.mode }, 'the gateway watches the mailbox')
     const gate = { ...signers, clientOf: createClientOf(trustedProxies) }
     watcher = startWatcher({ dir, gmail, sink: toSink(gmail), gate, log, clock })
   }
@@ -105,7 +105,10 @@ export function createInbox(parts: InboxParts): MailSink {
         const [open] = await store.open({ id, state: 'pending', limit: 1 })
         if (open !== undefined) await rerunner.rerun(open)
       } catch (error) {
-        log.error({ err: error, deliveryId: id }, 'a stored mail could not be run; it waits for the next start')
+        log.error(
+          { err: error, deliveryId: id },
+          'a stored mail could not be processed; it runs again at the next start',
+        )
       }
     }
   }

@@ -89,7 +89,7 @@ function toMalformedProblem(code: string | undefined): Problem {
  */
 function toAmbiguity({ rawHeaders, headers, httpVersion }: IncomingMessage): Problem | undefined {
   if (httpVersion !== '1.1' && httpVersion !== '1.0') {
-    return new Problem('request-malformed', 'Only HTTP/1.1 and HTTP/1.0 are spoken here.')
+    return new Problem('request-malformed', 'Only HTTP/1.1 and HTTP/1.0 are supported.')
   }
   if (rawHeaders.length > 2 * mostHeaders) {
     return new Problem('request-malformed', `The request has more than ${mostHeaders} headers.`)
@@ -101,5 +101,5 @@ function toAmbiguity({ rawHeaders, headers, httpVersion }: IncomingMessage): Pro
   }
   const coding = headers['transfer-encoding']
   if (coding === undefined || coding.toLowerCase() === 'chunked') return undefined
-  return new Problem('request-malformed', 'Transfer-Encoding: only chunked is read.')
+  return new Problem('request-malformed', 'Transfer-Encoding must be chunked.')
 }

@@ -22,17 +22,20 @@ export function createMetrics({
   const counter = <Label extends string>(name: keyof Counted, help: string, labelNames: Label[]) =>
     new Counter({ name: `hookloom_${name}_total`, help, labelNames, registers })
   const counters: { [Name in keyof Counted]: { inc(labels: Counted[Name]): void } } = {
-    deliveries: counter('deliveries', 'Requests that were let in, by what became of them.', ['outcome']),
-    refusals: counter('refusals', 'Requests that were turned away, by problem code.', ['code']),
-    steps: counter('steps', 'Effects of jobs, by how they ended.', ['step', 'outcome']),
-    reloads: counter('reloads', 'Saved configurations and modules, by whether they are live.', ['outcome']),
+    deliveries: counter('deliveries', 'Accepted requests, by outcome.', ['outcome']),
+    refusals: counter('refusals', 'Refused requests, by problem code.', ['code']),
+    steps: counter('steps', 'Steps of jobs, by outcome.', ['step', 'outcome']),
+    reloads: counter('reloads', 'Saved configurations and modules, by outcome: live or refused.', ['outcome']),
   }
   const gauge = (name: string, help: string, labelNames: string[] = []) =>
     new Gauge({ name: `hookloom_${name}`, help, labelNames, registers })
   const kept = gauge('kept_deliveries', 'Deliveries in the store, by state.', ['state'])
   const jobs = gauge('jobs', 'Jobs in the store, by state.', ['state'])
-  const bytes = gauge('waiting_bytes', 'Bytes of parked deliveries and unfinished jobs, of store.maxWaitingBytes.')
-  const age = gauge('queue_age_seconds', 'For how long the oldest job that could run has waited.')
+  const bytes = gauge(
+    'waiting_bytes',
+    'Bytes of parked deliveries and unfinished jobs. The limit is store.maxWaitingBytes.',
+  )
+  const age = gauge('queue_age_seconds', 'Seconds that the oldest due job has waited.')
 
   return {
     meter: (name, labels) => counters[name].inc(labels),

@@ -30,6 +30,6 @@ export function createOperatorCheck({ token, clock }: { token: () => string | un
     if (check?.token !== expected) check = { token: expected, matches: createTokenCheck(expected) }
     if (given.kind === 'token' && check.matches(given.token)) return true
     throttle.fail(client)
-    throw new Problem('unauthorized', 'This is not the gateway token: "Authorization: Bearer <gateway.token>".')
+    throw new Problem('unauthorized', 'The gateway token is wrong. Send "Authorization: Bearer <gateway.token>".')
   }
 }

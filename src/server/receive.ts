@@ -172,7 +172,7 @@ export function createReceiver(parts: ReceiverParts): Receive {
     parts.meter('refusals', { code })
     parts.refusals.add({ requestId, receivedAt: clock(), hook, status, code, error, trace })
     // in production refusals are kept, not logged: whoever sends them must not fill the disk
-    if (development) parts.log.info({}, `${status} ${code}: ${error} "hookloom list --refused" has its reasons.`)
+    if (development) parts.log.info({}, `${status} ${code}: ${error} "hookloom list --refused" shows the reasons.`)
     if (code === 'internal-error')
       parts.log.error({ err: problem.cause, requestId }, 'a request failed inside the gateway')
     return toRefusalAnswer(problem, development)

@@ -60,10 +60,7 @@ export class Rerunner {
       return await this.settleLate(deciding, delivery, generation, open.state)
     } catch (error) {
       const { deliveryId } = open
-      this.#parts.log.error(
-        { err: error, deliveryId },
-        'a waiting delivery cannot be read any more; it goes on waiting',
-      )
+      this.#parts.log.error({ err: error, deliveryId }, 'a waiting delivery cannot be read; it stays in its state')
       return 'waiting'
     }
   }
@@ -83,13 +80,16 @@ export class Rerunner {
       // code that was cut off by a stop has failed at nothing: the next start runs it again
       if (this.#stopping.aborted && decision.kind === 'park') return 'waiting'
       const settlement = toSettlement(decision, delivery, { generation, newId, now: clock() })
-      if (!(await this.#settle(delivery.id, settlement))) return 'settled already'
+      if (!(await this.#settle(delivery.id, settlement))) return 'already settled'
       accepted(settlement.jobs)
       // of one that was parked before it was told then
       if (before === 'pending') tellParked(log, delivery, settlement)
       return settlement.state
     } catch (error) {
-      log.error({ err: error, deliveryId: delivery.id }, 'a waiting delivery could not be settled; it goes on waiting')
+      log.error(
+        { err: error, deliveryId: delivery.id },
+        'a waiting delivery could not be processed; it stays in its state',
+      )
       return 'waiting'
     } finally {
       this.#inHand.delete(delivery.id)
@@ -106,7 +106,10 @@ export class Rerunner {
       } catch (error) {
         if (this.#stopping.aborted) throw error
         const why = error instanceof Problem ? { why: error.message } : { err: error }
-        log.warn({ deliveryId, ...why }, 'a waiting delivery could not be settled; it is tried again')
+        log.warn(
+          { deliveryId, ...why },
+          'the outcome of a waiting delivery could not be stored; the gateway tries again',
+        )
         await sleep(toBackoffMs(failures, backoff), undefined, { signal: this.#stopping }).catch(() => undefined)
       }
     }

@@ -145,7 +145,7 @@ export async function listen(
 
 function toAddress(server: Server): AddressInfo {
   const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('the server listens on no port')
+  if (address === null || typeof address === 'string') throw new Error('the server does not listen on a port')
   return address
 }
 
@@ -156,7 +156,7 @@ function toListenProblem(
   const reason = error.code === 'EADDRINUSE' ? 'the port is in use' : (error.code ?? 'it failed')
   return new Problem(
     'config-invalid',
-    `Cannot listen on ${host}:${port}: ${reason}. Set another ${key} or stop what uses it.`,
+    `Cannot listen on ${host}:${port}: ${reason}. Change ${key}, or stop the program that uses the port.`,
     {
       cause: error,
     },

@@ -47,7 +47,7 @@ export function toSettlement(
 
 export function tellParked(log: Log, { id, path }: Delivery, { problem }: Settlement): void {
   if (problem === undefined) return
-  log.warn({ deliveryId: id, hook: path }, `parked: ${problem.detail} "hookloom show ${id}" has the rest.`)
+  log.warn({ deliveryId: id, hook: path }, `parked: ${problem.detail} "hookloom show ${id}" shows the details.`)
 }
 
 /** The row of a new delivery: what became of it, and the answer that a duplicate gets again. */

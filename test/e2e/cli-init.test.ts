@@ -142,8 +142,8 @@ describe('dev', { timeout: 60_000 }, () => {
     const { code, stderr } = await runCommand(['dev'], { dir: makeConfigDir({ config: { server: { port } } }) })
     const admin = await runCommand(['dev'], { dir: makeConfigDir({ config: { server: { adminPort: port } } }) })
     taken.close()
-    expect(stderr).toContain(`127.0.0.1:${port}: the port is in use. Set another server.port or`)
-    expect(admin.stderr).toContain(`127.0.0.1:${port}: the port is in use. Set another server.adminPort or`)
+    expect(stderr).toContain(`127.0.0.1:${port}: the port is in use. Change server.port, or`)
+    expect(admin.stderr).toContain(`127.0.0.1:${port}: the port is in use. Change server.adminPort, or`)
     expect([code, admin.code]).toEqual([78, 78])
   })
 

@@ -148,7 +148,7 @@ describe('hookloom verify', () => {
   }
   const docs = { hooks: { presets: [{ name: 'github', secret: "It's a Secret to Everybody" }] } }
 
-  test('says of each signed mapping of the path that the proof holds, and what was signed', async () => {
+  test('says of each signed mapping of the path that the proof is valid, and what was signed', async () => {
     const dir = makeConfigDir({ config: docs, files: { 'capture.json': JSON.stringify(published) } })
     const { code, stdout, json } = await runCommand(['verify', '--explain', join(dir, 'capture.json'), '--json'], {
       dir,
@@ -160,7 +160,7 @@ describe('hookloom verify', () => {
       scheme: 'github',
       candidate: true,
       ok: true,
-      reason: 'the proof holds',
+      reason: 'the proof is valid',
       signed: 'Hello, World!',
     })
     expect(stdout).not.toContain('Secret to Everybody')
@@ -222,7 +222,10 @@ describe('hookloom verify', () => {
     expect((await arm('stripe-invoice-paid')).status).toBe(404)
     expect((await arm('notion', 'Bearer wrong')).status).toBe(401)
     const nothing = await runCommand(['verify', '--arm', 'github-issue'], { dir })
-    expect([nothing.code, nothing.stderr]).toEqual([65, expect.stringContaining('hands no secret over')])
+    expect([nothing.code, nothing.stderr]).toEqual([
+      65,
+      expect.stringContaining('has no handshake that gives a secret'),
+    ])
     const { code, json } = await runCommand(['verify', '--arm', 'notion', '--json'], { dir })
     expect([code, json()]).toEqual([0, [{ mappingId: 'notion', until: expect.stringMatching(/^\d{4}-.*Z$/) }]])
     expect((await handOver()).status).toBe(200)

@@ -152,7 +152,7 @@ describe('one path for many senders', () => {
     expect(refusal?.trace).toContainEqual({
       mappingId: 'stripe',
       matched: false,
-      why: 'it carries no proof of scheme stripe',
+      why: 'the request has no proof of the scheme stripe',
     })
   })
 })

@@ -135,14 +135,14 @@ describe('depth', () => {
   test('64 levels pass and 65 do not, of arrays, of objects and of both', () => {
     for (const nest of [arrays, objects]) {
       expect(parse(nest(64))).toBeTypeOf('object')
-      expect(refusal(nest(65)).message).toBe('The body is deeper than 64 levels.')
+      expect(refusal(nest(65)).message).toBe('The body has more than 64 nested levels.')
     }
     expect(parse(`[1,{"a":${arrays(62)},"b":null}]`)).toBeTypeOf('object')
     expect(refusal(`[1,{"a":1,"b":${arrays(63)}}]`).code).toBe('body-invalid')
   })
 
   test('100,000 levels are refused like 65, closed or not', () => {
-    expect(refusal(arrays(100_000)).message).toBe('The body is deeper than 64 levels.')
+    expect(refusal(arrays(100_000)).message).toBe('The body has more than 64 nested levels.')
     expect(refusal('['.repeat(100_000)).code).toBe('body-invalid')
     expect(refusal('[{"":'.repeat(50_000)).code).toBe('body-invalid')
   })

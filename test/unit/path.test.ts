@@ -77,17 +77,17 @@ describe('a path', () => {
   })
 
   test.each([
-    ['', 'column 1: expected the name of a field, came the end'],
-    ['a..b', 'column 3: expected the name of a field, came ".b"'],
-    ['.a', 'column 1: expected the name of a field, came ".a"'],
-    ['a.', 'column 3: expected the name of a field, came the end'],
-    ['a[0', 'column 2: expected a "]" that closes this, came "[0"'],
-    ['a[b]', 'column 3: expected the number of an array item (a field is written .field), came "b]"'],
+    ['', 'column 1: expected the name of a field, found the end'],
+    ['a..b', 'column 3: expected the name of a field, found ".b"'],
+    ['.a', 'column 1: expected the name of a field, found ".a"'],
+    ['a.', 'column 3: expected the name of a field, found the end'],
+    ['a[0', 'column 2: expected a closing "]", found "[0"'],
+    ['a[b]', 'column 3: expected the number of an array item (write .field for a field), found "b]"'],
     ['a["b"]', 'column 3: expected the number of an array item'],
     ['a[]', 'column 3: expected the number of an array item'],
-    ['a[0]b', 'column 5: expected a "." or a "[", came "b"'],
-    ['a]', 'column 2: expected a "." or a "[", came "]"'],
-    ['a .b', 'column 1: expected the name of a field without spaces around it, came "a .b"'],
+    ['a[0]b', 'column 5: expected a "." or a "[", found "b"'],
+    ['a]', 'column 2: expected a "." or a "[", found "]"'],
+    ['a .b', 'column 1: expected the name of a field without spaces around it, found "a .b"'],
   ])('%j is refused with the column, what was expected and what came', (expression, message) => {
     expect(messageOf(expression)).toContain(message)
     expect(messageOf(expression)).toContain(JSON.stringify(expression))

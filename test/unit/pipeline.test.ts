@@ -186,10 +186,12 @@ describe('mapped hooks', () => {
       toTestDelivery('in', { text: null }),
     )
     expect(decision).toMatchObject({ kind: 'refuse', problem: { code: 'payload-invalid' } })
-    expect(decision.kind === 'refuse' && decision.problem.message).toContain('messageTemplate came out blank')
+    expect(decision.kind === 'refuse' && decision.problem.message).toContain(
+      'the messageTemplate of the mapping is blank',
+    )
   })
 
-  test('no condition held: skipped, with the reason of each mapping', async () => {
+  test('no mapping matched: skipped, with the reason of each mapping', async () => {
     const mapping: MappingInput = { ...template, match: { path: 'in', event: 'push' } }
     const decision = await decideOn(toGeneration([mapping]), toTestDelivery('in', {}, { event: 'ping' }))
     expect(decision).toMatchObject({
@@ -291,8 +293,14 @@ describe('transforms', () => {
     [undefined, 'return {}'],
     [42, 'a number'],
     [{ mesage: 'x' }, 'the field "mesage", which the action "agent" does not have. Did you mean "message"?'],
-    [{ text: 'x' }, 'the field "text", which the action "agent" does not have. With kind: "wake" it is that action.'],
-    [{ kind: 'wake', text: 'x', deliver: true }, 'which the action "wake" does not have. With kind: "agent"'],
+    [
+      { text: 'x' },
+      'the field "text", which the action "agent" does not have. It is a field of the action "wake": return kind: "wake" too.',
+    ],
+    [
+      { kind: 'wake', text: 'x', deliver: true },
+      'which the action "wake" does not have. It is a field of the action "agent"',
+    ],
     [{ kind: 'wake', text: 'x', colour: 1 }, 'which the action "wake" does not have. It has text, mode, kind.'],
     [{ timeoutSeconds: '5' }, 'timeoutSeconds: expected a number, found a string'],
     [{ allowUnsafeExternalContent: true }, 'only the configuration may set'],

@@ -112,7 +112,7 @@ describe('deliveries that wait', () => {
       rerunner.settleLate(Promise.resolve(parkedDecision), delivery('a'), generation, before)
     expect(await park()).toBe('parked')
     expect(await stateOf('a')).toBe('parked')
-    expect(warnings).toEqual(['parked: it was cut off "hookloom show a" has the rest.'])
+    expect(warnings).toEqual(['parked: it was cut off "hookloom show a" shows the details.'])
     expect(await park('parked')).toBe('parked')
     expect(warnings).toHaveLength(1)
   })

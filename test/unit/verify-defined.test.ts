@@ -68,7 +68,11 @@ describe('a scheme in code', () => {
     vi.useFakeTimers()
     const asked = verify(soundOf(() => new Promise(() => {})))
     await vi.advanceTimersByTimeAsync(5_000)
-    expect(await asked).toMatchObject({ ok: false, fault: 'gateway', reason: expect.stringContaining('no answer') })
+    expect(await asked).toMatchObject({
+      ok: false,
+      fault: 'gateway',
+      reason: expect.stringContaining('did not answer'),
+    })
   })
 
   test('gives reasons in one short line, without the secret and the signature', async () => {

@@ -110,7 +110,7 @@ describe('a question by GET or HEAD', () => {
       const answer = await ask(settings, get(`?crc_token=${word}`))
       const { response_token: signature } = JSON.parse(answer?.body ?? '')
       const forged = await verifier.verify(requestOf({ 'x-twitter-webhooks-signature': signature }, word))
-      expect(forged).toEqual({ ok: false, fault: 'sender', reason: 'The body is no JSON object.' })
+      expect(forged).toEqual({ ok: false, fault: 'sender', reason: 'The body is not a JSON object.' })
     }
     const body = '{"for_user_id":"1"}'
     const signature = `sha256=${createHmac('sha256', 's').update(body).digest('base64')}`

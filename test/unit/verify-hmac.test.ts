@@ -270,7 +270,7 @@ describe('what the operator is told', () => {
       reasonOf(await verifierOf(settingsOf(scheme)).verify(request))
     expect(await tell(withHeader(signed(scheme), scheme.header, undefined))).toMatch(/x-slack-signature.* missing/)
     expect(await tell(signed(scheme, { at: now - 361_000 }))).toBe(
-      'The time of signing is 361 s behind the clock; 300 s are allowed.',
+      'The signed time is 361 s behind the clock of the gateway; 300 s are allowed.',
     )
     const wrong = await tell(signed(scheme, { which: 'other' }))
     expect(wrong).toMatch(/another secret/)

@@ -50,14 +50,14 @@ function messageOf(run: () => unknown): string {
   return ''
 }
 
-describe('settings that do not hold are refused at load', () => {
+describe('invalid settings are refused at load', () => {
   test.each([
-    [{ scheme: 'githb', secret: 's' }, /no scheme "githb".*"github"/],
+    [{ scheme: 'githb', secret: 's' }, /scheme "githb" does not exist.*"github"/],
     [{ scheme: 'quite-unknown', secret: 's' }, /generic-hmac/],
     [{ scheme: 'github' }, /"github" needs verify\.secret/],
     [{ scheme: 'github', secret: 'a', secrets: ['b'] }, /both verify\.secret and verify\.secrets/],
-    [{ scheme: 'github', secret: 'a', toleranceSeconds: 5 }, /signs no time/],
-    [{ scheme: 'gitlab-token', secret: 'a', toleranceSeconds: 5 }, /signs no time/],
+    [{ scheme: 'github', secret: 'a', toleranceSeconds: 5 }, /does not sign a time/],
+    [{ scheme: 'gitlab-token', secret: 'a', toleranceSeconds: 5 }, /does not sign a time/],
     [{ scheme: 'twilio', secret: 's' }, /needs verify\.publicUrl/],
     [{ scheme: 'square', secret: 's' }, /needs verify\.publicUrl/],
     [{ scheme: 'trello', secret: 's' }, /needs verify\.publicUrl/],
@@ -92,7 +92,7 @@ describe('settings that do not hold are refused at load', () => {
   test('a sender that hands its secret over needs none in the config, and is refused until it has', async () => {
     const request = requestOf({ 'x-hook-signature': 'ab'.repeat(32) }, '{}')
     const verified = await verifierOf({ scheme: 'asana' }).verify(request)
-    expect(reasonOf(verified)).toMatch(/not handed its secret over/)
+    expect(reasonOf(verified)).toMatch(/not sent its secret/)
   })
 })
 

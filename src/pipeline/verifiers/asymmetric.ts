@@ -19,7 +19,7 @@ import type { AsymmetricScheme } from './scheme.ts'
 import type { VerifyRequest } from '../../model/verifier.ts'
 
 export function createAsymmetricProof(scheme: AsymmetricScheme, { settings, now }: ProofTools): Proof {
-  const key = toPublicKey(need(settings, 'publicKey', 'the public key that the sender shows'), settings, scheme)
+  const key = toPublicKey(need(settings, 'publicKey', 'the public key of the sender'), settings, scheme)
   const { parts } = compileSigned(scheme.template)
   const tolerance = settings.toleranceSeconds ?? scheme.toleranceSeconds
   const { timestamp, idHeader } = scheme
@@ -34,11 +34,11 @@ export function createAsymmetricProof(scheme: AsymmetricScheme, { settings, now 
     isClaimed: (headers) => toSignatures(readHeader(headers, scheme.header) ?? '', scheme.syntax).length > 0,
     verify(request) {
       const signatures = toSignatures(read(request, scheme.header), scheme.syntax)
-      if (signatures.length === 0) return missing(`${scheme.header}, or a signature in it,`)
+      if (signatures.length === 0) return missing(`${scheme.header} with a signature`)
       if (read(request, timestamp.name) === '') return missing(timestamp.name)
       if (idHeader !== undefined && read(request, idHeader) === '') return missing(idHeader)
       const time = parseTimestamp(read(request, timestamp.name), timestamp.unit)
-      if (time === undefined) return refused('The time of signing cannot be read.')
+      if (time === undefined) return refused('The signed time is not in the format of the scheme.')
       const late = toClockFault(time, now(), tolerance)
       if (late !== undefined) return refused(late)
       const signed = Buffer.concat((toSigned(request) ?? []).map((piece) => Buffer.from(piece)))

@@ -38,10 +38,10 @@ function createMailgunProof(scheme: BodyHmacScheme, { settings, secrets, now }: 
       const [timestamp, token] = [readText(proof, 'timestamp'), readText(proof, 'token')]
       const signature = readText(proof, 'signature')
       if (timestamp === '' || token === '' || signature === '')
-        return refused('The body has no "signature" with its parts.')
+        return refused('The body has no complete "signature" object.')
       // ten digits, so that none can move into the token: each move would make a fresh delivery id of an old proof
       const time = timestamp.length === 10 ? parseTimestamp(timestamp, 's') : undefined
-      if (time === undefined) return refused('The time of signing cannot be read.')
+      if (time === undefined) return refused('The signed time is not in the format of the scheme.')
       const late = tolerance === undefined ? undefined : toClockFault(time, now(), tolerance)
       if (late !== undefined) return refused(late)
       return isSigned(keys(), timestamp + token, signature, 'hex') ? provenAs(token) : mismatch

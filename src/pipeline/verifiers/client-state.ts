@@ -20,13 +20,13 @@ export function createClientStateProof(scheme: ClientStateScheme, { secrets }: P
     isClaimed: () => true,
     verify(request) {
       const body = tryBody(request.rawBody)
-      if (!isJsonObject(body)) return refused('The body is no JSON object.')
+      if (!isJsonObject(body)) return refused('The body is not a JSON object.')
       const list = scheme.list === undefined ? [body] : Object.hasOwn(body, scheme.list) ? body[scheme.list] : undefined
       if (!Array.isArray(list) || list.length === 0) return refused(`The body has no list "${scheme.list ?? ''}".`)
       // every item: one true notification must not carry forged ones in
       return list.every((item) => isSecret(readText(item, scheme.field)))
         ? proven
-        : refused(`The field "${scheme.field}" is missing or another one.`)
+        : refused(`The field "${scheme.field}" is missing or wrong.`)
     },
   }
 }

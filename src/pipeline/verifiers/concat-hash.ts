@@ -9,7 +9,7 @@ import { toPublicUrl } from './url.ts'
 export function createConcatHashProof(scheme: ConcatHashScheme, { settings, secrets }: ProofTools): Proof {
   const { parts } = compileSigned(scheme.template)
   const publicUrl = scheme.template.includes('{url}')
-    ? need(settings, 'publicUrl', 'the URL that the sender calls, which it signs')
+    ? need(settings, 'publicUrl', 'the URL that the sender calls, because the sender signs it')
     : ''
   const toSigned = (request: VerifyRequest): (string | Uint8Array)[] =>
     toPieces(parts, { request, timestamp: '', id: '', url: toPublicUrl(publicUrl, request.url) }) ?? []
@@ -21,7 +21,7 @@ export function createConcatHashProof(scheme: ConcatHashScheme, { settings, secr
       const signature = readHeader(request.headers, scheme.header)
       if (signature === undefined) return missing(scheme.header)
       const version = readHeader(request.headers, scheme.versionHeader) ?? scheme.version
-      if (version !== scheme.version) return refused('The signature is of another version.')
+      if (version !== scheme.version) return refused('The signature has another version.')
       const pieces = toSigned(request)
       const isValid = secrets().some((secret) => {
         const hash = createHash('sha256').update(secret)

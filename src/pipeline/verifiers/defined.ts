@@ -36,7 +36,7 @@ export function createDefinedVerifier(
       // a comparison that throws at a signature of the wrong length is a proof that does not hold
       return refused(`The verifier "${scheme}" threw ${toThrown(thrown)}.`)
     }
-    if (answered === undefined) return broken(`The verifier "${scheme}" had no answer after ${longestMs / 1000} s.`)
+    if (answered === undefined) return broken(`The verifier "${scheme}" did not answer within ${longestMs / 1000} s.`)
     const answer = Answer.safeParse(answered.given)
     if (!answer.success)
       return broken(`The verifier "${scheme}" must return { ok: true, id? } or { ok: false, fault, reason }.`)

@@ -9,11 +9,12 @@ export const genericScheme = 'generic-hmac'
 export function toGenericScheme(settings: VerifySettings): HmacScheme {
   const header = need(settings, 'header', 'the header with the signature')
   const { algorithm, encoding, prefix, timestamp, secretEncoding, template = '{body}' } = settings
-  if (!template.includes('{body}')) throw fault(settings, 'needs {body} in verify.template, or the body is not proven.')
+  if (!template.includes('{body}'))
+    throw fault(settings, 'needs {body} in verify.template: without it, the signature does not cover the body.')
   if ((timestamp !== undefined) !== template.includes('{timestamp}')) {
     throw fault(settings, 'needs both verify.timestamp and {timestamp} in verify.template, or neither of them.')
   }
-  if (/\{(?:id|form)\}/.test(template)) throw fault(settings, 'has no {id} and no {form}: write {header:name}.')
+  if (/\{(?:id|form)\}/.test(template)) throw fault(settings, 'does not support {id} and {form}. Use {header:name}.')
   return {
     id: genericScheme,
     source: undefined,

@@ -34,16 +34,18 @@ import { toPortVariants, toPublicUrl } from './url.ts'
 const openingBrace = 0x7b
 
 const noForm = refused(
-  `The body is neither a form of at most ${mostFields.toLocaleString('en')} fields nor the one whose hash the URL has.`,
+  `The body is not a form of at most ${mostFields.toLocaleString('en')} fields, and the URL does not have its hash.`,
 )
 
 /** Throws `config-invalid` where settings lack what the scheme signs with. */
 export function createHmacProof(scheme: HmacScheme, { settings, secrets, now }: ProofTools): Proof {
   const { algorithm = 'sha256', encoding = 'hex', syntax, timestamp, alias, moreHeaders } = scheme
   const { parts, unknown } = compileSigned(scheme.template ?? '{body}')
-  if (unknown !== undefined) throw fault(settings, `has a template with ${unknown}, which is no placeholder.`)
+  if (unknown !== undefined) throw fault(settings, `has an unknown placeholder in its template: ${unknown}.`)
   const signsUrl = /\{(?:url|decodedUrl)\}/.test(scheme.template ?? '')
-  const publicUrl = signsUrl ? need(settings, 'publicUrl', 'the URL that the sender calls, which it signs') : ''
+  const publicUrl = signsUrl
+    ? need(settings, 'publicUrl', 'the URL that the sender calls, because the sender signs it')
+    : ''
   const signsForm = scheme.template?.includes('{form}') === true
   // x-crc signs any word for a stranger, as X signs a body: a delivery is only what no such word can be
   const signsWords = scheme.handshakes?.includes('x-crc') === true
@@ -77,7 +79,7 @@ export function createHmacProof(scheme: HmacScheme, { settings, secrets, now }: 
       time = readEntries(readHeader(request.headers, names.header) ?? '', syntax, timestamp.name)[0] ?? ''
     }
     if (time === '' && timestamp !== undefined && timestamp.in !== 'body') {
-      return refused(`The time of signing is missing: ${timestamp.in} ${names.time || timestamp.name}.`)
+      return refused(`The signed time is missing: ${timestamp.in} ${names.time || timestamp.name}.`)
     }
     const id = names.id === undefined ? '' : readHeader(request.headers, names.id)
     if (names.id !== undefined && (id === undefined || id === '')) return missing(names.id)
@@ -90,7 +92,7 @@ export function createHmacProof(scheme: HmacScheme, { settings, secrets, now }: 
   function toTimeFault(text: string): string | undefined {
     if (timestamp === undefined || tolerance === undefined) return undefined
     const time = parseTimestamp(text, timestamp.unit)
-    if (time === undefined) return 'The time of signing cannot be read.'
+    if (time === undefined) return 'The signed time is not in the format of the scheme.'
     return toClockFault(time, now(), tolerance)
   }
 
@@ -112,10 +114,10 @@ export function createHmacProof(scheme: HmacScheme, { settings, secrets, now }: 
     isClaimed: (headers) => toPresented(headers, toNames(headers).header).length > 0,
     verify(request) {
       const live = keys()
-      if (live.length === 0) return refused('The sender has not handed its secret over yet.')
-      if (signsWords && request.rawBody[0] !== openingBrace) return refused('The body is no JSON object.')
+      if (live.length === 0) return refused('The sender has not sent its secret yet.')
+      if (signsWords && request.rawBody[0] !== openingBrace) return refused('The body is not a JSON object.')
       const presented = toPresented(request.headers, toNames(request.headers).header)
-      if (presented.length === 0) return missing(`${scheme.header}, or a signature in it,`)
+      if (presented.length === 0) return missing(`${scheme.header} with a signature`)
       const values = toParts(request)
       if ('ok' in values) return values
       const early = timestamp?.in === 'body' ? undefined : toTimeFault(values.timestamp)
@@ -136,7 +138,7 @@ export function createHmacProof(scheme: HmacScheme, { settings, secrets, now }: 
 
 function toTolerance(scheme: HmacScheme, settings: ProofTools['settings']): number | undefined {
   if (settings.toleranceSeconds !== undefined && scheme.timestamp === undefined) {
-    throw fault(settings, 'signs no time: verify.toleranceSeconds has nothing to hold against the clock.')
+    throw fault(settings, 'does not sign a time, so verify.toleranceSeconds has no effect. Remove it.')
   }
   return settings.toleranceSeconds ?? scheme.toleranceSeconds
 }

@@ -22,13 +22,13 @@ export function createKeySet(scheme: JwtScheme, settings: VerifySettings, fetch:
   if (settings.publicKey !== undefined) return createSingleKey(settings.publicKey, scheme, settings)
   const url = settings.jwksUrl ?? scheme.jwksUrl
   if (url === undefined) {
-    throw fault(settings, 'needs verify.publicKey (a JSON Web Key, or PEM) or verify.jwksUrl: who signs the tokens.')
+    throw fault(settings, 'needs verify.publicKey (a JSON Web Key, or PEM) or verify.jwksUrl, to check the tokens.')
   }
   const { hostname } = new URL(url)
   // exactly the host that the operator or the table names
   const rule: PinRule = { host: new RegExp(`^${hostname.replaceAll('.', String.raw`\.`)}$`), maxAgeMs: hour }
   return async (kid) => {
-    if (typeof kid !== 'string') return refusal('The token names no key.')
+    if (typeof kid !== 'string') return refusal('The token does not name its key.')
     const known = await fetch(url, rule)
     if (!known.ok) return toOurs(known.reason)
     const key = await findIn(known.body, kid, scheme)
@@ -37,7 +37,7 @@ export function createKeySet(scheme: JwtScheme, settings: VerifySettings, fetch:
     if (!fresh.ok) return toOurs(fresh.reason)
     const found = await findIn(fresh.body, kid, scheme)
     return found === undefined
-      ? refusal('The token names a key that its issuer does not have.')
+      ? refusal('The key that the token names is not among the keys of the issuer.')
       : { ok: true, key: found }
   }
 }

@@ -28,13 +28,13 @@ export function createJwtProof(scheme: JwtScheme, { settings, secrets, fetch, no
   const { audience = scheme.forAccount === true ? settings.publicUrl : undefined } = settings
   if (scheme.forAccount === true) {
     // anybody's account gets valid tokens of this issuer, for any audience: only the account tells them apart
-    need(settings, 'email', 'the service account that signs in')
-    if (audience === undefined) need(settings, 'audience', 'the audience that the token is made for')
+    need(settings, 'email', 'the service account that sends the pushes')
+    if (audience === undefined) need(settings, 'audience', 'the audience that the token must name')
   }
   const live = scheme.algorithm === 'HS256' ? secrets().map((secret) => createSecretKey(secret, 'utf8')) : []
   const findKey = scheme.algorithm === 'HS256' ? undefined : createKeySet(scheme, settings, fetch)
   if (scheme.requires?.includes('exp') === true && settings.toleranceSeconds !== undefined) {
-    throw fault(settings, 'has tokens that say when they end: verify.toleranceSeconds has no meaning.')
+    throw fault(settings, 'has tokens with an expiry time, so verify.toleranceSeconds has no effect. Remove it.')
   }
   const { maxAgeSeconds } = scheme
 
@@ -50,9 +50,9 @@ export function createJwtProof(scheme: JwtScheme, { settings, secrets, fetch, no
     isClaimed: (headers) => toToken(headers) !== undefined,
     async verify(request) {
       const token = toToken(request.headers)
-      if (token === undefined) return missing(`${scheme.header}, with a token,`)
+      if (token === undefined) return missing(`${scheme.header} with a token`)
       const header = toHeader(token)
-      if (header === undefined) return refused('The token cannot be read.')
+      if (header === undefined) return refused('The token is not a valid JWT.')
       // the token must not choose its algorithm: `none`, or HS256 with the public key as the secret
       if (header.alg !== scheme.algorithm) return refused(`The token is not signed with ${scheme.algorithm}.`)
       const found = findKey === undefined ? undefined : await findKey(header.kid)
@@ -60,7 +60,7 @@ export function createJwtProof(scheme: JwtScheme, { settings, secrets, fetch, no
       const payload = await toSignedPayload(token, found === undefined ? live : [found.key], scheme)
       if (payload === undefined) return mismatch
       const claims = toClaims(payload)
-      if (claims === undefined) return refused('The token cannot be read.')
+      if (claims === undefined) return refused('The token is not a valid JWT.')
       const wrong = toClaimFault(claims, request)
       return wrong === undefined ? proven : refused(wrong)
     },
@@ -77,22 +77,22 @@ export function createJwtProof(scheme: JwtScheme, { settings, secrets, fetch, no
     }
     if (typeof exp === 'number' && seconds > exp + leewaySeconds) return 'The token has expired.'
     if (typeof nbf === 'number' && seconds < nbf - leewaySeconds) return 'The token is not valid yet.'
-    if (typeof iat === 'number' && seconds < iat - leewaySeconds) return 'The token is from the future.'
+    if (typeof iat === 'number' && seconds < iat - leewaySeconds) return 'The token was issued in the future.'
     // no end but the one that is set here
     const maxAge = settings.toleranceSeconds ?? maxAgeSeconds ?? (exp === undefined ? endlessSeconds : undefined)
     if (maxAge !== undefined && typeof iat === 'number' && seconds - iat > maxAge) return 'The token is too old.'
     const { issuers, bodyHashClaim, forAccount } = scheme
     if (issuers !== undefined && !issuers.some((issuer) => issuer === claims['iss']))
-      return 'The token is of another issuer.'
-    if (audience !== undefined && !isAudience(claims['aud'], audience)) return 'The token is for another audience.'
+      return 'The token has another issuer.'
+    if (audience !== undefined && !isAudience(claims['aud'], audience)) return 'The token has another audience.'
     if (forAccount === true && (claims['email'] !== settings.email || claims['email_verified'] !== true)) {
-      return 'The token is of another account, or its e-mail is not verified.'
+      return 'The token belongs to another account, or its e-mail address is not verified.'
     }
     if (bodyHashClaim === undefined) return undefined
     const hash = createHash('sha256').update(request.rawBody).digest('hex')
     const claimed = claims[bodyHashClaim]
     if (typeof claimed === 'string' && isDigest(claimed, hash, 'hex')) return undefined
-    return 'The body is not the one that the token was made for.'
+    return 'The token has the hash of another body.'
   }
 }
 

@@ -9,10 +9,11 @@ const base64 = /^[A-Za-z0-9+/_-]+={0,2}$/
 /** The secrets of a mapping. Throws `config-invalid` where there is none and the sender hands none over. */
 export function toSecrets(settings: VerifySettings, handsOver = false): readonly string[] {
   const { secret, secrets } = settings
-  if (secret !== undefined && secrets !== undefined) throw fault(settings, 'has both verify.secret and verify.secrets.')
+  if (secret !== undefined && secrets !== undefined)
+    throw fault(settings, 'has both verify.secret and verify.secrets. Remove one of them.')
   const all = secrets ?? (secret === undefined ? [] : [secret])
   if (all.length === 0 && !handsOver) {
-    throw fault(settings, 'needs verify.secret: the secret that the sender signs with or sends.')
+    throw fault(settings, 'needs verify.secret: the secret that you share with the sender.')
   }
   return all
 }

@@ -43,7 +43,7 @@ export function createPinnedFetch(parts: { now: () => number; transport?: Transp
   return async (text, rule) => {
     const url = toPinned(text, rule)
     if (url === undefined)
-      return { ok: false, fault: 'sender', reason: 'A URL leads where this scheme fetches nothing.' }
+      return { ok: false, fault: 'sender', reason: 'The request names a URL that this scheme does not allow.' }
     const { href } = url
     const room = toRoom(rooms, rule)
     const known = room.kept.get(href)
@@ -54,7 +54,7 @@ export function createPinnedFetch(parts: { now: () => number; transport?: Transp
       return {
         ok: false,
         fault: 'gateway',
-        reason: 'Too many URLs were named that had to be fetched; see again in a minute.',
+        reason: 'Too many URLs had to be fetched within a minute.',
       }
     }
     const answer = miss(url, room)

@@ -36,7 +36,7 @@ export function refused(reason: string): Verified {
 
 /** Of a request that carries a well-formed signature of somebody else, or of other bytes. */
 export const mismatch = refused(
-  'No signature matches: the sender signs with another secret, or the body changed on its way.',
+  'No signature matches: the sender uses another secret, or the body was changed on the way.',
 )
 
 // own properties only: an operator can name any header, `constructor` too
@@ -80,7 +80,7 @@ export function toClockFault(time: number, now: number, toleranceSeconds: number
   const seconds = (now - time) / 1000
   if (Math.abs(seconds) <= toleranceSeconds) return undefined
   const side = seconds > 0 ? 'behind' : 'ahead of'
-  return `The time of signing is ${Math.abs(Math.round(seconds))} s ${side} the clock; ${toleranceSeconds} s are allowed.`
+  return `The signed time is ${Math.abs(Math.round(seconds))} s ${side} the clock of the gateway; ${toleranceSeconds} s are allowed.`
 }
 
 /**

@@ -60,7 +60,7 @@ export function signRequest(
   }
   throw new Problem(
     'usage-invalid',
-    `Nothing can be signed here for the scheme "${settings.scheme}": only its sender has the key, or the proof stands in the body.`,
+    `Requests of the scheme "${settings.scheme}" cannot be signed here: only the sender has the key, or the proof is in the body.`,
   )
 }
 
@@ -93,7 +93,10 @@ function signDefined(
   if (verifier.kind === 'broken') throw new Problem('verifier-failed', verifier.problem.detail)
   const { definition, toThrown } = verifier
   if (definition.sign === undefined) {
-    throw new Problem('usage-invalid', `The verifier "${scheme}" has no sign(): with one, it could be played here.`)
+    throw new Problem(
+      'usage-invalid',
+      `The verifier "${scheme}" has no sign(). Add one to send signed requests from here.`,
+    )
   }
   let headers: unknown
   try {
@@ -177,14 +180,19 @@ function toSignedPieces(
   values: Omit<SignedParts, 'url' | 'form'>,
 ): readonly (string | Uint8Array)[] {
   const { parts, unknown } = compileSigned(template)
-  if (unknown !== undefined) throw fault(settings, `has a template with ${unknown}, which is no placeholder.`)
+  if (unknown !== undefined) throw fault(settings, `has an unknown placeholder in its template: ${unknown}.`)
   const signsUrl = /\{(?:url|decodedUrl)\}/.test(template)
-  const publicUrl = signsUrl ? need(settings, 'publicUrl', 'the URL that the sender calls, which it signs') : ''
+  const publicUrl = signsUrl
+    ? need(settings, 'publicUrl', 'the URL that the sender calls, because the sender signs it')
+    : ''
   const url = signsUrl ? toPublicUrl(publicUrl, values.request.url) : ''
   const form = template.includes('{form}') ? toFormText(values.request, url) : undefined
   const pieces = toPieces(parts, { ...values, url, form })
   if (pieces !== undefined) return pieces
-  throw new Problem('usage-invalid', `The request lacks a header or a form that the scheme "${settings.scheme}" signs.`)
+  throw new Problem(
+    'usage-invalid',
+    `The request does not have a header or a form that the scheme "${settings.scheme}" signs.`,
+  )
 }
 
 function toTimeText(now: number, unit: TimestampUnit): string {

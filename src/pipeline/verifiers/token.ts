@@ -26,7 +26,9 @@ export function createTokenProof(scheme: TokenScheme, { settings, secrets }: Pro
       if (value === undefined || value === '') return missing(header)
       const bare = header === 'authorization' ? value.replace(/^bearer +/i, '') : value
       // the whole value too: some senders let their user write the header as a whole
-      return isSecret(bare) || (bare !== value && isSecret(value)) ? proven : refused(`Another secret is in ${header}.`)
+      return isSecret(bare) || (bare !== value && isSecret(value))
+        ? proven
+        : refused(`The secret in ${header} is wrong.`)
     },
   }
 }
@@ -42,9 +44,9 @@ export function createBasicProof(_scheme: BasicScheme, { settings, secrets }: Pr
     isClaimed: (headers) => /^basic /i.test(readHeader(headers, 'authorization') ?? ''),
     verify({ headers }) {
       const found = /^basic +([\w+/=-]+)$/i.exec(readHeader(headers, 'authorization') ?? '')
-      if (found === null) return missing('authorization, with Basic,')
+      if (found === null) return missing('authorization with Basic')
       const given = Buffer.from(found[1] ?? '', 'base64').toString()
-      return isSecret(given) ? proven : refused('Another user or password is in authorization.')
+      return isSecret(given) ? proven : refused('The user or the password is wrong.')
     },
   }
 }

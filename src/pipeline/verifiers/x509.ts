@@ -32,7 +32,7 @@ const snsFields = new Map([
 
 /** https://docs.aws.amazon.com/sns/latest/dg/sns-verify-signature-of-message.html */
 function createSnsProof(scheme: X509Scheme, { settings, fetch, now }: ProofTools): Proof {
-  const topic = need(settings, 'topicArn', 'the topic, since the signature only says that SNS sent it')
+  const topic = need(settings, 'topicArn', 'the ARN of the topic, because the signature proves only that SNS sent it')
   const tolerance = settings.toleranceSeconds ?? scheme.toleranceSeconds
   return {
     secretHeaders: [],
@@ -41,17 +41,17 @@ function createSnsProof(scheme: X509Scheme, { settings, fetch, now }: ProofTools
     async verify(request) {
       const body = tryBody(request.rawBody)
       const fields = snsFields.get(readText(body, 'Type'))
-      if (fields === undefined) return refused('The body is no message of SNS.')
+      if (fields === undefined) return refused('The body is not an SNS message.')
       // each field is signed as its name and its value on lines: a line break would let a part of one pass for another
       if (fields.some((name) => name !== 'Message' && readText(body, name).includes('\n')))
         return refused('A field of the message has more than one line.')
-      if (readText(body, 'TopicArn') !== topic) return refused('The message is of another topic.')
+      if (readText(body, 'TopicArn') !== topic) return refused('The message belongs to another topic.')
       const time = parseTimestamp(readText(body, 'Timestamp'), 'iso8601')
-      if (time === undefined) return refused('The time of signing cannot be read.')
+      if (time === undefined) return refused('The signed time is not in the format of the scheme.')
       const late = toClockFault(time, now(), tolerance)
       if (late !== undefined) return refused(late)
       const version = readText(body, 'SignatureVersion')
-      if (version !== '1' && version !== '2') return refused('The signature is of an unknown version.')
+      if (version !== '1' && version !== '2') return refused('The signature has an unknown version.')
       const signed = fields
         .map((name) => [name, readText(body, name)])
         .filter(([name, value]) => name !== 'Subject' || value !== '')
@@ -75,7 +75,7 @@ function createSnsProof(scheme: X509Scheme, { settings, fetch, now }: ProofTools
  * https://developer.paypal.com/api/rest/webhooks/rest/
  */
 function createPaypalProof(scheme: X509Scheme, { settings, fetch, now }: ProofTools): Proof {
-  const webhookId = need(settings, 'webhookId', 'the id of the webhook, which is signed')
+  const webhookId = need(settings, 'webhookId', 'the id of the webhook, because it is signed')
   const names = ['paypal-transmission-id', 'paypal-transmission-time', 'paypal-cert-url', scheme.header] as const
   const tolerance = settings.toleranceSeconds ?? scheme.toleranceSeconds
   return {
@@ -89,7 +89,7 @@ function createPaypalProof(scheme: X509Scheme, { settings, fetch, now }: ProofTo
       const algorithm = read(request, 'paypal-auth-algo')
       if (algorithm !== 'SHA256withRSA') return refused('paypal-auth-algo is not SHA256withRSA.')
       const at = parseTimestamp(time, 'iso8601')
-      if (at === undefined) return refused('The time of signing cannot be read.')
+      if (at === undefined) return refused('The signed time is not in the format of the scheme.')
       const late = toClockFault(at, now(), tolerance)
       if (late !== undefined) return refused(late)
       const signed = `${id}|${time}|${webhookId}|${crc32(request.rawBody)}`
