@@ -133,7 +133,11 @@ describe.each([openai, anthropic, google, chatCompletions])('$kind', (api) => {
   test.each(['reset', 'end'] as const)('a stream that breaks off half-way is no reply (by %s)', async (how) => {
     fake.answer = breaksOff(how)
     const { result } = await run({ api, fake })
-    expect(result).toMatchObject({ status: 'error', retryable: true, detail: expect.stringContaining('ended before its reply') })
+    expect(result).toMatchObject({
+      status: 'error',
+      retryable: true,
+      detail: expect.stringContaining('ended before its reply'),
+    })
   })
 
   test('an error inside a stream is the result, and the connection is closed', async () => {

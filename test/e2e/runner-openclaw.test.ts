@@ -72,7 +72,9 @@ describe('a run that is handed on', () => {
       timeoutSeconds: 0.5,
     } as const
     const result = await openRunner(baseUrl).run(toRun(action), createIO().io)
-    expect(result).toMatchObject({ detail: 'Forwarded to OpenClaw as run theirs-1. OpenClaw delivers the reply to slack.' })
+    expect(result).toMatchObject({
+      detail: 'Forwarded to OpenClaw as run theirs-1. OpenClaw delivers the reply to slack.',
+    })
     expect(calls[0]?.body).toEqual({
       message: 'the prompt, with its boundary',
       name: 'CI broke',

@@ -103,7 +103,7 @@ function toResult(outcome: HttpOutcome): SendResult {
 const windowClosed = 131_047
 
 const unpermitted = final(
-  'The access token lacks a permission: whatsapp_business_messaging to send, whatsapp_business_management for \"hookloom doctor\".',
+  'The access token lacks a permission: whatsapp_business_messaging to send, whatsapp_business_management for "hookloom doctor".',
 )
 
 const meanings: ReadonlyMap<number, ErrorMeaning> = new Map<number, ErrorMeaning>([
