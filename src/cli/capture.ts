@@ -17,10 +17,8 @@ import { toDelivery } from '../server/delivery.ts'
 import { readPayload } from '../model/parse-body.ts'
 import type { DeliveryRecord, KeptRequest } from '../store/store.ts'
 import { createBench } from './checks/bench.ts'
-import type { Context } from './terminal/context.ts'
-import { toInvocation } from './terminal/invocation.ts'
+import { type Context, toInvocation, withProgress } from './terminal/context.ts'
 import { toCut, toFields } from './terminal/print.ts'
-import { withProgress } from './terminal/progress.ts'
 import { type Redacted, withoutSecrets } from './requests/redact.ts'
 import { readStore } from './gateway/stored.ts'
 
@@ -40,7 +38,7 @@ export async function capture(context: Context, options: CaptureOptions): Promis
   try {
     const asked = options.module ?? (await findModuleOf(record, delivery, { mappings, generation }))
     // a module of a mapping need not be there yet: its fixture may come first
-    const loaded = await withProgress('Loading the transform', () => bench.load([asked]))
+    const loaded = await withProgress(context, 'Loading the transform', () => bench.load([asked]))
     const [module = asked] = loaded.modules
     const name = toFileName(options.name, delivery)
     const file = join(loaded.root, toFixturesFolder(module), name)

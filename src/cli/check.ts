@@ -1,11 +1,10 @@
 // Whether a gateway would start here with nothing degraded: the configuration, every template, every module and its fixtures.
-import type { Context } from './terminal/context.ts'
+import { type Context, withProgress } from './terminal/context.ts'
 import { checkConfig, checkMappings, checkWarnings, tellFindings } from './checks/findings.ts'
-import { withProgress } from './terminal/progress.ts'
 
 export async function check(context: Context): Promise<number> {
   const { loaded, findings } = checkConfig(context)
   if (loaded === undefined) return tellFindings(context, findings)
-  const mappings = await withProgress('Building the transforms', () => checkMappings(context, loaded.config))
+  const mappings = await withProgress(context, 'Building the transforms', () => checkMappings(context, loaded.config))
   return tellFindings(context, [...findings, ...mappings, ...checkWarnings(loaded)])
 }

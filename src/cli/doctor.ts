@@ -10,13 +10,11 @@ import { exitCodes, Problem } from '../model/problem.ts'
 import { toWaitingText } from '../store/room.ts'
 import { openDatabase, toTrouble } from '../store/sqlite/driver.ts'
 import { createSqliteReader } from '../store/sqlite/sqlite.ts'
-import type { Context } from './terminal/context.ts'
+import { type Context, withProgress } from './terminal/context.ts'
 import { checkConfig, checkMappings, checkWarnings, type Finding, tellFindings, toFailed } from './checks/findings.ts'
 import { ask, findRunning } from './gateway/gateway.ts'
 import { toCut } from './terminal/print.ts'
-import { checkOutlets } from './checks/probes.ts'
-import { checkWorkspaces } from './checks/workspaces.ts'
-import { withProgress } from './terminal/progress.ts'
+import { checkOutlets, checkWorkspaces } from './checks/probes.ts'
 
 const leastFreeBytes = 200 * 1024 * 1024
 
@@ -25,6 +23,7 @@ export async function doctor(context: Context): Promise<number> {
   if (loaded === undefined) return tellFindings(context, findings)
   const { config } = loaded
   const further = await withProgress(
+    context,
     'Looking at the transforms, the store, the gateway, the runners and the channels',
     async () => {
       const assembling = assemble(context.dir, config)

@@ -1,8 +1,7 @@
 // The newest system events, pending and consumed, newest last.
 import type { Context } from './terminal/context.ts'
-import { toCut, toTable, toTime } from './terminal/print.ts'
+import { printOlder, toCut, toTable, toTime } from './terminal/print.ts'
 import { toEventFields, toMoment } from '../server/records.ts'
-import { printOlder } from './terminal/older.ts'
 import { readStore } from './gateway/stored.ts'
 
 /** `before`: in milliseconds since the epoch. */

@@ -1,9 +1,8 @@
 // A new config directory, with fresh tokens and a sample transform.
 import { configFile, loadConfig } from '../loader/config.ts'
 import { Problem } from '../model/problem.ts'
-import type { Context } from './terminal/context.ts'
+import { type Context, toInvocation } from './terminal/context.ts'
 import { makeFolder } from './scaffold/folder.ts'
-import { toInvocation } from './terminal/invocation.ts'
 import { toFields } from './terminal/print.ts'
 
 /** Refuses with `config-invalid` where everything is there: it overwrites nothing. */

@@ -8,10 +8,9 @@ import { codeFolderMode, codeMode, editConfig, privateMode, writeFileAtomic } fr
 import { resolveTransformsRoot } from '../loader/root.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
 import { findBundledRequest } from './requests/bundled.ts'
-import type { Context } from './terminal/context.ts'
+import { type Context, toInvocation } from './terminal/context.ts'
 import { greeting, renderFirstTransform } from './scaffold/first-transform.ts'
 import { makeEditorConfig } from './scaffold/folder.ts'
-import { toInvocation } from './terminal/invocation.ts'
 import { toFields } from './terminal/print.ts'
 import { withoutSecrets } from './requests/redact.ts'
 

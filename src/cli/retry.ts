@@ -1,11 +1,10 @@
 // Runs a parked delivery again, or puts the dead jobs of an accepted one back into the queue; or those of all.
 import { z } from 'zod'
 import { Problem } from '../model/problem.ts'
-import type { Context } from './terminal/context.ts'
+import { type Context, withProgress } from './terminal/context.ts'
 import { askAdmin } from './gateway/gateway.ts'
 import { readStore } from './gateway/stored.ts'
 import { toCut } from './terminal/print.ts'
-import { withProgress } from './terminal/progress.ts'
 
 const Retried = z.object({ deliveryId: z.string().nullable(), state: z.string(), jobs: z.array(z.string()) })
 type Retried = z.infer<typeof Retried>
@@ -21,7 +20,7 @@ export async function retry(context: Context, id: string | undefined, { dead }: 
 }
 
 async function retryOne(context: Context, id: string): Promise<number> {
-  const retried = await withProgress('Waiting for the gateway', () => askRetry(context, id))
+  const retried = await withProgress(context, 'Waiting for the gateway', () => askRetry(context, id))
   const { state, jobs } = retried
   if (context.json) context.printJson(retried)
   else if (jobs.length === 0) context.print(`${toCut(id, 60)} ran again and is ${toCut(state, 60)}.`)
@@ -34,7 +33,7 @@ async function retryDead(context: Context): Promise<number> {
   const found = await readStore(context, [], (store) => store.deadJobs({ limit: mostDead }))
   const ids = new Set(found.map(({ id, deliveryId }) => deliveryId ?? id))
   let jobs = 0
-  await withProgress('Waiting for the gateway', async () => {
+  await withProgress(context, 'Waiting for the gateway', async () => {
     for (const id of ids) {
       const retried = await askRetry(context, id).catch(toPassedOver)
       if (retried === undefined) continue

@@ -9,10 +9,9 @@ import { type Explanation, type FieldOrigins, explain } from '../pipeline/explai
 import { createGeneration, type Generation } from '../pipeline/generation.ts'
 import { toDelivery, toLocalHead } from '../server/delivery.ts'
 import { createBench } from './checks/bench.ts'
-import type { Context } from './terminal/context.ts'
+import { type Context, withProgress } from './terminal/context.ts'
 import { readInput } from './requests/input.ts'
 import { toCut, toFailure, toIndented, toTable } from './terminal/print.ts'
-import { withProgress } from './terminal/progress.ts'
 import { toActionFields } from '../server/records.ts'
 import { toTrace } from './show.ts'
 
@@ -21,10 +20,10 @@ export type RunOptions = { hook: string; file: string; headers: readonly string[
 export async function run(context: Context, options: RunOptions): Promise<number> {
   const bench = createBench(context)
   try {
-    const { parts } = await withProgress('Loading the transforms', () => bench.load([]))
+    const { parts } = await withProgress(context, 'Loading the transforms', () => bench.load([]))
     const generation = createGeneration(parts)
-    const delivery = toDryDelivery(generation, options)
-    return tell(context, await withProgress('Running', () => explain(generation, delivery, newId)))
+    const delivery = await toDryDelivery(context, generation, options)
+    return tell(context, await withProgress(context, 'Running', () => explain(generation, delivery, newId)))
   } finally {
     await bench.close()
   }
@@ -37,11 +36,15 @@ function tell(context: Context, explanation: Explanation): number {
   return 'problem' in decision ? exitCodes[decision.problem.kind] : exitCodes.ok
 }
 
-function toDryDelivery(generation: Generation, { hook: name, file, headers, event }: RunOptions): Delivery {
+async function toDryDelivery(
+  context: Context,
+  generation: Generation,
+  { hook: name, file, headers, event }: RunOptions,
+): Promise<Delivery> {
   const path = toHookName(name)
   const hook = generation.hook(path)
   if (hook.kind === 'unknown') throw toUnknownHook(generation, path)
-  const input = readInput(file, headers)
+  const input = await readInput(context, { file, headers })
   const head = toLocalHead(hook, { prefix: generation.config.hooks.path, path, headers: input.headers })
   const delivery = toDelivery(head, Buffer.from(input.body), { hook, id: newId(), receivedAt: Date.now() })
   return event === undefined ? delivery : { ...delivery, event }

@@ -8,12 +8,11 @@ import { loadConfig } from '../loader/config.ts'
 import type { Config } from '../model/config.ts'
 import { toJson } from '../base/json.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
-import type { Context } from './terminal/context.ts'
+import { type Context, withProgress } from './terminal/context.ts'
 import { ask, toAddress, toRefusal } from './gateway/gateway.ts'
 import { readInput } from './requests/input.ts'
 import { proveAsSender } from './requests/own-signature.ts'
 import { toCut } from './terminal/print.ts'
-import { withProgress } from './terminal/progress.ts'
 import { toSample } from './requests/sample.ts'
 
 /**
@@ -34,7 +33,7 @@ export async function send(context: Context, options: SendOptions): Promise<numb
   const { config } = loadConfig({ dir, env })
   const { path, headers, body } = await toOutgoing(context, config, options)
   const { url } = toAddress(dir, config)
-  const { status, text, isReplay } = await withProgress('Waiting for the answer', () =>
+  const { status, text, isReplay } = await withProgress(context, 'Waiting for the answer', () =>
     ask(`${url}/${path}`, { method: 'POST', headers, body }),
   )
   const answer = toCut(text, 4_000)
@@ -45,10 +44,11 @@ export async function send(context: Context, options: SendOptions): Promise<numb
 }
 
 async function toOutgoing(
-  { dir, note }: Context,
+  context: Context,
   config: Config,
   { hook, what, file, headers }: SendOptions,
 ): Promise<Outgoing> {
+  const { dir, note } = context
   const given = file ?? what
   if (given === undefined) {
     throw new Problem(
@@ -60,7 +60,10 @@ async function toOutgoing(
   const pack = isFile ? undefined : await findPack(dir, hook)
   if (pack === undefined) {
     const path = trimSlashes(hook)
-    const proved = await proveAsSender({ dir, config }, { path, ...readInput(given, headers) })
+    const proved = await proveAsSender(
+      { dir, config },
+      { path, ...(await readInput(context, { file: given, headers })) },
+    )
     if (proved.note !== undefined) note(proved.note)
     return proved.withToken ? { ...proved, headers: withToken(config, proved.headers) } : proved
   }

@@ -2,9 +2,8 @@
 import type { Message, Session } from '../model/job.ts'
 import { Problem } from '../model/problem.ts'
 import type { Context } from './terminal/context.ts'
-import { toCut, toIndented, toTable, toTime } from './terminal/print.ts'
+import { printOlder, toCut, toIndented, toTable, toTime } from './terminal/print.ts'
 import { toMoment, toSessionFields } from '../server/records.ts'
-import { printOlder } from './terminal/older.ts'
 import { readStore } from './gateway/stored.ts'
 
 /** A key is looked for among all sessions that are kept. */

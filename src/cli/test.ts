@@ -7,9 +7,8 @@ import { updateFixture } from '../loader/fixture-files.ts'
 import { exitCodes, Problem, type ProblemRecord } from '../model/problem.ts'
 import { toPrintableLine } from '../base/text.ts'
 import { type Bench, createBench, type Loaded, type ModuleResult } from './checks/bench.ts'
-import type { Context } from './terminal/context.ts'
+import { type Context, withProgress } from './terminal/context.ts'
 import { toFailure, toIndented } from './terminal/print.ts'
-import { withProgress } from './terminal/progress.ts'
 import { type Round, watchSaves } from './checks/test-watch.ts'
 
 /** `modules`: none means all that the configuration names. */
@@ -22,7 +21,7 @@ export async function test(context: Context, options: TestOptions): Promise<numb
     const round = (loaded: Loaded, modules: readonly string[]) =>
       runModules(context, bench, { loaded, modules, options })
     if (options.watch) return await watchSaves(context, bench, { names: options.modules, round })
-    const loaded = await withProgress('Loading the transforms', () => bench.load(options.modules))
+    const loaded = await withProgress(context, 'Loading the transforms', () => bench.load(options.modules))
     return (await round(loaded, loaded.modules)).code
   } finally {
     await bench.close()

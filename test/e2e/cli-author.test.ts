@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { loadConfig } from '../../src/loader/config.ts'
 import { readBlocks } from '../pages.ts'
-import { runCommand } from './command.ts'
+import { runBuilt, runCommand } from './command.ts'
 import {
   type Gateway,
   hookToken,
@@ -117,7 +117,7 @@ describe('hookloom test', { timeout: 60_000 }, () => {
     const dir = makeConfigDir({ config: mapped('x.ts'), files })
     const free = { code: 0, stdout: '✓ free.ts/one.json\n\n1 passed, 0 failed\n' }
     expect(await runCommand(['test', 'free'], { dir })).toMatchObject(free)
-    expect(await runCommand(['test', `${root}/free.ts`], { dir, cwd: dir })).toMatchObject(free)
+    expect(await runBuilt(['test', `${root}/free.ts`], { dir, cwd: dir })).toMatchObject(free)
     expect(await runCommand(['test', 'fre'], { dir })).toMatchObject({
       code: 64,
       stderr: expect.stringContaining('fre'),

@@ -1,7 +1,7 @@
 import { symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { runCommand } from './command.ts'
+import { runBuilt, runCommand } from './command.ts'
 import { gatewayToken, makeConfigDir, makeFolder, post, startGateway, writeFiles } from './gateway.ts'
 
 const asOperator = { headers: { authorization: `Bearer ${gatewayToken}` } }
@@ -17,7 +17,7 @@ describe('check', { timeout: 60_000 }, () => {
       const dir = makeConfigDir({
         config: { hooks: { paht: '/x', mappings: [{ deliver: 'yes' }] }, server: { port: -1 } },
       })
-      const { code, stdout, stderr } = await runCommand([command], { dir })
+      const { code, stdout, stderr } = await (command === 'start' ? runBuilt : runCommand)([command], { dir })
       const lines = `${stdout}${stderr}`.split('\n').filter((line) => /hooks\.|server\./.test(line))
       expect(lines).toHaveLength(3)
       expect(lines.join('\n')).toContain('hooks.paht is not a key here. Did you mean path?')
@@ -26,7 +26,7 @@ describe('check', { timeout: 60_000 }, () => {
   )
 
   test('a folder without configuration is exit 78 and names the command that makes one', async () => {
-    const { code, stderr } = await runCommand(['start'], { dir: makeFolder() })
+    const { code, stderr } = await runBuilt(['start'], { dir: makeFolder() })
     expect(code).toBe(78)
     expect(stderr).toContain('"hookloom init" makes one')
   })

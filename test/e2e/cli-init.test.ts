@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import { createServer } from 'node:net'
 import { join, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { runCommand, runProcess } from './command.ts'
+import { runBuilt, runCommand, runProcess } from './command.ts'
 import { makeConfigDir, makeFolder, post, startGateway, toChildEnv, writeFiles } from './gateway.ts'
 
 describe('init', { timeout: 60_000 }, () => {
@@ -139,8 +139,8 @@ describe('dev', { timeout: 60_000 }, () => {
     await new Promise<void>((listening) => taken.listen(0, '127.0.0.1', listening))
     const address = taken.address()
     const port = typeof address === 'object' && address !== null ? address.port : 0
-    const { code, stderr } = await runCommand(['dev'], { dir: makeConfigDir({ config: { server: { port } } }) })
-    const admin = await runCommand(['dev'], { dir: makeConfigDir({ config: { server: { adminPort: port } } }) })
+    const { code, stderr } = await runBuilt(['dev'], { dir: makeConfigDir({ config: { server: { port } } }) })
+    const admin = await runBuilt(['dev'], { dir: makeConfigDir({ config: { server: { adminPort: port } } }) })
     taken.close()
     expect(stderr).toContain(`127.0.0.1:${port}: the port is in use. Change server.port, or`)
     expect(admin.stderr).toContain(`127.0.0.1:${port}: the port is in use. Change server.adminPort, or`)

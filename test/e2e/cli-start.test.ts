@@ -1,12 +1,12 @@
 import { connect } from 'node:net'
 import { describe, expect, test } from 'vitest'
-import { runCommand } from './command.ts'
+import { runBuilt } from './command.ts'
 import { gatewayToken, hookToken, post, startGateway } from './gateway.ts'
 
 describe('start', { timeout: 60_000 }, () => {
   test('a second gateway on one store is exit 69 and names the first, which then makes room', async () => {
     const first = await startGateway()
-    const second = await runCommand(['start'], { dir: first.dir })
+    const second = await runBuilt(['start'], { dir: first.dir })
     expect(second.stderr).toContain(`in use by another gateway (pid ${first.child.pid})`)
     expect(second.code).toBe(69)
     await first.stop()

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { runCommand } from './command.ts'
+import { runBuilt, runCommand } from './command.ts'
 import { makeConfigDir, makeFolder } from './gateway.ts'
 
 describe('the command line', { timeout: 60_000 }, () => {
@@ -17,7 +17,7 @@ describe('the command line', { timeout: 60_000 }, () => {
   })
 
   test('an unknown command is exit 64 and names the nearest', async () => {
-    const { code, stderr } = await runCommand(['sesions'])
+    const { code, stderr } = await runBuilt(['sesions'])
     expect({ code, stderr }).toEqual({ code: 64, stderr: "✗ Unknown command 'sesions'. Did you mean sessions?\n" })
   })
 
@@ -26,9 +26,9 @@ describe('the command line', { timeout: 60_000 }, () => {
     [['list', '--limit', '0'], 'a whole number from 1 to 10000'],
     [['list', '--state', 'paked'], 'Did you mean parked?'],
     [['list', '--refused', '--state', 'parked'], 'cannot be used with'],
-    [['show'], 'Missing required argument \'id\'. "hookloom show --help" lists what there is.'],
-    [['gmail'], 'Which command? "hookloom gmail --help" lists them.'],
-    [['gmail', 'run', '--port', '80'], 'Unknown option \'--port\'. "hookloom gmail run --help" lists what there is.'],
+    [['show'], 'Missing required argument \'id\'. "hookloom show --help" shows the options.'],
+    [['gmail'], 'Which command? "hookloom gmail --help" lists the commands.'],
+    [['gmail', 'run', '--port', '80'], 'Unknown option \'--port\'. "hookloom gmail run --help" shows the options.'],
     [
       ['gmail', 'setup', '--account', 'ada@example.org', '--credentials', 'no-such-file.json'],
       'no-such-file.json cannot be read: there is no such file.',
@@ -45,9 +45,9 @@ describe('the command line', { timeout: 60_000 }, () => {
   test('help and the version are no failures', async () => {
     const root = resolve(import.meta.dirname, '../..')
     const fields: unknown = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
-    const version = await runCommand(['--version'])
+    const version = await runBuilt(['--version'])
     expect(fields).toMatchObject({ version: version.stdout.trim() })
-    const [bare, asked] = [await runCommand([]), await runCommand(['--help'])]
+    const [bare, asked] = [await runCommand([]), await runBuilt(['--help'])]
     expect(bare.stdout).toBe(asked.stdout)
     expect([bare.code, asked.code, version.code]).toEqual([0, 0, 0])
     for (const name of ['init', 'dev', 'start', 'check', 'run', 'send', 'list', 'show', 'retry', 'drop', 'doctor']) {

@@ -1,5 +1,7 @@
-// One command, run as an operator runs it: the built file, to its end.
+// One command to its end: `runCommand` in this process, `runBuilt` as an operator runs it.
 import { spawn } from 'node:child_process'
+import { Readable } from 'node:stream'
+import { main } from '../../src/cli/main.ts'
 import { mainFile, toChildEnv } from './gateway.ts'
 
 export type Ran = {
@@ -10,13 +12,28 @@ export type Ran = {
   json(): Record<string, unknown>[]
 }
 
-/** `dir`: the config directory, given as `--config-dir`. */
-export function runCommand(
+type RunOptions = { dir?: string; env?: Readonly<Record<string, string>> }
+
+/** `dir`: the config directory, given as `--config-dir`. `stdin`: nothing, unless it is given. */
+export async function runCommand(
   args: readonly string[],
-  { dir, env, cwd }: { dir?: string; env?: Readonly<Record<string, string>>; cwd?: string } = {},
+  { dir, env, stdin = '' }: RunOptions & { stdin?: string } = {},
 ): Promise<Ran> {
-  const all = dir === undefined ? args : [...args, '--config-dir', dir]
-  return runProcess(process.execPath, [mainFile, ...all], {
+  let stdout = ''
+  let stderr = ''
+  const code = await main(withDir(args, dir), {
+    env: toChildEnv(env),
+    script: mainFile,
+    stdin: Readable.from([Buffer.from(stdin)]),
+    writeOut: (text) => (stdout += text),
+    writeError: (text) => (stderr += text),
+  })
+  return toRan(code, stdout, stderr)
+}
+
+/** The built program in a process of its own: for its exit code, its streams, signals and the folder it runs in. */
+export function runBuilt(args: readonly string[], { dir, env, cwd }: RunOptions & { cwd?: string } = {}): Promise<Ran> {
+  return runProcess(process.execPath, [mainFile, ...withDir(args, dir)], {
     env: toChildEnv(env),
     ...(cwd === undefined ? {} : { cwd }),
   })
@@ -34,8 +51,16 @@ export function runProcess(
     child.stdout.setEncoding('utf8').on('data', (chunk: string) => (stdout += chunk))
     child.stderr.setEncoding('utf8').on('data', (chunk: string) => (stderr += chunk))
     child.once('error', reject)
-    child.once('close', (code) => resolve({ code, stdout, stderr, json: () => toObjects(stdout) }))
+    child.once('close', (code) => resolve(toRan(code, stdout, stderr)))
   })
+}
+
+function withDir(args: readonly string[], dir: string | undefined): readonly string[] {
+  return dir === undefined ? args : [...args, '--config-dir', dir]
+}
+
+function toRan(code: number | null, stdout: string, stderr: string): Ran {
+  return { code, stdout, stderr, json: () => toObjects(stdout) }
 }
 
 function toObjects(stdout: string): Record<string, unknown>[] {

@@ -1,18 +1,16 @@
 import { homedir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, describe, expect, test, vi } from 'vitest'
-import { createContext } from '../../src/cli/terminal/context.ts'
-import { toInvocation } from '../../src/cli/terminal/invocation.ts'
-
-afterEach(() => vi.unstubAllGlobals())
+import { Readable } from 'node:stream'
+import { describe, expect, test } from 'vitest'
+import { createContext, toInvocation } from '../../src/cli/terminal/context.ts'
 
 function invocation(script: string, env: Record<string, string>): string {
-  vi.stubGlobal('process', { ...process, cwd: process.cwd, argv: [process.execPath, script] })
   const dir = join(homedir(), '.hookloom')
-  return toInvocation({ ...createContext({ configDir: dir }), env }, ['check'])
+  const io = { env, script, stdin: Readable.from([]), writeOut: () => {}, writeError: () => {} }
+  return toInvocation(createContext(io, { configDir: dir }), ['check'])
 }
 
-describe('what a command tells to type next', () => {
+describe('the command line that a command prints as the next one', () => {
   test.each([
     ['/usr/bin/hookloom', {}, 'hookloom check'],
     ['/usr/bin/hookloom', { npm_command: 'run-script' }, 'hookloom check'],

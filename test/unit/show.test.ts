@@ -1,7 +1,9 @@
 // What `hookloom show` says of the messages of a reply.
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
 import { show } from '../../src/cli/show.ts'
+import { createContext } from '../../src/cli/terminal/context.ts'
 import { createSqliteStore } from '../../src/index.ts'
 import type { JobState, Post } from '../../src/model/job.ts'
 import { newDelivery, newJob } from '../contract/stage.ts'
@@ -36,12 +38,11 @@ async function showPosts(posts: readonly Post[], state: JobState) {
   await store.close()
   const printed: string[] = []
   const objects: object[] = []
+  const io = { env: {}, script: 'hookloom', stdin: Readable.from([]), writeOut: () => {}, writeError: () => {} }
   const context = {
-    dir,
-    env: {},
+    ...createContext(io, { configDir: dir }),
     print: (text: string) => void printed.push(text),
     printJson: (value: object) => void objects.push(value),
-    note: () => {},
   }
   await show({ ...context, json: false }, { id: job.id })
   await show({ ...context, json: true }, { id: job.id })

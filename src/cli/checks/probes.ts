@@ -2,6 +2,7 @@
 import { toAgent, toAgentIds } from '../../effects/agents.ts'
 import { withDeadline } from '../../base/time.ts'
 import { createRunnersAndChannels } from '../../effects/runners-and-channels.ts'
+import { readWorkspaceFile } from '../../effects/workspace.ts'
 import type { Assembled } from '../../live/assemble.ts'
 import type { Probe } from '../../model/channel.ts'
 import type { Config } from '../../model/config.ts'
@@ -55,4 +56,18 @@ async function probe(name: string, { probe: ask }: Probed): Promise<Finding> {
   const { ok, detail } = ended.value
   const shown = toCut(detail, 500)
   return ok ? { name, ok, detail: shown } : toFailed(name, shown, exitCodes.unavailable)
+}
+
+/** Whether AGENTS.md and HEARTBEAT.md of each workspace can be read. */
+export async function checkWorkspaces({ dir }: Context, config: Config): Promise<Finding[]> {
+  const folders = [...new Set(toAgentIds(config).map((id) => toAgent(config, id, dir).workspace))]
+  const looked = await Promise.all(
+    folders.flatMap((folder) => [readWorkspaceFile(folder, 'AGENTS.md'), readWorkspaceFile(folder, 'HEARTBEAT.md')]),
+  )
+  const warnings = looked.flatMap(({ refused }): Finding[] =>
+    refused === undefined ? [] : [{ name: 'workspaces', ok: false, severity: 'warning', detail: refused }],
+  )
+  if (warnings.length > 0) return warnings
+  const count = looked.filter(({ text }) => text !== undefined).length
+  return [{ name: 'workspaces', ok: true, detail: `${count} files AGENTS.md and HEARTBEAT.md are read` }]
 }

@@ -5,9 +5,9 @@ import { toGatewayFile } from '../../model/places.ts'
 import type { Config } from '../../model/config.ts'
 import { toJson } from '../../base/json.ts'
 import { Problem, type ProblemCode, problems } from '../../model/problem.ts'
-import type { ConfigParts } from '../../loader/config-parts.ts'
+import { type ConfigParts, loadConfigParts } from '../../loader/config-parts.ts'
 import type { Context } from '../terminal/context.ts'
-import { findParts } from './parts.ts'
+import { toWarning } from '../terminal/print.ts'
 
 const Address = z.object({
   pid: z.int().positive(),
@@ -127,4 +127,19 @@ function toUnreachable(url: string | undefined, cause?: unknown): Problem {
       cause,
     },
   )
+}
+
+const knownParts = new WeakMap<Context, ConfigParts>()
+
+/**
+ * The part of the configuration that a command next to a running gateway needs: where the store is, and how the gateway is
+ * reached. If the rest is invalid, it warns once a command and goes on.
+ */
+export function findParts(context: Context): ConfigParts {
+  const found = knownParts.get(context)
+  if (found !== undefined) return found
+  const parts = loadConfigParts(context)
+  knownParts.set(context, parts)
+  if (parts.problem !== undefined) context.note(toWarning(parts.problem))
+  return parts
 }

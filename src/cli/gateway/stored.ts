@@ -4,8 +4,7 @@ import { toStoreFile } from '../../model/places.ts'
 import { createSqliteReader } from '../../store/sqlite/sqlite.ts'
 import type { StoreReader } from '../../store/store.ts'
 import type { Context } from '../terminal/context.ts'
-import { findRunning } from './gateway.ts'
-import { findParts } from './parts.ts'
+import { findParts, findRunning } from './gateway.ts'
 
 /** What `read` makes of the store; `empty` where no gateway has made one yet. */
 export async function readStore<T>(context: Context, empty: T, read: (reader: StoreReader) => Promise<T>): Promise<T> {

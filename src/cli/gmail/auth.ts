@@ -1,6 +1,7 @@
 // Asks the owner of the mailbox for his consent, and keeps it for the owner of this directory alone.
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
+import type { Readable } from 'node:stream'
 import { type CallTools, createCall } from '../../gmail/call.ts'
 import { askConsent } from '../../gmail/consent.ts'
 import { type Consent, type OAuthClient, readClientFile, readConsent, writeConsent } from '../../gmail/credentials.ts'
@@ -33,7 +34,7 @@ export async function consent(
 ): Promise<void> {
   const client = await findClient(context.dir, flags)
   const tools = createTools()
-  const given = await withPasted(flags.browser === false, (pasted) =>
+  const given = await withPasted(context.stdin, flags.browser === false, (pasted) =>
     askConsent({
       client,
       account,
@@ -97,13 +98,17 @@ function show(context: Context, url: string, opens: boolean): void {
 }
 
 /** Reads one line of standard input while `work` runs, if anybody is to paste one. */
-async function withPasted<T>(isAsked: boolean, work: (pasted: Promise<string>) => Promise<T>): Promise<T> {
+async function withPasted<T>(
+  stdin: Readable,
+  isAsked: boolean,
+  work: (pasted: Promise<string>) => Promise<T>,
+): Promise<T> {
   if (!isAsked) return work(new Promise(() => {}))
-  const lines = createInterface({ input: process.stdin })
+  const lines = createInterface({ input: stdin })
   try {
     return await work(new Promise((resolve) => lines.once('line', resolve)))
   } finally {
     lines.close()
-    process.stdin.unref()
+    stdin.pause()
   }
 }

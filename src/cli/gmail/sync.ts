@@ -8,12 +8,11 @@ import { syncOnce } from '../../gmail/sync.ts'
 import { loadConfig } from '../../loader/config.ts'
 import { silentLog } from '../../model/log.ts'
 import { exitCodes } from '../../model/problem.ts'
-import type { Context } from '../terminal/context.ts'
+import { type Context, withProgress } from '../terminal/context.ts'
 import { readStore } from '../gateway/stored.ts'
 import { createTools } from './auth.ts'
 import { requireWatched } from './flags.ts'
 import { toHooks } from './run.ts'
-import { withProgress } from '../terminal/progress.ts'
 
 export async function sync(context: Context): Promise<number> {
   const { dir, env } = context
@@ -25,7 +24,7 @@ export async function sync(context: Context): Promise<number> {
   // the further of the two places: a mail that the gateway has already is dropped there by its key
   const sink = { ...posting, state: async () => state }
   const google = openGoogle(gmail, { credentials: readCredentials(dir, gmail), clock: Date.now, tools: createTools() })
-  const { mails, gap } = await withProgress('Asking the mailbox', () =>
+  const { mails, gap } = await withProgress(context, 'Asking the mailbox', () =>
     syncOnce({ api: google.gmail, sink, gmail, clock: Date.now, log: silentLog }),
   )
   if (context.json) context.printJson({ account: gmail.account, mails, gap, isFirst: state === undefined })

@@ -1,9 +1,11 @@
 // The file of `run` and `send`: a payload, or a fixture {request: {headers, payload}, expect}.
-import { readFileSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { buffer } from 'node:stream/consumers'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts'
 import { Problem } from '../../model/problem.ts'
 import { dropCredentials, toHeaders } from '../../server/admission.ts'
 import { parseBody } from '../../model/parse-body.ts'
+import type { Context } from '../terminal/context.ts'
 
 export type Input = {
   /** Lower-case names, no credential. There is always a content type. */
@@ -12,9 +14,25 @@ export type Input = {
   readonly body: string
 }
 
-/** `file`: `-` is standard input. `headers`: `name: value` each; they win over those of a fixture. */
-export function readInput(file: string, headers: readonly string[]): Input {
-  const value = readJson(file)
+/** `file`: `-` is standard input. `headers`: `name: value` each; they replace those of a fixture. */
+export async function readInput(
+  { stdin }: Pick<Context, 'stdin'>,
+  { file, headers }: { file: string; headers: readonly string[] },
+): Promise<Input> {
+  let bytes: Buffer
+  try {
+    bytes = file === '-' ? await buffer(stdin) : await readFile(file)
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'it failed'
+    const why = code === 'ENOENT' ? 'there is no such file' : code
+    throw new Problem('usage-invalid', `${file} cannot be read: ${why}.`, { cause: error })
+  }
+  return toInput(bytes, { file, headers })
+}
+
+/** The same from bytes; `file` is for messages. */
+export function toInput(bytes: Buffer, { file, headers }: { file: string; headers: readonly string[] }): Input {
+  const value = toJson(bytes, file)
   const request = toFixtureRequest(value)
   const given = request === undefined ? [] : toHeaderPairs(request, file)
   const asked = headers.map(parseHeader)
@@ -24,15 +42,7 @@ export function readInput(file: string, headers: readonly string[]): Input {
   return { headers: all, body: toBody(request === undefined ? value : request['payload'], all['content-type']) }
 }
 
-function readJson(file: string): JsonValue {
-  let bytes: Buffer
-  try {
-    bytes = readFileSync(file === '-' ? 0 : file)
-  } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'it failed'
-    const why = code === 'ENOENT' ? 'there is no such file' : code
-    throw new Problem('usage-invalid', `${file} cannot be read: ${why}.`, { cause: error })
-  }
+function toJson(bytes: Buffer, file: string): JsonValue {
   try {
     return parseBody(bytes, 'json')
   } catch (error) {

@@ -15,7 +15,7 @@ import { Mapping } from '../../model/mapping.ts'
 import type { VerifySettings } from '../../model/verify.ts'
 import { detectSource, senderNamed, toEvent } from '../../pipeline/sources.ts'
 import { signRequest, stampPayload } from '../../pipeline/verifiers/sign.ts'
-import { readInput } from './input.ts'
+import { toInput } from './input.ts'
 import { inPackage } from '../scaffold/package.ts'
 
 const Fixture = z.object({ request: z.object({ headers: z.record(z.string(), z.string()), payload: z.json() }) })
@@ -42,7 +42,7 @@ export function toSample(
   const { word, now, headers = [], verifiers } = asked
   const { path, verify } = toOwn(config, pack)
   const { file, payload } = findFixture(pack, word)
-  const { headers: given } = readInput(file, headers)
+  const { headers: given } = toInput(readFileSync(file), { file, headers })
   const body = toBody(verify === undefined ? payload : stampPayload(verify, payload, now), given['content-type'])
   if (verify === undefined) return { path, isSigned: false, headers: given, body }
   const url = `${config.hooks.path}/${path}`

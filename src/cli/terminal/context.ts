@@ -1,12 +1,25 @@
-// What a command is given: where it works, and the two streams it may write to.
+// The input and output of a command, and how its next command line is written.
 import { homedir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { basename, dirname, join, relative, resolve } from 'node:path'
+import type { Readable } from 'node:stream'
 import type { Env } from '../../loader/config/env.ts'
+
+/** What a command line gets from its process, or from a test. */
+export type CommandIo = {
+  readonly env: Env
+  /** The path by which the program was started. */
+  readonly script: string
+  readonly stdin: Readable
+  writeOut(text: string): void
+  writeError(text: string): void
+}
 
 export type Context = {
   /** The config directory, absolute. */
   readonly dir: string
   readonly env: Env
+  readonly script: string
+  readonly stdin: Readable
   /** `--json`: one JSON object a line, and nothing else, on standard output. */
   readonly json: boolean
   /** Lines on standard output. Text from outside goes through `toPrintable` first. */
@@ -16,28 +29,61 @@ export type Context = {
   note(text: string): void
 }
 
-export function createContext(options: { configDir?: string; json?: boolean }): Context {
-  const { env } = process
+export function createContext(
+  { env, script, stdin, writeOut, writeError }: CommandIo,
+  options: { configDir?: string; json?: boolean },
+): Context {
   return {
     dir: toConfigDir(options.configDir, env),
     env,
+    script,
+    stdin,
     json: options.json === true,
-    print: (text) => void process.stdout.write(`${text}\n`),
-    printJson: (value) => void process.stdout.write(`${toJsonLine(value)}\n`),
-    note: (text) => void process.stderr.write(`${text}\n`),
+    print: (text) => writeOut(`${text}\n`),
+    printJson: (value) => writeOut(`${toJsonLine(value)}\n`),
+    note: (text) => writeError(`${text}\n`),
   }
 }
 
-/** `--config-dir`, else `HOOKLOOM_HOME`, else `~/.hookloom`. A blank one counts as none. */
+/** `--config-dir`, else `HOOKLOOM_HOME`, else `~/.hookloom`. A blank value counts as missing. */
 export function toConfigDir(given: string | undefined, env: Env): string {
   const named = [given, env['HOOKLOOM_HOME']].find((dir) => dir !== undefined && dir.trim() !== '')
-  return named === undefined ? join(homedir(), '.hookloom') : resolve(named)
+  return named === undefined ? toDefaultDir(env) : resolve(named)
 }
 
-/** JSON leaves C1 controls and the marks that turn the direction of text as they are, and a terminal obeys them. */
+function toDefaultDir(env: Env): string {
+  return join(env['HOME'] ?? homedir(), '.hookloom')
+}
+
+/** JSON does not escape C1 controls and the marks that turn the direction of text, and a terminal obeys them. */
 function toJsonLine(value: object): string {
   return JSON.stringify(value).replace(
     /[\u007F-\u009F\u061C\u200E\u200F\u2028\u2029\u202A-\u202E\u2066-\u2069]/g,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
   )
+}
+
+/** If the work takes longer than a second, prints on standard error what it waits for. */
+export async function withProgress<T>({ note }: Context, label: string, work: () => Promise<T>): Promise<T> {
+  const timer = setTimeout(() => note(`${label} …`), 1_000)
+  try {
+    return await work()
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** The shell command that runs this program with these arguments on this config directory. */
+export function toInvocation({ dir, env, script }: Context, args: readonly string[]): string {
+  const isInstalled = basename(script) === 'hookloom'
+  const isThroughNpx = env['npm_command'] === 'exec' || basename(dirname(script)) === '.bin'
+  const near = relative(process.cwd(), script)
+  const installed = isThroughNpx ? ['npx', 'hookloom'] : ['hookloom']
+  const program = isInstalled ? installed : ['node', near.startsWith('..') ? script : near]
+  const isFound = env['HOOKLOOM_HOME'] === dir || (env['HOOKLOOM_HOME'] === undefined && dir === toDefaultDir(env))
+  return [...program, ...args, ...(isFound ? [] : ['--config-dir', dir])].map(toShellWord).join(' ')
+}
+
+export function toShellWord(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`
 }

@@ -1,12 +1,13 @@
-// How things look on a terminal. Every cell may hold text from outside, so every cell is made printable here.
+// Tables, fields and failures on a terminal. Every cell may have text from outside, so every cell is made printable here.
 import colors from 'picocolors'
 import { toPrintable, toPrintableLine } from '../../base/text.ts'
 import { Problem } from '../../model/problem.ts'
+import { type Context, toInvocation } from './context.ts'
 
-/** Characters; a sender chooses some of what is shown, and one long cell would push all columns off the screen. */
+/** Characters. A sender chooses some of the text, and one long cell would push all columns off the screen. */
 const longestCell = 80
 
-/** Aligned columns under a header; the last column is as long as it is. */
+/** Aligned columns under a header. Only the last column is not cut. */
 export function toTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
   const cells = [header, ...rows].map((row) =>
     row.map((cell, column) => (column === row.length - 1 ? toPrintableLine(cell) : toCut(cell, longestCell))),
@@ -21,13 +22,25 @@ export function toTable(header: readonly string[], rows: readonly (readonly stri
   return [colors.dim(lines[0]), ...lines.slice(1)].join('\n')
 }
 
-/** Name and value a line, the values under one another. A blank value leaves the line out. */
+/** One line for each name and value, with the values aligned. A blank value leaves the line out. */
 export function toFields(fields: readonly (readonly [name: string, value: string])[]): string {
   const filled = fields.filter(([, value]) => value !== '')
   const width = Math.max(0, ...filled.map(([name]) => name.length))
   return filled
     .map(([name, value]) => `  ${colors.dim(toPrintableLine(name).padEnd(width))}  ${toPrintableLine(value)}`)
     .join('\n')
+}
+
+/** If the page is full, prints the command that shows the page before it. `found` is oldest first. */
+export function printOlder<Row>(
+  context: Context,
+  command: readonly string[],
+  { found, limit, cursor }: { found: readonly Row[]; limit: number; cursor: (oldest: Row) => string },
+): void {
+  const [oldest] = found
+  if (oldest === undefined || found.length < limit) return
+  const args = [...command, '--limit', String(limit), '--before', cursor(oldest)]
+  context.print(`\n${colors.dim(`Older: ${toInvocation(context, args)}`)}`)
 }
 
 /** UTC to the second. */
@@ -47,24 +60,24 @@ export function toIndented(text: string): string {
     .join('\n')
 }
 
-/** A failure for standard error: the sentence, and its frame below. */
+/** A failure for standard error: the sentence, with its frame below. */
 export function toFailure(thrown: unknown): string {
   const problem = thrown instanceof Problem ? thrown : toUnexpected(thrown)
   const sentence = `${colors.red('✗')} ${toPrintable(problem.message)}`
   return problem.frame === undefined ? sentence : `${sentence}\n${toIndented(problem.frame)}`
 }
 
-/** A problem that stops nothing, for standard error: one line, and the command that shows the rest. */
+/** A problem that does not stop the command, for standard error: one line, and the command that shows the rest. */
 export function toWarning({ message, frame = '' }: Problem): string {
   const [first = ''] = frame.split('\n')
   const said = first === '' ? message : `${message}: ${first}`
-  return `${colors.yellow('!')} ${toPrintableLine(said.replace(/[^.?]$/, '$&.'))} "hookloom check" says more.`
+  return `${colors.yellow('!')} ${toPrintableLine(said.replace(/[^.?]$/, '$&.'))} "hookloom check" shows more.`
 }
 
 function toUnexpected(thrown: unknown): Problem {
   const error = thrown instanceof Error ? thrown : new Error(String(thrown))
   const frame = error.stack ?? error.message
-  return new Problem('internal-error', 'hookloom itself failed. This is a bug worth reporting, with these lines:', {
+  return new Problem('internal-error', 'Hookloom failed. This is a bug. Please report it with these lines:', {
     frame,
   })
 }

@@ -1,25 +1,40 @@
-// A wrong command line is one sentence with the nearest right word, and exit code 64.
-import { type Command, CommanderError, InvalidArgumentError } from 'commander'
+// Options that several commands share, and a wrong command line as one sentence with exit code 64.
+import { type Command, CommanderError, InvalidArgumentError, Option } from 'commander'
 import { nearestOf } from '../../base/text.ts'
 import { Problem } from '../../model/problem.ts'
+import type { Context } from './context.ts'
 
-/** What commander threw, as a Problem; undefined: it only showed help or the version. `asked`: as in "hookloom gmail setup". */
+/** Makes a command's work what commander calls: its arguments and options come after the context. The exit code is kept. */
+export type Act = <Given extends unknown[]>(
+  work: (context: Context, ...given: Given) => Promise<number>,
+) => (this: Command, ...given: Given) => Promise<void>
+
+export function jsonOption(): Option {
+  return new Option('--json', 'print one JSON object a line')
+}
+
+/** The end of a command's help. */
+export function toExamples(...lines: readonly string[]): string {
+  return [`\n${lines.length === 1 ? 'Example' : 'Examples'}:`, ...lines].join('\n  ')
+}
+
+/** An error of commander as a Problem. Undefined: it only showed help or the version. `asked`: as in "hookloom gmail setup". */
 export function toUsageProblem(error: CommanderError, asked: string): Problem | undefined {
   if (error.exitCode === 0) return undefined
   if (error.code === 'commander.help') {
-    return new Problem('usage-invalid', `Which command? "${asked} --help" lists them.`)
+    return new Problem('usage-invalid', `Which command? "${asked} --help" lists the commands.`)
   }
   const [, said = '', near] = /^(?:error: )?([^]*?)(?:\n\(Did you mean ([^]*?)\?\))?$/.exec(error.message) ?? []
   const sentence = `${said.charAt(0).toUpperCase()}${said.slice(1)}`.replace(/\.?$/, '.')
   const isKnown = near !== undefined || sentence.includes('Did you mean') || sentence.includes('Expected')
-  const next = near === undefined ? `"${asked} --help" lists what there is.` : `Did you mean ${near}?`
+  const next = near === undefined ? `"${asked} --help" shows the options.` : `Did you mean ${near}?`
   return new Problem(
     'usage-invalid',
     near === undefined && isKnown ? sentence.replace(/\?\.$/, '?') : `${sentence} ${next}`,
   )
 }
 
-/** The command that a command line is for, with those above it, such as "hookloom gmail setup". */
+/** The full name of the command that a command line calls, such as "hookloom gmail setup". */
 export function toAsked(program: Command, words: readonly string[]): string {
   let command = program
   const names = [program.name()]
@@ -32,14 +47,14 @@ export function toAsked(program: Command, words: readonly string[]): string {
   return names.join(' ')
 }
 
-/** For `--limit`: how many to show. */
+/** For `--limit`: a number of rows. */
 export function parseCount(text: string): number {
   const count = Number(text)
   if (/^\d+$/.test(text) && count >= 1 && count <= 10_000) return count
   throw new InvalidArgumentError('Expected a whole number from 1 to 10000')
 }
 
-/** For `--before`: a moment as `--json` prints it or a table does, in milliseconds since the epoch. */
+/** For `--before`: a time as `--json` or a table prints it, in milliseconds since the epoch. */
 export function parseMoment(text: string): number {
   const isWhole = /^\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?(?:Z|[+-]\d\d:\d\d))?$/.test(text)
   const moment = Date.parse(text)
@@ -57,7 +72,7 @@ export function parseWord<Word extends string>(words: readonly Word[]): (text: s
   }
 }
 
-/** For an option that may stand several times. */
+/** For an option that may be given several times. */
 export function collect(text: string, earlier: readonly string[] = []): string[] {
   return [...earlier, text]
 }

@@ -1,0 +1,161 @@
+// The commands for mappings and transforms: add, write, try, test. Their options and their help.
+import { type Command, Option } from 'commander'
+import { Problem } from '../../model/problem.ts'
+import { type Act, collect, jsonOption, toExamples } from '../terminal/usage.ts'
+
+const headerOption = () =>
+  new Option('--header <name: value>', 'a request header; may be given several times').argParser(collect)
+
+export function addAuthoringCommands(program: Command, act: Act): void {
+  addCreating(program, act)
+  addTrying(program, act)
+}
+
+/** The commands that write files. */
+function addCreating(program: Command, act: Act): void {
+  const add = program
+    .commandsGroup('Write and try mappings:')
+    .command('add')
+    .summary('add a preset or a bundled transform')
+    .description('Adds a preset or a bundled transform.')
+
+  add
+    .command('preset')
+    .summary('add a mapping pack for one sender')
+    .description('Adds a preset to hooks.presets and a new secret to .env, and prints what to set up at the sender.')
+    .argument('<name>', 'name of the preset')
+    .option('--secret-env <NAME>', 'the variable of the secret (default: <NAME>_WEBHOOK_SECRET)')
+    .addHelpText('after', toExamples('hookloom add preset github'))
+    .action(
+      act(async (context, name: string, options: { secretEnv?: string }) => {
+        const { addPreset } = await import('../add.ts')
+        return addPreset(context, { name, secretEnv: options.secretEnv })
+      }),
+    )
+
+  add
+    .command('transform')
+    .summary('copy a bundled transform')
+    .description('Copies a bundled transform and its fixtures into the transforms folder, and prints its mapping.')
+    .argument('<name>', 'name of the transform')
+    .addHelpText('after', toExamples('hookloom add transform github-pull-request'))
+    .action(act(async (context, name: string) => (await import('../add.ts')).addTransform(context, { name })))
+
+  program
+    .command('new')
+    .summary('write a new transform, its first fixture and its mapping')
+    .description('Writes a new transform, its first fixture and its mapping. Overwrites nothing.')
+    .argument('<name>', 'name of the transform and of its hook')
+    .option('--from <sender>', 'use a bundled request of this sender as the fixture')
+    .addHelpText('after', toExamples('hookloom new greet', 'hookloom new pushes --from github'))
+    .action(
+      act(async (context, name: string, options: { from?: string }) => {
+        const { createTransform } = await import('../new.ts')
+        return createTransform(context, { name, from: options.from })
+      }),
+    )
+
+  program
+    .command('capture')
+    .summary('make a fixture from a stored delivery')
+    .description('Makes a fixture from a stored delivery, without its secrets. The mapping needs "retain": true.')
+    .argument('<id>', 'delivery id or run id')
+    .option('--name <name>', 'name of the fixture')
+    .option('--module <module>', 'the module that gets the fixture (default: that of the mapping)')
+    .addOption(jsonOption())
+    .addHelpText('after', toExamples('hookloom capture 01a1fb45-0fdd-7713-8f98-02441594b06c --name opened'))
+    .action(
+      act(async (context, id: string, options: { name?: string; module?: string }) => {
+        const { capture } = await import('../capture.ts')
+        return capture(context, { id, name: options.name, module: options.module })
+      }),
+    )
+}
+
+/** The commands that run something. */
+function addTrying(program: Command, act: Act): void {
+  program
+    .command('run')
+    .summary('show what a payload would become, without effects')
+    .description('Shows which mapping takes a payload or a fixture, what it would become, and why. Has no effects.')
+    .argument('<hook>', 'name of the hook')
+    .argument('<file>', 'a payload, or a fixture {request: {headers, payload}}; - reads standard input')
+    .addOption(headerOption())
+    .option('--event <name>', 'the event type, instead of the one in the headers')
+    .addOption(jsonOption())
+    .addHelpText('after', toExamples('hookloom run github payload.json --header "x-github-event: push"'))
+    .action(
+      act(async (context, hook: string, file: string, options: { header?: string[]; event?: string }) => {
+        const { run } = await import('../run.ts')
+        return run(context, { hook, file, headers: options.header ?? [], event: options.event })
+      }),
+    )
+
+  program
+    .command('send')
+    .summary('post a payload or a sample to the running gateway')
+    .description(
+      'Posts a payload, a fixture or a sample of a preset to the running gateway. Signs it if its mapping asks for a ' +
+        'signature.',
+    )
+    .argument('<hook>', 'name of the hook, or of a preset')
+    .argument(
+      '[what]',
+      'a payload, or a fixture {request: {headers, payload}}; for a preset, one of its fixtures or events',
+    )
+    .addOption(new Option('--file <file>', 'the payload or the fixture; - reads standard input'))
+    .addOption(headerOption())
+    .addOption(jsonOption())
+    .addHelpText(
+      'after',
+      toExamples(
+        'hookloom send greet payload.json',
+        'hookloom send github pull_request',
+        'hookloom send greet --file -',
+      ),
+    )
+    .action(
+      act(async (context, hook: string, what: string | undefined, options: { file?: string; header?: string[] }) => {
+        const { send } = await import('../send.ts')
+        return send(context, { hook, what, file: options.file, headers: options.header ?? [] })
+      }),
+    )
+
+  program
+    .command('verify')
+    .summary('show why a signed request is accepted or refused')
+    .description('Shows why the signed mappings accept or refuse a request.')
+    .addOption(
+      new Option('--explain <file>', 'the request: a fixture, or {headers, body | payload, url}').conflicts('arm'),
+    )
+    .option('--mapping <id>', 'ask only this mapping')
+    .addOption(new Option('--arm <id>', 'let this mapping accept the secret that its sender sends, for ten minutes'))
+    .addOption(jsonOption())
+    .addHelpText('after', toExamples('hookloom verify --explain request.json', 'hookloom verify --arm asana'))
+    .action(
+      act(async (context, options: { explain?: string; mapping?: string; arm?: string }) => {
+        const { arm, explainProofs } = await import('../verify.ts')
+        if (options.arm !== undefined) return arm(context, { mappingId: options.arm })
+        if (options.explain !== undefined) {
+          return explainProofs(context, { file: options.explain, mappingId: options.mapping })
+        }
+        throw new Problem('usage-invalid', 'verify needs --explain <file> or --arm <mapping id>.')
+      }),
+    )
+
+  program
+    .command('test')
+    .summary('run the fixtures of the transforms')
+    .description('Runs the fixtures of the transforms, as the gateway does before it takes new code.')
+    .argument('[module...]', 'only these modules')
+    .option('--watch', 'run again after each save')
+    .option('-u, --update', 'write the current results as the expected ones')
+    .addOption(jsonOption())
+    .addHelpText('after', toExamples('hookloom test', 'hookloom test greet --watch', 'hookloom test -u greet'))
+    .action(
+      act(async (context, modules: string[], options: { watch?: boolean; update?: boolean }) => {
+        const { test } = await import('../test.ts')
+        return test(context, { modules, watch: options.watch === true, update: options.update === true })
+      }),
+    )
+}

@@ -1,0 +1,61 @@
+// The commands that make a config directory, run a gateway on it and check it: their options and their help.
+import type { Command } from 'commander'
+import { type Act, jsonOption, toExamples } from '../terminal/usage.ts'
+
+export function addServingCommands(program: Command, act: Act): void {
+  program
+    .commandsGroup('Set up and run:')
+    .command('init')
+    .summary('create a config directory')
+    .description(
+      'Creates a config directory with new tokens, sample mappings and a sample transform. Overwrites nothing.',
+    )
+    .addHelpText('after', toExamples('hookloom init', 'hookloom init --config-dir /etc/hookloom'))
+    .action(act(async (context) => (await import('../init.ts')).init(context)))
+
+  program
+    .command('dev')
+    .summary('run a gateway for development')
+    .description(
+      'Runs a gateway for development. Creates the config directory if it is missing, prints the URL and the token, ' +
+        'and shows every problem in full. Ctrl-C stops it.',
+    )
+    .addHelpText('after', toExamples('hookloom dev'))
+    .action(act(async (context) => (await import('../dev.ts')).dev(context)))
+
+  program
+    .command('start')
+    .summary('run the gateway, with JSON log lines')
+    .description(
+      'Runs the gateway. Its log is one JSON object a line on standard output. SIGTERM stops it after the requests and ' +
+        'steps that are running; a second SIGTERM ends it at once.',
+    )
+    .addHelpText('after', toExamples('hookloom start --config-dir /etc/hookloom'))
+    .action(act(async (context) => (await import('../start.ts')).start(context)))
+
+  program
+    .command('check')
+    .summary('check the configuration, the templates and the modules')
+    .description('Checks the configuration, every template, and every module with its fixtures. Needs no gateway.')
+    .addOption(jsonOption())
+    .addHelpText('after', toExamples('hookloom check'))
+    .action(act(async (context) => (await import('../check.ts')).check(context)))
+
+  program
+    .command('doctor')
+    .summary('check everything, with the store, the gateway, models and channels')
+    .description(
+      'Checks everything that "hookloom check" does, and the store, the gateway, the disk, the runners and the channels. ' +
+        'Sends no message.',
+    )
+    .addOption(jsonOption())
+    .addHelpText('after', toExamples('hookloom doctor', 'hookloom doctor --json'))
+    .action(act(async (context) => (await import('../doctor.ts')).doctor(context)))
+
+  program
+    .command('schema')
+    .summary('print the JSON Schema of hookloom.jsonc')
+    .description('Prints the JSON Schema of hookloom.jsonc, for editors and other tools.')
+    .addHelpText('after', toExamples('hookloom schema > hookloom.schema.json'))
+    .action(act(async (context) => (await import('../schema.ts')).schema(context)))
+}

@@ -1,0 +1,102 @@
+// The commands that show and change what a gateway stored: their options and their help.
+import { type Command, Option } from 'commander'
+import { deliveryStates } from '../../model/delivery.ts'
+import type { EventsOptions } from '../events.ts'
+import type { ListOptions } from '../list.ts'
+import { type Act, jsonOption, parseCount, parseMoment, parseWord, toExamples } from '../terminal/usage.ts'
+
+const exampleId = '01a1fb45-0fdd-7713-8f98-02441594b06c'
+
+const limitOption = () => new Option('--limit <n>', 'how many rows, the newest').argParser(parseCount).default(50)
+const beforeMomentOption = (field: string) =>
+  new Option('--before <time>', `only rows before this time: the "${field}" of the oldest row shown, in UTC`).argParser(
+    parseMoment,
+  )
+
+export function addStoredCommands(program: Command, act: Act): void {
+  addDeliveries(program, act)
+
+  program
+    .command('events')
+    .summary('list the system events')
+    .description('Lists the system events, pending and consumed, the newest last.')
+    .addOption(limitOption())
+    .addOption(beforeMomentOption('at'))
+    .addOption(jsonOption())
+    .addHelpText('after', toExamples('hookloom events', 'hookloom events --before 2026-01-02T03:04:05.678Z'))
+    .action(act(async (context, options: EventsOptions) => (await import('../events.ts')).events(context, options)))
+
+  program
+    .command('sessions')
+    .summary('list the sessions, or show the transcript of one')
+    .description('Lists the sessions, or shows the transcript of one.')
+    .argument('[key]', 'session key')
+    .addOption(limitOption())
+    .addOption(beforeMomentOption('updatedAt'))
+    .addOption(jsonOption())
+    .addHelpText('after', toExamples('hookloom sessions', 'hookloom sessions hook:inbox'))
+    .action(
+      act(async (context, key: string | undefined, options: { limit: number; before?: number }) =>
+        (await import('../sessions.ts')).sessions(context, { key, limit: options.limit, before: options.before }),
+      ),
+    )
+}
+
+function addDeliveries(program: Command, act: Act): void {
+  program
+    .commandsGroup('See and repeat what came in:')
+    .command('list')
+    .summary('list the deliveries')
+    .description('Lists the deliveries and what became of them, the newest last.')
+    .addOption(limitOption())
+    .addOption(
+      new Option('--state <state>', `only deliveries that are ${deliveryStates.join(', ')}`).argParser(
+        parseWord(deliveryStates),
+      ),
+    )
+    .addOption(
+      new Option(
+        '--before <id>',
+        'only rows before this one: a delivery id; with --dead a run id, with --refused a request id',
+      ),
+    )
+    .addOption(new Option('--dead', 'the runs that failed for good, and why').conflicts('state'))
+    .addOption(
+      new Option('--refused', 'the requests that the running gateway refused, and why').conflicts(['state', 'dead']),
+    )
+    .addOption(jsonOption())
+    .addHelpText('after', toExamples('hookloom list', 'hookloom list --state parked', 'hookloom list --refused'))
+    .action(act(async (context, options: ListOptions) => (await import('../list.ts')).list(context, options)))
+
+  program
+    .command('show')
+    .summary('show one delivery with its trace, jobs and steps')
+    .description('Shows one delivery with its trace, jobs and steps.')
+    .argument('<id>', 'delivery id or run id')
+    .addOption(jsonOption())
+    .addHelpText('after', toExamples(`hookloom show ${exampleId}`))
+    .action(act(async (context, id: string) => (await import('../show.ts')).show(context, { id })))
+
+  program
+    .command('retry')
+    .summary('run a parked delivery or dead runs again')
+    .description('Runs a parked delivery again, or the dead runs of an accepted one, or all dead runs.')
+    .argument('[id]', 'delivery id or run id')
+    .option('--dead', 'all runs that failed for good, heartbeats too, the oldest first')
+    .addOption(jsonOption())
+    .addHelpText('after', toExamples(`hookloom retry ${exampleId}`, 'hookloom retry --dead'))
+    .action(
+      act(async (context, id: string | undefined, options: { dead?: boolean }) =>
+        (await import('../retry.ts')).retry(context, id, options),
+      ),
+    )
+
+  program
+    .command('drop')
+    .summary('cancel what is left of a delivery')
+    .description('Cancels what is left of a delivery: a parked one, or its queued and dead runs.')
+    .argument('<id>', 'delivery id or run id')
+    .addOption(jsonOption())
+    .addHelpText('after', toExamples(`hookloom drop ${exampleId}`))
+    .action(act(async (context, id: string) => (await import('../drop.ts')).drop(context, { id })))
+}
