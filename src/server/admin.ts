@@ -1,4 +1,4 @@
-// The admin port: health pages, and what changes a running gateway. Loopback only; /api takes the gateway token.
+// The admin port: health pages, metrics, and the API that changes a running gateway. Loopback only; /api requires the gateway token.
 import type { RequestListener } from 'node:http'
 import Router from '@koa/router'
 import type { Context, Next } from 'koa'
@@ -19,7 +19,7 @@ import { send, toListener } from './server.ts'
 
 const shownMessages = 200
 
-/** What of the last saves is live. */
+/** Whether all saved files are live. */
 export type Readiness = {
   readonly generation: string
   readonly degraded: boolean
@@ -28,7 +28,7 @@ export type Readiness = {
 
 export type AdminParts = {
   readonly generation: () => Generation
-  /** What is live, and what was saved and is not. */
+  /** Which generation is live, and which saved files are not. */
   readonly status: () => Readiness
   readonly store: Store
   readonly refusals: Refusals
@@ -106,8 +106,7 @@ export function createAdminApp(parts: AdminParts): RequestListener {
 }
 
 /**
- * `ok`: deliveries become durable. `degraded`: something that was saved is not live, or its deliveries park. `warnings`: what
- * will be trouble if it goes on.
+ * `ok`: deliveries become durable. `degraded`: a saved file is not live, or its deliveries park. `warnings`: limits that are near.
  */
 async function toReadiness({ store, status }: AdminParts) {
   const { warning, ...health } = await store.health()
@@ -119,7 +118,7 @@ async function toReadiness({ store, status }: AdminParts) {
   }
 }
 
-/** For whoever asks without the gateway token, such as a probe: no source line, no path, no hash. */
+/** For requests without the gateway token, such as a probe: no source line, no path, no hash. */
 function toOutline({ ok, degraded, problems, warnings }: Awaited<ReturnType<typeof toReadiness>>) {
   const modules = new Set(problems.flatMap(({ module }) => module ?? []))
   return { ok, degraded, modules: modules.size, warnings }
@@ -133,13 +132,13 @@ async function find(store: Store, ctx: Context & { params: Record<string, string
   return record
 }
 
-/** The one kind of run that no delivery caused. */
+/** A heartbeat: the only kind of run without a delivery. */
 async function findHeartbeat(store: Store, ctx: Context & { params: Record<string, string> }) {
   const job = await store.job(ctx.params['id'] ?? '')
   return job?.deliveryId === undefined ? job : undefined
 }
 
-/** A session of the agent that `?agentId=` names, else of the default agent, with the newest of its messages. */
+/** A session of the agent that `?agentId=` names, or of the default agent, with its newest messages. */
 async function readSession({ store, generation }: AdminParts, ctx: Context & { params: Record<string, string> }) {
   const { agentId: named } = ctx.query
   const agentId = typeof named === 'string' ? named : toDefaultAgentId(generation().config)
@@ -150,7 +149,7 @@ async function readSession({ store, generation }: AdminParts, ctx: Context & { p
   return toSessionFields(session, await store.messages({ agentId, sessionKey, limit: shownMessages }))
 }
 
-/** The id of a mapping whose scheme hands its secret over: for any other there is nothing to wait for. */
+/** The id of a mapping whose sender gives its secret in a handshake. Other mappings have no handshake to wait for. */
 function findSigned({ mappings }: Generation, id: string): string {
   const { verifier } = mappings.find((mapping) => mapping.id === id) ?? {}
   if (verifier === undefined) throw new Problem('not-found', 'No mapping with verify has this id.')
@@ -162,7 +161,7 @@ function findSigned({ mappings }: Generation, id: string): string {
   )
 }
 
-/** A parked delivery goes through the pipe again; the dead jobs of an accepted one go back into the queue. */
+/** Runs a parked delivery again, or queues the dead jobs of an accepted one again. */
 async function retry({ store, rerunner, poke }: AdminParts, record: DeliveryRecord) {
   const { deliveryId } = record
   const [open] = await store.open({ id: deliveryId, limit: 1 })
@@ -190,7 +189,7 @@ function reply(ctx: Context, status: number, body: object): void {
   send(ctx, { status, body: JSON.stringify(body) })
 }
 
-// a page in the operator's browser must not reach this port: neither by a name that resolves to loopback, nor by a cross-site request
+// a web page in the operator's browser must not reach this port, neither by a name that resolves to loopback nor cross-site
 const loopbackName = /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/i
 
 async function requireLoopbackNames(ctx: Context, next: Next): Promise<void> {

@@ -1,4 +1,4 @@
-// Who may come in, as far as the head of a request tells: before a byte of the body is read.
+// Decides from the head of a request who may come in, before any byte of the body is read.
 import { hash, timingSafeEqual } from 'node:crypto'
 import { credentialHeaders, senderSecrets } from '../model/delivery.ts'
 import { trimSlashes } from '../base/text.ts'
@@ -10,44 +10,44 @@ import type { RequestHead } from '../model/verifier.ts'
 import { createClientOf } from './client.ts'
 import type { Throttle } from './throttle.ts'
 
-/** A request at the door. Its headers still hold credentials: they go to verifiers, and no further. */
+/** The head of a request that is checked. Its headers still have the credentials: only verifiers get them. */
 export type Knock = RequestHead & {
-  /** The hook's name. */
+  /** The name of the hook. */
   readonly path: string
   readonly client: string
-  /** `wrong` for a client that is locked out too, whatever it shows: a right guess must look like every other one. */
+  /** A client that is locked out always gets `wrong`: a right guess must look like a wrong one. */
   readonly token: 'valid' | 'wrong' | 'none'
 }
 
 export type Admission = {
   /** Throws `hook-unknown` outside the prefix, `origin-denied` for a page of another site, and `token-in-query`. */
   knock(req: IncomingMessage, config: Config): Knock
-  /** Throws `rate-limited` for a client that is locked out, whatever it shows; `unauthorized` without a valid token, and counts it. */
+  /** Throws `rate-limited` for a client that is locked out. Without a valid token it counts a failure and throws `unauthorized`. */
   checkToken(knock: Knock): void
-  /** Counts a wrong token, and lets the request pass. */
+  /** Counts a wrong token. Never throws. */
   countToken(knock: Knock): void
   /**
-   * Counts a failed proof once, unless the client has the hook token, and throws `unauthorized`, or `rate-limited` beyond the
-   * limit. A wrong token beside the proof makes it a failed token: a forged signature must not be a way to guess tokens. So does
-   * a request that shows no proof, as it would under a name that no hook has. A proof that could not be checked is
-   * `proof-unavailable`, and counts only for a wrong token.
+   * Refuses a request whose proof failed. Throws `unauthorized`, or `rate-limited` above the limit, and counts one failure unless
+   * the client has the hook token. With a wrong token, or without any proof in its headers, the request counts as a failed token:
+   * a forged signature must not be a way to guess tokens. If the proof could not be checked, it throws `proof-unavailable`,
+   * and only a wrong token counts.
    */
   turnAwaySigner(knock: Knock, proof?: Refused): never
 }
 
-/** `isProofShown`: headers of a scheme in use came with it, whatever its name. */
+/** `isProofShown`: the request has headers of a scheme that some mapping uses. */
 type Refused = { readonly isGatewaysFault: boolean; readonly isProofShown: boolean }
 
-/** One sentence for every client without a valid credential: it must not show whether a hook exists, or what opens it. */
+/** One sentence for all clients without a valid credential: it must not show whether a hook exists, or what opens it. */
 const noCredential =
   'The request has no valid credential. Send the hook token as "Authorization: Bearer <token>", or the signature that the hook asks for.'
 
-/** What is made of a configuration once, and used for each of its requests. */
+/** Made once for each configuration. */
 type Gate = { readonly isToken: (given: string) => boolean; readonly clientOf: (req: IncomingMessage) => string }
 
 /**
- * `tokens` counts failed tokens and locks out their client for good and bad alike; `signers` counts failed signatures apart,
- * since one address of a sender serves many people, and a signature that holds always passes.
+ * `tokens` counts failed tokens. A client that it locks out is refused even with the right token. `signers` counts failed
+ * signatures separately: one address of a sender serves many people, so a valid signature always passes.
  */
 export function createAdmission({ tokens, signers }: { tokens: Throttle; signers: Throttle }): Admission {
   const gates = new WeakMap<Config, Gate>()
@@ -124,7 +124,7 @@ export function createAdmission({ tokens, signers }: { tokens: Throttle; signers
       if (token === 'valid') {
         throw new Problem('unauthorized', 'This hook takes only signed requests. The hook token does not open it.')
       }
-      // the reason is among the refusals: an attacker learns nothing from it here
+      // the operator finds the reason in the list of refusals; an attacker must not learn it
       throw new Problem('unauthorized', noCredential)
     },
   }
@@ -139,7 +139,7 @@ function refuseLocked(throttle: Throttle, client: string): void {
   })
 }
 
-/** The name behind the prefix, slashes trimmed and undecoded; undefined outside the prefix. */
+/** The name after the prefix, without slashes at its ends and not decoded. Undefined outside the prefix. */
 export function toHookName(url: string, prefix: string): string | undefined {
   const mark = url.indexOf('?')
   const path = mark < 0 ? url : url.slice(0, mark)
@@ -150,9 +150,9 @@ export function toHookName(url: string, prefix: string): string | undefined {
 type TokenRead = { kind: 'none' } | { kind: 'token'; token: string } | { kind: 'ambiguous' }
 
 /**
- * The token that a request carries: `Authorization: Bearer` or `x-service-token`; with both there, Authorization alone counts,
- * whatever its scheme. `rawHeaders` as Node gives them, since its header map hides the second of two Authorization lines, and
- * two readers of one request must never disagree about who is speaking: a repeated line is `ambiguous`.
+ * The token of a request: `Authorization: Bearer` or `x-service-token`. With both headers, only Authorization counts, whatever its
+ * scheme. It reads `rawHeaders`, because Node's header map hides a second Authorization line. A repeated header is `ambiguous`:
+ * a proxy might read the other one.
  */
 export function readToken(rawHeaders: readonly string[]): TokenRead {
   const authorization: string[] = []
@@ -165,11 +165,11 @@ export function readToken(rawHeaders: readonly string[]): TokenRead {
   const [bearer] = authorization
   const sent = bearer === undefined ? serviceToken[0] : /^bearer +(.*)$/i.exec(bearer)?.[1]
   if (sent === undefined || sent === '') return { kind: 'none' }
-  // Node reads header bytes as latin1; a token beyond ASCII was sent as UTF-8
+  // Node decodes headers as latin1; a token with other characters than ASCII was sent as UTF-8
   return { kind: 'token', token: Buffer.from(sent, 'latin1').toString('utf8') }
 }
 
-/** Compares in a time that says nothing about the secret, its length included. */
+/** Compares in constant time. The time does not depend on the length of the secret either. */
 export function createTokenCheck(secret: string): (given: string) => boolean {
   const expected = toDigest(secret)
   return (given) => timingSafeEqual(toDigest(given), expected)
@@ -179,7 +179,7 @@ function toDigest(text: string): Buffer {
   return hash('sha256', text, 'buffer')
 }
 
-/** All headers, as verifiers read them: lower-case names, repeated ones joined with ", ", no prototype. */
+/** All headers, for verifiers: lower-case names, repeated ones joined with ", ", no prototype. */
 export function toHeaders(rawHeaders: readonly string[]): Record<string, string> {
   const headers: Record<string, string> = Object.create(null)
   for (const [name, value] of toPairs(rawHeaders)) {
@@ -190,7 +190,7 @@ export function toHeaders(rawHeaders: readonly string[]): Record<string, string>
 }
 
 /**
- * The headers of a delivery: no credential of ours or of the host. A sender's secret keeps its name, so that the sender is
+ * The headers of a delivery, without credentials. A header with a secret of the sender keeps its name, so that the sender is
  * still recognised, and loses its value.
  */
 export function dropCredentials(
@@ -205,7 +205,7 @@ export function dropCredentials(
   return headers
 }
 
-/** Whether a request target has a `token` query parameter, with any value or none, its name percent-encoded or not. */
+/** Whether the URL has a query parameter `token`, with or without a value. The name may be percent-encoded. */
 export function isTokenInQuery(url: string): boolean {
   const mark = url.indexOf('?')
   return mark >= 0 && new URLSearchParams(url.slice(mark)).has('token')

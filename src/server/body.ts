@@ -1,41 +1,41 @@
-// A body arrives whole, in time and under its limit, or as the Problem that says why not. Nothing else is thrown, and no listener or timer stays behind.
+// Reads a body completely, in time and under its limit, or throws a Problem. No listener and no timer is left behind.
 import { Problem } from '../model/problem.ts'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { promisify } from 'node:util'
 import * as zlib from 'node:zlib'
 
 export type BodyOptions = {
-  /** Bytes, counted as sent and again once inflated. */
+  /** Bytes. It applies to the body as it was sent, and again after it is inflated. */
   limit: number
-  /** From the call until the last byte, however the bytes are spread. */
+  /** From the call until the last byte. */
   timeoutMs: number
-  /** Answers `Expect: 100-continue`; called when nothing stands against the body any more, just before the first read. */
+  /** Answers `Expect: 100-continue`. Called just before the first read. */
   continueNow?: () => void
-  /** Counts the memory that is about to be held, in bytes; negative where less was needed. Throws where there is none. */
+  /** Called with the bytes of memory that are needed next; negative if fewer were needed. Throws if there is no memory left. */
   take?: (bytes: number) => void
 }
 
 /**
- * `raw` as it was sent (some senders sign the compressed bytes), `bytes` inflated; one and the same where nothing was compressed.
- * Each fills an ArrayBuffer of its own. A slice of the socket's memory would carry the request's headers, token included, to
- * whichever thread it is posted to.
+ * `raw` is the body as it was sent: some senders sign the compressed bytes. `bytes` is inflated. Without compression both are the
+ * same object. Each has its own ArrayBuffer: a slice of the socket's memory would carry the headers, with the token, to a
+ * thread that it is posted to.
  */
 export type Body = { readonly raw: Buffer<ArrayBuffer>; readonly bytes: Buffer<ArrayBuffer> }
 
 /**
- * Reads and inflates the body of a request. Throws `body-too-large` (a declared length before a byte is read),
- * `encoding-unsupported`, `body-timeout`, `body-incomplete`, what `take` throws, and `body-invalid` for data that does not inflate.
- * After a throw the rest of the body is unread: answer with `dropRest`.
+ * Reads and inflates the body of a request. Throws `body-too-large` (for a declared length before any byte is read),
+ * `encoding-unsupported`, `body-timeout`, `body-incomplete`, `body-invalid` if it does not inflate, and what `take` throws.
+ * After a throw the rest of the body is unread: call `dropRest` before the answer.
  */
 export async function readBody(req: IncomingMessage, options: BodyOptions): Promise<Body> {
-  // the parser has let digits through only, and never a length beside chunks
+  // Node's parser accepts only digits here, and no length together with chunks
   if (Number(req.headers['content-length'] ?? 0) > options.limit) throw tooLarge(options.limit)
   const encoding = toEncoding(req.headers['content-encoding'])
   const raw = await collect(req, options)
   const { limit, take = () => {} } = options
-  // an empty body is empty in every encoding, though no inflater agrees
+  // an empty body is valid in every encoding, but no inflater accepts it
   if (encoding === 'identity' || raw.length === 0) return { raw, bytes: raw }
-  // counted before: many may inflate at the same time, each up to the limit
+  // counted before inflating: many bodies may inflate at the same time
   take(limit)
   const bytes = await inflate(raw, encoding, limit)
   take(bytes.length - limit)
@@ -47,9 +47,9 @@ function collect(
   { limit, timeoutMs, continueNow, take }: BodyOptions,
 ): Promise<Buffer<ArrayBuffer>> {
   return new Promise((resolve, reject) => {
-    // a dead stream emits nothing any more: waiting for it would be waiting for the timer
+    // a destroyed stream emits no more events
     if (req.destroyed) return reject(incomplete())
-    // one buffer that doubles, and no list: a chunk of one byte costs a list some two hundred
+    // one buffer that doubles, not a list of chunks: a list costs about 200 bytes for each one-byte chunk
     let held = toOwnBuffer(Buffer.of(), 0)
     let size = 0
 
@@ -59,7 +59,7 @@ function collect(
     }
     const fail = (problem: unknown) => {
       release()
-      // without a listener a flowing stream would read on, and throw away
+      // without a listener a flowing stream would read on and discard the bytes
       req.pause()
       reject(problem)
     }
@@ -108,7 +108,7 @@ function toEncoding(header: string | undefined): Encoding {
     case 'br':
       return encoding
     default:
-      // stacked encodings end here too: each layer multiplies what a small body can cost
+      // several encodings are refused too: each layer multiplies the cost of a small body
       throw new Problem('encoding-unsupported', 'Content-Encoding must be one of gzip, deflate, br or identity.')
   }
 }
@@ -123,7 +123,7 @@ const inflaters = {
 async function inflate(raw: Buffer, encoding: Exclude<Encoding, 'identity'>, limit: number) {
   const format = encoding === 'deflate' ? (hasZlibHeader(raw) ? 'zlib' : 'raw') : encoding
   try {
-    // inflating stops at the first block over the limit: a bomb costs no more than a body
+    // inflating stops at the limit, so a compression bomb costs no more than a body
     const bytes = await inflaters[format](raw, { maxOutputLength: limit })
     return toOwnBuffer(bytes, bytes.length)
   } catch (cause) {
@@ -132,12 +132,12 @@ async function inflate(raw: Buffer, encoding: Exclude<Encoding, 'identity'>, lim
   }
 }
 
-/** RFC 1950, 2.2. By the RFC `deflate` has this header; many senders leave it away. */
+/** RFC 1950, 2.2. The RFC requires this header for `deflate`; many senders leave it out. */
 function hasZlibHeader(raw: Buffer): boolean {
   return raw.length > 1 && ((raw[0] ?? 0) & 0x0f) === 8 && raw.readUInt16BE(0) % 31 === 0
 }
 
-/** A copy of the first `size` bytes that shares its memory with nothing; zeros where `bytes` is shorter. */
+/** A copy of the first `size` bytes in its own memory, filled with zeros if `bytes` is shorter. */
 function toOwnBuffer(bytes: Buffer, size: number): Buffer<ArrayBuffer> {
   const own = Buffer.from(new ArrayBuffer(size))
   bytes.copy(own)
@@ -152,7 +152,7 @@ function incomplete(): Problem {
   return new Problem('body-incomplete', 'The connection ended before the body did.')
 }
 
-/** RFC 9112, 6.3. Node calls a request complete a turn after it is heard, also one that has no body. */
+/** RFC 9112, 6.3. Node sets `complete` one turn late, also for a request without a body. */
 function isFollowedByBody({ headers }: IncomingMessage): boolean {
   return Number(headers['content-length'] ?? 0) > 0 || headers['transfer-encoding'] !== undefined
 }
@@ -161,18 +161,18 @@ const mostDrainedBytes = 64 * 1024
 const longestDrainMs = 1_000
 
 /**
- * Closes the connection of a request whose body will not be read; to be called before the answer is ended, after any refusal.
- * A request that is complete keeps its connection. Once the answer is flushed, up to 64 kB are read for at most a second.
+ * Closes the connection of a request whose body will not be read. Call it after a refusal, before the answer ends. A complete
+ * request keeps its connection. After the answer is flushed, up to 64 kB are read, for at most a second.
  */
 export function dropRest(req: IncomingMessage, res: ServerResponse): void {
   const { socket } = req
   if (req.complete || !isFollowedByBody(req) || socket.destroyed) return
   if (!res.headersSent) res.setHeader('Connection', 'close')
 
-  // Node destroys the socket as soon as a last answer is flushed. With bytes unread in the kernel that is a reset, at which the
-  // sender's kernel may throw the answer away unseen. So: end our side, read a little, then destroy.
+  // Node destroys the socket as soon as the last answer is flushed. If bytes are still unread in the kernel, this sends a reset,
+  // and the sender may lose the answer. So: end our side, read a little, then destroy.
   socket.destroySoon = () => socket.end()
-  // ahead of Node's own listener, which drains without any limit what nobody has begun to read
+  // before Node's own listener, which drains an unread body without a limit
   res.prependOnceListener('finish', () => {
     let drained = 0
     const timer = setTimeout(() => socket.destroy(), longestDrainMs)

@@ -1,4 +1,4 @@
-// Who is calling, as the throttle counts: nobody can pass for another client, and nobody gets many identities from one network.
+// Which client a request counts for in the throttle. A client cannot take the identity of another, or many identities of its network.
 import type { IncomingMessage } from 'node:http'
 import ipaddr from 'ipaddr.js'
 import { Problem } from '../model/problem.ts'
@@ -6,19 +6,19 @@ import { Problem } from '../model/problem.ts'
 type Address = ipaddr.IPv4 | ipaddr.IPv6
 type Network = [Address, number]
 
-/** The part of a request that is looked at. */
+/** The parts of a request that are read. */
 export type Connected = {
   readonly headers: IncomingMessage['headers']
   readonly socket: { readonly remoteAddress?: string | undefined }
 }
 
 /**
- * Gives the client of a request: an IPv4 address, or the /64 of an IPv6 address, since a subscriber has that many to choose from.
- * IPv4-mapped addresses are IPv4. `unknown` for a socket that is gone.
+ * The client of a request: an IPv4 address, or the /64 network of an IPv6 address, because one subscriber has a whole /64.
+ * IPv4-mapped addresses count as IPv4. `unknown` if the socket is closed.
  *
  * X-Forwarded-For counts only from a trusted peer. It is read right to left: each trusted hop vouches for the one before it, and
- * the first that is not trusted is the client. What is no address ends the walk at the hop that sent it. RFC 7239 `Forwarded` is
- * not read: a proxy that sets one of the two passes the other on as the client wrote it.
+ * the first hop that is not trusted is the client. Text that is not an address ends the walk at the hop that sent it. RFC 7239
+ * `Forwarded` is ignored: a proxy that sets only one of the two headers passes the other one on unchecked.
  *
  * Throws `config-invalid` for an entry that is neither an address nor a CIDR.
  */
@@ -26,7 +26,7 @@ export function createClientOf(trustedProxies: readonly string[]): (req: Connect
   const trusted = trustedProxies.map(toNetwork)
   const isTrusted = (address: Address) => trusted.some((network) => isInside(address, network))
 
-  // a connection has one peer: its address is read once, where no proxy speaks for others
+  // without proxies a connection has one client: its address is parsed once
   const known = new WeakMap<object, string>()
   if (trusted.length === 0) {
     return ({ socket }) => {
@@ -55,13 +55,12 @@ export function createClientOf(trustedProxies: readonly string[]): (req: Connect
   }
 }
 
-/** Whose connection it is. `client` is one for all of this machine. */
+/** The client of a connection. All connections from loopback count as one client. */
 export type Peer = { readonly client: string; readonly isLoopback: boolean }
 
 /**
- * Gives the client of a connection by its socket address, as `createClientOf` counts it; undefined for a trusted proxy, which
- * carries the connections of many. Throws `config-invalid` as `createClientOf` does. A list that is another array than
- * before is read anew.
+ * The client of a connection, from its socket address, as in `createClientOf`; undefined for a trusted proxy, which carries the
+ * connections of many clients. Throws `config-invalid` as `createClientOf` does. The list is parsed again when it is another array.
  */
 export function createPeerOf(
   trustedProxies: () => readonly string[],
@@ -85,10 +84,10 @@ function toClient(address: Address): string {
   return `${network.join(':')}::/64`
 }
 
-/** Undefined: no address. Some proxies add the port: `1.2.3.4:5678`, `[2001:db8::1]:443`. */
+/** Undefined if the text is not an address. Some proxies add the port: `1.2.3.4:5678`, `[2001:db8::1]:443`. */
 function toAddress(text: string): Address | undefined {
   const bare = /^\[([^\]]*)\](?::\d+)?$/.exec(text)?.[1] ?? /^([\d.]+):\d+$/.exec(text)?.[1] ?? text
-  // four decimal parts only: readers differ on 010.1 and 0x7f.1
+  // only four decimal parts: programs disagree on 010.1 and 0x7f.1
   if (ipaddr.IPv4.isValidFourPartDecimal(bare)) return ipaddr.IPv4.parse(bare)
   return ipaddr.IPv6.isValid(bare) ? ipaddr.process(bare) : undefined
 }

@@ -1,44 +1,44 @@
-// The connections of a port: how many a client may have, how long one may stay without a request, and how they end at a stop.
+// The connections of a port: the number that a client may have, the time that one may idle, and their end at a stop.
 import type { RequestListener, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Peer } from './client.ts'
 
 /**
- * - `all`: a process has some thousands of descriptors, and each connection takes one.
- * - `perClient`: a sixteenth of them. A sender of webhooks has a handful open, a large one some dozens; sixteen networks would
- *   have to join to take all.
- * - `loopback`: half of them, for all processes of this machine together. A tunnel or a proxy that nobody named in
- *   `server.trustedProxies` comes from there, and brings many clients.
- * - `idleMs`: the time of a kept connection (5 s) and of a head (10 s). Node ends a head that drips; blank lines between two
- *   requests belong to no head, and would keep a connection for ever.
+ * - `all`: a process has some thousands of file descriptors, and each connection needs one.
+ * - `perClient`: a sixteenth of `all`. A usual sender has a handful of connections, a large one some dozens; sixteen networks
+ *   would have to join to take all.
+ * - `loopback`: half of `all`, for all processes of this machine together. A tunnel, or a proxy that is not in
+ *   `server.trustedProxies`, connects from loopback and brings many clients.
+ * - `idleMs`: more than the time of a kept connection (5 s) and of a head (10 s). Node ends a slow head, but not a connection
+ *   that sends blank lines between two requests.
  */
 export const connectionLimits = { all: 4_096, perClient: 256, loopback: 2_048, idleMs: 15_000 }
 
 const tellEveryMs = 60_000
 
 export type Connections = {
-  /** For `connection`. Closes it without an answer when its client has too many. */
+  /** For the event `connection`. Closes the socket without an answer if its client has too many. */
   track(socket: Socket): void
   watch(listener: RequestListener): RequestListener
-  /** Closes the connections that have had no request at work for `idleMs`. An answer that the client does not read is no work. */
+  /** Closes connections without a running request for `idleMs`. An answer that the client does not read is not a running request. */
   closeIdle(): void
   /**
-   * From now on each connection ends with the answer to its newest request, so that those before it are sent too: a busy
-   * sender that kept its connection would keep the gateway up. One that has sent nothing ends at once: Node takes it for a busy one.
+   * From now on each connection ends with the answer to its newest request: a busy sender that keeps its connection must not delay
+   * the stop. A connection that has sent nothing is closed at once, because Node counts it as busy.
    */
   beginEnding(): void
 }
 
 type Connection = {
   readonly peer: Peer | undefined
-  /** When a request was last at work, or the connection began. */
+  /** When a request last ran, or the connection began. */
   busyAt: number
   newest: ServerResponse | undefined
-  /** Responses that are not out yet. */
+  /** Responses that are not sent completely yet. */
   readonly open: Set<ServerResponse>
 }
 
-/** `peerOf`: whose connection it is; undefined for a trusted proxy. `now` in milliseconds. `warn` is told of a full client. */
+/** `peerOf`: the client of a connection; undefined for a trusted proxy. `now`: milliseconds. `warn` gets a line about a client with too many. */
 export function createConnections(options: {
   readonly peerOf: (remoteAddress: string | undefined) => Peer | undefined
   readonly now: () => number
@@ -50,7 +50,7 @@ export function createConnections(options: {
   let hasBegun = false
   let toldAt = Number.NEGATIVE_INFINITY
 
-  /** False: the client has as many as it may. */
+  /** False: the client has its maximum. */
   function count({ client, isLoopback }: Peer): boolean {
     const before = counts.get(client) ?? 0
     const most = isLoopback ? connectionLimits.loopback : connectionLimits.perClient
@@ -58,7 +58,7 @@ export function createConnections(options: {
       counts.set(client, before + 1)
       return true
     }
-    // a line for each would fill the disk
+    // a line for each connection would fill the disk
     if (now() - toldAt > tellEveryMs) {
       toldAt = now()
       warn(`The client ${client} has more than ${most} connections. Further ones are closed.`)
@@ -77,14 +77,14 @@ export function createConnections(options: {
   return {
     track(socket) {
       const peer = peerOf(socket.remoteAddress)
-      // an answer would cost what this limit saves
+      // no answer: it would cost as much as the limit saves
       if (peer !== undefined && !count(peer)) return void socket.destroy()
       connections.set(socket, { peer, busyAt: now(), newest: undefined, open: new Set() })
       socket.once('close', () => forget(socket, peer))
     },
     watch: (listener) => (req, res) => {
       const connection = connections.get(req.socket)
-      // it was closed as one too many, with a request already read
+      // the socket was closed as one too many after Node had read a request from it
       if (connection === undefined) return
       if (hasBegun) res.setHeader('connection', 'close')
       connection.busyAt = now()

@@ -1,4 +1,4 @@
-// A request, or what was kept of one, as a delivery.
+// Makes a delivery from a request, or from a stored one.
 import type { Admitted, Delivery, DeliveryHead } from '../model/delivery.ts'
 import { isJsonObject, type JsonValue } from '../base/json.ts'
 import { type Body, openBody, readPayload } from '../model/parse-body.ts'
@@ -6,12 +6,12 @@ import { type Hook, toAccepts } from '../pipeline/hook.ts'
 import { detectSource, type Sender, senderNamed, toEvent } from '../pipeline/sources.ts'
 import { type Knock, dropCredentials } from './admission.ts'
 
-/** Where a delivery is in the gateway. */
+/** The hook of a delivery, its id and the time it arrived, in milliseconds since the epoch. */
 export type Place = { readonly hook: Hook; readonly id: string; readonly receivedAt: number }
 
 /**
- * The delivery of a head and a body. Throws `media-type-unsupported` and `body-invalid`: the body is checked here, before anything
- * is decided from it. Where a transform alone reads it, its thread parses it, and `checkBody` is owed wherever that thread did not.
+ * The delivery of a head and a body. Throws `media-type-unsupported` and `body-invalid`: the body is checked before anything is
+ * decided from it. A body that only a transform reads is parsed in its thread; if that did not happen, call `checkBody`.
  */
 export function toDelivery(head: DeliveryHead, bytes: Uint8Array, { hook, id, receivedAt }: Place): Delivery {
   const { method, url, path, headers, query, verifiedBy, admitted } = head
@@ -23,7 +23,7 @@ export function toDelivery(head: DeliveryHead, bytes: Uint8Array, { hook, id, re
   return { id, receivedAt, method, url, path, headers, query, body, source, event, verifiedBy, admitted }
 }
 
-/** Refuses a body that was left to a transform: no delivery is answered 2xx whose body nobody has parsed. Throws `body-invalid`. */
+/** Checks a body that was left to a transform: no delivery is answered 2xx before its body was parsed. Throws `body-invalid`. */
 export function checkBody({ body }: Delivery): void {
   readPayload(body)
 }
@@ -31,7 +31,7 @@ export function checkBody({ body }: Delivery): void {
 const sourceKey = Buffer.from('"source"')
 const escapedLetter = Buffer.from('\\u')
 
-/** Whether the body has to be parsed to know the source: a search costs a tenth of that. A key may be written with escapes. */
+/** Whether the payload may have a field `source`. A search costs a tenth of a parse. Escapes may hide the key. */
 function mayNameSource({ verifiedBy }: DeliveryHead, { bytes, syntax }: Body): boolean {
   if (bytes.byteLength === 0) return true
   if (verifiedBy !== undefined) return false
@@ -39,7 +39,7 @@ function mayNameSource({ verifiedBy }: DeliveryHead, { bytes, syntax }: Body): b
   return syntax === 'form' || text.includes(sourceKey) || text.includes(escapedLetter)
 }
 
-/** Whose facts about event and delivery id count: of the sender that was proved, else of the one that the headers show. */
+/** The sender that defines event and delivery id: the one that proved itself, else the one that the headers show. */
 export function toSender({ verifiedBy, headers }: Pick<DeliveryHead, 'verifiedBy' | 'headers'>): Sender | undefined {
   return (verifiedBy === undefined ? undefined : senderNamed(verifiedBy)) ?? detectSource(headers)
 }
@@ -49,7 +49,7 @@ function toNamedSource(payload: JsonValue | undefined): string | undefined {
   return typeof named === 'string' ? named : undefined
 }
 
-/** The head of a request that did not come over the network: whatever its hook asks for counts as proved. */
+/** The head of a request that did not come over the network. It counts as proved for every mapping of its hook. */
 export function toLocalHead(
   hook: Hook,
   request: Pick<DeliveryHead, 'path' | 'headers'> & Partial<DeliveryHead> & { readonly prefix: string },
@@ -61,7 +61,7 @@ export function toLocalHead(
   return { method, url, path, headers, query, verifiedBy, admitted }
 }
 
-/** What is kept of a request's head; `secretHeaders` are those of the path's verifiers. */
+/** The head of a request as it is stored. `secretHeaders`: those of the verifiers of the hook. */
 export function toHead(
   { method, url, path, headers, token }: Knock,
   secretHeaders: ReadonlySet<string>,

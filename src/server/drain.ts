@@ -1,4 +1,4 @@
-// What was parked for a module runs again once the module is mended: oldest first, one at a time, once per generation.
+// Runs the parked deliveries of a module again after its code is fixed: oldest first, one at a time, once for each generation.
 import type { Log } from '../model/log.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import type { Store } from '../store/store.ts'
@@ -15,9 +15,9 @@ export type Drained = { readonly settled: number; readonly stillParked: number }
 
 export type Drain = {
   /**
-   * Runs what is parked for these modules through the current generation, and steps over what it has parked itself, unless
-   * `again` is set. Asked while it is at work, it begins anew with all that was asked for. Resolves when all of it is done;
-   * what is not reached, since the process ends or the store cannot be written, is parked as before. Never rejects.
+   * Runs the parked deliveries of these modules through the current generation. Deliveries that this generation parked itself are
+   * left out, unless `again` is set. A call while it runs adds its modules, and begins again. Resolves when all of them are done.
+   * Deliveries that it does not reach, because the process stops or the store fails, stay parked. Never rejects.
    */
   drain(modules: readonly string[], options?: { readonly again?: boolean }): Promise<Drained>
   /**
@@ -25,13 +25,13 @@ export type Drain = {
    * works now. Never rejects.
    */
   resume(): Promise<void>
-  /** Ends after the delivery that it is at. */
+  /** Stops after the current delivery. */
   stop(): Promise<void>
 }
 
 export function createDrain({ store, rerunner, generation, log }: DrainParts): Drain {
   const wanted = new Set<string>()
-  /** Those that this generation parked, and that shall run nevertheless. */
+  /** Whether deliveries that this generation parked run too. */
   let again = false
   let asked = 0
   let stopped = false
@@ -51,7 +51,7 @@ export function createDrain({ store, rerunner, generation, log }: DrainParts): D
     }
   }
 
-  /** One walk through each module from the oldest to the newest, left at once where `isOver`. */
+  /** One walk through the modules, oldest delivery first. It ends early when `isOver`. */
   async function runPass(isOver: () => boolean): Promise<Drained> {
     const { id } = generation()
     let settled = 0

@@ -1,4 +1,4 @@
-// The same delivery twice is one effect: how it is recognised, what a duplicate is answered, and what a twin waits for.
+// The same delivery twice has one effect: how a duplicate is recognised, which answer it gets, and what a concurrent twin waits for.
 import { hash } from 'node:crypto'
 import type { Delivery } from '../model/delivery.ts'
 import { Problem } from '../model/problem.ts'
@@ -11,14 +11,14 @@ const longestKey = 256
 
 export type Dedupe = {
   readonly key: DedupeKey
-  /** The sender's own delivery id, not an Idempotency-Key: sending it again is a redelivery, and may be wanted. */
+  /** True: the key is the sender's delivery id, not an Idempotency-Key. Such a repetition is a redelivery, and may be wanted. */
   readonly isSenders: boolean
 }
 
 /**
- * How this delivery is recognised when it comes again; `isSenders`: by the sender's own id, not by an Idempotency-Key. The id
- * that a signature covers is the key alone: whoever captured the request can replace every other header. It counts apart for
- * each mapping, since two senders may share a path.
+ * The key of this delivery; `isSenders`: it is the sender's delivery id, not an Idempotency-Key. If a signature covers the id,
+ * the id alone is the key: an attacker who captured the request can change every other header. The key is separate for each
+ * mapping, because two senders may share a path.
  */
 export function toDedupe(delivery: Delivery): Dedupe | undefined {
   const asked = delivery.headers['idempotency-key']
@@ -46,15 +46,15 @@ export function toDedupe(delivery: Delivery): Dedupe | undefined {
 }
 
 type Ways = {
-  /** The key is known: throws where the body does not hold, so that a broken body is refused before it is recognised. */
+  /** The key is known. Throws for an invalid body, so that it is refused before the first answer is repeated. */
   recognised: () => void
   /** The delivery is new. */
   first: () => Promise<Answer>
-  /** The delivery is parked: it runs again under its old id; `replay` is the answer when it was settled meanwhile. */
+  /** The delivery is parked: it runs again under its old id. `replay` is the answer if another request settled it meanwhile. */
   parkedAgain: (deliveryId: string, replay: Answer) => Promise<Answer>
 }
 
-/** `rerunsRedeliveries`: a sender's redelivery is a new delivery, so that "edit, redeliver" works in development. */
+/** `rerunsRedeliveries`: a redelivery of a sender is a new delivery, so that developers can edit and redeliver. */
 export function createOnce(store: Store, rerunsRedeliveries: boolean) {
   const inFlight = new Map<string, Promise<unknown>>()
 

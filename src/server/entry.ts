@@ -1,4 +1,4 @@
-// The way in: by the hook token, or by a proof that a mapping asks for. Raw bytes are proved before they are parsed.
+// Lets a request in: by the hook token, or by a proof that a mapping requires. Raw bytes are verified before they are parsed.
 import type { Generation } from '../pipeline/generation.ts'
 import type { Knock, Admission } from './admission.ts'
 import type { IncomingMessage } from 'node:http'
@@ -19,14 +19,14 @@ export type Incoming = {
   readonly continueNow: () => void
 }
 
-/** A request that is in, with its body inflated; or a sender's handshake, answered and over. */
+/** A request that was let in, with its inflated body; or the answer to a sender's handshake. */
 export type Entered =
   | {
       readonly kind: 'delivery'
       readonly hook: Hook
       readonly head: DeliveryHead
       readonly body: Uint8Array
-      /** What became of each proof. */
+      /** The result of each proof. */
       readonly trace: readonly TraceEntry[]
     }
   | { readonly kind: 'handshake'; readonly answer: Answer }
@@ -36,7 +36,7 @@ export type EntryParts = { readonly admission: Admission; readonly handed: Hande
 export function createEntry({ admission, handed }: EntryParts) {
   const unproven = createUnprovenBodies()
 
-  /** Throws what refuses the request, in the order of its checks: 404, 403, 400, 405, 429 or 401, 404, then what its body refuses. */
+  /** Throws the refusal of a request, in this order: 404, 403, 400, 405, 429 or 401, 404, then those of the body. */
   return async function enter(incoming: Incoming, generation: Generation): Promise<Entered> {
     const held = unproven.open()
     try {
@@ -54,7 +54,7 @@ export function createEntry({ admission, handed }: EntryParts) {
     const asked = signed.filter(({ verifier }) => verifier.isClaimed(knock.headers) || verifier.isGreeting(knock))
     let trace = toUnasked(signed, asked)
     try {
-      // an unknown name, and one that takes the token alone, are refused as a failed proof is: after the body
+      // unknown names and hooks that take only the token are refused like a failed proof, after the body
       const isProofShown =
         knock.token !== 'valid' && hook.kind !== 'built-in' && toAsked(generation).isShown(knock.headers)
       if (asked.length === 0 && !isProofShown) admission.checkToken(knock)
@@ -65,7 +65,7 @@ export function createEntry({ admission, handed }: EntryParts) {
       const read = await tryRead(incoming, { knock, limit, timeoutMs: generation.config.server.bodyTimeoutMs, held })
       if (read instanceof Problem) {
         if (knock.token === 'valid' || isProofShown) throw read
-        // a stranger that shows no proof hears nothing about its body
+        // a stranger without a proof gets no answer about its body
         trace = [...trace, ...signed.map(({ id }) => ({ mappingId: id, matched: false, why: read.message }))]
         return admission.turnAwaySigner(knock, { isGatewaysFault: false, isProofShown })
       }
@@ -77,7 +77,7 @@ export function createEntry({ admission, handed }: EntryParts) {
         trace = [...proof.trace, ...trace]
         admission.turnAwaySigner(knock, { isGatewaysFault: proof.isGatewaysFault, isProofShown })
       }
-      // a signer must not guess the hook token beside its signature; where the header is the scheme's own, it is no guess
+      // a signer must not guess the hook token next to its signature; in a header of the scheme itself it is not a guess
       if (proof.signedFor.length > 0 && !secretHeaders.has('authorization')) admission.countToken(knock)
       if (Math.max(raw.length, bytes.length) > hook.maxBodyBytes) throw tooLarge(hook.maxBodyBytes)
       return { kind: 'delivery', hook, head, body: bytes, trace: [...proof.trace, ...trace] }
@@ -86,7 +86,7 @@ export function createEntry({ admission, handed }: EntryParts) {
     }
   }
 
-  /** The body, or why there is none. */
+  /** The body, or the problem with it. */
   async function tryRead(
     { req, continueNow }: Incoming,
     { knock, limit, timeoutMs, held }: { knock: Knock; limit: number; timeoutMs: number; held: UnprovenHold },
@@ -100,7 +100,7 @@ export function createEntry({ admission, handed }: EntryParts) {
     }
   }
 
-  /** GET and HEAD: only where a scheme declares a handshake by them. */
+  /** GET and HEAD are accepted only for a handshake of a scheme. */
   async function greet(signed: readonly SignedMapping[], knock: Knock): Promise<Entered> {
     const request = { ...knock, rawBody: new Uint8Array() }
     let isDenied = false
@@ -114,7 +114,7 @@ export function createEntry({ admission, handed }: EntryParts) {
     throw new Problem('method-not-allowed', 'Hooks accept only POST.')
   }
 
-  /** `body` is inflated; the raw bytes of the request are what the sender signed. */
+  /** `body` is inflated; `request.rawBody` has the bytes as sent, which the sender signed. */
   async function prove(asked: readonly SignedMapping[], request: VerifyRequest, body: Uint8Array) {
     const signedFor: string[] = []
     const trace: TraceEntry[] = []
@@ -174,17 +174,18 @@ function toAnswer({ status, headers, body }: HandshakeAnswer): Answer {
 }
 
 type Asked = {
-  /** Whether the headers show a proof of a scheme that some mapping asks for. */
+  /** Whether the headers have a proof of a scheme that some mapping uses. */
   readonly isShown: (headers: Knock['headers']) => boolean
-  /** The largest body that any signed mapping takes, in bytes. */
+  /** The largest body that any signed mapping accepts, in bytes. */
   readonly limit: number
 }
 
 const byGeneration = new WeakMap<Generation, Asked>()
 
 /**
- * What the signed mappings of a generation ask for, whatever their names are. A scheme whose proof is in the body shows
- * nothing, and a Bearer token is what every hook takes: neither counts as shown.
+ * What a request without a valid token shows decides how it is refused, so that no answer depends on which hooks exist. So this
+ * covers all signed mappings, whatever their names. A proof in the body shows nothing in the headers, and every hook takes a
+ * Bearer token: neither counts.
  */
 export function toAsked(generation: Generation): Asked {
   const known = byGeneration.get(generation)
@@ -192,7 +193,7 @@ export function toAsked(generation: Generation): Asked {
   const signed = generation.mappings.flatMap(({ match, mapping, verifier }) =>
     verifier === undefined || verifier.isClaimed({}) ? [] : [{ path: match.path, verify: mapping.verify, verifier }],
   )
-  // many mappings ask for one scheme, under one header
+  // many mappings use one scheme with one header
   const distinct = new Map(
     signed.map(({ verify, verifier }) => [
       JSON.stringify([verifier.scheme, verify?.header, verify?.prefix]),

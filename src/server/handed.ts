@@ -1,23 +1,23 @@
-// Secrets that senders hand over in their first, unsigned request. Taken only while the operator has armed the mapping.
+// Secrets that senders give in their first, unsigned request. One is accepted only while the operator has armed the mapping.
 import { readFileSync } from 'node:fs'
 import { writeStateFile } from '../loader/config-file.ts'
 import type { Clock } from '../store/store.ts'
 
 const armedForMs = 600_000
-/** A secret and its successor: a sender that rotates hands over a new one while deliveries under the old are on their way. */
+/** A secret and its successor: during a rotation, deliveries under the old secret are still on their way. */
 const most = 2
 
 export type HandedSecrets = {
-  /** The same array as long as nothing changed. */
+  /** The same array until it changes. */
   of(mappingId: string): readonly string[]
   isArmed(mappingId: string): boolean
-  /** Opens the window, in which one secret is taken; gives back its end in milliseconds since the epoch. */
+  /** Opens a window in which one secret is accepted. Returns its end in milliseconds since the epoch. */
   arm(mappingId: string): number
-  /** On disk when it resolves; the window is closed by it. */
+  /** Resolves when the secret is on disk. Closes the window. */
   keep(mappingId: string, secret: string): Promise<void>
 }
 
-/** `file` holds them, for the owner alone. */
+/** `file` stores the secrets, readable only by its owner. */
 export function createHandedSecrets({ file, clock }: { file: string; clock: Clock }): HandedSecrets {
   const secrets = new Map<string, readonly string[]>(Object.entries(readSecrets(file)))
   const armedUntil = new Map<string, number>()
@@ -39,9 +39,9 @@ export function createHandedSecrets({ file, clock }: { file: string; clock: Cloc
       return until
     },
     keep(mappingId, secret) {
-      // at once, so that a second greeting during the write finds the window closed
+      // before the write, so that a second handshake finds the window closed
       armedUntil.delete(mappingId)
-      // one write after the other: each holds what the one before has noted
+      // one write after the other: each contains the result of the one before
       const mine = last.then(() => write(mappingId, secret))
       last = mine.catch(() => undefined)
       return mine
@@ -51,10 +51,10 @@ export function createHandedSecrets({ file, clock }: { file: string; clock: Cloc
 
 function readSecrets(file: string): Record<string, string[]> {
   try {
-    // written by this module alone
+    // as: only this module writes the file
     return JSON.parse(readFileSync(file, 'utf8')) as Record<string, string[]>
   } catch (error) {
-    // a state folder that cannot be opened is no reason to stay down: it is the store's trouble, and told there
+    // the store is in this folder too, and reports that it cannot be opened
     if (error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR')) return {}
     throw error
   }

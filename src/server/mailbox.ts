@@ -1,4 +1,4 @@
-// The watched mailbox inside the gateway: begins, ends and begins anew with what `hooks.gmail` says.
+// The watched mailbox in the gateway: it starts, stops and restarts as `hooks.gmail` says.
 import {
   cursorName,
   gmailHook,
@@ -26,18 +26,18 @@ import type { Throttle } from './throttle.ts'
 export type MailboxParts = Omit<InboxParts, 'account'> & {
   /** The config directory. */
   readonly dir: string
-  /** `HOOKLOOM_SKIP_GMAIL=1`: `hookloom gmail run` or somebody else watches. */
+  /** With `HOOKLOOM_SKIP_GMAIL=1` the gateway does not watch: `hookloom gmail run` does. */
   readonly env: Readonly<Record<string, string | undefined>>
-  /** That of failed signatures: a push without a valid token counts as one. */
+  /** The throttle of failed signatures. A push without a valid token counts there. */
   readonly signers: Throttle
 }
 
 export type Mailbox = {
-  /** Watches what this configuration names, if anything. What it names already is let alone. */
+  /** Watches the mailbox of this configuration. Does nothing if it is watched already. */
   apply(config: Config): void
-  /** Undefined while nothing is watched. */
+  /** Undefined if no mailbox is watched. */
   status(): GmailStatus | undefined
-  /** What does not work now, for /readyz. */
+  /** For /readyz. */
   problems(): { readonly detail: string }[]
   stop(): Promise<void>
 }
@@ -51,7 +51,7 @@ export function createMailbox(parts: MailboxParts): Mailbox {
 
   function toSink({ account }: WatchedGmail): MailSink {
     const inbox = createInbox({ ...parts, account })
-    // where `gmail run` has watched until now, the gateway goes on
+    // continues where `gmail run` stopped
     return { ...inbox, state: async () => (await inbox.state()) ?? readState(toStateFile(dir), account) }
   }
 
@@ -93,7 +93,7 @@ type InboxParts = {
   readonly log: Log
 }
 
-/** What is stored and does not run, since the process ends, is pending: the next start runs it. */
+/** A mail that is stored but did not run, because the process ended, is pending: it runs at the next start. */
 export function createInbox(parts: InboxParts): MailSink {
   const { account, generation, store, rerunner, clock, newId, log } = parts
   const name = cursorName(account)
@@ -125,13 +125,13 @@ export function createInbox(parts: InboxParts): MailSink {
       )
       const appended = await store.appendAll(rows, { name, value: JSON.stringify(state) })
       const ids = rows.flatMap(({ id }, index) => (appended[index]?.kind === 'stored' ? [id] : []))
-      // in the order of the mails, and not in the way of the next sync
+      // in the order of the mails, without delaying the next sync
       running = running.then(() => runAll(ids))
     },
   }
 }
 
-/** The row that the same mail would have had over HTTP, with the same key: one that comes both ways is one delivery. */
+/** The row that the same mail gets over HTTP, with the same key: a mail that comes both ways is one delivery. */
 function toMailRow(
   payload: GmailPayload,
   { generation, id, receivedAt }: { generation: Generation; id: string; receivedAt: number },
@@ -141,7 +141,7 @@ function toMailRow(
   const headers = { 'content-type': 'application/json', 'idempotency-key': toMailKey(payload) }
   const head = toLocalHead(hook, { prefix, path: gmailHook, headers })
   const body = Buffer.from(JSON.stringify(payload))
-  // nobody signed it: the gateway fetched it itself
+  // the gateway fetched the mail itself, so there is no signature
   const admitted = { token: true, signedFor: [] }
   const delivery = toDelivery({ ...head, admitted }, body, { hook, id, receivedAt })
   const settlement = toPending(delivery, generation.id)

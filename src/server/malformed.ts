@@ -1,4 +1,4 @@
-// What is not HTTP, or not HTTP that every reader reads alike, is refused in the shape of every refusal, and its connection ends.
+// Malformed or ambiguous HTTP gets the usual JSON error, and the connection is closed.
 import { randomUUID } from 'node:crypto'
 import { type IncomingMessage, type RequestListener, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
@@ -6,28 +6,28 @@ import { Problem } from '../model/problem.ts'
 import { toRefusalAnswer } from './settlement.ts'
 import { dropRest } from './body.ts'
 
-/** How long a refused sender may leave its side open. */
+/** How long the sender may keep its side of a closed connection open, in milliseconds. */
 const lingerMs = 1_000
 
-/** Node drops what comes behind its limit without a word, and with it a second Authorization: so it is let collect one more. */
+/** Node silently drops headers above its limit, perhaps a second Authorization. So it collects one more than this. */
 export const mostHeaders = 1_000
 
 type MalformedGuard = {
-  /** The listener, for requests that have one reading. What comes behind the last answer of a connection is not heard. */
+  /** Calls the listener for unambiguous requests. Ignores requests after the last answer of a connection. */
   watch(listener: RequestListener): RequestListener
-  /** For `clientError`: the refusal comes after the answers of the requests that were whole. */
+  /** For the event `clientError`. The refusal is sent after the answers to the complete requests before it. */
   answer(error: NodeJS.ErrnoException, socket: Socket): void
 }
 
 export function createMalformedGuard(): MalformedGuard {
-  /** The newest response of each connection: once it is out, so are those before it. */
+  /** The newest response of each connection. When it is sent, so are those before it. */
   const newest = new WeakMap<Socket, ServerResponse>()
-  /** The parser reports its error again with every further byte. */
+  /** The parser repeats its error for every further byte. */
   const refused = new WeakSet<Socket>()
 
   return {
     watch: (listener) => (req, res) => {
-      // RFC 9112, 9.6: whoever sent it was told that the connection ends, reads no answer, and may send it again
+      // RFC 9112, 9.6: the sender was told that the connection ends, so it may send this request again elsewhere
       if (refused.has(req.socket) || newest.get(req.socket)?.getHeader('connection') === 'close') return
       newest.set(req.socket, res)
       const problem = toAmbiguity(req)
@@ -42,7 +42,7 @@ export function createMalformedGuard(): MalformedGuard {
       if (refused.has(socket)) return
       refused.add(socket)
       const before = newest.get(socket)
-      // ahead of its answer, this refusal would be read as one of a delivery that is stored
+      // sent before that answer, this refusal would be read as the answer to a stored delivery
       if (before?.req.complete === true && !before.writableFinished) {
         before.once('close', () => refuse(error, socket))
       } else {
@@ -84,7 +84,7 @@ function toMalformedProblem(code: string | undefined): Problem {
 }
 
 /**
- * What Node's parser lets through and a proxy may read otherwise: no version, more headers than Node collects, no Host or two of
+ * Requests that Node accepts and a proxy may read differently: no version, more headers than Node collects, no Host or two of
  * them (RFC 9112, 3.2), and any Transfer-Encoding but `chunked`.
  */
 function toAmbiguity({ rawHeaders, headers, httpVersion }: IncomingMessage): Problem | undefined {

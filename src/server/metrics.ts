@@ -1,4 +1,4 @@
-// /metrics, for Prometheus: counters since the start, and gauges that are read from the store when they are asked for. Labels are words of ours only.
+// /metrics for Prometheus: counters since the start, and gauges that are read from the store on each request. No label comes from a request.
 import { Counter, Gauge, Registry } from 'prom-client'
 import type { Counted, Meter } from '../model/log.ts'
 import type { Clock, StoreReader } from '../store/store.ts'
@@ -6,7 +6,7 @@ import type { Clock, StoreReader } from '../store/store.ts'
 export type Metrics = {
   readonly meter: Meter
   readonly contentType: string
-  /** The page in Prometheus' text format. Rejects while the store cannot be read. */
+  /** The page in Prometheus' text format. Rejects if the store cannot be read. */
   page(): Promise<string>
 }
 

@@ -1,4 +1,4 @@
-// Who may use the admin API: the gateway token opens it, and guessing it is as slow as guessing the hook token.
+// Access to the admin API: the gateway token opens it, and guesses are throttled like those of the hook token.
 import type { IncomingMessage } from 'node:http'
 import { Problem } from '../model/problem.ts'
 import type { Clock } from '../store/store.ts'
@@ -7,9 +7,9 @@ import { createTokenCheck, readToken } from './admission.ts'
 import { createThrottle } from './throttle.ts'
 
 /**
- * True for a request with the gateway token, false for one without any token. Throws `unauthorized` for a wrong token and counts
- * it, and `rate-limited` for any token of a client that is locked out. A request without a token guesses nothing and does not
- * count: so no page in the operator's browser can lock the operator out, since it can send no `Authorization`.
+ * True with the gateway token, false without any token. A wrong token counts and throws `unauthorized`; for a client that is
+ * locked out, any token throws `rate-limited`. A request without a token does not count: a web page in the operator's browser
+ * cannot send `Authorization`, and so cannot lock the operator out.
  */
 export type IsOperator = (req: IncomingMessage) => boolean
 

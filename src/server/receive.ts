@@ -1,4 +1,4 @@
-// The pipe, from request to answer: admit, read, recognise, decide, store, answer. Nothing is sent before the store has it.
+// The pipe, from request to answer: admit, read, recognise, decide, store, answer. No success is answered before the delivery is stored.
 import { within } from '../base/time.ts'
 import type { Delivery } from '../model/delivery.ts'
 import type { Log, Meter } from '../model/log.ts'
@@ -31,7 +31,7 @@ import type { Rerunner } from './rerun.ts'
 
 export type ReceiverParts = {
   readonly generation: () => Generation
-  /** For as long as a request runs: the generation that it began with does not retire before it lets go. */
+  /** Keeps a generation from retiring while a request uses it. Call the returned function at the end. */
   readonly hold: (generation: Generation) => () => void
   readonly store: Store
   readonly admission: Admission
@@ -42,7 +42,7 @@ export type ReceiverParts = {
   readonly newId: () => string
   /** Called when jobs are stored. */
   readonly accepted: (jobs: Settlement['jobs']) => void
-  /** `hookloom dev`: answers show operators' problems, and a sender's redelivery runs again. */
+  /** `hookloom dev`: answers contain the operator's problems, and a redelivery of a sender runs again. */
   readonly development: boolean
   readonly meter: Meter
   readonly log: Log
@@ -51,18 +51,18 @@ export type ReceiverParts = {
 type EnteredDelivery = Extract<Entered, { kind: 'delivery' }>
 type Handling = { readonly hook: Hook; readonly generation: Generation }
 
-/** How a delivery becomes durable: a new one gets its row, a parked one has it. */
+/** How a delivery becomes durable. A new delivery gets a row; a parked one already has one. */
 type Row = {
   /** The state before it is settled. */
   readonly state: 'pending' | 'parked'
-  /** For a transform that still runs. `isOurs`: nobody else settles the delivery. */
+  /** For a transform that still runs. `isOurs`: no other request settles the delivery. */
   wait(settlement: Settlement): Promise<{ answer: Answer; isOurs: boolean }>
   settle(settlement: Settlement, answer: Answer): Promise<Answer>
 }
 
 export type Receive = (incoming: Incoming) => Promise<Answer>
 
-/** The one place that sees all of a request. Its answer is always an answer: nothing is thrown. */
+/** The only function that sees a whole request. It always returns an answer and never throws. */
 export function createReceiver(parts: ReceiverParts): Receive {
   const { store, clock, newId, development } = parts
   const once = createOnce(store, development)
@@ -100,7 +100,7 @@ export function createReceiver(parts: ReceiverParts): Receive {
     return once(dedupe, {
       recognised: () => checkBody(delivery),
       first: () => handle(delivery, context, toNewRow(delivery, dedupe.key)),
-      // a sender sent a parked delivery again: it runs under its old id, so that it is still one delivery
+      // a sender repeats a parked delivery: it runs under its old id, so that it stays one delivery
       parkedAgain: (id, replay) => handle({ ...delivery, id }, context, toParkedRow(id, replay)),
     })
   }
@@ -110,16 +110,16 @@ export function createReceiver(parts: ReceiverParts): Receive {
     const deciding = decide(delivery, { hook, config, newId })
     const patienceMs =
       hook.runsCode && config.hooks.onTransformError === 'park' ? config.hooks.answerWithinMs : undefined
-    // undefined: a transform is still at it, and the sender's patience ends
+    // undefined: the transform still runs and the time for the answer is over
     const decision = patienceMs === undefined ? await deciding : await within(patienceMs, deciding)
     if (decision === undefined) {
       checkLate(delivery, deciding)
       const { answer, isOurs } = await row.wait(toPending(delivery, generation.id))
-      // the transform goes on; its delivery is on disk and is settled when it ends
+      // the delivery is on disk, and is settled when the transform ends
       if (isOurs) void parts.rerunner.settleLate(deciding, delivery, generation, row.state)
       return answer
     }
-    // code that returned an action was given the payload; whatever else was decided may have left the body unread
+    // code that returned an action has parsed the payload; after any other decision the body may be unparsed
     if (decision.kind !== 'accept') checkBody(delivery)
     const isRejected = decision.kind === 'park' && config.hooks.onTransformError === 'reject'
     if (decision.kind === 'refuse' || isRejected) throw decision.problem.because(decision.trace)
@@ -127,7 +127,7 @@ export function createReceiver(parts: ReceiverParts): Receive {
     return row.settle(settlement, toAnswer(decision, delivery.id, settlement))
   }
 
-  /** A delivery that the store has not seen. */
+  /** For a delivery that is not stored yet. */
   function toNewRow(delivery: Delivery, dedupe: DedupeKey | undefined): Row {
     async function append(settlement: Settlement, answer: Answer): Promise<{ answer: Answer; isOurs: boolean }> {
       const appended = await store.append(toRow(delivery, { settlement, answer, dedupe }))
@@ -144,7 +144,7 @@ export function createReceiver(parts: ReceiverParts): Receive {
     }
   }
 
-  /** A delivery that has been durable since it was parked; `replay` is the answer that it got then. */
+  /** For a delivery that was parked before. `replay` is the answer that it got then. */
   function toParkedRow(id: string, replay: Answer): Row {
     return {
       state: 'parked',
@@ -179,7 +179,7 @@ export function createReceiver(parts: ReceiverParts): Receive {
   }
 }
 
-/** The body of a delivery whose transform still waits or runs. Throws `body-invalid`: then nobody waits for the decision. */
+/** Checks the body of a delivery whose transform still runs. Throws `body-invalid`; then the decision is not used. */
 function checkLate(delivery: Delivery, deciding: Promise<Decision>): void {
   try {
     checkBody(delivery)

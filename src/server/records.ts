@@ -1,9 +1,9 @@
-// What `--json` and /api show of what is stored: every field is always there, null where nothing is known, moments in ISO 8601.
+// What `--json` and /api show of stored records. Every field is always present, null if unknown; times are ISO 8601.
 import type { Heartbeat, PlannedAction } from '../model/action.ts'
 import { type Job, type Message, type Session, type SystemEvent, toShownPostState } from '../model/job.ts'
 import type { DeliveryRecord } from '../store/store.ts'
 
-/** An action as it was let through: the agent and the session key are those that were settled. */
+/** An action after policy: with its final agent and session key. */
 export function toActionFields(planned: PlannedAction | Heartbeat): object {
   if (planned.kind === 'heartbeat') return planned
   const { kind, ...fields } = planned.action
@@ -38,7 +38,7 @@ export function toShownFields(record: DeliveryRecord): object {
   }
 }
 
-/** A wake has no run, so no run id. `posts`: the messages of the reply, each with the provider's id once it was taken. */
+/** A wake has no run and so no run id. `posts`: the messages of the reply, each with the provider's id once it was accepted. */
 export function toJobFields(job: Job): object {
   const { id, planned, state, attempts, lastError } = job
   return {

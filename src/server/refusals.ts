@@ -1,4 +1,4 @@
-// The last refusals, for explaining: in memory, without payloads.
+// The last refusals, in memory and without payloads, so that the operator can find the reasons.
 import type { ProblemCode, TraceEntry } from '../model/problem.ts'
 
 export type Refusal = {
@@ -12,7 +12,7 @@ export type Refusal = {
 }
 
 const most = 500
-/** A stranger may name a hook with all of the sixteen kilobytes that a head has. */
+/** In characters. A request may name a hook with up to 16 kB. */
 const longestHook = 200
 
 export class Refusals {

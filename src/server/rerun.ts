@@ -1,4 +1,4 @@
-// Deliveries that wait run again: what was pending when the process ended, and what is parked.
+// Runs waiting deliveries again: those that were pending when the process ended, and parked ones.
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import type { OpenDelivery, Store, Clock, NewJob, Settlement } from '../store/store.ts'
 import { toBackoffMs } from '../base/retry.ts'
@@ -28,7 +28,7 @@ const backoff = { firstMs: 200, capMs: 30_000 }
 export class Rerunner {
   readonly #parts: RerunnerParts
   readonly #stopping: AbortSignal
-  /** Deliveries whose code this process runs now. */
+  /** Deliveries whose code runs in this process now. */
   readonly #inHand = new Set<string>()
 
   constructor(parts: RerunnerParts) {
@@ -36,7 +36,7 @@ export class Rerunner {
     this.#stopping = parts.stopping ?? new AbortController().signal
   }
 
-  /** What the process before this one left pending, oldest first; what this one has in hand is let alone. */
+  /** Runs the deliveries that the previous process left pending, oldest first. Those that run in this process already are left out. */
   async resumePending(): Promise<void> {
     const { store, log } = this.#parts
     let settled = 0
@@ -49,7 +49,7 @@ export class Rerunner {
     log.info({ deliveries: settled }, 'deliveries that were pending at the last stop ran again')
   }
 
-  /** The delivery's state after the current generation had it again. */
+  /** Runs a delivery through the current generation. Returns its state afterwards. */
   async rerun(open: OpenDelivery): Promise<string> {
     const generation = this.#parts.generation()
     try {
@@ -65,7 +65,7 @@ export class Rerunner {
     }
   }
 
-  /** Settles a delivery that is stored already. Never rejects: what cannot be written now is still waiting on disk. */
+  /** Settles a delivery that is already stored. Never rejects: if the outcome cannot be stored, the delivery keeps its state. */
   async settleLate(
     deciding: Promise<Decision>,
     delivery: Delivery,
@@ -77,12 +77,12 @@ export class Rerunner {
     this.#inHand.add(delivery.id)
     try {
       const decision = toLasting(await deciding)
-      // code that was cut off by a stop has failed at nothing: the next start runs it again
+      // the stop interrupted the code, so this is no failure: the delivery runs again at the next start
       if (this.#stopping.aborted && decision.kind === 'park') return 'waiting'
       const settlement = toSettlement(decision, delivery, { generation, newId, now: clock() })
       if (!(await this.#settle(delivery.id, settlement))) return 'already settled'
       accepted(settlement.jobs)
-      // of one that was parked before it was told then
+      // a delivery that was parked before was logged then
       if (before === 'pending') tellParked(log, delivery, settlement)
       return settlement.state
     } catch (error) {
@@ -97,7 +97,7 @@ export class Rerunner {
     }
   }
 
-  /** Tries until the store takes it or the gateway stops: nobody else would come back to it before the next start. */
+  /** Tries until the store accepts it or the gateway stops: nothing else would try again before the next start. */
   async #settle(deliveryId: string, settlement: Settlement): Promise<boolean> {
     const { store, log } = this.#parts
     for (let failures = 0; ; failures += 1) {
@@ -116,7 +116,7 @@ export class Rerunner {
   }
 }
 
-/** The sender was answered 200 long ago: what would be its fault is now the operator's to see. */
+/** The sender already has its 200, so a refusal parks the delivery for the operator. */
 function toLasting(decision: Decision): LastingDecision {
   return decision.kind === 'refuse' ? { ...decision, kind: 'park', waitsFor: undefined } : decision
 }
@@ -124,11 +124,14 @@ function toLasting(decision: Decision): LastingDecision {
 type Walk = {
   readonly store: Pick<Store, 'open' | 'counts'>
   readonly query: { readonly state: 'pending' | 'parked'; readonly waitsFor?: string }
-  /** Those that are passed over. */
+  /** Deliveries that are left out. */
   readonly skips?: (deliveryId: string) => boolean
 }
 
-/** No more of them than wait at the beginning: what comes meanwhile must not keep the walk going. */
+/**
+ * The waiting deliveries, oldest first, one body in memory at a time. At most as many as wait at the beginning: new ones must
+ * not keep the walk going.
+ */
 export async function* walkWaiting({ store, query, skips = () => false }: Walk): AsyncGenerator<OpenDelivery> {
   let left = (await store.counts()).deliveries[query.state]
   let after: string | undefined
@@ -140,7 +143,7 @@ export async function* walkWaiting({ store, query, skips = () => false }: Walk):
       left -= 1
       yield open
     }
-    // the store is read within one turn of the event loop: a hundred thousand reads would hold up every request
+    // store reads are synchronous: without this, a hundred thousand of them would block every request
     await nextTurn()
   }
 }

@@ -1,4 +1,4 @@
-// Koa at the edge: one middleware a line, every failure in one place.
+// The HTTP server: one Koa middleware a line, every failure handled in one place.
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import Router from '@koa/router'
@@ -15,13 +15,13 @@ import type { Receive } from './receive.ts'
 export type Listening = {
   readonly host: string
   readonly port: number
-  /** Stops listening, lets requests end for `graceMs`, then cuts them off. */
+  /** Stops listening, gives running requests `graceMs` to end, then closes their connections. */
   close(graceMs: number): Promise<void>
 }
 
 type ListenerParts = { readonly newId: () => string; readonly log: Log }
 
-/** The public port: the hooks, and nothing else. */
+/** The public port. It has only the hooks. */
 export function createHookApp(parts: ListenerParts & { receive: Receive }): RequestListener {
   const router = new Router({ sensitive: true, strict: true })
   router.all('/{*path}', async (ctx) => {
@@ -32,10 +32,10 @@ export function createHookApp(parts: ListenerParts & { receive: Receive }): Requ
   return toListener(router, parts)
 }
 
-/** A listener of a router whose every failure is a JSON refusal; one of the gateway itself stands in the log. */
+/** Makes a listener that answers every failure with a JSON refusal. Errors of the gateway itself are logged. */
 export function toListener(router: Router, { newId, log }: ListenerParts): RequestListener {
   const app = new Koa()
-  // forwarding headers are read by client.ts, from trusted proxies only
+  // client.ts reads forwarding headers, and only those of trusted proxies
   app.proxy = false
   app.silent = true
   app.use(async (ctx, next) => {
@@ -64,18 +64,18 @@ export function send(ctx: Context, answer: Answer): void {
     ctx.body = null
     ctx.status = answer.status
   } else {
-    // a handshake answers in its sender's own type
+    // a handshake is answered in the media type of its sender
     if (!ctx.res.hasHeader('content-type')) ctx.type = 'application/json; charset=utf-8'
     ctx.body = answer.body
   }
   if (!ctx.req.complete) dropRest(ctx.req, ctx.res)
 }
 
-/** Time for the head of a request to arrive, in milliseconds. */
+/** Milliseconds in which the head of a request must arrive. */
 const headMs = 10_000
 const checkEveryMs = 2_000
 
-/** Requests whose sender waits for leave to send the body (`Expect: 100-continue`). */
+/** Requests that wait for a 100 before they send the body (`Expect: 100-continue`). */
 const waitingForLeave = new WeakSet<IncomingMessage>()
 
 function continueBody(ctx: Context): void {
@@ -83,8 +83,8 @@ function continueBody(ctx: Context): void {
 }
 
 /**
- * Listens; port 0 takes any. `bodyTimeoutMs` is the longest that a request may take to arrive, `key` sets the port, `peerOf` says
- * whose a connection is: without it there is no trusted proxy.
+ * Listens; port 0 takes any. `bodyTimeoutMs` is the longest time for a request to arrive. `key` is the config key of the port.
+ * `peerOf` gives the client of a connection; without it no proxy is trusted.
  */
 export async function listen(
   listener: RequestListener,
@@ -106,12 +106,12 @@ export async function listen(
   const onRequest = guard.watch(connections.watch(listener))
   const server = createServer(
     {
-      // a head that dribbles in is cut off early; the body has its own limit in body.ts, this one only backs it up
+      // a slow head is cut off early; body.ts has its own limit for the body, and this one is only the backstop
       headersTimeout: headMs,
       requestTimeout: headMs + options.bodyTimeoutMs + 5_000,
       connectionsCheckingInterval: checkEveryMs,
       keepAliveTimeout: 5_000,
-      // malformed.ts asks for it, and answers as everything else does
+      // malformed.ts checks it, and answers in JSON
       requireHostHeader: false,
     },
     onRequest,

@@ -1,4 +1,4 @@
-// A decision as the rows that make it durable.
+// What a decision becomes: the rows that make it durable, and the answer to the sender.
 import type { PlannedAction } from '../model/action.ts'
 import { Problem, toProblemRecord } from '../model/problem.ts'
 import type { Answered, NewJob, DedupeKey, NewDelivery, Settlement } from '../store/store.ts'
@@ -8,7 +8,7 @@ import type { Log } from '../model/log.ts'
 import type { Decision } from '../pipeline/pipeline.ts'
 import type { Generation } from '../pipeline/generation.ts'
 
-/** A decision that leaves a row; a refusal leaves none. */
+/** A decision that is stored. A refusal is not. */
 export type LastingDecision = Exclude<Decision, { kind: 'refuse' }>
 
 export function toSettlement(
@@ -50,7 +50,7 @@ export function tellParked(log: Log, { id, path }: Delivery, { problem }: Settle
   log.warn({ deliveryId: id, hook: path }, `parked: ${problem.detail} "hookloom show ${id}" shows the details.`)
 }
 
-/** The row of a new delivery: what became of it, and the answer that a duplicate gets again. */
+/** The row of a new delivery, with its outcome and the answer that a duplicate gets again. */
 export function toRow(
   delivery: Delivery,
   { settlement, answer, dedupe }: { settlement: Settlement; answer: Answer; dedupe: DedupeKey | undefined },
@@ -79,12 +79,12 @@ function toKeptRequest(delivery: Delivery): Settlement['request'] {
 
 export type Answer = {
   readonly status: number
-  /** JSON text; undefined where the status has no body. */
+  /** JSON text; undefined if the status has no body. */
   readonly body: string | undefined
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** The answer of accepted actions; `jobs` stand in the order of the actions. One action answers as its endpoint would. */
+/** The answer to accepted actions; `jobs` are in the order of the actions. A single action is answered as its endpoint would. */
 export function toAcceptedAnswer(
   deliveryId: string,
   actions: readonly PlannedAction[],
@@ -100,12 +100,12 @@ export function toAcceptedAnswer(
   return ok({ deliveryId, runIds, wakes: actions.length - runIds.length })
 }
 
-/** The step `wake` says why it has to wait, where it has to. */
+/** A step `wake` with a detail is deferred; the detail says why. */
 function isDeferred(job: Pick<NewJob, 'steps'> | undefined): boolean {
   return job?.steps.some(({ name, detail }) => name === 'wake' && detail !== undefined) === true
 }
 
-/** 200: the delivery is on disk and waits, parked for the operator or pending on its transform. */
+/** 200: the delivery is on disk, parked or pending. */
 export function toWaitingAnswer(deliveryId: string, status: 'parked' | 'pending'): Answer {
   return ok({ deliveryId, status })
 }
@@ -117,10 +117,10 @@ export function toReplay(first: Answered): Answer {
   return { status: first.status, body: first.body, headers: { 'idempotent-replay': 'true' } }
 }
 
-/** Whoever gets one of these has proved nothing, and could keep a connection for ever by asking again and again. */
+/** A client that gets one of these has proved nothing. An open connection would let it ask again and again. */
 const strangers: ReadonlySet<number> = new Set([401, 403, 429])
 
-/** `development`: the frame of an operator's problem is shown too. */
+/** `development`: the answer also has the code frame of the operator's problem. */
 export function toRefusalAnswer(problem: Problem, development = false): Answer {
   const { status } = problem
   const frame = development && problem.frame !== undefined ? { frame: problem.frame } : {}
@@ -135,7 +135,7 @@ export function toRefusalAnswer(problem: Problem, development = false): Answer {
   }
 }
 
-/** The same answer with the problem that parked it, for a developer's eyes. */
+/** The same answer with the problem that parked the delivery, for developers. */
 export function withProblem(answer: Answer, problem: Problem): Answer {
   const body: unknown = JSON.parse(answer.body ?? '{}')
   const { code, message: detail, frame } = problem

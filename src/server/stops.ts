@@ -1,11 +1,11 @@
-// The stop order: what was begun last is stopped first. No part can keep the others from being stopped.
+// Stops the parts of the gateway in the reverse order of their start. No part can prevent the others from stopping.
 import type { Log } from '../model/log.ts'
 import { attemptWithin } from '../base/time.ts'
 
 export type Stops = {
-  /** `part`: as it is called in a sentence of the log. */
+  /** `part`: its name in a log line. */
   add(part: string, stop: () => unknown, limits?: { limitMs?: number }): void
-  /** Never rejects. A part that throws or takes longer than its limit is logged and left behind. */
+  /** Never rejects. A part that throws or exceeds its limit is logged, and the stop goes on. */
   run(): Promise<void>
 }
 

@@ -1,14 +1,14 @@
-// Guessing is slow: twenty failures within a minute lock a client for the minute that follows, and memory stays bounded whoever floods.
+// Slows down guessing: twenty failures within a minute lock a client out for the next minute. Memory is bounded.
 import type { Clock } from '../store/store.ts'
 
 export type ThrottleOptions = {
   clock: Clock
-  /** Failures inside the window that lock. */
+  /** The number of failures within the window that locks a client out. */
   failures?: number
   windowMs?: number
-  /** Counted from the failure that locked; attempts meanwhile do not prolong it. */
+  /** Counted from the failure that locked. Further attempts do not prolong it. */
   lockMs?: number
-  /** Clients remembered at once, locked or not. */
+  /** The most clients that are remembered, locked or not. */
   maxClients?: number
 }
 
@@ -25,16 +25,16 @@ export type Throttle = {
 }
 
 /**
- * When `maxClients` is reached, whoever is only being counted is forgotten first, the longest quiet before the others. A lock gives
- * way only when all the others are locks too, and then the one that ends soonest: to free one address ahead of time, a flood
- * must get 10,000 networks locked within its minute, 20 failures each, and could guess from those instead.
+ * When `maxClients` is reached, the client that is only counted and was quiet for longest is forgotten first. A lock is removed
+ * only if all others are locks too, then the one that ends first. So to free one address early, an attacker must get 10,000
+ * networks locked within a minute, 20 failures each, and could guess from those instead.
  */
 export function createThrottle(options: ThrottleOptions): Throttle {
   const { clock, failures = 20, windowMs = 60_000, lockMs = 60_000, maxClients = 10_000 } = options
-  // Both stand in the order of their last write, so the first entry is the one to go.
+  // Both are in the order of their last write, so the first entry is the one to remove.
   const counting = new Map<string, number[]>()
   const lockedAt = new Map<string, number>()
-  // a clock that was set back must not hold anybody longer than the span
+  // a clock that was set back must not extend the span
   const isWithin = (span: number, at: number, now: number) => at <= now && now - at < span
 
   const makeRoom = (now: number) => {
