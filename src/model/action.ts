@@ -1,4 +1,4 @@
-// What a delivery becomes. One schema for requests, mappings and transforms.
+// Actions: what a delivery becomes. Requests, mappings and transforms share one schema.
 import { z } from 'zod'
 import { fileName, filled } from './values.ts'
 
@@ -18,14 +18,14 @@ export const channelNames = [
   'console',
 ] as const
 
-/** Other names by which senders know two of the channels. */
+/** Other names of two channels, which senders use. */
 const channelAliases: Record<string, string> = { imsg: 'imessage', teams: 'msteams' }
 
 export const WakeMode = z.enum(wakeModes)
 export type WakeMode = z.infer<typeof WakeMode>
 export const Thinking = z.enum(thinkingLevels)
 export type Thinking = z.infer<typeof Thinking>
-/** `own:<name>` is a channel of `channels.own`, in code of the operator's own. */
+/** `own:<name>` is a channel of `channels.own`, in the operator's code. */
 export type ChannelName = (typeof channelNames)[number] | `own:${string}`
 const ownChannel = new RegExp(fileName.source.replace('^', '^own:'))
 export const ChannelName = z.preprocess(
@@ -38,7 +38,7 @@ export const ChannelName = z.preprocess(
     })
     // editors complete the names that are known
     .meta({ anyOf: [{ enum: channelNames }, { pattern: ownChannel.source }] })
-    // the check above lets nothing else through
+    // as: the check above lets only channel names through
     .transform((name) => name as ChannelName),
 )
 
@@ -54,7 +54,7 @@ function isChannelName(name: string): name is ChannelName {
 export function toChannelKey(name: ChannelName): string {
   return `channels.${name.replace(':', '.')}`
 }
-/** Seconds; a day at the most. */
+/** Seconds; at most a day. */
 export const TimeoutSeconds = z.number().positive().max(86_400)
 
 /** The payload of `wake`. Unknown fields are ignored. */
@@ -78,7 +78,7 @@ export const AgentPayload = z.object({
 /** A system event for the main session of the default agent. */
 export const WakeAction = WakePayload.extend({
   kind: z.literal('wake'),
-  /** True: the text reaches the agent outside the boundary. Settable in config only. */
+  /** True: the text reaches the agent outside the boundary. Only the configuration can set it. */
   allowUnsafeExternalContent: z.boolean().default(false),
 })
 export type WakeAction = z.infer<typeof WakeAction>
@@ -96,12 +96,12 @@ export type Action = z.infer<typeof Action>
 export const sessionModes = ['isolated', 'persistent'] as const
 export type SessionMode = (typeof sessionModes)[number]
 
-/** Who sent the text of an action, for the lines above it in a prompt. Outside text, all of it. */
+/** The sender of an action's text, for the lines above it in a prompt. All of it is text from outside. */
 export type Origin = { hook: string; source?: string; from?: string; subject?: string }
 
 /**
- * An action that policy has let through: who runs it and under which key is settled.
- * `sharesSession`: the key is only the fallback `hooks.defaultSessionKey`, so runs under it need not wait for one another.
+ * An action that policy has accepted, with its final agent and session key.
+ * `sharesSession`: the key is only the default `hooks.defaultSessionKey`, so runs under it do not wait for one another.
  */
 export type PlannedAction =
   | { kind: 'wake'; action: WakeAction; agentId: string; sessionKey: string; origin: Origin }
@@ -116,7 +116,7 @@ export type PlannedAction =
       origin: Origin
     }
 
-/** A turn of an agent's main session: `wake` because somebody asked for it, `interval` because its time has come. */
+/** A turn of an agent's main session. `wake`: an event asked for it. `interval`: it is the regular one. */
 export type Heartbeat = {
   readonly kind: 'heartbeat'
   readonly agentId: string

@@ -1,9 +1,9 @@
-// `agents`, `models` and `runners` of the configuration: who runs a turn, with which model, by which means.
+// `agents`, `models` and `runners` of the configuration: who runs a turn, with which model, and how.
 import { z } from 'zod'
 import { Thinking, thinkingLevels, TimeoutSeconds } from './action.ts'
 import { filled, httpUrl } from './values.ts'
 
-/** `30m`, `1h`, `45s`, `2d`; a bare number is minutes; 0 turns it off. Gives back milliseconds. */
+/** `30m`, `1h`, `45s`, `2d`. A plain number is minutes; 0 turns it off. Returns milliseconds. */
 const duration = z
   .union([z.string(), z.number().nonnegative()])
   .refine((given) => toDurationMs(given) !== undefined, 'must be a duration such as 30m, 1h or 0')
@@ -62,7 +62,7 @@ function isTimezone(zone: string): boolean {
   }
 }
 
-/** What an agent may have of its own, and `agents.defaults` for all of them. */
+/** Keys of an agent, and of `agents.defaults` for all agents. */
 const agentKeys = {
   workspace: filled
     .optional()

@@ -1,11 +1,11 @@
-// What `agents`, `models`, `runners` and `channels` must hold together: every name leads somewhere.
+// Rules across `agents`, `models`, `runners` and `channels`: every name must refer to something that exists.
 import { isOwnChannel } from './action.ts'
 import type { Config } from './config.ts'
 import { type ConfigIssue, type ConfigPath, toDuplicates, toIssue } from './issue.ts'
 import { nearestOf } from '../base/text.ts'
 import { toModelName } from './permission.ts'
 
-/** Runners that need no section of their own. */
+/** Runners that need no section in the configuration. */
 export const builtInRunners = ['ai', 'claude', 'codex', 'echo'] as const
 
 export function toAgentIssues(config: Config): ConfigIssue[] {
@@ -56,7 +56,7 @@ function toPerformerIssues(
   return [...issues, ...toModelNameIssues(model, config, [...at, 'model'])]
 }
 
-/** A model, or an alias of one, that no provider here could be asked for. */
+/** A model, or an alias of one, without a configured provider. */
 function toModelNameIssues(model: string, { models }: Config, at: ConfigPath): ConfigIssue[] {
   const [provider = '', ...rest] = toModelName(model, models.aliases).split('/')
   if (rest.join('/').trim() === '') {
@@ -78,8 +78,8 @@ function toModelNameIssues(model: string, { models }: Config, at: ConfigPath): C
 }
 
 /**
- * The models that a hook may come to name: aliases, the list of those allowed, a mapping's. Only where `ai` performs every
- * turn: a command has model names of its own, and `echo` asks none.
+ * The models that a hook may name: aliases, the allowed models, the model of a mapping. Only checked if `ai` performs every
+ * turn: a command has its own model names, and `echo` asks no model.
  */
 export function toOfferedModelIssues(model: string | undefined, config: Config, at: ConfigPath): ConfigIssue[] {
   const { agents, models } = config

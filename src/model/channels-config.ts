@@ -1,4 +1,4 @@
-// `channels` of the configuration: one section a channel. A channel whose section is absent is not configured; console always is.
+// `channels` of the configuration: one section for each channel. A channel without a section is not configured, except console.
 import { z } from 'zod'
 import { ChannelName } from './action.ts'
 import { endpointUrl, FileName, filled, httpUrl, pathPart } from './values.ts'
@@ -13,7 +13,7 @@ const shared = {
     .describe('Milliseconds in which the provider must answer one request.'),
 }
 
-/** `channels.<name>` by name, `default` and `console` aside. */
+/** The sections `channels.<name>`, without `default` and `console`. */
 export const channelSections = {
   telegram: z
     .strictObject({

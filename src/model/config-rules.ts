@@ -1,4 +1,4 @@
-// What a configuration must hold beyond the types of its keys. Pure: templates, presets and module files are checked by whoever loads them.
+// Rules of a configuration beyond the types of its keys. Pure: templates, presets and modules are checked where they are loaded.
 import { toAgentIssues, toOfferedModelIssues } from './agents-rules.ts'
 import type { Config } from './config.ts'
 import { type ConfigIssue, type ConfigPath, toDuplicates, toIssue } from './issue.ts'
@@ -31,7 +31,7 @@ export function toConfigIssues(config: Config): ConfigIssue[] {
   ]
 }
 
-/** The rules of one mapping, of `hooks.mappings` or of a preset; `at` is where it stands. */
+/** The rules of one mapping, of `hooks.mappings` or of a preset. `at` is its path. */
 export function toMappingIssues(mapping: Mapping, config: Config, at: ConfigPath): ConfigIssue[] {
   const { hooks } = config
   const issues: ConfigIssue[] = []
@@ -88,7 +88,7 @@ function toTokenIssues({ hooks, gateway }: Config): ConfigIssue[] {
       ),
     )
   }
-  // a header carries nothing else: with such a token every caller would be turned away
+  // a header cannot carry anything else, so every request would be refused
   if (!/^[\x20-\x7e]+$/.test(token) || token !== hooks.token) {
     issues.push(toIssue(['hooks', 'token'], 'must be ASCII without spaces around it, because a header carries it.'))
   }
@@ -102,7 +102,7 @@ function toDefaultKeyIssues(config: Config): ConfigIssue[] {
   return toKeyIssues(key, config, at)
 }
 
-/** A fixed key as it is; of a template, which begins with literal text or counts as the request's, only the beginning. */
+/** Checks a fixed key. Of a template, only the fixed text at its beginning is checked. */
 function toKeyIssues(key: string | undefined, { hooks }: Config, at: ConfigPath): ConfigIssue[] {
   if (key === undefined) return []
   const [beginning = '', ...rest] = key.trimStart().split('{{')

@@ -1,4 +1,4 @@
-// The configuration file, key by key. Unknown keys are errors; every key has its meaning beside it, and the JSON Schema for editors comes from here.
+// The keys of the configuration file. Unknown keys are errors. The descriptions become the JSON Schema for editors and the table of the page.
 import { trimSlashes } from '../base/text.ts'
 import { z } from 'zod'
 import { AgentsConfig, ModelsConfig, RunnersConfig } from './agents-config.ts'
@@ -10,7 +10,7 @@ import { filled, network } from './values.ts'
 const port = z.int().min(0).max(65_535)
 const milliseconds = z.int().positive()
 
-/** The prefix in one form: a leading slash, none behind. */
+/** The prefix in its normal form: with a slash at the beginning and none at the end. */
 export function toHooksPath(path: string): string {
   return `/${trimSlashes(path.trim())}`
 }
@@ -181,7 +181,7 @@ export const Config = z.strictObject({
 })
 export type Config = z.infer<typeof Config>
 
-/** The agent of runs that name none: the one marked, else the first, else `main`. */
+/** The agent of runs that name none: the one with `default`, else the first, else `main`. */
 export function toDefaultAgentId(config: Config): string {
   const { list } = config.agents
   return (list.find((agent) => agent.default) ?? list[0])?.id ?? 'main'

@@ -1,4 +1,4 @@
-// What outsiders' modules must export: held against a schema when they are loaded, since no type reaches that far.
+// Schemas of what modules of integrators must export. They are checked when a module is loaded, because types do not reach that far.
 import { z } from 'zod'
 import type { ChannelDefinition } from './channel.ts'
 import { toDottedPath, toIssueSentence } from './issue.ts'
@@ -63,12 +63,12 @@ export function parseChannel(value: unknown): Parsed<ChannelDefinition<unknown>>
   return toParsed(ChannelShape, value, () => value as ChannelDefinition<unknown>)
 }
 
-/** What `build` gave. Its mappings are parsed one by one. */
+/** The result of `build`. Its mappings are parsed one by one. */
 export function parsePresetParts(value: unknown): Parsed<z.infer<typeof PartsShape>> {
   return toParsed(PartsShape, value, (parts) => parts)
 }
 
-/** Sentences of a failed parse, each with its path. */
+/** The issues of a failed parse as sentences, each with its path. */
 export function toFaults(error: z.ZodError, input: unknown, at: readonly PropertyKey[] = []): string[] {
   return error.issues.map((issue) => {
     const path = toDottedPath([...at, ...issue.path])

@@ -1,7 +1,7 @@
 import type { Body } from './parse-body.ts'
 
 /**
- * Where an admitted request stands.
+ * The states of an admitted request.
  * ```
  *            ┌──────────▶ accepted     its actions are jobs
  * request ─▶ pending ───▶ skipped      no condition held, or the transform returned null
@@ -13,25 +13,25 @@ import type { Body } from './parse-body.ts'
 export const deliveryStates = ['pending', 'parked', 'accepted', 'skipped', 'dropped'] as const
 export type DeliveryState = (typeof deliveryStates)[number]
 
-/** The sender's delivery id as a signature covers it, and the mapping that asked for that signature. */
+/** The sender's delivery id that a signature covers, and the mapping that required the signature. */
 export type SignedId = { readonly mappingId: string; readonly source: string; readonly id: string }
 
-/** What let a request in: the hook token, signatures that mappings asked for, or both. */
+/** The credentials that let a request in: the hook token, signatures that mappings required, or both. */
 export type Admitted = {
   readonly token: boolean
   readonly signedFor: readonly string[]
   readonly signedId?: SignedId | undefined
 }
 
-/** One admitted request. Headers have lower-case names and no credential; both maps have no prototype. */
+/** One admitted request. Headers have lower-case names and no credentials. Both maps have no prototype. */
 export type Delivery = {
   readonly id: string
   /** Milliseconds since the epoch. */
   readonly receivedAt: number
   readonly method: string
-  /** Path and query as they came. */
+  /** Path and query of the request. */
   readonly url: string
-  /** The hook's name: the path behind `hooks.path`, slashes trimmed, undecoded. */
+  /** The name of the hook: the path after `hooks.path`, without slashes at its ends, not decoded. */
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
   readonly query: Readonly<Record<string, string>>
@@ -39,12 +39,12 @@ export type Delivery = {
   /** The verified scheme, else `payload.source`, else the sender that the headers show. */
   readonly source: string | undefined
   readonly event: string | undefined
-  /** The sender that a signature proved. */
+  /** The sender that a signature has proved. */
   readonly verifiedBy: string | undefined
   readonly admitted: Admitted
 }
 
-/** What is kept of a delivery while it may have to run again; the body stands beside it as bytes. */
+/** The part of a delivery that is stored while it may run again. Its body is stored as bytes. */
 export type DeliveryHead = Pick<Delivery, 'method' | 'url' | 'path' | 'headers' | 'query' | 'verifiedBy' | 'admitted'>
 
 export function toDeliveryHead(delivery: Delivery): DeliveryHead {
@@ -53,8 +53,8 @@ export function toDeliveryHead(delivery: Delivery): DeliveryHead {
 }
 
 /**
- * Taken off every delivery. Authorization and x-service-token open this gateway; the other two open what stands before it: a
- * proxy, and whatever site shares its host name and its cookies.
+ * Removed from every delivery. The first two open this gateway. The other two open a proxy in front of it, and sites that share
+ * its host name and cookies.
  */
 export const credentialHeaders: ReadonlySet<string> = new Set([
   'authorization',
@@ -63,7 +63,7 @@ export const credentialHeaders: ReadonlySet<string> = new Set([
   'cookie',
 ])
 
-/** Shared secrets of senders that show a token instead of signing, where no mapping's scheme says so. They keep their name alone. */
+/** Headers with a shared secret of a sender, where no scheme of a mapping names them. They keep their name and lose their value. */
 export const senderSecrets: ReadonlySet<string> = new Set([
   'x-gitlab-token',
   'x-goog-channel-token',

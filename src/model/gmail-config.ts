@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { Thinking } from './action.ts'
 import { filled, httpUrl } from './values.ts'
 
-/** How new mails become known. `poll` needs a consent and nothing else; the others need a Google Cloud project. */
+/** How the gateway learns of new mails. `poll` needs only a consent; the others need a Google Cloud project. */
 export const gmailModes = ['pull', 'push', 'poll'] as const
 export type GmailMode = (typeof gmailModes)[number]
 
@@ -22,7 +22,7 @@ export const GmailPresetConfig = z.strictObject({
   thinking: Thinking.optional().describe('Thinking level of the runs.'),
 })
 
-/** Google's addresses. Tests and proxies put their own in place. */
+/** The URLs of Google. Tests and proxies replace them. */
 export const GmailEndpoints = z.strictObject({
   oauthAuth: httpUrl
     .default('https://accounts.google.com/o/oauth2/v2/auth')
@@ -45,7 +45,7 @@ export const GmailEndpoints = z.strictObject({
 })
 export type GmailEndpoints = z.infer<typeof GmailEndpoints>
 
-/** The watch is looked at as often as this, so it cannot be renewed more often. */
+/** The watch is checked at this interval, so it cannot be renewed more often. */
 export const leastRenewMinutes = 15
 
 const push = z.strictObject({
@@ -129,7 +129,7 @@ export type GmailConfig = z.infer<typeof GmailConfig>
 /** A configuration with a mailbox to watch. */
 export type WatchedGmail = GmailConfig & { readonly account: string }
 
-/** What of `hooks.gmail` is the preset's. */
+/** The part of `hooks.gmail` that the preset reads. */
 export function toGmailPresetOptions({ maxBytes, allowUnsafeExternalContent, model, thinking }: GmailConfig): object {
   return { maxBytes, allowUnsafeExternalContent, ...(model && { model }), ...(thinking && { thinking }) }
 }

@@ -1,4 +1,4 @@
-// Schema issues as sentences: which field, what was expected, what kind of value came. Never the value: it may be a secret or a payload.
+// Schema issues as sentences: the field, what was expected, and the kind of value that was found. Never the value: it may be a secret.
 import type { z } from 'zod'
 import { toKindOf } from '../base/json.ts'
 import { nearestOf } from '../base/text.ts'
@@ -9,7 +9,7 @@ export function toFirstIssue(error: z.ZodError, input: unknown): string {
   return issue === undefined ? 'it does not match the schema' : toIssueSentence(issue, input)
 }
 
-/** `at`: where the input stands, for the path. */
+/** `at`: the path of the input. */
 export function toIssueSentence(issue: z.core.$ZodIssue, input: unknown, at: readonly PropertyKey[] = []): string {
   const where = toDottedPath([...at, ...issue.path])
   if (issue.code === 'unrecognized_keys') {
@@ -21,8 +21,8 @@ export function toIssueSentence(issue: z.core.$ZodIssue, input: unknown, at: rea
 }
 
 /**
- * For keys of the configuration: a word that is nearly one of those allowed is shown beside it. Any other value is not: an
- * enum may have been given a secret by mistake, and a secret is near to no word. A number that is out of its bounds is shown.
+ * For keys of the configuration. A word that is close to an allowed one is shown next to it. Other values are not shown: an enum may
+ * have been given a secret by mistake, and a secret is close to no word. A number out of its bounds is shown.
  */
 export function toConfigSentence(issue: z.core.$ZodIssue, input: unknown): string {
   const found = readAt(input, issue.path)
@@ -90,7 +90,7 @@ function readAt(input: unknown, path: readonly PropertyKey[]): unknown {
 export type ConfigPath = readonly (string | number)[]
 /**
  * `text` is one whole sentence that begins with the path. It never shows a value that may be a secret. `missed` is the section
- * that is not there: one that stands there with a mistake in it is not missing.
+ * that is absent, as opposed to one with a mistake in it.
  */
 export type ConfigIssue = { readonly path: ConfigPath; readonly text: string; readonly missed?: ConfigPath }
 
@@ -98,7 +98,7 @@ export function toIssue(path: ConfigPath, rest: string, missed?: ConfigPath): Co
   return { path, text: `${toDottedPath(path)} ${rest}`, ...(missed && { missed }) }
 }
 
-/** Every name that stands there a second time. */
+/** Every name that occurs a second time. */
 export function toDuplicates(names: readonly (string | undefined)[], at: (index: number) => ConfigPath): ConfigIssue[] {
   return names.flatMap((name, index) => {
     const first = names.indexOf(name)

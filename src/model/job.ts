@@ -24,8 +24,7 @@ export type Usage = {
 }
 
 /**
- * One recorded effect. What is recorded is never done again. `forwarded`: a run that somebody else performs, and whose
- * reply they deliver.
+ * One recorded effect. A recorded effect is never repeated. `forwarded`: another gateway performs the run and delivers its reply.
  */
 export type Step = {
   name: StepName
@@ -87,10 +86,10 @@ export type Job = {
   readonly posts: readonly Post[]
 }
 
-/** A claimed job. Whoever reports about it shows the fence: a stale one is refused. */
+/** A claimed job. Reports name its fence; a report with an old fence is refused. */
 export type ClaimedJob = Job & { readonly fence: number }
 
-/** A system event: one line that waits in a session for its next turn. Stored plain; the boundary comes with the prompt. */
+/** A system event: one line that waits in a session for its next turn. It is stored plain; the prompt adds the boundary. */
 export type SystemEvent = {
   agentId: string
   sessionKey: string
@@ -98,7 +97,7 @@ export type SystemEvent = {
   /** The hook that it came by, or the sender. */
   source: string
   trusted: boolean
-  /** True: whoever sent it asked for a turn at once, and not for the next periodic one. */
+  /** True: the sender asked for a turn at once, not for the next regular one. */
   wakes: boolean
   at: number
   deliveryId: string | undefined

@@ -1,7 +1,7 @@
 import type { DeliveryState } from './delivery.ts'
 import type { Step, StepName } from './job.ts'
 import type { ProblemCode } from './problem.ts'
-/** What pino offers and nothing more. Fields never hold a token, a signature or a payload. */
+/** The methods of pino that are used. Fields never contain a token, a signature or a payload. */
 export type Log = {
   debug(fields: object, message: string): void
   info(fields: object, message: string): void
@@ -11,7 +11,7 @@ export type Log = {
 
 export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {} }
 
-/** What is counted, each with its labels. */
+/** The counters, each with its labels. */
 export type Counted = {
   /** Accepted requests, by outcome. */
   readonly deliveries: { readonly outcome: DeliveryState }

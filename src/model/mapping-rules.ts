@@ -1,14 +1,14 @@
-// What of a mapping could never take effect: a condition that no request fulfils, a key that its action does not have.
+// Parts of a mapping that can never take effect: a condition that no request fulfils, a key that its action does not use.
 import { trimSlashes } from '../base/text.ts'
 import { credentialHeaders, senderSecrets } from './delivery.ts'
 import { type ConfigIssue, type ConfigPath, toIssue } from './issue.ts'
 import type { Mapping } from './mapping.ts'
 
 const headerName = /^[!#$%&'*+.^_`|~0-9a-z-]+$/i
-/** What stands in the path of a URL as percent-encoded bytes, or behind it. */
+/** Characters that a URL has only percent-encoded, or only after its path. */
 const outsidePaths = /[^\x21-\x7e]|[?#]/u
 
-/** A hook's name as the router compares it. */
+/** The name of a hook in the form that the router compares. */
 export function toHookName(path: string): string {
   return trimSlashes(path.trim())
 }
@@ -48,7 +48,7 @@ function toHeaderIssues(name: string, at: ConfigPath): ConfigIssue[] {
   return isHidden ? [toIssue(at, 'is a credential, which conditions cannot read. Check the sender with "verify".')] : []
 }
 
-/** What a wake has not: it is an event in the main session of the default agent. */
+/** Keys that a wake does not use: it is an event in the main session of the default agent. */
 const agentKeys = ['agentId', 'sessionKey', 'to', 'model', 'thinking', 'timeoutSeconds'] as const
 const literalKeys = ['agentId', 'to', 'model'] as const
 

@@ -1,4 +1,4 @@
-// One routing rule, as it stands in `hooks.mappings` or in a preset.
+// One routing rule of `hooks.mappings` or of a preset.
 import { z } from 'zod'
 import { VerifySettings } from './verify.ts'
 import { ChannelName, sessionModes, Thinking, TimeoutSeconds, WakeMode } from './action.ts'
@@ -6,7 +6,7 @@ import { filled } from './values.ts'
 
 const scalar = z.union([z.string(), z.number(), z.boolean(), z.null()])
 
-/** Every condition that is given must hold. */
+/** A delivery matches if all given conditions are true. */
 export const Match = z.strictObject({
   path: z
     .string()
@@ -36,7 +36,7 @@ export const Match = z.strictObject({
 })
 export type Match = z.infer<typeof Match>
 
-/** Segments of a module path that could leave the root or name something that is no file. */
+/** Refuses module paths that could leave the root or that do not name a file. */
 function isPlainModulePath(path: string): boolean {
   if (path.trim() === '' || /^[/\\~]/.test(path) || /[:\0]/.test(path)) return false
   return !path.split(/[/\\]/).includes('..')
@@ -126,5 +126,5 @@ export const Mapping = z.strictObject({
     ),
 })
 export type Mapping = z.infer<typeof Mapping>
-/** A mapping as its author writes it, before defaults. */
+/** A mapping as it is written, before defaults. */
 export type MappingInput = z.input<typeof Mapping>

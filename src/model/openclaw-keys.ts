@@ -1,6 +1,6 @@
-// Keys that an OpenClaw configuration has and this one has not, with what stands for them here: people bring such files along.
+// Keys of OpenClaw configurations that do not exist here, each with its counterpart, for people who bring such a file along.
 
-/** By path, with `[]` for any index and `*` for any name. Each sentence goes on after the path. */
+/** By path, with `[]` for any index and `*` for any name. Each text is the rest of a sentence that begins with the path. */
 const elsewhere: Readonly<Record<string, string>> = {
   'gateway.auth': 'is gateway.token here: the token of the admin port.',
   'gateway.bind': 'is server.host here, an address such as "127.0.0.1".',
@@ -25,7 +25,7 @@ const elsewhere: Readonly<Record<string, string>> = {
   session: 'has no counterpart here. A mapping has sessionKey and sessionMode.',
 }
 
-/** What stands for a key of OpenClaw's, as the rest of a sentence; undefined for any other key. */
+/** The rest of a sentence about a key of OpenClaw; undefined for any other key. */
 export function toCounterpart(path: readonly (string | number)[]): string | undefined {
   let key = ''
   for (const part of path) key += typeof part === 'number' ? '[]' : key === '' ? part : `.${part}`

@@ -1,32 +1,32 @@
-// Bytes become a JSON value, once, or a Problem that quotes none of them.
+// Parses the bytes of a body to a JSON value, once. A problem never quotes the body.
 import { isJsonObject, type JsonValue, toJson } from '../base/json.ts'
 import { Problem } from './problem.ts'
 
-/** Objects and arrays inside one another; one that stands alone counts as one. */
+/** The most nested objects and arrays. A single one counts as one. */
 const deepest = 64
 
-/** What the body of a hook may be beside JSON. */
+/** The bodies that a hook accepts besides JSON. */
 export type Accepts = {
   /** Whether `application/x-www-form-urlencoded` becomes an object. */
   forms: boolean
   /** Whether `text/plain` counts as JSON, as Amazon SNS sends it. */
   text?: boolean
-  /** Whether a body of no bytes is a payload, as a channel ping has it: null. */
+  /** Whether a body of no bytes is the payload null, as channel pings send it. */
   empty?: boolean
 }
 
-/** How a body is read. */
+/** The syntax of a body. */
 export type BodySyntax = 'json' | 'form'
 
-/** The bytes of a body, and the payload in them once `readPayload` was asked for it. */
+/** The bytes of a body, and its payload after the first call of `readPayload`. */
 export type Body = {
   readonly bytes: Uint8Array
   readonly syntax: BodySyntax
-  /** Set by `readPayload` alone. A payload is never undefined. */
+  /** Only `readPayload` sets it. A payload is never undefined. */
   parsed: JsonValue | undefined
 }
 
-/** A body whose media type is checked, and nothing else yet. Throws `media-type-unsupported`. */
+/** Checks only the media type of a body. Throws `media-type-unsupported`. */
 export function openBody(bytes: Uint8Array, contentType: string | undefined, accepts: Accepts): Body {
   const syntax = toBodySyntax(contentType, accepts)
   return { bytes, syntax, parsed: bytes.byteLength === 0 && accepts.empty === true ? null : undefined }
@@ -37,15 +37,15 @@ export function toJsonBody(payload: JsonValue): Body {
   return { bytes: Buffer.from(JSON.stringify(payload)), syntax: 'json', parsed: payload }
 }
 
-/** The payload in a body, parsed at the first call. Throws `body-invalid`. */
+/** The payload of a body. It is parsed at the first call. Throws `body-invalid`. */
 export function readPayload(body: Body): JsonValue {
   if (body.parsed === undefined) body.parsed = parseBody(body.bytes, body.syntax)
   return body.parsed
 }
 
 /**
- * The payload in a body. A form becomes an object of strings (arrays of them where a name is repeated) without a prototype, or
- * the object or array that its `payload` field holds as JSON, as GitHub and Slack send it. Throws `body-invalid`.
+ * The payload in a body. A form becomes an object of strings without a prototype, with arrays for repeated names. If its field
+ * `payload` is a JSON object or array, as GitHub and Slack send it, that becomes the payload. Throws `body-invalid`.
  */
 export function parseBody(body: Uint8Array | string, syntax: BodySyntax): JsonValue {
   const text = typeof body === 'string' ? body : toText(body)
@@ -54,7 +54,7 @@ export function parseBody(body: Uint8Array | string, syntax: BodySyntax): JsonVa
   return syntax === 'form' ? parseForm(text) : parseJson(text)
 }
 
-/** JSON for `application/json`, any `+json` type and no type at all. Throws `media-type-unsupported`. */
+/** JSON for `application/json`, any `+json` type and no type. Throws `media-type-unsupported`. */
 function toBodySyntax(contentType: string | undefined, { forms, text = false }: Accepts): BodySyntax {
   const [type = '', ...parameters] = (contentType ?? '').split(';')
   if (!parameters.every(isUtf8Parameter)) throw new Problem('media-type-unsupported', 'The charset must be utf-8.')
@@ -94,7 +94,7 @@ function parseJson(text: string): JsonValue {
   return value
 }
 
-/** Undefined: not JSON. */
+/** Undefined if the text is not JSON. */
 function tryJson(text: string): JsonValue | undefined {
   const value = toJson(text)
   if (value === undefined) return undefined
@@ -103,8 +103,8 @@ function tryJson(text: string): JsonValue | undefined {
 }
 
 /**
- * Whether nothing lies deeper than `levels`, which also bounds the recursion. Of the ways to know, walking the parsed value is the
- * cheapest: 25 µs on 100 kB that take 430 µs to parse, against 145 µs for a scan of the bytes.
+ * Whether nothing is nested deeper than `levels`. The limit also bounds the recursion. A walk through the parsed value is the
+ * cheapest way: 25 µs for 100 kB, which take 430 µs to parse. A scan of the bytes takes 145 µs.
  */
 function isWithin(value: JsonValue, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return true
@@ -121,7 +121,7 @@ function isWithin(value: JsonValue, levels: number): boolean {
 }
 
 function parseForm(text: string): JsonValue {
-  // no prototype, so that `__proto__` is a name like any other; one pass, since getAll() for each name is quadratic
+  // no prototype, so that `__proto__` is a usual name; one pass, because getAll() for each name is quadratic
   const form: Record<string, string | string[]> = Object.create(null)
   for (const [name, value] of new URLSearchParams(text)) {
     const earlier = form[name]
@@ -131,18 +131,18 @@ function parseForm(text: string): JsonValue {
   }
   const { payload } = form
   const inner = typeof payload === 'string' ? tryJson(payload) : undefined
-  // a number or a string in `payload` is a field like the others, which it must not replace
+  // a number or a string in `payload` is a usual field and must not replace the others
   return isJsonObject(inner) || Array.isArray(inner) ? inner : form
 }
 
 const blank = /[ \t\n\r]*/y
-// `[ !#-[\]-\uffff]`: every UTF-16 unit that stands in a string unescaped
+// `[ !#-[\]-\uffff]`: every UTF-16 unit that a JSON string may have unescaped
 const scalar =
   /"[ !#-[\]-\uffff]*(?:\\(?:["\\/bfnrt]|u[\da-fA-F]{4})[ !#-[\]-\uffff]*)*"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y
 
 /**
- * The offset of the first token that JSON (RFC 8259) does not have there; the length of the text where it only ends early.
- * V8's messages cannot be used: they quote the body, and the commonest of them gives no position.
+ * The offset of the first token that JSON (RFC 8259) does not allow; the length of the text if it only ends early.
+ * V8's messages cannot be used: they quote the body, and the most frequent one has no position.
  */
 function findJsonError(text: string): number {
   let at = 0

@@ -1,4 +1,4 @@
-// What the configuration lets a hook choose. The rules of the file and the policy of a delivery both ask here.
+// What the configuration lets a hook choose. The rules of the file and the policy of a delivery share these checks.
 import type { Config } from './config.ts'
 
 const longestKey = 512
@@ -8,14 +8,14 @@ export function isAgentAllowed(agentId: string, allowed: readonly string[] | und
   return allowed === undefined || allowed.includes('*') || allowed.includes(agentId)
 }
 
-/** Prefixes are compared without case. No list, or an empty one, means no restriction. */
+/** Prefixes ignore case. No list, or an empty one, means no restriction. */
 export function isSessionKeyAllowed(key: string, prefixes: readonly string[] | undefined): boolean {
   if (prefixes === undefined || prefixes.length === 0) return true
   const folded = key.toLowerCase()
   return prefixes.some((prefix) => folded.startsWith(prefix.trim().toLowerCase()))
 }
 
-/** Whether a key that begins so may come to have one of the prefixes. */
+/** Whether a key with this beginning can have one of the prefixes. */
 export function isBeginningAllowed(beginning: string, prefixes: readonly string[] | undefined): boolean {
   const folded = beginning.toLowerCase()
   return (
@@ -24,12 +24,12 @@ export function isBeginningAllowed(beginning: string, prefixes: readonly string[
   )
 }
 
-/** Keys are printed, logged and compared: a line break in one is an attack, not a name. */
+/** Keys are printed, logged and compared: a line break in one is an attack. */
 export function isPlainSessionKey(key: string): boolean {
   return key.length <= longestKey && !/\p{Cc}/u.test(key)
 }
 
-/** The model that a name stands for: an alias is resolved once, anything else is itself. */
+/** The model of a name: an alias is resolved once, any other name is the model. */
 export function toModelName(asked: string, aliases: Readonly<Record<string, string>>): string {
   const name = asked.trim()
   return (Object.hasOwn(aliases, name) ? aliases[name] : undefined) ?? name

@@ -1,8 +1,8 @@
-// Where things stand in a config directory.
+// The files of a config directory.
 import { join, resolve } from 'node:path'
 import type { Config } from './config.ts'
 
-/** Where a running gateway says how it is reached: read by commands, removed at the stop. */
+/** The address of a running gateway, for commands. It is removed at the stop. */
 export function toGatewayFile(dir: string): string {
   return join(dir, 'state', 'gateway.json')
 }
@@ -11,13 +11,13 @@ export function toStoreFile(dir: string, config: { readonly store: Pick<Config['
   return resolve(dir, config.store.file)
 }
 
-/** The same, and what SQLite and the lock of the store keep beside it. */
+/** The store file, and the files that SQLite and the lock of the store keep next to it. */
 export function toStoreFiles(dir: string, config: Config): string[] {
   const file = toStoreFile(dir, config)
   return ['', '-wal', '-shm', '-journal', '.lock', '.lock-journal', '.pid'].map((ending) => `${file}${ending}`)
 }
 
-/** Secrets that senders handed over. */
+/** Secrets that senders gave in handshakes. */
 export function toHandedFile(dir: string): string {
   return join(dir, 'state', 'handed-secrets.json')
 }

@@ -7,25 +7,25 @@ export type Preset<Options = unknown> = {
   readonly name: string
   /** One sentence: what comes in and what it becomes. */
   readonly title: string
-  /** The options of `hooks.presets[]` beside `name`, laid over `hooks.<name>` where that section exists. */
+  /** The options of `hooks.presets[]` besides `name`. They override the section `hooks.<name>`, if there is one. */
   readonly options: z.ZodType<Options>
-  /** What `hookloom add preset` writes beside the name. Absent: nothing. */
+  /** What `hookloom add preset` writes besides the name. Default: nothing. */
   readonly setup?: PresetSetup
-  /** Schemes in code that its mappings name. No built-in scheme can be replaced. */
+  /** Schemes in code for its mappings. They cannot replace built-in ones. */
   readonly verifiers?: readonly VerifierDefinition[]
-  /** Gets what its own schema parsed. */
+  /** Gets the parsed options. */
   build(options: Options): PresetParts
 }
 
 export type PresetSetup = {
-  /** The option that proves the sender. `operator`: any secret will do. `sender`: the sender makes it and shows it. */
+  /** The option that proves the sender. `operator`: the operator chooses the secret. `sender`: the sender shows it. */
   readonly key?: { readonly option: 'secret' | 'publicKey'; readonly from: 'operator' | 'sender' }
-  /** Further options; a text in them may be a placeholder that the operator replaces. */
+  /** Further options. A text may be a placeholder that the operator replaces. */
   readonly options?: Readonly<Record<string, string | boolean>>
 }
 
 export type PresetParts = {
   mappings: MappingInput[]
-  /** Body limit of the pack's own paths, in bytes, where `server.maxBodyBytes` is too small for its sender. */
+  /** Body limit of the pack's paths, in bytes, if its sender needs more than `server.maxBodyBytes`. */
   maxBodyBytes?: number
 }

@@ -1,4 +1,4 @@
-// One table of failures: a code gives the HTTP status, the exit code of a command and the title. README's table is made from it.
+// The table of failures: each code with its HTTP status, the exit code of a command and its title. The page's table is made from it.
 
 /** Exit codes after sysexits.h; `usage` is a wrong command line. */
 export const exitCodes = {
@@ -104,7 +104,7 @@ export class Problem extends Error {
     this.trace = extras.trace ?? []
   }
 
-  /** The same problem with what was found out about the request. */
+  /** The same problem with the reasons of the mappings. */
   because(trace: readonly TraceEntry[]): Problem {
     const { code, message, cause, retryAfterSeconds, frame } = this
     return new Problem(code, message, {
@@ -124,13 +124,13 @@ export class Problem extends Error {
   }
 }
 
-/** Anything thrown, as a Problem: what is not one is an error of the gateway, whose text stays with the operator. */
+/** Anything thrown as a Problem. An unexpected error becomes `internal-error`, and its text is only for the operator. */
 export function toProblem(thrown: unknown): Problem {
   if (thrown instanceof Problem) return thrown
   return new Problem('internal-error', 'The gateway failed on this request. Its log has the reason.', { cause: thrown })
 }
 
-/** What is stored of a problem and shown to the operator. */
+/** The part of a problem that is stored and shown to the operator. */
 export type ProblemRecord = { code: ProblemCode; detail: string; frame?: string }
 
 export function toProblemRecord(problem: Problem): ProblemRecord {

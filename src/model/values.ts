@@ -1,14 +1,14 @@
-// Values that schemas of several files have in common.
+// Values that several schemas share.
 import { z } from 'zod'
 
-/** A text that says something. */
+/** A text that is not blank. */
 export const filled = z.string().refine((text) => text.trim() !== '', 'must not be blank')
 
-/** A name that a file can have and that leads nowhere else. */
+/** A name that is valid for a file and cannot lead to another folder. */
 export const fileName = /^[A-Za-z\d][\w.-]{0,99}$/
 export const FileName = z.string().regex(fileName, 'must be made of letters, digits, ".", "_" and "-"')
 
-/** Why no request can be made to a URL as it is written; undefined where one can. Says nothing of what the URL contains. */
+/** Why a URL cannot be requested; undefined if it can. The reason does not show the URL. */
 function whyNoUrl(text: string): string | undefined {
   if (!URL.canParse(text)) return 'must be an http or https URL'
   const { username, password } = new URL(text)
@@ -19,7 +19,7 @@ function whyNoUrl(text: string): string | undefined {
 /** A segment that is dropped from a path, with the one before it. */
 const dotSegment = /[/\\](?:\.|%2e){1,2}(?=[/\\?#]|$)/i
 
-/** Where an API is: an http or https URL without a query, and without the slashes at its end. */
+/** URL of an API: http or https, without a query and without slashes at its end. */
 export const httpUrl = z
   .string()
   .regex(/^https?:\/\/[^\s?#\\]+$/i, { error: 'must be an http or https URL without query', abort: true })
@@ -29,7 +29,7 @@ export const httpUrl = z
   })
   .transform((text) => text.replace(/\/+$/, ''))
 
-/** Where one request goes: an http or https URL, with its query. */
+/** URL of one request: http or https, with its query. */
 export const endpointUrl = z
   .string()
   .regex(/^https?:\/\/\S+$/i, { error: 'must be an http or https URL', abort: true })
@@ -38,12 +38,12 @@ export const endpointUrl = z
     if (why !== undefined) issues.push({ code: 'custom', message: why, input: value })
   })
 
-/** A name or a token that becomes a part of a URL's path, and cannot change the rest of it. */
+/** A name or a token that becomes a part of a URL's path and cannot change the rest of it. */
 export const pathPart = z.string().regex(/^(?!\.{1,2}$)[\w.:@~-]+$/, 'must be made of letters, digits and -._:@~')
 
 const networks = [z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]
 
-/** IP addresses that belong together: one of them, or a CIDR. */
+/** An IP address, or a CIDR. */
 export const network = z
   .string()
   .refine(

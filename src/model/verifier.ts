@@ -1,8 +1,8 @@
-// What proves who sent a request. A verifier reads raw bytes and headers; it throws for nothing that a sender can send.
+// A verifier proves the sender of a request. It reads raw bytes and headers, and throws for nothing that a sender can send.
 import type { ProblemRecord } from './problem.ts'
 import type { VerifySettings } from './verify.ts'
 
-/** Header names are lower-case; `url` is path and query as they came. */
+/** Header names are lower-case. `url` is path and query as received. */
 export type VerifyRequest = {
   readonly method: string
   readonly url: string
@@ -12,79 +12,79 @@ export type VerifyRequest = {
 export type RequestHead = Omit<VerifyRequest, 'rawBody'>
 
 /**
- * `id` is the delivery id, where the proof covers one: the delivery is recognised by it alone, whatever other headers say.
- * `reason` is one sentence for the operator, without a secret, a signature or a payload. A fault of the gateway (a
- * certificate that cannot be fetched) deserves a 503: many senders never repeat what was answered with 401.
+ * `id` is the delivery id, if the proof covers one: then the delivery is recognised by it alone, whatever other headers say.
+ * `reason` is one sentence for the operator, without a secret, a signature or a payload. A fault of the gateway (for example a
+ * certificate that cannot be fetched) is answered 503, because many senders never repeat a request that was answered 401.
  */
 export type Verified =
   | { readonly ok: true; readonly id?: string | undefined }
   | { readonly ok: false; readonly fault: 'sender' | 'gateway'; readonly reason: string }
 
 /**
- * What nobody but the sender can change of a proved request. `id`: a delivery id, which `verify` returns. `body`: every byte of
+ * The parts of a proved request that only the sender can set. `id`: a delivery id, which `verify` returns. `body`: every byte of
  * the body, and so the delivery id in it.
  */
 export type Coverage = { readonly id: boolean; readonly body: boolean }
 
-/** An answer in the sender's own shape, sent as it stands; no delivery is made. */
+/** An answer in the shape that the sender expects. It is sent unchanged, and no delivery is made. */
 export type HandshakeAnswer = {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
-  /** The secret that the sender handed over: to be kept, and given to the verifier from now on. */
+  /** The secret that the sender gave. It is stored, and the verifier uses it from now on. */
   readonly handedSecret?: string
 }
 
 /**
- * `verified`: this request's proof held. `armed`: the operator opened the window for a secret in the last ten minutes.
+ * `verified`: the proof of this request is valid. `armed`: the operator opened the window for a secret in the last ten minutes.
  */
 export type HandshakeContext = { readonly verified: boolean; readonly armed: boolean }
 
 export interface Verifier {
   readonly scheme: string
-  /** Name of the sender; undefined where the scheme belongs to nobody in particular. */
+  /** Name of the sender; undefined if the scheme is not of one sender. */
   readonly source: string | undefined
-  /** Headers that carry a secret: no delivery may keep them. */
+  /** Headers with a secret. No delivery keeps them. */
   readonly secretHeaders: readonly string[]
-  /** Whether its sender hands a secret over in a handshake. */
+  /** Whether the sender gives a secret in a handshake. */
   readonly handsOver: boolean
-  /** Methods besides POST with which a handshake comes. */
+  /** Methods of its handshakes, besides POST. */
   readonly handshakeMethods: readonly string[]
   /** `text`: text/plain counts as JSON. `empty`: a body of no bytes is a delivery. */
   readonly accepts: { readonly text: boolean; readonly empty: boolean }
   readonly covers: Coverage
-  /** Whether the headers show a proof of this scheme. A proof inside the body shows in no header: then always. */
+  /** Whether the headers have a proof of this scheme. Always true for a proof in the body. */
   isClaimed(headers: RequestHead['headers']): boolean
   verify(request: VerifyRequest): Verified | Promise<Verified>
-  /** Whether this may be a handshake that carries no proof, so that its body is worth reading. */
+  /** Whether this may be a handshake without a proof, so that its body is read. */
   isGreeting(head: RequestHead): boolean
-  /** To be asked once before `verify` for a greeting, and once after a proof that held. Undefined: no handshake. */
+  /** Called before `verify` if `isGreeting`, and again after a valid proof. Undefined: the request is not a handshake. */
   handshake(
     request: VerifyRequest,
     context: HandshakeContext,
   ): HandshakeAnswer | undefined | Promise<HandshakeAnswer | undefined>
-  /** The text that this scheme signs, for `hookloom verify --explain`: it shows the payload. */
+  /** The text that this scheme signs, for `hookloom verify --explain`. It shows the payload. */
   explain(request: VerifyRequest): string | undefined
 }
 
 export type PinRule = {
-  /** Holds for the host name of the parsed URL. */
+  /** Must match the host name of the parsed URL. */
   readonly host: RegExp
-  /** Holds for its path. */
+  /** Must match its path. */
   readonly path?: RegExp
-  /** An answer that is older than this is fetched again; 0 is never kept. */
+  /** An older answer is fetched again. With 0, no answer is kept. */
   readonly maxAgeMs: number
 }
 
-/** Why a fetch came to nothing: `sender` named a URL that is not allowed or not there, `gateway` could not reach it. */
+/** Why a fetch failed. `sender`: the URL is not allowed or does not exist. `gateway`: it could not be reached. */
 export type Fetched =
   | { readonly ok: true; readonly body: string }
   | { readonly ok: false; readonly fault: 'sender' | 'gateway'; readonly reason: string }
 
-/** GET of a URL that a request or the operator names, to hosts that the scheme allows and no others. */
+/** GET of a URL that a request or the operator names, only to hosts that the scheme allows. */
 export type PinnedFetch = (url: string, rule: PinRule) => Promise<Fetched>
 
-/** `secrets` are those of the mapping, the first of them the newest; `now` is in milliseconds since the epoch. */
+/** `secrets` are those of the mapping, newest first. `now` is in milliseconds since the epoch. */
 export type VerifierContext = {
   readonly secrets: readonly string[]
   readonly settings: VerifySettings
@@ -92,37 +92,37 @@ export type VerifierContext = {
 }
 
 /**
- * A scheme in code, for what no row of the table can say. It runs in the gateway's thread, before the body counts for
- * anything: code that loops stops the gateway.
+ * A scheme in code, for senders that no row of the table can describe. It runs in the gateway's main thread, before the body is
+ * trusted: code that loops blocks the gateway.
  */
 export type VerifierDefinition = {
-  /** The name by which `verify.scheme` finds it: that of its file. No built-in scheme can be replaced. */
+  /** The name for `verify.scheme`: that of its file. It cannot replace a built-in scheme. */
   readonly scheme: string
-  /** The sender, where it is one that is known by its headers: then its event types and delivery ids are. Default: the scheme. */
+  /** A known sender: its event types and delivery ids are used. Default: the scheme. */
   readonly source?: string
-  /** The headers whose presence makes a request a candidate. None: every request of the path is. */
+  /** Only requests with one of these headers are checked. An empty list: every request of the path. */
   readonly headers: readonly string[]
-  /** Headers that carry a secret: no template, transform or row sees them. */
+  /** Headers with a secret. Templates, transforms and stored rows do not see them. */
   readonly secretHeaders?: readonly string[]
   /**
-   * The proof, over the raw bytes. Return the delivery id as `id` where the proof covers it and it is not in the body: a header
-   * that is not signed does not tell a captured request from a new one. What is thrown refuses the request as a proof that does not hold (401). What is no answer,
-   * or none after 5 s, is a fault of the gateway (503), which senders repeat.
+   * Checks the raw bytes. Return the delivery id as `id` if the proof covers it and it is not in the body: an unsigned header does not
+   * distinguish a captured request from a new one. An exception counts as an invalid proof (401). Another return value, or none
+   * after 5 s, is a fault of the gateway (503), and the sender repeats the request.
    */
   verify(request: VerifyRequest, context: VerifierContext): Verified | Promise<Verified>
-  /** The headers of a proof, so that `hookloom send` can play the sender. `request.headers` has all others. */
+  /** The headers of a proof, so that `hookloom send` can sign like the sender. `request.headers` has all other headers. */
   sign?(request: VerifyRequest, context: VerifierContext): Readonly<Record<string, string>>
 }
 
-/** A scheme in code as it was loaded. `broken`: its module is missing or does not load, and lets nobody in. */
+/** A loaded scheme in code. `broken`: its module is missing or does not load. It accepts no request. */
 export type DefinedVerifier =
   | {
       readonly kind: 'sound'
       readonly scheme: string
       readonly definition: VerifierDefinition
-      /** Of its code. */
+      /** Hash of its code. */
       readonly hash: string
-      /** What was thrown, and where, without a text that may quote a request: `a TypeError at acme.ts:12`. */
+      /** Names an exception and its place without a text that may quote a request: `a TypeError at acme.ts:12`. */
       toThrown(thrown: unknown): string
     }
   | { readonly kind: 'broken'; readonly scheme: string; readonly problem: ProblemRecord }

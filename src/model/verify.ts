@@ -1,8 +1,8 @@
-// `verify` of a mapping: by which scheme its sender proves itself, and with which keys.
+// `verify` of a mapping: the scheme of its sender, and the keys.
 import { z } from 'zod'
 import { filled } from './values.ts'
 
-/** RFC 9110 token: what a header name is made of. */
+/** RFC 9110 token: the characters of a header name. */
 const headerName = z
   .string()
   .regex(/^[\w!#$%&'*+.^`|~-]+$/, 'must be the name of a header')
@@ -17,7 +17,7 @@ export type DigestEncoding = (typeof digestEncodings)[number]
 export const secretEncodings = ['utf8', 'base64', 'hex'] as const
 export type SecretEncoding = (typeof secretEncodings)[number]
 
-/** Which of these keys a scheme needs is checked by `createVerifier`, which knows the schemes. */
+/** `createVerifier` knows the schemes, and checks which of these keys a scheme needs. */
 export const VerifySettings = z.strictObject({
   scheme: filled.describe(
     'How the sender signs: the name of a scheme, generic-hmac, or the file name of your own verifier.',
@@ -94,5 +94,5 @@ export const VerifySettings = z.strictObject({
     .describe('generic-hmac and Grafana: where the signed time is.'),
 })
 export type VerifySettings = z.infer<typeof VerifySettings>
-/** The settings as their author writes them, before defaults. */
+/** The settings as they are written, before defaults. */
 export type VerifyInput = z.input<typeof VerifySettings>

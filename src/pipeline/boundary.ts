@@ -1,17 +1,17 @@
-// Text from outside stands between two markers with an id that its author cannot know, and nothing in it reads as such a
-// marker, or as a control token of a chat template, to any reader who folds letters and undoes escapes.
+// Puts text from outside between two markers with an id that its author cannot know. Nothing in the text reads as such a marker,
+// or as a control token of a chat template, even for a reader who folds letters and undoes escapes.
 import { foreignLetter, opener } from './lookalikes.ts'
 import { toSkeleton, type Skeleton } from './skeleton.ts'
 
 export type ExternalText = {
   text: string
-  /** Who sent it; a blank one is shown as `unknown`. */
+  /** The sender. A blank one is shown as `unknown`. */
   source: string
   from?: string | undefined
   subject?: string | undefined
   /** 16 lower-case hex digits, random for each wrap. */
   id: string
-  /** UTF-16 units of `text` that are kept at the most. */
+  /** The most UTF-16 units of `text` that are kept. */
   maxChars?: number | undefined
 }
 
@@ -19,7 +19,7 @@ export type ExternalText = {
 const defaultMaxChars = 400_000
 const maxLineChars = 500
 
-// Their letters and brackets break whatever the text before them and behind them could have made together
+// Inert words. Their letters and brackets also break whatever the text before and after them could form together.
 const markerRemoved = '[[MARKER_REMOVED]]'
 const tokenRemoved = '[[TOKEN_REMOVED]]'
 
@@ -35,15 +35,15 @@ type Span = { readonly start: number; readonly end: number; readonly word: strin
 const letter = new RegExp(`[A-Z0-9<>${foreignLetter}]`, 'g')
 const noLetters = new RegExp(`[^A-Z0-9<>${foreignLetter}]+`, 'g')
 const phrase = 'EXTERNALUNTRUSTEDCONTENT'
-/** What ends a marker behind its phrase; without it the phrase is the end. `LD` is ID, see `toLetters`. */
+/** The end of a marker after its phrase; without it the phrase is the end. `LD` is ID, see `toLetters`. */
 const markerTail = />+|LD[^<>]{0,200}>+|[^<>]{0,40}>{2,}/y
 
-/** Letters, digits and angle brackets alone; 0 is O, and 1 and I are L. */
+/** Only letters, digits and angle brackets; 0 becomes O, 1 and I become L. */
 function toLetters(signs: string): string {
   return signs.replace(noLetters, '').replaceAll('0', 'O').replace(/[1I]/g, 'L')
 }
 
-/** Any bracket, the phrase with whatever is no letter between its letters, and its id: what a marker may have been bent to. */
+/** Any bracket, the phrase with anything but letters between its letters, and its id: the forms that a marker may be bent to. */
 function findMarkers(skeleton: Skeleton): Span[] {
   const letters = toLetters(skeleton.signs)
   if (!letters.includes(phrase)) return []
@@ -61,7 +61,7 @@ function findMarkers(skeleton: Skeleton): Span[] {
   return spans
 }
 
-/** Names in square brackets: Mistral and Llama 2, GLM. Its `[ARGS]`, `[IMG]` and the like stay: people write them too. */
+/** Names in square brackets: Mistral and Llama 2, GLM. Its `[ARGS]`, `[IMG]` and the like stay, because people write them too. */
 const bracketed = 'INST|AVAILABLE_TOOLS|TOOL_(?:CALLS|RESULTS|CONTENT)|SYSTEM_PROMPT|THINK|IMG_(?:BREAK|END)|GMASK'
 /** Names in angle brackets: Gemma, Command R. `<s>` and `</s>` stay, they are HTML. */
 const angled = '(?:START|END)_OF_(?:TURN|IMAGE)|[BE]OS_TOKEN'
@@ -100,8 +100,8 @@ function replaceSpans(text: string, spans: readonly Span[]): string {
 
 /**
  * The text with forged markers and chat-template tokens replaced by inert words, whatever their case, script, brackets,
- * spacing, invisible characters, id or escaping; all else stays as it is, unit for unit. Done twice it changes nothing more.
- * Call it on what was rendered, never on the parts: a template may join two halves to a marker.
+ * spacing, invisible characters, id or escaping. All other text stays the same, unit for unit. A second call changes nothing.
+ * Call it on the rendered text, never on its parts: a template may join two halves to a marker.
  */
 export function neutralise(text: string): string {
   if (!opener.test(text)) return text
@@ -121,17 +121,17 @@ function cut(text: string, max: number): string {
 }
 
 /**
- * A name, a subject, a sender or a header value as one line of at most 500 characters, neutralised; white space and control
- * characters, line breaks of every kind among them, become one space.
+ * A name, a subject, a sender or a header value as one neutralised line of at most 500 characters. White space and control
+ * characters, line breaks of every kind included, become one space.
  */
 export function toLine(text: string): string {
-  // Neutralised last: a line break that becomes a space can bring two halves together
+  // Neutralised last: a line break that becomes a space can join two halves
   return cut(neutralise(text.replace(/[\s\p{Cc}]+/gu, ' ').trim()), maxLineChars).trimEnd()
 }
 
 /**
- * The text between its markers, with what is known of its sender, under a notice that it is data and not instructions.
- * `text` is what was rendered, as a whole. What is longer than `maxChars` is cut, and the block says by how much.
+ * The text between its markers, with its sender, below a notice that it is data and not instructions.
+ * `text` is the whole rendered text. A text over `maxChars` is cut, and the block says by how much.
  */
 export function wrapExternal({ text, source, from, subject, id, maxChars = defaultMaxChars }: ExternalText): string {
   if (!/^[0-9a-f]{16}$/.test(id)) throw new RangeError('The id of a boundary must be 16 lower-case hex digits')
@@ -146,7 +146,7 @@ export function wrapExternal({ text, source, from, subject, id, maxChars = defau
   return [
     ...notice,
     `<<<EXTERNAL_UNTRUSTED_CONTENT id="${id}">>>`,
-    // Head and text together: a subject can end in the first half of a marker, and the text begin with the second
+    // Neutralised together: a subject can end with the first half of a marker, and the text begin with the second
     neutralise([...head, kept].join('\n')),
     ...(missing === 0 ? [] : [`[Cut here: ${missing} of ${text.length} characters are left out.]`]),
     `<<<END_EXTERNAL_UNTRUSTED_CONTENT id="${id}">>>`,

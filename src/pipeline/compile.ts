@@ -1,4 +1,4 @@
-// A mapping of the config made ready to run: its templates parsed, its transform at hand.
+// Makes a mapping of the configuration ready to run: parses its templates, and attaches its transform and its verifier.
 import type { Mapping } from '../model/mapping.ts'
 import { Problem } from '../model/problem.ts'
 import type { Transform } from '../model/transform.ts'
@@ -7,33 +7,33 @@ import type { KeyOrigin } from './policy.ts'
 import { compileTemplate, type Template } from './template.ts'
 import { createVerifier, type VerifierTools } from './verify.ts'
 
-/** A mapping with its id settled; `maxBodyBytes` is the limit that its preset asks for. */
+/** A mapping with its final id. `maxBodyBytes` is the limit that its preset asks for. */
 export type NamedMapping = Mapping & { readonly id: string; readonly maxBodyBytes?: number | undefined }
 
 export type CompiledMapping = {
   readonly id: string
   readonly match: Mapping['match']
   readonly mapping: NamedMapping
-  /** Message of an agent action, text of a wake. Undefined: the transform supplies it. */
+  /** The message of an agent action, the text of a wake. Undefined: the transform returns it. */
   readonly body: Template | undefined
   readonly name: Template | undefined
   readonly sessionKey: Template | undefined
-  /** A key template that begins with a placeholder lets the sender choose the namespace: it counts as the request's. */
+  /** A key template that begins with a placeholder lets the sender choose the namespace, so it counts as chosen by the request. */
   readonly keyOrigin: KeyOrigin
   readonly transform: Transform | undefined
-  /** Whether the payload is read before the transform runs, or no code that could read it is there. */
+  /** Whether the payload is read before the transform runs, or there is no working transform. */
   readonly readsPayload: boolean
-  /** Undefined: the hook token opens it. Else a proof of this scheme does, and the token alone never. */
+  /** Undefined: the hook token opens the mapping. Otherwise a proof of this scheme does, and the token alone does not. */
   readonly verifier: Verifier | undefined
 }
 
-/** For mappings that judge no request of the network: nothing is fetched. */
+/** For mappings that check no requests from the network: nothing is fetched. */
 export const offline: VerifierTools = {
   fetch: async () => ({ ok: false, fault: 'gateway', reason: 'nothing is fetched here' }),
   now: Date.now,
 }
 
-/** Throws `config-invalid` naming the mapping and its field where a template does not parse. */
+/** Throws `config-invalid` with the mapping and the field if a template does not parse. */
 export function compileMapping(
   mapping: NamedMapping,
   transform: Transform | undefined,
@@ -60,7 +60,7 @@ export function compileMapping(
   }
 }
 
-/** With neither a template nor code the payload is the text, as JSON: also a payload that is a blank string. */
+/** A mapping with neither a template nor code sends the whole payload as JSON, also if it is a blank string. */
 const wholePayload: Template = {
   render: ({ payload }) => JSON.stringify(payload()),
   isStatic: false,
@@ -76,7 +76,7 @@ function compileField(
   return text === undefined ? undefined : inMapping(mapping, field, () => compileTemplate(text))
 }
 
-/** What is wrong with a field is told with the mapping and the field. */
+/** Adds the mapping and the field to a problem. */
 function inMapping<T>(mapping: NamedMapping, field: string, make: () => T): T {
   try {
     return make()

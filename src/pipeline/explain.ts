@@ -1,4 +1,4 @@
-// Why a delivery became what it became: every mapping with its reason, and for each field of an action where it came from.
+// Explains a decision: every mapping with its reason, and the origin of each field of an action.
 import type { PlannedAction } from '../model/action.ts'
 import type { Delivery } from '../model/delivery.ts'
 import type { TraceEntry } from '../model/problem.ts'
@@ -17,13 +17,13 @@ export type FieldOrigins = Readonly<Record<string, string>>
 
 export type Explanation = {
   readonly decision: Decision
-  /** Every mapping of the configuration, in order; empty for `wake` and `agent`, which no mapping takes. */
+  /** Every mapping of the configuration, in order. Empty for `wake` and `agent`, which no mapping takes. */
   readonly trace: readonly TraceEntry[]
   /** In the order of the decision's actions; empty unless it accepts. */
   readonly origins: readonly FieldOrigins[]
 }
 
-/** Decides as the gateway would, and watches. */
+/** Decides as the gateway would, and records the reasons. */
 export async function explain(generation: Generation, delivery: Delivery, newId: () => string): Promise<Explanation> {
   const results: unknown[] = []
   let taken: CompiledMapping | undefined
@@ -48,7 +48,7 @@ export async function explain(generation: Generation, delivery: Delivery, newId:
   }
 }
 
-/** The transform, with each result that becomes an action noted in order. */
+/** The transform, which also records each result that becomes an action, in order. */
 function watch(transform: Transform, results: unknown[]): Transform {
   const { module, hash, problem } = transform
   return {
@@ -63,7 +63,7 @@ function watch(transform: Transform, results: unknown[]): Transform {
   }
 }
 
-/** What policy settled where nobody named it. */
+/** The origin of fields that policy sets by default. */
 function toSettledOrigins(defaultSessionKey: string | undefined): FieldOrigins {
   return {
     agentId: 'default',
@@ -93,7 +93,7 @@ const defaults: JsonObject = { ...plainFields(Mapping.parse({})) }
 
 function toMappingOrigin(field: string, planned: PlannedAction, compiled: CompiledMapping): string {
   const { mapping } = compiled
-  // trust is the configuration's, also where code changed the kind and began anew
+  // the configuration decides on trust, also if the code changed the kind
   if (planned.kind !== mapping.action && field !== 'allowUnsafeExternalContent') return 'default'
   switch (field) {
     case 'message':
@@ -107,7 +107,7 @@ function toMappingOrigin(field: string, planned: PlannedAction, compiled: Compil
     default: {
       const key = field === 'mode' ? 'wakeMode' : field
       const given = plainFields(mapping)[key]
-      // a key that is written with its default value counts as the default
+      // a key with its default value counts as the default
       return given === undefined || given === defaults[key] ? 'default' : `literal ${key}`
     }
   }
@@ -122,7 +122,7 @@ function hasField(fields: JsonObject, name: string): boolean {
   return Object.hasOwn(fields, name) && fields[name] !== undefined
 }
 
-/** Those fields of a mapping that are plain values. */
+/** The fields of a mapping that are plain values. */
 function plainFields(mapping: Mapping): JsonObject {
   const plain: JsonObject = {}
   for (const [key, value] of Object.entries(mapping)) {

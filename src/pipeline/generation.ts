@@ -1,4 +1,4 @@
-// One consistent set of config, mappings, templates and transforms. A request keeps the one it began with.
+// One consistent set of configuration, mappings, templates and transforms. A request keeps the one that it began with.
 import { createHash } from 'node:crypto'
 import type { Config } from '../model/config.ts'
 import type { ProblemRecord } from '../model/problem.ts'
@@ -19,19 +19,19 @@ export type Generation = {
   /** All of them, in order of priority. */
   readonly mappings: readonly CompiledMapping[]
   readonly transforms: ReadonlyMap<string, Transform>
-  /** Schemes in code that its mappings name. */
+  /** The schemes in code that its mappings use. */
   readonly verifiers: readonly DefinedVerifier[]
-  /** Why it is degraded: transforms and verifiers that do not load. */
+  /** Transforms and verifiers that do not load. With one of them, the generation is degraded. */
   readonly problems: readonly ProblemRecord[]
 }
 
-/** Throws `config-invalid` where a template or a match path does not parse. */
+/** Throws `config-invalid` if a template or a match path does not parse. */
 export function createGeneration(parts: {
   config: Config
   mappings: readonly NamedMapping[]
   transforms: ReadonlyMap<string, Transform>
   verifiers?: readonly DefinedVerifier[] | undefined
-  /** What verifiers need of the world. */
+  /** The clock, the fetch and the secrets of verifiers. */
   verifierTools?: ((mappingId: string) => VerifierTools) | undefined
 }): Generation {
   const { config, mappings, transforms, verifiers = [], verifierTools = () => offline } = parts

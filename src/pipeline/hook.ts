@@ -1,28 +1,28 @@
-// What is behind the name of a hook: found once a request, at the door, and handed on.
+// A hook name and everything that takes its requests. It is looked up once for each request and handed on.
 import type { Admitted } from '../model/delivery.ts'
 import type { Accepts } from '../model/parse-body.ts'
 import type { Verifier } from '../model/verifier.ts'
 import type { CompiledMapping } from './compile.ts'
 import type { Lane, Router } from './match.ts'
 
-/** A mapping that asks for a proof of its sender. */
+/** A mapping that requires a proof of its sender. */
 export type SignedMapping = CompiledMapping & { readonly verifier: Verifier }
 
 export type Hook = {
-  /** `built-in`: `wake` and `agent`, which no mapping overrides. `unknown`: no mapping takes the name. */
+  /** `built-in`: `wake` and `agent`, which no mapping can replace. `unknown`: no mapping takes the name. */
   readonly kind: 'built-in' | 'mapped' | 'unknown'
   /** The mappings that can take a delivery of this hook, in order of priority. */
   readonly mappings: readonly CompiledMapping[]
   readonly signed: readonly SignedMapping[]
-  /** Lower-case names of headers whose values only the verifiers see. */
+  /** Lower-case names of headers whose values only verifiers may read. */
   readonly secretHeaders: ReadonlySet<string>
   /** The largest body, in bytes. */
   readonly maxBodyBytes: number
-  /** False: nothing but transforms that run reads the payload. */
+  /** False: only working transforms read the payload. */
   readonly readsPayload: boolean
-  /** Whether code of an integrator decides, and may take its time. */
+  /** Whether the code of an integrator decides, which may take time. */
   readonly runsCode: boolean
-  /** The first mapping that is open to the delivery and whose every condition is met. */
+  /** The first mapping that is open to the delivery and whose conditions are all true. */
   readonly find: Lane<CompiledMapping>['find']
 }
 
@@ -31,9 +31,9 @@ const nobody: Lane<never> = { mappings: [], find: () => ({ mapping: undefined, t
 /** `limit`: `server.maxBodyBytes`. */
 export function createHooks(router: Router<CompiledMapping>, limit: number): (path: string) => Hook {
   const builtIn = toHook('built-in', nobody, limit)
-  // names without a mapping of their own share a lane, so this holds no more hooks than the configuration names
+  // names without a mapping of their own share a lane, so the number of hooks is bounded by the configuration
   const hooks = new Map<Lane<CompiledMapping>, Hook>()
-  // an empty name is no hook, whatever takes every name
+  // an empty name is not a hook, even if a mapping takes every name
   const nameless = toHook('unknown', nobody, limit)
 
   return (path) => {
@@ -62,18 +62,18 @@ function toHook(kind: Hook['kind'], { mappings, find }: Lane<CompiledMapping>, l
   }
 }
 
-/** Whether what let a request in opens this mapping. */
+/** Whether the credentials of a request open this mapping. */
 export function isOpened({ id, mapping, verifier }: CompiledMapping, { token, signedFor }: Admitted): boolean {
   if (verifier === undefined) return token
   return signedFor.includes(id) && (token || mapping.verify?.also === undefined)
 }
 
-/** Whether anything behind the hook is open to the request: a built-in hook takes the token, a mapping what it asks for. */
+/** Whether the credentials of a request open anything of this hook. The token opens a built-in hook. */
 export function isHookOpened({ kind, mappings }: Hook, admitted: Admitted): boolean {
   return kind === 'built-in' ? admitted.token : mappings.some((mapping) => isOpened(mapping, admitted))
 }
 
-/** What the body may be: JSON alone for the built-in hooks, forms too for the others, and what a proved scheme sends. */
+/** The bodies that a hook accepts: only JSON for the built-in hooks, forms too for the others, and those of a proved scheme. */
 export function toAccepts({ kind, signed }: Hook, { signedFor }: Admitted): Accepts {
   const proved = signed.filter(({ id }) => signedFor.includes(id))
   return {

@@ -1,4 +1,4 @@
-// Which mapping takes a delivery: the first in config order whose every condition holds. Nothing else decides.
+// Chooses the mapping for a delivery: the first one in the order of the configuration whose conditions are all true.
 import { cut } from '../base/text.ts'
 import type { Delivery } from '../model/delivery.ts'
 import { toKindOf, type JsonValue } from '../base/json.ts'
@@ -8,13 +8,13 @@ import { readPayload } from '../model/parse-body.ts'
 import { Problem, type TraceEntry } from '../model/problem.ts'
 import { parsePath, readPath } from './path.ts'
 
-/** What conditions read. */
+/** The fields of a delivery that conditions read. */
 export type MatchInput = Pick<Delivery, 'path' | 'source' | 'event' | 'headers' | 'body'>
 
-/** The mappings that a hook name can reach, in order. None: nobody takes this name. */
+/** The mappings that a hook name can reach, in order. Empty: no hook has this name. */
 export type Lane<T> = {
   readonly mappings: readonly T[]
-  /** The mapping that takes a delivery, and what was tried until then. */
+  /** The mapping that takes a delivery, and the mappings that were tried until then. */
   readonly find: (
     delivery: MatchInput,
     isOpened?: (mapping: T) => boolean,
@@ -22,19 +22,19 @@ export type Lane<T> = {
 }
 
 export type Router<T> = {
-  /** The same object for the same mappings. */
+  /** Returns the same object for the same mappings. */
   lane(path: string): Lane<T>
-  /** Every mapping of the config, in order, each with its reason. */
+  /** Every mapping of the configuration, in order, each with its reason. */
   explain(delivery: MatchInput): TraceEntry[]
 }
 
 const unproved = 'the request does not have the proof that this mapping requires'
 
-/** Why a condition does not hold, or undefined: it holds. */
+/** Why a condition is false; undefined if it is true. */
 type Condition = (delivery: MatchInput) => string | undefined
 type Rule<T> = { mapping: T; path: string | undefined; conditions: readonly Condition[]; hit: TraceEntry }
 
-/** Throws `config-invalid` that names the mapping where a payload path does not parse. */
+/** Throws `config-invalid` with the mapping if a payload path does not parse. */
 export function createRouter<T extends { readonly id: string; readonly match: Match }>(
   mappings: readonly T[],
 ): Router<T> {
@@ -125,7 +125,7 @@ function toWordCondition(field: 'source' | 'event', wanted: readonly string[]): 
   }
 }
 
-// a header is where shared secrets travel: neither what came nor what is wanted is said
+// headers may carry shared secrets: the message shows neither the value that came nor the wanted one
 function toHeaderCondition(name: string, wanted: readonly string[]): Condition {
   return ({ headers }) => {
     if (!Object.hasOwn(headers, name)) return `header ${name} is missing`
@@ -135,7 +135,7 @@ function toHeaderCondition(name: string, wanted: readonly string[]): Condition {
 
 type Scalar = string | number | boolean | null
 
-// the payload's own values stay out of traces: only their kind is said
+// traces do not show values of the payload, only their kind
 function toPayloadCondition(id: string, expression: string, wanted: readonly Scalar[]): Condition {
   const path = parsePayloadPath(id, expression)
   const choice = toChoice(wanted)
@@ -162,7 +162,7 @@ function isScalar(value: JsonValue | undefined): value is Scalar {
   return value === null || (typeof value !== 'object' && value !== undefined)
 }
 
-/** Config values for people: a few of them, the rest counted. */
+/** Values of the configuration for people: the first few, and the number of the rest. */
 function toChoice(wanted: readonly Scalar[]): string {
   const shown = wanted.slice(0, 6).map((value) => (typeof value === 'string' ? quote(value) : String(value)))
   return wanted.length > shown.length
@@ -170,7 +170,7 @@ function toChoice(wanted: readonly Scalar[]): string {
     : shown.join(' or ')
 }
 
-/** One line, and a short one: a sender may name anything. */
+/** One short line: senders choose this text. */
 function quote(text: string): string {
   return JSON.stringify(cut(text, 60))
 }

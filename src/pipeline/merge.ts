@@ -1,4 +1,5 @@
-// Rendered fields and what code returned, made one action and held against one schema.
+// Joins the rendered fields of a mapping and the result of its code to one action, and checks it against one schema. Here is also
+// what templates, transforms and prompts see of a delivery.
 import { type Origin, Action } from '../model/action.ts'
 import type { Delivery } from '../model/delivery.ts'
 import { readPayload } from '../model/parse-body.ts'
@@ -13,13 +14,13 @@ import { Problem } from '../model/problem.ts'
 import type { CompiledMapping } from './compile.ts'
 import type { KeyOrigin } from './policy.ts'
 
-/** An action before it is checked, and who chose its session key. */
+/** An action before the check, and who chose its session key. */
 export type Draft = {
   readonly fields: { kind: 'wake' | 'agent' } & Record<string, unknown>
   readonly keyOrigin: KeyOrigin
 }
 
-/** What the mapping alone makes of a delivery. */
+/** The action of the mapping, without its transform. */
 export function renderDraft(compiled: CompiledMapping, scope: TemplateScope): Draft {
   const { mapping } = compiled
   const { keyOrigin } = compiled
@@ -33,7 +34,7 @@ export function renderDraft(compiled: CompiledMapping, scope: TemplateScope): Dr
     fields: {
       kind: 'agent',
       message: body,
-      // a name that renders blank is no name; a key that renders blank is refused by the schema
+      // a blank name counts as none; the schema refuses a blank key
       name: compiled.name?.render(scope).trim() || undefined,
       sessionKey: compiled.sessionKey?.render(scope),
       agentId,
@@ -51,8 +52,8 @@ export function renderDraft(compiled: CompiledMapping, scope: TemplateScope): Dr
 }
 
 /**
- * One result of a transform laid over the mapping's draft. A result of the other kind starts over; trust is the mapping's either way.
- * Throws `transform-result-invalid` naming the field.
+ * Merges one result of a transform into the draft of the mapping. A result of the other kind starts with an empty draft. Trust is
+ * always set by the mapping. Throws `transform-result-invalid` with the field.
  */
 export function mergeResult(draft: Draft, result: unknown, module: string): Draft {
   if (!isJsonObject(result)) {
@@ -84,14 +85,14 @@ export function mergeResult(draft: Draft, result: unknown, module: string): Draf
   const given = Object.fromEntries(Object.entries(parsed.data).filter(([, value]) => value !== undefined))
   const { allowUnsafeExternalContent } = fields
   const base = kind === fields.kind ? fields : { allowUnsafeExternalContent }
-  // code is the operator's own: a key that it chose obeys the prefixes alone
+  // the code belongs to the operator, so only the prefixes limit a key that it chose
   return {
     fields: { ...base, ...given, kind },
     keyOrigin: Object.hasOwn(given, 'sessionKey') ? 'operator' : draft.keyOrigin,
   }
 }
 
-/** What of a result does not fit. An unknown field is a slip, or one of the other action. */
+/** Why a result is invalid. An unknown field is a misspelling, or a field of the other action. */
 function toFault(error: z.ZodError, result: unknown, kind: 'wake' | 'agent'): string {
   const [issue] = error.issues
   if (issue?.code !== 'unrecognized_keys') return `${toFirstIssue(error, result)}.`
@@ -105,7 +106,7 @@ function toFault(error: z.ZodError, result: unknown, kind: 'wake' | 'agent'): st
   return near === undefined ? `${what}. It has ${fields[kind].join(', ')}.` : `${what}. Did you mean "${near}"?`
 }
 
-/** A draft as an action. Throws `payload-invalid` naming the field, what was expected and what kind of value came. */
+/** Checks a draft. Throws `payload-invalid` with the field, what was expected, and the kind of value that was found. */
 export function toAction({ fields }: Draft): Action {
   const parsed = Action.safeParse(fields)
   if (parsed.success) return parsed.data
@@ -127,12 +128,12 @@ export function toScope(delivery: Delivery): TemplateScope {
 
 const nothing = new TextEncoder().encode('null')
 
-/** `isItem`: one of a `forEach`, whose body is made here, as JSON, whatever the sender's content type says. */
+/** `isItem`: the delivery is one item of a `forEach`. Its body is made here, as JSON, whatever the content type says. */
 export function toTransformCall(delivery: Delivery, isItem: boolean): TransformCall {
   const { headers, query, url, path, method, source, event, receivedAt, id, body } = delivery
   const head = { headers, query, url, path, method, source, event, receivedAt, deliveryId: id }
   if (isItem) return { head, body: Buffer.from(JSON.stringify(readPayload(body))), syntax: 'json' }
-  // a body of no bytes that was let in is the payload `null`
+  // an accepted body of no bytes is the payload `null`
   return { head, body: body.bytes.byteLength === 0 ? nothing : body.bytes, syntax: body.syntax }
 }
 

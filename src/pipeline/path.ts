@@ -1,4 +1,4 @@
-// Paths into a payload. The payload is an attacker's: only own properties are data, and nothing is ever called.
+// Paths into a payload. An attacker controls the payload: only own properties are read, and no function is called.
 import type { JsonValue } from '../base/json.ts'
 import { Problem } from '../model/problem.ts'
 
@@ -13,8 +13,8 @@ const unreadable = new Set(['__proto__', 'prototype', 'constructor'])
 const name = /[^.[\]]+/y
 
 /**
- * Reads `messages[0].subject`, `[0].event` or `items.0`. A name is anything but `.`, `[` and `]`, without spaces around it.
- * Throws `config-invalid` that says where, what was expected and what came; `toFault` makes another one of it.
+ * Parses `messages[0].subject`, `[0].event` or `items.0`. A name has any characters but `.`, `[` and `]`, and no spaces around it.
+ * Throws `config-invalid` with the column, what was expected and what was found; `toFault` makes another problem of it.
  */
 export function parsePath(expression: string, toFault: PathFault = faultOf(expression)): Path {
   const segments: (string | number)[] = []
@@ -44,7 +44,7 @@ export function parsePath(expression: string, toFault: PathFault = faultOf(expre
   return segments
 }
 
-/** The value at a path, or undefined. Strings have no properties; of an array there are its items and `length`. */
+/** The value at a path, or undefined. Strings have no properties. Arrays have their items and `length`. */
 export function readPath(value: JsonValue, path: Path): JsonValue | undefined {
   let current: JsonValue | undefined = value
   for (const segment of path) {
@@ -61,7 +61,7 @@ export function readPath(value: JsonValue, path: Path): JsonValue | undefined {
   return current
 }
 
-/** What stands at an index of a text, for a message: a few characters, quoted. */
+/** The text at an index, for a message: a few characters, quoted. */
 export function toExcerpt(text: string, index: number): string {
   if (index >= text.length) return 'the end'
   const rest = text.slice(index, index + 20)

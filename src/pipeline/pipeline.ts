@@ -1,4 +1,4 @@
-// One delivery in, one decision out. Reads nothing but its arguments; the transform is the only thing here that may take time.
+// Makes a decision from a delivery. It reads only its arguments; only the transform may take time.
 import { type PlannedAction, type Action, AgentPayload, WakePayload } from '../model/action.ts'
 import { Problem, type TraceEntry } from '../model/problem.ts'
 import type { Config } from '../model/config.ts'
@@ -12,17 +12,17 @@ import { type Hook, isOpened } from './hook.ts'
 import { type Draft, mergeResult, renderDraft, toAction, toOrigin, toScope, toTransformCall } from './merge.ts'
 import { applyPolicy } from './policy.ts'
 
-/** The most actions that one delivery may become. */
+/** The most actions of one delivery. */
 const mostActions = 200
-/** The most text that the items of one delivery may become together, in UTF-16 units. */
+/** The most text of all items of one delivery, in UTF-16 units. */
 const mostText = 4_000_000
 
 type NewId = () => string
 
-/** What a decision depends on beside the delivery. */
+/** What a decision depends on besides the delivery. */
 export type Deciding = { readonly hook: Hook; readonly config: Config; readonly newId: NewId }
 
-/** A refusal and a park are decisions too. Throws `body-invalid` where a broken body was left to a transform and is read before it runs. */
+/** A refusal and a park are decisions too. Throws `body-invalid` if an unparsed body is read before the transform runs. */
 export async function decide(delivery: Delivery, deciding: Deciding): Promise<Decision> {
   const { hook } = deciding
   if (hook.kind === 'built-in') return decideBuiltIn(delivery, deciding)
@@ -82,7 +82,7 @@ async function decideMapped(
         written += planned.kind === 'wake' ? planned.action.text.length : planned.action.message.length
         actions.push(planned)
       }
-      // every item repeats what stands beside the array: a small request must not become a large one on disk
+      // every item repeats the fields outside the array: a small request must not become a large one on disk
       if (items.length > 1 && written > mostText) {
         throw new Problem(
           'too-many-items',
@@ -104,7 +104,7 @@ async function decideMapped(
     return { kind: 'skip', why, ...reasons }
   } catch (error) {
     if (!(error instanceof Problem)) throw error
-    // once code ran, what does not fit is the operator's to mend; a body or a payload that was refused is the sender's
+    // an invalid result of code is the operator's fault; an invalid body or payload is the sender's
     const isSenders = error instanceof Refusal || error.code === 'body-invalid' || error.code === 'too-many-items'
     if (transform === undefined || isSenders) {
       return { kind: 'refuse', problem: error, ...reasons }
@@ -113,10 +113,10 @@ async function decideMapped(
   }
 }
 
-/** The sender's fault, found where the code runs: a body that does not parse, a payload that the code's schema does not take. */
+/** The sender's fault, found in the transform's thread: an invalid body, or a payload that does not match the transform's schema. */
 class Refusal extends Problem {}
 
-/** The delivery once, or once for each item of its `forEach` array with that array holding the item alone. */
+/** The delivery once, or once for each item of its `forEach` array, with that item alone in the array. */
 function toItems(delivery: Delivery, forEach: string | undefined): Delivery[] {
   if (forEach === undefined) return [delivery]
   const payload = readPayload(delivery.body)
@@ -154,7 +154,7 @@ async function toDrafts(compiled: CompiledMapping, delivery: Delivery, log: stri
   return results.map((result: unknown) => mergeResult(draft, result, transform.module))
 }
 
-/** The schema would say of which field, and not why: the sender has never seen the template. */
+/** The schema names only the field. The sender does not know the template, so this message names it. */
 function refuseBlank({ mapping }: CompiledMapping, { fields }: Draft): void {
   const [field, template] = mapping.action === 'wake' ? ['text', 'textTemplate'] : ['message', 'messageTemplate']
   const text = fields[field]
@@ -194,7 +194,7 @@ type Reasons = {
   readonly log: readonly string[]
 }
 
-/** What the pipe makes of a delivery. A refusal is the sender's fault, a park the operator's. */
+/** The outcome of a delivery. A refusal is the sender's fault, a park the operator's. */
 export type Decision =
   | (Reasons & { readonly kind: 'accept'; readonly actions: readonly PlannedAction[]; readonly retain: boolean })
   | (Reasons & { readonly kind: 'skip'; readonly why: string })

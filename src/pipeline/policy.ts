@@ -1,4 +1,4 @@
-// What an action may do, whoever made it: session keys, agents, models. Runs last, after templates and transforms.
+// Limits what any action may do: session keys, agents, models. Runs last, after templates and transforms.
 import type { Action, AgentAction, Origin, PlannedAction, SessionMode } from '../model/action.ts'
 import { type Config, toDefaultAgentId } from '../model/config.ts'
 import {
@@ -10,7 +10,7 @@ import {
 } from '../model/permission.ts'
 import { Problem } from '../model/problem.ts'
 
-/** Who chose the session key: a request's needs `hooks.allowRequestSessionKey`; every one obeys the prefixes. */
+/** Who chose the session key. A request may only with `hooks.allowRequestSessionKey`. The prefixes apply to all keys. */
 export type KeyOrigin = 'request' | 'operator'
 
 export type PolicyInput = {
@@ -18,11 +18,11 @@ export type PolicyInput = {
   readonly origin: Origin
   readonly sessionMode: SessionMode
   readonly instructions: string | undefined
-  /** Makes the unique part of a key that nobody chose. */
+  /** Makes the unique part of a default key. */
   readonly newId: () => string
 }
 
-/** Throws `session-key-denied`, `agent-denied` or `model-denied`; else the action with its agent and key settled. */
+/** Returns the action with its final agent and key. Throws `session-key-denied`, `agent-denied` or `model-denied`. */
 export function applyPolicy(action: Action, config: Config, input: PolicyInput): PlannedAction {
   const { origin } = input
   if (action.kind === 'wake') {
@@ -36,7 +36,7 @@ export function applyPolicy(action: Action, config: Config, input: PolicyInput):
     action: model === undefined ? action : { ...action, model },
     agentId,
     sessionKey,
-    // a persistent session is one conversation: its turns never overlap, whoever named the key
+    // a persistent session is one conversation, so its turns never overlap
     sharesSession: sharesSession && input.sessionMode === 'isolated',
     sessionMode: input.sessionMode,
     ...(input.instructions === undefined ? {} : { instructions: input.instructions }),
@@ -57,7 +57,7 @@ function toAgentId(action: AgentAction, config: Config): string {
   return named === fallback || config.agents.list.some((agent) => agent.id === named) ? named : fallback
 }
 
-/** The model with its alias resolved; undefined where none was asked for. */
+/** The model, with its alias resolved; undefined if the action names none. */
 function toModel(action: AgentAction, config: Config): string | undefined {
   if (action.model === undefined) return undefined
   if (!isModelAllowed(action.model, config)) {
@@ -83,7 +83,7 @@ function toSession(
         'sessionKey: a request must not choose its session key. Leave the field out, or ask the operator to set hooks.allowRequestSessionKey.',
       )
     }
-    // keys are printed, logged and compared: a line break in one is an attack, not a name
+    // keys are printed, logged and compared: a line break in one is an attack
     if (!isPlainSessionKey(sessionKey)) {
       throw new Problem('session-key-denied', 'sessionKey: expected at most 512 characters and no control characters.')
     }

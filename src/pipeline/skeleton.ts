@@ -1,5 +1,5 @@
-// A text as a reader sees who undoes JSON and HTML escapes, to any depth and in any mixture, and folds every character to
-// what it looks like. Each sign knows its place in the text. One pass, linear in the length of the text.
+// A text as it looks to a reader who undoes JSON and HTML escapes, to any depth and in any mixture, and folds every character to
+// what it looks like. Each sign has its place in the text. One pass, linear in the length of the text.
 import { foldCodePoint } from './lookalikes.ts'
 
 /** A plain sign, and the part of the text that it was read from. `depth`: how often that was unescaped. */
@@ -11,7 +11,7 @@ export type Skeleton = { readonly signs: string; readonly places: readonly Pick<
 /** The last `length` signs are an escape of the code point `code`. */
 type Escape = { readonly length: number; readonly code: number }
 
-// In capitals, since the signs are. Only names of signs that a marker or a token can hold, or that hide one.
+// In capitals, because the signs are. Only names of signs that can be part of a marker or a token, or hide one.
 const entities: Record<string, string> = {
   LT: '<',
   GT: '>',
@@ -74,7 +74,7 @@ function last(signs: readonly Sign[], count: number): string {
     .join('')
 }
 
-/** What stands between the nearest `first` and the newest sign; undefined when it is not near. */
+/** The text between the nearest `first` and the newest sign; undefined if it is not near. */
 function lastSince(signs: readonly Sign[], first: string): string | undefined {
   for (let back = 2; back <= longestEscape; back += 1) {
     const sign = signs.at(-back)?.sign
@@ -113,13 +113,13 @@ function escapeAtEnd(signs: readonly Sign[]): Escape | undefined {
   return undefined
 }
 
-/** Takes an escape off the signs; gives back what it stands for, and the part of the text that it covered. */
+/** Removes an escape from the signs. Returns its code point, and the part of the text that it covered. */
 function unescape(signs: Sign[], escape: Escape): { code: number; start: number; depth: number } {
   const taken = signs.splice(-escape.length)
   let start = taken[0]?.start ?? 0
   let code = escape.code
   const depth = Math.max(...taken.map((sign) => sign.depth))
-  // What was escaped several times over has a run of backslashes, 1, 3, 7 … of them. One that was itself an escape belongs
+  // Text that was escaped several times has a run of backslashes, 1, 3, 7 … of them. A backslash that was itself an escape belongs
   // to the run only if the others were too: in \u005c\u0075… it begins an escape of the next depth.
   if (taken[0]?.sign === '\\') {
     for (let top = signs.at(-1); top?.sign === '\\' && top.depth <= depth; top = signs.at(-1)) {
@@ -148,13 +148,13 @@ function fold(code: number, known: Map<number, string>): string {
 }
 
 /**
- * The skeleton of a text. An escape is undone as soon as its last sign is there, and what it stands for is the newest sign
- * then, which may itself complete an escape: so `&amp;lt;`, `\u0026lt;` and `\u005cu003c` are all `<`, without a second pass.
+ * The skeleton of a text. An escape is undone as soon as its last sign is read, and its character becomes the newest sign,
+ * which may complete another escape: so `&amp;lt;`, `\u0026lt;` and `\u005cu003c` are all `<`, without a second pass.
  */
 export function toSkeleton(text: string): Skeleton {
   const signs: Sign[] = []
   const known = new Map<number, string>()
-  // Where an escape may have begun at the latest: far behind it there is nothing to look for
+  // The latest place where an escape may have begun; long after it, no search is needed
   let opened = -longestEscape
   let end = 0
   while (end < text.length) {

@@ -1,4 +1,4 @@
-// Who sent a delivery, and what the sender calls it. Everything here is read, nothing is trusted: headers can be forged.
+// Recognises the sender of a delivery, its event and its delivery id. Headers can be forged, so nothing here is a proof.
 import type { Verified, Verifier } from '../model/verifier.ts'
 import { tryBody } from './verifiers/proof.ts'
 import type { Origin } from '../model/action.ts'
@@ -13,14 +13,14 @@ export type { Sender } from './senders/sender.ts'
 
 type Headers = Delivery['headers']
 
-/** Longer event names and ids are taken for none: cut ones could be taken for one another. */
+/** Longer event names and ids are ignored: if they were cut, two of them could become equal. */
 const longest = 256
 
-/** The marks by header name, so that a lookup costs one step a header and not one a sender. */
+/** The marks by header name: the lookup takes one step for each header, not one for each sender. */
 const byHeader = indexMarks()
 const byName = new Map(senders.map((sender) => [sender.source, sender]))
 
-/** The sender that the headers give away; of several, the most specific. */
+/** The sender that the headers show; the most specific one if they fit several. */
 export function detectSource(headers: Headers): Sender | undefined {
   let best: number | undefined
   for (const name of Object.keys(headers)) {
@@ -31,25 +31,25 @@ export function detectSource(headers: Headers): Sender | undefined {
   return best === undefined ? undefined : senders[best]
 }
 
-/** The row of a source that is known by its name, as `payload.source` or a verified scheme gives it. */
+/** The row of a sender by its name, which comes from `payload.source` or a verified scheme. */
 export function senderNamed(source: string): Sender | undefined {
   return byName.get(source)
 }
 
-/** What facts are read from. The payload is read only where a fact is in the body: it may cost a parse. */
+/** Where facts are read from. The payload is parsed only for a fact in the body. */
 export type Readable = Pick<Delivery, 'headers' | 'body'>
 
-/** The sender's name of the event. Several parts are joined by a dot, as in `ITEM.ERROR`. */
+/** The event in the words of the sender. Several parts are joined by a dot, as in `ITEM.ERROR`. */
 export function toEvent(sender: Sender, delivery: Readable): string | undefined {
   return toFirst(sender.event, delivery, '.')
 }
 
-/** What the sender calls this one delivery; the same when it comes again. Several parts are joined by a space. */
+/** The sender's id of this delivery, which its repetitions share. Several parts are joined by a space. */
 export function toDeliveryId(sender: Sender, delivery: Readable): string | undefined {
   return toFirst(sender.deliveryId, delivery, ' ')
 }
 
-/** The delivery id where it is in the body: the same whatever the headers are. */
+/** The delivery id if it is in the body. No header can change it. */
 function toIdInBody(sender: Sender, body: Body): string | undefined {
   const facts = sender.deliveryId?.filter(isInBody)
   return toFirst(facts, { headers: {}, body }, ' ')
@@ -64,7 +64,7 @@ function isInBody(fact: Fact): boolean {
   return fact.in === 'all' ? fact.parts.every(isInBody) : fact.in !== 'header'
 }
 
-/** Who wrote, and about what, where the payload says so. */
+/** The author and the subject, if the payload has them. */
 export function toCorrespondent(sender: Sender, { body }: Pick<Delivery, 'body'>): Pick<Origin, 'from' | 'subject'> {
   const from = sender.from && toLine(sender.from, readPayload(body))
   const subject = sender.subject && toLine(sender.subject, readPayload(body))
@@ -106,7 +106,7 @@ function readFact(fact: Fact, delivery: Readable, joint: string): string | undef
   }
 }
 
-/** Strings that say something, and numbers as text. */
+/** Strings that are not blank, and numbers as text. */
 function toWord(value: JsonValue | undefined): string | undefined {
   if (typeof value === 'number') return String(value)
   return typeof value === 'string' && value.trim() !== '' ? value : undefined
@@ -134,8 +134,8 @@ function indexMarks(): ReadonlyMap<string, readonly { mark: Mark; rank: number }
 }
 
 /**
- * The id that the proof names, else the one in a body that it covers. `body` is inflated. Its media type is not signed, so it
- * is not asked: declared as a form, a body of JSON would lose its id. Undefined: the proof covers none.
+ * The delivery id that a proof covers: the one that the proof names, else the one in a covered body. `body` is inflated. Its media
+ * type is ignored, because it is not signed: declared as a form, a JSON body would lose its id. Undefined: the proof covers none.
  */
 export function toSignedId(
   { source, scheme, covers }: Verifier,

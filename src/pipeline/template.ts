@@ -1,12 +1,12 @@
-// Templates: parsed once, rendered in linear time. What a value says is never rendered again.
+// Templates. They are parsed once and rendered in linear time. Text in a value is never rendered again.
 import { cut } from '../base/text.ts'
 import { Problem } from '../model/problem.ts'
 import { type PathFault, parsePath, readPath, toExcerpt } from './path.ts'
 import type { JsonValue } from '../base/json.ts'
 
-/** What a template can name. */
+/** The values that a template can read. */
 export type TemplateScope = {
-  /** Throws `body-invalid` where the body was left to a transform and is broken. */
+  /** Throws `body-invalid` if the body was left to a transform and is invalid. */
   readonly payload: () => JsonValue
   /** Lower-case names. */
   readonly headers: Readonly<Record<string, string>>
@@ -14,17 +14,17 @@ export type TemplateScope = {
   readonly path: string
   readonly source: string | undefined
   readonly event: string | undefined
-  /** The moment of the delivery, ISO 8601. */
+  /** The time of the delivery, ISO 8601. */
   readonly now: () => string
 }
 
 export type Template = {
   render(scope: TemplateScope): string
-  /** No placeholder: it renders the same for everybody. */
+  /** True: it has no placeholder and always renders the same text. */
   readonly isStatic: boolean
-  /** Text that is not blank stands before the first placeholder, so whoever sends cannot choose the beginning. */
+  /** True: text that is not blank comes before the first placeholder, so the sender cannot choose the beginning. */
   readonly startsWithLiteral: boolean
-  /** Whether a placeholder reads the payload: all others read the head of the request alone. */
+  /** Whether a placeholder reads the payload. All others read only the head of the request. */
   readonly readsPayload: boolean
 }
 
@@ -33,15 +33,15 @@ type Read = (scope: TemplateScope) => JsonValue | undefined
 /**
  * Compiles `Opened by {{sender.login | default: "somebody"}}: {{issue.title | truncate: 80}}`.
  *
- * - `payload.x`, `headers.<name>` (any case), `query.<name>`, and bare `payload` (all of it, as JSON), `path`, `source`,
- *   `event`, `now`. Everything else is looked up in the payload, `event.type` and the like too; the payload's own fields
- *   of those names are `payload.event` and so on. Headers and query have no bare form: they are never dumped.
- * - Missing and null are empty, strings as they are, numbers and booleans as written in JSON, the rest is JSON.
- * - `default: "text"` stands in for an empty text, in double or single quotes with `\\ \" \' \n \t`.
- * - `truncate: n` leaves at most n UTF-16 units, the last one an ellipsis where something was cut, and no half characters.
+ * - `payload.x`, `headers.<name>` (any case), `query.<name>`, and alone `payload` (all of it, as JSON), `path`, `source`,
+ *   `event`, `now`. Any other path is read in the payload, `event.type` too; payload fields with one of those names are
+ *   `payload.event` and so on. `headers` and `query` cannot stand alone: templates never print all of them.
+ * - Missing and null values are empty. Strings stay the same. Numbers, booleans, objects and arrays become JSON.
+ * - `default: "text"` replaces an empty text. It takes double or single quotes, with `\\ \" \' \n \t`.
+ * - `truncate: n` keeps at most n UTF-16 units, the last one an ellipsis if the text was cut, and never half a character.
  *
- * Throws `config-invalid` that names the column, what was expected and what came. The tags of other template languages, as in
- * `{{#if x}}` and `{{else}}`, are such an error and no fields: `{{payload.else}}` reads a field of that name.
+ * Throws `config-invalid` with the column, what was expected and what was found. Tags of other template languages, such as
+ * `{{#if x}}` and `{{else}}`, are such an error: `{{payload.else}}` reads a field with that name.
  */
 export function compileTemplate(text: string): Template {
   const reads: ((scope: TemplateScope) => string)[] = []
@@ -86,7 +86,7 @@ function toText(value: JsonValue | undefined): string {
   return typeof value === 'object' ? JSON.stringify(value) : String(value)
 }
 
-/** What reads the head of a request; undefined for an expression that names a field of the payload. */
+/** Reads the head of a request; undefined if the expression names a field of the payload. */
 function parseHeadExpression(expression: string, toFault: PathFault): Read | undefined {
   switch (expression) {
     case 'path':
@@ -131,7 +131,7 @@ type Placeholder = { expression: string; start: number; filters: Filter[]; end: 
 
 const outsideQuotes = /[^|{}"']*/y
 
-/** From an `{{` to behind its `}}`. */
+/** The placeholder from its `{{` to after its `}}`. */
 function parsePlaceholder(text: string, open: number): Placeholder {
   outsideQuotes.lastIndex = open + 2
   const raw = outsideQuotes.exec(text)?.[0] ?? ''
@@ -179,8 +179,8 @@ const digits = /\d+/y
 const quoted = /"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'/sy
 
 /**
- * Reads `default: "n/a"` or `truncate: 500`, and the spaces around it. What does not parse is thrown as a fault at its index.
- * Linear: no pattern here can match one text in two ways.
+ * Parses `default: "n/a"` or `truncate: 500`, and the spaces around it. Throws the fault at its index. Linear: no pattern here can
+ * match a text in two ways.
  */
 function parseFilter(text: string, from: number, toFault: PathFault): { apply: Filter; end: number } {
   const [before = '', name = ''] = take(filterName, text, from) ?? []
@@ -205,7 +205,7 @@ function parseFilter(text: string, from: number, toFault: PathFault): { apply: F
 }
 
 function truncate(text: string, limit: number): string {
-  // the ellipsis counts
+  // the ellipsis counts too
   return text.length <= limit ? text : cut(text, limit - 1)
 }
 

@@ -1,4 +1,4 @@
-// Proof of sender: the settings of a mapping become a verifier. What is wrong with them is said at load, not with a delivery.
+// Makes a verifier from the settings of a mapping. Invalid settings are reported when they are loaded, not with a delivery.
 import { nearestOf } from '../base/text.ts'
 import { Problem } from '../model/problem.ts'
 import type { DefinedVerifier, PinnedFetch, Verifier } from '../model/verifier.ts'
@@ -23,18 +23,18 @@ export type VerifierTools = {
   readonly fetch: PinnedFetch
   /** Milliseconds since the epoch. */
   readonly now: () => number
-  /** Secrets that the sender handed over in a handshake; the same array as long as nothing changed. */
+  /** Secrets that the sender gave in a handshake; the same array until they change. */
   readonly handed?: () => readonly string[]
-  /** Schemes in code. They cannot replace those of the table. */
+  /** Schemes in code. They cannot replace built-in ones. */
   readonly defined?: readonly DefinedVerifier[]
 }
 
 const byId = new Map(schemes.map((scheme) => [scheme.id, scheme]))
 
-/** Every name that `verify.scheme` may have, besides those defined in code. */
+/** Every name for `verify.scheme`, except those of schemes in code. */
 export const schemeNames: readonly string[] = [...byId.keys(), genericScheme]
 
-/** Throws `config-invalid` naming the scheme, the setting that is missing or wrong, and what it should be. */
+/** Throws `config-invalid` with the scheme, the setting that is missing or wrong, and the expected value. */
 export function createVerifier(settings: VerifySettings, tools: VerifierTools): Verifier {
   const defined = tools.defined?.find(({ scheme }) => scheme === settings.scheme)
   const scheme = settings.scheme === genericScheme ? toGenericScheme(settings) : byId.get(settings.scheme)
@@ -52,7 +52,7 @@ export function createVerifier(settings: VerifySettings, tools: VerifierTools): 
   )
 }
 
-/** Kinds that sign no time. */
+/** Kinds that do not sign a time. */
 const timeless: ReadonlySet<Scheme['kind']> = new Set(['token', 'basic', 'concat-hash', 'client-state'])
 
 function createSchemeVerifier(scheme: Scheme, settings: VerifySettings, tools: VerifierTools): Verifier {
@@ -90,7 +90,7 @@ function createSchemeVerifier(scheme: Scheme, settings: VerifySettings, tools: V
   }
 }
 
-/** The secrets of the config, and behind them those that were handed over. */
+/** The secrets of the configuration, then those from handshakes. */
 function createSecrets(scheme: Scheme, settings: VerifySettings, { handed }: VerifierTools): () => readonly string[] {
   const isKeyed = scheme.kind !== 'ed25519' && scheme.kind !== 'ecdsa' && scheme.kind !== 'x509'
   if (!isKeyed || (scheme.kind === 'jwt' && scheme.algorithm !== 'HS256')) return () => []

@@ -44,7 +44,7 @@ export function createAsymmetricProof(scheme: AsymmetricScheme, { settings, now 
       const signed = Buffer.concat((toSigned(request) ?? []).map((piece) => Buffer.from(piece)))
       const isValid = signatures.some((text) => {
         const signature = Buffer.from(text, scheme.encoding)
-        // decoders forgive what is no digit at all
+        // decoders ignore invalid digits
         if (signature.toString(scheme.encoding) !== (scheme.encoding === 'hex' ? text.toLowerCase() : text))
           return false
         return verify(scheme.kind === 'ed25519' ? null : 'sha256', signed, key, signature)

@@ -1,4 +1,4 @@
-// HMAC inside the body: the only proofs for which a body must be parsed before it is proven.
+// HMAC inside the body. These are the only proofs for which a body is parsed before it is verified.
 import { createHmac, type KeyObject } from 'node:crypto'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts'
 import {
@@ -23,7 +23,7 @@ export function createBodyHmacProof(scheme: BodyHmacScheme, tools: ProofTools): 
 }
 
 /**
- * Timestamp and token are signed, the event is not: whoever sees one delivery can forge its event, so the token is the
+ * Timestamp and token are signed, but not the event: an attacker who sees one delivery can forge its event. So the token is the
  * delivery id and counts once. https://documentation.mailgun.com/docs/mailgun/user-manual/webhooks/securing-webhooks
  */
 function createMailgunProof(scheme: BodyHmacScheme, { settings, secrets, now }: ProofTools): Proof {
@@ -39,7 +39,7 @@ function createMailgunProof(scheme: BodyHmacScheme, { settings, secrets, now }: 
       const signature = readText(proof, 'signature')
       if (timestamp === '' || token === '' || signature === '')
         return refused('The body has no complete "signature" object.')
-      // ten digits, so that none can move into the token: each move would make a fresh delivery id of an old proof
+      // exactly ten digits: if one could move into the token, an old proof would get a new delivery id
       const time = timestamp.length === 10 ? parseTimestamp(timestamp, 's') : undefined
       if (time === undefined) return refused('The signed time is not in the format of the scheme.')
       const late = tolerance === undefined ? undefined : toClockFault(time, now(), tolerance)

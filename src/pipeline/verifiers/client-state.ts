@@ -1,4 +1,4 @@
-// A value that the operator chose when subscribing comes back in every notification: no signature, only a shared word.
+// The sender repeats a value that the operator chose when subscribing. There is no signature, only this shared value.
 import { isJsonObject } from '../../base/json.ts'
 import {
   readText,
@@ -23,7 +23,7 @@ export function createClientStateProof(scheme: ClientStateScheme, { secrets }: P
       if (!isJsonObject(body)) return refused('The body is not a JSON object.')
       const list = scheme.list === undefined ? [body] : Object.hasOwn(body, scheme.list) ? body[scheme.list] : undefined
       if (!Array.isArray(list) || list.length === 0) return refused(`The body has no list "${scheme.list ?? ''}".`)
-      // every item: one true notification must not carry forged ones in
+      // every item: one genuine notification must not carry forged ones
       return list.every((item) => isSecret(readText(item, scheme.field)))
         ? proven
         : refused(`The field "${scheme.field}" is missing or wrong.`)

@@ -1,4 +1,4 @@
-// A hash of the secret and the text behind it: HubSpot's older versions, which it calls deprecated.
+// A hash of the secret followed by the signed text: the older versions of HubSpot, which it calls deprecated.
 import { createHash } from 'node:crypto'
 import type { VerifyRequest } from '../../model/verifier.ts'
 import { isDigest, mismatch, missing, need, type Proof, type ProofTools, proven, readHeader, refused } from './proof.ts'

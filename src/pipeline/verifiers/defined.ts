@@ -1,4 +1,4 @@
-// Schemes in code: outsiders' verifiers, which let nobody in by mistake. They run in the gateway's own thread.
+// Schemes in code, written by integrators. A mistake in one must not let anybody in. They run in the gateway's main thread.
 import { within } from '../../base/time.ts'
 import { z } from 'zod'
 import type { ProblemRecord } from '../../model/problem.ts'
@@ -8,7 +8,7 @@ import type { VerifySettings } from '../../model/verify.ts'
 import { toSecrets } from './keys.ts'
 import { coversNothing, readHeader, refused } from './proof.ts'
 
-/** As long as a fetch of the built-in schemes may take: a sender waits for this. */
+/** The same as for a fetch of the built-in schemes: the sender waits for it. */
 const longestMs = 5_000
 const longestReason = 300
 const longestId = 256
@@ -33,7 +33,7 @@ export function createDefinedVerifier(
       const answering = async () => ({ given: await definition.verify(request, { secrets, settings, now: now() }) })
       answered = await within(longestMs, answering())
     } catch (thrown) {
-      // a comparison that throws at a signature of the wrong length is a proof that does not hold
+      // for example, a comparison throws for a signature of the wrong length: the proof is invalid
       return refused(`The verifier "${scheme}" threw ${toThrown(thrown)}.`)
     }
     if (answered === undefined) return broken(`The verifier "${scheme}" did not answer within ${longestMs / 1000} s.`)
@@ -62,7 +62,7 @@ export function createDefinedVerifier(
   }
 }
 
-/** Stands where a verifier would: lets nobody in, and tells senders to come again. */
+/** Replaces a verifier that does not load: it accepts no request, and answers 503 so that senders repeat them. */
 export function createBrokenVerifier(scheme: string, { detail }: ProblemRecord): Verifier {
   return {
     scheme,
@@ -80,12 +80,12 @@ export function createBrokenVerifier(scheme: string, { detail }: ProblemRecord):
   }
 }
 
-/** The operator's fault: nobody gets in, and a sender that repeats what was answered 503 loses nothing. */
+/** A fault of the operator: the request is refused with 503, so that the sender repeats it. */
 function broken(reason: string): Verified {
   return { ok: false, fault: 'gateway', reason }
 }
 
-/** One line for the list of refusals, without what proves a sender. */
+/** One line for the list of refusals, without secrets and signatures. */
 function toSafe(reason: string, hidden: readonly string[]): string {
   const safe = hidden.reduce((text, secret) => (secret === '' ? text : text.replaceAll(secret, '…')), reason)
   return toPrintableLine(safe).slice(0, longestReason)

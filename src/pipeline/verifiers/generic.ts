@@ -1,11 +1,11 @@
-// generic-hmac: a row of the table that the operator writes, for senders that are not listed.
+// generic-hmac: a scheme that the operator describes in the settings, for senders that are not listed.
 import type { VerifySettings } from '../../model/verify.ts'
 import { fault, need } from './proof.ts'
 import type { HmacScheme } from './scheme.ts'
 
 export const genericScheme = 'generic-hmac'
 
-/** Throws `config-invalid` for a template that would prove less than it seems to. */
+/** Throws `config-invalid` for a template that proves less than it seems to. */
 export function toGenericScheme(settings: VerifySettings): HmacScheme {
   const header = need(settings, 'header', 'the header with the signature')
   const { algorithm, encoding, prefix, timestamp, secretEncoding, template = '{body}' } = settings
@@ -34,7 +34,7 @@ export function toGenericScheme(settings: VerifySettings): HmacScheme {
   }
 }
 
-/** Grafana lets its user name the header, and sign a time that it sends in a header which the user names as well. */
+/** Grafana lets its user choose the header, and a second header with a time that is signed too. */
 export function toNamedScheme(scheme: HmacScheme, settings: VerifySettings): HmacScheme {
   const { timedTemplate } = scheme
   if (timedTemplate === undefined) return scheme

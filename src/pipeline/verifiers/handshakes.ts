@@ -1,4 +1,5 @@
-// How a sender asks whether somebody is there. What is sent back of its words is bounded in length and in characters.
+// Handshakes: requests by which senders check a new URL. A text that is sent back is limited in length and characters.
+// Their shapes are from the senders' documentation.
 import { createHmac } from 'node:crypto'
 import type {
   RequestHead,
@@ -24,23 +25,23 @@ type Answered = HandshakeAnswer | undefined
 
 export type Handshake = {
   readonly method: 'POST' | 'GET' | 'HEAD'
-  /** True: it carries the scheme's proof, and is answered only where that holds. */
+  /** True: the handshake has the proof of the scheme, and is answered only if the proof is valid. */
   readonly signed: boolean
-  /** For unsigned POSTs: whether the head can be that of a handshake. */
+  /** For unsigned POSTs: whether the head may be that of a handshake. */
   readonly isGreeting?: (head: RequestHead) => boolean
   readonly answer: (request: VerifyRequest, tools: HandshakeTools) => Answered | Promise<Answered>
 }
 
-/** Whether a handshake is due at this point: unsigned ones before the proof, signed ones after it. */
+/** Whether the handshake may be answered now: unsigned ones before the proof is checked, signed ones after it. */
 export function isDue(handshake: Handshake, request: VerifyRequest, context: HandshakeContext): boolean {
   if (handshake.method !== request.method || handshake.signed !== context.verified) return false
   return handshake.isGreeting === undefined || handshake.isGreeting(request)
 }
 
-/** No character that means something to a browser, and no more than a sender has use for. */
+/** No characters with a meaning in HTML, and a limited length. */
 const plain = /^[\w .:;,~+/=@!*|-]{1,1024}$/
 
-/** The sender's word if it may be sent back; undefined otherwise. */
+/** The text of the sender if it may be sent back; otherwise undefined. */
 export function toEcho(word: unknown): string | undefined {
   return typeof word === 'string' && plain.test(word) ? word : undefined
 }
@@ -53,14 +54,14 @@ export function answerText(word: unknown): Answered {
   return body === undefined ? undefined : { status: 200, headers: asText, body }
 }
 
-/** Fields whose values are numbers, or words that may be sent back. */
+/** The values of the fields must be numbers, or texts that may be sent back. */
 export function answerJson(fields: Record<string, unknown>): Answered {
   const isPlain = (word: unknown): boolean => typeof word === 'number' || toEcho(word) !== undefined
   if (!Object.values(fields).every(isPlain)) return undefined
   return { status: 200, headers: { 'content-type': 'application/json', ...nosniff }, body: JSON.stringify(fields) }
 }
 
-/** It asked with a wrong word: that counts as a failed proof, and is answered as one. */
+/** The request has a wrong token. It counts as a failed proof and is answered as one. */
 export const denied: HandshakeAnswer = { status: 401, headers: {}, body: '' }
 
 export function answerNothing(status: 200 | 204 | 503 = 200): HandshakeAnswer {
@@ -71,7 +72,7 @@ function asksWith(answer: Handshake['answer']): Handshake {
   return { method: 'GET', signed: false, answer }
 }
 
-/** The word goes back if the token beside it is the one that the operator gave to the sender; without one set, none is right. */
+/** The challenge is sent back if the token matches `verify.verifyToken`. If none is set, no token matches. */
 function asksHub(answer: (word: unknown) => ReturnType<Handshake['answer']>): Handshake {
   return asksWith(({ url }, { settings: { verifyToken } }) => {
     const query = queryOf(url)
@@ -82,7 +83,7 @@ function asksHub(answer: (word: unknown) => ReturnType<Handshake['answer']>): Ha
 }
 
 export const queryHandshakes = {
-  /** Trello and Intercom only look whether the URL answers. */
+  /** Trello and Intercom only check that the URL answers. */
   head: { method: 'HEAD', signed: false, answer: () => answerNothing() },
   /** Dropbox, Nylas: `?challenge=C` → C. */
   'get-challenge': asksWith(({ url }) => answerText(queryOf(url).get('challenge'))),
@@ -91,7 +92,7 @@ export const queryHandshakes = {
   'okta-header': asksWith(({ headers }) =>
     answerJson({ verification: readHeader(headers, 'x-okta-verification-challenge') }),
   ),
-  /** X signs the word of whoever asks: short ones only, so that no body can be smuggled in as a word. */
+  /** The answer signs a text for anybody who asks, so only short words are accepted: none of them can be a body. */
   'x-crc': asksWith(({ url }, { secrets }) => {
     const word = queryOf(url).get('crc_token') ?? ''
     const [secret] = secrets()
@@ -123,10 +124,10 @@ export const callbackHandshakes = {
     const { type, challenge } = fieldsOf(request)
     return type === 'url_verification' ? answerText(challenge) : undefined
   }),
-  /** Type 1 is the ping of interactions, 0 that of webhook events. */
+  /** The ping of interactions has type 1, that of webhook events type 0. */
   'discord-ping': signed((request) => {
     const { type, event } = fieldsOf(request)
-    // 1 is the ping of an interaction, and every event of a webhook; the ping of a webhook is 0
+    // type 1 is the ping of an interaction, but also every event of a webhook; the ping of a webhook is 0
     if (type === 1 && event === undefined) return answerJson({ type: 1 })
     return type === 0 ? answerNothing(204) : undefined
   }),
@@ -143,7 +144,7 @@ export const callbackHandshakes = {
   }),
   'front-header': signed((request) => answerText(readHeader(request.headers, 'x-front-challenge'))),
   'intercom-ping': signed((request) => (fieldsOf(request)['topic'] === 'ping' ? answerNothing() : undefined)),
-  /** Xero asks whether the secret is known, Asana whether somebody is still there: events of which there are none. */
+  /** Xero checks that the secret is known, Asana that the URL still answers: with an empty list of events. */
   'no-events': signed((request) => {
     const { events } = fieldsOf(request)
     return Array.isArray(events) && events.length === 0 ? answerNothing() : undefined
@@ -151,13 +152,13 @@ export const callbackHandshakes = {
   'google-sync': signed((request) =>
     readHeader(request.headers, 'x-goog-resource-state') === 'sync' ? answerNothing() : undefined,
   ),
-  /** Fetching SubscribeURL is the answer; an unsubscription is only taken note of. */
+  /** The subscription is confirmed by fetching SubscribeURL. The end of a subscription is only acknowledged. */
   'sns-confirmation': signed(async (request, { fetch }) => {
     const { Type: type, SubscribeURL: url } = fieldsOf(request)
     if (type === 'UnsubscribeConfirmation') return answerNothing()
     if (type !== 'SubscriptionConfirmation' || typeof url !== 'string') return undefined
     const confirmed = await fetch(url, snsConfirmation)
-    // SNS asks again after a 5xx
+    // SNS repeats the request after a 5xx
     return confirmed.ok ? answerNothing() : answerNothing(503)
   }),
 
@@ -168,7 +169,7 @@ export const callbackHandshakes = {
       return Object.keys(fields).join() === 'challenge' ? answerJson({ challenge: fields['challenge'] }) : undefined
     },
   ),
-  /** Graph sends its word in the URL, and wants it back as text. */
+  /** Graph sends a token in the URL and expects it back as text. */
   'graph-token': unsigned(
     (head) => queryOf(head.url).has('validationToken'),
     (request) => answerText(queryOf(request.url).get('validationToken')),

@@ -1,4 +1,4 @@
-// HMAC in all its forms: the raw bytes, before anything is parsed, in the text that the sender signs.
+// HMAC in all its forms. It is computed over the raw bytes, before they are parsed.
 import { createHmac, type KeyObject } from 'node:crypto'
 import type { Verified, VerifyRequest } from '../../model/verifier.ts'
 import {
@@ -37,7 +37,7 @@ const noForm = refused(
   `The body is not a form of at most ${mostFields.toLocaleString('en')} fields, and the URL does not have its hash.`,
 )
 
-/** Throws `config-invalid` where settings lack what the scheme signs with. */
+/** Throws `config-invalid` if a required setting is missing. */
 export function createHmacProof(scheme: HmacScheme, { settings, secrets, now }: ProofTools): Proof {
   const { algorithm = 'sha256', encoding = 'hex', syntax, timestamp, alias, moreHeaders } = scheme
   const { parts, unknown } = compileSigned(scheme.template ?? '{body}')
@@ -47,14 +47,14 @@ export function createHmacProof(scheme: HmacScheme, { settings, secrets, now }: 
     ? need(settings, 'publicUrl', 'the URL that the sender calls, because the sender signs it')
     : ''
   const signsForm = scheme.template?.includes('{form}') === true
-  // x-crc signs any word for a stranger, as X signs a body: a delivery is only what no such word can be
+  // the handshake x-crc signs words for anybody, with the key for bodies: so a delivery must not be such a word
   const signsWords = scheme.handshakes?.includes('x-crc') === true
   const tolerance = toTolerance(scheme, settings)
   const keys = createKeyring(secrets, (secret) =>
     toSecretKey(secret, settings, { encoding: scheme.secretEncoding, prefix: scheme.secretPrefix }),
   )
 
-  /** A second set of header names counts only where the first is not there at all: a bad signature is not rescued. */
+  /** The second set of header names counts only if the first header is absent: it must not replace an invalid signature. */
   function toNames(headers: VerifyRequest['headers']): { header: string; id: string | undefined; time: string } {
     const time = timestamp?.in === 'header' ? timestamp.name : ''
     if (alias === undefined || Object.hasOwn(headers, scheme.header) || !Object.hasOwn(headers, alias.header)) {
@@ -70,7 +70,7 @@ export function createHmacProof(scheme: HmacScheme, { settings, secrets, now }: 
     return [...first, ...others.flatMap((name) => toSignatures(readHeader(headers, name) ?? '', syntax))]
   }
 
-  /** The parts of the signed text, or why the request has not all of them. */
+  /** The parts of the signed text, or why one is missing. */
   function toParts(request: VerifyRequest): SignedParts | Verified {
     const names = toNames(request.headers)
     let time = ''

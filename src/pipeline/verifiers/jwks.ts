@@ -1,4 +1,4 @@
-// Public keys for tokens: from the issuer's key set, or the one key in the settings of the mapping.
+// Public keys for tokens: the key set of the issuer, or the one key in the settings of the mapping.
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import { createLocalJWKSet, type CryptoKey, type JSONWebKeySet } from 'jose'
 import { isJsonObject, type JsonObject, toJson } from '../../base/json.ts'
@@ -8,7 +8,7 @@ import { fault } from './proof.ts'
 import type { JwtScheme } from './scheme.ts'
 
 const hour = 3_600_000
-/** A key set is fetched again for an unknown key, but not at every stranger's whim. */
+/** An unknown key fetches the key set again, but strangers must not cause a fetch with every request. */
 const soonestMs = 60_000
 
 export type FoundKey =
@@ -17,7 +17,7 @@ export type FoundKey =
 
 export type FindKey = (kid: unknown) => FoundKey | Promise<FoundKey>
 
-/** Throws `config-invalid` where neither the scheme nor the mapping says where keys come from. */
+/** Throws `config-invalid` if neither the scheme nor the mapping has a source of keys. */
 export function createKeySet(scheme: JwtScheme, settings: VerifySettings, fetch: PinnedFetch): FindKey {
   if (settings.publicKey !== undefined) return createSingleKey(settings.publicKey, scheme, settings)
   const url = settings.jwksUrl ?? scheme.jwksUrl
@@ -25,7 +25,7 @@ export function createKeySet(scheme: JwtScheme, settings: VerifySettings, fetch:
     throw fault(settings, 'needs verify.publicKey (a JSON Web Key, or PEM) or verify.jwksUrl, to check the tokens.')
   }
   const { hostname } = new URL(url)
-  // exactly the host that the operator or the table names
+  // only the host that the operator or the table names
   const rule: PinRule = { host: new RegExp(`^${hostname.replaceAll('.', String.raw`\.`)}$`), maxAgeMs: hour }
   return async (kid) => {
     if (typeof kid !== 'string') return refusal('The token does not name its key.')
@@ -42,7 +42,7 @@ export function createKeySet(scheme: JwtScheme, settings: VerifySettings, fetch:
   }
 }
 
-/** The sender did not choose this URL. */
+/** A fault of the gateway: the sender did not choose this URL. */
 function toOurs(reason: string): FoundKey {
   return { ok: false, fault: 'gateway', reason }
 }
@@ -61,7 +61,7 @@ function createSingleKey(text: string, scheme: JwtScheme, settings: VerifySettin
     named === undefined || kid === named ? { ok: true, key } : refusal('The token is signed with another key.')
 }
 
-/** The key of the set with this id, if it is one for signatures with the algorithm of the scheme. */
+/** The key of the set with this id, if it is for signatures with the algorithm of the scheme. */
 async function findIn(text: string, kid: string, { algorithm }: JwtScheme): Promise<CryptoKey | undefined> {
   try {
     // JSON.parse returns anything; createLocalJWKSet throws for what is no key set
@@ -72,7 +72,7 @@ async function findIn(text: string, kid: string, { algorithm }: JwtScheme): Prom
   }
 }
 
-/** The key, if it is one for signatures with the algorithm of the scheme. jose imports keys asynchronously, too late for a load. */
+/** The key, if it is for signatures with the algorithm of the scheme. It is checked here, because jose imports keys only later. */
 function toKey(jwk: JsonObject, { algorithm }: JwtScheme): KeyObject | undefined {
   if (jwk['kty'] !== (algorithm === 'RS256' ? 'RSA' : 'EC')) return undefined
   if (jwk['alg'] !== undefined && jwk['alg'] !== algorithm) return undefined

@@ -1,4 +1,4 @@
-// JSON Web Tokens: one algorithm a scheme, whatever the token says of itself.
+// JSON Web Tokens. The scheme sets the algorithm, not the token.
 import { createHash, createSecretKey, type KeyObject } from 'node:crypto'
 import { compactVerify, type CryptoKey, decodeProtectedHeader } from 'jose'
 import { isJsonObject, type JsonObject, type JsonValue, toJson } from '../../base/json.ts'
@@ -21,13 +21,13 @@ import type { JwtScheme } from './scheme.ts'
 /** How far the clocks of sender and gateway may differ. */
 const leewaySeconds = 60
 
-/** How old a token may be that says when it was made, and not when it ends. */
+/** The largest age of a token with an issue time and no expiry time. */
 const endlessSeconds = 300
 
 export function createJwtProof(scheme: JwtScheme, { settings, secrets, fetch, now }: ProofTools): Proof {
   const { audience = scheme.forAccount === true ? settings.publicUrl : undefined } = settings
   if (scheme.forAccount === true) {
-    // anybody's account gets valid tokens of this issuer, for any audience: only the account tells them apart
+    // any account can get valid tokens of this issuer for any audience: only the account distinguishes them
     need(settings, 'email', 'the service account that sends the pushes')
     if (audience === undefined) need(settings, 'audience', 'the audience that the token must name')
   }
@@ -78,7 +78,7 @@ export function createJwtProof(scheme: JwtScheme, { settings, secrets, fetch, no
     if (typeof exp === 'number' && seconds > exp + leewaySeconds) return 'The token has expired.'
     if (typeof nbf === 'number' && seconds < nbf - leewaySeconds) return 'The token is not valid yet.'
     if (typeof iat === 'number' && seconds < iat - leewaySeconds) return 'The token was issued in the future.'
-    // no end but the one that is set here
+    // without an expiry time in the token, this limit ends it
     const maxAge = settings.toleranceSeconds ?? maxAgeSeconds ?? (exp === undefined ? endlessSeconds : undefined)
     if (maxAge !== undefined && typeof iat === 'number' && seconds - iat > maxAge) return 'The token is too old.'
     const { issuers, bodyHashClaim, forAccount } = scheme

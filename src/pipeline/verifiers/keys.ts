@@ -1,4 +1,4 @@
-// Keys out of settings. A key that is written wrongly is found at load, not with the first delivery.
+// Makes keys from settings. An invalid key is reported when it is loaded, not with the first delivery.
 import { createPublicKey, createSecretKey, type KeyObject } from 'node:crypto'
 import type { SecretEncoding, VerifySettings } from '../../model/verify.ts'
 import { fault } from './proof.ts'
@@ -6,7 +6,7 @@ import type { AsymmetricScheme } from './scheme.ts'
 
 const base64 = /^[A-Za-z0-9+/_-]+={0,2}$/
 
-/** The secrets of a mapping. Throws `config-invalid` where there is none and the sender hands none over. */
+/** The secrets of a mapping. Throws `config-invalid` if there is none and the sender does not give one. */
 export function toSecrets(settings: VerifySettings, handsOver = false): readonly string[] {
   const { secret, secrets } = settings
   if (secret !== undefined && secrets !== undefined)
@@ -18,7 +18,7 @@ export function toSecrets(settings: VerifySettings, handsOver = false): readonly
   return all
 }
 
-/** The key that a secret is. Throws `config-invalid` where the secret is not written as its scheme writes it. */
+/** The key in a secret. Throws `config-invalid` if the secret is not in the encoding of its scheme. */
 export function toSecretKey(
   secret: string,
   settings: VerifySettings,
