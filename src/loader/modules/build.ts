@@ -2,9 +2,10 @@
 import { createHash } from 'node:crypto'
 import { access } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
-import type { BuildFailure, BuildOptions, Message } from 'esbuild'
+import type { BuildFailure, BuildOptions, Message, Metafile } from 'esbuild'
+import { type Attempt, attemptWithin } from '../../base/time.ts'
 import { Problem } from '../../model/problem.ts'
-import { buildWithin } from './esbuild.ts'
+import type { Trim, Trimmer } from './barrels.ts'
 import { createGraph } from './graph.ts'
 import type { Input } from '../read.ts'
 import { toModuleLabel } from '../root.ts'
@@ -49,21 +50,37 @@ const buildMs = 15_000
  */
 export async function buildModule(
   { root, file, folder, packageName }: ModuleFile,
-  { limitMs = buildMs }: { limitMs?: number } = {},
+  { limitMs = buildMs, trimmer }: { limitMs?: number; trimmer?: Trimmer } = {},
 ): Promise<Bundle> {
   const name = toName(root, file)
   const label = toModuleLabel(name, folder)
   const entry = `import * as loaded from ${JSON.stringify(packageName ?? `./${name}`)}\nhookloom$export(loaded)`
-  const { plugin, inputs, snapshot } = createGraph({ root, entry, folder })
-  const ended = await buildWithin(({ build }) => build({ ...toOptions(root), plugins: [plugin] }), limitMs)
+  const buildOnce = async (trim: Trim | undefined) => {
+    const { plugin, inputs, snapshot } = createGraph({ root, entry, folder, trim })
+    const ended = await buildWithin(({ build }) => build({ ...toOptions(root), plugins: [plugin] }), limitMs)
+    return { ended, inputs, snapshot }
+  }
+  const trim = await trimmer?.toTrim()
+  let built = await buildOnce(trim)
+  if (trim !== undefined && !isRight(built, trim)) built = await buildOnce(undefined)
+  const { ended, inputs, snapshot } = built
   if (ended.kind === 'late') throw toLate(label, limitMs)
   if (ended.kind === 'threw') throw await toFailure(ended.thrown, { root, file, label })
-  const { outputFiles } = ended.value
+  const { outputFiles, metafile } = ended.value
+  trimmer?.learn(metafile, inputs)
   const text = (suffix: string) => outputFiles.find(({ path }) => path.endsWith(suffix))?.text ?? ''
   const code = text('.js')
   const hash = createHash('sha256').update(code).digest('hex')
   const map = text('.js.map')
   return { root, file, ...(folder === undefined ? {} : { folder }), code, map, hash, inputs, snapshot }
+}
+
+/** Whether a trimmed build can be used. One that is late is not repeated. */
+function isRight(
+  { ended, inputs }: { ended: Attempt<{ metafile: Metafile }>; inputs: readonly Input[] },
+  trim: Trim,
+): boolean {
+  return ended.kind === 'late' || (ended.kind === 'ended' && trim.isRight(ended.value.metafile, inputs))
 }
 
 function toLate(label: string, limitMs: number): Problem {
@@ -128,4 +145,29 @@ function isBuildFailure(error: unknown): error is BuildFailure {
 function toDetail(label: string, first: Message | undefined): string {
   const where = first?.location ? ` at ${first.location.file}:${first.location.line}` : ''
   return `${label} does not build${where}: ${(first?.text ?? 'no reason given').slice(0, 300)}.`
+}
+
+type Esbuild = typeof import('esbuild')
+
+let running = 0
+let isStuck = false
+
+/**
+ * esbuild under a clock. It has one process for all builds, and a build that waits there for a file ends with that process only: a
+ * build that is late is given up, and the process is replaced once no other build runs in it. Never rejects.
+ */
+async function buildWithin<Result>(
+  start: (esbuild: Esbuild) => Promise<Result>,
+  limitMs: number,
+): Promise<Attempt<Result>> {
+  const esbuild = await import('esbuild')
+  running += 1
+  const ended = await attemptWithin(limitMs, () => start(esbuild))
+  running -= 1
+  isStuck ||= ended.kind === 'late'
+  if (isStuck && running === 0) {
+    isStuck = false
+    await esbuild.stop()
+  }
+  return ended
 }

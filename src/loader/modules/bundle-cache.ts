@@ -2,6 +2,7 @@
 import { Problem } from '../../model/problem.ts'
 import type { ProblemRecord } from '../../model/problem.ts'
 import type { Transform } from '../../model/transform.ts'
+import { createTrimmer, type Trimmer } from './barrels.ts'
 import { buildModule, type Bundle } from './build.ts'
 import type { Input } from '../read.ts'
 import { resolveModule, toModuleLabel } from '../root.ts'
@@ -24,6 +25,7 @@ export type BundleCache = {
 
 export function createBundleCache(): BundleCache {
   let known = new Map<string, Bundle>()
+  let trimmers = new Map<string, { readonly root: string; readonly trimmer: Trimmer }>()
   let builds = 0
 
   async function buildOne(root: string, module: string): Promise<Built> {
@@ -33,7 +35,10 @@ export function createBundleCache(): BundleCache {
       return { module, bundle: before, isNew: false }
     }
     builds += 1
-    return { module, bundle: await buildModule({ root, file }), isNew: true }
+    const learned = trimmers.get(module)
+    const trimmer = learned?.root === root ? learned.trimmer : createTrimmer(root)
+    trimmers.set(module, { root, trimmer })
+    return { module, bundle: await buildModule({ root, file }, { trimmer }), isNew: true }
   }
 
   return {
@@ -46,6 +51,7 @@ export function createBundleCache(): BundleCache {
         ),
       )
       for (const one of built) if ('problem' in one && one.problem.code === 'config-invalid') throw one.problem
+      trimmers = new Map([...trimmers].filter(([module]) => modules.includes(module)))
       known = new Map(built.flatMap((one) => ('bundle' in one ? [[one.module, one.bundle]] : [])))
       return built
     },

@@ -2,9 +2,10 @@
 // `hookloom` itself and the builtins of Node; nothing else.
 import { readFile } from 'node:fs/promises'
 import { createRequire, isBuiltin } from 'node:module'
-import { dirname, extname } from 'node:path'
+import { basename, dirname, extname } from 'node:path'
 import type { OnLoadResult, OnResolveResult, PartialMessage, Plugin } from 'esbuild'
-import { createManifestCheck } from './manifests.ts'
+import type { Trim } from './barrels.ts'
+import { createManifestCheck, isInPackage } from './manifests.ts'
 import { isProvided, toProvidedSource } from './provided.ts'
 import { readInside } from '../read.ts'
 import type { Input } from '../read.ts'
@@ -24,10 +25,12 @@ export function createGraph({
   root,
   entry,
   folder = 'transforms',
+  trim,
 }: {
   root: string
   entry: string
   folder?: string | undefined
+  trim?: Trim | undefined
 }): { plugin: Plugin; inputs: Input[]; snapshot: ResolutionSnapshot } {
   const inputs: Input[] = []
   const { snapshot, record } = recordResolution(root)
@@ -46,6 +49,8 @@ export function createGraph({
           await record(path, resolveDir)
           const unreadable = await checkManifests(path, resolveDir)
           if (unreadable !== undefined) return failure(unreadable)
+          // a package has hundreds of imports, and our question costs milliseconds: the file that esbuild finds is checked at its load
+          if (isInPackage(root, resolveDir) && isOfPackages(path)) return undefined
           const found = await build.resolve(path, {
             kind,
             namespace,
@@ -62,7 +67,7 @@ export function createGraph({
           if (found.external || found.namespace !== 'file')
             return refuse(path, `is not a file of the ${folder} directory`)
           if (!isInside(root, found.path)) return refuse(path, outsideReason(path, folder))
-          if (extname(found.path) === '.node') return refuse(path, 'is a native addon, which a transform cannot load')
+          if (extname(found.path) === '.node') return refuse(path, addonReason)
           return undefined
         },
       )
@@ -81,10 +86,14 @@ export function createGraph({
         resolveDir: dirname(path),
       }))
       build.onLoad({ filter: /.*/, namespace: 'file' }, async ({ path }): Promise<OnLoadResult> => {
+        if (!isInside(root, path)) return refuse(toPackageName(path), outsideReason(toPackageName(path), folder))
+        if (extname(path) === '.node') return refuse(basename(path), addonReason)
         if (!loadable.has(extname(path))) return failure(`Files of the type "${extname(path)}" cannot be imported`)
         try {
           const { contents, input } = await readInside(root, path)
           inputs.push(input)
+          const trimmed = trim?.toContents(input)
+          if (trimmed !== undefined) return { contents: trimmed, loader: 'js', resolveDir: dirname(path) }
           return { contents: withoutSourceMap(contents), loader: 'default', resolveDir: dirname(path) }
         } catch (error) {
           const label = toFileLabel({ root, file: path, folder })
@@ -94,6 +103,18 @@ export function createGraph({
     },
   }
   return { plugin, inputs, snapshot }
+}
+
+const addonReason = 'is a native addon, which a transform cannot load'
+
+/** A relative path or the name of a package: what esbuild resolves to a file, or not at all. */
+function isOfPackages(path: string): boolean {
+  return !isProvided(path) && !/^[#/\\]|:/.test(path)
+}
+
+/** The name of the package that a file belongs to, else its path. */
+function toPackageName(path: string): string {
+  return /.*[/\\]node_modules[/\\]((?:@[^/\\]+[/\\])?[^/\\]+)/.exec(path)?.[1]?.replace('\\', '/') ?? path
 }
 
 /** The authors' door of this very package: modules need no install to import it, and get no other version of it. */

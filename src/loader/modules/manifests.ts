@@ -1,6 +1,6 @@
 // The package.json files that esbuild reads by itself, in each folder that it looks into. They are looked at first: esbuild
 // would wait without end for the writer of a FIFO.
-import { dirname, join, resolve } from 'node:path'
+import { dirname, join, relative, resolve, sep } from 'node:path'
 import { requireReadable } from '../read.ts'
 import { isInside, toFileLabel } from '../root.ts'
 
@@ -43,6 +43,11 @@ function toFolders(root: string, path: string, resolveDir: string): string[] {
     return toFoldersUpTo(packages, join(packages, path))
   })
   return [...above, ...inPackages]
+}
+
+/** Whether a folder belongs to a package that is installed below the root. */
+export function isInPackage(root: string, folder: string): boolean {
+  return relative(root, folder).split(sep).includes('node_modules')
 }
 
 /** A folder and those above it, up to the root; none for one that is outside. */

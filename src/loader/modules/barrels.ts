@@ -1,0 +1,329 @@
+// Trims barrels: a package's file of several hundred re-exports is built with only those that the module's own files import. Without
+// this, esbuild reads the whole package at each save. Only files that have no effect but their re-exports, of packages that declare
+// `"sideEffects": false`, are trimmed: there, a full build drops the rest too.
+import { dirname, extname, join } from 'node:path'
+import type { Loader, Metafile } from 'esbuild'
+import { type Input, readInside } from '../read.ts'
+import { isInPackage, toFoldersUpTo } from './manifests.ts'
+import { withoutSourceMap } from './source-maps.ts'
+
+/** Imports that make a file of a package worth the look. */
+const fewestImports = 20
+
+/** A re-export: `from` is a specifier of the barrel. A star has no name. */
+type ReExport =
+  | { readonly kind: 'named'; readonly name: string; readonly imported: string; readonly from: string }
+  | { readonly kind: 'namespace'; readonly name: string; readonly from: string }
+  | { readonly kind: 'star'; readonly from: string; readonly names: ReadonlySet<string> | undefined }
+
+type Candidate = { readonly file: string; readonly specifiers: ReadonlySet<string> }
+type Barrel = Candidate & { readonly stamp: string; readonly reExports: readonly ReExport[] }
+
+/** What one build leaves out. */
+export type Trim = {
+  /** The contents to build instead of the file's, if the file is still as it was when the trim was made. */
+  toContents(input: Input): string | undefined
+  /** False: a file that was built may import what was left out, so that only a build without the trim is right. */
+  isRight(metafile: Metafile, inputs: readonly Input[]): boolean
+}
+
+/** What the builds of one module learn for the next one. */
+export type Trimmer = {
+  learn(metafile: Metafile, inputs: readonly Input[]): void
+  /** Undefined where nothing is to be left out. Never rejects. */
+  toTrim(): Promise<Trim | undefined>
+}
+
+export function createTrimmer(root: string): Trimmer {
+  let candidates: readonly Candidate[] = []
+  let ownFiles: readonly string[] = []
+  /** By path; undefined: it is no barrel. */
+  const barrels = new Map<string, { readonly stamp: string; readonly barrel: Barrel | undefined }>()
+
+  async function toBarrel(candidate: Candidate): Promise<Barrel | undefined> {
+    const { contents, input } = await readInside(root, candidate.file)
+    const stamp = toInputStamp(input)
+    const known = barrels.get(candidate.file)
+    const isKnown = known?.stamp === stamp
+    const reExports = isKnown ? known.barrel?.reExports : await readReExports(root, candidate.file, contents)
+    const barrel = reExports && { ...candidate, stamp, reExports }
+    barrels.set(candidate.file, { stamp, barrel })
+    return barrel
+  }
+
+  return {
+    learn: (metafile, inputs) => {
+      const found = toCandidates(root, metafile)
+      const kept = candidates.filter(({ file }) => !found.some((other) => other.file === file))
+      candidates = [...found, ...kept].filter(({ file }) => inputs.some((input) => input.file === file))
+      ownFiles = inputs.map(({ file }) => file).filter((file) => !isInPackage(root, dirname(file)))
+    },
+    toTrim: async () => {
+      if (candidates.length === 0) return undefined
+      try {
+        const found = (await Promise.all(candidates.map(toBarrel))).flatMap((barrel) => barrel ?? [])
+        const sources = await Promise.all(ownFiles.map((file) => readOwn(root, file)))
+        return createTrim(
+          root,
+          found,
+          sources.flatMap((source) => source ?? []),
+        )
+      } catch {
+        // whatever is wrong, the full build says it with its place
+        return undefined
+      }
+    },
+  }
+}
+
+type OwnSource = { readonly file: string; readonly stamp: string; readonly code: string }
+
+function createTrim(root: string, barrels: readonly Barrel[], sources: readonly OwnSource[]): Trim | undefined {
+  const trimmed = new Map<string, { readonly barrel: Barrel; readonly text: string }>()
+  for (const barrel of barrels) {
+    const names = toImportedNames(barrel, sources)
+    const text = names && toTrimmedText(barrel, names)
+    if (text !== undefined) trimmed.set(barrel.file, { barrel, text })
+  }
+  if (trimmed.size === 0) return undefined
+  const scanned = new Map(sources.map(({ file, stamp }) => [file, stamp]))
+  return {
+    toContents: (input) => {
+      const found = trimmed.get(input.file)
+      return found?.barrel.stamp === toInputStamp(input) ? found.text : undefined
+    },
+    isRight: (metafile, inputs) => {
+      const stamps = new Map(inputs.map((input) => [input.file, toInputStamp(input)]))
+      return Object.entries(metafile.inputs).every(([importer, { imports }]) =>
+        imports.every(({ path, kind, original = '' }) => {
+          const found = trimmed.get(join(root, path))
+          if (found === undefined) return true
+          const file = join(root, importer)
+          const isScanned = scanned.has(file) && scanned.get(file) === stamps.get(file)
+          return isScanned && kind === 'import-statement' && found.barrel.specifiers.has(original)
+        }),
+      )
+    },
+  }
+}
+
+/** Files of packages with many imports, which only the module's own files import. */
+function toCandidates(root: string, { inputs }: Metafile): Candidate[] {
+  const specifiers = new Map<string, Set<string>>()
+  for (const [importer, { imports }] of Object.entries(inputs)) {
+    if (isInPackage(root, dirname(join(root, importer)))) continue
+    for (const { path, original } of imports) {
+      if (original === undefined) continue
+      const known = specifiers.get(path) ?? new Set()
+      specifiers.set(path, known.add(original))
+    }
+  }
+  return Object.entries(inputs).flatMap(([path, { imports }]) => {
+    const file = join(root, path)
+    const named = specifiers.get(path)
+    const isLarge = imports.length >= fewestImports && isInPackage(root, dirname(file))
+    return named === undefined || !isLarge ? [] : [{ file, specifiers: named }]
+  })
+}
+
+/** The re-exports of a barrel; undefined for a file with anything else in it, or of a package that may have side effects. */
+async function readReExports(root: string, file: string, contents: Uint8Array): Promise<ReExport[] | undefined> {
+  if (!(await isFreeOfEffects(root, file))) return undefined
+  const statements = toStatements(await toPlainCode(file, contents))
+  if (statements === undefined) return undefined
+  const { imports, exports, stars } = statements
+  const names = await readExportedNames(
+    root,
+    file,
+    stars.map(({ from }) => from),
+  )
+  const reExports: ReExport[] = stars.map(({ from }) => ({ kind: 'star', from, names: names.get(from) }))
+  for (const { local, name } of exports) {
+    const source = imports.get(local)
+    if (source === undefined) return undefined
+    const { from, imported } = source
+    reExports.push(imported === '*' ? { kind: 'namespace', name, from } : { kind: 'named', name, imported, from })
+  }
+  return reExports
+}
+
+async function isFreeOfEffects(root: string, file: string): Promise<boolean> {
+  for (const folder of toFoldersUpTo(root, dirname(file))) {
+    const read = await readInside(root, join(folder, 'package.json')).catch(() => undefined)
+    if (read === undefined) continue
+    const manifest: unknown = JSON.parse(Buffer.from(read.contents).toString('utf8'))
+    return typeof manifest === 'object' && manifest !== null && Reflect.get(manifest, 'sideEffects') === false
+  }
+  return false
+}
+
+/** As esbuild prints it: no comments, no types, one form for each statement. */
+async function toPlainCode(file: string, contents: Uint8Array): Promise<string> {
+  const { transform } = await import('esbuild')
+  const loader = toLoader(file)
+  const { code } = await transform(contents, { loader, format: 'esm', legalComments: 'none', tsconfigRaw: {} })
+  return code
+}
+
+function toLoader(file: string): Loader {
+  const kind = /\.[cm]?(jsx?|tsx?)$/.exec(extname(file))?.[1]
+  return kind === 'ts' || kind === 'tsx' || kind === 'jsx' ? kind : 'js'
+}
+
+const binding = String.raw`[\w$\u0080-\uffff]+`
+const statement = new RegExp(
+  [
+    String.raw`export \* from "([^"\\]+)";`,
+    String.raw`import (?:(${binding}),? ?)?(?:\{([^}"]*)\}|\* as (${binding}))? ?from "([^"\\]+)";`,
+    String.raw`export \{([^}"]*)\};`,
+  ].join('|'),
+  'y',
+)
+
+type Statements = {
+  /** By local name. `*` is a namespace. */
+  readonly imports: ReadonlyMap<string, { readonly imported: string; readonly from: string }>
+  readonly exports: readonly { readonly local: string; readonly name: string }[]
+  readonly stars: readonly { readonly from: string }[]
+}
+
+/** The statements of a text that imports and exports and does nothing else; undefined for any other text. */
+function toStatements(code: string): Statements | undefined {
+  const imports = new Map<string, { imported: string; from: string }>()
+  const exports: { local: string; name: string }[] = []
+  const stars: { from: string }[] = []
+  const text = code.trimEnd()
+  for (
+    let at = 0;
+    at < text.length;
+    at = statement.lastIndex + (/^\s*/.exec(text.slice(statement.lastIndex))?.[0].length ?? 0)
+  ) {
+    statement.lastIndex = at
+    const [found, star, standard, list, namespace, from = '', exported] = statement.exec(text) ?? []
+    if (found === undefined) return undefined
+    if (star !== undefined) stars.push({ from: star })
+    if (standard !== undefined) imports.set(standard, { imported: 'default', from })
+    if (namespace !== undefined) imports.set(namespace, { imported: '*', from })
+    for (const { first, second } of toPairs(list)) imports.set(second, { imported: first, from })
+    for (const { first, second } of toPairs(exported)) exports.push({ local: first, name: second })
+  }
+  return { imports, exports, stars }
+}
+
+/** `a, b as c` */
+function toPairs(list = ''): { first: string; second: string }[] {
+  return list
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '')
+    .map((item) => {
+      const [first = '', second = first] = item.split(' as ')
+      return { first, second }
+    })
+}
+
+/** The names that files export, by specifier; none for a file that is CommonJS or has a star itself. */
+async function readExportedNames(
+  root: string,
+  barrel: string,
+  specifiers: readonly string[],
+): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
+  const names = new Map<string, ReadonlySet<string>>()
+  const relative = specifiers.filter((specifier) => /^\.\.?\/.*\.m?js$/.test(specifier))
+  if (relative.length === 0) return names
+  const { build } = await import('esbuild')
+  const folder = dirname(barrel)
+  const { metafile, outputFiles } = await build({
+    absWorkingDir: root,
+    entryPoints: relative.map((specifier, index) => ({ in: join(folder, specifier), out: `${index}` })),
+    outdir: root,
+    bundle: false,
+    write: false,
+    metafile: true,
+    format: 'esm',
+    logLevel: 'silent',
+    tsconfigRaw: {},
+    plugins: [
+      {
+        name: 'hookloom',
+        setup: ({ onResolve, onLoad }) => {
+          onResolve({ filter: /.*/ }, ({ path }) => ({ path }))
+          onLoad({ filter: /.*/ }, async ({ path }) => ({
+            contents: withoutSourceMap((await readInside(root, path)).contents),
+            loader: 'js',
+          }))
+        },
+      },
+    ],
+  })
+  const byPath = new Map(Object.entries(metafile.outputs).map(([path, { exports }]) => [join(root, path), exports]))
+  const texts = new Map(outputFiles.map(({ path, text }) => [path, text]))
+  for (const [index, specifier] of relative.entries()) {
+    const path = join(root, `${index}.js`)
+    const isPlain = metafile.inputs[toKey(root, join(folder, specifier))]?.format === 'esm'
+    const exports = byPath.get(path)
+    if (isPlain && exports !== undefined && !/^export \*/m.test(texts.get(path) ?? ''))
+      names.set(specifier, new Set(exports))
+  }
+  return names
+}
+
+function toKey(root: string, file: string): string {
+  return file.slice(root.length + 1).replaceAll('\\', '/')
+}
+
+/** One of the module's own files as it is now; undefined where it is gone or does not parse, which the build reports. */
+async function readOwn(root: string, file: string): Promise<OwnSource | undefined> {
+  try {
+    const { contents, input } = await readInside(root, file)
+    const isCode = /\.[cm]?[jt]sx?$/.test(file)
+    return { file, stamp: toInputStamp(input), code: isCode ? await toPlainCode(file, contents) : '' }
+  } catch {
+    return undefined
+  }
+}
+
+/** The names that these files import from a barrel; undefined where they may use all of it. */
+function toImportedNames({ specifiers }: Barrel, sources: readonly OwnSource[]): Set<string> | undefined {
+  const names = new Set<string>()
+  for (const { code } of sources) {
+    for (const specifier of specifiers) {
+      const quoted = JSON.stringify(specifier)
+      const form = new RegExp(
+        String.raw`^(?:import|export) (?:(${binding}),? ?)?(?:\{([^}"]*)\} ?)?(?:from )?${quoted.replace(/[$()*+./?[\\\]^{|}]/g, String.raw`\$&`)};`,
+        'gm',
+      )
+      const found = [...code.matchAll(form)]
+      // anything else is a namespace, a star, `import()` or `require`
+      if (found.length !== code.split(quoted).length - 1) return undefined
+      for (const [, standard, list] of found) {
+        if (standard !== undefined) names.add('default')
+        for (const { first } of toPairs(list)) names.add(first)
+      }
+    }
+  }
+  return names
+}
+
+/** Undefined where a name is not to be found: the full build explains it. */
+function toTrimmedText({ reExports }: Barrel, names: ReadonlySet<string>): string | undefined {
+  const lines = new Set<string>()
+  for (const name of names) {
+    const explicit = reExports.find((one) => one.kind !== 'star' && one.name === name)
+    const stars = reExports.filter((one) => one.kind === 'star' && one.names?.has(name) === true && name !== 'default')
+    const from = (one: ReExport) => JSON.stringify(one.from)
+    if (explicit?.kind === 'named') lines.add(`export { ${explicit.imported} as ${name} } from ${from(explicit)}`)
+    else if (explicit?.kind === 'namespace') lines.add(`export * as ${name} from ${from(explicit)}`)
+    else if (stars.length > 0) for (const star of stars) lines.add(`export * from ${from(star)}`)
+    else return undefined
+  }
+  // a star whose names are not known may hide or make ambiguous any of them
+  for (const one of reExports) {
+    if (one.kind === 'star' && one.names === undefined) lines.add(`export * from ${JSON.stringify(one.from)}`)
+  }
+  return [...lines, ''].join('\n')
+}
+
+function toInputStamp({ mtimeNs, ctimeNs, size }: Input): string {
+  return `${mtimeNs} ${ctimeNs} ${size}`
+}
