@@ -4,7 +4,7 @@ import { createAssembler } from './assemble.ts'
 import { type Candidate, type CandidateSource, isAsServing, makeCandidate, toMended } from './candidate.ts'
 import type { ModuleReport } from './gate.ts'
 import { createGenerationRefcount } from './generation-refcount.ts'
-import { buildStable } from './stable-build.ts'
+import { buildStable, createSaveTracker } from './stable-build.ts'
 import {
   type FoundProblem,
   isSameProblem,
@@ -15,7 +15,6 @@ import {
   toConfigProblem,
   toModuleProblems,
 } from './reload-log.ts'
-import { createSaveTracker } from './save-tracker.ts'
 import { configFile, envFile } from '../loader/config.ts'
 import type { Input } from '../loader/read.ts'
 import { createWatcher, type Watcher } from '../loader/watch.ts'

@@ -2,7 +2,6 @@
 import type { Input } from '../loader/read.ts'
 import { type Problem, toProblem } from '../model/problem.ts'
 import type { Candidate } from './candidate.ts'
-import type { SaveTracker } from './save-tracker.ts'
 
 /** Builds that are thrown away since somebody saved meanwhile, before one that is whole is taken, though it is not the newest. */
 const mostOldRounds = 5
@@ -32,4 +31,48 @@ export async function buildStable(options: {
 /** Such a file may have been read when others, saved with it, had been read as they were before. */
 function isSavedSince({ ctimeNs }: Input, moment: number): boolean {
   return Number(ctimeNs / 1_000_000n) > moment - clockLagMs
+}
+
+/** Which files were saved, and whether a save is in progress. During one, files on disk may be incomplete. */
+export type SaveTracker = {
+  /** A save was noticed; `finished` follows. */
+  started(): void
+  /** All of these files are written. */
+  finished(changed: readonly string[]): void
+  /** Resolves when no save is in progress. */
+  idle(): Promise<void>
+  /** Whether a save started since the last call of `idle`. */
+  hasNew(): boolean
+  /** Files that were saved since the last `clear`. */
+  changed(): readonly string[]
+  clear(): void
+}
+
+export function createSaveTracker(): SaveTracker {
+  const changed = new Set<string>()
+  let hasNew = false
+  let inProgress: { readonly over: Promise<void>; readonly end: () => void } | undefined
+  return {
+    started() {
+      hasNew = true
+      if (inProgress !== undefined) return
+      let end = () => {}
+      const over = new Promise<void>((resolve) => {
+        end = resolve
+      })
+      inProgress = { over, end }
+    },
+    finished(files) {
+      for (const file of files) changed.add(file)
+      inProgress?.end()
+      inProgress = undefined
+    },
+    async idle() {
+      await inProgress?.over
+      hasNew = false
+    },
+    hasNew: () => hasNew,
+    changed: () => [...changed],
+    clear: () => changed.clear(),
+  }
 }

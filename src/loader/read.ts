@@ -81,3 +81,18 @@ async function toOpenPath(handle: FileHandle, file: string, opened: { dev: bigin
 function withoutBom(bytes: Uint8Array): Uint8Array {
   return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes
 }
+
+const sourceMapComment = /\/[/*][#@] sourceMappingURL=/
+
+/** The last such comment of a file counts. This one does not decode, so esbuild warns of it and goes on. */
+const nowhere = '\n//# sourceMappingURL=data:application/json;base64,!'
+
+/**
+ * The same program without a source map: esbuild follows the comment past every plugin to any file that it names, also out of the
+ * transforms directory or into a FIFO. The comment itself stays, because the same characters may be text of the program.
+ */
+export function withoutSourceMap(contents: Uint8Array): Uint8Array {
+  const bytes = Buffer.from(contents.buffer, contents.byteOffset, contents.byteLength)
+  if (!bytes.includes(' sourceMappingURL=') || !sourceMapComment.test(bytes.toString('latin1'))) return contents
+  return Buffer.concat([bytes, Buffer.from(nowhere)])
+}

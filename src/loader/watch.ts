@@ -1,11 +1,10 @@
 // Tells that a module, a fixture or the configuration was saved: every save, whatever its style, and a burst of them once.
-import { statSync } from 'node:fs'
+import { realpathSync, statSync } from 'node:fs'
 import { basename, dirname, join, relative, resolve, sep } from 'node:path'
 import type { ChokidarOptions, FSWatcher } from 'chokidar'
 import type { Log } from '../model/log.ts'
 import type { Input } from './read.ts'
 import { isInside } from './root.ts'
-import { isAsRead, isEmpty, toRealPath, toStamp } from './stamp.ts'
 
 export type WatchOptions = {
   readonly paths: {
@@ -195,4 +194,33 @@ function toRawPath(watched: string, name: string): string {
 function isOutOfWatches(error: unknown): error is Error {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   return code === 'EMFILE' || code === 'ENOSPC'
+}
+
+/** What a write or an exchange changes: time, size, inode. Empty where nothing is. */
+function toStamp(path: string): string {
+  try {
+    const stats = statSync(path, { bigint: true, throwIfNoEntry: false })
+    return stats === undefined ? '' : `${stats.mtimeNs} ${stats.size} ${stats.ino}`
+  } catch {
+    return ''
+  }
+}
+
+/** Whether the file is as it was when it was read. */
+function isAsRead({ file, mtimeNs, size }: Input): boolean {
+  return toStamp(file).startsWith(`${mtimeNs} ${size} `)
+}
+
+/** Of a file without a byte in it. */
+function isEmpty(stamp: string): boolean {
+  return stamp.split(' ')[1] === '0'
+}
+
+/** Links followed, where there is something. */
+function toRealPath(path: string): string {
+  try {
+    return realpathSync(path)
+  } catch {
+    return resolve(path)
+  }
 }

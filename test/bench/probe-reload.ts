@@ -1,7 +1,8 @@
 // Save → served, as the author of a module sees it: over HTTP, with fixtures; and what the gateway keeps of each reload.
-import { mkdtempSync, realpathSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdtempSync, realpathSync, writeFileSync } from 'node:fs'
 import { open, rename, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
 import { performance } from 'node:perf_hooks'
 import { setTimeout as pause } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
@@ -31,6 +32,17 @@ export default ({ payload }) => {
   return { text: 'issue ' + payload.action }
 }
 `
+/** Packages of which each has one file that exports all others. */
+const barrelPackages = ['date-fns', 'lodash-es'] as const
+/** The same, with one name of each of them. */
+const toBarrelModule = (version: number) => `// version ${version}
+import { formatISO } from 'date-fns'
+import { chunk } from 'lodash-es'
+export default ({ payload }) => {
+  if (payload.probe && ${version} % 2 === 1) return null
+  return { text: formatISO(0) + chunk([payload.action], 1).length }
+}
+`
 const toStatus = (version: number) => (version % 2 === 1 ? 204 : 200)
 const toFixture = (action: string) =>
   JSON.stringify({
@@ -38,6 +50,7 @@ const toFixture = (action: string) =>
     expect: { decision: 'accept', actions: [{ text: `issue ${action}` }] },
   })
 const files = {
+  'packages.ts': toBarrelModule(0),
   'saved.ts': toModule(0),
   'saved.fixtures/opened.json': toFixture('opened'),
   'saved.fixtures/closed.json': toFixture('closed'),
@@ -77,12 +90,17 @@ async function writeTwice(file: string, text: string, ms: number): Promise<void>
 export async function createReloadProbe({ folder, built }: ProbeOptions): Promise<RunningProbe> {
   const dir = mkdtempSync(join(folder, 'store-'))
   const server: ServerOptions = { kind: 'sqlite', delayMs: 0, transforms: { files, limits: {} }, dir, built, token }
+  // installed beside the module, as its author would
+  for (const name of barrelPackages)
+    cpSync(toPackage(name), join(toRoot(dir), 'node_modules', name), { recursive: true })
   const args = [JSON.stringify(server)]
   const { first: port, child } = await startChild<ServerRequest, number>(join(folder, 'server.mjs'), args)
   return async () => {
-    const saves = await measureSaves(join(toRoot(dir), 'saved.ts'), createClient({ port, token }))
+    const client = createClient({ port, token })
+    const saves = await measureSaves(join(toRoot(dir), 'saved.ts'), client)
+    const packages = await measureBarrels(join(toRoot(dir), 'packages.ts'), client)
     await child.kill()
-    return { ...saves, ...(await measureHeap(mkdtempSync(join(folder, 'modules-')))) }
+    return { ...saves, ...packages, ...(await measureHeap(mkdtempSync(join(folder, 'modules-')))) }
   }
 }
 
@@ -111,11 +129,30 @@ async function measureSaves(file: string, client: Client): Promise<Record<string
   return { ...figures, p50: toQuantile(all, 0.5), p99: toQuantile(all, 0.99), lost }
 }
 
+async function measureBarrels(file: string, client: Client): Promise<Record<string, number>> {
+  const times: number[] = []
+  for (let version = 1; version <= savesOfStyle; version += 1) {
+    await writeFile(file, toBarrelModule(version))
+    times.push(await untilServed(client, version, 'packages'))
+    await pause(restMs)
+  }
+  // the first save after a start reads which file exports what
+  const [first = patienceMs, ...others] = times
+  return { 'packages first': first, 'packages p50': toQuantile(others, 0.5), 'packages p99': toQuantile(others, 0.99) }
+}
+
+function toPackage(name: (typeof barrelPackages)[number]): string {
+  const require = createRequire(import.meta.url)
+  return dirname(
+    name === 'date-fns' ? require.resolve('date-fns/package.json') : require.resolve('lodash-es/package.json'),
+  )
+}
+
 /** Milliseconds from the end of the save; `patienceMs` when it is lost. */
-async function untilServed(client: Client, version: number): Promise<number> {
+async function untilServed(client: Client, version: number, hook = 'saved'): Promise<number> {
   const saved = performance.now()
   while (performance.now() - saved < patienceMs) {
-    if ((await client.post('/hooks/saved', { probe: true, action: 'asked' })) === toStatus(version)) {
+    if ((await client.post(`/hooks/${hook}`, { probe: true, action: 'asked' })) === toStatus(version)) {
       return performance.now() - saved
     }
     await pause(1)

@@ -1,7 +1,7 @@
 // A call that holds its thread gives way to everybody else's work, and its thread is replaced when it ends.
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { lowerPriority, readThreadId } from '../../src/loader/worker/priority.ts'
+import { lowerPriority, readThreadId } from '../../src/loader/worker/messages.ts'
 import { Worker } from 'node:worker_threads'
 import { once } from 'node:events'
 

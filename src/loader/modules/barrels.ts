@@ -3,9 +3,8 @@
 // `"sideEffects": false`, are trimmed: there, a full build drops the rest too.
 import { dirname, extname, join } from 'node:path'
 import type { Loader, Metafile } from 'esbuild'
-import { type Input, readInside } from '../read.ts'
+import { type Input, readInside, withoutSourceMap } from '../read.ts'
 import { isInPackage, toFoldersUpTo } from './manifests.ts'
-import { withoutSourceMap } from './source-maps.ts'
 
 /** Imports that make a file of a package worth the look. */
 const fewestImports = 20

@@ -7,10 +7,9 @@ import type { OnLoadResult, OnResolveResult, PartialMessage, Plugin } from 'esbu
 import type { Trim } from './barrels.ts'
 import { createManifestCheck, isInPackage } from './manifests.ts'
 import { isProvided, toProvidedSource } from './provided.ts'
-import { readInside } from '../read.ts'
+import { readInside, withoutSourceMap } from '../read.ts'
 import type { Input } from '../read.ts'
 import { isInside, toFileLabel } from '../root.ts'
-import { withoutSourceMap } from './source-maps.ts'
 import { recordResolution, type ResolutionSnapshot } from './resolution-snapshot.ts'
 
 const loadable = new Set(['.ts', '.mts', '.cts', '.tsx', '.js', '.mjs', '.cjs', '.jsx', '.json', '.txt'])

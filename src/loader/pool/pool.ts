@@ -5,12 +5,19 @@ import { toProblemRecord } from '../../model/problem.ts'
 import type { Problem } from '../../model/problem.ts'
 import { createIsolatedReruns } from './isolated-reruns.ts'
 import { type Checks, createChecks } from './checks.ts'
-import { toFailed, toLateProblem } from '../worker/call.ts'
+import {
+  toClosedProblem,
+  toExitProblem,
+  toFailed,
+  toGoneProblem,
+  toLateProblem,
+  toMemoryProblem,
+  toStartProblem,
+} from '../worker/call.ts'
 import type { BundlePost, Leaving } from '../worker/messages.ts'
 import { toFileLabel } from '../root.ts'
 import { createThreadLifecycle } from './thread-lifecycle.ts'
 import { createStandby } from './standby.ts'
-import { toClosedProblem, toExitProblem, toGoneProblem, toMemoryProblem, toStartProblem } from './problems.ts'
 import { createThread, type Thread } from './thread.ts'
 import type { Task } from './calls-in-flight.ts'
 import { createWatchdog } from './watchdog.ts'

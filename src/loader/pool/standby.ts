@@ -1,7 +1,7 @@
 // Threads to come: one warm standby, which takes the place of any that has to go. To start one costs 100 ms.
 import type { Log } from '../../model/log.ts'
 import type { Problem } from '../../model/problem.ts'
-import { toStartProblem } from './problems.ts'
+import { toStartProblem } from '../worker/call.ts'
 import type { Thread } from './thread.ts'
 
 /** After a thread did not start, calls fail for this long before another one is tried. */

@@ -3,8 +3,7 @@ import { createRequire } from 'node:module'
 import { MessageChannel, receiveMessageOnPort, Worker } from 'node:worker_threads'
 import type { TransformOutcome } from '../../model/transform.ts'
 import { createCallsInFlight, type CallsInFlight, type Task } from './calls-in-flight.ts'
-import { stateBytes, stateIndex } from '../worker/messages.ts'
-import { lowerPriority } from '../worker/priority.ts'
+import { lowerPriority, stateBytes, stateIndex } from '../worker/messages.ts'
 import type { BundlePost, FromWorker, Leaving, SettledCall, ToWorker, WorkerStart } from '../worker/messages.ts'
 
 /** V8 ends the whole process when one allocation jumps over its limit, as a growing Map does: its limit must be far. */

@@ -1,4 +1,6 @@
 // What the main thread and a transform worker say to one another, and the few words that they share in memory.
+import { readlinkSync } from 'node:fs'
+import { constants, setPriority } from 'node:os'
 import type { MessagePort } from 'node:worker_threads'
 import type { ProblemRecord } from '../../model/problem.ts'
 import type { TransformCall, TransformOutcome } from '../../model/transform.ts'
@@ -78,3 +80,24 @@ export type WorkerStart = {
  */
 export const stateIndex = { running: 0, begun: 1, recalled: 2 } as const
 export const stateBytes = 12
+
+/** The id of the current thread in the operating system; undefined where the system does not give one. */
+export function readThreadId(): number | undefined {
+  try {
+    // <process>/task/<thread>
+    const id = Number(readlinkSync('/proc/thread-self').split('/').at(-1))
+    return Number.isSafeInteger(id) ? id : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Lowers the priority of one thread on Linux; elsewhere it does nothing. It cannot be raised again without privileges. */
+export function lowerPriority(threadId: number | undefined): void {
+  if (threadId === undefined) return
+  try {
+    setPriority(threadId, constants.priority.PRIORITY_LOW)
+  } catch {
+    // it has ended, or the system denies it
+  }
+}

@@ -5,8 +5,7 @@ import { workerData } from 'node:worker_threads'
 import { guardProcess, type OpenCall } from './guard.ts'
 import { createIntrinsics } from './intrinsics.ts'
 import { createMemoryLimit } from './memory.ts'
-import type { FromWorker, ToWorker, WorkerStart } from './messages.ts'
-import { readThreadId } from './priority.ts'
+import { type FromWorker, readThreadId, type ToWorker, type WorkerStart } from './messages.ts'
 import { createServing } from './serve.ts'
 
 // as: thread.ts starts this thread, and with nothing else
