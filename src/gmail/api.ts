@@ -1,9 +1,9 @@
-// The calls to Gmail, their answers parsed. Shapes: developers.google.com/workspace/gmail/api/reference/rest
+// The calls to Gmail, with parsed answers. Shapes: developers.google.com/workspace/gmail/api/reference/rest
 import { z } from 'zod'
 import { Problem } from '../model/problem.ts'
 import type { GoogleAnswer, GoogleCall } from './call.ts'
 
-/** uint64 as text: it does not fit into a number. */
+/** A uint64 as text, because it does not fit into a number. */
 const historyId = z.string().regex(/^\d+$/)
 const labels = z.array(z.string()).default([])
 
@@ -44,7 +44,7 @@ const Part: z.ZodType<Part> = z.lazy(() =>
     parts: z.array(Part).optional(),
   }),
 )
-/** What is missing or malformed beside the id has a default: one odd field must not cost the mail. */
+/** Every missing or malformed field but the id has a default: one odd field must not lose the mail. */
 const Message = z.object({
   id: z.string(),
   threadId: z.string().catch(''),
@@ -59,12 +59,12 @@ const MessageWithoutBody = Message.extend({ payload: Part.optional().catch(undef
 export type Added = { readonly id: string; readonly labels: readonly string[] }
 
 export type GmailApi = {
-  /** Where the mailbox stands. */
+  /** The current position of the mailbox. */
   profile(): Promise<z.infer<typeof Profile>>
-  /** Asks for notifications, anew or for the first time. They end at `expiration`, in milliseconds since the epoch. */
+  /** Starts or renews notifications. They end at `expiration`, in milliseconds since the epoch. */
   watch(topic: string, labelIds: readonly string[]): Promise<z.infer<typeof Watched>>
   stop(): Promise<void>
-  /** What came since; 'expired' where Gmail no longer knows. */
+  /** The changes since then; 'expired' if Gmail no longer has them. */
   history(
     since: string,
     pageToken?: string,
@@ -135,7 +135,7 @@ function toQuery(fields: Readonly<Record<string, string | undefined>>): URLSearc
   )
 }
 
-/** Throws `gmail-unavailable` where Google speaks another language than its reference. */
+/** Throws `gmail-unavailable` if the answer does not match Google's reference. */
 export function parse<T>(schema: z.ZodType<T>, { body }: GoogleAnswer, name: string): T {
   const parsed = schema.safeParse(body)
   if (parsed.success) return parsed.data

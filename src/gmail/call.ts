@@ -9,25 +9,25 @@ import type { Pause } from './pace.ts'
 export type GoogleCall = (request: GoogleRequest) => Promise<GoogleAnswer>
 
 export type AccessTokens = {
-  /** What they are made of. */
+  /** The credentials of the tokens. */
   readonly kind: Credentials['kind']
   token(): Promise<string>
-  /** Google took the token for invalid: the next one is a fresh one. */
+  /** Called when Google refuses the token: the next call fetches a new one. */
   forget(): void
 }
 
 export type CallTools = { readonly pause: Pause; readonly random: () => number; readonly signal: AbortSignal }
 
-/** Above the long poll of a pull, which Google ends after about 90 s. */
+/** Longer than the long poll of a pull, which Google ends after about 90 s. */
 const timeoutMs = 120_000
 const maxBytes = 32 * 1024 * 1024
-/** A sync gives up after these and is tried again as a whole. */
+/** After these tries a sync fails, and is retried as a whole. */
 const tries = 5
 const longestWaitMs = 60_000
 const backoff = { firstMs: 1_000, capMs: longestWaitMs }
 const throttles = new Set(['rateLimitExceeded', 'userRateLimitExceeded', 'RATE_LIMIT_EXCEEDED', 'RESOURCE_EXHAUSTED'])
 
-/** Without `tokens`, nothing is authorised. Throws `gmail-unavailable` or `gmail-consent-missing`, and what the signal ends with. */
+/** Without `tokens`, requests are not authorised. Throws `gmail-unavailable`, `gmail-consent-missing`, or the reason of the signal. */
 export function createCall({ tokens, pause, random, signal }: CallTools & { tokens?: AccessTokens }): GoogleCall {
   return async function call(request) {
     let hasRenewed = false
@@ -47,7 +47,7 @@ export function createCall({ tokens, pause, random, signal }: CallTools & { toke
           : toUnreachable(request, answer.cause)
       }
       const asked = answer.kind === 'answer' ? answer.retryAfterMs : undefined
-      // never in step with others that were turned away at the same moment
+      // random, so that clients that were refused together do not return together
       await pause(Math.min(longestWaitMs, asked ?? toBackoffMs(attempt - 1, backoff) * (0.5 + random())), signal)
     }
   }
@@ -81,7 +81,7 @@ async function ask(request: GoogleRequest, token: string | undefined, signal: Ab
   }
 }
 
-/** Of a request without a token: the token endpoint is asked by a service account with an assertion. */
+/** For a request without a token: a service account sends an assertion to the token endpoint. */
 function toKind({ body }: GoogleRequest): Credentials['kind'] {
   return body instanceof URLSearchParams && body.has('assertion') ? 'service-account' : 'consent'
 }
@@ -90,7 +90,7 @@ function isTaken(status: number, { allow }: GoogleRequest): boolean {
   return (status >= 200 && status < 300) || allow?.includes(status) === true
 }
 
-/** Whether it may go better by itself: Gmail says "too many" with 429 and with 403. */
+/** Whether a retry may succeed: Gmail uses 429 and 403 for "too many". */
 function isPassing({ status, body }: GoogleAnswer): boolean {
   if (status === 429 || status >= 500) return true
   return status === 403 && toReasons(body).some((reason) => throttles.has(reason))
@@ -106,7 +106,7 @@ export type GoogleRequest = {
   readonly method: 'GET' | 'POST' | 'PUT'
   readonly url: string
   readonly body?: object | URLSearchParams
-  /** Statuses beside 2xx that the caller understands. */
+  /** Statuses other than 2xx that the caller handles. */
   readonly allow?: readonly number[]
 }
 export type GoogleAnswer = { readonly status: number; readonly body: unknown }
@@ -115,7 +115,7 @@ export type GoogleAnswer = { readonly status: number; readonly body: unknown }
 export function toReasons(body: unknown): string[] {
   const error = readKey(body, 'error')
   const listed = [readKey(error, 'errors'), readKey(error, 'details')].flat().map((entry) => readKey(entry, 'reason'))
-  // a reason is a word; anything else may quote what was sent
+  // a reason is a word; anything else may quote the request
   return [error, ...listed, readKey(error, 'status')].filter(
     (reason): reason is string => typeof reason === 'string' && /^[\w.-]{1,60}$/.test(reason),
   )
@@ -129,7 +129,7 @@ const keyMove = 'Put a new key into the file of hooks.gmail.serviceAccountKey.'
 const delegationMove =
   'The service account has no domain-wide delegation for this scope: add its client id and the scope in the Google Workspace Admin console.'
 
-/** `kind`: what Google was shown. A person consents again; of a service account, somebody has to mend the key or its rights. */
+/** `kind`: the credentials. A person must consent again; the key or the rights of a service account must be fixed. */
 export function toRefusal(
   { method, url }: Pick<GoogleRequest, 'method' | 'url'>,
   { status, body }: GoogleAnswer,

@@ -1,4 +1,4 @@
-// A person's consent, asked for on a loopback redirect with PKCE (RFC 8252, RFC 7636).
+// Asks a person for consent, with a loopback redirect and PKCE (RFC 8252, RFC 7636).
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -17,13 +17,13 @@ export type ConsentParts = {
   readonly call: GoogleCall
   /** Shows the URL to the person, or opens it. */
   readonly show: (url: string) => void
-  /** The address to which the browser was sent, where the person copies it by hand; never resolves otherwise. */
+  /** The address to which the browser was sent, if the person copies it by hand; otherwise it never resolves. */
   readonly pasted: Promise<string>
 }
 
 const Granted = z.object({ refresh_token: z.string().min(1), scope: z.string().default('') })
 
-/** Waits for the person. Throws `gmail-consent-missing` where he declines. */
+/** Waits for the person. Throws `gmail-consent-missing` if the person declines. */
 export async function askConsent(parts: ConsentParts): Promise<Consent> {
   const { client, account, endpoints, call, show, pasted } = parts
   const [state, verifier] = [randomBytes(24).toString('base64url'), randomBytes(48).toString('base64url')]
@@ -70,7 +70,7 @@ function toConsentUrl(
     state,
     code_challenge: createHash('sha256').update(verifier).digest('base64url'),
     code_challenge_method: 'S256',
-    // a refresh token, also where the person has consented before
+    // returns a refresh token even if the person has consented before
     access_type: 'offline',
     prompt: 'consent',
     login_hint: account,
@@ -78,7 +78,7 @@ function toConsentUrl(
   return `${endpoints.oauthAuth}?${query}`
 }
 
-/** The code of the address to which Google sent the browser. An address of another asking is refused. */
+/** The code in the address to which Google sent the browser. An address of another consent is refused. */
 function toCode(answer: string, state: string): string {
   const query = URL.canParse(answer.trim()) ? new URL(answer.trim()).searchParams : new URLSearchParams()
   const [given, code] = [query.get('state') ?? '', query.get('code')]
@@ -92,7 +92,7 @@ function toCode(answer: string, state: string): string {
 
 type Redirect = { readonly uri: string; readonly arrived: Promise<string>; close(): void }
 
-/** A listener on loopback for one visit of the browser. Any page can come here; only this asking's has the state. */
+/** A listener on loopback for one visit of the browser. Any page can reach it; only the right one has the state. */
 async function listenForRedirect(state: string): Promise<Redirect> {
   let arrive: (url: string) => void = () => {}
   const arrived = new Promise<string>((resolve) => (arrive = resolve))

@@ -1,4 +1,4 @@
-// What opens the mailbox: a person's consent, kept in state/ for the owner alone, or the key of a service account.
+// The credentials of the mailbox: the consent of a person, stored in state/ for the owner only, or the key of a service account.
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { z } from 'zod'
@@ -7,7 +7,7 @@ import type { WatchedGmail } from '../model/gmail-config.ts'
 import { toJson } from '../base/json.ts'
 import { Problem } from '../model/problem.ts'
 
-/** A consent of an account to an OAuth client. All of it is secret. */
+/** The consent of an account to an OAuth client. All of it is secret. */
 const Consent = z.object({
   kind: z.literal('consent'),
   account: z.string(),
@@ -29,7 +29,7 @@ export type ServiceAccount = { readonly kind: 'service-account' } & Omit<z.infer
 
 export type Credentials = Consent | ServiceAccount
 
-/** The file of an OAuth client of type "Desktop app", as the Cloud Console gives it out. */
+/** The file of an OAuth client of type "Desktop app" from the Cloud Console. */
 const ClientFile = z.object({
   installed: z.object({
     client_id: z.string().min(1),
@@ -43,7 +43,7 @@ export function toConsentFile(dir: string): string {
   return join(dir, 'state', 'gmail-consent.json')
 }
 
-/** Throws `gmail-consent-missing` where there is none, or one of another account. */
+/** Throws `gmail-consent-missing` if there is none, or if it belongs to another account. */
 export function readCredentials(dir: string, { account, serviceAccountKey }: WatchedGmail): Credentials {
   if (serviceAccountKey !== undefined) return readServiceAccount(resolve(dir, serviceAccountKey))
   const consent = readConsent(dir)
@@ -59,7 +59,7 @@ export function readCredentials(dir: string, { account, serviceAccountKey }: Wat
   return consent
 }
 
-/** Undefined where nobody has consented. */
+/** Undefined if there is no consent. */
 export function readConsent(dir: string): Consent | undefined {
   const text = tryRead(toConsentFile(dir))
   return text === undefined ? undefined : Consent.safeParse(toJson(text)).data
@@ -82,7 +82,7 @@ export function readServiceAccount(file: string): ServiceAccount {
   return { kind: 'service-account', ...key }
 }
 
-/** `project`: that in which the client was made. */
+/** `project`: the project of the client. */
 export async function readClientFile(file: string): Promise<OAuthClient & { readonly project: string | undefined }> {
   const parsed = ClientFile.safeParse(toJson(readGiven(file, 'usage-invalid')))
   if (!parsed.success) {

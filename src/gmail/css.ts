@@ -1,4 +1,4 @@
-// The declarations of a style attribute, as a browser reads them (CSS Syntax 3): comments, escapes and quotes undone, in one pass.
+// The declarations of a style attribute, as a browser reads them (CSS Syntax 3): without comments, escapes and quotes, in one pass.
 
 /**
  * Values by property, the strongest first: `!important` before all others, then the last before the first. A browser takes the first
@@ -51,7 +51,7 @@ function readDeclarations(style: string): Declaration[] {
       token.lastIndex = close < 0 ? text.length : close + 2
     } else if (sign.startsWith('\\')) append(toEscaped(sign))
     else if (quote !== '') {
-      // a string that its line does not end is over there
+      // a string ends with its line
       if (sign === quote || sign.includes('\n')) quote = ''
     } else if (sign === '"' || sign === "'") quote = sign
     else if (sign === ';' && depth === 0) end()

@@ -13,9 +13,9 @@ import { singleFlight } from './pace.ts'
 export type Google = {
   readonly gmail: GmailApi
   readonly pubsub: PubSubApi
-  /** With the rights of the project. */
+  /** Authorised for the project. */
   readonly cloudCall: GoogleCall
-  /** Without any. */
+  /** Not authorised. */
   readonly plainCall: GoogleCall
 }
 
@@ -42,7 +42,7 @@ export const scopes = {
   cloud: 'https://www.googleapis.com/auth/cloud-platform',
 } as const
 
-/** An access token is not used in its last minute. */
+/** An access token is not used in the last minute before it expires. */
 const sparedMs = 60_000
 const assertionSeconds = 3_600
 
@@ -52,10 +52,10 @@ export type TokenParts = {
   readonly credentials: Credentials
   /** `hooks.gmail.endpoints.oauthToken` */
   readonly tokenUrl: string
-  /** Without tokens of its own. */
+  /** Without tokens. */
   readonly call: GoogleCall
   readonly clock: () => number
-  /** Of a service account: what the token opens, and whose mailbox. A consent has both in itself. */
+  /** For a service account: the scope, and the owner of the mailbox. A consent contains both. */
   readonly scope: string
   readonly subject?: string
 }
@@ -88,7 +88,7 @@ function toRefresh({ clientId, clientSecret, refreshToken }: Extract<Credentials
   })
 }
 
-/** RFC 7523: the service account speaks for itself, or for `subject` where the domain has delegated it. */
+/** RFC 7523: the service account acts for itself, or for `subject` if the domain has delegated it. */
 async function toAssertion(
   key: ServiceAccount,
   { tokenUrl, clock, scope, subject }: TokenParts,

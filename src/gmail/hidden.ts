@@ -1,8 +1,8 @@
-// What a style hides from the reader of a mail. Bounds are generous to the reader: text of two pixels is not read, nor is text
-// that stands a hundred pixels outside of the page.
+// Finds the text that a style hides from the reader of a mail. Text of two pixels counts as hidden, and so does text
+// a hundred pixels outside the page.
 import { toDeclarations } from './css.ts'
 
-/** What an element hands down to what is in it. */
+/** The inherited style of an element. */
 export type Look = {
   readonly fontPx: number
   /** `visibility`, which an element inside may set again. */
@@ -12,7 +12,7 @@ export type Look = {
 
 export const plainLook: Look = { fontPx: 16, isVisible: true, isTransparent: false }
 
-/** Whether text in such an element is seen. */
+/** Whether text in such an element is visible. */
 export function showsText({ fontPx, isVisible, isTransparent }: Look): boolean {
   return fontPx > smallestFontPx && isVisible && !isTransparent
 }
@@ -24,7 +24,7 @@ const farOffPx = 5_000
 
 type Style = ReturnType<typeof toDeclarations>
 
-/** Undefined: nothing in the element is seen. */
+/** Undefined: nothing in the element is visible. */
 export function toLook(style: string, parent: Look): Look | undefined {
   const declared = toDeclarations(style)
   const fontPx = toFontPx(declared, parent.fontPx)
@@ -36,7 +36,7 @@ export function toLook(style: string, parent: Look): Look | undefined {
   }
 }
 
-/** The first value that `parse` takes, as a browser passes over what is not valid. */
+/** The first value that `parse` accepts: a browser ignores invalid values. */
 function read<T>(style: Style, name: string, parse: (value: string) => T | undefined): T | undefined {
   for (const value of style.get(name) ?? []) {
     const parsed = parse(value)
@@ -98,7 +98,7 @@ function toFilteredOut(value: string): boolean {
   return toCalls(value).some(({ name, words }) => name === 'opacity' && toFaint(words[0] ?? '') === true)
 }
 
-/** Named colours and all others without a share of their own are opaque. */
+/** Named colours, and all others without an alpha value, are opaque. */
 function toTransparent(value: string): boolean | undefined {
   if (value === 'transparent') return true
   if (/^#[\da-f]+$/.test(value)) {
@@ -135,7 +135,7 @@ function toClippedAway(value: string): boolean {
   return [0, 1].some((axis) => new Set(corners.filter((_, index) => index % 2 === axis)).size === 1)
 }
 
-/** Of an edge, in percent: a thousand pixels are all of it. */
+/** An inset of an edge, in percent: a thousand pixels count as 100 %. */
 function toShare(word: string): number {
   return word.endsWith('%') ? Number.parseFloat(word) : (toPx(word, plainLook.fontPx) ?? 0) / 10
 }
@@ -161,7 +161,7 @@ function isMovedAway(words: readonly string[], fontPx: number): boolean {
   return words.some((word) => Math.abs(toPx(word, fontPx) ?? 0) >= farOffPx / 5)
 }
 
-/** Of `font-size`, and of `font`, where the size is the first length. */
+/** The size in `font-size`, or in `font`, where it is the first length. */
 function toFontPx(style: Style, parentPx: number): number {
   const size = (value: string) => fontWords.get(value) ?? toPx(value, parentPx, parentPx)
   const ofFont = (value: string) =>
@@ -197,7 +197,7 @@ const unitPx = new Map([
   ...['vw', 'vh', 'vmin', 'vmax'].map((unit) => [unit, 10] as const),
 ])
 
-/** Pixels of a length, and of a percentage of `wholePx`. Undefined for what is no length: of numbers, only 0 needs no unit. */
+/** Pixels of a length, or of a percentage of `wholePx`. Undefined if it is not a length: only 0 needs no unit. */
 function toPx(value: string, fontPx: number, wholePx = offPagePx): number | undefined {
   const bare = value.startsWith('calc(') && value.endsWith(')') ? value.slice(5, -1).trim() : value
   const [, digits = '', unit = ''] = numberPattern.exec(bare) ?? []

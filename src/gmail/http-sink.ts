@@ -1,4 +1,4 @@
-// Mails over HTTP to a gateway's hook, for `gmail run` beside it: the place moves in a file of its own, after every 200.
+// Sends mails to the hook of a gateway over HTTP, for `gmail run`. The position is in a file, and moves after every 200.
 import { readFile } from 'node:fs/promises'
 import { z } from 'zod'
 import { writeStateFile } from '../loader/config-file.ts'
@@ -12,7 +12,7 @@ const Kept = z.object({ account: z.string(), historyId: z.string(), syncedAt: z.
 
 export type HttpSinkParts = {
   readonly account: string
-  /** Base of the gateway's hooks. Asked for each delivery: the gateway may have begun again elsewhere. */
+  /** The base URL of the hooks. It is read for each delivery, because the gateway may have restarted elsewhere. */
   readonly hooks: () => { readonly url: string; readonly token: string }
   readonly file: string
 }
@@ -31,7 +31,7 @@ export function createHttpSink({ account, hooks, file }: HttpSinkParts): MailSin
         })
         if (status === 200 || status === 204) continue
         refused ??= toProblem(status)
-        // what a gateway refuses for one mail it need not refuse for the next
+        // a gateway that refuses one mail may accept the next
         if (!refusalsOfOne.has(status)) break
       }
       if (refused !== undefined) throw refused
@@ -40,12 +40,12 @@ export function createHttpSink({ account, hooks, file }: HttpSinkParts): MailSin
   }
 }
 
-/** Undefined where nothing was ever read, or another mailbox. */
+/** Undefined if nothing was ever read, or only another mailbox. */
 export async function readState(file: string, account: string): Promise<GmailState | undefined> {
   const text = await readFile(file, 'utf8').catch(() => undefined)
   if (text === undefined) return undefined
   const parsed = Kept.safeParse(toJson(text))
-  // begun anew, it would step over every mail since: somebody has to look
+  // a fresh start would skip every mail since then, so a person must decide
   if (!parsed.success) {
     throw new Problem(
       'config-invalid',
@@ -56,10 +56,10 @@ export async function readState(file: string, account: string): Promise<GmailSta
   return of === account ? { historyId, syncedAt } : undefined
 }
 
-/** Invalid, too large, or of a shape that a transform does not take. */
+/** Invalid, too large, or of a shape that a transform refuses. */
 const refusalsOfOne = new Set([400, 413, 422])
 
-/** Gives the status of the answer. Throws where no gateway answers. */
+/** Returns the status of the answer. Throws if no gateway answers. */
 async function post(url: string, { token, key, body }: { token: string; key: string; body: string }): Promise<number> {
   try {
     const response = await fetch(url, {
@@ -80,7 +80,7 @@ async function post(url: string, { token, key, body }: { token: string; key: str
   }
 }
 
-/** A mail that is refused keeps the place where it is, and is sent again. */
+/** A refused mail does not move the position, and is sent again. */
 function toProblem(status: number): Problem {
   const code = refusalsOfOne.has(status) ? 'payload-invalid' : 'gateway-unreachable'
   const hint = status === 404 ? ' Is "gmail" in hooks.presets, and hooks.enabled true?' : ''

@@ -1,4 +1,4 @@
-// The nouns of a watched mailbox: a mail, what the hook gets of it, how far the mailbox has been read, and where mails go.
+// The types of a watched mailbox: a mail, the payload of the hook, the position in the mailbox, and the sink of mails.
 import { join } from 'node:path'
 import { z } from 'zod'
 
@@ -8,18 +8,18 @@ export type Mail = {
   readonly from: string
   readonly to: string
   readonly subject: string
-  /** ISO 8601: when Gmail took the mail. */
+  /** ISO 8601: when Gmail received the mail. */
   readonly date: string
   readonly snippet: string
-  /** Plain text; empty where bodies are not wanted. */
+  /** Plain text; empty if bodies are turned off. */
   readonly body: string
   /** True: the mail has more text than this. */
   readonly bodyTruncated: boolean
-  /** Ids of its labels. */
+  /** The ids of its labels. */
   readonly labels: readonly string[]
 }
 
-/** The body of the hook: one mail each, so that each is a delivery of its own. */
+/** The payload of the hook: one mail for each delivery. */
 export type GmailPayload = {
   readonly source: 'gmail'
   readonly account: string
@@ -27,16 +27,16 @@ export type GmailPayload = {
   readonly messages: readonly [Mail]
 }
 
-/** How far a mailbox has been read. `syncedAt`: when it was last asked, in milliseconds since the epoch. */
+/** The position in a mailbox. `syncedAt`: the last sync, in milliseconds since the epoch. */
 export type GmailState = { readonly historyId: string; readonly syncedAt: number }
 
-/** Where mails go, and where the place in the mailbox is kept. */
+/** Receives mails, and keeps the position in the mailbox. */
 export type MailSink = {
   /** Undefined: the mailbox has never been read. */
   state(): Promise<GmailState | undefined>
   /**
-   * Resolves when every mail is durable and the state has moved; the state never moves before the mails. Rejects otherwise: then all
-   * of them come again, and a mail that comes again is dropped by its key. `payload-invalid`: some mails were refused, and the others
+   * Resolves when every mail is durable and the state has moved; the state never moves before the mails. If it rejects, all mails
+   * come again, and known mails are dropped by their key. `payload-invalid`: some mails were refused, and the others
    * are durable.
    */
   deliver(payloads: readonly GmailPayload[], state: GmailState): Promise<void>
@@ -45,24 +45,24 @@ export type MailSink = {
 /** The hook of the preset. */
 export const gmailHook = 'gmail'
 
-/** The Idempotency-Key of a mail: the same whoever delivers it. */
+/** The Idempotency-Key of a mail: the same for every way of delivery. */
 export function toMailKey({ account, messages: [{ id }] }: GmailPayload): string {
   return `gmail:${account}:${id}`
 }
 
-/** Under which the gateway's store keeps how far a mailbox has been read. */
+/** The name of the position of a mailbox in the store of the gateway. */
 export function cursorName(account: string): string {
   return `gmail:${account}`
 }
 
 const State = z.object({ historyId: z.string().regex(/^\d+$/), syncedAt: z.number() })
 
-/** What `JSON.stringify` made of a state. */
+/** Parses a state that `JSON.stringify` wrote. */
 export function parseState(text: string): GmailState {
   return State.parse(JSON.parse(text))
 }
 
-/** How far `gmail run` has read. The gateway keeps the same in its store. */
+/** The position of `gmail run`. The gateway keeps its own in the store. */
 export function toStateFile(dir: string): string {
   return join(dir, 'state', 'gmail-cursor.json')
 }

@@ -1,15 +1,15 @@
-// A message of the Gmail API as the mail that the hook gets.
+// Turns a message of the Gmail API into the mail for the hook.
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Message, Part } from './api.ts'
 import { dropInvisible, toVisibleText } from './html.ts'
 import type { Mail } from './mail.ts'
 
-/** Of each header. Gmail takes half a megabyte of them, and the hook has no room for that. */
+/** The limit of each header: Gmail allows half a megabyte of them. */
 const maxHeaderBytes = 2_000
 
 type MailOptions = { readonly maxBytes: number; readonly includeBody: boolean }
 
-/** Mail by mail. The text of one takes milliseconds: requests are answered in between. */
+/** Reads mail by mail. Each takes milliseconds, and requests are answered in between. */
 export async function readMails(messages: readonly Message[], options: MailOptions): Promise<Mail[]> {
   const mails: Mail[] = []
   for (const message of messages) {
@@ -39,7 +39,7 @@ export function toMail(message: Message, options: MailOptions): Mail {
     to: header('to'),
     subject: header('subject'),
     date: toDate(internalDate),
-    // Gmail escapes it as HTML
+    // Gmail escapes the snippet as HTML
     snippet: attempt(
       () => toVisibleText(message.snippet).text,
       () => dropInvisible(message.snippet),
@@ -50,7 +50,7 @@ export function toMail(message: Message, options: MailOptions): Mail {
   }
 }
 
-/** Whatever a stranger has put into a mail: it costs the part that cannot be read, and nothing else. */
+/** A malformed part is skipped; the other parts are read. */
 function attempt<T>(read: () => T, instead: () => T): T {
   try {
     return read()
@@ -64,7 +64,7 @@ function toDate(ms: number): string {
   return (Number.isNaN(date.getTime()) ? new Date(0) : date).toISOString()
 }
 
-/** The first bytes of a text, never half a character. */
+/** The first bytes of a text, without half a character at the end. */
 export function cutBytes(text: string, maxBytes: number): string {
   const bytes = Buffer.from(text)
   if (bytes.length <= maxBytes) return text
@@ -78,7 +78,7 @@ function readHeader(part: Part | undefined, name: string): string | undefined {
   return part?.headers?.find((header) => header.name.toLowerCase() === name)?.value
 }
 
-/** The text part, else what the HTML part shows. */
+/** The text part, or the visible text of the HTML part. */
 function toBody(payload: Part | undefined): { text: string; isCut: boolean } {
   const parts = toTextParts(payload)
   const first = (type: string) => decode(parts.find((part) => isOf(part, type)))
@@ -86,11 +86,11 @@ function toBody(payload: Part | undefined): { text: string; isCut: boolean } {
   if (plain.trim() !== '') return { text: dropInvisible(plain).trim(), isCut: false }
   const html = first('text/html')
   if (html.trim() !== '') return toVisibleText(html)
-  // a part that Gmail keeps apart is there, and is not read
+  // a part that Gmail stores separately is not read
   return { text: '', isCut: parts.some((part) => part.body?.attachmentId !== undefined) }
 }
 
-/** In reading order, attachments left out. Mails inside a mail are attachments of their own. */
+/** In reading order, without attachments. Mails inside a mail count as attachments. */
 function toTextParts(payload: Part | undefined): Part[] {
   const found: Part[] = []
   const open = payload === undefined ? [] : [payload]
@@ -112,8 +112,8 @@ function decode(part: Part | undefined): string {
 }
 
 /**
- * Text that is valid UTF-8 beyond ASCII is UTF-8, whatever the header says: Gmail has mostly recoded it already. Plain seven-bit bytes
- * go by the header, since ISO-2022-JP is nothing else.
+ * Non-ASCII text that is valid UTF-8 is UTF-8, whatever the header says: Gmail has usually recoded it. Seven-bit bytes
+ * follow the header, because of ISO-2022-JP.
  */
 export function toText(bytes: Uint8Array, charset = 'utf-8'): string {
   const isSevenBit = bytes.every((byte) => byte < 0x80)
@@ -141,11 +141,11 @@ function toQuotedBytes(text: string): Uint8Array {
   return Buffer.from(escaped, 'latin1')
 }
 
-/** Undefined where the charset is not known, or where the bytes are none of it and that is `fatal`. */
+/** Undefined if the charset is unknown, or if `fatal` is set and the bytes are invalid. */
 function tryDecode(bytes: Uint8Array, charset: string, fatal: boolean): string | undefined {
   try {
     const decoder = new TextDecoder(charset, { fatal })
-    // as a stream: in one go, Node 20 takes windows-1252 for ISO 8859-1 and loses its quotation marks
+    // as a stream: otherwise Node 20 decodes windows-1252 as ISO 8859-1 and loses quotation marks
     return decoder.decode(bytes, { stream: true }) + decoder.decode()
   } catch {
     return undefined

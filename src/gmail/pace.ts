@@ -1,4 +1,4 @@
-// Time for a watcher: waits that end with it, work that is tried until it is done, and work that never runs twice at once.
+// Waits that end with the watcher, work that is retried until it is done, and work that never runs twice at the same time.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Problem } from '../model/problem.ts'
 
@@ -7,20 +7,20 @@ export type Pause = (ms: number, signal: AbortSignal) => Promise<void>
 
 export const pause: Pause = (ms, signal) => sleep(ms, undefined, { signal })
 
-/** Only a person can end this: trying again is of no use. */
+/** True: only a person can fix this, and a retry does not help. */
 export function isConsentMissing(error: unknown): error is Problem {
   return error instanceof Problem && error.code === 'gmail-consent-missing'
 }
 
 export type Patience = {
-  /** Milliseconds before the second try, the third, …; the last one stands for all that follow. */
+  /** Milliseconds before the second try, the third, …; the last value is used for all further tries. */
   readonly waits: readonly number[]
   readonly pause: Pause
   readonly signal: AbortSignal
   readonly onFailure: (error: unknown) => void
 }
 
-/** What `work` comes to, however often it must be tried. Rejects when the consent is gone or the signal ends. */
+/** Retries `work` until it succeeds. Rejects when the consent is missing or the signal ends. */
 export async function untilDone<T>(work: () => Promise<T>, patience: Patience): Promise<T> {
   const { waits, signal, onFailure } = patience
   for (let failures = 0; ; failures++) {
@@ -34,13 +34,13 @@ export async function untilDone<T>(work: () => Promise<T>, patience: Patience): 
   }
 }
 
-/** Whoever asks while it runs gets what that run comes to. */
+/** Calls during a run share its result. */
 export function singleFlight<T>(work: () => Promise<T>): () => Promise<T> {
   let running: Promise<T> | undefined
   return () => (running ??= work().finally(() => (running = undefined)))
 }
 
-/** Whoever asks while it runs waits for one further run, which begins after he asked. */
+/** Calls during a run share one further run, which starts after them. */
 export function coalesce<T>(work: () => Promise<T>): () => Promise<T> {
   let running: Promise<T> | undefined
   let next: Promise<T> | undefined
@@ -48,7 +48,7 @@ export function coalesce<T>(work: () => Promise<T>): () => Promise<T> {
     try {
       return await work()
     } finally {
-      // the run that waits takes its place in the same moment: whoever asks just then must not begin one beside it
+      // the waiting run takes over at once, so that a call at this moment does not start another one
       running = next
     }
   }

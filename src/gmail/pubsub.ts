@@ -5,7 +5,7 @@ import { parse } from './api.ts'
 import type { GoogleCall } from './call.ts'
 import type { WatchedGmail } from '../model/gmail-config.ts'
 
-/** Gmail itself, which must be let into the topic. */
+/** The account of Gmail, which needs access to the topic. */
 const publisher = { role: 'roles/pubsub.publisher', member: 'serviceAccount:gmail-api-push@system.gserviceaccount.com' }
 
 const Policy = z.looseObject({
@@ -29,23 +29,23 @@ const Pulled = z.object({
     .default([]),
 })
 
-/** Who is pushed to, and who signs. */
+/** The target of a push, and its signer. */
 export type PushConfig = {
   readonly pushEndpoint: string
   readonly oidcToken: { serviceAccountEmail: string; audience: string }
 }
 export type Received = { readonly ackId: string; readonly data: string }
 
-/** What a step of the set-up came to. */
+/** The result of a step of the set-up. */
 export type StepState = 'ok' | 'changed'
 
 export type PubSubApi = {
   ensureTopic(topic: string): Promise<StepState>
-  /** Lets Gmail publish. */
+  /** Allows Gmail to publish. */
   ensurePublisher(topic: string): Promise<StepState>
-  /** `push` undefined: to be pulled. */
+  /** `push` undefined: a pull subscription. */
   ensureSubscription(subscription: string, topic: string, push: PushConfig | undefined): Promise<StepState>
-  /** Waits at Google until there is something, or for about 90 s. */
+  /** Waits at Google for a message, up to about 90 s. */
   pull(subscription: string): Promise<Received[]>
   acknowledge(subscription: string, ackIds: readonly string[]): Promise<void>
 }
@@ -57,7 +57,7 @@ export function createPubSubApi({ call, base }: { call: GoogleCall; base: string
     async ensureTopic(topic) {
       const found = await call({ method: 'GET', url: at(topic), allow: [404] })
       if (found.status !== 404) return 'ok'
-      // 409: somebody else was faster
+      // 409: somebody else created it first
       const made = await call({ method: 'PUT', url: at(topic), body: {}, allow: [409] })
       return made.status === 409 ? 'ok' : 'changed'
     },
@@ -66,7 +66,7 @@ export function createPubSubApi({ call, base }: { call: GoogleCall; base: string
       const { role, member } = publisher
       if (policy.bindings.some((binding) => binding.role === role && binding.members.includes(member))) return 'ok'
       const bindings = [...policy.bindings, { role, members: [member] }]
-      // with the etag that was read: a change that somebody made meanwhile is not undone
+      // with the etag that was read, so that a concurrent change is not undone
       await call({ method: 'POST', url: at(`${topic}:setIamPolicy`), body: { policy: { ...policy, bindings } } })
       return 'changed'
     },
@@ -77,7 +77,7 @@ export function createPubSubApi({ call, base }: { call: GoogleCall; base: string
           topic,
           ackDeadlineSeconds: 60,
           retryPolicy: { minimumBackoff: '10s', maximumBackoff: '600s' },
-          // it never ends by itself, however long the gateway is away
+          // the subscription never expires, however long the gateway is stopped
           expirationPolicy: {},
           ...(push === undefined ? {} : { pushConfig: push }),
         }
@@ -110,7 +110,7 @@ function isSame(found: z.infer<typeof Subscription>['pushConfig'], wanted: PushC
 
 const Notification = z.object({ emailAddress: z.string(), historyId: z.coerce.string() })
 
-/** Whose mailbox changed; undefined where the data is no notification of Gmail. */
+/** The mailbox that changed; undefined if the data is not a notification of Gmail. */
 export function toNotifiedAccount(data: string): string | undefined {
   const notification = Notification.safeParse(toJson(Buffer.from(data, 'base64').toString())).data
   return notification?.emailAddress.toLowerCase()
@@ -118,7 +118,7 @@ export function toNotifiedAccount(data: string): string | undefined {
 
 const Service = z.object({ state: z.string() })
 
-/** `service`: such as `gmail.googleapis.com`. */
+/** Enables an API of the project. `service`: such as `gmail.googleapis.com`. */
 export async function ensureService(
   { call, base }: { call: GoogleCall; base: string },
   { project, service }: { project: string; service: string },

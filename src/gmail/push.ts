@@ -1,4 +1,4 @@
-// The receiver of pushes, on a port and a path of its own: no token in a URL, and nothing to do with the hook endpoints.
+// The receiver of pushes, on its own port and path: no token in the URL, and separate from the hook endpoints.
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { z } from 'zod'
@@ -21,24 +21,24 @@ const Envelope = z.object({ message: z.object({ data: z.string() }) })
 /** Counts refused pushes by client, as the hook endpoints count failed signatures. A push with a valid token always passes. */
 export type PushGate = {
   clientOf(request: IncomingMessage): string
-  /** Seconds until the client is answered again; undefined for one that is not locked out. */
+  /** Seconds until the client is answered again; undefined if it is not locked out. */
   lockedFor(client: string): number | undefined
   fail(client: string): void
 }
 
 export type PushParts = {
   readonly gmail: WatchedGmail
-  /** Fetches the keys of the tokens; authorises nothing. */
+  /** Fetches the keys that verify the tokens, without authorisation. */
   readonly call: GoogleCall
   readonly clock: () => number
-  /** Called before the answer. What it does must be done again after a crash: a sync at the start does that. */
+  /** Called before the answer. After a crash, the sync at the start does its work. */
   readonly notified: () => void
   readonly gate: PushGate
   readonly log: Log
 }
 export type PushReceiver = { readonly port: number; close(): void }
 
-/** Throws `config-invalid` where the port is taken. */
+/** Throws `config-invalid` if the port is in use. */
 export async function startPushReceiver(parts: PushParts): Promise<PushReceiver> {
   const { host, port, path } = parts.gmail.push
   const verifier = createPushVerifier(parts)
@@ -47,7 +47,7 @@ export async function startPushReceiver(parts: PushParts): Promise<PushReceiver>
     const reply = async () => {
       const failed = (): Answer => ({ status: 500 })
       const { status, headers = {} } = await answer(request, { ...parts, verifier, tell }).catch(failed)
-      // of a refused request the body is not read, so nothing can follow it
+      // the body of a refused request is not read, so the connection is closed
       const closing = status === 204 ? {} : { connection: 'close' }
       response.writeHead(status, { ...closing, ...headers }).end()
     }
@@ -87,7 +87,7 @@ async function answer(request: IncomingMessage, parts: AnswerParts): Promise<Ans
   if (method !== 'POST') return { status: 405, headers: { allow: 'POST' } }
   const { authorization } = request.headers
   const headers = authorization === undefined ? {} : { authorization }
-  // the proof stands in the header: a stranger's body is never read
+  // the proof is in the header: the body of a stranger is never read
   const verified = await verifier.verify({ method, url, headers, rawBody: new Uint8Array() })
   if (!verified.ok) {
     tell(verified.reason)
@@ -97,7 +97,7 @@ async function answer(request: IncomingMessage, parts: AnswerParts): Promise<Ans
   if (body === undefined) return { status: 413 }
   const envelope = Envelope.safeParse(toJson(body))
   if (!envelope.success) return { status: 400 }
-  // what is of another mailbox is taken and forgotten: refused, it would come again for days
+  // a push for another mailbox is accepted and ignored: if it were refused, it would be repeated for days
   if (toNotifiedAccount(envelope.data.message.data) === gmail.account) notified()
   else tell('The push is for another mailbox than hooks.gmail.account.')
   return { status: 204 }
@@ -113,7 +113,7 @@ function refuse(gate: PushGate, client: string): Answer {
 const minute = 60_000
 type Teller = (reason: string) => void
 
-/** At the first push that is of no use, then once a minute with their number: a stranger does not choose how much is logged. */
+/** Logs the first useless push, then their number once a minute, so that a stranger cannot fill the log. */
 function createTeller({ clock, log }: PushParts): Teller {
   let toldAt = -Infinity
   let pushes = 0
@@ -127,7 +127,7 @@ function createTeller({ clock, log }: PushParts): Teller {
   }
 }
 
-/** The proof of the table's Pub/Sub row: signature, issuer, audience, times, service account and its verified address. */
+/** The verifier of Pub/Sub: signature, issuer, audience, times, service account and its verified address. */
 function createPushVerifier({ gmail, call, clock }: PushParts): Verifier {
   const config = toPushConfig(gmail)
   return createVerifier(
@@ -136,10 +136,10 @@ function createPushVerifier({ gmail, call, clock }: PushParts): Verifier {
   )
 }
 
-/** The operator names the one URL that is ever fetched here, so it need not be looked at again. */
+/** The operator sets the only URL that is fetched here, so it needs no further check. */
 function createCertFetch(call: GoogleCall, url: string, clock: () => number): PinnedFetch {
   let kept: { at: number; body: string } | undefined
-  // strangers with tokens, however many, are one fetch
+  // concurrent requests share one fetch
   const fetchCerts = singleFlight(async () => JSON.stringify((await call({ method: 'GET', url })).body))
   return async (_, { maxAgeMs }) => {
     if (kept !== undefined && clock() - kept.at < maxAgeMs) return { ok: true, body: kept.body }

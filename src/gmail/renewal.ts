@@ -1,4 +1,4 @@
-// The watch of a mailbox ends by itself after seven days: it is renewed long before, and whoever looks is told when that fails.
+// Renews the watch of a mailbox, which expires after seven days. A failure to renew is shown in the status.
 import { leastRenewMinutes, type WatchedGmail } from '../model/gmail-config.ts'
 import type { GmailApi } from './api.ts'
 import { type Pause, untilDone } from './pace.ts'
@@ -6,7 +6,7 @@ import { toTopic } from './pubsub.ts'
 
 const minute = 60_000
 const day = 24 * 60 * minute
-/** A timer of twelve hours sleeps through a suspended machine; one of these does not for long. */
+/** The interval of the checks: short, because a long timer is late after the machine was suspended. */
 const lookMs = leastRenewMinutes * minute
 const retryMs = [minute, 5 * minute, 15 * minute]
 
@@ -20,7 +20,7 @@ export type RenewalParts = {
   readonly onFailure: (error: unknown) => void
 }
 
-/** Watches at once, and renews until the signal ends. Rejects then, or when the consent is gone. */
+/** Watches at once, and renews until the signal ends. Rejects then, or when the consent is missing. */
 export async function keepWatching({ api, gmail, clock, onRenewed, ...patience }: RenewalParts): Promise<never> {
   const { pause, signal } = patience
   for (;;) {
@@ -36,7 +36,7 @@ export async function keepWatching({ api, gmail, clock, onRenewed, ...patience }
   }
 }
 
-/** After `renewMinutes`, and in any case when less than a day remains, though not at every look. */
+/** True after `renewMinutes`, or when less than a day remains, but not at every check. */
 export function isDue({
   now,
   renewedAt,

@@ -1,4 +1,4 @@
-// How a watcher is: kept in a file for `gmail status`, and told to whoever asks in the same process.
+// The status of a watcher: in a file for `gmail status`, and in memory for this process.
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
@@ -11,32 +11,32 @@ export const GmailStatus = z.object({
   account: z.string(),
   mode: z.string(),
   state: z.enum(states),
-  /** One sentence each: what does not work now. */
+  /** The current problems, one sentence each. */
   problems: z.array(z.string()),
   /** The process that watches. */
   pid: z.int(),
   startedAt: z.number(),
   syncedAt: z.number().optional(),
-  /** Mails that were delivered since the start. */
+  /** Delivered mails since the start. */
   mails: z.int(),
-  /** When the history had expired, last. */
+  /** The last time that the history had expired. */
   gapAt: z.number().optional(),
   watchExpiresAt: z.number().optional(),
-  /** What the watch publishes to. */
+  /** The topic of the watch. */
   topic: z.string().optional(),
 })
 export type GmailStatus = z.infer<typeof GmailStatus>
 
-/** What goes wrong, by the part that it goes wrong in. */
+/** The part of the watcher that has a problem. */
 export type Part = 'start' | 'consent' | 'sync' | 'watch' | 'pull' | 'push'
 
 export type StatusBoard = {
   current(): GmailStatus
   note(change: Partial<Pick<GmailStatus, 'syncedAt' | 'mails' | 'gapAt' | 'watchExpiresAt' | 'topic'>>): void
-  /** Undefined: the part works again. */
+  /** `undefined`: the part works again. */
   tell(part: Part, problem: string | undefined): void
   end(): void
-  /** Resolves when the file shows what was last said. */
+  /** Resolves when the file has the latest status. */
   written(): Promise<void>
 }
 
@@ -66,7 +66,7 @@ export function createStatusBoard(
     ...rest,
   })
   const write = () => {
-    // a folder that cannot be written must not end the watcher: it is told where mails are kept
+    // a folder that cannot be written must not end the watcher; the store reports it as well
     writing = writing.then(() => writeStatus(file, current())).catch(() => undefined)
   }
 
@@ -94,7 +94,7 @@ async function writeStatus(file: string, status: GmailStatus): Promise<void> {
   await writeStateFile(file, `${JSON.stringify(status)}\n`)
 }
 
-/** Undefined where no watcher has ever run here. */
+/** Undefined if no watcher has ever run here. */
 export async function readStatus(file: string): Promise<GmailStatus | undefined> {
   try {
     return GmailStatus.parse(JSON.parse(await readFile(file, 'utf8')))
@@ -103,7 +103,7 @@ export async function readStatus(file: string): Promise<GmailStatus | undefined>
   }
 }
 
-/** How the watcher is, for people and for `gmail status`. */
+/** The status of the watcher, for people and for `gmail status`. */
 export function toStatusFile(dir: string): string {
   return join(dir, 'state', 'gmail-status.json')
 }

@@ -1,5 +1,5 @@
-// One sync of a mailbox: from the place where it was left, every new mail once, in order; the place moves with the last of them.
-// No mail holds up another: one that cannot be fetched keeps the place where it is, and all others are delivered.
+// One sync of a mailbox: every new mail since the stored position, once and in order; the position moves with the last mail.
+// No mail blocks another: if one cannot be fetched, the position stays, and all others are delivered.
 import type { Log } from '../model/log.ts'
 import type { WatchedGmail } from '../model/gmail-config.ts'
 import { Problem } from '../model/problem.ts'
@@ -15,18 +15,18 @@ export type SyncParts = {
   readonly clock: () => number
   readonly log: Log
 }
-/** `gap`: Gmail no longer knew what came since; recent mails were looked up in its place. */
+/** `gap`: the history had expired, so recent mails were fetched instead. */
 export type Synced = { readonly mails: number; readonly gap: boolean }
 
-/** What is no new mail for its owner: thrown away, not yet sent, or his own. */
+/** Labels of mails that are not new for their owner: trash, spam, drafts and sent mails. */
 const notNew = ['SPAM', 'TRASH', 'DRAFT', 'SENT']
-/** Mails that are fetched at once, and held in memory at once. */
+/** Mails that are fetched, and kept in memory, at the same time. */
 const concurrency = 5
 const chunkSize = 50
-/** After a gap: the newest of what came since. */
+/** The number of newest mails that are fetched after a gap. */
 const mostAfterGap = 100
 const hourMs = 3_600_000
-/** Pages of a search that are looked through for the mails of one chunk. */
+/** Pages of a search that are read for the mails of one chunk. */
 const mostPages = 10
 
 export async function syncOnce(parts: SyncParts): Promise<Synced> {
@@ -61,7 +61,7 @@ export async function syncOnce(parts: SyncParts): Promise<Synced> {
     const { payloads, failed, isDown } = await fetchMails(parts, wanted.slice(at, at + chunkSize), next.historyId)
     failures.push(...failed)
     const isLast = at + chunkSize >= wanted.length
-    // until the last mail is durable the place stays where it was: what comes again is dropped by its key
+    // the position stays until the last mail is durable: repeated mails are dropped by their key
     const refused = await toRefused(sink.deliver(payloads, isLast && failures.length === 0 ? next : state))
     if (refused !== undefined) failures.push(refused)
     mails += payloads.length
@@ -72,7 +72,7 @@ export async function syncOnce(parts: SyncParts): Promise<Synced> {
   return { mails, gap: since === undefined }
 }
 
-/** Why mails were refused that may not hold up the others; undefined where none was. */
+/** Why some mails were refused, which must not block the others; undefined if none was refused. */
 async function toRefused(delivering: Promise<void>): Promise<Problem | undefined> {
   try {
     await delivering
@@ -85,7 +85,7 @@ async function toRefused(delivering: Promise<void>): Promise<Problem | undefined
 
 type Found = { readonly added: readonly Added[]; readonly historyId: string }
 
-/** Every message that was added since, once; undefined where Gmail no longer knows. */
+/** Every message that was added since then, once; undefined if the history has expired. */
 async function listSince(api: GmailApi, since: string): Promise<Found | undefined> {
   const added = new Map<string, Added>()
   for (let pageToken: string | undefined; ;) {
@@ -97,9 +97,9 @@ async function listSince(api: GmailApi, since: string): Promise<Found | undefine
   }
 }
 
-/** What is in the mailbox since it was last asked, with an hour to spare; a mail that is known already is dropped by its key. */
+/** The mails since the last sync and an hour before it; a known mail is dropped by its key. */
 async function listRecent({ api, gmail }: SyncParts, { syncedAt }: GmailState): Promise<Found> {
-  // the place first: what comes while the list is made is found by the next sync
+  // the position first: the next sync finds the mails that arrive meanwhile
   const { historyId } = await api.profile()
   const after = Math.floor((syncedAt - hourMs) / 1000)
   const ids = new Set<string>()
@@ -115,7 +115,7 @@ async function listRecent({ api, gmail }: SyncParts, { syncedAt }: GmailState): 
   return { added, historyId }
 }
 
-/** `failed`: why mails could not be fetched. `isDown`: several were asked for at once and none came, so no more were. */
+/** `failed`: why mails could not be fetched. `isDown`: all of several fetches failed, so no more were tried. */
 type Fetched = {
   readonly payloads: readonly GmailPayload[]
   readonly failed: readonly unknown[]
@@ -133,7 +133,7 @@ async function fetchMails(parts: SyncParts, wanted: readonly Added[], historyId:
     const settled = await Promise.allSettled(asked)
     for (const one of settled) {
       if (one.status === 'rejected') failed.push(toPassable(one.reason))
-      // one that is gone was deleted meanwhile
+      // a missing mail was deleted meanwhile
       else if (one.value !== undefined && !isNotNew(one.value.labelIds)) messages.push(one.value)
     }
     isDown = settled.every(({ status }) => status === 'rejected')
@@ -148,13 +148,13 @@ async function fetchMails(parts: SyncParts, wanted: readonly Added[], historyId:
   return { payloads, failed, isDown }
 }
 
-/** A failure that other mails need not have. Throws where nothing can go on: the consent is gone, or the watcher ends. */
+/** A failure of one mail. Throws if no mail can succeed: the consent is missing, or the watcher stops. */
 function toPassable(error: unknown): unknown {
   if (isConsentMissing(error) || (error instanceof Error && error.name === 'AbortError')) throw error
   return error
 }
 
-/** Those that the operator's search finds. Gmail alone knows what a search means, so it is asked. */
+/** The mails that match the operator's search. Only Gmail can evaluate a search, so it is asked. */
 async function pickMatching({ api, gmail }: SyncParts, messages: readonly Message[]): Promise<readonly Message[]> {
   if (gmail.query === undefined || messages.length === 0) return messages
   const oldest = Math.min(...messages.map(({ internalDate }) => internalDate))
@@ -174,7 +174,7 @@ function isNotNew(labels: readonly string[]): boolean {
   return labels.some((label) => notNew.includes(label))
 }
 
-/** By the labels with which it came: a mail that its owner has archived since is still a new mail. */
+/** Checked by the labels at arrival: a mail that its owner has archived since is still new. */
 function isWanted(labels: readonly string[], { labels: wanted }: WatchedGmail): boolean {
   return labels.some((label) => wanted.includes(label))
 }

@@ -1,4 +1,4 @@
-// A watched mailbox, from its start to its stop: syncs, notifications and renewals side by side, one status over all of them.
+// Watches a mailbox from start to stop: syncs, notifications and renewals run in parallel and share one status.
 import type { Log } from '../model/log.ts'
 import type { WatchedGmail } from '../model/gmail-config.ts'
 import { type Credentials, readCredentials } from './credentials.ts'
@@ -16,7 +16,7 @@ export type WatcherParts = {
   readonly dir: string
   readonly gmail: WatchedGmail
   readonly sink: MailSink
-  /** Of mode push: who is turned away. */
+  /** For the mode push: the clients that are locked out. */
   readonly gate: PushGate
   readonly log: Log
   readonly clock: () => number
@@ -26,20 +26,20 @@ export type WatcherParts = {
 
 export type MailWatcher = {
   status(): GmailStatus
-  /** Resolves with the sentence when the consent is missing or gone: only a person can go on. */
+  /** Resolves with a sentence when the consent is missing: only a person can fix it. */
   readonly consentLost: Promise<Error>
-  /** Resolves when nothing of it runs any more. What was not delivered is found by the next start. */
+  /** Resolves when everything has ended. The next start finds the undelivered mails. */
   stop(): Promise<void>
 }
 
 const minute = 60_000
 const retryMs = [5_000, 15_000, minute, 5 * minute]
-/** A notification can get lost; behind pull and push, the mailbox is asked as well. */
+/** A notification can get lost, so pull and push also poll at this interval. */
 const spareSyncMs = 15 * minute
-/** Between two pulls that brought nothing, where Google did not wait itself. */
+/** The pause after a pull that returned at once without a message. */
 const idleMs = 1_000
 const consentLookMs = 10_000
-/** Rights can come back while the file stays the same: a service account gets its delegation. */
+/** The interval at which the same credentials are tried again: a service account may have got its delegation. */
 const consentRetryMs = 5 * minute
 
 export function startWatcher(parts: WatcherParts): MailWatcher {
@@ -60,7 +60,7 @@ export function startWatcher(parts: WatcherParts): MailWatcher {
     },
   }
 
-  /** Watches with a consent until it is gone, then waits for another, and tries the same one again now and then. */
+  /** Watches with a consent until Google refuses it, then waits for another one, and tries the same one again from time to time. */
   async function run(): Promise<void> {
     while (!stopping.signal.aborted) {
       const before = readConsentText()
@@ -74,13 +74,13 @@ export function startWatcher(parts: WatcherParts): MailWatcher {
         report(part, error)
         if (isConsentMissing(error)) loseConsent(error)
         await anotherConsent(before, part === 'start' ? minute : consentRetryMs)
-        // the same consent is still refused, until Google has taken it
+        // the same consent counts as refused until Google accepts it
         if (part === 'start' || readConsentText() !== before) board.tell(part, undefined)
       }
     }
   }
 
-  /** Until there is another consent, or the time is up. */
+  /** Waits for another consent, up to a time limit. */
   async function anotherConsent(before: string, ms: number): Promise<void> {
     const end = clock() + ms
     while (!stopping.signal.aborted && clock() < end && readConsentText() === before) {
@@ -88,7 +88,7 @@ export function startWatcher(parts: WatcherParts): MailWatcher {
     }
   }
 
-  /** The first part that fails for good ends the others; its error is thrown when all of them have ended. */
+  /** The first part that fails permanently ends the others; its error is thrown when all have ended. */
   async function watch(credentials: Credentials, signal: AbortSignal, end: () => void): Promise<void> {
     const tools = { pause, random: parts.random ?? Math.random, signal }
     const google = openGoogle(gmail, { credentials, clock, tools })
@@ -144,7 +144,7 @@ export function startWatcher(parts: WatcherParts): MailWatcher {
     })
   }
 
-  /** A notification is a wake and nothing more: they come late, twice and out of order. It is acknowledged after the sync. */
+  /** A notification only starts a sync, because notifications come late, twice and out of order. It is acknowledged after the sync. */
   async function pull({ pubsub }: Google, sync: () => Promise<void>, signal: AbortSignal): Promise<never> {
     const subscription = toSubscription(gmail)
     for (;;) {
@@ -158,7 +158,7 @@ export function startWatcher(parts: WatcherParts): MailWatcher {
       if (received.some(({ data }) => toNotifiedAccount(data) === gmail.account)) await sync()
       const ackIds = received.map(({ ackId }) => ackId)
       if (ackIds.length === 0) await pause(idleMs, signal)
-      // one that is not acknowledged comes again, and costs a sync that finds nothing
+      // an unacknowledged notification comes again, and starts a sync that finds nothing
       else await pubsub.acknowledge(subscription, ackIds).catch((error: unknown) => report('pull', error))
     }
   }
@@ -188,7 +188,7 @@ export function startWatcher(parts: WatcherParts): MailWatcher {
     log.error({ account: gmail.account, part, cause: toCause(error) }, `Gmail: ${said}`)
   }
 
-  /** What a consent is written into: a change of it is a new consent. */
+  /** The file of the consent: a change of it is a new consent. */
   function readConsentText(): string {
     try {
       return JSON.stringify(readCredentials(dir, gmail))
@@ -198,7 +198,7 @@ export function startWatcher(parts: WatcherParts): MailWatcher {
   }
 }
 
-/** The name of what lies behind a sentence, such as ECONNREFUSED. */
+/** The error code behind a sentence, such as ECONNREFUSED. */
 function toCause(error: unknown): string | undefined {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if ('code' in cause && typeof cause.code === 'string' && cause !== error) return cause.code
