@@ -150,7 +150,17 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
   stops.add('the jobs', () => effects.stop({ graceMs: jobGraceMs }), { limitMs: 2 * jobGraceMs })
   stops.add('the parked deliveries', () => drain.stop())
   stops.add('the mailbox', () => mailbox.stop())
-  const shared = { generation, hold, store, refusals: new Refusals(), rerunner, handed, newId, accepted, log }
+  const shared = {
+    generation,
+    hold,
+    store,
+    refusals: new Refusals(development),
+    rerunner,
+    handed,
+    newId,
+    accepted,
+    log,
+  }
   const { host, port, adminPort, bodyTimeoutMs } = config.server
   const edge = { bodyTimeoutMs, log }
   const admin = await listen(createAdminApp({ ...shared, clock, metrics, poke, status: toStatus }), {

@@ -4,16 +4,19 @@ import Router from '@koa/router'
 import type { Context, Next } from 'koa'
 import { toDefaultAgentId } from '../model/config.ts'
 import { saysCrossSite } from '../base/http.ts'
+import { nearestOf } from '../base/text.ts'
 import type { Job } from '../model/job.ts'
 import type { Log } from '../model/log.ts'
+import { toHookName } from '../model/mapping-rules.ts'
 import { Problem } from '../model/problem.ts'
+import type { VerifyRequest } from '../model/verifier.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import type { Clock, DeliveryRecord, Store } from '../store/store.ts'
 import type { HandedSecrets } from './handed.ts'
 import type { Metrics } from './metrics.ts'
 import { createOperatorCheck, type IsOperator } from './operator.ts'
 import { toJobFields, toSessionFields } from './records.ts'
-import type { Refusals } from './refusals.ts'
+import type { Refusal, Refusals } from './refusals.ts'
 import type { Rerunner } from './rerun.ts'
 import { send, toListener } from './server.ts'
 
@@ -64,7 +67,17 @@ export function createAdminApp(parts: AdminParts): RequestListener {
       headers: { 'cache-control': 'no-store', 'content-type': parts.metrics.contentType },
     })
   })
-  router.get('/api/refusals', api, (ctx) => reply(ctx, 200, { ok: true, refusals: refusals.list() }))
+  router.get('/api/refusals', api, (ctx) =>
+    reply(ctx, 200, { ok: true, refusals: refusals.list().map((refusal) => withNearest(refusal, generation())) }),
+  )
+  router.get('/api/refusals/:id', api, (ctx) => {
+    const refusal = refusals.list().find(({ requestId }) => requestId === ctx.params['id'])
+    if (refusal === undefined) {
+      throw new Problem('not-found', 'No refusal has this request id. "hookloom list --refused" shows them.')
+    }
+    const request = toRefusedRequest(refusals.request(refusal.requestId))
+    reply(ctx, 200, { ok: true, refusal: withNearest(refusal, generation()), request })
+  })
   router.post('/api/deliveries/:id/retry', api, async (ctx) => {
     const heartbeat = await findHeartbeat(store, ctx)
     const retried = heartbeat === undefined ? retry(parts, await find(store, ctx)) : retryHeartbeat(parts, heartbeat)
@@ -122,6 +135,21 @@ async function toReadiness({ store, status }: AdminParts) {
 function toOutline({ ok, degraded, problems, warnings }: Awaited<ReturnType<typeof toReadiness>>) {
   const modules = new Set(problems.flatMap(({ module }) => module ?? []))
   return { ok, degraded, modules: modules.size, warnings }
+}
+
+/** The hook that was probably meant by an unknown name. Computed when it is shown: a flood of unknown names must stay cheap. */
+function withNearest(refusal: Refusal, { mappings }: Generation): object {
+  const { hook, status } = refusal
+  const names = ['wake', 'agent', ...mappings.flatMap(({ match }) => toHookName(match.path ?? '') || [])]
+  const isUnknown = hook !== undefined && (status === 401 || status === 404) && !names.includes(hook)
+  return { ...refusal, nearestHook: (isUnknown ? nearestOf(hook, names) : undefined) ?? null }
+}
+
+/** In JSON the body is base64. Null if no body was read, or if the request is not kept (any more). */
+function toRefusedRequest(request: VerifyRequest | undefined): object | null {
+  if (request === undefined) return null
+  const { method, url, headers, rawBody } = request
+  return { method, url, headers, body: Buffer.from(rawBody).toString('base64') }
 }
 
 async function find(store: Store, ctx: Context & { params: Record<string, string> }): Promise<DeliveryRecord> {

@@ -19,7 +19,15 @@ export type Knock = RequestHead & {
   readonly token: 'valid' | 'wrong' | 'none'
 }
 
+/** Who sent a request, and with which credential. For the operator: nothing is decided from it. */
+export type Caller = {
+  readonly client: string
+  /** `repeated`: a credential header came twice. `gateway-token`: the token of the admin port, which opens no hook. */
+  readonly credential: 'none' | 'not-bearer' | 'repeated' | 'gateway-token' | 'wrong-token' | 'hook-token'
+}
+
 export type Admission = {
+  callerOf(req: IncomingMessage, config: Config): Caller
   /** Throws `hook-unknown` outside the prefix, `origin-denied` for a page of another site, and `token-in-query`. */
   knock(req: IncomingMessage, config: Config): Knock
   /** Throws `rate-limited` for a client that is locked out. Without a valid token it counts a failure and throws `unauthorized`. */
@@ -43,7 +51,11 @@ const noCredential =
   'The request has no valid credential. Send the hook token as "Authorization: Bearer <token>", or the signature that the hook asks for.'
 
 /** Made once for each configuration. */
-type Gate = { readonly isToken: (given: string) => boolean; readonly clientOf: (req: IncomingMessage) => string }
+type Gate = {
+  readonly isToken: (given: string) => boolean
+  readonly isGatewayToken: (given: string) => boolean
+  readonly clientOf: (req: IncomingMessage) => string
+}
 
 /**
  * `tokens` counts failed tokens. A client that it locks out is refused even with the right token. `signers` counts failed
@@ -55,9 +67,10 @@ export function createAdmission({ tokens, signers }: { tokens: Throttle; signers
   function gateOf(config: Config): Gate {
     const known = gates.get(config)
     if (known !== undefined) return known
-    const { token } = config.hooks
+    const toCheck = (token: string | undefined) => (token === undefined ? () => false : createTokenCheck(token))
     const gate: Gate = {
-      isToken: token === undefined ? () => false : createTokenCheck(token),
+      isToken: toCheck(config.hooks.token),
+      isGatewayToken: toCheck(config.gateway.token),
       clientOf: createClientOf(config.server.trustedProxies),
     }
     gates.set(config, gate)
@@ -65,6 +78,17 @@ export function createAdmission({ tokens, signers }: { tokens: Throttle; signers
   }
 
   return {
+    callerOf(req, config) {
+      const { clientOf, isToken, isGatewayToken } = gateOf(config)
+      return { client: clientOf(req), credential: toCredential(readToken(req.rawHeaders)) }
+
+      function toCredential(given: TokenRead): Caller['credential'] {
+        if (given.kind === 'ambiguous') return 'repeated'
+        if (given.kind === 'none') return req.headers.authorization === undefined ? 'none' : 'not-bearer'
+        if (isToken(given.token)) return 'hook-token'
+        return isGatewayToken(given.token) ? 'gateway-token' : 'wrong-token'
+      }
+    },
     knock(req, config) {
       const url = req.url ?? '/'
       const path = toHookName(url, config.hooks.path)
@@ -139,10 +163,15 @@ function refuseLocked(throttle: Throttle, client: string): void {
   })
 }
 
+/** The URL without its query. */
+export function toUrlPath(url: string): string {
+  const mark = url.indexOf('?')
+  return mark < 0 ? url : url.slice(0, mark)
+}
+
 /** The name after the prefix, without slashes at its ends and not decoded. Undefined outside the prefix. */
 export function toHookName(url: string, prefix: string): string | undefined {
-  const mark = url.indexOf('?')
-  const path = mark < 0 ? url : url.slice(0, mark)
+  const path = toUrlPath(url)
   if (path !== prefix && !path.startsWith(`${prefix}/`)) return undefined
   return trimSlashes(path.slice(prefix.length))
 }

@@ -2,7 +2,7 @@
 import type { Generation } from '../pipeline/generation.ts'
 import type { Knock, Admission } from './admission.ts'
 import type { IncomingMessage } from 'node:http'
-import type { DeliveryHead, SignedId } from '../model/delivery.ts'
+import { credentialHeaders, type DeliveryHead, type SignedId } from '../model/delivery.ts'
 import { Problem, toProblem, type TraceEntry } from '../model/problem.ts'
 import type { HandshakeAnswer, VerifyRequest } from '../model/verifier.ts'
 import { type Hook, isHookOpened, type SignedMapping } from '../pipeline/hook.ts'
@@ -11,6 +11,7 @@ import type { Answer } from './settlement.ts'
 import { type Body, readBody, tooLarge, createUnprovenBodies, type UnprovenHold } from './body.ts'
 import { toHead } from './delivery.ts'
 import type { HandedSecrets } from './handed.ts'
+import type { Refusals } from './refusals.ts'
 
 export type Incoming = {
   readonly req: IncomingMessage
@@ -31,9 +32,13 @@ export type Entered =
     }
   | { readonly kind: 'handshake'; readonly answer: Answer }
 
-export type EntryParts = { readonly admission: Admission; readonly handed: HandedSecrets }
+export type EntryParts = {
+  readonly admission: Admission
+  readonly handed: HandedSecrets
+  readonly refusals: Pick<Refusals, 'keepsRequests' | 'note'>
+}
 
-export function createEntry({ admission, handed }: EntryParts) {
+export function createEntry({ admission, handed, refusals }: EntryParts) {
   const unproven = createUnprovenBodies()
 
   /** Throws the refusal of a request, in this order: 404, 403, 400, 405, 429 or 401, 404, then those of the body. */
@@ -70,6 +75,7 @@ export function createEntry({ admission, handed }: EntryParts) {
         return admission.turnAwaySigner(knock, { isGatewaysFault: false, isProofShown })
       }
       const { raw, bytes } = read
+      if (refusals.keepsRequests) refusals.note(incoming.requestId, toNoted(knock, secretHeaders, raw))
       const proof = await prove(asked, { ...knock, rawBody: raw }, bytes)
       if (proof.answer !== undefined) return { kind: 'handshake', answer: proof.answer }
       const head = toHead(knock, secretHeaders, proof)
@@ -149,6 +155,16 @@ export function createEntry({ admission, handed }: EntryParts) {
     if (answer?.handedSecret !== undefined) await handed.keep(mappingId, answer.handedSecret)
     return answer && toAnswer(answer)
   }
+}
+
+/** The request without what opens the gateway; a credential header that is the proof of a scheme of this hook stays. */
+function toNoted(
+  { method, url, headers }: Knock,
+  secretHeaders: ReadonlySet<string>,
+  rawBody: Uint8Array,
+): VerifyRequest {
+  const shown = Object.entries(headers).filter(([name]) => secretHeaders.has(name) || !credentialHeaders.has(name))
+  return { method, url, headers: Object.fromEntries(shown), rawBody }
 }
 
 function toUnasked(signed: readonly SignedMapping[], asked: readonly SignedMapping[]): TraceEntry[] {

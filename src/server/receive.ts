@@ -7,7 +7,7 @@ import { type Decision, decide } from '../pipeline/pipeline.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import type { Hook } from '../pipeline/hook.ts'
 import type { Clock, DedupeKey, Settlement, Store } from '../store/store.ts'
-import { type Admission, toHookName } from './admission.ts'
+import { type Admission, toHookName, toUrlPath } from './admission.ts'
 import {
   type Answer,
   skippedAnswer,
@@ -72,7 +72,9 @@ export function createReceiver(parts: ReceiverParts): Receive {
     const generation = parts.generation()
     const letGo = parts.hold(generation)
     try {
-      return await pass(incoming, generation)
+      const answer = await pass(incoming, generation)
+      parts.refusals.forget(incoming.requestId)
+      return answer
     } catch (error) {
       return refuse(toProblem(error), incoming, generation)
     } finally {
@@ -168,9 +170,19 @@ export function createReceiver(parts: ReceiverParts): Receive {
 
   function refuse(problem: Problem, { req, requestId }: Incoming, { config }: Generation): Answer {
     const { code, status, message: error, trace } = problem
-    const hook = toHookName(req.url ?? '/', config.hooks.path)
+    const url = req.url ?? '/'
     parts.meter('refusals', { code })
-    parts.refusals.add({ requestId, receivedAt: clock(), hook, status, code, error, trace })
+    parts.refusals.add({
+      requestId,
+      receivedAt: clock(),
+      hook: toHookName(url, config.hooks.path),
+      path: toUrlPath(url),
+      ...parts.admission.callerOf(req, config),
+      status,
+      code,
+      error,
+      trace,
+    })
     // in production refusals are kept, not logged: whoever sends them must not fill the disk
     if (development) parts.log.info({}, `${status} ${code}: ${error} "hookloom list --refused" shows the reasons.`)
     if (code === 'internal-error')

@@ -1,10 +1,15 @@
-// The last refusals, in memory and without payloads, so that the operator can find the reasons.
+// The last refusals, in memory, so that the operator can find the reasons. In development the refused requests too.
 import type { ProblemCode, TraceEntry } from '../model/problem.ts'
+import type { VerifyRequest } from '../model/verifier.ts'
+import type { Caller } from './admission.ts'
 
-export type Refusal = {
+/** Only the operator sees any of this, except `status`, `code` and `error`, which are the answer. */
+export type Refusal = Caller & {
   readonly requestId: string
   readonly receivedAt: number
   readonly hook: string | undefined
+  /** Path of the URL, without its query. */
+  readonly path: string
   readonly status: number
   readonly code: ProblemCode
   readonly error: string
@@ -13,18 +18,51 @@ export type Refusal = {
 
 const most = 500
 /** In characters. A request may name a hook with up to 16 kB. */
-const longestHook = 200
+const longestName = 200
+
+const mostRequests = 50
+const mostBytes = 4 * 1024 * 1024
 
 export class Refusals {
   readonly #entries: Refusal[] = []
+  /** Oldest first. They are noted before their outcome is known, and forgotten if they are not refused. */
+  readonly #requests = new Map<string, VerifyRequest>()
+  #bytes = 0
+
+  /** For `hookloom verify --explain` in development. In production no payload is kept. */
+  readonly keepsRequests: boolean
+
+  constructor(keepsRequests: boolean) {
+    this.keepsRequests = keepsRequests
+  }
 
   add(refusal: Refusal): void {
-    this.#entries.push({ ...refusal, hook: refusal.hook?.slice(0, longestHook) })
+    const { hook, path } = refusal
+    this.#entries.push({ ...refusal, hook: hook?.slice(0, longestName), path: path.slice(0, longestName) })
     if (this.#entries.length > most) this.#entries.shift()
   }
 
   /** Newest last. */
-  list(limit: number = most): readonly Refusal[] {
-    return this.#entries.slice(-limit)
+  list(): readonly Refusal[] {
+    return this.#entries
+  }
+
+  /** Keeps a request until newer ones need its place. */
+  note(requestId: string, request: VerifyRequest): void {
+    this.#requests.set(requestId, request)
+    this.#bytes += request.rawBody.byteLength
+    for (const oldest of this.#requests.keys()) {
+      if (this.#requests.size <= mostRequests && this.#bytes <= mostBytes) return
+      this.forget(oldest)
+    }
+  }
+
+  forget(requestId: string): void {
+    this.#bytes -= this.#requests.get(requestId)?.rawBody.byteLength ?? 0
+    this.#requests.delete(requestId)
+  }
+
+  request(requestId: string): VerifyRequest | undefined {
+    return this.#requests.get(requestId)
   }
 }

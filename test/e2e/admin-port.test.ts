@@ -24,6 +24,7 @@ const ask = (parts: RequestParts) => send(port, { method: 'GET', ...parts })
 
 const api: readonly (readonly [method: string, target: string])[] = [
   ['GET', '/api/refusals'],
+  ['GET', '/api/refusals/x'],
   ['GET', '/api/runs/x'],
   ['GET', '/api/sessions/main'],
   ['POST', '/api/deliveries/x/retry'],
@@ -220,6 +221,10 @@ describe('the refusals', () => {
     expect(found).toEqual({
       requestId: reply.headers['x-request-id'],
       receivedAt: expect.any(Number),
+      client: '127.0.0.1',
+      credential: 'hook-token',
+      path: '/hooks/wake',
+      nearestHook: null,
       hook: 'wake',
       status: 400,
       code: 'payload-invalid',

@@ -1,0 +1,154 @@
+// The operator's view of refused requests: why one was refused, and in development the request itself. No answer shows any of it.
+import { createHmac } from 'node:crypto'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { gatewayToken, hookToken } from './gateway.ts'
+import { Refusals } from '../../src/server/refusals.ts'
+import { type Inside, startInside } from './inside.ts'
+
+const secret = 'the secret of the sender'
+const hooks = {
+  mappings: [
+    { id: 'deploy', match: { path: 'deploy' }, deliver: false },
+    { id: 'signed', match: { path: 'github' }, verify: { scheme: 'github', secret }, deliver: false },
+  ],
+}
+
+let gateway: Inside
+
+beforeAll(async () => {
+  gateway = await startInside({ config: { hooks }, development: true })
+})
+
+const Refusal = z.looseObject({ requestId: z.string(), status: z.number() })
+
+async function admin({ adminUrl }: Inside, path: string) {
+  const reply = await fetch(`${adminUrl}${path}`, { headers: { authorization: `Bearer ${gatewayToken}` } })
+  return { status: reply.status, body: await reply.json() }
+}
+
+async function refuse({ url }: Inside, path: string, headers: Record<string, string>, body = '{"a":1}') {
+  const reply = await fetch(`${url}${path}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body,
+  })
+  return { requestId: reply.headers.get('x-request-id') ?? '', status: reply.status, text: await reply.text() }
+}
+
+async function refusalOf(inside: Inside, requestId: string) {
+  const { body } = await admin(inside, '/api/refusals')
+  return z
+    .object({ refusals: z.array(Refusal) })
+    .parse(body)
+    .refusals.find((refusal) => refusal.requestId === requestId)
+}
+
+describe('a refusal names the credential that came', () => {
+  const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
+
+  test.each([
+    ['none', {}],
+    ['not-bearer', { authorization: 'Basic YTpi' }],
+    ['wrong-token', bearer('a wrong token')],
+    ['wrong-token', { 'x-service-token': 'a wrong token' }],
+    ['gateway-token', bearer(gatewayToken)],
+  ])('%s: %j', async (credential, headers) => {
+    const { requestId, status } = await refuse(gateway, '/deploy?x=1', headers)
+    expect(status).toBe(401)
+    const refusal = await refusalOf(gateway, requestId)
+    expect(refusal).toMatchObject({ credential, client: '127.0.0.1', path: '/hooks/deploy', hook: 'deploy' })
+    expect(JSON.stringify(refusal)).not.toContain('a wrong token')
+  })
+
+  test('hook-token, for a request that was let in and then refused', async () => {
+    const { requestId } = await refuse(gateway, '/wake', bearer(hookToken), '{"text":7}')
+    expect(await refusalOf(gateway, requestId)).toMatchObject({ credential: 'hook-token', status: 400 })
+  })
+})
+
+describe('a name that no hook has', () => {
+  test('comes with the nearest hook, for the operator only', async () => {
+    const { requestId, status, text } = await refuse(gateway, '/deplou', { authorization: `Bearer ${hookToken}` })
+    expect(status).toBe(404)
+    expect(text).not.toContain('deploy')
+    expect(await refusalOf(gateway, requestId)).toMatchObject({ path: '/hooks/deplou', nearestHook: 'deploy' })
+  })
+
+  test('is compared with the built-in hooks too, and may be near to none', async () => {
+    const near = await refuse(gateway, '/agents', {})
+    expect(await refusalOf(gateway, near.requestId)).toMatchObject({ status: 401, nearestHook: 'agent' })
+    const far = await refuse(gateway, '/zzzzzzzzzz', {})
+    expect(await refusalOf(gateway, far.requestId)).toMatchObject({ nearestHook: null })
+    const exact = await refuse(gateway, '/deploy', {})
+    expect(await refusalOf(gateway, exact.requestId)).toMatchObject({ nearestHook: null })
+  })
+
+  test('outside of the prefix has a path and no hook', async () => {
+    const { requestId } = await refuse({ ...gateway, url: gateway.url.replace('/hooks', '') }, '/elsewhere', {})
+    const refusal = await refusalOf(gateway, requestId)
+    expect(refusal).toMatchObject({ status: 404, path: '/elsewhere', nearestHook: null })
+    expect(refusal?.['hook']).toBeUndefined()
+  })
+})
+
+describe('the request of a refusal', () => {
+  const body = '{"zen":"Keep it simple."}'
+  const wrong = { 'x-hub-signature-256': `sha256=${createHmac('sha256', 'another').update(body).digest('hex')}` }
+  const Kept = z.object({
+    request: z
+      .object({ method: z.string(), url: z.string(), headers: z.record(z.string(), z.string()), body: z.string() })
+      .nullable(),
+  })
+  const requestOf = async (inside: Inside, requestId: string) => {
+    const reply = await admin(inside, `/api/refusals/${requestId}`)
+    return { status: reply.status, request: reply.status === 200 ? Kept.parse(reply.body).request : undefined }
+  }
+
+  test('is kept in development, with its proof and without the credentials of the gateway', async () => {
+    const { requestId, status } = await refuse(
+      gateway,
+      '/github',
+      { ...wrong, cookie: 'a=b', 'x-service-token': 'no' },
+      body,
+    )
+    expect(status).toBe(401)
+    const { request } = await requestOf(gateway, requestId)
+    expect(request).toMatchObject({ method: 'POST', url: '/hooks/github', headers: wrong })
+    expect(Buffer.from(request?.body ?? '', 'base64').toString()).toBe(body)
+    expect(Object.keys(request?.headers ?? {})).not.toContain('cookie')
+    expect(Object.keys(request?.headers ?? {})).not.toContain('x-service-token')
+  })
+
+  test('is null where no body was read, and 404 for an id that was not refused', async () => {
+    const { requestId } = await refuse(gateway, '/deploy', {})
+    expect(await requestOf(gateway, requestId)).toEqual({ status: 200, request: null })
+    expect((await requestOf(gateway, 'unknown')).status).toBe(404)
+  })
+
+  test('is dropped for newer ones: at most 50 requests and 4 MiB are kept', async () => {
+    const first = await refuse(gateway, '/github', wrong, body)
+    const large = JSON.stringify({ text: 'x'.repeat(250_000) })
+    const last = await Promise.all(Array.from({ length: 18 }, () => refuse(gateway, '/github', wrong, large)))
+    expect(last.map(({ status }) => status)).not.toContain(200)
+    expect((await requestOf(gateway, first.requestId)).request).toBeNull()
+  })
+
+  test('is not kept by `hookloom start`', async () => {
+    const production = await startInside({ config: { hooks } })
+    const { requestId } = await refuse(production, '/github', wrong, body)
+    expect(await requestOf(production, requestId)).toEqual({ status: 200, request: null })
+  })
+
+  test('gives its place back when the delivery is accepted', () => {
+    const refusals = new Refusals(true)
+    const request = { method: 'POST', url: '/', headers: {}, rawBody: new Uint8Array(1024 * 1024) }
+    refusals.note('refused', request)
+    for (let n = 0; n < 10; n++) {
+      refusals.note(`accepted-${n}`, request)
+      refusals.forget(`accepted-${n}`)
+    }
+    expect(refusals.request('accepted-9')).toBeUndefined()
+    expect(refusals.request('refused')).toBe(request)
+  })
+})
