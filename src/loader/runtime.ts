@@ -68,7 +68,7 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
     log,
     onStopped: (id) => {
       const module = [...good].find(([, { post }]) => post.id === id)?.[0]
-      if (module !== undefined) breakers.ended(module, { stopped: true, isTrial: false })
+      if (module !== undefined) breakers.ended({ module, version: id }, { stopped: true, isTrial: false })
     },
   })
 
@@ -80,8 +80,11 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
     const results = await Promise.all(
       built.map(async (one): Promise<[string, Result]> => {
         if ('problem' in one) return [one.module, toProblemRecord(one.problem)]
-        if (one.isNew) breakers.reset(one.module)
-        return [one.module, await tryBundle(one.module, one.bundle, wanted.get(one.module) ?? [])]
+        const result = await tryBundle(one.module, one.bundle, wanted.get(one.module) ?? [])
+        const version = good.get(one.module)?.post.id
+        // a new version begins with a closed breaker; here the same code was saved again
+        if (one.isNew && 'tried' in result && result.tried.post.id === version) breakers.reset({ ...one, version })
+        return [one.module, result]
       }),
     )
     const byModule = new Map(results)
@@ -131,7 +134,8 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
       problem: undefined,
       run: (call) =>
         new Promise((resolve) => {
-          const admission = breakers.admit(module)
+          const code = { module, version: post.id }
+          const admission = breakers.admit(code)
           if (admission instanceof Problem) return resolve(toFailed(admission))
           const isTrial = admission === 'trial'
           pool.submit({
@@ -139,7 +143,7 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
             export: ref.export,
             call,
             finish: (outcome, stopped) => {
-              if (stopped || isTrial) breakers.ended(module, { stopped, isTrial })
+              if (stopped || isTrial) breakers.ended(code, { stopped, isTrial })
               resolve(outcome)
             },
           })

@@ -4,6 +4,8 @@ import { Problem } from '../../src/model/problem.ts'
 import { createStage, resultOf } from './runtime-stage.ts'
 
 const minute = 60_000
+const x = { module: 'x.ts', version: 1 }
+const y = { module: 'y.ts', version: 2 }
 
 function createClock() {
   const clock = { now: new Date(2026, 0, 5, 11, 59, 1).getTime(), recovered: [] as string[] }
@@ -12,7 +14,7 @@ function createClock() {
     onHalfOpen: () => {},
     onRecovered: (module) => void clock.recovered.push(module),
   })
-  const strike = (isTrial = false) => breakers.ended('x.ts', { stopped: true, isTrial })
+  const strike = (isTrial = false) => breakers.ended(x, { stopped: true, isTrial })
   return Object.assign(clock, { breakers, strike })
 }
 
@@ -21,14 +23,14 @@ describe('a breaker', () => {
     const { breakers, strike } = createClock()
     strike()
     strike()
-    expect(breakers.admit('x.ts')).toBe('free')
+    expect(breakers.admit(x)).toBe('free')
     strike()
-    expect(breakers.admit('x.ts')).toMatchObject({
+    expect(breakers.admit(x)).toMatchObject({
       code: 'transform-failed',
       message:
         'transforms/x.ts was stopped three times within a minute. Its deliveries are parked until 12:00:01, or until you save it.',
     })
-    expect(breakers.admit('y.ts')).toBe('free')
+    expect(breakers.admit(y)).toBe('free')
     breakers.close()
   })
 
@@ -37,7 +39,7 @@ describe('a breaker', () => {
     for (let n = 0; n < 10; n++) {
       clock.strike()
       clock.now += minute / 2
-      expect(clock.breakers.admit('x.ts')).toBe('free')
+      expect(clock.breakers.admit(x)).toBe('free')
     }
   })
 
@@ -45,30 +47,30 @@ describe('a breaker', () => {
     const clock = createClock()
     for (let n = 0; n < 3; n++) clock.strike()
     clock.now += minute - 1
-    expect(clock.breakers.admit('x.ts')).toBeInstanceOf(Problem)
+    expect(clock.breakers.admit(x)).toBeInstanceOf(Problem)
     clock.now += 1
-    expect(clock.breakers.admit('x.ts')).toBe('trial')
-    expect(clock.breakers.admit('x.ts')).toBeInstanceOf(Problem)
-    clock.breakers.ended('x.ts', { stopped: false, isTrial: false })
+    expect(clock.breakers.admit(x)).toBe('trial')
+    expect(clock.breakers.admit(x)).toBeInstanceOf(Problem)
+    clock.breakers.ended(x, { stopped: false, isTrial: false })
     expect(clock.recovered).toEqual([])
-    clock.breakers.ended('x.ts', { stopped: false, isTrial: true })
+    clock.breakers.ended(x, { stopped: false, isTrial: true })
     expect(clock.recovered).toEqual(['x.ts'])
-    expect(clock.breakers.admit('x.ts')).toBe('free')
+    expect(clock.breakers.admit(x)).toBe('free')
   })
 
   test('is open for another minute when the one call is stopped, too', () => {
     const clock = createClock()
     for (let n = 0; n < 3; n++) clock.strike()
     clock.now += minute
-    expect(clock.breakers.admit('x.ts')).toBe('trial')
+    expect(clock.breakers.admit(x)).toBe('trial')
     // in flight since before it opened
     clock.strike()
-    expect(clock.breakers.admit('x.ts')).toBeInstanceOf(Problem)
+    expect(clock.breakers.admit(x)).toBeInstanceOf(Problem)
     clock.strike(true)
     clock.now += minute - 1
-    expect(clock.breakers.admit('x.ts')).toBeInstanceOf(Problem)
+    expect(clock.breakers.admit(x)).toBeInstanceOf(Problem)
     clock.now += 1
-    expect(clock.breakers.admit('x.ts')).toBe('trial')
+    expect(clock.breakers.admit(x)).toBe('trial')
     expect(clock.recovered).toEqual([])
     clock.breakers.close()
   })
@@ -98,6 +100,19 @@ describe('code that keeps ending its worker', () => {
     expect(await resultOf(modules['bad.ts'])).toBe('fine')
     expect(recovered).toEqual(['bad.ts'])
     expect(await resultOf(modules['bad.ts'])).toBe('fine')
+  })
+
+  test('starts anew with a new version: late time-outs of the old one do not count against it', async () => {
+    const stage = await createStage({ workers: 1, timeoutMs: 300 })
+    await stage.write({ 'slow.ts': `export default () => new Promise(() => {})` })
+    const { 'slow.ts': old } = await stage.load('slow.ts')
+    const late = Array.from({ length: 4 }, () => resultOf(old))
+    await stage.write({ 'slow.ts': `export default () => 'mended'` })
+    const { 'slow.ts': mended } = await stage.load('slow.ts')
+    expect(await resultOf(mended)).toBe('mended')
+    for (const result of await Promise.all(late)) expect(result).toContain('did not end within 300 ms')
+    for (let n = 0; n < 3; n++) expect(await resultOf(old)).toContain('did not end within 300 ms')
+    expect(await resultOf(mended)).toBe('mended')
   })
 
   test('gets its workers back when it is saved', async () => {

@@ -1,8 +1,9 @@
-// Code that had to be stopped three times within a minute gets no calls for a minute, then one: a worker costs 100 ms to start.
+// Code that was stopped three times within a minute gets no calls for a minute, and then one: a worker takes 100 ms to start.
+// Each version of a module begins with a closed breaker. Only the newest version that was called has one.
 // ```
 // closed ──3 strikes within a minute──▶ open ──a minute──▶ half-open: one call
 //   ▲                                    ▲                    │
-//   └───────── a new build ──────────────┼────◀── it ended ───┤
+//   └──── a new version, or a save ──────┼────◀── it ended ───┤
 //                                        └────── a strike ────┘
 // ```
 import { Problem } from '../../model/problem.ts'
@@ -24,25 +25,29 @@ type State = {
 /** `trial`: the one call of a half-open breaker. */
 export type Admission = 'free' | 'trial' | Problem
 
+/** A module as it was built: `version` rises from one to the next. */
+export type Versioned = { readonly module: string; readonly version: number }
+
 export type Breakers = {
-  /** Whether a call of the module may begin; else the Problem that it fails with. */
-  admit(module: string): Admission
-  /** Of each call that was admitted. `stopped`: its worker had to be ended because of it. */
-  ended(module: string, call: { stopped: boolean; isTrial: boolean }): void
-  /** The module's code is new. */
-  reset(module: string): void
+  /** Whether a call may begin; else the Problem that it fails with. */
+  admit(code: Versioned): Admission
+  /** Reports the end of an admitted call. `stopped`: its worker was ended because of it. */
+  ended(code: Versioned, call: { stopped: boolean; isTrial: boolean }): void
+  /** This version was saved again. */
+  reset(code: Versioned): void
   close(): void
 }
 
 export type BreakerEvents = {
-  /** The minute is over: the next call will be tried. Somebody may want to make one. */
+  /** The minute is over: the next call is a trial. */
   onHalfOpen(module: string): void
-  /** A call was tried and ended by itself: all may come again. */
+  /** The trial call ended by itself: the breaker is closed. */
   onRecovered(module: string): void
 }
 
 export function createBreakers({ clock, onHalfOpen, onRecovered }: { clock: () => number } & BreakerEvents): Breakers {
   const states = new Map<string, State>()
+  const newest = new Map<string, number>()
   const forget = (module: string) => {
     clearTimeout(states.get(module)?.timer)
     states.delete(module)
@@ -52,6 +57,13 @@ export function createBreakers({ clock, onHalfOpen, onRecovered }: { clock: () =
     state.openUntil = clock() + minuteMs
     state.isTrying = false
     state.timer = setTimeout(onHalfOpen, minuteMs, module).unref()
+  }
+  /** False for a version that another one replaced. */
+  const isNewest = ({ module, version }: Versioned) => {
+    const known = newest.get(module) ?? version
+    if (version > known) forget(module)
+    newest.set(module, Math.max(known, version))
+    return version >= known
   }
   const strike = (module: string, isTrial: boolean) => {
     const now = clock()
@@ -66,7 +78,9 @@ export function createBreakers({ clock, onHalfOpen, onRecovered }: { clock: () =
     if (state.strikes.length >= strikesToOpen) open(module, state)
   }
   return {
-    admit: (module) => {
+    admit: (code) => {
+      const { module } = code
+      if (!isNewest(code)) return 'free'
       const state = states.get(module)
       if (state?.openUntil === undefined) return 'free'
       if (clock() >= state.openUntil && !state.isTrying) {
@@ -75,18 +89,22 @@ export function createBreakers({ clock, onHalfOpen, onRecovered }: { clock: () =
       }
       return toProblem(module, Math.max(clock(), state.openUntil))
     },
-    ended: (module, { stopped, isTrial }) => {
+    ended: (code, { stopped, isTrial }) => {
+      const { module } = code
+      if (!isNewest(code)) return
       if (stopped) strike(module, isTrial)
       else if (isTrial) recover(module)
     },
-    reset: forget,
+    reset: (code) => {
+      if (isNewest(code)) forget(code.module)
+    },
     close: () => {
       for (const module of states.keys()) forget(module)
     },
   }
 
   function recover(module: string): void {
-    // a new build may have come while the call ran
+    // it may have been saved while the call ran
     if (states.get(module)?.isTrying !== true) return
     forget(module)
     onRecovered(module)
