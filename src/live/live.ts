@@ -14,6 +14,7 @@ import {
   logSettings,
   toConfigProblem,
   toModuleProblems,
+  toSaved,
 } from './reload-log.ts'
 import { configFile, envFile } from '../loader/config.ts'
 import type { Input } from '../loader/read.ts'
@@ -74,6 +75,9 @@ export type Live = {
   close(): Promise<void>
 }
 
+/** A shorter build says nothing until it is done. */
+const buildingMs = 300
+
 export function createLive({ log, clock, meter, ...options }: LiveOptions): Live {
   const refcount = createGenerationRefcount()
   const saves = createSaveTracker()
@@ -106,9 +110,25 @@ export function createLive({ log, clock, meter, ...options }: LiveOptions): Live
     return makeCandidate({ ...options, load, assembler }, { serving, changed: saves.changed(), suspects })
   }
 
+  /** A build that takes long says what it builds. */
+  async function withBuildingLine<Built>(run: () => Promise<Built>): Promise<Built> {
+    const timer = setTimeout(() => {
+      const saved = toSaved(options.dir, saves.fresh(), inputs).map(({ label }) => label)
+      log.info({}, `building ${saved.length === 0 ? 'the modules' : saved.join(', ')} …`)
+    }, buildingMs)
+    try {
+      return await run()
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
   async function reloadNow(): Promise<ReloadReport> {
     const startedAt = performance.now()
-    const built = await buildStable({ build, inputs: () => inputs, saves, isClosed: () => closed })
+    const built = await withBuildingLine(() =>
+      buildStable({ build, inputs: () => inputs, saves, isClosed: () => closed }),
+    )
+    const saved = toSaved(options.dir, saves.fresh(), inputs)
     saves.clear()
     const isRefused = built instanceof Problem
     const before = problems
@@ -122,7 +142,7 @@ export function createLive({ log, clock, meter, ...options }: LiveOptions): Live
     const isWhole = isTaken && built.modules.every(({ kind }) => kind === 'live' || kind === 'same')
     meter('reloads', { outcome: isWhole ? 'live' : 'refused' })
     const modules = isTaken ? built.modules : []
-    logReload(log, { before, problems, modules, tookMs })
+    logReload(log, { before, problems, modules, tookMs, saved: swapped ? [] : saved })
     const problem = isRefused ? toProblemRecord(built) : undefined
     return { generation: current().id, swapped, tookMs, modules, problem }
   }
@@ -155,7 +175,7 @@ export function createLive({ log, clock, meter, ...options }: LiveOptions): Live
     current,
     ownChannels: () => serving?.assembled.channels ?? [],
     async start() {
-      const built = await build()
+      const built = await withBuildingLine(build)
       note(toModuleProblems(built.modules))
       swap(built)
       logProblems(log, { before: [], problems, modules: built.modules })
@@ -171,8 +191,8 @@ export function createLive({ log, clock, meter, ...options }: LiveOptions): Live
         },
         inputs: () => inputs,
         onTouch: saves.started,
-        onChange: ({ changed }) => {
-          saves.finished(changed)
+        onChange: (saved) => {
+          saves.finished(saved)
           void live.reload()
         },
         log,
@@ -202,7 +222,7 @@ export function createLive({ log, clock, meter, ...options }: LiveOptions): Live
     async close() {
       closed = true
       await watcher?.close()
-      saves.finished([])
+      saves.finished({ changed: [], fresh: [] })
       await last
       endServing()
     },

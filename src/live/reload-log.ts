@@ -1,6 +1,9 @@
 // What a reload says: one line for each module that went live, and for each problem that is new.
 import type { ModuleReport } from './gate.ts'
-import { configFile } from '../loader/config.ts'
+import { relative, sep } from 'node:path'
+import { configFile, envFile } from '../loader/config.ts'
+import type { Input } from '../loader/read.ts'
+import { toRealPath } from '../loader/watch.ts'
 import type { Config } from '../model/config.ts'
 import type { Log } from '../model/log.ts'
 import { type Problem, type ProblemRecord, toProblemRecord } from '../model/problem.ts'
@@ -22,6 +25,50 @@ export function isSameProblem(one: FoundProblem, other: FoundProblem): boolean {
   return one.module === other.module && one.detail === other.detail && one.frame === other.frame
 }
 
+/** A file by its path below the config directory. */
+export type SavedFile = { readonly label: string; readonly isUsed: boolean }
+
+/** The files among these that authors write; what an editor leaves beside them is none. */
+export function toSaved(dir: string, files: readonly string[], inputs: readonly Input[]): SavedFile[] {
+  const used = new Set(inputs.map(({ file }) => file))
+  const top = toRealPath(dir)
+  return files
+    .map((file) => ({ file, label: relative(top, file).split(sep).join('/') }))
+    .filter(({ label }) => label === configFile || label === envFile || authored.test(label))
+    .map(({ file, label }) => ({
+      label,
+      isUsed: used.has(file) || !label.includes('/') || label.includes('.fixtures/'),
+    }))
+}
+
+const authored = /\.([cm]?[jt]s|json|txt)$/
+
+type Reload = {
+  readonly before: readonly FoundProblem[]
+  readonly problems: readonly FoundProblem[]
+  readonly modules: readonly ModuleReport[]
+}
+
+/** Whether the reload itself has a line to log. */
+function isNews({ before, problems, modules }: Reload): boolean {
+  const isNew = problems.some((problem) => !before.some((other) => isSameProblem(other, problem)))
+  const isOver = modules.some(
+    (report) => report.problem === undefined && before.some(({ module }) => module === report.module),
+  )
+  return isNew || isOver || modules.some(({ kind }) => kind === 'live')
+}
+
+/** Every save has a line, also one that changes nothing. */
+function logSaved(log: Log, { saved, problems }: Reload & { readonly saved: readonly SavedFile[] }): void {
+  const used = saved.filter(({ isUsed }) => isUsed)
+  for (const { label } of used.length > 0 ? [] : saved) log.info({}, `${label} was saved; nothing uses it`)
+  if (used.length === 0) return
+  const names = used.map(({ label }) => label).join(', ')
+  const [first] = problems
+  if (first === undefined) return log.info({}, `${names} was saved; nothing changed`)
+  log.warn({}, `${names} was saved; this remains: ${toSentence(first.detail)}`)
+}
+
 /** `before`: the problems that there were; `problems`: those that there are. */
 export function logReload(
   log: Log,
@@ -30,8 +77,11 @@ export function logReload(
     readonly problems: readonly FoundProblem[]
     readonly modules: readonly ModuleReport[]
     readonly tookMs: number
+    /** Files that were saved, where nothing was swapped. */
+    readonly saved: readonly SavedFile[]
   },
 ): void {
+  if (reload.saved.length > 0 && !isNews(reload)) return logSaved(log, reload)
   for (const { module, kind, fixtures, problem } of reload.modules) {
     if (kind === 'live') log.info({}, `${module} is live (${toFacts(reload.tookMs, fixtures)})`)
     const wasWrong = reload.before.some((other) => other.module === module)

@@ -1,5 +1,6 @@
 // The newest state of the directory, whole: what was saved while it was built is built again.
 import type { Input } from '../loader/read.ts'
+import type { Saved } from '../loader/watch.ts'
 import { type Problem, toProblem } from '../model/problem.ts'
 import type { Candidate } from './candidate.ts'
 
@@ -38,18 +39,21 @@ export type SaveTracker = {
   /** A save was noticed; `finished` follows. */
   started(): void
   /** All of these files are written. */
-  finished(changed: readonly string[]): void
+  finished(saved: Saved): void
   /** Resolves when no save is in progress. */
   idle(): Promise<void>
   /** Whether a save started since the last call of `idle`. */
   hasNew(): boolean
   /** Files that were saved since the last `clear`. */
   changed(): readonly string[]
+  /** Those of them for which no line was logged. */
+  fresh(): readonly string[]
   clear(): void
 }
 
 export function createSaveTracker(): SaveTracker {
   const changed = new Set<string>()
+  const fresh = new Set<string>()
   let hasNew = false
   let inProgress: { readonly over: Promise<void>; readonly end: () => void } | undefined
   return {
@@ -62,8 +66,9 @@ export function createSaveTracker(): SaveTracker {
       })
       inProgress = { over, end }
     },
-    finished(files) {
-      for (const file of files) changed.add(file)
+    finished(saved) {
+      for (const file of saved.changed) changed.add(file)
+      for (const file of saved.fresh) fresh.add(file)
       inProgress?.end()
       inProgress = undefined
     },
@@ -73,6 +78,10 @@ export function createSaveTracker(): SaveTracker {
     },
     hasNew: () => hasNew,
     changed: () => [...changed],
-    clear: () => changed.clear(),
+    fresh: () => [...fresh],
+    clear: () => {
+      changed.clear()
+      fresh.clear()
+    },
   }
 }

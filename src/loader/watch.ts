@@ -6,6 +6,9 @@ import type { Log } from '../model/log.ts'
 import type { Input } from './read.ts'
 import { isInside } from './root.ts'
 
+/** `fresh`: those of the changed files that were not reported as they are now. */
+export type Saved = { readonly changed: readonly string[]; readonly fresh: readonly string[] }
+
 export type WatchOptions = {
   readonly paths: {
     /** The transforms root, below the directory of the files. It need not be there yet. */
@@ -23,7 +26,7 @@ export type WatchOptions = {
    * Paths below the real path of the directory. Called once a burst has been quiet for 10 ms, or went on for 50 ms; where it
    * left a file empty, once that is written, or is still empty 200 ms later.
    */
-  readonly onChange: (reason: { readonly changed: readonly string[] }) => void
+  readonly onChange: (reason: Saved) => void
   /** Called at each sign of a change, with an `onChange` to follow: what is being built now is not the newest. */
   readonly onTouch?: () => void
   readonly log: Log
@@ -89,11 +92,12 @@ export function createWatcher({ paths, inputs, onChange, onTouch, log, open = op
       return
     }
     const changed = [...burst]
+    const fresh = stamps.flatMap(([path, stamp]) => (seen.get(path) === stamp ? [] : [path]))
     burst.clear()
     for (const [path, stamp] of stamps) seen.set(path, stamp)
     for (const timer of timers) clearTimeout(timer)
     timers = settleMs.map((ms) => setTimeout(settle, ms, ms === settleMs.at(-1)))
-    onChange({ changed })
+    onChange({ changed, fresh })
   }
 
   function settle(isLast: boolean): void {
@@ -217,7 +221,7 @@ function isEmpty(stamp: string): boolean {
 }
 
 /** Links followed, where there is something. */
-function toRealPath(path: string): string {
+export function toRealPath(path: string): string {
   try {
     return realpathSync(path)
   } catch {

@@ -22,7 +22,7 @@ export type Bundle = {
   readonly folder?: string
   readonly code: string
   readonly map: string
-  /** SHA-256 of the code, hex. */
+  /** SHA-256 of the code and its map, hex: a changed comment is a new version, whose errors name the lines of the new file. */
   readonly hash: string
   readonly inputs: readonly Input[]
   readonly snapshot: ResolutionSnapshot
@@ -70,8 +70,8 @@ export async function buildModule(
   trimmer?.learn(metafile, inputs)
   const text = (suffix: string) => outputFiles.find(({ path }) => path.endsWith(suffix))?.text ?? ''
   const code = text('.js')
-  const hash = createHash('sha256').update(code).digest('hex')
   const map = text('.js.map')
+  const hash = createHash('sha256').update(code).update(map).digest('hex')
   return { root, file, ...(folder === undefined ? {} : { folder }), code, map, hash, inputs, snapshot }
 }
 

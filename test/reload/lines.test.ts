@@ -1,0 +1,77 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { createLive } from '../../src/live/live.ts'
+import { silentLog, silentMeter } from '../../src/model/log.ts'
+import { baseConfig, createStage, says } from './stage.ts'
+
+const throwing = `export default () => { throw new Error('no') }`
+
+describe('every save has a line', { timeout: 30_000 }, () => {
+  test('also one that changes only comments, and later errors have the lines of the file as saved', async () => {
+    const stage = await createStage({ 'x.ts': throwing })
+    expect(await stage.decide('x')).toMatchObject({ problem: { message: 'transforms/x.ts threw an Error at x.ts:1.' } })
+    await stage.write({ 'x.ts': `// one\n// two\n${throwing}` })
+    await stage.logged(/^x\.ts is live/)
+    expect(await stage.decide('x')).toMatchObject({ problem: { message: 'transforms/x.ts threw an Error at x.ts:3.' } })
+  })
+
+  test('also one that changes nothing, and one of a file that nothing uses', async () => {
+    const stage = await createStage({ 'x.ts': says('1') })
+    await stage.write({ 'x.ts': says('1') })
+    await stage.logged(/^hooks\/transforms\/x\.ts was saved; nothing changed\n$/)
+    await stage.write({ 'later.ts': says('1') })
+    await stage.logged(/^hooks\/transforms\/later\.ts was saved; nothing uses it\n$/)
+    expect(stage.lines.filter(({ text }) => text.includes('was saved'))).toHaveLength(2)
+  })
+
+  test('also one that leaves an error as it was', async () => {
+    const stage = await createStage({ 'x.ts': says('1') })
+    await stage.write({ 'x.ts': 'export default (' })
+    await stage.logged(/does not build/)
+    await stage.write({ 'x.ts': 'export default (' })
+    const { level, text } = await stage.logged(/was saved/)
+    expect({ level, text }).toEqual({
+      level: 'warn',
+      text: expect.stringMatching(
+        /^hooks\/transforms\/x\.ts was saved; this remains: transforms\/x\.ts does not build at x\.ts:1/,
+      ),
+    })
+  })
+})
+
+test('a build that takes longer than 300 ms says that it runs', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const dir = await mkdtemp(join(tmpdir(), 'hookloom-live-'))
+  onTestFinished(() => rm(dir, { recursive: true, force: true }))
+  await writeFile(join(dir, 'hookloom.jsonc'), JSON.stringify(baseConfig))
+  const lines: string[] = []
+  let began = () => {}
+  let finish = () => {}
+  const building = new Promise<void>((resolve) => (began = resolve))
+  const built = new Promise<void>((resolve) => (finish = resolve))
+  const live = createLive({
+    dir,
+    env: {},
+    load: async () => {
+      began()
+      await built
+      const run = async () => ({ kind: 'returned', value: {}, log: [] }) as const
+      return { transforms: new Map([['x.ts#', { module: 'x.ts', hash: '1', problem: undefined, run }]]), inputs: [] }
+    },
+    log: { ...silentLog, info: (_facts: unknown, text?: string) => void lines.push(text ?? '') },
+    clock: Date.now,
+    meter: silentMeter,
+  })
+  const started = live.start()
+  await building
+  await vi.advanceTimersByTimeAsync(299)
+  expect(lines).toEqual([])
+  await vi.advanceTimersByTimeAsync(1)
+  expect(lines).toEqual(['building the modules …'])
+  finish()
+  await started
+  await live.close()
+})
