@@ -19,8 +19,8 @@ import { newPlaceholder } from './scaffold/placeholders.ts'
 import { toOwn } from './requests/sample.ts'
 
 /**
- * Puts the preset into hooks.presets, every comment kept, and a fresh secret into `.env` where its variable is not set: a
- * configuration with an unset variable does not load, and a random secret lets nobody in.
+ * Adds the preset to hooks.presets and keeps every comment. If the variable of its secret is not set, adds a new secret to
+ * `.env`: a configuration with an unset variable does not load, and a random secret admits no request.
  */
 export async function addPreset(
   context: Context,
@@ -48,18 +48,15 @@ export async function addPreset(
     ...(fresh && variable ? { [variable]: fresh } : {}),
   })
   const { path } = toOwn(added, pack)
-  // the secret first: a gateway that watches the configuration must never meet a variable that is not set
+  // the secret first: a gateway that watches the configuration must never read a variable that is not set
   if (line !== '') await writeFileAtomic(file, secrets.replace(/([^\n])$/, '$1\n') + line, privateMode)
   await writeFileAtomic(join(dir, configFile), edited, privateMode)
   context.print(`hooks.presets has ${JSON.stringify(entry)} now.`)
-  context.print(`URL     ${toUrl(dir, config, path)}, behind your public address`)
+  context.print(`URL     ${toUrl(dir, config, path)}, at your public address`)
   if (variable !== undefined && fresh !== undefined) {
     if (key?.from === 'operator')
       context.print(`Secret  ${fresh}\n        in .env as ${variable}: give it to the sender.`)
-    else
-      context.print(
-        `Key     ${variable} in .env is a placeholder that lets nobody in: put there what the sender shows.`,
-      )
+    else context.print(`Key     ${variable} in .env is a placeholder: replace it with the key that the sender shows.`)
   } else if (variable !== undefined) context.print(`Secret  ${variable}, which is set already.`)
   context.print(`\n${readSteps(pack)}`)
   return exitCodes.ok
@@ -78,7 +75,7 @@ export async function addTransform(context: Context, { name }: { name: string })
   const files = [module, ...listFixtures(stem)]
   const there = files.filter((file) => existsSync(join(root, file)))
   if (there.length > 0) {
-    throw new Problem('config-invalid', `${join(root, there[0] ?? '')} is there already. Nothing was overwritten.`)
+    throw new Problem('config-invalid', `${join(root, there[0] ?? '')} exists already. Nothing was overwritten.`)
   }
   for (const file of files) {
     await mkdir(dirname(join(root, file)), { recursive: true, mode: codeFolderMode })
@@ -95,28 +92,29 @@ function findOne<T extends { readonly name: string }>(name: string, all: readonl
   if (found !== undefined) return found
   const names = all.map((one) => one.name)
   const near = nearestOf(name, names)
-  const next = near === undefined ? `There are: ${names.join(', ')}.` : `Did you mean ${near}?`
+  const next = near === undefined ? `Known: ${names.join(', ')}.` : `Did you mean ${near}?`
   throw new Problem('usage-invalid', `There is no bundled transform "${name}". ${next}`)
 }
 
-/** What the sender makes is not known yet: a placeholder that lets nobody in. */
+/** For a key that the sender makes: a placeholder that admits no request. */
 function newKey(key: PresetSetup['key']): string {
   return key?.from === 'sender' ? newPlaceholder() : randomBytes(32).toString('hex')
 }
 
 function toLines(name: string, key: PresetSetup['key'], { variable, fresh }: { variable: string; fresh: string }) {
-  const note = key?.from === 'sender' ? `# a placeholder: put here what the sender of ${name} shows\n` : ''
+  const note =
+    key?.from === 'sender' ? `# a placeholder: replace it with the key that the sender of ${name} shows\n` : ''
   return note + toEnvLine(variable, fresh)
 }
 
-/** The variable of the key; undefined where the preset has none. */
+/** The variable of the key. Undefined: the preset has no key. */
 function toVariable({ name, setup }: Preset, asked: string | undefined): string | undefined {
   if (setup?.key === undefined) {
     if (asked === undefined) return undefined
-    throw new Problem('usage-invalid', `The preset "${name}" takes no secret from the configuration.`)
+    throw new Problem('usage-invalid', `The preset "${name}" has no secret. Leave --secret-env out.`)
   }
   if (asked !== undefined && !/^[A-Za-z_][A-Za-z0-9_]*$/.test(asked)) {
-    throw new Problem('usage-invalid', '--secret-env takes the name of a variable, as in GITHUB_WEBHOOK_SECRET.')
+    throw new Problem('usage-invalid', '--secret-env takes the name of a variable, for example GITHUB_WEBHOOK_SECRET.')
   }
   const last = setup.key.option === 'publicKey' ? 'PUBLIC_KEY' : 'WEBHOOK_SECRET'
   return (
@@ -146,7 +144,7 @@ function toEntry(
 function checkEdited(text: string, env: Context['env']): Config {
   const { config, problems } = parseConfig(text, env)
   if (config !== undefined) return config
-  throw new Problem('config-invalid', 'The configuration would not hold with this preset. Nothing was changed.', {
+  throw new Problem('config-invalid', 'The configuration would be invalid with this preset. Nothing was changed.', {
     frame: problems.join('\n'),
   })
 }
@@ -155,12 +153,12 @@ function toUrl(dir: string, config: Config, path: string): string {
   try {
     return `${toAddress(dir, config).url}/${path}`
   } catch {
-    // no gateway runs, and its port is any
+    // no gateway runs, and its port is not known
     return `${config.hooks.path}/${path}`
   }
 }
 
-/** The numbered steps of the preset's page, or what the preset says of itself. */
+/** The numbered steps of the preset's page, else its title. */
 function readSteps({ name, preset, origin }: Pack): string {
   const file = origin === undefined ? inPackage('presets', name, 'README.md') : origin.page
   if (file === undefined || !existsSync(file)) return preset.title
@@ -169,7 +167,7 @@ function readSteps({ name, preset, origin }: Pack): string {
   return section === '' ? preset.title : section.trimEnd()
 }
 
-/** What the page of the transforms says that its mapping matches. */
+/** The condition of its mapping, from the page of the transforms. */
 function readMatch(module: string): string {
   const page = readFileSync(inPackage('transforms', 'README.md'), 'utf8')
   const row = page.split('\n').find((line) => line.startsWith(`| [${module}]`))

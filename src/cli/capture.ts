@@ -1,4 +1,4 @@
-// A delivery that was kept becomes a fixture of its transform, without what opens a door. Reads beside a running gateway.
+// Makes a fixture of a transform from a stored delivery, without its secrets. Needs no gateway.
 import { existsSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -24,7 +24,7 @@ import { readStore } from './gateway/stored.ts'
 
 export type CaptureOptions = { id: string; name: string | undefined; module: string | undefined }
 
-/** Throws `not-found`; `conflict` where the payload was not kept, where nobody's code takes it, or where the file is there. */
+/** Throws `not-found`; `conflict` if the payload was not kept, if no transform takes it, or if the file exists. */
 export async function capture(context: Context, options: CaptureOptions): Promise<number> {
   const { dir, env } = context
   const { config } = loadConfig({ dir, env })
@@ -37,17 +37,17 @@ export async function capture(context: Context, options: CaptureOptions): Promis
   const bench = createBench(context)
   try {
     const asked = options.module ?? (await findModuleOf(record, delivery, { mappings, generation }))
-    // a module of a mapping need not be there yet: its fixture may come first
+    // the module of a mapping may not exist yet: its fixture may come first
     const loaded = await withProgress(context, 'Loading the transform', () => bench.load([asked]))
     const [module = asked] = loaded.modules
     const name = toFileName(options.name, delivery)
     const file = join(loaded.root, toFixturesFolder(module), name)
     if (existsSync(file)) {
-      throw new Problem('conflict', `${file} is there already. Nothing was overwritten: --name gives it another name.`)
+      throw new Problem('conflict', `${file} exists already. Nothing was overwritten: --name gives it another name.`)
     }
     const plain = renderFixture(delivery, safe)
     const fixture = parseFixture(plain)
-    if (typeof fixture === 'string') throw new Problem('conflict', `No fixture can hold this delivery: ${fixture}.`)
+    if (typeof fixture === 'string') throw new Problem('conflict', `This delivery cannot become a fixture: ${fixture}.`)
     const outcome = await runFixture(loaded.parts, module, { kind: 'fixture', name, file, fixture })
     const actual = outcome.actual?.decision === 'park' ? undefined : outcome.actual
     await mkdir(dirname(file), { recursive: true, mode: codeFolderMode })
@@ -77,12 +77,12 @@ async function findKept(
   const mapping = mappings.find((each) => each.id === record.mappingId)
   const next =
     mapping === undefined
-      ? 'A payload is kept while a delivery waits, and where its mapping has "retain": true.'
+      ? 'A payload is kept while a delivery waits, and if its mapping has "retain": true.'
       : `Set "retain": true in the mapping "${mapping.id}", and send it again.`
   throw new Problem('conflict', `The payload of this delivery was not kept: it is ${record.state}. ${next}`)
 }
 
-/** Of the mapping that took it; one that has not been decided on is matched now, and no code runs for that. */
+/** The module of its mapping. A delivery without a decision is matched now, which runs no code. */
 async function findModuleOf(
   record: DeliveryRecord,
   delivery: Delivery,
@@ -93,7 +93,7 @@ async function findModuleOf(
   const module = mappings.find((mapping) => mapping.id === id)?.transform?.module
   if (module !== undefined) return module
   const whose = id === undefined ? 'No mapping takes this delivery' : `The mapping "${id}" has no transform`
-  throw new Problem('conflict', `${whose}, so it is nobody's fixture. --module <name> says whose.`)
+  throw new Problem('conflict', `${whose}. Name the module of the fixture with --module <name>.`)
 }
 
 function toSecrets(config: Config, mappings: readonly NamedMapping[]): string[] {
@@ -108,7 +108,7 @@ function toFileName(asked: string | undefined, { id, event, path }: Delivery): s
   }
   const name = asked.replace(/\.json$/, '')
   if (/^[A-Za-z\d][\w-]{0,99}$/.test(name)) return `${name}.json`
-  throw new Problem('usage-invalid', '--name takes the name of a file: letters, digits, "-" and "_".')
+  throw new Problem('usage-invalid', '--name takes letters, digits, "-" and "_".')
 }
 
 function renderFixture({ method, path }: Delivery, { headers, query, payload }: Redacted): string {
@@ -127,7 +127,7 @@ type Captured = {
   readonly module: string
   readonly deliveryId: string
   readonly removed: readonly string[]
-  /** Undefined: the present code fails, and `why` says how. */
+  /** Undefined: the current code fails, and `why` has the reason. */
   readonly actual: Actual | undefined
   readonly why: string | undefined
 }
@@ -145,7 +145,9 @@ function tell(context: Context, { file, module, deliveryId, removed, actual, why
     ]),
   )
   if (why !== undefined) {
-    context.print(`\nThe present code fails on it, so the fixture is red until it is mended:\n  ${toCut(why, 500)}`)
+    context.print(
+      `\nThe current code fails on this request, so the fixture fails until the code is fixed:\n  ${toCut(why, 500)}`,
+    )
   }
   context.print(`\nNext\n  ${toInvocation(context, ['test', module])}`)
 }

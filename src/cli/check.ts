@@ -1,4 +1,4 @@
-// Whether a gateway would start here with nothing degraded: the configuration, every template, every module and its fixtures.
+// Whether a gateway would start here without a degraded module: checks the configuration, every template, every module and its fixtures.
 import { type Context, withProgress } from './terminal/context.ts'
 import { checkConfig, checkMappings, checkWarnings, tellFindings } from './checks/findings.ts'
 

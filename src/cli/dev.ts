@@ -1,4 +1,4 @@
-// The gateway on a developer's terminal: makes its config directory, shows problems in its answers, prints what to type.
+// The gateway on a developer's terminal: creates its config directory, shows problems in its answers, prints commands to try.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import colors from 'picocolors'
@@ -48,12 +48,12 @@ function toWelcome(
     `  Admin  ${adminUrl}`,
     `  Token  ${token}`,
     '',
-    ...(hooks.enabled ? ['An agent run, answered below:', `  ${curl}`] : [hooksAreOff]),
+    ...(hooks.enabled ? ['An agent run; its reply appears below:', `  ${curl}`] : [hooksAreOff]),
     ...(hooks.enabled && existsSync(fixture)
       ? ['', 'A pull request through the sample transform:', `  ${toInvocation(context, ['send', 'github', fixture])}`]
       : []),
     '',
-    'Ctrl-C stops it.',
+    'Ctrl-C stops the gateway.',
     '',
   ].join('\n')
 }

@@ -1,4 +1,4 @@
-// Whether this installation is well: what `check` looks at, and the store, the disk, the running gateway, and whoever it asks and posts to.
+// Whether this installation works: the checks of `check`, and the store, the disk, the running gateway, the runners and the channels.
 import { existsSync } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 import { z } from 'zod'
@@ -24,7 +24,7 @@ export async function doctor(context: Context): Promise<number> {
   const { config } = loaded
   const further = await withProgress(
     context,
-    'Looking at the transforms, the store, the gateway, the runners and the channels',
+    'Checking the transforms, the store, the gateway, the runners and the channels',
     async () => {
       const assembling = assemble(context.dir, config)
       return [
@@ -41,7 +41,8 @@ export async function doctor(context: Context): Promise<number> {
 }
 
 async function checkStore(file: string, { store: { maxWaitingBytes } }: Config): Promise<Finding[]> {
-  if (!existsSync(file)) return [{ name: 'store', ok: true, detail: `${file} is not there yet: no gateway ran here` }]
+  if (!existsSync(file))
+    return [{ name: 'store', ok: true, detail: `${file} does not exist yet: no gateway has run here` }]
   const reader = createSqliteReader({ file })
   try {
     const { deliveries, jobs } = await reader.counts()
@@ -49,8 +50,8 @@ async function checkStore(file: string, { store: { maxWaitingBytes } }: Config):
     const waiting = toWaitingText(await reader.waitingBytes(), maxWaitingBytes)
     const next = [
       ...(waiting === undefined ? [] : [waiting]),
-      ...(deliveries.parked === 0 ? [] : ['"hookloom list --state parked" shows the parked ones.']),
-      ...(jobs.dead === 0 ? [] : ['"hookloom list --dead" says why they are.']),
+      ...(deliveries.parked === 0 ? [] : ['"hookloom list --state parked" shows the parked deliveries.']),
+      ...(jobs.dead === 0 ? [] : ['"hookloom list --dead" shows why they failed.']),
     ]
     const found: Finding =
       next.length === 0
@@ -81,7 +82,7 @@ function checkIntegrity(file: string): Finding {
   } catch (error) {
     return toFailed(
       name,
-      `${file} does not open: ${toTrouble(error)?.what ?? 'SQLite refuses it'}`,
+      `${file} cannot be opened: ${toTrouble(error)?.what ?? 'SQLite refuses it'}`,
       exitCodes.unavailable,
     )
   }
@@ -91,10 +92,15 @@ async function checkDisk(dir: string): Promise<Finding> {
   const { bavail, bsize } = await statfs(dir)
   const detail = `${Math.round((bavail * bsize) / 1024 / 1024)} MiB are free`
   if (bavail * bsize >= leastFreeBytes) return { name: 'disk', ok: true, detail }
-  return { name: 'disk', ok: false, severity: 'warning', detail: `${detail}: a full disk is answered 503` }
+  return {
+    name: 'disk',
+    ok: false,
+    severity: 'warning',
+    detail: `${detail}. On a full disk, requests are answered 503`,
+  }
 }
 
-/** What /readyz shows with the gateway token, and without it. */
+/** The answer of /readyz, with the gateway token and without it. */
 const Readiness = z.union([
   z.object({
     degraded: z.boolean(),
@@ -128,7 +134,7 @@ async function checkGateway(dir: string, { gateway: { token } }: Config): Promis
   }
 }
 
-/** Of a gateway without a token, which shows no details to anybody. */
+/** For a gateway without a token, which shows no details. */
 function toOutlined(
   where: string,
   { ok, degraded, modules }: { ok: boolean; degraded: boolean; modules: number },
@@ -136,6 +142,6 @@ function toOutlined(
   const name = 'gateway'
   if (!ok) return toFailed(name, `${where}: the store cannot take deliveries`, exitCodes.unavailable)
   if (!degraded) return { name, ok: true, detail: `${where} is ready` }
-  const more = 'Its log says why; with gateway.token set, this command does too.'
+  const more = 'Its log shows why. If gateway.token is set, this command shows it too.'
   return toFailed(name, `${where} runs degraded, modules with a problem: ${modules}. ${more}`, exitCodes.broken)
 }

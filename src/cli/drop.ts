@@ -1,4 +1,4 @@
-// Ends what waits of a delivery: nothing of it will run.
+// Cancels what is left of a delivery.
 import { z } from 'zod'
 import type { Context } from './terminal/context.ts'
 import { askAdmin } from './gateway/gateway.ts'

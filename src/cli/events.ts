@@ -1,4 +1,4 @@
-// The newest system events, pending and consumed, newest last.
+// The newest system events, pending and consumed, the newest last.
 import type { Context } from './terminal/context.ts'
 import { printOlder, toCut, toTable, toTime } from './terminal/print.ts'
 import { toEventFields, toMoment } from '../server/records.ts'

@@ -1,4 +1,4 @@
-// The newest deliveries, newest last; or the jobs that are dead; or the refusals that the running gateway remembers.
+// The newest deliveries, the newest last; or the dead jobs; or the refusals that the running gateway remembers.
 import { z } from 'zod'
 import type { DeliveryState } from '../model/delivery.ts'
 import type { Job } from '../model/job.ts'
@@ -10,7 +10,7 @@ import { printOlder, toCut, toTable, toTime } from './terminal/print.ts'
 import { toDeliveryFields, toJobFields, toMoment } from '../server/records.ts'
 import { readStore } from './gateway/stored.ts'
 
-/** `before`: the id of a delivery, of a run where the dead are listed, of a request where the refused are. */
+/** `before`: the id of a delivery; with `dead` of a run, with `refused` of a request. */
 export type ListOptions = {
   limit: number
   before?: string

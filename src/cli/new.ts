@@ -1,4 +1,4 @@
-// A new transform with its first fixture, and the mapping that calls it. Overwrites nothing.
+// Creates a transform with its first fixture and its mapping. Overwrites nothing.
 import { trimSlashes } from '../base/text.ts'
 import { existsSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
@@ -16,7 +16,7 @@ import { withoutSecrets } from './requests/redact.ts'
 
 export type NewOptions = { name: string; from: string | undefined }
 
-/** Throws `usage-invalid` for a name that is none and for a sender that is unknown, `config-invalid` where a file is there. */
+/** Throws `usage-invalid` for an invalid name and for an unknown sender, `config-invalid` if a file exists. */
 export async function createTransform(context: Context, { name, from }: NewOptions): Promise<number> {
   const { dir, env } = context
   checkName(name)
@@ -26,7 +26,7 @@ export async function createTransform(context: Context, { name, from }: NewOptio
   const module = `${name}.ts`
   const { path, edited } = toMapped(loaded, name, module)
   const text = renderFirstTransform({ path, headers: request.headers, payload: request.payload })
-  // the fixture before its module, and both before the mapping: a gateway that watches meets no half of it
+  // the fixture before its module, and both before the mapping, so that a watching gateway never loads a part
   const fixture = join(root, `${name}.fixtures`, 'first.json')
   const files = [
     [fixture, text.fixture],
@@ -34,7 +34,7 @@ export async function createTransform(context: Context, { name, from }: NewOptio
   ] as const
   const there = files.find(([file]) => existsSync(file))
   if (there !== undefined) {
-    throw new Problem('config-invalid', `${there[0]} is there already. Nothing was overwritten.`)
+    throw new Problem('config-invalid', `${there[0]} exists already. Nothing was overwritten.`)
   }
   const made: [string, string][] = []
   for (const [file, content] of files) {
@@ -65,11 +65,11 @@ function checkName(name: string): void {
   if (/^[A-Za-z][\w-]{0,63}$/.test(name)) return
   throw new Problem(
     'usage-invalid',
-    'A transform is named by letters, digits, "-" and "_", as in "greet": no path and no ending.',
+    'The name of a transform has only letters, digits, "-" and "_", as in "greet". It starts with a letter.',
   )
 }
 
-/** The hook that calls the module, and the configuration with its mapping; undefined where one names the module already. */
+/** The hook of the module, and the configuration with its mapping; undefined if a mapping names the module already. */
 function toMapped(
   { config, env, text }: LoadedConfig,
   name: string,
@@ -81,17 +81,17 @@ function toMapped(
   const edited = editConfig(text, ['hooks', 'mappings', -1], mapping)
   const { problems } = parseConfig(edited, env)
   if (problems.length === 0) return { path: name, edited }
-  throw new Problem('config-invalid', 'The configuration would not hold with this mapping. Nothing was changed.', {
+  throw new Problem('config-invalid', 'The configuration would be invalid with this mapping. Nothing was changed.', {
     frame: problems.join('\n'),
   })
 }
 
-/** Order is priority: a mapping of the same path that stands before it may take everything. */
+/** Order is priority: an earlier mapping of the same path may take every request. */
 function toWarning({ config }: LoadedConfig, path: string, module: string): string {
   const before = config.hooks.mappings.find(
     ({ match, transform }) =>
       transform?.module !== module && (match.path === undefined || trimSlashes(match.path) === path),
   )
   if (before === undefined) return ''
-  return `\nBut the mapping "${before.id ?? before.match.path ?? 'without a path'}" stands before it and may take the same requests.`
+  return `\nBut the mapping "${before.id ?? before.match.path ?? 'without a path'}" comes first and may take the same requests.`
 }

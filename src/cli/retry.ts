@@ -1,4 +1,4 @@
-// Runs a parked delivery again, or puts the dead jobs of an accepted one back into the queue; or those of all.
+// Runs a parked delivery again, or queues the dead jobs of one delivery or of all deliveries again.
 import { z } from 'zod'
 import { Problem } from '../model/problem.ts'
 import { type Context, withProgress } from './terminal/context.ts'
@@ -9,12 +9,15 @@ import { toCut } from './terminal/print.ts'
 const Retried = z.object({ deliveryId: z.string().nullable(), state: z.string(), jobs: z.array(z.string()) })
 type Retried = z.infer<typeof Retried>
 
-/** Dead jobs that one command takes. */
+/** The most dead jobs that one command retries. */
 const mostDead = 10_000
 
 export async function retry(context: Context, id: string | undefined, { dead }: { dead?: boolean }): Promise<number> {
   if ((id === undefined) === (dead !== true)) {
-    throw new Problem('usage-invalid', 'Give the id of a delivery or a run, or --dead for all that failed for good.')
+    throw new Problem(
+      'usage-invalid',
+      'Give the id of a delivery or a run, or --dead for all runs that failed for good.',
+    )
   }
   return id === undefined ? retryDead(context) : retryOne(context, id)
 }
@@ -28,7 +31,7 @@ async function retryOne(context: Context, id: string): Promise<number> {
   return 0
 }
 
-/** All that `list --dead` shows, oldest first. No delivery caused a heartbeat: it is retried by its own id. */
+/** All jobs that `list --dead` shows, the oldest first. A heartbeat has no delivery, so it is retried by its own id. */
 async function retryDead(context: Context): Promise<number> {
   const found = await readStore(context, [], (store) => store.deadJobs({ limit: mostDead }))
   const ids = new Set(found.map(({ id, deliveryId }) => deliveryId ?? id))
@@ -50,7 +53,7 @@ function askRetry(context: Context, id: string): Promise<Retried> {
   return askAdmin(context, { method: 'POST', path, answer: Retried })
 }
 
-/** Somebody else retried it, or its time to be kept was up. */
+/** Another command retried it, or it was deleted because of its age. */
 function toPassedOver(error: unknown): undefined {
   if (error instanceof Problem && (error.code === 'conflict' || error.code === 'not-found')) return undefined
   throw error

@@ -1,4 +1,4 @@
-// A dry run: what this configuration would make of a delivery, and why. Touches nothing: no store, no gateway.
+// A dry run: shows what this configuration would make of a delivery, and why. Uses no store and no gateway.
 import { newId } from '../base/id.ts'
 import { nearestOf } from '../base/text.ts'
 import type { PlannedAction } from '../model/action.ts'
@@ -101,7 +101,7 @@ function print(context: Context, { decision, trace, origins }: Explanation): voi
 
 const keptOut = '; a running gateway keeps its last good version'
 
-/** Such code never goes live; code that throws on this delivery may be what serves. */
+/** Code that does not load never goes live. Code that throws on this delivery may be live. */
 function isKeptOut({ code }: Problem): boolean {
   return code === 'transform-missing' || code === 'transform-build-failed' || code === 'transform-load-failed'
 }

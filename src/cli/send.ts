@@ -1,4 +1,4 @@
-// Posts to the running gateway as a sender would: a payload with the hook token or its mapping's signature, or a preset's sample.
+// Posts a payload or a preset's sample to the running gateway, with the hook token or the signature of its mapping.
 import { trimSlashes } from '../base/text.ts'
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
@@ -16,8 +16,8 @@ import { toCut } from './terminal/print.ts'
 import { toSample } from './requests/sample.ts'
 
 /**
- * `what`: a file; where there is none, and the hook is a preset's name, a fixture or an event of that preset. `file`: a file in
- * any case; `-` is standard input.
+ * `what`: a file; if there is no such file and the hook is a preset, a fixture or an event of that preset. `file`: always a file;
+ * `-` is standard input.
  */
 export type SendOptions = {
   hook: string
@@ -53,7 +53,7 @@ async function toOutgoing(
   if (given === undefined) {
     throw new Problem(
       'usage-invalid',
-      'send takes a payload: a file, "-" for standard input, or a fixture of a preset.',
+      'send needs a payload: a file, "-" for standard input, or a fixture of a preset.',
     )
   }
   const isFile = file !== undefined || given === '-' || existsSync(given)
@@ -67,20 +67,20 @@ async function toOutgoing(
     if (proved.note !== undefined) note(proved.note)
     return proved.withToken ? { ...proved, headers: withToken(config, proved.headers) } : proved
   }
-  // of an entry that is not there, or does not hold, it is the sample that tells
+  // toSample reports a preset that is missing or invalid
   const { verifiers } = await assemble(dir, config)
   const sample = toSample(config, pack, { word: given, now: Date.now(), headers, verifiers })
-  // a sample has the delivery id of its file: without a key of its own, only the first one would run
+  // a sample has the delivery id of its file: without a new key, only the first one would run
   const keyed = { 'idempotency-key': randomUUID(), ...sample.headers }
   return { ...sample, headers: sample.isSigned ? keyed : withToken(config, keyed) }
 }
 
-/** A proof that stands in the token's own header stays there. */
+/** A proof in the `Authorization` header is kept. */
 function withToken(config: Config, headers: Readonly<Record<string, string>>): Record<string, string> {
   return { authorization: `Bearer ${toToken(config)}`, ...headers }
 }
 
 function toToken({ hooks }: Config): string {
   if (hooks.token !== undefined) return hooks.token
-  throw new Problem('config-invalid', 'hooks.token is not set, so no gateway takes a hook here.')
+  throw new Problem('config-invalid', 'hooks.token is not set, so the gateway accepts no request.')
 }

@@ -1,4 +1,4 @@
-// The sessions, the one touched last at the end; or the transcript of one key.
+// The sessions, the most recently changed last; or the transcript of one.
 import type { Message, Session } from '../model/job.ts'
 import { Problem } from '../model/problem.ts'
 import type { Context } from './terminal/context.ts'
@@ -6,9 +6,9 @@ import { printOlder, toCut, toIndented, toTable, toTime } from './terminal/print
 import { toMoment, toSessionFields } from '../server/records.ts'
 import { readStore } from './gateway/stored.ts'
 
-/** A key is looked for among all sessions that are kept. */
+/** A key is searched in all stored sessions. */
 const mostSessions = 1_000_000
-/** Of each, in a list of sessions. One that is asked for by its key is shown whole. */
+/** Messages read of each session in a list. A session named by its key is shown whole. */
 const mostMessages = 1_000
 const allMessages = 1_000_000
 
@@ -19,7 +19,7 @@ export async function sessions(
   { key, limit, before }: { key: string | undefined; limit: number; before: number | undefined },
 ): Promise<number> {
   if (key !== undefined && before !== undefined) {
-    throw new Problem('usage-invalid', 'A session that is named by its key is shown whole. Leave --before out.')
+    throw new Problem('usage-invalid', 'With a session key, the whole session is shown. Leave --before out.')
   }
   const found = await readStore(context, [], async (store): Promise<Told[]> => {
     const all = await store.sessions({ limit: key === undefined ? limit : mostSessions, before })
@@ -51,5 +51,5 @@ function toRow({ session, messages }: Told): string[] {
 function toTranscript({ session, messages }: Told): string {
   const head = `Session ${toCut(session.sessionKey, 512)} of agent ${toCut(session.agentId, 100)}`
   const said = messages.map(({ role, at, runId, text }) => `${role}, ${toTime(at)}, run ${runId}\n${toIndented(text)}`)
-  return [head, ...(said.length === 0 ? ['  No message: only system events came here.'] : said)].join('\n\n')
+  return [head, ...(said.length === 0 ? ['  No message yet: this session has only system events.'] : said)].join('\n\n')
 }

@@ -1,4 +1,4 @@
-// One delivery with everything that is known of it: its trace, its jobs and their steps.
+// One delivery with its trace, its jobs and their steps.
 import { type Job, type Post, type ShownPostState, type Step, toShownPostState } from '../model/job.ts'
 import { toPrintable } from '../base/text.ts'
 import { Problem, type TraceEntry } from '../model/problem.ts'
@@ -16,7 +16,7 @@ export async function show(context: Context, { id }: { id: string }): Promise<nu
   return 0
 }
 
-/** The one run that no delivery caused. */
+/** A run without a delivery. */
 async function showHeartbeat(context: Context, id: string): Promise<number> {
   const job = await readStore(context, undefined, (store) => store.job(id))
   if (job === undefined) {
@@ -41,7 +41,7 @@ function toText(record: DeliveryRecord): string {
       ['generation', record.generation],
       ['transform', record.transformHash ?? ''],
       ['next', record.state === 'parked' ? `${toAgain(deliveryId)}, "hookloom drop ${deliveryId}" ends it.` : ''],
-      ['twin', record.bodyDiffered ? 'the same key came again with another body' : ''],
+      ['twin', record.bodyDiffered ? 'another request had the same key and a different body' : ''],
     ]),
     ...(problem === undefined
       ? []
@@ -53,7 +53,7 @@ function toText(record: DeliveryRecord): string {
   return blocks.map((block) => block.trimEnd()).join('\n\n')
 }
 
-/** Which mappings were tried, and why each did or did not take the delivery. */
+/** The mappings that were tried, and why each did or did not take the delivery. */
 export function toTrace(trace: readonly TraceEntry[]): string {
   const rows = trace.map(({ mappingId, matched, why }) => [matched ? '✓' : '·', mappingId, why])
   return toTable(['', 'mapping', 'why'], rows)
@@ -89,7 +89,7 @@ function toJobText(job: Job): string {
   ].join('\n')
 }
 
-/** What the state of a message does not say by itself. */
+/** Explains the state of a message. */
 function toPostNotes(post: Post, job: Job): string[] {
   const notes: Partial<Record<ShownPostState, string>> = {
     unsent: 'it was never sent, since the run is dead',
@@ -111,7 +111,7 @@ function toAgain(id: string): string {
 const titles = { wake: 'Wake', agent: 'Run', heartbeat: 'Heartbeat' } as const
 
 function toAsked(planned: Job['planned']): string {
-  if (planned.kind === 'heartbeat') return planned.reason === 'wake' ? 'somebody asked for it' : 'its time had come'
+  if (planned.kind === 'heartbeat') return planned.reason === 'wake' ? 'a wake asked for it' : 'its interval was over'
   return planned.kind === 'wake' ? planned.action.text : planned.action.message
 }
 

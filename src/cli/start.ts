@@ -1,4 +1,4 @@
-// The gateway in production: JSON lines on standard output, nothing else.
+// The gateway in production. Its standard output has only JSON lines.
 import type { Context } from './terminal/context.ts'
 import { createJsonLog } from './gateway/log.ts'
 import { readVersion } from './scaffold/package.ts'
@@ -10,7 +10,7 @@ export async function start({ dir, env }: Context): Promise<number> {
     dir,
     env,
     log,
-    // the console channel in a stream of JSON lines is a line as well
+    // a reply on the console channel is a JSON line too
     write: (text) => log.info({ channel: 'console', text }, 'reply'),
     announce: ({ url, adminUrl, status }) => {
       const { generation, degraded } = status()

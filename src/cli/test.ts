@@ -1,4 +1,4 @@
-// Runs the fixtures of modules as the gateway does before it lets new code go live.
+// Runs the fixtures of modules, as the gateway does before new code goes live.
 import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import colors from 'picocolors'
@@ -11,10 +11,10 @@ import { type Context, withProgress } from './terminal/context.ts'
 import { toFailure, toIndented } from './terminal/print.ts'
 import { type Round, watchSaves } from './checks/test-watch.ts'
 
-/** `modules`: none means all that the configuration names. */
+/** `modules`: none means all modules of the configuration. */
 export type TestOptions = { modules: readonly string[]; watch: boolean; update: boolean }
 
-/** Ends with 0 where every fixture holds or was updated, and with that of `broken` where one does not. */
+/** The exit code is 0 if every fixture passes or was updated, else that of `broken`. */
 export async function test(context: Context, options: TestOptions): Promise<number> {
   const bench = createBench(context)
   try {
@@ -58,10 +58,10 @@ async function runModules(
   return { code: counts.failed + counts.broken === 0 ? exitCodes.ok : exitCodes.broken, written }
 }
 
-/** Writes what the code makes of the request as what is expected of it; the text, or undefined where nothing was written. */
+/** Writes the current result as the expectation. Resolves with the new text; undefined: nothing was written. */
 async function update({ file, outcome }: ModuleResult['fixtures'][number]): Promise<string | undefined> {
   if (file.kind === 'unusable' || outcome.ok || outcome.actual === undefined) return undefined
-  // what throws is a fault to be mended: written down as expected, it would never be seen again
+  // an exception is a fault to fix: as an expectation, it would never be noticed again
   if (outcome.actual.decision === 'park' && file.fixture.expect.decision !== 'park') return undefined
   const before = (await readFile(file.file, 'utf8')).replace(/^\uFEFF/, '')
   const text = updateFixture(before, outcome.actual)

@@ -1,4 +1,4 @@
-// Why a request is let in or refused: each signed mapping of its path with its verdict. And the door for a secret that a sender hands over.
+// Shows the verdict of each signed mapping on a request. `--arm` lets a mapping accept the secret that its sender sends.
 import { trimSlashes } from '../base/text.ts'
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
@@ -18,27 +18,28 @@ import { toIndented, toTable } from './terminal/print.ts'
 
 const Armed = z.object({ mappingId: z.string(), until: z.string() })
 
-/** Opens a mapping for ten minutes to the secret that its sender hands over, in the running gateway. */
+/** Lets a mapping of the running gateway accept the secret of its sender for ten minutes. */
 export async function arm(context: Context, { mappingId }: { mappingId: string }): Promise<number> {
   const path = `/api/mappings/${encodeURIComponent(mappingId)}/arm`
   const armed = await askAdmin(context, { method: 'POST', path, answer: Armed })
   if (context.json) context.printJson({ mappingId: armed.mappingId, until: armed.until })
-  else context.print(`${armed.mappingId} takes one secret until ${armed.until}. Let the sender make its webhook now.`)
+  else
+    context.print(`${armed.mappingId} accepts one secret until ${armed.until}. Create the webhook at the sender now.`)
   return exitCodes.ok
 }
 
-/** `ok` of one that is no candidate is false: nobody asked its key. */
+/** `ok` is false if the mapping is no candidate: its key was not tried. */
 type Verdict = {
   readonly mappingId: string
   readonly scheme: string
   readonly candidate: boolean
   readonly ok: boolean
   readonly reason: string
-  /** The text that a signature of this scheme is made of, shortened; null where it has none or the request lacks a part. */
+  /** The text that this scheme signs, shortened; null if it signs none or the request lacks a part. */
   readonly signed: string | null
 }
 
-/** Ends with 0 where a proof holds, and with that of `denied` where none does. */
+/** The exit code is 0 if a proof is valid, else that of `denied`. */
 export async function explainProofs(
   context: Context,
   { file, mappingId }: { file: string; mappingId: string | undefined },
@@ -59,10 +60,10 @@ const Headers = z.record(z.string(), z.string())
 const Capture = z.object({
   method: z.string().default('POST'),
   url: z.string().optional(),
-  /** The hook's name, as fixtures have it. */
+  /** The name of the hook, as in a fixture. */
   path: z.string().optional(),
   headers: Headers.default({}),
-  /** A text is the raw body; anything else, and a payload, is written as JSON again. */
+  /** A text is the raw body; anything else, and a payload, is serialized as JSON. */
   body: z.json().optional(),
   payload: z.json().optional(),
   receivedAt: z.union([z.number(), z.iso.datetime({ offset: true })]).optional(),
@@ -71,7 +72,7 @@ const Capture = z.object({
 type Capture = Omit<VerifyRequest, 'url'> & {
   readonly url: string | undefined
   readonly path: string | undefined
-  /** False: the bytes were not kept, and a proof over them may fail for that alone. */
+  /** False: the signed bytes are not known, so a valid proof may fail. */
   readonly isRaw: boolean
   readonly receivedAt: number | undefined
 }
@@ -84,7 +85,7 @@ function readCapture(file: string): Capture {
   const { method, url, path, headers, body, payload, receivedAt } = parsed.data
   const content = body ?? payload
   if (content === undefined) {
-    throw new Problem('payload-invalid', `${file} must hold {headers, body} or {headers, payload}, or be a fixture.`)
+    throw new Problem('payload-invalid', `${file} must be {headers, body}, {headers, payload} or a fixture.`)
   }
   return {
     method,
@@ -101,17 +102,17 @@ function readJson(file: string): unknown {
   try {
     return JSON.parse(readFileSync(file, 'utf8'))
   } catch (cause) {
-    // what the parser says may quote the file
+    // the message of the parser may quote the file
     throw new Problem('usage-invalid', `${file} cannot be read as JSON.`, { cause })
   }
 }
 
-/** Path and query of a URL that may be a whole one. */
+/** Path and query of an absolute or relative URL. */
 function toTarget(url: string): string {
   return url.replace(/^https?:\/\/[^/?#]*/i, '') || '/'
 }
 
-/** The signed mappings, with the secrets that were handed over, and the moment of the capture as the clock. */
+/** The signed mappings, with the secrets that senders sent, and the time of the capture as the clock. */
 async function compileSigned(dir: string, config: Config, now: number): Promise<CompiledMapping[]> {
   const { mappings, verifiers } = await assemble(dir, config)
   const clock = () => now
@@ -136,7 +137,7 @@ function toAsked(
   }
   const path = capture.path ?? (capture.url === undefined ? undefined : toHook(capture.url, config))
   if (path === undefined) {
-    throw new Problem('usage-invalid', 'The file names no path or url: say with --mapping <id> which mapping to ask.')
+    throw new Problem('usage-invalid', 'The file has no path or url. Name the mapping with --mapping <id>.')
   }
   const found = all.filter(({ match }) => match.path === undefined || toName(match.path) === path)
   if (found.length > 0) return found
@@ -173,7 +174,7 @@ async function toVerdict({ id, mapping, verifier }: CompiledMapping, request: Ve
   }
 }
 
-/** A template of the operator's may sign a header, and a header may hold the secret. */
+/** An operator's template may sign a header, and a header may have the secret. */
 function withoutSecrets(text: string, secrets: readonly string[]): string {
   return secrets.reduce((rest, secret) => rest.replaceAll(secret, '…'), text)
 }
@@ -183,18 +184,20 @@ function print(context: Context, verdicts: readonly Verdict[], { isRaw }: Captur
     mappingId,
     scheme,
     candidate ? 'yes' : 'no',
-    ok ? 'holds' : 'refused',
+    ok ? 'valid' : 'refused',
     reason,
   ])
   context.print(toTable(['mapping', 'scheme', 'candidate', 'proof', 'why'], rows))
-  // mappings of one preset sign the same text: it is shown once
+  // mappings of one preset sign the same text, which is shown once
   const texts = new Map(verdicts.map(({ scheme, signed }) => [`${scheme}\n${signed}`, { scheme, signed }]))
   for (const { scheme, signed } of texts.values()) {
     context.print(
-      `\nWhat ${scheme} signs${signed === null ? ' is nothing that can be shown.' : `\n${toIndented(signed)}`}`,
+      `\nThe text that ${scheme} signs${signed === null ? ' cannot be shown.' : `:\n${toIndented(signed)}`}`,
     )
   }
   if (!isRaw) {
-    context.print('\nThe file has no raw body: it was written as JSON again, and may differ from what was signed.')
+    context.print(
+      '\nThe file has no raw body, so the payload was serialized again and may differ from the signed bytes.',
+    )
   }
 }

@@ -219,7 +219,7 @@ describe('hookloom capture', { timeout: 60_000 }, () => {
     const { deliveryId, status } = await post({ url, token }, 'x', payload)
     expect(status).toBe('parked')
     const { code, stdout } = await runCommand(['capture', String(deliveryId), '--name', 'real'], { dir })
-    expect([code, stdout]).toEqual([0, expect.stringContaining('red until it is mended')])
+    expect([code, stdout]).toEqual([0, expect.stringContaining('fails until the code is fixed')])
     expect(find(dir, 'real.json').expect).toEqual({ decision: 'accept' })
     expect((await runCommand(['test'], { dir })).code).toBe(70)
     writeFiles(dir, { [`${root}/x.ts`]: says('Hello') })

@@ -54,7 +54,7 @@ describe('a pack of one’s own', { timeout: 60_000 }, () => {
     const dir = makeConfigDir({ files })
     const { code, stdout, stderr } = await runCommand(['add', 'preset', 'weaver'], { dir })
     expect([code, stderr]).toEqual([0, ''])
-    expect(stdout).toContain('/hooks/looms/weaver, behind')
+    expect(stdout).toContain('/hooks/looms/weaver, at')
     expect(stdout).toContain('1. Turn the wheel.')
     expect(stdout).not.toMatch(/[\da-f]{64}/)
     expect(readFileSync(join(dir, '.env'), 'utf8')).toMatch(
@@ -133,7 +133,7 @@ describe('hookloom send to a signed mapping', { timeout: 60_000 }, () => {
   test('says in one sentence why it cannot', async () => {
     const { dir } = await startInside({ config: { hooks: { mappings } }, files: { ...files, ...payloads } })
     const theirs = await runCommand(['send', 'theirs', join(dir, 'code.json')], { dir })
-    expect([theirs.code, theirs.stderr]).toEqual([64, expect.stringContaining('only its sender has the key')])
+    expect([theirs.code, theirs.stderr]).toEqual([64, expect.stringContaining('only the sender has the key')])
     writeFiles(dir, { 'hooks/verifiers/acme.ts': verifier(false) })
     const silent = await runCommand(['send', 'shared', join(dir, 'code.json')], { dir })
     expect([silent.code, silent.stderr]).toEqual([64, expect.stringContaining('"acme" has no sign()')])

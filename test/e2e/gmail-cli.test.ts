@@ -1,8 +1,9 @@
 // `hookloom gmail`: set up once, set up again, ask for a consent, and every wrong word in one sentence.
-import { spawn } from 'node:child_process'
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
 import { describe, expect, test } from 'vitest'
+import { main } from '../../src/cli/main.ts'
 import { type Ran, runCommand } from './command.ts'
 import { account, client, type FakeGoogle, startGoogle } from './fakes/google.ts'
 import { mainFile, makeConfigDir, toChildEnv } from './gateway.ts'
@@ -29,20 +30,23 @@ function runWithConsent(
   args: readonly string[],
   answer: (url: string) => Promise<string | undefined>,
 ): Promise<Pick<Ran, 'code' | 'stdout' | 'stderr'>> {
+  const stdin = new PassThrough()
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [mainFile, 'gmail', ...args, '--no-browser', '--config-dir', dir], {
-      env: toChildEnv(),
-    })
     let [stdout, stderr, isAnswered] = ['', '', false]
-    child.stdout.setEncoding('utf8').on('data', (chunk: string) => (stdout += chunk))
-    child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
-      stderr += chunk
-      const [url] = /http:\/\/\S+\/auth\?\S+/.exec(stderr) ?? []
-      if (url === undefined || isAnswered || !stderr.includes('paste its address')) return
-      isAnswered = true
-      void answer(url).then((pasted) => pasted !== undefined && child.stdin.write(`${pasted}\n`), reject)
+    const ended = main(['gmail', ...args, '--no-browser', '--config-dir', dir], {
+      env: toChildEnv(),
+      script: mainFile,
+      stdin,
+      writeOut: (text) => void (stdout += text),
+      writeError: (text) => {
+        stderr += text
+        const [url] = /http:\/\/\S+\/auth\?\S+/.exec(stderr) ?? []
+        if (url === undefined || isAnswered || !stderr.includes('Paste the address')) return
+        isAnswered = true
+        void answer(url).then((pasted) => pasted !== undefined && stdin.write(`${pasted}\n`), reject)
+      },
     })
-    child.once('close', (code) => resolve({ code, stdout, stderr }))
+    ended.then((code) => resolve({ code, stdout, stderr }), reject)
   })
 }
 
@@ -228,9 +232,9 @@ describe('the command line of gmail', { timeout: 60_000 }, () => {
     [['setup', '--mode', 'pol'], /Did you mean (poll|pull)/],
     [['setup', '--mode', 'webhook'], /Expected one of pull, push, poll/],
     [['setup', '--account', 'nobody'], /--account must be a mail address/],
-    [['setup', '--account', account], /Which Google Cloud project\?/],
-    [['setup', '--account', account, '--mode', 'poll'], /Which OAuth client\?/],
-    [['auth'], /Which mailbox\?/],
+    [['setup', '--account', account], /Google Cloud project is missing/],
+    [['setup', '--account', account, '--mode', 'poll'], /OAuth client is missing/],
+    [['auth'], /mailbox is missing/],
     [['statsu'], /Did you mean status\?/],
   ])('answers %j with one sentence and exit 64', async (args, why) => {
     const dir = makeConfigDir({ config: { hooks: { presets: [] } } })

@@ -1,4 +1,4 @@
-// Modules as a gateway loads them, in worker threads under its limits, and their fixtures as it runs them before a swap.
+// Loads modules as a gateway does, in worker threads with its limits, and runs their fixtures as it does before a swap.
 import { realpathSync } from 'node:fs'
 import { extname, relative, resolve } from 'node:path'
 import { createAssembler } from '../../live/assemble.ts'
@@ -20,25 +20,25 @@ export type Loaded = {
   /** A real path. */
   readonly root: string
   readonly parts: Parts
-  /** Those that were asked for, in the order of the mappings; each once. */
+  /** The modules that were asked for, in the order of the mappings, each once. */
   readonly modules: readonly string[]
 }
 
 export type ModuleResult = {
   readonly module: string
-  /** Why it does not load: then no fixture ran. */
+  /** Why it does not load. Then no fixture ran. */
   readonly problem: ProblemRecord | undefined
   readonly fixtures: readonly { readonly file: FixtureFile; readonly outcome: FixtureOutcome }[]
 }
 
 export type Bench = {
   /**
-   * The configuration as it is now, or the one that is given, and the code of the modules that are named, or of all that it names.
-   * Throws a Problem of the configuration, and `usage-invalid` for a name that is no module.
+   * Loads the configuration, or takes the given one, and the named modules, or all modules of the configuration.
+   * Throws a Problem of the configuration, and `usage-invalid` for an unknown module.
    */
   load(names: readonly string[], config?: Config): Promise<Loaded>
   run(loaded: Loaded, module: string): Promise<ModuleResult>
-  /** What the newest load was made of. */
+  /** The files that the newest load read. */
   inputs(): readonly Input[]
   close(): Promise<void>
 }
@@ -94,7 +94,7 @@ function toProblemOf({ transforms }: Parts, module: string): ProblemRecord | und
   return own.find(({ problem }) => problem !== undefined)?.problem
 }
 
-/** As the configuration names it, without its ending, or as the shell completes its path. */
+/** Takes the name in the configuration, the name without its extension, or a path from the shell. */
 async function findModule(root: string, known: readonly string[], name: string): Promise<string> {
   for (const word of [name, relative(root, toRealPath(name))]) {
     const endings = extname(word) === '' ? moduleExtensions : ['']

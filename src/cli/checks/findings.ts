@@ -1,4 +1,4 @@
-// What `check` and `doctor` look at, and how they say it. A warning is no failure.
+// The findings of `check` and `doctor`, and how they are printed. A warning is not a failure.
 import colors from 'picocolors'
 import { type Assembled, assemble } from '../../live/assemble.ts'
 import { atStart, type FixtureCounts, passGate } from '../../live/gate.ts'
@@ -17,7 +17,7 @@ import type { Context } from '../terminal/context.ts'
 import { checkPlaceholders } from '../scaffold/placeholders.ts'
 import { toIndented } from '../terminal/print.ts'
 
-/** `severity` of what is not ok: a warning ends no command, a failure ends it with its exit code. */
+/** A warning does not change the exit code of the command; a failure does. */
 export type Finding = { readonly name: string; readonly detail: string } & (
   | { readonly ok: true }
   | { readonly ok: false; readonly severity: 'warning' }
@@ -28,11 +28,11 @@ export function toFailed(name: string, detail: string, exitCode: number): Findin
   return { name, ok: false, severity: 'failure', detail, exitCode }
 }
 
-/** The configuration, or one finding for each line that does not hold. */
+/** The configuration, or one finding for each of its problems. */
 export function checkConfig({ dir, env }: Context): { loaded: LoadedConfig | undefined; findings: Finding[] } {
   try {
     const loaded = loadConfig({ dir, env })
-    return { loaded, findings: [{ name: 'config', ok: true, detail: `${loaded.files[0] ?? dir} holds` }] }
+    return { loaded, findings: [{ name: 'config', ok: true, detail: `${loaded.files[0] ?? dir} is valid` }] }
   } catch (error) {
     if (!(error instanceof Problem)) throw error
     const lines = error.frame?.split('\n') ?? [error.message]
@@ -40,7 +40,7 @@ export function checkConfig({ dir, env }: Context): { loaded: LoadedConfig | und
   }
 }
 
-/** What an operator reads where `hooks.enabled` is false. */
+/** What an operator reads if `hooks.enabled` is false. */
 export const hooksAreOff = 'hooks.enabled is false: every hook answers 404. Set it to true.'
 
 export function checkWarnings({ config, files }: LoadedConfig): Finding[] {
@@ -52,7 +52,7 @@ export function checkWarnings({ config, files }: LoadedConfig): Finding[] {
   return config.hooks.enabled ? warnings : [off, ...warnings]
 }
 
-/** Every template and match path of the operator's mappings, every preset, and every module: built, loaded, with its fixtures. */
+/** Checks every template and match path of the operator's mappings, every preset, and every module with its fixtures. */
 export async function checkMappings(
   context: Context,
   config: Config,
@@ -66,7 +66,7 @@ export async function checkMappings(
     const { verifiers, channels } = await assembling
     const templates = mappings.map((mapping) => checkTemplates(mapping, verifiers))
     const sound = mappings.filter((_, index) => templates[index]?.ok === true)
-    // without those that do not parse, so that one mistake does not hide the others
+    // without mappings that do not parse, so that one mistake does not hide the others
     const sane = { ...config, hooks: { ...config.hooks, mappings: sound } }
     return [
       ...templates,
@@ -82,7 +82,7 @@ export async function checkMappings(
   }
 }
 
-/** As a gateway finds them at its start. */
+/** As a gateway checks them at its start. */
 async function checkModules(context: Context, config: Config): Promise<Finding[]> {
   const bench = createBench(context)
   try {
@@ -106,7 +106,7 @@ async function checkModules(context: Context, config: Config): Promise<Finding[]
 
 function toPassed({ passed, notRun }: FixtureCounts): string {
   const text = passed === 0 ? '' : passed === 1 ? ', its fixture passes' : `, its ${passed} fixtures pass`
-  return notRun === 0 ? text : `${text}; ${notRun} were not run: out of time`
+  return notRun === 0 ? text : `${text}; ${notRun} did not run: out of time`
 }
 
 function toVerifierFinding(verifier: DefinedVerifier): Finding {
@@ -137,7 +137,7 @@ function checkTemplates(mapping: CompiledMapping['mapping'], defined: readonly D
   }
 }
 
-/** Prints them, and gives the exit code: of the configuration's failures before the others'. */
+/** Prints the findings. Returns the exit code: a failure of the configuration comes before others. */
 export function tellFindings(context: Context, findings: readonly Finding[]): number {
   for (const finding of findings) {
     const { name, ok, detail } = finding

@@ -1,4 +1,4 @@
-// Whether the runners of the agents and the channels of the replies are there and take their credentials. Nothing is posted, no model is asked.
+// Whether the runners and the channels can be reached and accept their credentials. Sends no message and calls no model.
 import { toAgent, toAgentIds } from '../../effects/agents.ts'
 import { withDeadline } from '../../base/time.ts'
 import { createRunnersAndChannels } from '../../effects/runners-and-channels.ts'
@@ -22,7 +22,7 @@ export async function checkOutlets(
 ): Promise<Finding[]> {
   const own = await assembling.then(
     ({ channels }) => channels,
-    // what does not hold is told with the mappings
+    // checkMappings reports it
     () => [],
   )
   const { runner, channels } = createRunnersAndChannels({ write: () => {}, env })(config, own)
@@ -38,13 +38,12 @@ export async function checkOutlets(
 }
 
 function toEchoFinding(): Finding {
-  const detail =
-    'no model is configured: runs only say what they would have asked. Set agents.defaults.model and models.providers.'
+  const detail = 'no model is configured, so a run calls no model. Set agents.defaults.model and models.providers.'
   return { name: 'runner-echo', ok: false, severity: 'warning', detail }
 }
 
 async function probe(name: string, { probe: ask }: Probed): Promise<Finding> {
-  if (ask === undefined) return { name, ok: true, detail: 'has nothing to ask' }
+  if (ask === undefined) return { name, ok: true, detail: 'cannot be checked without sending something' }
   const outer = new AbortController().signal
   const ended = await withDeadline({ outer, ms: probeMs }, ask).catch(
     (thrown: unknown): { kind: 'finished'; value: Probe } => ({
@@ -69,5 +68,5 @@ export async function checkWorkspaces({ dir }: Context, config: Config): Promise
   )
   if (warnings.length > 0) return warnings
   const count = looked.filter(({ text }) => text !== undefined).length
-  return [{ name: 'workspaces', ok: true, detail: `${count} files AGENTS.md and HEARTBEAT.md are read` }]
+  return [{ name: 'workspaces', ok: true, detail: `files AGENTS.md and HEARTBEAT.md that runs read: ${count}` }]
 }

@@ -1,4 +1,4 @@
-// Runs again what a save touched: a module, what it imports, its fixtures; or everything, where the configuration changed.
+// Runs the fixtures of a module again when the module, its imports or its fixtures are saved; all of them when the configuration changes.
 import { readFileSync, statSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { configFile, envFile } from '../../loader/config.ts'
@@ -11,10 +11,10 @@ import type { Bench, Loaded } from './bench.ts'
 import type { Context } from '../terminal/context.ts'
 import { toFailure } from '../terminal/print.ts'
 
-/** `written`: texts that this very command gave to files, which are no saves of the author's. */
+/** `written`: the texts that this command wrote to files. They do not count as saves of the author. */
 export type Round = { readonly code: number; readonly written: ReadonlyMap<string, string> }
 
-/** Until SIGINT or SIGTERM. `names`: the modules that are asked for, none means all. */
+/** Until SIGINT or SIGTERM. `names`: these modules alone; none means all. */
 export async function watchSaves(
   context: Context,
   bench: Bench,
@@ -51,7 +51,7 @@ export async function watchSaves(
       if (paths.length > 0 && !context.json) context.print(`\n${toSaved(loaded.root, paths)}`)
       for (const [file, text] of (await round(loaded, touched)).written) written.set(file, text)
     } catch (error) {
-      // of the configuration: it is in the middle of being written, or wrong
+      // the configuration is invalid, or half written
       if (!(error instanceof Problem) || serving === undefined) throw error
       context.note(toFailure(error))
     }
@@ -60,7 +60,7 @@ export async function watchSaves(
   try {
     await watcher.ready()
     await look([])
-    if (!context.json) context.print('\nWatching. Ctrl-C ends it.')
+    if (!context.json) context.print('\nWatching for saves. Ctrl-C stops.')
     while (!over.signal.aborted) {
       if (changed.size === 0) await new Promise<void>((resolve) => (wake = resolve))
       const paths = [...changed].filter((path) => !isOwn(path, written))
@@ -88,13 +88,13 @@ function toSettings({ parts }: Loaded): string {
   return JSON.stringify([parts.config, parts.mappings])
 }
 
-/** What a change of a file that the module imports changes too. */
+/** Also changes when a file that the module imports changes. */
 function toVersion({ parts }: Loaded, module: string): string {
   const own = [...parts.transforms].filter(([, transform]) => transform.module === module)
   return JSON.stringify(own.map(([key, { hash, problem }]) => [key, hash, problem]))
 }
 
-/** What `-u` wrote is no save: code that never says the same twice would be updated for ever. */
+/** A file that `-u` wrote is not a save: code with random results would be updated for ever. */
 function isOwn(path: string, written: ReadonlyMap<string, string>): boolean {
   try {
     return written.has(path) && readFileSync(path, 'utf8') === written.get(path)
@@ -104,7 +104,7 @@ function isOwn(path: string, written: ReadonlyMap<string, string>): boolean {
 }
 
 function toSaved(root: string, paths: readonly string[]): string {
-  // an editor's temporary file is gone by now, and a folder says nothing
+  // an editor's temporary file no longer exists, and a folder is not a save
   const files = paths.filter((path) => statSync(path, { throwIfNoEntry: false })?.isFile())
   const names = (files.length > 0 ? files : paths).map((path) =>
     path.startsWith(root) ? relative(root, path) : relative(dirname(dirname(root)), path),

@@ -19,7 +19,7 @@ const Address = z.object({
 type RunningGateway = z.infer<typeof Address>
 type GatewayAddress = Pick<RunningGateway, 'url' | 'adminUrl'>
 
-/** The gateway that said it runs here. One that was killed leaves its address behind: then nobody has that pid. */
+/** The gateway that runs here. A killed gateway leaves its address file behind, so its pid is checked. */
 export function findRunning(dir: string): RunningGateway | undefined {
   try {
     const address = Address.parse(JSON.parse(readFileSync(toGatewayFile(dir), 'utf8')))
@@ -39,7 +39,7 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-/** Where the gateway of this configuration is to be reached. Throws `gateway-unreachable` where nothing says so. */
+/** The address of the gateway of this configuration. Throws `gateway-unreachable` if it is not known. */
 export function toAddress(dir: string, { server, hooks }: Config): GatewayAddress {
   const running = findRunning(dir)
   if (running !== undefined) return running
@@ -51,7 +51,7 @@ export function toAddress(dir: string, { server, hooks }: Config): GatewayAddres
   }
 }
 
-/** The admin port of the gateway that runs here, else the configured one. Throws `gateway-unreachable` where nothing says so. */
+/** The admin port of the running gateway, else the configured one. Throws `gateway-unreachable` if it is not known. */
 function toAdminUrl(dir: string, { server }: ConfigParts): string {
   const running = findRunning(dir)
   if (running !== undefined) return running.adminUrl
@@ -65,7 +65,7 @@ function toLocalUrl(port: number): string {
 
 export type Asked = { readonly status: number; readonly text: string; readonly isReplay: boolean }
 
-/** One request. Throws `gateway-unreachable` when nobody answers. */
+/** One request. Throws `gateway-unreachable` if there is no answer. */
 export async function ask(
   url: string,
   request: { method: 'GET' | 'POST'; headers?: Readonly<Record<string, string>>; body?: string },
@@ -83,7 +83,7 @@ export async function ask(
   }
 }
 
-/** One request to the admin API, with the gateway token. Throws what the gateway refuses with. */
+/** One request to the admin API, with the gateway token. Throws the gateway's refusal as a Problem. */
 export async function askAdmin<T>(
   context: Context,
   { method, path, answer }: { method: 'GET' | 'POST'; path: string; answer: z.ZodType<T> },
@@ -102,14 +102,14 @@ export async function askAdmin<T>(
   if (status !== 200) throw toRefusal(status, text)
   const parsed = answer.safeParse(toJson(text))
   if (parsed.success) return parsed.data
-  throw new Problem('gateway-unreachable', `What answers at ${adminUrl} is no hookloom gateway of this version.`)
+  throw new Problem('gateway-unreachable', `The program at ${adminUrl} is not a Hookloom gateway of this version.`)
 }
 
-/** A refusal's body as the Problem that it was. */
+/** The Problem that a refusal's body describes. */
 export function toRefusal(status: number, text: string): Problem {
   const body = z.object({ error: z.string(), code: z.string() }).safeParse(toJson(text))
   if (!body.success)
-    return new Problem('gateway-unreachable', `What answers is no hookloom gateway: it said ${status}.`)
+    return new Problem('gateway-unreachable', `The program that answered ${status} is not a Hookloom gateway.`)
   const { error, code } = body.data
   return new Problem(isProblemCode(code) ? code : 'internal-error', error)
 }
@@ -122,7 +122,7 @@ function toUnreachable(url: string | undefined, cause?: unknown): Problem {
   const where = url === undefined ? 'No gateway runs here' : `No gateway answers at ${new URL(url).origin}`
   return new Problem(
     'gateway-unreachable',
-    `${where}. Start one with "hookloom start", or "hookloom dev" to try things.`,
+    `${where}. Start one with "hookloom start", or "hookloom dev" for development.`,
     {
       cause,
     },

@@ -3,7 +3,7 @@ import pino from 'pino'
 import type { Log } from '../../model/log.ts'
 import { toPrintable, toPrintableLine } from '../../base/text.ts'
 
-/** One JSON object a line on standard output. JSON escapes what would drive a terminal. */
+/** One JSON object a line on standard output. JSON escapes control characters. */
 export function createJsonLog(): Log {
   return pino(
     {
@@ -24,7 +24,7 @@ export async function createPrettyLog(): Promise<Log> {
       colorize: process.stdout.isTTY && !process.env['NO_COLOR'],
       sync: true,
       translateTime: 'HH:MM:ss',
-      // a code frame is read as it stands, not as a JSON string
+      // a code frame is printed as text, not as a JSON string
       ignore: 'frame',
       messageFormat: (line, key) => [line[key], line['frame']].filter((part) => typeof part === 'string').join('\n\n'),
     }),

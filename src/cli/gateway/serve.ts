@@ -10,8 +10,8 @@ type ServeOptions = Omit<HookloomOptions, 'log'> & {
 }
 
 /**
- * Serves until SIGTERM or SIGINT, then stops: new requests are turned away, running ones end or are given back.
- * A second signal ends the process at once; what is not finished runs again at the next start.
+ * Serves until SIGTERM or SIGINT, then stops: new requests are refused, running jobs end or are released.
+ * A second signal ends the process at once. Unfinished jobs run again at the next start.
  */
 export async function serve({ announce, ...options }: ServeOptions): Promise<number> {
   const { log } = options
@@ -25,9 +25,9 @@ export async function serve({ announce, ...options }: ServeOptions): Promise<num
       })
     }
   })
-  // a promise that an integrator's code left behind must not end the gateway; its message may quote a payload
+  // a forgotten promise of an integrator's code must not end the gateway; its message may quote a payload
   process.on('unhandledRejection', (thrown) => {
-    log.error({ thrown: toErrorName(thrown) }, 'a promise was rejected and nobody listened')
+    log.error({ thrown: toErrorName(thrown) }, 'unhandled promise rejection')
   })
   const gateway = await createHookloom(options)
   announce(gateway)

@@ -1,4 +1,4 @@
-// Reads the store of a config directory, beside a running gateway or without one.
+// Reads the store of a config directory, with or without a running gateway.
 import { existsSync } from 'node:fs'
 import { toStoreFile } from '../../model/places.ts'
 import { createSqliteReader } from '../../store/sqlite/sqlite.ts'
@@ -6,7 +6,7 @@ import type { StoreReader } from '../../store/store.ts'
 import type { Context } from '../terminal/context.ts'
 import { findParts, findRunning } from './gateway.ts'
 
-/** What `read` makes of the store; `empty` where no gateway has made one yet. */
+/** The result of `read`; `empty` if there is no store yet. */
 export async function readStore<T>(context: Context, empty: T, read: (reader: StoreReader) => Promise<T>): Promise<T> {
   const file = findStoreFile(context)
   if (!existsSync(file)) return empty
@@ -19,8 +19,8 @@ export async function readStore<T>(context: Context, empty: T, read: (reader: St
 }
 
 /**
- * That of the running gateway, which says where it is; else that of the configuration. Throws `config-missing` where there is
- * neither a configuration nor a store.
+ * The store of the running gateway, else that of the configuration. Throws `config-missing` if there is neither a configuration
+ * nor a store.
  */
 function findStoreFile(context: Context): string {
   const parts = findParts(context)

@@ -1,4 +1,4 @@
-// Asks the owner of the mailbox for his consent, and keeps it for the owner of this directory alone.
+// Asks the owner of the mailbox for consent, and stores it in a file that only the owner of this directory can read.
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
@@ -26,7 +26,7 @@ export async function auth(context: Context, flags: GmailFlags): Promise<number>
 
 type Asking = { readonly account: string; readonly mode: GmailMode; readonly endpoints: GmailEndpoints }
 
-/** Throws `gmail-consent-missing` where the person declines, or consents for another mailbox. */
+/** Throws `gmail-consent-missing` if the person declines, or consents for another mailbox. */
 export async function consent(
   context: Context,
   flags: GmailFlags,
@@ -50,20 +50,22 @@ export async function consent(
   if (emailAddress.toLowerCase() !== account) {
     throw new Problem(
       'gmail-consent-missing',
-      `The consent is of ${emailAddress}, not of ${account}. Begin again, and choose ${account} in the browser.`,
+      `The consent is for ${emailAddress}, not for ${account}. Start again, and choose ${account} in the browser.`,
     )
   }
   await writeConsent(context.dir, given)
   context.note(`${account} consented. The consent is kept in state/gmail-consent.json.`)
-  context.note('An OAuth app in "Testing" loses it after seven days: publish it, or make it internal.')
+  context.note(
+    'If the OAuth app is in "Testing", the consent ends after seven days: publish the app, or make it internal.',
+  )
 }
 
-/** Pub/Sub only where it is used. */
+/** Pub/Sub only if the mode uses it. */
 export function toScopes(mode: GmailMode): string[] {
   return mode === 'poll' ? [scopes.gmail] : [scopes.gmail, scopes.pubsub]
 }
 
-/** Whether a consent reaches as far as the mode needs. */
+/** Whether a consent covers the scopes of the mode. */
 export function reaches({ scopes: granted }: Consent, mode: GmailMode): boolean {
   return toScopes(mode).every((scope) => granted.includes(scope))
 }
@@ -78,26 +80,28 @@ async function findClient(dir: string, { credentials }: GmailFlags): Promise<OAu
   if (earlier !== undefined) return { clientId: earlier.clientId, clientSecret: earlier.clientSecret }
   throw new Problem(
     'usage-invalid',
-    'Which OAuth client? Make one of type "Desktop app" at https://console.cloud.google.com/apis/credentials, download it, and name the file with --credentials.',
+    'The OAuth client is missing. Create one of type "Desktop app" at https://console.cloud.google.com/apis/credentials, download it, and give the file with --credentials.',
   )
 }
 
 function show(context: Context, url: string, opens: boolean): void {
-  context.note(`Open this address and allow hookloom to read the mailbox:\n\n  ${url}\n`)
+  context.note(`Open this address and allow Hookloom to read the mailbox:\n\n  ${url}\n`)
   if (!opens) {
-    context.note('Where the browser is on another machine, its last page does not load: paste its address here.')
+    context.note(
+      'If the browser runs on another machine, its last page does not load. Paste the address of that page here.',
+    )
     return
   }
   const [command = '', ...args] = { darwin: ['open'], win32: ['cmd', '/c', 'start', ''] }[String(process.platform)] ?? [
     'xdg-open',
   ]
-  // no browser here: the address stands above
+  // no browser here: the address was printed above
   spawn(command, [...args, url], { stdio: 'ignore', detached: true })
     .on('error', () => undefined)
     .unref()
 }
 
-/** Reads one line of standard input while `work` runs, if anybody is to paste one. */
+/** Reads one line of standard input while `work` runs, if `isAsked`. */
 async function withPasted<T>(
   stdin: Readable,
   isAsked: boolean,

@@ -1,4 +1,4 @@
-// The flags of `hookloom gmail` over what the configuration says.
+// The options of `hookloom gmail`, which replace those of the configuration.
 import { relative, resolve } from 'node:path'
 import { type GmailConfig, type GmailMode, isWatched, type WatchedGmail } from '../../model/gmail-config.ts'
 import { Problem } from '../../model/problem.ts'
@@ -30,20 +30,20 @@ export type GmailFlags = {
 
 export type ConfigEdit = { readonly path: readonly string[]; readonly value: unknown }
 
-/** Throws `usage-invalid` where nothing names the mailbox. */
+/** Throws `usage-invalid` if no mailbox is given. */
 export function toAccount(flags: Pick<GmailFlags, 'account'>, gmail: GmailConfig | undefined): string {
   const account = flags.account ?? gmail?.account
   if (account !== undefined && /^[^\s@/]+@[^\s@/]+$/.test(account)) return account.toLowerCase()
-  const found = account === undefined ? 'Which mailbox?' : '--account must be a mail address.'
-  throw new Problem('usage-invalid', `${found} As in --account desk@example.org.`)
+  const found = account === undefined ? 'The mailbox is missing.' : '--account must be a mail address.'
+  throw new Problem('usage-invalid', `${found} Give it as in --account desk@example.org.`)
 }
 
-/** What the command line says, else the configuration, else what follows from the rest. */
+/** From the command line, else from the configuration, else by the other options. */
 export function toMode({ mode, pushEndpoint }: GmailFlags, gmail: GmailConfig | undefined): GmailMode {
   return mode ?? (isWatched(gmail) ? gmail.mode : pushEndpoint === undefined ? 'pull' : 'push')
 }
 
-/** What of `hooks.gmail` the command line sets. `project`: that of a key file, where nobody names one. */
+/** The keys of `hooks.gmail` that the command line sets. `project`: the default, from a key file. */
 export function toEdits(
   flags: GmailFlags,
   { dir, gmail, project }: { dir: string; gmail: GmailConfig | undefined; project: string | undefined },
@@ -75,14 +75,14 @@ export function toEdits(
     .map(([name, value]) => ({ path: ['hooks', 'gmail', ...name.split('.')], value }))
 }
 
-/** A file inside the config directory moves with it; any other keeps its place. */
+/** A file inside the config directory is written relative to it; any other as an absolute path. */
 function toConfigPath(dir: string, file: string): string {
   const inside = relative(dir, resolve(file))
   return inside.startsWith('..') ? resolve(file) : inside
 }
 
-/** Throws `config-invalid` where no mailbox is set up. */
+/** Throws `config-invalid` if no mailbox is set up. */
 export function requireWatched({ hooks: { gmail } }: Config): WatchedGmail {
   if (isWatched(gmail)) return gmail
-  throw new Problem('config-invalid', 'hooks.gmail.account names no mailbox. "hookloom gmail setup" sets one up.')
+  throw new Problem('config-invalid', 'hooks.gmail.account is not set. "hookloom gmail setup" sets it.')
 }

@@ -1,4 +1,4 @@
-// Watches the mailbox beside a gateway, until a signal ends it or nobody consents any more.
+// Watches the mailbox in a separate process, until a signal or the end of the consent.
 import { createHttpSink } from '../../gmail/http-sink.ts'
 import { toStateFile } from '../../gmail/mail.ts'
 import { startWatcher } from '../../gmail/watcher.ts'
@@ -30,11 +30,11 @@ export async function run({ dir, env }: Context): Promise<number> {
   return exitCodes.ok
 }
 
-/** Where the gateway takes mails now. */
+/** The URL at which the gateway takes mails now. */
 export function toHooks(dir: string, config: Config): { url: string; token: string } {
   const { token } = config.hooks
   if (token === undefined) {
-    throw new Problem('config-invalid', 'hooks.token is not set, so no gateway takes a hook here.')
+    throw new Problem('config-invalid', 'hooks.token is not set, so the gateway accepts no request.')
   }
   return { url: toAddress(dir, config).url.replace(/(?<=^http:\/\/)(0\.0\.0\.0|\[::\])(?=:)/, '127.0.0.1'), token }
 }

@@ -1,4 +1,4 @@
-// Sets a mailbox up, step by step. Each step says ok, changed or skipped; a second run finds all of it done.
+// Sets a mailbox up, step by step. Each step prints ok, changed or skipped. A second run changes nothing.
 import { join } from 'node:path'
 import { createGmailApi } from '../../gmail/api.ts'
 import { type Credentials, readClientFile, readCredentials, readServiceAccount } from '../../gmail/credentials.ts'
@@ -45,7 +45,7 @@ export async function setup(context: Context, flags: GmailFlags): Promise<number
   return exitCodes.ok
 }
 
-/** The configuration as it will be. Nothing is asked of Google before it holds. */
+/** The new configuration. No request goes to Google before it is valid. */
 async function planConfig(dir: string, { config, env, text }: LoadedConfig, flags: GmailFlags) {
   const { gmail, presets } = config.hooks
   const project = await findProject(flags)
@@ -53,21 +53,25 @@ async function planConfig(dir: string, { config, env, text }: LoadedConfig, flag
   if (toMode(flags, gmail) !== 'poll' && !edits.some(({ path }) => path.at(-1) === 'project')) {
     throw new Problem(
       'usage-invalid',
-      'Which Google Cloud project? As in --project my-project. Without Google Cloud there is --mode poll.',
+      'The Google Cloud project is missing. Give it as in --project my-project, or use --mode poll, which needs no Google Cloud.',
     )
   }
   const has = presets.some((entry) => (typeof entry === 'string' ? entry : entry.name) === 'gmail')
   const withPreset = has ? text : editConfig(text, ['hooks', 'presets', -1], 'gmail')
-  // a value that is there already is not written again: the text stays as its author wrote it
+  // a value that is set already is not written again: the text stays as its author wrote it
   const news = edits.filter(({ path, value }) => JSON.stringify(readAt(config, path)) !== JSON.stringify(value))
   const edited = news.reduce((rest, { path, value }) => editConfig(rest, [...path], value), withPreset)
   const parsed = parseConfig(edited, env)
   if (parsed.config === undefined) {
-    throw new Problem('config-invalid', 'The configuration would not hold with these settings. Nothing was changed.', {
-      frame: parsed.problems.join('\n'),
-    })
+    throw new Problem(
+      'config-invalid',
+      'The configuration would be invalid with these settings. Nothing was changed.',
+      {
+        frame: parsed.problems.join('\n'),
+      },
+    )
   }
-  // a preset whose session keys are not allowed is found here, and not by the first mail
+  // a preset with forbidden session keys fails here, not at the first mail
   await assemble(dir, parsed.config)
   return { gmail: requireWatched(parsed.config), text: edited }
 }
@@ -111,9 +115,9 @@ async function stepCloud({ cloudCall, pubsub }: Google, gmail: WatchedGmail, ste
         return await ensureService({ call: cloudCall, base: endpoints.serviceUsage }, { project, service })
       } catch (error) {
         if (!(error instanceof Problem)) throw error
-        // the consent reaches no further than mail and Pub/Sub, and need not
+        // the consent covers only mail and Pub/Sub, which is enough
         return {
-          skipped: `see that it is on: https://console.cloud.google.com/apis/library/${service}?project=${project}`,
+          skipped: `check that it is enabled: https://console.cloud.google.com/apis/library/${service}?project=${project}`,
         }
       }
     })
@@ -124,7 +128,7 @@ async function stepCloud({ cloudCall, pubsub }: Google, gmail: WatchedGmail, ste
   await step('subscription', subscription, () => pubsub.ensureSubscription(subscription, topic, toPushConfig(gmail)))
 }
 
-/** Asks for notifications, so that a missing right shows now. One that goes on for more than a day is let alone. */
+/** Asks for notifications, so that a missing permission shows now. A watch that lasts another day is left alone. */
 async function stepWatch(
   dir: string,
   { gmail: api }: Google,
@@ -143,7 +147,7 @@ async function stepWatch(
   return 'changed'
 }
 
-/** The same steps with calls that are printed and not made; each is answered as if nothing were there yet. */
+/** The same steps with calls that are only printed. Each is answered as if nothing existed yet. */
 function createDryGoogle(context: Context, { endpoints }: WatchedGmail): Google {
   const call = async ({ method, url, body, allow }: GoogleRequest): Promise<GoogleAnswer> => {
     if (context.json) context.printJson({ call: method, url, ...(body === undefined ? {} : { body }) })
@@ -159,7 +163,7 @@ function createDryGoogle(context: Context, { endpoints }: WatchedGmail): Google 
   }
 }
 
-/** What the set-up reads of an answer, and no more: what is read of a policy is sent back with it. */
+/** The fields that the set-up reads of an answer. A policy is sent back as it was read, so it gets no other field. */
 function toDryBody(path: string): object {
   if (path.includes('/services/')) return { state: 'DISABLED' }
   return path.endsWith('/watch') ? { historyId: '0', expiration: '0' } : {}
@@ -168,7 +172,7 @@ function toDryBody(path: string): object {
 type Outcome = StepState | { readonly skipped: string }
 type Step = (name: string, what: string, work: () => Promise<Outcome>) => Promise<void>
 
-/** Prints what a step came to. What it throws ends the set-up: the next run goes on where this one stopped. */
+/** Prints the outcome of a step. An exception ends the set-up; the next run continues there. */
 function createStep(context: Context, isDry: boolean): Step {
   return async (name, what, work) => {
     const outcome = await work()
@@ -182,6 +186,7 @@ function createStep(context: Context, isDry: boolean): Step {
 
 function toNext({ config }: LoadedConfig, isDry: boolean): string {
   if (isDry) return 'Nothing was changed.'
-  if (!config.hooks.enabled) return 'hooks.enabled is false: set it to true, with hooks.token, or no mail is taken.'
-  return 'A gateway that starts now watches the mailbox: hookloom start. How it goes: hookloom gmail status.'
+  if (!config.hooks.enabled)
+    return 'hooks.enabled is false, so no mail is accepted. Set it to true, and set hooks.token.'
+  return 'A gateway that starts now watches the mailbox: hookloom start. Its state: hookloom gmail status.'
 }

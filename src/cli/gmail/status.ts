@@ -1,4 +1,4 @@
-// Whether the mailbox is watched, and what does not work: the exit code says it too.
+// Whether the mailbox is watched, and what does not work. The exit code shows it too.
 import { readCredentials } from '../../gmail/credentials.ts'
 import { toStatusFile } from '../../gmail/status.ts'
 import { type GmailStatus, readStatus } from '../../gmail/status.ts'
@@ -73,9 +73,9 @@ function toText({ gmail: { account, mode }, state, problems, known }: Said): str
     ['Mailbox', account],
     ['Mode', mode],
     ['State', state],
-    ['Last asked', time(known?.syncedAt)],
+    ['Last sync', time(known?.syncedAt)],
     ['Mails', known === undefined ? '' : String(known.mails)],
-    ['Gap', known?.gapAt === undefined ? '' : `${time(known.gapAt)}: Gmail no longer knew all that had come`],
+    ['Gap', known?.gapAt === undefined ? '' : `${time(known.gapAt)}: Gmail no longer had the whole history`],
     ['Watched until', time(known?.watchExpiresAt)],
   ])
   const next =

@@ -1,4 +1,4 @@
-// Ends the notifications of a mailbox at Google. Whatever watches it goes on until it is stopped itself.
+// Ends the notifications of a mailbox at Google. Does not stop a running watcher.
 import { readCredentials } from '../../gmail/credentials.ts'
 import { openGoogle } from '../../gmail/google.ts'
 import { loadConfig } from '../../loader/config.ts'
@@ -11,7 +11,7 @@ export async function stop(context: Context, { dryRun }: { dryRun?: boolean }): 
   const { dir, env } = context
   const gmail = requireWatched(loadConfig({ dir, env }).config)
   if (gmail.mode === 'poll') {
-    context.print('Nothing to end: mode poll has no notifications.')
+    context.print('Mode poll has no notifications to end.')
     return exitCodes.ok
   }
   if (dryRun === true) {
@@ -21,7 +21,7 @@ export async function stop(context: Context, { dryRun }: { dryRun?: boolean }): 
   const google = openGoogle(gmail, { credentials: readCredentials(dir, gmail), clock: Date.now, tools: createTools() })
   await google.gmail.stop()
   context.print(
-    `Google sends no more notifications of ${gmail.account}. A gateway with hooks.gmail.account, or "hookloom gmail run", asks for them again.`,
+    `Google sends no more notifications of ${gmail.account}. A gateway with hooks.gmail.account, or "hookloom gmail run", turns them on again.`,
   )
   return exitCodes.ok
 }

@@ -1,4 +1,4 @@
-// Asks the mailbox once, from the place that was reached last, and posts what is new to the gateway's hook.
+// Fetches the mails since the last sync once, and posts them to the gateway's hook.
 import { createHttpSink, readState } from '../../gmail/http-sink.ts'
 import { readCredentials } from '../../gmail/credentials.ts'
 import { openGoogle } from '../../gmail/google.ts'
@@ -21,7 +21,7 @@ export async function sync(context: Context): Promise<number> {
   const file = toStateFile(dir)
   const posting = createHttpSink({ account: gmail.account, hooks: () => toHooks(dir, config), file })
   const state = await findState(context, gmail.account)
-  // the further of the two places: a mail that the gateway has already is dropped there by its key
+  // the newer of the two: the gateway drops a mail that it has already, by its key
   const sink = { ...posting, state: async () => state }
   const google = openGoogle(gmail, { credentials: readCredentials(dir, gmail), clock: Date.now, tools: createTools() })
   const { mails, gap } = await withProgress(context, 'Asking the mailbox', () =>
@@ -29,10 +29,10 @@ export async function sync(context: Context): Promise<number> {
   )
   if (context.json) context.printJson({ account: gmail.account, mails, gap, isFirst: state === undefined })
   else if (state === undefined)
-    context.print(`${gmail.account} is read from now on. Mails that it holds already are left alone.`)
+    context.print(`${gmail.account} is read from now on. Mails that are already there are ignored.`)
   else context.print(`${mails === 1 ? '1 new mail was' : `${mails} new mails were`} delivered.`)
   if (gap && !context.json)
-    context.print('Gmail no longer knew all that came since: the newest hundred were looked up.')
+    context.print('Gmail no longer had the whole history: only the newest hundred mails were fetched.')
   return exitCodes.ok
 }
 

@@ -18,7 +18,7 @@ export function addServingCommands(program: Command, act: Act): void {
     .summary('run a gateway for development')
     .description(
       'Runs a gateway for development. Creates the config directory if it is missing, prints the URL and the token, ' +
-        'and shows every problem in full. Ctrl-C stops it.',
+        'and shows every problem in full. Ctrl-C stops the gateway.',
     )
     .addHelpText('after', toExamples('hookloom dev'))
     .action(act(async (context) => (await import('../dev.ts')).dev(context)))

@@ -1,4 +1,4 @@
-// The bundled requests by the name of their sender: those of the transforms first, then those of the presets.
+// The bundled requests by the name of their sender: first those of the transforms, then those of the presets.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Fixture, parseFixture } from '../../loader/fixture-files.ts'
@@ -6,7 +6,7 @@ import { nearestOf } from '../../base/text.ts'
 import { Problem } from '../../model/problem.ts'
 import { inPackage } from '../scaffold/package.ts'
 
-/** One that becomes an action, if there is one. `from`: a sender, as in `github`, or a bundled transform, as in `stripe-invoice`. */
+/** A request that becomes an action, if there is one. `from`: a sender, as in `github`, or a bundled transform, as in `stripe-invoice`. */
 export function findBundledRequest(from: string): Fixture['request'] {
   const folders = listFolders()
   const own = folders.filter(({ names }) => names.includes(from))
@@ -15,11 +15,11 @@ export function findBundledRequest(from: string): Fixture['request'] {
   if (found !== undefined) return found.request
   const known = [...new Set(folders.flatMap(({ names }) => names[0] ?? []))].toSorted()
   const near = nearestOf(from, known)
-  const next = near === undefined ? `There are: ${known.join(', ')}.` : `Did you mean ${near}?`
+  const next = near === undefined ? `Known: ${known.join(', ')}.` : `Did you mean ${near}?`
   throw new Problem('usage-invalid', `There is no bundled request of "${from}". ${next}`)
 }
 
-/** `names[0]` is the sender's. */
+/** `names[0]` is the name of the sender. */
 function listFolders(): { folder: string; names: string[] }[] {
   const transforms = list('transforms')
     .filter((name) => name.endsWith('.fixtures'))

@@ -10,7 +10,7 @@ import type { Context } from '../terminal/context.ts'
 export type Input = {
   /** Lower-case names, no credential. There is always a content type. */
   readonly headers: Readonly<Record<string, string>>
-  /** The payload as it travels. */
+  /** The payload as it is sent. */
   readonly body: string
 }
 
@@ -24,7 +24,7 @@ export async function readInput(
     bytes = file === '-' ? await buffer(stdin) : await readFile(file)
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'it failed'
-    const why = code === 'ENOENT' ? 'there is no such file' : code
+    const why = code === 'ENOENT' ? 'the file does not exist' : code
     throw new Problem('usage-invalid', `${file} cannot be read: ${why}.`, { cause: error })
   }
   return toInput(bytes, { file, headers })
@@ -51,7 +51,7 @@ function toJson(bytes: Buffer, file: string): JsonValue {
   }
 }
 
-/** A payload may have a `request` of its own: only one that holds a payload, beside nothing but expectations, is a fixture. */
+/** A payload may have a field `request` too: a fixture has a payload in it, and otherwise only expectations. */
 function toFixtureRequest(value: JsonValue): JsonObject | undefined {
   if (!isJsonObject(value)) return undefined
   const { request, ...rest } = value
@@ -61,11 +61,11 @@ function toFixtureRequest(value: JsonValue): JsonObject | undefined {
 
 function toHeaderPairs({ headers = {} }: JsonObject, file: string): [string, string][] {
   const isMap = isJsonObject(headers) && Object.values(headers).every((value) => typeof value === 'string')
-  if (!isMap) throw new Problem('payload-invalid', `${file}: request.headers must hold strings.`)
+  if (!isMap) throw new Problem('payload-invalid', `${file}: request.headers must be an object of strings.`)
   return Object.entries(headers).map(([name, value]) => [name, String(value)])
 }
 
-/** What belongs to the connection that a fixture was recorded from, not to the delivery. */
+/** Headers of the recorded connection, not of the delivery. */
 function isHopHeader(name: string): boolean {
   return /^(host|connection|content-length|transfer-encoding|content-encoding|accept-encoding|expect)$/i.test(name)
 }

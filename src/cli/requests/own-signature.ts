@@ -1,4 +1,4 @@
-// A body of the operator's own, signed as the sender of the mapping that takes it would sign it.
+// Signs an operator's request as the sender of its mapping does.
 import { assemble } from '../../live/assemble.ts'
 import type { Config } from '../../model/config.ts'
 import { newId } from '../../base/id.ts'
@@ -12,12 +12,12 @@ import type { Input } from './input.ts'
 
 export type Addressed = Input & { readonly path: string }
 
-/** `withToken`: the hook token belongs beside it. `note`: why it goes as it stands. */
+/** `withToken`: the hook token is sent too. `note`: why the request is sent unsigned. */
 export type Proved = Addressed & { readonly withToken: boolean; readonly note: string | undefined }
 
 /**
- * Unsigned where no mapping of the path, or not the one that takes it, verifies its sender. Throws `usage-invalid` with the
- * reason where nobody but the sender can sign, unless the request carries a proof of its own.
+ * Unsigned if the mapping that takes it does not verify its sender. Throws `usage-invalid` with the reason if only the sender can
+ * sign, unless the request has a proof already.
  */
 export async function proveAsSender(
   { dir, config }: { dir: string; config: Config },
@@ -43,11 +43,11 @@ export async function proveAsSender(
   } catch (error) {
     const isSenders = error instanceof Problem && error.code === 'usage-invalid'
     if (!isSenders || !taker.verifier.isClaimed(given.headers)) throw error
-    return { ...given, withToken, note: `It goes as it stands. ${error.message}` }
+    return { ...given, withToken, note: `The request is sent unsigned. ${error.message}` }
   }
 }
 
-/** The mapping that would take it, were every proof given; where none would, the first that asks for one. */
+/** The mapping that would take the request if every proof were valid; else the first one that asks for a proof. */
 function findTaker(generation: Generation, { path, headers, body }: Addressed) {
   const hook = generation.hook(path)
   const [first] = hook.signed

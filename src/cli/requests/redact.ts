@@ -1,24 +1,24 @@
-// A request that may be kept in a repository: what opens a door is taken out, and the rest stays as it was sent.
+// Makes a request safe for a repository: secrets are removed, and the rest stays as it was sent.
 import type { Delivery } from '../../model/delivery.ts'
 import { isJsonObject, type JsonValue } from '../../base/json.ts'
 import { detectSource } from '../../pipeline/sources.ts'
 
 export const removedMark = '[removed]'
 
-/** `verifiedBy`: the sender that was proved, so that no header is needed to know it. */
+/** `verifiedBy`: the proved sender, which needs no header to be recognized. */
 export type KeepableRequest = Pick<Delivery, 'headers' | 'query'> & {
   readonly payload: JsonValue
   readonly verifiedBy?: string | undefined
 }
 
 export type Redacted = Pick<KeepableRequest, 'headers' | 'query' | 'payload'> & {
-  /** Where something was taken out, as in `headers.x-hub-signature-256`. */
+  /** The places of the removed values, as in `headers.x-hub-signature-256`. */
   readonly removed: readonly string[]
 }
 
 const proofHeader =
   /signature|token|secret|cookie|authorization|api-?key|password|credential|hmac|jwt|-sig$|-verification$|^x-trello-webhook$/i
-// what belongs to the connection and to the proxies before us: it says nothing of the event, and may name a person's address
+// headers of the connection and of proxies: they say nothing about the event, and may have a person's address
 const connectionHeader =
   /^(host|connection|content-length|transfer-encoding|content-encoding|accept-encoding|expect|via|forwarded|x-forwarded-.*|x-real-ip|cf-.*|true-client-ip|x-request-id)$/i
 
@@ -28,10 +28,10 @@ const secretWords: ReadonlySet<string> = new Set(
   ),
 )
 const secretKeys: ReadonlySet<string> = new Set(['api', 'private', 'access', 'secret', 'signing', 'auth', 'encryption'])
-// a shorter word may be part of any text
+// a shorter secret may occur in any text
 const shortestSecret = 6
 
-/** `secrets`: values that are known to be some; they are taken out wherever they stand. */
+/** `secrets`: known secrets, which are removed everywhere. */
 export function withoutSecrets(request: KeepableRequest, secrets: readonly string[]): Redacted {
   const known = secrets.filter((secret) => secret.length >= shortestSecret)
   const removed: string[] = []
@@ -67,7 +67,7 @@ export function withoutSecrets(request: KeepableRequest, secrets: readonly strin
   }
 }
 
-/** Some senders are known by their signature's header alone: then its name stays, and its value does not. */
+/** Some senders are recognized only by their signature header: then its name stays, without its value. */
 function cleanHeaders({ headers, verifiedBy }: KeepableRequest, removed: string[]): [string, string][] {
   const all = Object.entries(headers).filter(([name]) => !connectionHeader.test(name))
   const bare = all.filter(([name]) => !proofHeader.test(name))
@@ -80,7 +80,7 @@ function toSource(headers: readonly (readonly [string, string])[]): string | und
   return detectSource(Object.fromEntries(headers))?.source
 }
 
-/** By its last word: `access_token`, `clientSecret` and `api-key` are, `token_type` and a count of tokens are not. */
+/** By the last word of its key: `access_token`, `clientSecret` and `api-key` are secrets, `token_type` and a count of tokens are not. */
 function isSecret(key: string, value: JsonValue): boolean {
   if (value === null || typeof value === 'boolean' || value === '') return false
   const words = key

@@ -1,4 +1,4 @@
-// The sample requests of a preset, addressed to the path and signed with the key that this configuration gives it.
+// The sample requests of a preset, with the path and the key of this configuration.
 import { trimSlashes } from '../../base/text.ts'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -24,15 +24,15 @@ type FixtureRequest = z.infer<typeof Fixture>['request']
 export type Sample = {
   /** The hook's name in this configuration. */
   readonly path: string
-  /** Signed where the preset asks for it: then the hook token does not belong beside it. */
+  /** Signed if the preset asks for it. Then the hook token is not sent. */
   readonly isSigned: boolean
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
 }
 
 /**
- * A fixture of an enabled preset by its name, with or without `.json`, or by its event. `headers`: `name: value` each; they win
- * over those of the fixture and of the proof. Throws with the names that there are.
+ * A fixture of an enabled preset by its name, with or without `.json`, or by its event. `headers`: `name: value` each; they replace
+ * those of the fixture and of the proof. Throws with the known names.
  */
 export function toSample(
   config: Config,
@@ -50,7 +50,7 @@ export function toSample(
   return { path, isSigned: true, headers: { ...proof, ...given }, body }
 }
 
-/** Path and proof that the entry of the pack asks for; of several entries, the first. */
+/** Path and proof of the first entry of the pack. */
 export function toOwn(config: Config, pack: Pack): { path: string; verify: VerifySettings | undefined } {
   const { name } = pack
   const entries = config.hooks.presets
@@ -59,7 +59,7 @@ export function toOwn(config: Config, pack: Pack): { path: string; verify: Verif
   if (entry === undefined) {
     throw new Problem(
       'config-invalid',
-      `The preset "${name}" is not in hooks.presets. "hookloom add preset ${name}" puts it there.`,
+      `The preset "${name}" is not in hooks.presets. "hookloom add preset ${name}" adds it.`,
     )
   }
   const { name: _name, ...options } = typeof entry === 'string' ? { name: entry } : entry
@@ -85,7 +85,7 @@ function findFixture(pack: Pack, word: string): { file: string; payload: JsonVal
   if (found !== undefined) return found
   const stems = all.map(({ name }) => name)
   const near = nearestOf(wanted, stems)
-  const next = near === undefined ? `There are: ${stems.join(', ')}.` : `Did you mean ${near}?`
+  const next = near === undefined ? `Known: ${stems.join(', ')}.` : `Did you mean ${near}?`
   throw new Problem('usage-invalid', `The preset "${preset}" has no fixture or event "${word}". ${next}`)
 }
 
@@ -93,7 +93,7 @@ function readRequest(file: string): FixtureRequest {
   try {
     return Fixture.parse(JSON.parse(readFileSync(file, 'utf8'))).request
   } catch (cause) {
-    throw new Problem('usage-invalid', `${file} must hold { "request": { "headers", "payload" } }.`, { cause })
+    throw new Problem('usage-invalid', `${file} must be { "request": { "headers", "payload" } }.`, { cause })
   }
 }
 
@@ -102,7 +102,7 @@ function toEventOf({ preset }: Pack, { headers, payload }: FixtureRequest): stri
   return sender && toEvent(sender, { headers, body: toJsonBody(payload) })
 }
 
-/** Forms as senders write them, field by field. */
+/** A form as senders write it, field by field. */
 function toBody(payload: JsonValue, contentType: string | undefined): string {
   if (!/^application\/x-www-form-urlencoded\b/i.test(contentType ?? '')) return JSON.stringify(payload)
   const fields = z.record(z.string(), z.string()).parse(payload)

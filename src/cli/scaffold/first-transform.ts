@@ -1,4 +1,4 @@
-// The text of a new transform and of its first fixture: they belong together, and the fixture holds from the start.
+// The text of a new transform and of its first fixture, which passes from the start.
 import type { Fixture } from '../../loader/fixture-files.ts'
 import { isJsonObject, type JsonValue } from '../../base/json.ts'
 
@@ -9,7 +9,7 @@ export const greeting: Pick<Request, 'headers' | 'payload'> = {
   payload: { name: 'Ada' },
 }
 
-/** `module` reads one text of the payload, and `fixture` expects the message that it makes of it. */
+/** `module` makes a message from one text of the payload, and `fixture` expects that message. */
 export function renderFirstTransform({ path, headers, payload }: Request): { module: string; fixture: string } {
   const found = findText(payload)
   const steps = found?.steps ?? ['name']
@@ -27,16 +27,16 @@ function renderModule(steps: readonly string[]): string {
   return `/** The ${field} of the payload becomes a message to the agent; a payload without one is skipped. */
 import { defineTransform } from 'hookloom'
 
-/** What is read of the payload. It comes from outside: any field may be missing. */
+/** The fields that this code reads. The payload comes from outside: any field may be missing. */
 type Payload = ${type}
 
 export default defineTransform<Payload>(({ payload }, { log }) => {
   const ${field} = payload.${steps.join('?.')}
   if (typeof ${field} !== 'string' || ${field}.trim() === '') {
     log('skipped: no ${field}') // "hookloom show <deliveryId>" has this line
-    return null // no action: the sender is answered 204
+    return null // no action: the sender gets 204
   }
-  // one action; an array makes several, and {} keeps what the mapping says
+  // one action; return an array for several, or {} to keep the values of the mapping
   return { message: \`${toOpening(steps)} \${${field}}\` }
 })
 `
@@ -50,7 +50,7 @@ function toOpening(steps: readonly string[]): string {
 const likely = ['title', 'subject', 'name', 'summary', 'text', 'message', 'description', 'action', 'event', 'type']
 const deepest = 3
 
-/** The likeliest text, by its name first and then by how near it is. */
+/** The likeliest text: by its name first, then by its depth. */
 function findText(payload: JsonValue): { steps: string[]; text: string } | undefined {
   const all = listTexts(payload, [])
   const named = likely.flatMap((name) => all.filter(({ steps }) => steps.at(-1) === name).toSorted(byDepth))
@@ -71,7 +71,7 @@ function listTexts(value: JsonValue, steps: string[]): Text[] {
   return Object.entries(value).flatMap(([key, item]) => (isWord(key) ? listTexts(item, [...steps, key]) : []))
 }
 
-// it becomes a variable beside payload and log
+// it becomes a variable next to payload and log
 const taken =
   /^(payload|log|default|new|class|function|delete|in|if|for|do|this|null|true|false|var|let|const|return|with|case|try|void|enum|export|import|switch|throw|typeof|while|yield|await|static|package|private|public|protected|interface|implements|super|extends|else|break|catch|continue|debugger|finally|instanceof|arguments|eval)$/
 

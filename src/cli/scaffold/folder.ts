@@ -1,4 +1,4 @@
-// Makes a config directory. A file that is there is never overwritten; what is missing is added.
+// Creates a config directory. Never overwrites a file; adds the missing ones.
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
@@ -32,7 +32,7 @@ export function makeFolder(dir: string): Promise<Made[]> {
 async function makeFiles(dir: string): Promise<Made[]> {
   await mkdir(dir, { recursive: true, mode: 0o700 })
   const made = [await make(dir, configFile, renderNewConfig({ schema: `./${schemaFile}` }), privateMode)]
-  // the tokens belong to the new configuration: beside one that is there, nobody would read them
+  // the tokens belong to the new configuration: an existing one would not use them
   if (made[0]?.what === 'created') made.push(await makeEnv(dir))
   else if (existsSync(join(dir, envFile))) made.push({ file: envFile, what: 'exists' })
   made.push(await make(dir, schemaFile, renderConfigSchema()))
@@ -41,7 +41,7 @@ async function makeFiles(dir: string): Promise<Made[]> {
   return made
 }
 
-/** What makes editors understand the transforms, verifiers and presets of this directory. */
+/** The tsconfig.json that lets editors understand the modules of this directory. */
 export function makeEditorConfig(dir: string): Promise<Made> {
   return make(dir, join('hooks', 'tsconfig.json'), renderEditorConfig())
 }
@@ -62,7 +62,7 @@ async function make(dir: string, file: string, text: string, mode = codeMode): P
   }
 }
 
-/** A `.env` that is there keeps all it holds, and gains the names that the new configuration reads. */
+/** An existing `.env` keeps its content, and gains the variables that the new configuration reads. */
 async function makeEnv(dir: string): Promise<Made> {
   const tokens = { token: newToken(), gatewayToken: newToken() }
   const made = await make(dir, envFile, renderEnv(tokens), privateMode)
@@ -91,7 +91,7 @@ async function readSample(): Promise<[string, string][]> {
   )
 }
 
-/** For editors alone: the gateway compiles the modules by itself, and resolves `hookloom` and `zod` without this. */
+/** For editors only: the gateway builds the modules and resolves `hookloom` and `zod` without this file. */
 function renderEditorConfig(): string {
   const compilerOptions = {
     target: 'ES2023',

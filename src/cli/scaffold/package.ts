@@ -1,4 +1,4 @@
-// Where this package and its dependencies lie, from the sources as from the built file.
+// The folders of this package and of its dependencies, for the sources and for the built files.
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'

@@ -1,10 +1,10 @@
-// Keys that only the sender can make, until the operator has put them in: values that let nobody in, known by how they begin.
+// Placeholders for keys that only the sender can make. They admit no request, and are recognized by their prefix.
 import { randomBytes } from 'node:crypto'
 import { type Finding, toLeaves } from '../../loader/config/warnings.ts'
 import type { Config } from '../../model/config.ts'
 import { toDottedPath } from '../../model/issue.ts'
 
-/** In hexadecimal, which is a key of 32 bytes, a base64 text and a secret all at once. */
+/** Hexadecimal: it is a valid key of 32 bytes, a valid base64 text and a valid secret. */
 const mark = Buffer.from('placeholder').toString('hex')
 const keyBytes = 32
 
@@ -16,16 +16,16 @@ export function checkPlaceholders(config: Config): Finding {
   const name = 'placeholders'
   const leaves = toLeaves({ hooks: config.hooks }, [])
   const places = leaves.filter(({ value }) => isPlaceholder(value)).map(({ path }) => toDottedPath(path))
-  if (places.length === 0) return { name, ok: true, detail: 'nothing waits for what a sender shows' }
+  if (places.length === 0) return { name, ok: true, detail: 'every key is set' }
   const are = places.length === 1 ? 'is a placeholder that lets' : 'are placeholders that let'
   return {
     name,
     ok: false,
-    detail: `${places.join(', ')} ${are} nobody in: put there what the sender shows.`,
+    detail: `${places.join(', ')} ${are}: replace it with the key that the sender shows.`,
   }
 }
 
-/** Also of a URL: `.example` is nobody's (RFC 2606). */
+/** Also a URL: `.example` belongs to no one (RFC 2606). */
 function isPlaceholder(value: unknown): boolean {
   if (typeof value !== 'string') return false
   return value.startsWith(mark) || /^https?:\/\/[^/?#]*\.example(?:[/?#]|$)/i.test(value)
