@@ -31,7 +31,7 @@ describe('the command line', { timeout: 60_000 }, () => {
     [['gmail', 'run', '--port', '80'], 'Unknown option \'--port\'. "hookloom gmail run --help" shows the options.'],
     [
       ['gmail', 'setup', '--account', 'ada@example.org', '--credentials', 'no-such-file.json'],
-      'no-such-file.json cannot be read: there is no such file.',
+      'no-such-file.json cannot be read: the file does not exist.',
     ],
     [['show', 'one', 'two'], 'Expected 1 argument but got 2'],
     [['run', 'github', 'no-such-file.json'], 'the file does not exist'],

@@ -210,7 +210,7 @@ describe('gmail auth', { timeout: 60_000 }, () => {
     })
     const foreign = await runWithConsent(dir, args, async () => 'http://127.0.0.1:1/?state=other&code=code-9')
     expect([declined.code, foreign.code]).toEqual([77, 77])
-    expect(declined.stderr).toContain('it was declined')
+    expect(declined.stderr).toContain('The consent was declined')
     expect(foreign.stderr).toContain('not the address to which Google sent the browser')
   })
 
@@ -220,7 +220,7 @@ describe('gmail auth', { timeout: 60_000 }, () => {
     const args = ['auth', '--account', 'other@example.org', '--credentials', writeClientFile(dir)]
     const { code, stderr } = await runWithConsent(dir, args, visit(google))
     expect(code).toBe(77)
-    expect(stderr).toContain(`of ${account}, not of other@example.org`)
+    expect(stderr).toContain(`for ${account}, not for other@example.org`)
     expect(Object.keys(toFiles(dir))).not.toContain('state/gmail-consent.json')
   })
 })
