@@ -8,7 +8,7 @@ import { writeStateFile } from './loader/config-file.ts'
 import { pickEnv } from './loader/config/env.ts'
 import { createTransformRuntime } from './loader/runtime.ts'
 import { newId } from './base/id.ts'
-import { type Log, silentLog } from './model/log.ts'
+import { type Log, silentLog, withLevel } from './model/log.ts'
 import { toGatewayFile, toHandedFile, toStoreFile } from './model/places.ts'
 import type { Generation } from './pipeline/generation.ts'
 import { createPinnedFetch, type Transport } from './pipeline/verifiers/pinned-fetch.ts'
@@ -20,7 +20,7 @@ import { createDrain } from './server/drain.ts'
 import { createHandedSecrets } from './server/handed.ts'
 import { createMailbox } from './server/mailbox.ts'
 import { createReceiver } from './server/receive.ts'
-import { Refusals } from './server/refusals.ts'
+import { createRefusalLog, Refusals } from './server/refusals.ts'
 import { Rerunner } from './server/rerun.ts'
 import { createHookApp, listen } from './server/server.ts'
 import { createStops, type Stops } from './server/stops.ts'
@@ -77,10 +77,12 @@ export async function createHookloom(options: HookloomOptions): Promise<Hookloom
 }
 
 async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookloom, 'stop'>> {
-  const { dir, env = process.env, development = false, log = silentLog } = options
+  const { dir, env = process.env, development = false } = options
   const write = options.write ?? ((text: string) => void process.stdout.write(text))
   const clock = options.clock ?? Date.now
   const { config, env: settings } = loadConfig({ dir, env })
+  let level = config.server.log
+  const log = withLevel(options.log ?? silentLog, () => level)
 
   // 1. The store.
   const file = toStoreFile(dir, config)
@@ -136,6 +138,7 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
   // 4. What a new generation, and a module that may be called again, set going.
   runtime.onRetry((module) => void drain.drain([module], { again: true }))
   live.onSwap((next, { mended, retired }) => {
+    level = next.config.server.log
     maxWaitingBytes = next.config.store.maxWaitingBytes
     effects.refresh()
     mailbox.apply(next.config)
@@ -171,7 +174,9 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
   })
   stops.add('the admin port', () => admin.close(0))
   const admission = createAdmission({ tokens: createThrottle({ clock }), signers })
-  const receive = createReceiver({ ...shared, meter, admission, clock, development })
+  const refusalLog = createRefusalLog(log)
+  stops.add('the count of refusals', () => refusalLog.stop())
+  const receive = createReceiver({ ...shared, meter, admission, refusalLog, clock, development })
   const peerOf = createPeerOf(() => generation().config.server.trustedProxies)
   const hookApp = createHookApp({ receive, newId: randomUUID, log })
   const hooks = await listen(hookApp, { host, port, peerOf, ...edge })

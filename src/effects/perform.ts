@@ -45,6 +45,7 @@ export async function performJob(claimed: ClaimedJob, performance: Performance):
   }
   let job = claimed
   for (const name of missing) {
+    const startedAt = clock()
     const outcome = await attempt(name, job, performance)
     if (outcome.kind === 'aborted') {
       await report({ outcome: { kind: 'release' } })
@@ -59,11 +60,25 @@ export async function performJob(claimed: ClaimedJob, performance: Performance):
     const end = isLast ? ({ kind: 'done' } as const) : signal.aborted ? ({ kind: 'release' } as const) : undefined
     const { kind: _, step: __, leavesWakes = false, ...rows } = outcome
     const held = await report({ ...rows, step, ...(end === undefined ? {} : { outcome: end }) })
-    if (held) performance.meter('steps', { step: name, outcome: step.state })
+    if (held) {
+      performance.meter('steps', { step: name, outcome: step.state })
+      logStep(performance.log, job, step, step.at - startedAt)
+    }
     if (held && (name === 'wake' || leavesWakes)) performance.woken(job.planned.agentId)
     if (!held || end !== undefined) return
     job = { ...job, steps: [...job.steps, step] }
   }
+}
+
+/** The log line of a run or a reply. The detail of a step may name the recipient, so it is not logged. */
+function logStep(log: Log, { id: jobId, deliveryId, planned }: ClaimedJob, step: Step, tookMs: number): void {
+  const { name, state, model } = step
+  if (name !== 'run' && name !== 'deliver') return
+  const { kind, agentId, sessionKey } = planned
+  log.info(
+    { jobId, deliveryId, job: { kind, step: name, state, agentId, sessionKey, model, tookMs } },
+    `${name} ${agentId} ${sessionKey} → ${state}  ${tookMs} ms  ${jobId}`,
+  )
 }
 
 /** An exception in a step is a failure that is tried again, unless the job was stopped. */

@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { AgentsConfig, ModelsConfig, RunnersConfig } from './agents-config.ts'
 import { ChannelsConfig } from './channels-config.ts'
 import { GmailConfig } from './gmail-config.ts'
+import { logLevels } from './log.ts'
 import { Mapping } from './mapping.ts'
 import { filled, network } from './values.ts'
 
@@ -140,6 +141,12 @@ export const Config = z.strictObject({
         .default(262_144)
         .describe('Bytes. A larger body is refused, also if it is larger only after decompression.'),
       bodyTimeoutMs: milliseconds.default(15_000).describe('Milliseconds in which a body must arrive completely.'),
+      log: z
+        .enum(logLevels)
+        .default('info')
+        .describe(
+          'The least important lines in the log. info: one line for each delivery, run and reply. Set it to warn to log only what needs your attention.',
+        ),
     })
     .prefault({})
     .describe('The HTTP servers.'),

@@ -1,6 +1,7 @@
 import type { DeliveryState } from './delivery.ts'
 import type { Step, StepName } from './job.ts'
 import type { ProblemCode } from './problem.ts'
+
 /** The methods of pino that are used. Fields never contain a token, a signature or a payload. */
 export type Log = {
   debug(fields: object, message: string): void
@@ -10,6 +11,19 @@ export type Log = {
 }
 
 export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {} }
+
+export const logLevels = ['debug', 'info', 'warn', 'error'] as const
+
+/** Drops the lines below a level, which is asked for each line: a reload may change it. */
+export function withLevel(log: Log, level: () => (typeof logLevels)[number]): Log {
+  const isLogged = (name: keyof Log) => logLevels.indexOf(name) >= logLevels.indexOf(level())
+  const from =
+    (name: keyof Log) =>
+    (fields: object, message: string): void => {
+      if (isLogged(name)) log[name](fields, message)
+    }
+  return { debug: from('debug'), info: from('info'), warn: from('warn'), error: from('error') }
+}
 
 /** The counters, each with its labels. */
 export type Counted = {

@@ -17,7 +17,7 @@ import {
   toWaitingAnswer,
   withProblem,
   type LastingDecision,
-  tellParked,
+  logDelivery,
   toPending,
   toRow,
   toSettlement,
@@ -26,7 +26,7 @@ import { checkBody, toDelivery } from './delivery.ts'
 import { createEntry, type Entered, type Incoming } from './entry.ts'
 import type { HandedSecrets } from './handed.ts'
 import { createOnce, toDedupe } from './duplicates.ts'
-import type { Refusals } from './refusals.ts'
+import type { RefusalLog, Refusals } from './refusals.ts'
 import type { Rerunner } from './rerun.ts'
 
 export type ReceiverParts = {
@@ -37,6 +37,7 @@ export type ReceiverParts = {
   readonly admission: Admission
   readonly handed: HandedSecrets
   readonly refusals: Refusals
+  readonly refusalLog: RefusalLog
   readonly rerunner: Rerunner
   readonly clock: Clock
   readonly newId: () => string
@@ -103,7 +104,10 @@ export function createReceiver(parts: ReceiverParts): Receive {
       recognised: () => checkBody(delivery),
       first: () => handle(delivery, context, toNewRow(delivery, dedupe.key)),
       // a sender repeats a parked delivery: it runs under its old id, so that it stays one delivery
-      parkedAgain: (id, replay) => handle({ ...delivery, id }, context, toParkedRow(id, replay)),
+      parkedAgain: (id, replay) => {
+        const again = { ...delivery, id }
+        return handle(again, context, toParkedRow(again, replay))
+      },
     })
   }
 
@@ -135,7 +139,7 @@ export function createReceiver(parts: ReceiverParts): Receive {
       const appended = await store.append(toRow(delivery, { settlement, answer, dedupe }))
       if (appended.kind === 'duplicate') return { answer: toReplay(appended.first), isOurs: false }
       parts.meter('deliveries', { outcome: settlement.state })
-      tellParked(parts.log, delivery, settlement)
+      logDelivery(parts.log, delivery, settlement, { now: clock() })
       parts.accepted(settlement.jobs)
       return { answer, isOurs: true }
     }
@@ -147,13 +151,14 @@ export function createReceiver(parts: ReceiverParts): Receive {
   }
 
   /** For a delivery that was parked before. `replay` is the answer that it got then. */
-  function toParkedRow(id: string, replay: Answer): Row {
+  function toParkedRow(delivery: Delivery, replay: Answer): Row {
     return {
       state: 'parked',
       wait: async () => ({ answer: replay, isOurs: true }),
       async settle(settlement, answer) {
-        if (!(await store.settle(id, settlement))) return replay
+        if (!(await store.settle(delivery.id, settlement))) return replay
         parts.accepted(settlement.jobs)
+        logDelivery(parts.log, delivery, settlement, { now: clock(), before: 'parked' })
         return answer
       },
     }
@@ -183,8 +188,8 @@ export function createReceiver(parts: ReceiverParts): Receive {
       error,
       trace,
     })
-    // in production refusals are kept, not logged: whoever sends them must not fill the disk
-    if (development) parts.log.info({}, `${status} ${code}: ${error} "hookloom list --refused" shows the reasons.`)
+    if (!development) parts.refusalLog.count(code)
+    else parts.log.info({}, `${status} ${code}: ${error} "hookloom list --refused" shows the reasons.`)
     if (code === 'internal-error')
       parts.log.error({ err: problem.cause, requestId }, 'a request failed inside the gateway')
     return toRefusalAnswer(problem, development)

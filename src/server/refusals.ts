@@ -1,4 +1,5 @@
 // The last refusals, in memory, so that the operator can find the reasons. In development the refused requests too.
+import type { Log } from '../model/log.ts'
 import type { ProblemCode, TraceEntry } from '../model/problem.ts'
 import type { VerifyRequest } from '../model/verifier.ts'
 import type { Caller } from './admission.ts'
@@ -64,5 +65,40 @@ export class Refusals {
 
   request(requestId: string): VerifyRequest | undefined {
     return this.#requests.get(requestId)
+  }
+}
+
+const everyMs = 60_000
+
+export type RefusalLog = {
+  count(code: ProblemCode): void
+  /** Logs what was counted since the last lines. */
+  stop(): void
+}
+
+/** One line a minute for each kind of refusal: strangers must not be able to fill the disk with log lines. */
+export function createRefusalLog(log: Log): RefusalLog {
+  const counts = new Map<ProblemCode, number>()
+  let timer: NodeJS.Timeout | undefined
+
+  function flush(): void {
+    clearTimeout(timer)
+    timer = undefined
+    for (const [code, refusals] of counts) {
+      const requests = refusals === 1 ? '1 request was' : `${refusals} requests were`
+      log.info(
+        { code, refusals },
+        `${requests} refused within a minute: ${code}. "hookloom list --refused" shows the reasons.`,
+      )
+    }
+    counts.clear()
+  }
+
+  return {
+    count(code) {
+      counts.set(code, (counts.get(code) ?? 0) + 1)
+      timer ??= setTimeout(flush, everyMs).unref()
+    },
+    stop: flush,
   }
 }

@@ -8,7 +8,7 @@ import { type Decision, decide } from '../pipeline/pipeline.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import { Problem } from '../model/problem.ts'
 import { toDelivery } from './delivery.ts'
-import { type LastingDecision, tellParked, toSettlement } from './settlement.ts'
+import { type LastingDecision, logDelivery, toSettlement } from './settlement.ts'
 
 export type RerunnerParts = {
   readonly generation: () => Generation
@@ -82,8 +82,7 @@ export class Rerunner {
       const settlement = toSettlement(decision, delivery, { generation, newId, now: clock() })
       if (!(await this.#settle(delivery.id, settlement))) return 'already settled'
       accepted(settlement.jobs)
-      // a delivery that was parked before was logged then
-      if (before === 'pending') tellParked(log, delivery, settlement)
+      logDelivery(log, delivery, settlement, { now: clock(), before })
       return settlement.state
     } catch (error) {
       log.error(

@@ -45,9 +45,32 @@ export function toSettlement(
   }
 }
 
-export function tellParked(log: Log, { id, path }: Delivery, { problem }: Settlement): void {
-  if (problem === undefined) return
-  log.warn({ deliveryId: id, hook: path }, `parked: ${problem.detail} "hookloom show ${id}" shows the details.`)
+/** The one log line of a delivery. `before`: its state in the store until now; undefined for a new one. */
+export function logDelivery(
+  log: Log,
+  delivery: Delivery,
+  settlement: Settlement,
+  { now, before }: { now: number; before?: 'pending' | 'parked' },
+): void {
+  const { id: deliveryId, method, path: hook, source, event } = delivery
+  const { state, problem, mappingId } = settlement
+  if (state === 'parked' && problem !== undefined) {
+    // a delivery that was parked before was logged then
+    if (before === 'parked') return
+    const text = `parked: ${problem.detail} "hookloom show ${deliveryId}" shows the details.`
+    log.warn({ deliveryId, hook }, text)
+    return
+  }
+  const actions = settlement.jobs.map(({ planned: { kind, sessionKey } }) =>
+    kind === 'wake' ? kind : `${kind} ${sessionKey}`,
+  )
+  const outcome = actions.length > 3 ? `${actions.length} actions` : actions.join(', ') || state
+  const tookMs = now - delivery.receivedAt
+  const took = before === 'parked' ? 'was parked' : `${tookMs} ms`
+  log.info(
+    { deliveryId, delivery: { method, hook, source, event, state, mappingId, actions, tookMs } },
+    `${method} ${hook}${event === undefined ? '' : ` ${event}`} → ${outcome}  ${took}  ${deliveryId}`,
+  )
 }
 
 /** The row of a new delivery, with its outcome and the answer that a duplicate gets again. */

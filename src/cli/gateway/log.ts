@@ -7,6 +7,8 @@ import { toPrintable, toPrintableLine } from '../../base/text.ts'
 export function createJsonLog(): Log {
   return pino(
     {
+      // the gateway drops the lines below server.log
+      level: 'debug',
       base: { pid: process.pid },
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (level) => ({ level }) },
@@ -19,25 +21,28 @@ export function createJsonLog(): Log {
 export async function createPrettyLog(): Promise<Log> {
   const { default: pretty } = await import('pino-pretty')
   const log = pino(
-    { base: null },
+    { level: 'debug', base: null },
     pretty({
       colorize: process.stdout.isTTY && !process.env['NO_COLOR'],
       sync: true,
       translateTime: 'HH:MM:ss',
-      // a code frame is printed as text, not as a JSON string
-      ignore: 'frame',
+      // a code frame is printed as text, not as a JSON string; the message shows what the others contain
+      ignore: 'frame,delivery,job',
       messageFormat: (line, key) => [line[key], line['frame']].filter((part) => typeof part === 'string').join('\n\n'),
     }),
   )
   const safely =
     (level: keyof Log) =>
     (fields: object, message: string): void =>
-      log[level](toPrintableFields(fields), toPrintableLine(message))
+      log[level](toPrintableFields(fields, message), toPrintableLine(message))
   return { debug: safely('debug'), info: safely('info'), warn: safely('warn'), error: safely('error') }
 }
 
-function toPrintableFields(fields: object): object {
-  const entries = Object.entries(fields).map(([name, value]: [string, unknown]) => {
+/** Without ids that the message shows. */
+function toPrintableFields(fields: object, message: string): object {
+  const isShown = (value: unknown) => typeof value === 'string' && value !== '' && message.includes(value)
+  const hidden = Object.entries(fields).filter(([name, value]) => !(name.endsWith('Id') && isShown(value)))
+  const entries = hidden.map(([name, value]: [string, unknown]) => {
     if (typeof value === 'string') return [name, toPrintable(value)]
     if (value instanceof Error)
       return [name, { type: value.name, message: toPrintable(value.message), stack: toPrintable(value.stack ?? '') }]
