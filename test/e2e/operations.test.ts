@@ -1,0 +1,173 @@
+// What the page "Run it for real" shows works with the programs that it is for: nginx, Caddy, systemd, Prometheus.
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { request } from 'node:https'
+import { createServer } from 'node:net'
+import { request as requestPlain } from 'node:http'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { readBlock, readPage, root } from '../pages.ts'
+import { type Gateway, hookToken, makeFolder, startGateway } from './gateway.ts'
+
+const page = 'src/cli/operations/README.md'
+const stops: (() => void)[] = []
+let gateway: Gateway
+
+beforeAll(async () => {
+  gateway = await startGateway({ config: { server: { trustedProxies: ['127.0.0.1'] } } })
+})
+
+afterAll(() => {
+  for (const stop of stops) stop()
+})
+
+function has(program: string, ...args: string[]): boolean {
+  return spawnSync(program, args).error === undefined
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+  const address = server.address()
+  await new Promise((done) => server.close(done))
+  return typeof address === 'object' && address !== null ? address.port : 0
+}
+
+type Sent = { readonly port: number; readonly from: string; readonly token: string; readonly tls: boolean }
+
+/** The status that a sender with this loopback address gets; undefined while nothing listens. */
+function send({ port, from, token, tls }: Sent): Promise<number | undefined> {
+  const body = JSON.stringify({ text: `from ${from}` })
+  const headers = { host: 'hooks.example.com', authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+  const options = { host: '127.0.0.1', port, localAddress: from, path: '/hooks/wake', method: 'POST', headers }
+  return new Promise((done) => {
+    const sent = tls ? request({ ...options, rejectUnauthorized: false }) : requestPlain(options)
+    sent.once('response', (answer) => {
+      answer.resume()
+      done(answer.statusCode)
+    })
+    sent.once('error', () => done(undefined))
+    sent.end(body)
+  })
+}
+
+/** Starts a proxy. The statuses of a good sender, of twenty guesses from another address, of the token from there, and of the good one again. */
+async function sendThrough(
+  run: () => ReturnType<typeof spawn>,
+  proxy: Pick<Sent, 'port' | 'tls'>,
+  guesser: string,
+): Promise<unknown[]> {
+  const child = run()
+  let printed = ''
+  child.stderr?.on('data', (chunk) => (printed += chunk))
+  stops.push(() => child.kill('SIGKILL'))
+  const ended = new Promise<never>((_, failed) => {
+    child.once('exit', (code) => failed(new Error(`the proxy ended with ${code}: ${printed}`)))
+  })
+  ended.catch(() => undefined)
+  const good = { ...proxy, from: '127.0.0.9', token: hookToken }
+  const answered = async (): Promise<number> => {
+    for (;;) {
+      const status = await send(good)
+      if (status !== undefined) return status
+    }
+  }
+  const first = await Promise.race([answered(), ended])
+  const guesses = Array.from({ length: 20 }, () => send({ ...proxy, from: guesser, token: 'wrong' }))
+  const guessed = new Set(await Promise.all(guesses))
+  return [first, guessed, await send({ ...proxy, from: guesser, token: hookToken }), await send(good)]
+}
+
+const toldApart = [200, new Set([401]), 429, 200]
+
+test.skipIf(!has('nginx', '-v') || !has('openssl', 'version'))(
+  'nginx with the block of the page passes requests on over TLS, and senders are told apart (needs nginx, openssl)',
+  async () => {
+    const dir = makeFolder()
+    const port = await freePort()
+    const [key, cert] = [join(dir, 'key.pem'), join(dir, 'cert.pem')]
+    const subject = ['-subj', '/CN=hooks.example.com', '-days', '2']
+    execFileSync(
+      'openssl',
+      ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-keyout', key, '-out', cert, ...subject],
+      { stdio: 'ignore' },
+    )
+    const block = readBlock(page, 'nginx', 'ssl_certificate')
+      .replace('127.0.0.1:8790', new URL(gateway.url).host)
+      .replace('listen 443 ssl', `listen 127.0.0.1:${port} ssl`)
+      .replace('/etc/letsencrypt/live/hooks.example.com/fullchain.pem', cert)
+      .replace('/etc/letsencrypt/live/hooks.example.com/privkey.pem', key)
+    const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+      (name) => `${name}_temp_path ${dir}/${name};`,
+    )
+    const file = join(dir, 'nginx.conf')
+    writeFileSync(
+      file,
+      `daemon off; master_process off; pid ${dir}/pid; error_log stderr;\nevents {}\nhttp { access_log off; ${paths.join(' ')}\n${block} }`,
+    )
+    const nginx = () => spawn('nginx', ['-p', dir, '-c', file])
+    expect(await sendThrough(nginx, { port, tls: true }, '127.0.0.2')).toEqual(toldApart)
+  },
+)
+
+test.skipIf(!has('caddy', 'version'))(
+  'Caddy with the block of the page passes requests on, and senders are told apart (needs caddy)',
+  async () => {
+    const dir = makeFolder()
+    const port = await freePort()
+    const block = readBlock(page, 'text', 'reverse_proxy')
+    const file = join(dir, 'Caddyfile')
+    writeFileSync(file, block)
+    // with its own name it would ask for a certificate
+    expect(spawnSync('caddy', ['adapt', '--config', file]).status).toBe(0)
+    const here = block
+      .replace('hooks.example.com', `http://hooks.example.com:${port}`)
+      .replace('127.0.0.1:8790', new URL(gateway.url).host)
+    writeFileSync(file, `{\nadmin off\nauto_https off\n}\n${here}`)
+    const env = { ...process.env, HOME: dir, XDG_DATA_HOME: dir, XDG_CONFIG_HOME: dir }
+    const caddy = () => spawn('caddy', ['run', '--config', file], { env })
+    expect(await sendThrough(caddy, { port, tls: false }, '127.0.0.3')).toEqual(toldApart)
+  },
+)
+
+test.skipIf(!has('systemd-analyze', '--version'))('systemd accepts the unit (needs systemd-analyze)', () => {
+  const dir = makeFolder()
+  const unit = readBlock(page, 'ini', '[Service]')
+    .replace('/usr/bin/node', process.execPath)
+    .replaceAll('/var/lib/hookloom', dir)
+    .replaceAll(/^(User|Group)=.*$/gm, '$1=root')
+  const file = join(dir, 'hookloom.service')
+  writeFileSync(file, unit)
+  const { status, stderr } = spawnSync('systemd-analyze', ['verify', '--man=no', file], { encoding: 'utf8' })
+  // the machine's own units may have faults of their own
+  expect(stderr.split('\n').filter((line) => line.includes('hookloom'))).toEqual([])
+  expect(status).not.toBeNull()
+})
+
+describe('every metric that is read is one that the gateway has', () => {
+  async function known(): Promise<Set<string>> {
+    const text = await (await fetch(`${gateway.adminUrl}/metrics`)).text()
+    return new Set(
+      [...text.matchAll(/^# TYPE (\w+) (\w+)$/gm)].flatMap(([, name = '', type]) =>
+        type === 'histogram' ? [`${name}_bucket`, `${name}_sum`, `${name}_count`] : [name],
+      ),
+    )
+  }
+
+  test.each(['src/cli/operations/grafana.json', page])('in %s', async (file) => {
+    const names = readPage(file).match(/\bhookloom_\w+/g) ?? []
+    expect(names.length).toBeGreaterThan(3)
+    expect(await known()).toEqual(expect.toSatisfy((have: Set<string>) => names.every((name) => have.has(name))))
+  })
+
+  test('and the dashboard is one that Grafana reads: panels with a place, each with a query', () => {
+    const { panels, title }: { title: string; panels: { gridPos: object; targets: { expr: string }[] }[] } = JSON.parse(
+      readFileSync(join(root, 'src/cli/operations/grafana.json'), 'utf8'),
+    )
+    expect(title).toBe('Hookloom')
+    for (const { gridPos, targets } of panels) {
+      expect(Object.keys(gridPos).toSorted()).toEqual(['h', 'w', 'x', 'y'])
+      expect(targets.every(({ expr }) => expr.includes('hookloom_'))).toBe(true)
+    }
+  })
+})
