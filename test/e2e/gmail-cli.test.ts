@@ -211,7 +211,7 @@ describe('gmail auth', { timeout: 60_000 }, () => {
     const foreign = await runWithConsent(dir, args, async () => 'http://127.0.0.1:1/?state=other&code=code-9')
     expect([declined.code, foreign.code]).toEqual([77, 77])
     expect(declined.stderr).toContain('The consent was declined')
-    expect(foreign.stderr).toContain('not the address to which Google sent the browser')
+    expect(foreign.stderr).toContain('not the address of the current consent')
   })
 
   test('refuses the consent of another mailbox, and keeps nothing of it', async () => {

@@ -255,7 +255,7 @@ describe('a pack of one’s own', { timeout: 30_000 }, () => {
         /^hooks\.presets\[0\]: hooks\/presets\/weaver\/preset\.ts does not build at weaver\/preset\.ts:1/,
       ],
       [acmePack('{{'), /messageTemplate/],
-      [acmePack('x').replace('mappings: [', 'mappings: [7, '), /^hooks\.presets\[0\]: what the preset "weaver"/],
+      [acmePack('x').replace('mappings: [', 'mappings: [7, '), /^hooks\.presets\[0\]: the preset "weaver"/],
       [
         acmePack('x').replace('build: ({ secret }) =>', 'build: ({ secret }) => secret.x.y &&'),
         /threw a TypeError at weaver\/preset\.ts:/,
@@ -308,7 +308,7 @@ describe('a pack of one’s own', { timeout: 30_000 }, () => {
         files: { 'hooks/verifiers/acme.ts': acmeVerifier(), 'hooks/presets/weaver.ts': brings(scheme) },
       })
     await expect(startInside({ dir: toDir('stripe') })).rejects.toThrow('the built-in scheme "stripe"')
-    await expect(startInside({ dir: toDir('acme') })).rejects.toThrow('Two verifiers are called "acme"')
+    await expect(startInside({ dir: toDir('acme') })).rejects.toThrow('Two verifiers have the scheme "acme"')
   })
 })
 
