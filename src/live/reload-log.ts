@@ -60,7 +60,8 @@ function isNews({ before, problems, modules }: Reload): boolean {
 
 /** Every save has a line, also one that changes nothing. */
 function logSaved(log: Log, { saved, problems }: Reload & { readonly saved: readonly SavedFile[] }): void {
-  const used = saved.filter(({ isUsed }) => isUsed)
+  // what a broken module imports is not known
+  const used = problems.length > 0 ? saved : saved.filter(({ isUsed }) => isUsed)
   for (const { label } of used.length > 0 ? [] : saved) log.info({}, `${label} was saved; nothing uses it`)
   if (used.length === 0) return
   const names = used.map(({ label }) => label).join(', ')
