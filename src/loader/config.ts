@@ -8,7 +8,7 @@ import { toKindOf } from '../base/json.ts'
 import { Problem } from '../model/problem.ts'
 import { type Env, parseEnv, substituteEnv } from './config/env.ts'
 import { toKeyedIssues } from './config/issues.ts'
-import { parseJsonc } from './config/jsonc.ts'
+import { parseJsonc, toPlace } from './config/jsonc.ts'
 
 export const configFile = 'hookloom.jsonc'
 export const envFile = '.env'
@@ -35,22 +35,38 @@ export function loadConfig({ dir, env }: { dir: string; env: Env }): LoadedConfi
   }
   const fromFile = parseEnv(envText ?? '')
   const all = { ...fromFile.values, ...toSet(env) }
-  const { config, problems } = parseConfig(text, all)
-  const wrong = [...fromFile.problems, ...problems]
+  const { config, problems } = findProblems(text, all)
+  const wrong = [...fromFile.problems, ...problems.map((problem) => toPlacedLine(problem, text))]
   if (config === undefined || wrong.length > 0) throw toConfigProblem(wrong)
   return { config, env: all, text, files }
 }
 
 /** The configuration that a text holds, or every reason why it holds none. Exactly one of the two is there. */
-export function parseConfig(
-  text: string,
-  env: Env,
-): { config: Config; problems: readonly [] } | { config: undefined; problems: readonly string[] } {
+export function parseConfig(text: string, env: Env): Parsed<string> {
+  const { config, problems } = findProblems(text, env)
+  return config === undefined ? { config, problems: problems.map((one) => one.text) } : { config, problems: [] }
+}
+
+type Parsed<Wrong> = { config: Config; problems: readonly [] } | { config: undefined; problems: readonly Wrong[] }
+
+/** A problem without a path is one of the whole file, and names it. */
+type PlacedProblem = Pick<ConfigIssue, 'text'> & Partial<Pick<ConfigIssue, 'path'>>
+
+/** The line of a problem, with the place of its key. */
+export function toPlacedLine({ path, text: sentence }: PlacedProblem, text: string): string {
+  return path === undefined ? sentence : `${toPlace(text, configFile, path)} ${sentence}`
+}
+
+function findProblems(text: string, env: Env): Parsed<PlacedProblem> {
   const parsed = parseJsonc(text, configFile)
-  if (parsed.problems.length > 0) return { config: undefined, problems: parsed.problems }
+  if (parsed.problems.length > 0)
+    return { config: undefined, problems: parsed.problems.map((line) => ({ text: line })) }
   const root = parsed.value
   if (typeof root !== 'object' || root === null || Array.isArray(root)) {
-    return { config: undefined, problems: [`${configFile} must contain one object, found ${toKindOf(root)}.`] }
+    return {
+      config: undefined,
+      problems: [{ text: `${configFile} must contain one object, found ${toKindOf(root)}.` }],
+    }
   }
   const substituted = substituteEnv(root, env)
   const unset = substituted.issues
@@ -60,12 +76,12 @@ export function parseConfig(
     const issues = toConfigIssues(result.data)
     return issues.length === 0
       ? { config: result.data, problems: [] }
-      : { config: undefined, problems: toLines(issues) }
+      : { config: undefined, problems: withoutRepeats(issues) }
   }
   const wrong = result.success ? [] : result.error.issues.flatMap((issue) => toKeyedIssues(issue, data))
   // where a variable is missing, the key is not: one line is enough
   const first = [...unset, ...wrong.filter((issue) => !unset.some((other) => isSame(other.path, issue.path)))]
-  return { config: undefined, problems: toLines([...first, ...toFurtherIssues(data, first)]) }
+  return { config: undefined, problems: withoutRepeats([...first, ...toFurtherIssues(data, first)]) }
 }
 
 /** What the rules say of the rest, once the keys that are wrong by themselves are taken away. */
@@ -105,8 +121,8 @@ function toConfigProblem(lines: readonly string[]): Problem {
   return new Problem('config-invalid', `${configFile} has ${count}`, { frame: lines.join('\n') })
 }
 
-function toLines(issues: readonly ConfigIssue[]): string[] {
-  return [...new Set(issues.map((issue) => issue.text))]
+function withoutRepeats(issues: readonly ConfigIssue[]): ConfigIssue[] {
+  return issues.filter(({ text }, index) => issues.findIndex((other) => other.text === text) === index)
 }
 
 function isWithin(path: ConfigPath, section: ConfigPath): boolean {

@@ -1,5 +1,5 @@
 // Rules across `agents`, `models`, `runners` and `channels`: every name must refer to something that exists.
-import { isOwnChannel } from './action.ts'
+import { type ChannelName, isOwnChannel } from './action.ts'
 import type { Config } from './config.ts'
 import { type ConfigIssue, type ConfigPath, toDuplicates, toIssue } from './issue.ts'
 import { nearestOf } from '../base/text.ts'
@@ -57,7 +57,7 @@ function toPerformerIssues(
 }
 
 /** A model, or an alias of one, without a configured provider. */
-function toModelNameIssues(model: string, { models }: Config, at: ConfigPath): ConfigIssue[] {
+export function toModelNameIssues(model: string, { models }: Config, at: ConfigPath): ConfigIssue[] {
   const [provider = '', ...rest] = toModelName(model, models.aliases).split('/')
   if (rest.join('/').trim() === '') {
     const aliases = Object.keys(models.aliases)
@@ -116,14 +116,16 @@ function toRunnerIssues({ runners }: Config): ConfigIssue[] {
   })
 }
 
-function toRouteIssues({ channels }: Config): ConfigIssue[] {
-  const name = channels.default?.channel
+function toRouteIssues(config: Config): ConfigIssue[] {
+  return toChannelIssues(config.channels.default?.channel, config, ['channels', 'default', 'channel'])
+}
+
+/** A channel that has no section. */
+export function toChannelIssues(name: ChannelName | undefined, { channels }: Config, at: ConfigPath): ConfigIssue[] {
   if (name === undefined || name === 'last' || name === 'console') return []
   const own = isOwnChannel(name) ? name.slice('own:'.length) : undefined
   const isSet = own === undefined ? Reflect.get(channels, name) !== undefined : Object.hasOwn(channels.own, own)
   if (isSet) return []
   const missed = own === undefined ? ['channels', name] : ['channels', 'own', own]
-  return [
-    toIssue(['channels', 'default', 'channel'], `is "${name}", and ${missed.join('.')} is not set. Set it.`, missed),
-  ]
+  return [toIssue(at, `is "${name}", and ${missed.join('.')} is not set. Set it.`, missed)]
 }

@@ -59,8 +59,8 @@ describe('the files', () => {
     expect(problem.message).toBe('hookloom.jsonc has 3 problems')
     expect(problem.frame?.split('\n')).toEqual([
       '.env:1 must be NAME=value.',
-      'hooks.mappings[0].mesageTemplate is not a key here. Did you mean messageTemplate?',
-      'hooks.token is required when hooks.enabled is true. Set it to "${HOOKLOOM_TOKEN}" and put the value into .env.',
+      'hookloom.jsonc:1:46 hooks.mappings[0].mesageTemplate is not a key here. Did you mean messageTemplate?',
+      'hookloom.jsonc:1:3 hooks.token is required when hooks.enabled is true. Set it to "${HOOKLOOM_TOKEN}" and put the value into .env.',
     ])
   })
 

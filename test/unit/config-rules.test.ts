@@ -44,6 +44,20 @@ describe('tokens', () => {
 })
 
 describe('mappings', () => {
+  test('a channel that is not configured is refused, unless a transform chooses it or nothing is sent', () => {
+    const of = (mapping: object, channels: object = {}) => ofMapping(mapping, {}, { channels })
+    expect(of({ channel: 'slack' })).toEqual([
+      'hooks.mappings[0].channel is "slack", and channels.slack is not set. Set it.',
+    ])
+    expect(of({ channel: 'own:ntfy' })).toEqual([
+      'hooks.mappings[0].channel is "own:ntfy", and channels.own.ntfy is not set. Set it.',
+    ])
+    expect(of({ channel: 'slack' }, { slack: { botToken: 'x' } })).toEqual([])
+    expect(of({ channel: 'slack', deliver: false })).toEqual([])
+    expect(of({ channel: 'slack', action: 'wake' })).toEqual([])
+    expect(of({ channel: 'slack', transform: { module: 'x.ts' } })).toEqual([])
+  })
+
   test('two mappings never have the same id', () => {
     expect(
       told({

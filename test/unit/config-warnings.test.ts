@@ -24,7 +24,85 @@ describe('doctor', () => {
       'request-session-keys',
       'unsafe-content',
       'file-permissions',
+      'references',
     ])
+  })
+
+  const telegram = { botToken: 't' }
+  const references = (parts: Parts) => failing(parts).map(({ name, detail }) => `${name}: ${detail}`)
+
+  test.each<[string, Parts, string]>([
+    [
+      'an agent that is not in the list',
+      { hooks: { mappings: [{ agentId: 'opps' }] }, rest: { agents: { list: [{ id: 'ops' }] } } },
+      'hooks.mappings[0].agentId is "opps", which is not in agents.list: it runs with agents.defaults. Did you mean "ops"?',
+    ],
+    [
+      'a model of no provider',
+      { hooks: { mappings: [{ model: 'nobody/large' }] } },
+      'hooks.mappings[0].model names the provider "nobody", which is not in models.providers. Add models.providers.nobody.',
+    ],
+    [
+      'a channel that is not configured, where a transform may choose another one',
+      { hooks: { mappings: [{ channel: 'slack', transform: { module: 'x.ts' } }] } },
+      'hooks.mappings[0].channel is "slack", and channels.slack is not set. Set it.',
+    ],
+    [
+      'a default channel without a recipient',
+      { rest: { channels: { telegram, default: { channel: 'telegram' } } } },
+      'channels.default has no recipient: only a reply that names one, or follows one, can be sent. Set channels.default.to, or channels.telegram.to.',
+    ],
+    [
+      'a mapping that an earlier one shadows',
+      { hooks: { mappings: [{ match: { path: 'a' } }, { match: { path: '/a/', event: 'push' } }] } },
+      'hooks.mappings[1] is never reached: hooks.mappings[0] takes every request that it matches. Move it before that one.',
+    ],
+  ])('warns of %s', (_, parts, expected) => {
+    expect(references(parts)).toEqual([`references: hookloom.jsonc ${expected}`])
+  })
+
+  test.each<[string, Parts]>([
+    ['the default agent', { hooks: { mappings: [{ agentId: 'main' }] } }],
+    [
+      'a model of a runner that has its own names',
+      { hooks: { mappings: [{ model: 'x/y' }] }, rest: { agents: { defaults: { runner: 'claude' } } } },
+    ],
+    [
+      'a channel whose section has a recipient',
+      { rest: { channels: { telegram: { ...telegram, to: '1' }, default: { channel: 'telegram' } } } },
+    ],
+    ['a mapping of another path', { hooks: { mappings: [{ match: { path: 'a' } }, { match: { path: 'b' } }] } }],
+    [
+      'a wider mapping behind a narrower one',
+      {
+        hooks: {
+          mappings: [
+            { match: { path: 'a', event: ['x', 'y'] } },
+            { match: { path: 'a', event: ['y', 'z'] } },
+            { match: { path: 'a' } },
+          ],
+        },
+      },
+    ],
+    [
+      'a mapping behind one that another proof opens',
+      {
+        hooks: {
+          mappings: [{ match: { path: 'a' }, verify: { scheme: 'github', secret: 's' } }, { match: { path: 'a' } }],
+        },
+      },
+    ],
+  ])('does not warn of %s', (_, parts) => {
+    expect(references(parts)).toEqual([])
+  })
+
+  test('names the line of the key', () => {
+    const text = '{\n  "hooks": {\n    "mappings": [\n      { "agentId": "x" }\n    ]\n  }\n}'
+    const [found] = toWarnings(Config.parse({ hooks: { ...tight, mappings: [{ agentId: 'x' }] } }), {
+      files: [],
+      text,
+    }).filter(({ ok }) => !ok)
+    expect(found?.detail).toMatch(/^hookloom\.jsonc:4:9 hooks\.mappings\[0\]\.agentId is "x"/)
   })
 
   test('warns of a token below 24 characters, and says how many it has', () => {

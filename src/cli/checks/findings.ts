@@ -43,9 +43,9 @@ export function checkConfig({ dir, env }: Context): { loaded: LoadedConfig | und
 /** What an operator reads if `hooks.enabled` is false. */
 export const hooksAreOff = 'hooks.enabled is false: every hook answers 404. Set it to true.'
 
-export function checkWarnings({ config, files }: LoadedConfig): Finding[] {
+export function checkWarnings({ config, files, text }: LoadedConfig): Finding[] {
   const off: Finding = { name: 'hooks', ok: false, severity: 'warning', detail: hooksAreOff }
-  const looked = [...toWarnings(config, { files: toFileFacts(files) }), checkPlaceholders(config)]
+  const looked = [...toWarnings(config, { files: toFileFacts(files), text }), checkPlaceholders(config)]
   const warnings = looked.map(({ name, ok, detail }): Finding =>
     ok ? { name, ok, detail } : { name, ok, severity: 'warning', detail },
   )

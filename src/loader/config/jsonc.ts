@@ -1,5 +1,12 @@
 // JSON with comments and trailing commas, parsed strictly: a duplicate key is an error.
-import { createScanner, type Node, type ParseError, parseTree, printParseErrorCode } from 'jsonc-parser'
+import {
+  createScanner,
+  findNodeAtLocation,
+  type Node,
+  type ParseError,
+  parseTree,
+  printParseErrorCode,
+} from 'jsonc-parser'
 
 const words: Record<ReturnType<typeof printParseErrorCode>, string> = {
   InvalidSymbol: 'not a JSON value (keys and strings need double quotes)',
@@ -43,6 +50,22 @@ export function parseJsonc(text: string, file: string): { value: unknown; proble
     duplicates.push(`${file}:${line}:${column} duplicate key "${name}"`)
   })
   return duplicates.length === 0 ? { value, problems: [] } : { value: undefined, problems: duplicates }
+}
+
+/**
+ * Where the key of a path stands in a text that parses, as `hookloom.jsonc:4:7`. If it does not: the nearest key above it.
+ */
+export function toPlace(text: string, file: string, path: readonly (string | number)[]): string {
+  const source = text.replace(/^\uFEFF/, '')
+  const root = parseTree(source, [], { allowTrailingComma: true })
+  for (let depth = path.length; root !== undefined && depth > 0; depth -= 1) {
+    const node = findNodeAtLocation(root, path.slice(0, depth))
+    if (node === undefined) continue
+    // the node of a key is its value; the property around it begins with the key
+    const { line, column } = toPosition(source, node.parent?.type === 'property' ? node.parent.offset : node.offset)
+    return `${file}:${line}:${column}`
+  }
+  return file
 }
 
 type Bracket = { readonly open: '{' | '['; readonly offset: number }

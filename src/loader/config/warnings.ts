@@ -1,7 +1,9 @@
 // What a configuration that holds still leaves open. Nothing here stops a gateway: `hookloom doctor` prints it.
 import { statSync } from 'node:fs'
 import { basename } from 'node:path'
+import { toConfigWarnings } from '../../model/config-rules.ts'
 import type { Config } from '../../model/config.ts'
+import { toPlacedLine } from '../config.ts'
 import { toDottedPath } from '../../model/issue.ts'
 
 export type Finding = { readonly name: string; readonly ok: boolean; readonly detail: string }
@@ -19,8 +21,11 @@ export function toFileFacts(files: readonly string[], platform: NodeJS.Platform 
   })
 }
 
-/** Every check, also those that hold, in a fixed order. No detail shows a token. */
-export function toWarnings(config: Config, { files }: { files: readonly FileFact[] }): Finding[] {
+/** Every check, passed or not, in a fixed order. `text` is that of the file, for places. No detail shows a token. */
+export function toWarnings(
+  config: Config,
+  { files, text = '{}' }: { files: readonly FileFact[]; text?: string },
+): Finding[] {
   const { hooks, server } = config
   return [
     toTokenLength(config),
@@ -51,7 +56,15 @@ export function toWarnings(config: Config, { files }: { files: readonly FileFact
     ),
     toUnsafeContent(config),
     toFileModes(files),
+    ...toReferences(config, text),
   ]
+}
+
+function toReferences(config: Config, text: string): Finding[] {
+  const name = 'references'
+  const issues = toConfigWarnings(config)
+  if (issues.length === 0) return [{ name, ok: true, detail: 'every agent, model, channel and mapping can be used' }]
+  return issues.map((issue) => ({ name, ok: false, detail: toPlacedLine(issue, text) }))
 }
 
 function toTokenLength({ hooks }: Config): Finding {
