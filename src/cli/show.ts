@@ -79,7 +79,11 @@ function toJobText(job: Job): string {
       ['state', job.state],
       ['session', `${planned.sessionKey} of agent ${planned.agentId}`],
       ['attempts', String(job.attempts)],
-      ['next try', job.state === 'queued' && job.attempts > 0 ? toTime(job.runAt) : ''],
+      ['failing', job.state === 'queued' && job.failingSince !== undefined ? `since ${toTime(job.failingSince)}` : ''],
+      [
+        'next try',
+        job.state === 'queued' && (job.attempts > 0 || job.failingSince !== undefined) ? toTime(job.runAt) : '',
+      ],
       ['last error', job.state === 'done' ? '' : (job.lastError ?? '')],
       ['next', job.state === 'dead' ? `${toAgain(job.id)}.` : ''],
       ['text', toCut(toAsked(planned), 200)],

@@ -117,10 +117,10 @@ async function postAll(posts: readonly Post[], channel: Channel, posting: Postin
       written = replace(written, { ...begun, state: 'sent', id: result.id, at: clock() })
       continue
     }
-    const state = toStateAfter(result, channel)
+    const state = toStateAfter(result, channel, post)
     if (state !== 'sending' && !(await save({ ...begun, state }))) return { kind: 'aborted' }
     if (result.kind === 'aborted') return { kind: 'aborted' }
-    return state === 'unknown' ? toUnknown(result.detail, post, job) : toFailure(result, post)
+    return state === 'unknown' ? toUnknown(result.detail, post, job) : toFailure(result, post, state)
   }
   return toSent(written)
 }
@@ -133,9 +133,11 @@ function toBegun(post: Post, { dedupes }: Channel): Post {
 
 type Unsent = Exclude<SendResult, { kind: 'sent' }> | { readonly kind: 'aborted'; readonly isBegun: boolean }
 
-/** The state after a failed attempt. A message that may have arrived is sent again only if the channel drops repeats. */
-function toStateAfter(result: Unsent, { dedupes }: Channel): Post['state'] {
-  if (result.kind === 'ambiguous') return dedupes ? 'sending' : 'unknown'
+/** The state after a failed attempt. A message that may have arrived is sent again only if the channel drops repeats, or repeats anyway. */
+function toStateAfter(result: Unsent, { dedupes, repeatsUnknown = false }: Channel, before: Post): Post['state'] {
+  if (result.kind === 'ambiguous') return dedupes || repeatsUnknown ? 'sending' : 'unknown'
+  // an earlier attempt may have arrived, and the channel drops a repeat only for some minutes
+  if (dedupes && before.state === 'sending') return 'sending'
   return result.kind === 'aborted' && result.isBegun ? 'sending' : 'waiting'
 }
 
@@ -165,13 +167,17 @@ function toUnknown(why: string, post: Post, { deliveryId }: ClaimedJob): StepOut
   return { kind: 'permanent', status: 'error', ...toDetails(post, unknown) }
 }
 
-function toFailure(result: Exclude<SendResult, { kind: 'sent' }>, post: Post): StepOutcome {
+function toFailure(result: Exclude<SendResult, { kind: 'sent' }>, post: Post, state: Post['state']): StepOutcome {
   const details = toDetails(post, result.detail)
   switch (result.kind) {
     case 'rate-limited':
     case 'transient':
-      return { kind: result.kind, ...details, retryAfterMs: result.retryAfterMs }
-    // only for a channel that drops repeats
+      return {
+        kind: state === 'sending' ? 'transient' : 'unavailable',
+        ...details,
+        retryAfterMs: result.retryAfterMs,
+      }
+    // only for a channel that drops repeats, or repeats anyway
     case 'ambiguous':
       return { kind: 'transient', ...details }
     case 'permanent':

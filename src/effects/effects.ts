@@ -61,6 +61,7 @@ export function createEffects(options: EffectsOptions): Effects {
     const { runner, channels } = runnersAndChannelsOf(now, ownChannels())
     return {
       maxConcurrent: now.agents.defaults.maxConcurrent,
+      retryForMs: (step) => (step === 'deliver' ? now.channels : now.agents.defaults).retry.for,
       agent: (id) => toAgent(now, id, dir),
       runner,
       channels,

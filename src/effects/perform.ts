@@ -22,7 +22,7 @@ export type Performance = {
   readonly signal: AbortSignal
   /** False: the lease was lost, or the store failed until the signal ended. */
   readonly report: (report: JobReport) => Promise<boolean>
-  readonly toVerdict: (failure: Failure) => Verdict
+  readonly toVerdict: (failure: Failure, step: StepName) => Verdict
   /** Counted attempts that a job may have. */
   readonly maxAttempts: number
   /** Called when an event in the main session of an agent asks for a turn. */
@@ -131,7 +131,7 @@ function toFailureReport(
   failure: Failure,
   { toVerdict, maxAttempts, log }: Performance,
 ): JobReport {
-  const verdict = toVerdict(failure)
+  const verdict = toVerdict(failure, name)
   const fields = { jobId: job.id, deliveryId: job.deliveryId, step: name, attempt: job.attempts + 1 }
   const why = failure.quotes === true ? `"hookloom show ${job.id}" shows why.` : (failure.logged ?? failure.detail)
   if (verdict.kind === 'retry') {

@@ -11,18 +11,16 @@ export type RetryPolicy = Backoff & {
 }
 
 /** 2 s, 4 s, 8 s, 16 s, then dead. */
-export const defaultRetry: RetryPolicy = { attempts: 5, firstMs: 2_000, capMs: 600_000, jitter: 0.2 }
-
-/** The age at which even a rate-limited job is dead. */
-const horizonMs = 86_400_000
+export const defaultRetry: RetryPolicy = { attempts: 5, firstMs: 2_000, capMs: 900_000, jitter: 0.2 }
 
 /** The limits of a wait that a provider asks for. */
 const shortestAskedMs = 1_000
 const longestAskedMs = 86_400_000
 
 /**
- * `transient`: may succeed later. `rate-limited`: the other side asks to wait. `permanent`: never succeeds. `quotes`: the detail
- * quotes outside text, so the record of the job shows it and no log does.
+ * `unavailable`: the attempt had no effect, and the other side may come back. `transient`: may succeed later, but the attempt
+ * may have had an effect or a cost. `permanent`: never succeeds. `quotes`: the detail quotes outside text, so the record of
+ * the job shows it and no log does.
  */
 export type Failure = {
   readonly detail: string
@@ -30,7 +28,7 @@ export type Failure = {
   /** The text for the log, if the detail names the recipient of a reply. */
   readonly logged?: string | undefined
 } & (
-  | { readonly kind: 'transient' | 'rate-limited'; readonly retryAfterMs?: number | undefined }
+  | { readonly kind: 'transient' | 'unavailable'; readonly retryAfterMs?: number | undefined }
   | { readonly kind: 'permanent'; readonly status: 'error' | 'timeout' }
 )
 
@@ -40,29 +38,42 @@ export type Verdict =
 
 /** Milliseconds to wait after `attempts` earlier counted attempts; `random` in [0, 1). */
 export function toRetryMs(attempts: number, random: number, policy: RetryPolicy = defaultRetry): number {
-  const { jitter } = policy
-  return Math.round(toBackoffMs(attempts, policy) * (1 - jitter + 2 * jitter * random))
+  return jitter(toBackoffMs(attempts, policy), random, policy)
 }
 
-/** `attempts`: those counted before this one; `createdAt`: when the job was accepted. For a day, a rate limit does not count as an attempt. */
-export function toVerdict(
-  failure: Failure,
-  {
-    attempts,
-    createdAt,
-    now,
-    random,
-    policy = defaultRetry,
-  }: { attempts: number; createdAt: number; now: number; random: number; policy?: RetryPolicy },
-): Verdict {
+function jitter(ms: number, random: number, { jitter: share }: RetryPolicy): number {
+  return Math.round(ms * (1 - share + 2 * share * random))
+}
+
+/** What the verdict depends on. */
+export type Attempts = {
+  /** Attempts that were counted before this one. */
+  readonly attempts: number
+  /** When the failures of this step began; undefined if this is the first. */
+  readonly failingSince: number | undefined
+  /** How long an unavailable other side is waited for. */
+  readonly forMs: number
+  readonly now: number
+  /** In [0, 1). */
+  readonly random: number
+  readonly policy?: RetryPolicy
+}
+
+/** An unavailable other side counts no attempt: the pauses grow with the time that it is away, until `forMs` are over. */
+export function toVerdict(failure: Failure, given: Attempts): Verdict {
+  const { attempts, failingSince, forMs, now, random, policy = defaultRetry } = given
   const { detail } = failure
   if (failure.kind === 'permanent') return { kind: 'dead', error: detail, status: failure.status }
-  const backoffMs = toRetryMs(attempts, random, policy)
   const askedMs = toAskedMs(failure.retryAfterMs)
-  if (failure.kind === 'rate-limited' && now - createdAt < horizonMs) {
-    return { kind: 'retry', runAt: now + (askedMs ?? backoffMs), error: detail, counted: false }
+  if (failure.kind === 'unavailable') {
+    // a clock that was set back must not make the wait endless
+    const awayMs = Math.max(0, now - (failingSince ?? now))
+    if (awayMs >= forMs) return { kind: 'dead', error: detail, status: 'error' }
+    const growingMs = Math.min(policy.capMs, Math.max(policy.firstMs, awayMs))
+    return { kind: 'retry', runAt: now + (askedMs ?? jitter(growingMs, random, policy)), error: detail, counted: false }
   }
   if (attempts + 1 >= policy.attempts) return { kind: 'dead', error: detail, status: 'error' }
+  const backoffMs = toRetryMs(attempts, random, policy)
   return { kind: 'retry', runAt: now + Math.max(backoffMs, askedMs ?? 0), error: detail, counted: true }
 }
 

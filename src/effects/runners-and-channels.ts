@@ -1,7 +1,7 @@
 // Builds the runners and channels of a configuration: when a job first needs them, and once for each configuration.
 import { CommandRunnerConfig, type RunnersConfig } from '../model/agents-config.ts'
 import type { Channel, OwnChannel } from '../model/channel.ts'
-import type { ChannelsConfig } from '../model/channels-config.ts'
+import { type ChannelsConfig, channelSections } from '../model/channels-config.ts'
 import type { Config } from '../model/config.ts'
 import type { Runner } from '../model/runner.ts'
 import { createConsoleChannel } from './channels/console.ts'
@@ -57,6 +57,9 @@ function toRunnersAndChannels(
   return { runner: (name) => runners.get(name), channels: toChannels(config.channels, own, tools) }
 }
 
+// as: the keys of a constant object
+const channelNames = Object.keys(channelSections) as readonly (keyof typeof channelSections)[]
+
 /** A section of `runners` replaces the built-in runner of its name. */
 function toRunners({ models, runners }: Config, { env }: RunnerAndChannelParts): ReadonlyMap<string, Runner> {
   const profile = (name: 'claude' | 'codex') =>
@@ -93,5 +96,13 @@ function toChannels(
     webhook && createWebhookChannel(webhook),
     ...own.map((channel) => createOwnChannel(channel, config.own[channel.name]?.to)),
   ]
-  return new Map(channels.flatMap((channel) => (channel === undefined ? [] : [[channel.id, channel] as const])))
+  const repeating = new Set([
+    ...channelNames.filter((name) => config[name]?.onUnknown === 'repeat'),
+    ...own.filter(({ name }) => config.own[name]?.onUnknown === 'repeat').map(({ name }) => `own:${name}`),
+  ])
+  return new Map(
+    channels
+      .filter((channel) => channel !== undefined)
+      .map((channel) => [channel.id, { ...channel, repeatsUnknown: repeating.has(channel.id) }]),
+  )
 }

@@ -208,8 +208,8 @@ function toRunOutcome(
     }
     case 'forwarded':
       return { kind: 'recorded', step: { state: 'forwarded', detail: result.detail, result: result.id } }
-    case 'rate-limited':
-      return { kind: 'rate-limited', ...toDetail(result), retryAfterMs: result.retryAfterMs }
+    case 'unavailable':
+      return { kind: 'unavailable', ...toDetail(result), retryAfterMs: result.retryAfterMs }
     case 'timeout':
       return { kind: 'permanent', status, ...toDetail(result) }
     case 'too-long':

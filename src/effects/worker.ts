@@ -1,6 +1,7 @@
 // Performs accepted jobs under leases, up to the allowed number at a time. A job that does not end before a stop is queued again.
 import { randomBytes } from 'node:crypto'
-import type { ClaimedJob } from '../model/job.ts'
+import type { ClaimedJob, StepName } from '../model/job.ts'
+import { toMissing } from './plan.ts'
 import type { Log, Meter } from '../model/log.ts'
 import type { Clock, Store } from '../store/store.ts'
 import { cut } from '../base/text.ts'
@@ -19,6 +20,8 @@ export type WorkerSettings = Pick<Performance, 'agent' | 'whyDeferred'> &
     /** Jobs at the same time. */
     readonly maxConcurrent: number
     readonly retry?: RetryPolicy
+    /** Milliseconds for which a step is repeated while the other side is unavailable. */
+    readonly retryForMs: (step: StepName) => number
   }
 
 export type WorkerOptions = {
@@ -67,7 +70,16 @@ export function createWorker(options: WorkerOptions): Worker {
     // claimed while the gateway began to stop: released at once
     if (state === 'stopping') held.abort.abort()
     try {
-      const { retry = defaultRetry, agent, whyDeferred, runner, readWorkspaceFile, channels, defaultRoute } = settings()
+      const {
+        retry = defaultRetry,
+        retryForMs,
+        agent,
+        whyDeferred,
+        runner,
+        readWorkspaceFile,
+        channels,
+        defaultRoute,
+      } = settings()
       const note = (message: string) => log.info({ jobId: job.id }, cut(message, 500))
       const savePosts: DeliveryTools['savePosts'] = (posts) => leases.report(held, { posts })
       await performJob(job, {
@@ -78,9 +90,18 @@ export function createWorker(options: WorkerOptions): Worker {
         clock,
         signal: held.abort.signal,
         report: (what) => leases.report(held, what),
-        toVerdict: (failure) => {
-          const { attempts, createdAt } = job
-          return toVerdict(failure, { attempts, createdAt, now: clock(), random: random(), policy: retry })
+        toVerdict: (failure, step) => {
+          const { attempts, steps } = job
+          // the failures of an earlier step of this attempt are over
+          const failingSince = toMissing(job.planned, steps)[0] === step ? job.failingSince : undefined
+          return toVerdict(failure, {
+            attempts,
+            failingSince,
+            forMs: retryForMs(step),
+            now: clock(),
+            random: random(),
+            policy: retry,
+          })
         },
         maxAttempts: retry.attempts,
         woken,

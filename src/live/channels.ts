@@ -49,7 +49,7 @@ function toChannel({ name, module, section }: Wanted, definition: Definition | P
   }
   let options: z.ZodSafeParseResult<unknown> | undefined
   try {
-    options = parsed.value.options?.safeParse(withoutTo(section))
+    options = parsed.value.options?.safeParse(withoutOurKeys(section))
   } catch (thrown) {
     return toBroken(name, `${module}: the schema of its options threw ${toThrown(thrown)}.`)
   }
@@ -59,7 +59,7 @@ function toChannel({ name, module, section }: Wanted, definition: Definition | P
       frame: toFaults(options.error, section, where).join('\n'),
     })
   }
-  const given = options === undefined ? withoutTo(section) : options.data
+  const given = options === undefined ? withoutOurKeys(section) : options.data
   return { kind: 'sound', name, definition: parsed.value, options: given, hash, toThrown }
 }
 
@@ -68,6 +68,6 @@ function toBroken(name: string, detail: string, frame?: string): OwnChannel {
   return { kind: 'broken', name, problem: toProblemRecord(problem) }
 }
 
-function withoutTo(section: object): object {
-  return Object.fromEntries(Object.entries(section).filter(([key]) => key !== 'to'))
+function withoutOurKeys(section: object): object {
+  return Object.fromEntries(Object.entries(section).filter(([key]) => key !== 'to' && key !== 'onUnknown'))
 }

@@ -1,21 +1,7 @@
 // `agents`, `models` and `runners` of the configuration: who runs a turn, with which model, and how.
 import { z } from 'zod'
 import { Thinking, thinkingLevels, TimeoutSeconds } from './action.ts'
-import { filled, httpUrl } from './values.ts'
-
-/** `30m`, `1h`, `45s`, `2d`. A plain number is minutes; 0 turns it off. Returns milliseconds. */
-const duration = z
-  .union([z.string(), z.number().nonnegative()])
-  .refine((given) => toDurationMs(given) !== undefined, 'must be a duration such as 30m, 1h or 0')
-  .transform((given) => toDurationMs(given) ?? 0)
-
-const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
-
-function toDurationMs(given: string | number): number | undefined {
-  const [, amount, unit = 'm'] = /^(\d{1,6}(?:\.\d+)?)\s*([smhd])?$/.exec(String(given).trim()) ?? []
-  if (amount === undefined) return undefined
-  return Number(amount) * (unitMs[unit] ?? 0)
-}
+import { duration, filled, httpUrl, RetryConfig } from './values.ts'
 
 const clock = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$|^24:00$/, 'must be a time such as 08:00')
 
@@ -108,6 +94,9 @@ export const AgentsConfig = z.strictObject({
       ...agentKeys,
       timeoutSeconds: TimeoutSeconds.default(600).describe('Seconds after which a run that names no limit is ended.'),
       heartbeat: HeartbeatConfig.prefault({}).describe('Regular turns of the main session.'),
+      retry: RetryConfig.prefault({}).describe(
+        'Retries of runs whose model is not reached, limits the rate, or is overloaded.',
+      ),
     })
     .prefault({})
     .describe('Values for agents that do not set them.'),

@@ -35,6 +35,8 @@ export interface Channel {
   readonly id: string
   /** True: a nonce that was posted is not posted again, so an ambiguous attempt may be repeated. */
   readonly dedupes: boolean
+  /** True: an ambiguous attempt is repeated although the message may then be posted twice (`onUnknown: "repeat"`). */
+  readonly repeatsUnknown?: boolean
   /** Recipient of messages that name none, from the channel's configuration. */
   readonly to: string | undefined
   /** Why a message cannot be addressed so, as one sentence; undefined when it can. */

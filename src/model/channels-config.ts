@@ -1,7 +1,7 @@
 // `channels` of the configuration: one section for each channel. A channel without a section is not configured, except console.
 import { z } from 'zod'
 import { ChannelName } from './action.ts'
-import { endpointUrl, FileName, filled, httpUrl, pathPart } from './values.ts'
+import { endpointUrl, FileName, filled, httpUrl, pathPart, RetryConfig } from './values.ts'
 
 const shared = {
   to: filled.optional().describe('Recipient of replies that name none.'),
@@ -11,6 +11,12 @@ const shared = {
     .max(60_000)
     .default(15_000)
     .describe('Milliseconds in which the provider must answer one request.'),
+  onUnknown: z
+    .enum(['stop', 'repeat'])
+    .default('stop')
+    .describe(
+      'What happens after an attempt that may have posted the message. `stop` ends the job. `repeat` tries again, so that the message may appear twice.',
+    ),
 }
 
 /** The sections `channels.<name>`, without `default` and `console`. */
@@ -129,11 +135,14 @@ export const ChannelsConfig = z.strictObject({
     })
     .optional()
     .describe('Where `last` goes while no reply went anywhere.'),
+  retry: RetryConfig.prefault({}).describe(
+    'Retries of replies whose channel is not reached, limits the rate, or is overloaded.',
+  ),
   own: z
-    .record(FileName, z.looseObject({ to: shared.to }))
+    .record(FileName, z.looseObject({ to: shared.to, onUnknown: shared.onUnknown }))
     .default({})
     .describe(
-      'Channels in your own code, each under the name of its file in hooks/channels: `to`, and the options of the code.',
+      'Channels in your own code, each under the name of its file in hooks/channels: `to`, `onUnknown`, and the options of the code.',
     ),
   ...channelSections,
 })

@@ -81,6 +81,8 @@ export type Job = {
   readonly runAt: number
   readonly lockedUntil: number | undefined
   readonly lastError: string | undefined
+  /** When the failures of the present step began; undefined if its last attempt did not fail. */
+  readonly failingSince: number | undefined
   readonly steps: readonly Step[]
   /** Empty until the step `deliver` begins. */
   readonly posts: readonly Post[]

@@ -39,8 +39,9 @@ export type RunIO = {
 }
 
 /**
- * `detail` is one sentence for the operator; `quotes`: words of others stand in it, so no log shows it. An `error` that is
- * not `retryable` ends the job. `forwarded`: somebody else performs the turn and delivers its reply; `id` is theirs.
+ * `detail` is one sentence for the operator; `quotes`: it quotes outside text, so no log shows it. An `error` that is not
+ * `retryable` ends the job. `unavailable`: nothing was done, because the other side was not reached, limits the rate or is
+ * overloaded; the run waits for it. `forwarded`: another gateway performs the turn and delivers its reply; `id` is its id.
  * `too-long`: the model takes no prompt and history of this length; the run is asked for again with less of what can be left
  * out, where there is any.
  */
@@ -58,7 +59,7 @@ export type RunResult =
   | { readonly status: 'forwarded'; readonly id: string; readonly detail: string }
   | ({ readonly detail: string; readonly quotes?: boolean } & (
       | { readonly status: 'error'; readonly retryable: boolean; readonly retryAfterMs?: number }
-      | { readonly status: 'rate-limited'; readonly retryAfterMs?: number }
+      | { readonly status: 'unavailable'; readonly retryAfterMs?: number }
       | { readonly status: 'timeout' | 'too-long' }
     ))
 
@@ -80,4 +81,9 @@ export function permanent(detail: string): Failed {
 /** It may pass; `retryAfterMs` where the other side says when. */
 export function retryable(detail: string, wait: { readonly retryAfterMs?: number } = {}): Failed {
   return { status: 'error', retryable: true, detail, ...wait }
+}
+
+/** Nothing was done, and the other side may come back; `retryAfterMs` if it says when. */
+export function unavailable(detail: string, wait: { readonly retryAfterMs?: number } = {}): Failed {
+  return { status: 'unavailable', detail, ...wait }
 }

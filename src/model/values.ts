@@ -50,3 +50,26 @@ export const network = z
     (text) => networks.some((schema) => schema.safeParse(text).success),
     'must be an IP address or a CIDR such as 10.0.0.0/8',
   )
+
+/** `30m`, `1h`, `45s`, `2d`. A plain number is minutes; 0 turns it off. Returns milliseconds. */
+export const duration = z
+  .union([z.string(), z.number().nonnegative()])
+  .refine((given) => toDurationMs(given) !== undefined, 'must be a duration such as 30m, 1h or 0')
+  .transform((given) => toDurationMs(given) ?? 0)
+
+const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+
+function toDurationMs(given: string | number): number | undefined {
+  const [, amount, unit = 'm'] = /^(\d{1,6}(?:\.\d+)?)\s*([smhd])?$/.exec(String(given).trim()) ?? []
+  if (amount === undefined) return undefined
+  return Number(amount) * (unitMs[unit] ?? 0)
+}
+
+/** How long an outage may last. */
+export const RetryConfig = z.strictObject({
+  for: duration
+    .prefault('24h')
+    .describe(
+      'Time for which a failed attempt is repeated if it had no effect, such as 1h or 24h. A plain number is minutes. The pauses grow to 15 minutes. Shorten it if a late result is worse than none.',
+    ),
+})

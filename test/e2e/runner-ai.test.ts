@@ -107,15 +107,15 @@ describe.each([openai, anthropic, google, chatCompletions])('$kind', (api) => {
     async (stream) => {
       fake.answer = refuses(429, { 'retry-after': '7' })
       const { result } = await run({ api, fake, provider: { stream } })
-      expect(result).toMatchObject({ status: 'rate-limited', retryAfterMs: 7_000 })
+      expect(result).toMatchObject({ status: 'unavailable', retryAfterMs: 7_000 })
       expect(fake.received).toHaveLength(1)
     },
   )
 
   test.each([
-    [500, { status: 'error', retryable: true }],
-    [503, { status: 'error', retryable: true }],
-    [529, { status: 'rate-limited' }],
+    [500, { status: 'unavailable' }],
+    [503, { status: 'unavailable' }],
+    [529, { status: 'unavailable' }],
     [400, { status: 'error', retryable: false }],
     [401, { status: 'error', retryable: false, detail: expect.stringContaining('models.providers.mine.apiKey') }],
     [403, { status: 'error', retryable: false, detail: expect.stringContaining('models.providers.mine.apiKey') }],
@@ -143,7 +143,7 @@ describe.each([openai, anthropic, google, chatCompletions])('$kind', (api) => {
   test('an error inside a stream is the result, and the connection is closed', async () => {
     fake.answer = failsInside()
     const { result } = await run({ api, fake })
-    expect(result).toMatchObject({ status: 'rate-limited' })
+    expect(result).toMatchObject({ status: 'unavailable' })
     await fake.received[0]?.closed
   })
 
@@ -206,7 +206,7 @@ describe.each([openai, anthropic, google, chatCompletions])('$kind', (api) => {
     const { baseUrl } = fake
     fake.close()
     const { result } = await run({ api, fake: { baseUrl } })
-    expect(result).toMatchObject({ status: 'error', retryable: true })
+    expect(result).toMatchObject({ status: 'unavailable' })
     expect(JSON.stringify(result)).toContain(new URL(baseUrl).host)
     expect(JSON.stringify(result)).not.toContain(apiKey)
     fake = await startFake(api)

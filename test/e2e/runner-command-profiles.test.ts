@@ -85,7 +85,7 @@ describe('claude', () => {
   })
 
   test.each([
-    ['Claude AI usage limit reached', { status: 'rate-limited', retryAfterMs: 300_000 }],
+    ['Claude AI usage limit reached', { status: 'unavailable', retryAfterMs: 300_000 }],
     ['Not logged in · Please run /login', { status: 'error', retryable: false }],
     ['API Error: 500 Internal server error', { status: 'error', retryable: true }],
   ])('that says "%s" failed, in its own words', async (words, expected) => {

@@ -119,9 +119,9 @@ describe('a run that is handed on', () => {
 
 describe('a run that is refused', () => {
   test.each([
-    [429, { status: 'rate-limited', retryAfterMs: 7_000 }],
-    [502, { status: 'error', retryable: true, retryAfterMs: 7_000 }],
-    [503, { status: 'error', retryable: true }],
+    [429, { status: 'unavailable', retryAfterMs: 7_000 }],
+    [502, { status: 'unavailable', retryAfterMs: 7_000 }],
+    [503, { status: 'unavailable' }],
     [400, { status: 'error', retryable: false, detail: expect.stringContaining('Change what the mapping') }],
     [401, { status: 'error', retryable: false, detail: expect.stringContaining('hooks.token there') }],
     [404, { status: 'error', retryable: false, detail: expect.stringContaining('baseUrl') }],
@@ -192,8 +192,7 @@ describe('a gateway that does not answer', () => {
     const { baseUrl, close } = await openFake()
     close()
     expect(await openRunner(baseUrl).run(toRun(), createIO().io)).toEqual({
-      status: 'error',
-      retryable: true,
+      status: 'unavailable',
       detail: `OpenClaw at ${new URL(baseUrl).origin} (runners.claw) cannot be reached (ECONNREFUSED). Is it running?`,
     })
   })

@@ -108,7 +108,7 @@ describe('a run that fails', () => {
   })
 
   test('a rate limit is waited for as long as asked and uses up no attempt', async () => {
-    const { runner, turns } = scriptedRunner(() => ({ status: 'rate-limited', retryAfterMs: 30_000, detail: 'wait' }))
+    const { runner, turns } = scriptedRunner(() => ({ status: 'unavailable', retryAfterMs: 30_000, detail: 'wait' }))
     stage.openWorker({ runner })
     const [id] = await stage.accept(agentPlan())
     await pass(29_999)

@@ -2,13 +2,14 @@ import { describe, expect, test } from 'vitest'
 import { toRetryMs, toVerdict } from '../../src/effects/retry.ts'
 
 const transient = { kind: 'transient', detail: 'busy' } as const
-const limited = { kind: 'rate-limited', detail: 'slow down' } as const
-const at = { attempts: 0, createdAt: 0, now: 1_000, random: 0.5 }
+const limited = { kind: 'unavailable', detail: 'slow down' } as const
+const day = 86_400_000
+const at = { attempts: 0, failingSince: undefined, forMs: day, now: 1_000, random: 0.5 }
 
 describe('toRetryMs', () => {
-  test('waits double from two seconds and stop at ten minutes', () => {
+  test('waits double from two seconds and stop at a quarter of an hour', () => {
     expect([0, 1, 2, 3].map((attempts) => toRetryMs(attempts, 0.5))).toEqual([2_000, 4_000, 8_000, 16_000])
-    expect(toRetryMs(40, 0.5)).toBe(600_000)
+    expect(toRetryMs(40, 0.5)).toBe(900_000)
   })
 
   test('chance moves a wait by a fifth and no more', () => {
@@ -40,14 +41,22 @@ describe('toVerdict', () => {
     })
   })
 
-  test('a rate limit that lasts a day counts like any other failure', () => {
-    const late = { ...at, now: 86_400_000 }
-    expect(toVerdict(limited, late)).toMatchObject({ kind: 'retry', counted: true })
-    expect(toVerdict(limited, { ...late, attempts: 4 })).toMatchObject({ kind: 'dead' })
+  test('a rate limit that lasts a day is the end, and one of a minute less is not', () => {
+    const late = { ...at, failingSince: 0, now: day }
+    expect(toVerdict(limited, { ...late, now: day - 60_000 })).toMatchObject({ kind: 'retry', counted: false })
+    expect(toVerdict(limited, late)).toEqual({ kind: 'dead', error: 'slow down', status: 'error' })
   })
 
-  test('a rate limit without a time waits as a failure does', () => {
-    expect(toVerdict(limited, { ...at, attempts: 1 })).toMatchObject({ runAt: 5_000, counted: false })
+  test('without a time to wait the pauses grow with the outage, to a quarter of an hour', () => {
+    const waits = [1_000, 4_000, 60_000, 3_600_000].map((now) => {
+      const verdict = toVerdict(limited, { ...at, failingSince: 1_000, now, attempts: 4 })
+      return verdict.kind === 'retry' ? verdict.runAt - now : undefined
+    })
+    expect(waits).toEqual([2_000, 3_000, 59_000, 900_000])
+  })
+
+  test('a clock that was set back does not wait for the time that it lost', () => {
+    expect(toVerdict(limited, { ...at, failingSince: 9e12 })).toMatchObject({ kind: 'retry', runAt: 3_000 })
   })
 
   test('a transient failure never comes back before the time that was asked for, nor before its own', () => {

@@ -59,7 +59,7 @@ export function scriptedRunner(answer: (request: RunRequest) => RunResult | unde
   return { runner, turns }
 }
 
-type ChannelParts = Partial<Pick<Channel, 'dedupes' | 'to' | 'whyNot'>> & {
+type ChannelParts = Partial<Pick<Channel, 'dedupes' | 'repeatsUnknown' | 'to' | 'whyNot'>> & {
   /** How a reply is cut. */
   pieces?: (text: string) => readonly string[]
 }
@@ -120,6 +120,7 @@ export function createStage(config: Config = configWith()) {
       ...options,
       settings: () => ({
         maxConcurrent: 4,
+        retryForMs: (step) => (step === 'deliver' ? config.channels : config.agents.defaults).retry.for,
         // no folder: making one takes time that these timers do not see
         agent: (id) => ({ ...toAgent(config, id, '/'), workspace: undefined }),
         runner: () => runs,

@@ -28,7 +28,7 @@ function refusal(statusCode: number, error: object, responseHeaders: Record<stri
 
 const permanent = { status: 'error', retryable: false }
 const passing = { status: 'error', retryable: true }
-const limited = { status: 'rate-limited' }
+const away = { status: 'unavailable' }
 const tooLong = { status: 'too-long' }
 const overContext = 'longer than the context'
 
@@ -61,7 +61,7 @@ describe('a failure of a provider', () => {
     [
       'too many tokens just now are a rate limit',
       refusal(429, { message: 'Too many tokens, please wait' }),
-      limited,
+      away,
       '(429',
     ],
     ['Google on a long prompt', refusal(400, { message: 'The input token count exceeds 9' }), tooLong, overContext],
@@ -79,12 +79,12 @@ describe('a failure of a provider', () => {
       'models.providers.mine.apiKey',
     ],
     ['an unknown model', refusal(404, { code: 'model_not_found' }), permanent, 'has no "gpt-5.2"'],
-    ['a real 500 is not the request’s fault', refusal(500, { type: 'invalid_request_error' }), passing, '(500'],
-    ['a rate limit that a library calls 500', refusal(500, { type: 'rate_limit_error' }), limited, '(429'],
+    ['a real 500 is not the request’s fault', refusal(500, { type: 'invalid_request_error' }), away, '(500'],
+    ['a rate limit that a library calls 500', refusal(500, { type: 'rate_limit_error' }), away, '(429'],
     ['a redirect is not followed', refusal(301, {}), permanent, '(301)'],
-    ['overload inside a stream', { type: 'overloaded_error', message: 'Overloaded' }, limited, 'overloaded'],
-    ['a status inside a stream', { error: { code: 502, message: 'Upstream' } }, passing, '(502)'],
-    ['an error that says nothing', { message: 'Something' }, passing, '(500)'],
+    ['overload inside a stream', { type: 'overloaded_error', message: 'Overloaded' }, away, 'overloaded'],
+    ['a status inside a stream', { error: { code: 502, message: 'Upstream' } }, away, '(502)'],
+    ['an error that says nothing', { message: 'Something' }, away, '(500)'],
     ['what is no error of an API', 'a word', passing, 'baseUrl'],
     ['nothing at all', undefined, passing, 'baseUrl'],
   ])('%s', (_, thrown, expected, words) => {
@@ -100,15 +100,19 @@ describe('a failure of a provider', () => {
   })
 
   test.each([
-    ['ECONNREFUSED', 'api.example.com'],
-    ['ENOTFOUND', 'api.example.com'],
-    ['CERT_HAS_EXPIRED', 'models.providers.mine.baseUrl'],
-    ['ECONNRESET', 'ended before its reply'],
-  ])('%s of the network may pass, and is told without the credential of the URL', (code, words) => {
+    ['ECONNREFUSED', away, 'api.example.com'],
+    ['ENOTFOUND', away, 'api.example.com'],
+    ['CERT_HAS_EXPIRED', away, 'models.providers.mine.baseUrl'],
+    ['ECONNRESET', passing, 'ended before its reply'],
+  ])('%s of the network is %j, and is told without the credential of the URL', (code, expected, words) => {
     const cause = Object.assign(new Error('connect to https://user:sk-Test@api.example.com'), { code })
     const failure = failureOf(new Error('Cannot connect to API', { cause }))
-    expect(failure).toMatchObject({ ...passing, detail: expect.stringContaining(words) })
+    expect(failure).toMatchObject({ ...expected, detail: expect.stringContaining(words) })
     expect(JSON.stringify(failure)).not.toContain('sk-Test')
+  })
+
+  test('a 503 after half a reply may have cost tokens, and is not repeated for a day', () => {
+    expect(failureOf(refusal(503, {}), true)).toMatchObject(passing)
   })
 
   test('what cannot be read after half a reply is a stream that broke off', () => {
@@ -128,18 +132,15 @@ describe('a failure of a provider', () => {
 
   test('Google says in the body how long to wait', () => {
     const error = { status: 'RESOURCE_EXHAUSTED', details: [{ '@type': 'QuotaFailure' }, { retryDelay: '34.5s' }] }
-    expect(failureOf(refusal(429, error))).toMatchObject({ status: 'rate-limited', retryAfterMs: 34_500 })
+    expect(failureOf(refusal(429, error))).toMatchObject({ status: 'unavailable', retryAfterMs: 34_500 })
   })
 })
 
 test.each([
-  ['ETXTBSY', true],
-  ['EAGAIN', true],
-  ['ENOENT', false],
-  ['EACCES', false],
-])('a program that does not start for %s is tried again: %s', (code, retryable) => {
-  expect(toNotStarted({ id: 'mine', command: 'agent', secrets: [] }, code)).toMatchObject({
-    status: 'error',
-    retryable,
-  })
+  ['ETXTBSY', { status: 'unavailable' }],
+  ['EAGAIN', { status: 'unavailable' }],
+  ['ENOENT', { status: 'error', retryable: false }],
+  ['EACCES', { status: 'error', retryable: false }],
+])('a program that does not start for %s is %j', (code, failure) => {
+  expect(toNotStarted({ id: 'mine', command: 'agent', secrets: [] }, code)).toMatchObject(failure)
 })

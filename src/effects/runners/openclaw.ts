@@ -3,7 +3,15 @@ import { type AgentAction, type ChannelName, isOwnChannel } from '../../model/ac
 import type { OpenClawRunnerConfig } from '../../model/agents-config.ts'
 import { isJsonObject, type JsonObject, toJson } from '../../base/json.ts'
 import { readBody, toRetryAfterMs, toWait } from '../../base/http.ts'
-import { type Failed, permanent, retryable, type Runner, type RunRequest, type RunResult } from '../../model/runner.ts'
+import {
+  type Failed,
+  permanent,
+  retryable,
+  type Runner,
+  type RunRequest,
+  type RunResult,
+  unavailable,
+} from '../../model/runner.ts'
 import { toLine } from '../../pipeline/boundary.ts'
 import { cut, toPrintableLine } from '../../base/text.ts'
 import { toErrorCode } from '../../base/exceptions.ts'
@@ -132,6 +140,18 @@ type Answered = {
 
 const maxWords = 300
 
+/** OpenClaw knows a repeated key for five minutes, so only a run that never reached it may be repeated later. */
+const neverConnected: ReadonlySet<string> = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+])
+/** Statuses of OpenClaw, or of a proxy in front of it, after which it has certainly not accepted the run. */
+const isUnavailable: ReadonlySet<number> = new Set([429, 502, 503, 521, 523])
+
 /** The next move for a status that a retry does not change. */
 const remedies: Readonly<Record<number, string>> = {
   400: 'Change what the mapping or the request asks for, or what OpenClaw allows.',
@@ -152,7 +172,7 @@ function toRefused(id: string, { token }: OpenClawRunnerConfig, { status, header
 
 function toFailed(id: string, answered: string, { status, headers }: Pick<Answered, 'status' | 'headers'>): Failed {
   const wait = toWait(toRetryAfterMs(headers))
-  if (status === 429) return { status: 'rate-limited', detail: `${answered}. The run waits.`, ...wait }
+  if (isUnavailable.has(status)) return unavailable(`${answered}. The run waits.`, wait)
   if (status >= 500 || status === 408)
     return retryable(`${answered}. If this continues, look at the log of OpenClaw.`, wait)
   if (status === 200 || status === 202) {
@@ -181,7 +201,8 @@ function toUnreached(
       `${gateway} did not answer in ${timeoutMs / 1_000} s. Look at its log, or raise runners.${id}.timeoutMs.`,
     )
   const code = toErrorCode(thrown)
-  return retryable(`${gateway} cannot be reached${code === undefined ? '' : ` (${code})`}. Is it running?`)
+  const failed = code !== undefined && neverConnected.has(code) ? unavailable : retryable
+  return failed(`${gateway} cannot be reached${code === undefined ? '' : ` (${code})`}. Is it running?`)
 }
 
 /** Without a credential that the URL may contain. */

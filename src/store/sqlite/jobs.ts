@@ -14,7 +14,7 @@ const insertTask = `INSERT INTO jobs (id, planned, lane, stands_for, created_at,
 
 /** The columns that `toJob` reads, with the id of the job's delivery. */
 export const selectJob = `SELECT j.id, j.planned, j.state, j.attempts, j.created_at, j.run_at, j.locked_until,
-    j.last_error, j.steps, j.posts, j.fence, j.delivery_seq, d.id AS delivery_id
+    j.last_error, j.failing_since, j.steps, j.posts, j.fence, j.delivery_seq, d.id AS delivery_id
   FROM jobs j LEFT JOIN deliveries d ON d.seq = j.delivery_seq`
 
 /** A damaged row must not prevent the claim of the other jobs. */
@@ -99,7 +99,12 @@ export function report(db: Database, operation: OperationOf<'report'>): boolean 
 function record(db: Database, operation: OperationOf<'report'>, job: Row): void {
   const { at, step, events } = operation
   const { seq = null, delivery_id: deliveryId = null, agent_id: agentId = null, session_key: sessionKey = null } = job
-  if (step) db.run(`UPDATE jobs SET steps = json_insert(steps, '$[#]', json(?)) WHERE seq = ?`, step.json, seq)
+  if (step)
+    db.run(
+      `UPDATE jobs SET steps = json_insert(steps, '$[#]', json(?)), failing_since = NULL WHERE seq = ?`,
+      step.json,
+      seq,
+    )
   insertEvents(db, events, { deliveryId, at })
   keepTurn(db, operation, { agentId, sessionKey })
 }
@@ -120,12 +125,13 @@ function end(db: Database, { outcome }: OperationOf<'report'>, { seq, lane, at }
       break
     case 'retry':
       db.run(
-        `UPDATE jobs SET state = 'queued', locked_until = NULL, attempts = attempts + ?, last_error = ?, run_at = ?, gate = ?
-          WHERE seq = ?`,
+        `UPDATE jobs SET state = 'queued', locked_until = NULL, attempts = attempts + ?, last_error = ?, run_at = ?, gate = ?,
+          failing_since = coalesce(failing_since, ?) WHERE seq = ?`,
         outcome.counted ? 1 : 0,
         outcome.error,
         outcome.runAt,
         lane === null ? 2 : 1,
+        at,
         seq,
       )
       break
@@ -159,7 +165,7 @@ export function requeue(db: Database, { id, at }: OperationOf<'requeue'>): boole
   const { seq = null, lane = null } = job
   closeLane(db, lane)
   db.run(
-    `UPDATE jobs SET state = 'queued', attempts = 0, ended_at = NULL, posts = ${sentPosts}, run_at = ?, gate = ? WHERE seq = ?`,
+    `UPDATE jobs SET state = 'queued', attempts = 0, failing_since = NULL, ended_at = NULL, posts = ${sentPosts}, run_at = ?, gate = ? WHERE seq = ?`,
     at,
     toGate(lane),
     seq,

@@ -115,7 +115,7 @@ CREATE TABLE cursors (
 `
 
 /** In order. Never edit a migration that was released; add another one. */
-const migrations: readonly string[] = [first, waitingBytes]
+const migrations: readonly string[] = [first, waitingBytes, 'ALTER TABLE jobs ADD COLUMN failing_since INTEGER']
 
 /** The number of migrations applied to a file. Throws `config-invalid` if a newer hookloom wrote the file. */
 export function toSchemaVersion(db: Database, file: string): number {

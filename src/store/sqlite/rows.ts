@@ -59,6 +59,7 @@ export function toJob(row: Row): Job {
     runAt: column(row, 'run_at'),
     lockedUntil: optional<number>(row, 'locked_until'),
     lastError: optional<string>(row, 'last_error'),
+    failingSince: optional<number>(row, 'failing_since'),
     steps: json(row, 'steps'),
     posts: json(row, 'posts'),
   }

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { toJson } from '../../../base/json.ts'
 import { toRetryAfterMs, toWait } from '../../../base/http.ts'
 import { toErrorCode, toErrorName } from '../../../base/exceptions.ts'
-import { type Failed, permanent, retryable } from '../../../model/runner.ts'
+import { type Failed, permanent, retryable, unavailable } from '../../../model/runner.ts'
 import { type Provider, toShown } from './providers.ts'
 
 /** `begun`: a part of the reply had arrived. */
@@ -73,10 +73,10 @@ export function toFailure(thrown: unknown, asked: Asked, now: number): Failed {
 }
 
 function toNetworkFailure(code: string, { provider: { name, baseUrl } }: Asked): Failed {
-  const detail = brokenOff.has(code)
-    ? toBrokenOff(name, code)
-    : `${name} cannot be reached at ${new URL(baseUrl).host} (${code}). Check that it runs, and check models.providers.${name}.baseUrl.`
-  return retryable(detail)
+  if (brokenOff.has(code)) return retryable(toBrokenOff(name, code))
+  return unavailable(
+    `${name} cannot be reached at ${new URL(baseUrl).host} (${code}). Check that it runs, and check models.providers.${name}.baseUrl.`,
+  )
 }
 
 export function toBrokenOff(name: string, code?: string): string {
@@ -119,12 +119,12 @@ function toStatusFailure(
   }
   if (status === 429) {
     const detail = `${name} limits the rate of calls ${said}. The run waits. A lower agents.defaults.maxConcurrent makes fewer calls at a time.`
-    return { status: 'rate-limited', detail, ...wait }
+    return unavailable(detail, wait)
   }
-  if (status === 529)
-    return { status: 'rate-limited', detail: `${name} is overloaded ${said}. The run waits.`, ...wait }
+  if (status === 529) return unavailable(`${name} is overloaded ${said}. The run waits.`, wait)
   if (status === 408 || status === 409 || status >= 500) {
-    return retryable(`${name} failed ${said}. If this continues, look at its log or its status page.`, wait)
+    const failed = asked.begun ? retryable : unavailable
+    return failed(`${name} failed ${said}. If this continues, look at its log or its status page.`, wait)
   }
   if (status === 401) return permanent(`${name} refused the key ${said}. Check models.providers.${name}.apiKey.`)
   if (status === 403) {

@@ -1,7 +1,7 @@
 // Why a command gave no reply, as a sentence for the operator, and whether a retry may help.
 import { cut, toPrintableLine } from '../../../base/text.ts'
 import type { ChildEnd } from './child.ts'
-import { type Failed, permanent, retryable } from '../../../model/runner.ts'
+import { type Failed, permanent, retryable, unavailable } from '../../../model/runner.ts'
 
 /** The failed runner, its program, and the values of its environment that no sentence may show. */
 export type Culprit = { readonly id: string; readonly command: string; readonly secrets: readonly string[] }
@@ -42,7 +42,7 @@ export function toNotStarted({ id, command }: Culprit, code: string): Failed {
           `Set runners.${id}.input to "stdin", or shorten the system text of the agent.`,
       )
     default:
-      return (transientCodes.has(code) ? retryable : permanent)(
+      return (transientCodes.has(code) ? unavailable : permanent)(
         `The program ${program} (runners.${id}) could not be started: ${code}.`,
       )
   }
@@ -102,7 +102,7 @@ export function toFailed(
   const quotes = words !== ''
   // only its JSON counts here: stderr may quote what a stranger wrote
   if (said !== undefined && limited.test(said))
-    return { status: 'rate-limited', retryAfterMs: limitedMs, detail, quotes }
+    return { status: 'unavailable', retryAfterMs: limitedMs, detail, quotes }
   const isHopeless = hopelessCodes.has(end.code ?? 0) || (said !== undefined && refused.test(said))
   return { ...(isHopeless ? permanent(detail) : retryable(detail)), quotes }
 }
