@@ -42,6 +42,9 @@ export type HookloomOptions = {
   readonly clock?: Clock
   /** Fetches the certificates and key sets of senders that the rules allow. Default: over HTTPS. */
   readonly transport?: Transport
+  /** In place of `server.port` and `server.adminPort`; 0 is any free port. */
+  readonly port?: number | undefined
+  readonly adminPort?: number | undefined
   /** Where the console channel writes. */
   readonly write?: (text: string) => void
 }
@@ -164,7 +167,8 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
     accepted,
     log,
   }
-  const { host, port, adminPort, bodyTimeoutMs } = config.server
+  const { host, bodyTimeoutMs } = config.server
+  const { port = config.server.port, adminPort = config.server.adminPort } = options
   const edge = { bodyTimeoutMs, log }
   const admin = await listen(createAdminApp({ ...shared, clock, metrics, poke, status: toStatus }), {
     host: '127.0.0.1',

@@ -20,6 +20,7 @@ import { createBench } from './checks/bench.ts'
 import { type Context, toInvocation, withProgress } from './terminal/context.ts'
 import { toCut, toFields } from './terminal/print.ts'
 import { type Redacted, withoutSecrets } from './requests/redact.ts'
+import { findId } from './gateway/ids.ts'
 import { readStore } from './gateway/stored.ts'
 
 export type CaptureOptions = { id: string; name: string | undefined; module: string | undefined }
@@ -29,7 +30,7 @@ export async function capture(context: Context, options: CaptureOptions): Promis
   const { dir, env } = context
   const { config } = loadConfig({ dir, env })
   const { mappings, verifiers } = await assemble(dir, config)
-  const { record, request } = await findKept(context, options.id, mappings)
+  const { record, request } = await findKept(context, await findId(context, options.id), mappings)
   const generation = createGeneration({ config, mappings, transforms: new Map(), verifiers })
   const { deliveryId: id, receivedAt } = record
   const delivery = toDelivery(request.head, request.body, { hook: generation.hook(request.head.path), id, receivedAt })

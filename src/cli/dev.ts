@@ -10,9 +10,9 @@ import { hooksAreOff } from './checks/findings.ts'
 import { makeFolder, toFixturePath } from './scaffold/folder.ts'
 import { createPrettyLog } from './gateway/log.ts'
 import { readVersion } from './scaffold/package.ts'
-import { serve } from './gateway/serve.ts'
+import { type Ports, serve } from './gateway/serve.ts'
 
-export async function dev(context: Context): Promise<number> {
+export async function dev(context: Context, ports: Ports): Promise<number> {
   const { dir, env } = context
   const isNew = !existsSync(join(dir, configFile))
   if (isNew) await makeFolder(dir)
@@ -20,6 +20,7 @@ export async function dev(context: Context): Promise<number> {
   return serve({
     dir,
     env,
+    ...ports,
     development: true,
     log: await createPrettyLog(),
     announce: (gateway) => context.print(toWelcome(context, gateway, { isNew, hooks: config.hooks })),

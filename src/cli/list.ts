@@ -8,6 +8,7 @@ import type { Context } from './terminal/context.ts'
 import { askAdmin } from './gateway/gateway.ts'
 import { printOlder, toCut, toTable, toTime } from './terminal/print.ts'
 import { toDeliveryFields, toJobFields, toMoment } from '../server/records.ts'
+import { findId, findIdAmong, mostRead } from './gateway/ids.ts'
 import { readStore } from './gateway/stored.ts'
 
 /** `before`: the id of a delivery; with `dead` of a run, with `refused` of a request. */
@@ -20,9 +21,10 @@ export type ListOptions = {
 }
 
 export async function list(context: Context, options: ListOptions): Promise<number> {
-  const { limit, state, dead, refused, before } = options
+  const { limit, state, dead, refused } = options
   if (refused === true) return listRefused(context, options)
   if (dead === true) return listDead(context, options)
+  const before = options.before && (await findId(context, options.before))
   const records = await readStore(context, [], async (store) => {
     if (before !== undefined && (await store.delivery(before)) === undefined) throw toUnknown('delivery', before)
     return store.deliveries({ limit, before, ...(state === undefined ? {} : { state }) })
@@ -65,7 +67,8 @@ function toAction({ kind, sessionKey }: Job['planned']): string {
   return kind === 'wake' ? 'wake' : `agent ${sessionKey}`
 }
 
-async function listDead(context: Context, { limit, before }: ListOptions): Promise<number> {
+async function listDead(context: Context, { limit, before: given }: ListOptions): Promise<number> {
+  const before = given && (await findDeadId(context, given))
   const jobs = await readStore(context, [], async (store) => {
     if (before !== undefined && (await store.job(before)) === undefined) throw toUnknown('run', before)
     return store.deadJobs({ limit, before })
@@ -77,6 +80,18 @@ async function listDead(context: Context, { limit, before }: ListOptions): Promi
     printOlder(context, ['list', '--dead'], { found: jobs, limit, cursor: ({ id }) => id })
   }
   return 0
+}
+
+/** Here "last" is the newest dead run. */
+async function findDeadId(context: Context, given: string): Promise<string> {
+  return readStore(context, given, async (store) => {
+    if (given === 'last') return (await store.deadJobs({ limit: 1 }))[0]?.id ?? given
+    const found = await store.idsFrom({ prefix: given, limit: mostRead })
+    return findIdAmong(
+      found.flatMap(({ id, deliveryId }) => (id === deliveryId ? [] : [id])),
+      given,
+    )
+  })
 }
 
 function toDeadRow({ createdAt, planned, id, lastError = '' }: Job): string[] {
@@ -97,9 +112,11 @@ const Refusals = z.object({
   ),
 })
 
-async function listRefused(context: Context, { limit, before }: ListOptions): Promise<number> {
+async function listRefused(context: Context, { limit, before: given }: ListOptions): Promise<number> {
   const { refusals } = await askAdmin(context, { method: 'GET', path: '/api/refusals', answer: Refusals })
-  const place = before === undefined ? refusals.length : refusals.findIndex(({ requestId }) => requestId === before)
+  const ids = refusals.map(({ requestId }) => requestId)
+  const before = given && findIdAmong(ids, given)
+  const place = before === undefined ? refusals.length : ids.indexOf(before)
   if (place < 0) throw toUnknown('refused request', before ?? '')
   const newest = refusals.slice(0, place).slice(-limit)
   if (context.json) {

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { Problem } from '../model/problem.ts'
 import { type Context, withProgress } from './terminal/context.ts'
 import { askAdmin } from './gateway/gateway.ts'
+import { findId } from './gateway/ids.ts'
 import { readStore } from './gateway/stored.ts'
 import { toCut } from './terminal/print.ts'
 
@@ -19,7 +20,7 @@ export async function retry(context: Context, id: string | undefined, { dead }: 
       'Give the id of a delivery or a run, or --dead for all runs that failed for good.',
     )
   }
-  return id === undefined ? retryDead(context) : retryOne(context, id)
+  return id === undefined ? retryDead(context) : retryOne(context, await findId(context, id))
 }
 
 async function retryOne(context: Context, id: string): Promise<number> {

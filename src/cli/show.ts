@@ -6,9 +6,11 @@ import type { DeliveryRecord } from '../store/store.ts'
 import type { Context } from './terminal/context.ts'
 import { toCut, toFields, toIndented, toTable, toTime } from './terminal/print.ts'
 import { toJobFields, toShownFields } from '../server/records.ts'
+import { findId } from './gateway/ids.ts'
 import { readStore } from './gateway/stored.ts'
 
-export async function show(context: Context, { id }: { id: string }): Promise<number> {
+export async function show(context: Context, { id: given }: { id: string }): Promise<number> {
+  const id = await findId(context, given)
   const record = await readStore(context, undefined, (store) => store.delivery(id))
   if (record === undefined) return showHeartbeat(context, id)
   if (context.json) context.printJson(toShownFields(record))

@@ -2,13 +2,14 @@
 import type { Context } from './terminal/context.ts'
 import { createJsonLog } from './gateway/log.ts'
 import { readVersion } from './scaffold/package.ts'
-import { serve } from './gateway/serve.ts'
+import { type Ports, serve } from './gateway/serve.ts'
 
-export async function start({ dir, env }: Context): Promise<number> {
+export async function start({ dir, env }: Context, ports: Ports): Promise<number> {
   const log = createJsonLog()
   return serve({
     dir,
     env,
+    ...ports,
     log,
     // a reply on the console channel is a JSON line too
     write: (text) => log.info({ channel: 'console', text }, 'reply'),

@@ -215,6 +215,8 @@ export interface StoreReader {
   waiting(query: { agentId: string; sessionKey: string; limit: number }): Promise<WaitingEvents>
   /** Finds a job by its id, tasks included. */
   job(id: string): Promise<Job | undefined>
+  /** The ids of deliveries and jobs that begin with a text, in the order of the ids. `deliveryId`: undefined for a task. */
+  idsFrom(query: { prefix: string; limit: number }): Promise<{ id: string; deliveryId: string | undefined }[]>
   /**
    * The newest `limit` dead jobs, oldest first, tasks included. `before` (a job's id): only those that arrived before it; none if
    * the store has no such job.

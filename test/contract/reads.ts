@@ -35,6 +35,23 @@ export function describeReads(stage: () => Stage): void {
       expect(await store.delivery('nobody')).toBeUndefined()
     })
 
+    test('the ids of deliveries, of their jobs and of tasks are found by how they begin', async () => {
+      const { store, clock } = stage()
+      const job = newJob()
+      const delivery = newDelivery({ at: clock(), jobs: [job] })
+      await store.append(delivery)
+      const task = newTask()
+      await store.addTask(task)
+      const find = (prefix: string, limit = 9) => store.idsFrom({ prefix, limit })
+      expect(await find(delivery.id)).toEqual([{ id: delivery.id, deliveryId: delivery.id }])
+      expect(await find(job.id)).toEqual([{ id: job.id, deliveryId: delivery.id }])
+      expect(await find(task.id)).toEqual([{ id: task.id, deliveryId: undefined }])
+      const all = [delivery.id, job.id, task.id].toSorted()
+      expect((await find('')).map(({ id }) => id)).toEqual(all)
+      expect((await find('', 2)).map(({ id }) => id)).toEqual(all.slice(0, 2))
+      expect(await find('%')).toEqual([])
+    })
+
     test('the request of a delivery can be read while it is pending or parked, and afterwards only if it is retained', async () => {
       const { store, clock } = stage()
       const jobs = [newJob()]

@@ -1,6 +1,6 @@
-import { connect } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { describe, expect, test } from 'vitest'
-import { runBuilt } from './command.ts'
+import { runBuilt, runCommand } from './command.ts'
 import { gatewayToken, hookToken, post, startGateway } from './gateway.ts'
 
 describe('start', { timeout: 60_000 }, () => {
@@ -53,3 +53,31 @@ describe('start', { timeout: 60_000 }, () => {
     socket.destroy()
   })
 })
+
+test(
+  '--port and --admin-port of start and dev replace the ports of the configuration',
+  { timeout: 60_000 },
+  async () => {
+    for (const command of ['start', 'dev'] as const) {
+      const [port, adminPort] = [await findFreePort(), await findFreePort()]
+      const args = ['--port', String(port), '--admin-port', String(adminPort)]
+      const gateway = await startGateway({ command, args, config: { server: { port: 1, adminPort: 2 } } })
+      expect(new URL(gateway.url).port).toBe(String(port))
+      expect(new URL(gateway.adminUrl).port).toBe(String(adminPort))
+      expect(await post(gateway, 'wake', { text: 'Here' })).toMatchObject({ ok: true })
+      expect(await runCommand(['send', 'wake', '-'], { dir: gateway.dir, stdin: '{"text":"There"}' })).toMatchObject({
+        code: 0,
+      })
+      expect(await gateway.stop()).toBe(0)
+    }
+    expect(await runCommand(['start', '--port', '65536'])).toMatchObject({ code: 64 })
+  },
+)
+
+async function findFreePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
+  const address = server.address()
+  await new Promise((closed) => server.close(closed))
+  return typeof address === 'object' && address !== null ? address.port : 0
+}

@@ -36,6 +36,8 @@ export type GatewayOptions = {
   /** Further files by their path in the directory, such as `hooks/transforms/x.ts`. */
   readonly files?: Readonly<Record<string, string>>
   readonly command?: 'start' | 'dev'
+  /** Further arguments of the command. */
+  readonly args?: readonly string[]
   readonly env?: Readonly<Record<string, string>>
   /** Options of node itself, such as `--expose-gc`. */
   readonly nodeArgs?: readonly string[]
@@ -75,7 +77,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
   const dir = options.dir ?? makeFolder()
   if (options.dir === undefined || options.config !== undefined) writeConfig(dir, options.config)
   writeFiles(dir, options.files ?? {})
-  const command = [mainFile, options.command ?? 'start', '--config-dir', dir]
+  const command = [mainFile, options.command ?? 'start', ...(options.args ?? []), '--config-dir', dir]
   const child = spawn(process.execPath, [...(options.nodeArgs ?? []), ...command], {
     env: toChildEnv(options.env),
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -3,6 +3,9 @@ import { createHookloom, type Hookloom, type HookloomOptions } from '../../app.t
 import { toErrorName } from '../../base/exceptions.ts'
 import type { Log } from '../../model/log.ts'
 
+/** In place of those of the configuration. */
+export type Ports = Pick<HookloomOptions, 'port' | 'adminPort'>
+
 type ServeOptions = Omit<HookloomOptions, 'log'> & {
   readonly log: Log
   /** Called when the gateway listens. */

@@ -1,7 +1,7 @@
 // The commands for mappings and transforms: add, write, try, test. Their options and their help.
 import { type Command, Option } from 'commander'
 import { Problem } from '../../model/problem.ts'
-import { type Act, collect, jsonOption, toExamples } from '../terminal/usage.ts'
+import { type Act, collect, idArgument, jsonOption, toExamples } from '../terminal/usage.ts'
 
 const headerOption = () =>
   new Option('--header <name: value>', 'a request header; may be given several times').argParser(collect)
@@ -59,7 +59,7 @@ function addCreating(program: Command, act: Act): void {
     .command('capture')
     .summary('make a fixture from a stored delivery')
     .description('Makes a fixture from a stored delivery, without its secrets. The mapping needs "retain": true.')
-    .argument('<id>', 'delivery id or run id')
+    .argument('<id>', idArgument)
     .option('--name <name>', 'name of the fixture')
     .option('--module <module>', 'the module that gets the fixture (default: that of the mapping)')
     .addOption(jsonOption())

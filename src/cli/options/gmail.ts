@@ -1,8 +1,8 @@
 // `hookloom gmail …`: the options of each command, and their help.
-import { type Command, InvalidArgumentError, Option } from 'commander'
+import { type Command, Option } from 'commander'
 import { gmailModes, leastRenewMinutes } from '../../model/gmail-config.ts'
 import type { GmailFlags } from '../gmail/flags.ts'
-import { type Act, collect, jsonOption, parseWord, toExamples } from '../terminal/usage.ts'
+import { type Act, collect, jsonOption, parseWhole, parseWord, toExamples } from '../terminal/usage.ts'
 
 const accountOption = () => new Option('--account <address>', 'the mailbox (default: hooks.gmail.account)')
 const credentialsOption = () =>
@@ -111,12 +111,4 @@ function modeOption(): Option {
   return new Option('--mode <mode>', `how new mails are found: ${gmailModes.join(', ')}`).argParser(
     parseWord(gmailModes),
   )
-}
-
-function parseWhole(least: number, most: number): (text: string) => number {
-  return (text) => {
-    const number = Number(text)
-    if (/^\d+$/.test(text) && number >= least && number <= most) return number
-    throw new InvalidArgumentError(`Expected a whole number from ${least} to ${most}`)
-  }
 }

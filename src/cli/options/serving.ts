@@ -1,6 +1,12 @@
 // The commands that make a config directory, run a gateway on it and check it: their options and their help.
-import type { Command } from 'commander'
-import { type Act, jsonOption, toExamples } from '../terminal/usage.ts'
+import { type Command, Option } from 'commander'
+import type { Ports } from '../gateway/serve.ts'
+import { type Act, jsonOption, parseWhole, toExamples } from '../terminal/usage.ts'
+
+const portOption = () =>
+  new Option('--port <n>', 'port of the hooks, instead of server.port').argParser(parseWhole(0, 65_535))
+const adminPortOption = () =>
+  new Option('--admin-port <n>', 'port of the admin API, instead of server.adminPort').argParser(parseWhole(0, 65_535))
 
 export function addServingCommands(program: Command, act: Act): void {
   program
@@ -20,8 +26,10 @@ export function addServingCommands(program: Command, act: Act): void {
       'Runs a gateway for development. Creates the config directory if it is missing, prints the URL and the token, ' +
         'and shows every problem in full. Ctrl-C stops the gateway.',
     )
-    .addHelpText('after', toExamples('hookloom dev'))
-    .action(act(async (context) => (await import('../dev.ts')).dev(context)))
+    .addOption(portOption())
+    .addOption(adminPortOption())
+    .addHelpText('after', toExamples('hookloom dev', 'hookloom dev --port 9000'))
+    .action(act(async (context, ports: Ports) => (await import('../dev.ts')).dev(context, ports)))
 
   program
     .command('start')
@@ -30,8 +38,10 @@ export function addServingCommands(program: Command, act: Act): void {
       'Runs the gateway. Its log is one JSON object a line on standard output. SIGTERM stops it after the requests and ' +
         'steps that are running; a second SIGTERM ends it at once.',
     )
-    .addHelpText('after', toExamples('hookloom start --config-dir /etc/hookloom'))
-    .action(act(async (context) => (await import('../start.ts')).start(context)))
+    .addOption(portOption())
+    .addOption(adminPortOption())
+    .addHelpText('after', toExamples('hookloom start --config-dir /etc/hookloom', 'hookloom start --port 9000'))
+    .action(act(async (context, ports: Ports) => (await import('../start.ts')).start(context, ports)))
 
   program
     .command('check')

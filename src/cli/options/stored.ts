@@ -3,11 +3,12 @@ import { type Command, Option } from 'commander'
 import { deliveryStates } from '../../model/delivery.ts'
 import type { EventsOptions } from '../events.ts'
 import type { ListOptions } from '../list.ts'
-import { type Act, jsonOption, parseCount, parseMoment, parseWord, toExamples } from '../terminal/usage.ts'
+import { type Act, idArgument, jsonOption, parseWhole, parseMoment, parseWord, toExamples } from '../terminal/usage.ts'
 
 const exampleId = '01a1fb45-0fdd-7713-8f98-02441594b06c'
 
-const limitOption = () => new Option('--limit <n>', 'how many rows, the newest').argParser(parseCount).default(50)
+const limitOption = () =>
+  new Option('--limit <n>', 'how many rows, the newest').argParser(parseWhole(1, 10_000)).default(50)
 const beforeMomentOption = (field: string) =>
   new Option('--before <time>', `only rows before this time: the "${field}" of the oldest row shown, in UTC`).argParser(
     parseMoment,
@@ -72,7 +73,7 @@ function addDeliveries(program: Command, act: Act): void {
     .command('show')
     .summary('show one delivery with its trace, jobs and steps')
     .description('Shows one delivery with its trace, jobs and steps.')
-    .argument('<id>', 'delivery id or run id')
+    .argument('<id>', idArgument)
     .addOption(jsonOption())
     .addHelpText('after', toExamples(`hookloom show ${exampleId}`))
     .action(act(async (context, id: string) => (await import('../show.ts')).show(context, { id })))
@@ -81,7 +82,7 @@ function addDeliveries(program: Command, act: Act): void {
     .command('retry')
     .summary('run a parked delivery or dead runs again')
     .description('Runs a parked delivery again, or the dead runs of an accepted one, or all dead runs.')
-    .argument('[id]', 'delivery id or run id')
+    .argument('[id]', idArgument)
     .option('--dead', 'all runs that failed for good, heartbeats too, the oldest first')
     .addOption(jsonOption())
     .addHelpText('after', toExamples(`hookloom retry ${exampleId}`, 'hookloom retry --dead'))
@@ -95,7 +96,7 @@ function addDeliveries(program: Command, act: Act): void {
     .command('drop')
     .summary('cancel what is left of a delivery')
     .description('Cancels what is left of a delivery: a parked one, or its queued and dead runs.')
-    .argument('<id>', 'delivery id or run id')
+    .argument('<id>', idArgument)
     .addOption(jsonOption())
     .addHelpText('after', toExamples(`hookloom drop ${exampleId}`))
     .action(act(async (context, id: string) => (await import('../drop.ts')).drop(context, { id })))

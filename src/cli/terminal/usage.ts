@@ -9,6 +9,9 @@ export type Act = <Given extends unknown[]>(
   work: (context: Context, ...given: Given) => Promise<number>,
 ) => (this: Command, ...given: Given) => Promise<void>
 
+/** The help of an argument that `findId` takes. */
+export const idArgument = 'delivery id or run id, the beginning of one, or "last"'
+
 export function jsonOption(): Option {
   return new Option('--json', 'print one JSON object a line')
 }
@@ -47,11 +50,13 @@ export function toAsked(program: Command, words: readonly string[]): string {
   return names.join(' ')
 }
 
-/** For `--limit`: a number of rows. */
-export function parseCount(text: string): number {
-  const count = Number(text)
-  if (/^\d+$/.test(text) && count >= 1 && count <= 10_000) return count
-  throw new InvalidArgumentError('Expected a whole number from 1 to 10000')
+/** For an option that takes a number. */
+export function parseWhole(least: number, most: number): (text: string) => number {
+  return (text) => {
+    const number = Number(text)
+    if (/^\d+$/.test(text) && number >= least && number <= most) return number
+    throw new InvalidArgumentError(`Expected a whole number from ${least} to ${most}`)
+  }
 }
 
 /** For `--before`: a time as `--json` or a table prints it, in milliseconds since the epoch. */

@@ -46,6 +46,10 @@ const selectRequest = `SELECT head, body FROM deliveries
 const selectJobs = `${selectJob} WHERE j.delivery_seq IN (SELECT value FROM json_each(?)) ORDER BY j.seq`
 const selectDeadJobs = `${selectJob} WHERE j.seq IN
   (SELECT seq FROM jobs WHERE state = 'dead' AND seq < ? ORDER BY seq DESC LIMIT ?) ORDER BY j.seq`
+/** Two ranges of the indexes of the ids. */
+const selectIds = `SELECT id, id AS delivery_id FROM deliveries WHERE id >= ?1 AND id < ?2
+  UNION ALL SELECT j.id, d.id FROM jobs j LEFT JOIN deliveries d ON d.seq = j.delivery_seq WHERE j.id >= ?1 AND j.id < ?2
+  ORDER BY id LIMIT ?3`
 const selectEvents = newestMoments('events', 'at', 'at, seq')
 const selectSessions = newestMoments('sessions', 'updated_at', 'updated_at, agent_id, session_key')
 const selectSession = 'SELECT * FROM sessions WHERE agent_id = ? AND session_key = ?'
@@ -130,6 +134,11 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
       const row = one(`${selectJob} WHERE j.id = ?`, id)
       return row && toJob(row)
     },
+    idsFrom: async ({ prefix, limit }) =>
+      all(selectIds, prefix, `${prefix}\u{10ffff}`, limit).map(({ id, delivery_id: deliveryId }) => ({
+        id: String(id),
+        deliveryId: typeof deliveryId === 'string' ? deliveryId : undefined,
+      })),
     deadJobs: async ({ limit, before }) => {
       const place = before === undefined ? end : toPlace(one('SELECT seq FROM jobs WHERE id = ?', before))
       return all(selectDeadJobs, place, limit).map(toJob)

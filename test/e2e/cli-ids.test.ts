@@ -1,0 +1,113 @@
+import { beforeAll, describe, expect, test } from 'vitest'
+import { runCommand } from './command.ts'
+import { makeConfigDir, post } from './gateway.ts'
+import { type Inside, startInside } from './inside.ts'
+import { hookToken } from './gateway.ts'
+
+const config = {
+  agents: { defaults: { heartbeat: { every: 0 } } },
+  hooks: {
+    mappings: [
+      { match: { path: 'parts' }, action: 'wake', forEach: 'parts', textTemplate: '{{parts[0]}}' },
+      { id: 'later', match: { path: 'later' }, transform: { module: 'later.ts' }, retain: true },
+    ],
+  },
+}
+const later = 'export default () => {\n  throw new Error("not yet")\n}\n'
+
+/** The shortest beginning of `id` that no other id shares. */
+function toPrefix(id: string, others: readonly string[]): string {
+  const length = Array.from(id).findIndex((_, end) => !others.some((other) => other.startsWith(id.slice(0, end))))
+  return id.slice(0, length)
+}
+
+describe('an id on the command line', { timeout: 60_000 }, () => {
+  let gateway: Inside
+  let [several, one, parked]: string[] = []
+  let ids: string[] = []
+
+  beforeAll(async () => {
+    gateway = await startInside({ config, files: { 'hooks/transforms/later.ts': later } })
+    const to = { url: gateway.url, token: hookToken }
+    const posted = [
+      await post(to, 'parts', { parts: ['a', 'b'] }),
+      await post(to, 'wake', { text: 'c' }),
+      await post(to, 'later', {}),
+    ]
+    ids = posted.map(({ deliveryId }) => String(deliveryId))
+    ;[several, one, parked] = ids
+  }, 60_000)
+
+  const show = async (id: string) => {
+    const { json, ...ran } = await runCommand(['show', id, '--json'], { dir: gateway.dir })
+    return { ...ran, shown: json()[0]?.['deliveryId'] }
+  }
+  const othersOf = (id: string | undefined) => ids.filter((other) => other !== id)
+
+  test('may be any beginning that no other delivery shares', async () => {
+    for (const id of ids) expect(await show(toPrefix(id, othersOf(id)))).toMatchObject({ code: 0, shown: id })
+  })
+
+  test('may begin the ids of several runs of one delivery', async () => {
+    const { json } = await runCommand(['show', several ?? '', '--json'], { dir: gateway.dir })
+    const jobs = json().flatMap(({ jobs: all }) => all as { jobId: string }[])
+    const [first = '', second = ''] = jobs.map(({ jobId }) => jobId)
+    const length = Array.from(first).findIndex((character, at) => character !== second[at])
+    const shared = toPrefix(first, othersOf(several))
+    expect(jobs).toHaveLength(2)
+    expect(shared.length).toBeLessThanOrEqual(length)
+    expect(await show(shared)).toMatchObject({ code: 0, shown: several })
+  })
+
+  test('that is "last" is the newest delivery', async () => {
+    expect(await show('last')).toMatchObject({ code: 0, shown: parked })
+    const { json } = await runCommand(['list', '--before', 'last', '--json'], { dir: gateway.dir })
+    expect(json().map(({ deliveryId }) => deliveryId)).toEqual([several, one])
+  })
+
+  test('that begins several deliveries lists them, changes nothing, and is exit 65', async () => {
+    const shared = (several ?? '').slice(0, 6)
+    for (const command of ['show', 'retry', 'drop', 'capture']) {
+      const { code, stdout, stderr } = await runCommand([command, shared], { dir: gateway.dir })
+      expect({ code, stdout }).toEqual({ code: 65, stdout: '' })
+      for (const id of ids) expect(stderr).toContain(id)
+      expect(stderr).toContain(`"${shared}"`)
+    }
+    const { shown } = await show(parked ?? '')
+    expect(shown).toBe(parked)
+  })
+
+  test('of a refused request may be a beginning, too', async () => {
+    for (const path of ['x', 'y']) {
+      await fetch(`${gateway.url}/${path}`, {
+        method: 'POST',
+        body: '{}',
+        headers: { authorization: `Bearer ${hookToken}` },
+      })
+    }
+    const refused = async (...more: string[]) =>
+      (await runCommand(['list', '--refused', '--json', ...more], { dir: gateway.dir })).json()
+    const [first, second] = await refused()
+    expect(await refused('--before', String(second?.['requestId']).slice(0, 13))).toEqual([first])
+    expect(await refused('--before', 'last')).toEqual([first])
+  })
+
+  test('is taken in short by retry, drop and capture', async () => {
+    const prefix = toPrefix(parked ?? '', othersOf(parked))
+    const retried = await runCommand(['retry', prefix, '--json'], { dir: gateway.dir })
+    expect(retried.json()).toEqual([{ deliveryId: parked, state: 'parked', jobs: [] }])
+    const captured = await runCommand(['capture', 'last', '--json'], { dir: gateway.dir })
+    expect(captured.json()).toMatchObject([{ deliveryId: parked, module: 'later.ts' }])
+    const dropped = await runCommand(['drop', 'last', '--json'], { dir: gateway.dir })
+    expect(dropped.json()).toEqual([{ deliveryId: parked, state: 'dropped' }])
+  })
+
+  test('that is "last" in an empty store is exit 65 and says so', async () => {
+    const dir = makeConfigDir()
+    expect(await runCommand(['show', 'last'], { dir })).toMatchObject({
+      code: 65,
+      stdout: '',
+      stderr: '✗ There is no delivery yet.\n',
+    })
+  })
+})
