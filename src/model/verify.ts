@@ -20,11 +20,13 @@ export type SecretEncoding = (typeof secretEncodings)[number]
 /** `createVerifier` knows the schemes, and checks which of these keys a scheme needs. */
 export const VerifySettings = z.strictObject({
   scheme: filled.describe(
-    'How the sender signs: the name of a scheme, generic-hmac, or the file name of your own verifier.',
+    'How the sender signs: the name of a scheme, generic-hmac, token, basic, or the file name of your own verifier.',
   ),
   secret: filled
     .optional()
-    .describe('The secret that you and the sender share. For a scheme with user and password: user:password.'),
+    .describe(
+      'The secret that you and the sender share. For basic and other schemes with user and password: user:password.',
+    ),
   secrets: z
     .array(filled)
     .min(1)

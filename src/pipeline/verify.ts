@@ -8,7 +8,7 @@ import { createBodyHmacProof } from './verifiers/body-hmac.ts'
 import { createClientStateProof } from './verifiers/client-state.ts'
 import { createConcatHashProof } from './verifiers/concat-hash.ts'
 import { createBrokenVerifier, createDefinedVerifier } from './verifiers/defined.ts'
-import { genericScheme, toGenericScheme, toNamedScheme } from './verifiers/generic.ts'
+import { toNamedScheme, toUnlistedScheme, unlistedNames } from './verifiers/generic.ts'
 import { isDue, handshakes } from './verifiers/handshakes.ts'
 import { createHmacProof } from './verifiers/hmac.ts'
 import { createJwtProof } from './verifiers/jwt.ts'
@@ -32,12 +32,12 @@ export type VerifierTools = {
 const byId = new Map(schemes.map((scheme) => [scheme.id, scheme]))
 
 /** Every name for `verify.scheme`, except those of schemes in code. */
-export const schemeNames: readonly string[] = [...byId.keys(), genericScheme]
+export const schemeNames: readonly string[] = [...byId.keys(), ...unlistedNames]
 
 /** Throws `config-invalid` with the scheme, the setting that is missing or wrong, and the expected value. */
 export function createVerifier(settings: VerifySettings, tools: VerifierTools): Verifier {
   const defined = tools.defined?.find(({ scheme }) => scheme === settings.scheme)
-  const scheme = settings.scheme === genericScheme ? toGenericScheme(settings) : byId.get(settings.scheme)
+  const scheme = toUnlistedScheme(settings) ?? byId.get(settings.scheme)
   if (scheme !== undefined) return createSchemeVerifier(scheme, settings, tools)
   if (defined?.kind === 'sound') return createDefinedVerifier(defined, settings, tools)
   if (defined?.kind === 'broken') return createBrokenVerifier(defined.scheme, defined.problem)
@@ -47,7 +47,7 @@ export function createVerifier(settings: VerifySettings, tools: VerifierTools): 
     'config-invalid',
     `The scheme ${JSON.stringify(settings.scheme)} does not exist.` +
       (near === undefined
-        ? ' For a sender that is not listed, use "generic-hmac" or a module in hooks/verifiers.'
+        ? ' For a sender that is not listed, use "generic-hmac", "token", "basic" or a module in hooks/verifiers.'
         : ` Did you mean "${near}"?`),
   )
 }

@@ -127,7 +127,7 @@ export function createEntry({ admission, handed, refusals }: EntryParts) {
     let source: string | undefined
     let signedId: SignedId | undefined
     let isGatewaysFault = false
-    for (const { id, verifier } of asked) {
+    for (const { id, match, verifier } of asked) {
       const greeting = verifier.isGreeting(request) && (await shake(id, verifier, request, false))
       if (greeting) return { answer: greeting, signedFor, signedId, source, trace, isGatewaysFault }
       const verified = await verifier.verify(request)
@@ -139,7 +139,8 @@ export function createEntry({ admission, handed, refusals }: EntryParts) {
       const answer = await shake(id, verifier, request, true)
       if (answer !== undefined) return { answer, signedFor, signedId, source, trace, isGatewaysFault }
       signedFor.push(id)
-      source ??= verifier.source ?? verifier.scheme
+      // a scheme of no sender proves the sender that the mapping names
+      source ??= verifier.source ?? match.source ?? verifier.scheme
       signedId ??= toSignedBy(id, verifier, toSignedId(verifier, verified, body))
     }
     return { answer: undefined, signedFor, signedId, source, trace, isGatewaysFault }

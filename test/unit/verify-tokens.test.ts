@@ -1,6 +1,7 @@
 import { createHash, createHmac, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import type { VerifyInput } from '../../src/model/verify.ts'
+import { signRequest } from '../../src/pipeline/verifiers/sign.ts'
 import { createPinnedFetch } from '../../src/pipeline/verifiers/pinned-fetch.ts'
 import { isProven, now, publicUrl, reasonOf, requestOf, verifierOf } from './verify-stage.ts'
 
@@ -209,4 +210,17 @@ test('what is no token at all is refused, whatever it is made of', async () => {
   ]) {
     expect(reasonOf(await verifier.verify(requestOf({ authorization })))).not.toBe('')
   }
+})
+
+describe('the schemes token and basic', () => {
+  test('token asks for a header, basic for user:password', () => {
+    expect(() => verifierOf({ scheme: 'token', secret: 's' })).toThrow(/needs verify\.header/)
+    expect(() => verifierOf({ scheme: 'basic', secret: 's' })).toThrow(/user:password/)
+  })
+
+  test('are signed by `hookloom send` as their sender does', () => {
+    const given = { body: Buffer.from('{}'), now, method: 'POST', url: '/hooks/acme' }
+    expect(signRequest({ scheme: 'token', secret: 's', header: 'x-t' }, given)).toEqual({ 'x-t': 's' })
+    expect(signRequest({ scheme: 'basic', secret: 'u:p', header: 'x-auth' }, given)).toEqual({ 'x-auth': 'Basic dTpw' })
+  })
 })

@@ -1,12 +1,27 @@
-// generic-hmac: a scheme that the operator describes in the settings, for senders that are not listed.
+// Schemes for senders that are not listed. generic-hmac is described in the settings; token and basic are a shared secret in a header.
 import type { VerifySettings } from '../../model/verify.ts'
 import { fault, need } from './proof.ts'
-import type { HmacScheme } from './scheme.ts'
+import type { HmacScheme, Scheme } from './scheme.ts'
 
-export const genericScheme = 'generic-hmac'
+const genericScheme = 'generic-hmac'
+
+const unlisted = { source: undefined, docs: '', confidence: 'verified' } as const
+const plainSchemes: readonly Scheme[] = [
+  { ...unlisted, id: 'token', kind: 'token', header: undefined },
+  { ...unlisted, id: 'basic', kind: 'basic' },
+]
+
+/** Names of the schemes that are not of one sender. */
+export const unlistedNames: readonly string[] = [genericScheme, ...plainSchemes.map(({ id }) => id)]
+
+/** The scheme of these settings, if it is not of one sender. Throws as `toGenericScheme` does. */
+export function toUnlistedScheme(settings: VerifySettings): Scheme | undefined {
+  if (settings.scheme === genericScheme) return toGenericScheme(settings)
+  return plainSchemes.find(({ id }) => id === settings.scheme)
+}
 
 /** Throws `config-invalid` for a template that proves less than it seems to. */
-export function toGenericScheme(settings: VerifySettings): HmacScheme {
+function toGenericScheme(settings: VerifySettings): HmacScheme {
   const header = need(settings, 'header', 'the header with the signature')
   const { algorithm, encoding, prefix, timestamp, secretEncoding, template = '{body}' } = settings
   if (!template.includes('{body}'))

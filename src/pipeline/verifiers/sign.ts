@@ -5,7 +5,7 @@ import { isJsonObject, type JsonValue } from '../../base/json.ts'
 import { Problem } from '../../model/problem.ts'
 import type { DefinedVerifier, VerifyRequest } from '../../model/verifier.ts'
 import type { TimestampUnit, VerifySettings } from '../../model/verify.ts'
-import { genericScheme, toGenericScheme, toNamedScheme } from './generic.ts'
+import { toNamedScheme, toUnlistedScheme } from './generic.ts'
 import { toSecretKey, toSecrets } from './keys.ts'
 import { fault, need, readHeader } from './proof.ts'
 import type { ConcatHashScheme, HmacScheme, JwtScheme, Scheme } from './scheme.ts'
@@ -51,7 +51,7 @@ export function signRequest(
       return { [header]: header === 'authorization' ? `Bearer ${secret}` : secret }
     }
     case 'basic':
-      return { authorization: `Basic ${Buffer.from(toSecret(settings)).toString('base64')}` }
+      return { [settings.header ?? 'authorization']: `Basic ${Buffer.from(toSecret(settings)).toString('base64')}` }
     case 'concat-hash':
       return signConcatHash(scheme, settings, request)
     case 'jwt':
@@ -74,8 +74,7 @@ export function stampPayload(settings: VerifySettings, payload: JsonValue, now: 
 }
 
 function toScheme(settings: VerifySettings): Scheme | undefined {
-  if (settings.scheme === genericScheme) return toGenericScheme(settings)
-  return schemes.find(({ id }) => id === settings.scheme)
+  return toUnlistedScheme(settings) ?? schemes.find(({ id }) => id === settings.scheme)
 }
 
 function toSecret(settings: VerifySettings): string {

@@ -38,13 +38,14 @@ export function createBasicProof(_scheme: BasicScheme, { settings, secrets }: Pr
   if (!secrets().every((secret) => secret.includes(':')))
     throw fault(settings, 'needs a secret of the form user:password.')
   const isSecret = createSecretSet(secrets())
+  const { header = 'authorization' } = settings
   return {
-    secretHeaders: ['authorization'],
+    secretHeaders: [header],
     covers: coversNothing,
-    isClaimed: (headers) => /^basic /i.test(readHeader(headers, 'authorization') ?? ''),
+    isClaimed: (headers) => /^basic /i.test(readHeader(headers, header) ?? ''),
     verify({ headers }) {
-      const found = /^basic +([\w+/=-]+)$/i.exec(readHeader(headers, 'authorization') ?? '')
-      if (found === null) return missing('authorization with Basic')
+      const found = /^basic +([\w+/=-]+)$/i.exec(readHeader(headers, header) ?? '')
+      if (found === null) return missing(`${header} with Basic`)
       const given = Buffer.from(found[1] ?? '', 'base64').toString()
       return isSecret(given) ? proven : refused('The user or the password is wrong.')
     },

@@ -1,0 +1,50 @@
+// The schemes `token` and `basic`: a shared secret of any sender, in a header that the operator names.
+import { expect, test } from 'vitest'
+import { startProving } from './proving.ts'
+
+const body = '{"a":1}'
+const json = ['content-type', 'application/json'] as const
+const basic = (text: string) => `Basic ${Buffer.from(text).toString('base64')}`
+
+test.each([
+  ['token', { header: 'X-Acme-Token', secret: 's3cret' }, [['x-acme-token', 's3cret']], [['x-acme-token', 's3cre']]],
+  [
+    'token',
+    { header: 'Authorization', secret: 's3cret' },
+    [['authorization', 'Bearer s3cret']],
+    [['authorization', 'Bearer s']],
+  ],
+  ['basic', { secret: 'u:p' }, [['authorization', basic('u:p')]], [['authorization', basic('u:q')]]],
+  ['basic', { secret: 'u:p', header: 'X-Auth' }, [['x-auth', basic('u:p')]], [['authorization', basic('u:p')]]],
+] as const)('%s with %j lets its sender in, and nobody else', async (scheme, settings, good, bad) => {
+  const gateway = await startProving([{ match: { path: 'acme', source: 'acme' }, verify: { scheme, ...settings } }])
+  const ask = (headers: readonly (readonly [string, string])[]) =>
+    gateway.ask({ target: '/hooks/acme', headers: [json, ...headers], body })
+  expect((await ask(good)).status).toBe(200)
+  expect((await ask(bad)).status).toBe(401)
+  expect((await ask([])).status).toBe(401)
+  const [delivery] = await gateway.deliveries()
+  // the source is the one that the mapping names, since the scheme belongs to no sender
+  expect(delivery).toMatchObject({ source: 'acme', state: 'accepted' })
+})
+
+test('without match.source the source is the scheme', async () => {
+  const gateway = await startProving([
+    { match: { path: 'acme' }, verify: { scheme: 'token', header: 'x-t', secret: 's' } },
+  ])
+  await gateway.ask({ target: '/hooks/acme', headers: [json, ['x-t', 's']], body: '{"source":"github"}' })
+  expect((await gateway.deliveries())[0]?.source).toBe('token')
+})
+
+test('no header of the secret is kept', async () => {
+  const gateway = await startProving([
+    {
+      match: { path: 'acme' },
+      verify: { scheme: 'token', header: 'x-t', secret: 's3cret' },
+      textTemplate: '{{headers.x-t}}',
+    },
+  ])
+  await gateway.ask({ target: '/hooks/acme', headers: [json, ['x-t', 's3cret']], body })
+  const [delivery] = await gateway.deliveries()
+  expect(JSON.stringify(delivery)).not.toContain('s3cret')
+})
