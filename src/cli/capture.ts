@@ -7,7 +7,7 @@ import { loadConfig } from '../loader/config.ts'
 import { codeFolderMode, privateMode, writeFileAtomic } from '../loader/config-file.ts'
 import { type Actual, parseFixture, toFixturesFolder, updateFixture } from '../loader/fixture-files.ts'
 import { assemble } from '../live/assemble.ts'
-import type { Config } from '../model/config.ts'
+import { type Config, toHookTokens } from '../model/config.ts'
 import type { Delivery } from '../model/delivery.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
 import type { NamedMapping } from '../pipeline/compile.ts'
@@ -99,7 +99,7 @@ async function findModuleOf(
 
 function toSecrets(config: Config, mappings: readonly NamedMapping[]): string[] {
   const shared = mappings.flatMap(({ verify }) => [verify?.secret, ...(verify?.secrets ?? []), verify?.verifyToken])
-  return [config.hooks.token, config.gateway.token, ...shared].flatMap((secret) => secret ?? [])
+  return [...toHookTokens(config.hooks), config.gateway.token, ...shared].flatMap((secret) => secret ?? [])
 }
 
 function toFileName(asked: string | undefined, { id, event, path }: Delivery): string {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import colors from 'picocolors'
 import type { Hookloom } from '../app.ts'
 import { configFile, loadConfig } from '../loader/config.ts'
-import type { Config } from '../model/config.ts'
+import { type Config, toHookTokens } from '../model/config.ts'
 import { type Context, toInvocation, toShellWord } from './terminal/context.ts'
 import { hooksAreOff } from './checks/findings.ts'
 import { makeFolder, toFixturePath } from './scaffold/folder.ts'
@@ -33,7 +33,7 @@ function toWelcome(
   { isNew, hooks }: { isNew: boolean; hooks: Config['hooks'] },
 ): string {
   const { dir } = context
-  const token = hooks.token ?? ''
+  const [token = ''] = toHookTokens(hooks)
   const fixture = toFixturePath(dir, 'opened.json')
   const curl = [
     'curl -sS',

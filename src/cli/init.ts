@@ -1,4 +1,5 @@
 // Creates a config directory, with new tokens and a sample transform.
+import { toHookTokens } from '../model/config.ts'
 import { configFile, loadConfig } from '../loader/config.ts'
 import { Problem } from '../model/problem.ts'
 import { type Context, toInvocation } from './terminal/context.ts'
@@ -20,7 +21,7 @@ export async function init(context: Context): Promise<number> {
   context.print(
     [
       '',
-      `Token   ${config.hooks.token ?? 'none'}`,
+      `Token   ${toHookTokens(config.hooks)[0] ?? 'none'}`,
       '',
       'Next',
       `  ${toInvocation(context, ['dev'])}     runs a gateway and prints a curl command to try it`,

@@ -5,7 +5,7 @@ import { existsSync } from 'node:fs'
 import { assemble } from '../live/assemble.ts'
 import { findPack } from '../live/packs.ts'
 import { loadConfig } from '../loader/config.ts'
-import type { Config } from '../model/config.ts'
+import { type Config, toHookTokens } from '../model/config.ts'
 import { toJson } from '../base/json.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
 import { type Context, withProgress } from './terminal/context.ts'
@@ -81,6 +81,7 @@ function withToken(config: Config, headers: Readonly<Record<string, string>>): R
 }
 
 function toToken({ hooks }: Config): string {
-  if (hooks.token !== undefined) return hooks.token
+  const [token] = toHookTokens(hooks)
+  if (token !== undefined) return token
   throw new Problem('config-invalid', 'hooks.token is not set, so the gateway accepts no request.')
 }

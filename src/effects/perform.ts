@@ -61,7 +61,7 @@ export async function performJob(claimed: ClaimedJob, performance: Performance):
     const { kind: _, step: __, leavesWakes = false, ...rows } = outcome
     const held = await report({ ...rows, step, ...(end === undefined ? {} : { outcome: end }) })
     if (held) {
-      performance.meter('steps', { step: name, outcome: step.state })
+      performance.meter('steps', { step: name, outcome: step.state }, (step.at - startedAt) / 1_000)
       logStep(performance.log, job, step, step.at - startedAt)
     }
     if (held && (name === 'wake' || leavesWakes)) performance.woken(job.planned.agentId)

@@ -2,7 +2,7 @@
 import { toAgentIssues, toChannelIssues, toModelNameIssues, toOfferedModelIssues } from './agents-rules.ts'
 import { nearestOf } from '../base/text.ts'
 import { isOwnChannel } from './action.ts'
-import type { Config } from './config.ts'
+import { type Config, toHookTokens } from './config.ts'
 import { type ConfigIssue, type ConfigPath, toDuplicates, toIssue } from './issue.ts'
 import type { Mapping } from './mapping.ts'
 import { toConditionIssues, toHookName, toKeyUseIssues } from './mapping-rules.ts'
@@ -77,8 +77,11 @@ function toReplyIssues(mapping: Mapping, config: Config, at: ConfigPath): Config
 }
 
 function toTokenIssues({ hooks, gateway }: Config): ConfigIssue[] {
-  const token = hooks.token?.trim() ?? ''
-  if (token === '') {
+  if (hooks.token !== undefined && hooks.tokens !== undefined) {
+    return [toIssue(['hooks', 'tokens'], 'and hooks.token are both set. Remove one of them.')]
+  }
+  const tokens = toHookTokens(hooks)
+  if (tokens.length === 0) {
     if (!hooks.enabled) return []
     return [
       toIssue(
@@ -87,20 +90,20 @@ function toTokenIssues({ hooks, gateway }: Config): ConfigIssue[] {
       ),
     ]
   }
-  const issues: ConfigIssue[] = []
-  if (token === gateway.token?.trim()) {
-    issues.push(
-      toIssue(
-        ['hooks', 'token'],
-        'must differ from gateway.token, found the same value. Make one with: openssl rand -hex 32',
-      ),
-    )
-  }
-  // a header cannot carry anything else, so every request would be refused
-  if (!/^[\x20-\x7e]+$/.test(token) || token !== hooks.token) {
-    issues.push(toIssue(['hooks', 'token'], 'must be ASCII without spaces around it, because a header carries it.'))
-  }
-  return issues
+  return tokens.flatMap((given, index) => {
+    const at = hooks.tokens === undefined ? ['hooks', 'token'] : ['hooks', 'tokens', index]
+    const token = given.trim()
+    const issues: ConfigIssue[] = []
+    if (token === gateway.token?.trim()) {
+      const make = 'Make one with: openssl rand -hex 32'
+      issues.push(toIssue(at, `must differ from gateway.token, found the same value. ${make}`))
+    }
+    // a header cannot carry anything else, so every request would be refused
+    if (!/^[\x20-\x7e]+$/.test(token) || token !== given) {
+      issues.push(toIssue(at, 'must be ASCII without spaces around it, because a header carries it.'))
+    }
+    return issues
+  })
 }
 
 function toDefaultKeyIssues(config: Config): ConfigIssue[] {

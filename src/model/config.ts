@@ -32,8 +32,16 @@ export const HooksConfig = z.strictObject({
   enabled: z
     .boolean()
     .default(false)
-    .describe('Turns the hook endpoints on. If it is true, `hooks.token` is required.'),
+    .describe('Turns the hook endpoints on. If it is true, `hooks.token` or `hooks.tokens` is required.'),
   token: filled.optional().describe('The token that callers send. It must differ from `gateway.token`.'),
+  tokens: z
+    .array(filled)
+    .min(1)
+    .max(2)
+    .optional()
+    .describe(
+      'Two valid tokens, in place of `token`, while you change one for the other. Commands send the first one.',
+    ),
   path: z
     .string()
     .default('/hooks')
@@ -114,6 +122,11 @@ export const HooksConfig = z.strictObject({
     .describe('Limits of transforms.'),
 })
 export type HooksConfig = z.infer<typeof HooksConfig>
+
+/** The valid hook tokens; commands send the first one. */
+export function toHookTokens({ token, tokens }: Pick<HooksConfig, 'token' | 'tokens'>): readonly string[] {
+  return tokens ?? (token === undefined ? [] : [token])
+}
 
 export const Config = z.strictObject({
   $schema: z

@@ -25,18 +25,19 @@ export function withLevel(log: Log, level: () => (typeof logLevels)[number]): Lo
   return { debug: from('debug'), info: from('info'), warn: from('warn'), error: from('error') }
 }
 
-/** The counters, each with its labels. */
+/** The counters, each with its labels. `hook` is a configured name, see `toHookLabel`: a label that requests choose would have no end. */
 export type Counted = {
   /** Accepted requests, by outcome. */
-  readonly deliveries: { readonly outcome: DeliveryState }
+  readonly deliveries: { readonly outcome: DeliveryState; readonly hook: string }
   /** Refused requests, by problem code. */
-  readonly refusals: { readonly code: ProblemCode }
+  readonly refusals: { readonly code: ProblemCode; readonly hook: string }
   /** Steps of jobs, by outcome. */
   readonly steps: { readonly step: StepName; readonly outcome: Step['state'] | 'retried' | 'dead' }
   /** Saved files that are live, or were refused. */
   readonly reloads: { readonly outcome: 'live' | 'refused' }
 }
 
-export type Meter = <Name extends keyof Counted>(name: Name, labels: Counted[Name]) => void
+/** Counts one. `seconds`: how long it took, for the histograms of deliveries and steps. */
+export type Meter = <Name extends keyof Counted>(name: Name, labels: Counted[Name], seconds?: number) => void
 
 export const silentMeter: Meter = () => {}

@@ -11,6 +11,8 @@ export type SignedMapping = CompiledMapping & { readonly verifier: Verifier }
 export type Hook = {
   /** `built-in`: `wake` and `agent`, which no mapping can replace. `unknown`: no mapping takes the name. */
   readonly kind: 'built-in' | 'mapped' | 'unknown'
+  /** Whether a mapping has this name. False: only mappings without a path take it. */
+  readonly isNamed: boolean
   /** The mappings that can take a delivery of this hook, in order of priority. */
   readonly mappings: readonly CompiledMapping[]
   readonly signed: readonly SignedMapping[]
@@ -52,6 +54,7 @@ function toHook(kind: Hook['kind'], { mappings, find }: Lane<CompiledMapping>, l
   const signed = mappings.filter((mapping): mapping is SignedMapping => mapping.verifier !== undefined)
   return {
     kind,
+    isNamed: mappings.some(({ match }) => match.path !== undefined),
     mappings,
     signed,
     secretHeaders: new Set(signed.flatMap(({ verifier }) => verifier.secretHeaders)),
@@ -60,6 +63,12 @@ function toHook(kind: Hook['kind'], { mappings, find }: Lane<CompiledMapping>, l
     runsCode: mappings.some(({ transform }) => transform !== undefined),
     find,
   }
+}
+
+/** The name of a hook in metrics: a configured one, `*` for the others that a mapping takes, empty for an unknown one. */
+export function toHookLabel({ kind, isNamed }: Hook, path: string): string {
+  if (kind === 'unknown') return ''
+  return kind === 'built-in' || isNamed ? path : '*'
 }
 
 /** Whether the credentials of a request open this mapping. */

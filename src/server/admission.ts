@@ -3,7 +3,7 @@ import { hash, timingSafeEqual } from 'node:crypto'
 import { credentialHeaders, senderSecrets } from '../model/delivery.ts'
 import { trimSlashes } from '../base/text.ts'
 import type { IncomingMessage } from 'node:http'
-import type { Config } from '../model/config.ts'
+import { type Config, toHookTokens } from '../model/config.ts'
 import { isCrossSite } from '../base/http.ts'
 import { Problem } from '../model/problem.ts'
 import type { RequestHead } from '../model/verifier.ts'
@@ -67,10 +67,9 @@ export function createAdmission({ tokens, signers }: { tokens: Throttle; signers
   function gateOf(config: Config): Gate {
     const known = gates.get(config)
     if (known !== undefined) return known
-    const toCheck = (token: string | undefined) => (token === undefined ? () => false : createTokenCheck(token))
     const gate: Gate = {
-      isToken: toCheck(config.hooks.token),
-      isGatewayToken: toCheck(config.gateway.token),
+      isToken: createTokenCheck(...toHookTokens(config.hooks)),
+      isGatewayToken: createTokenCheck(...(config.gateway.token === undefined ? [] : [config.gateway.token])),
       clientOf: createClientOf(config.server.trustedProxies),
     }
     gates.set(config, gate)
@@ -198,10 +197,15 @@ export function readToken(rawHeaders: readonly string[]): TokenRead {
   return { kind: 'token', token: Buffer.from(sent, 'latin1').toString('utf8') }
 }
 
-/** Compares in constant time. The time does not depend on the length of the secret either. */
-export function createTokenCheck(secret: string): (given: string) => boolean {
-  const expected = toDigest(secret)
-  return (given) => timingSafeEqual(toDigest(given), expected)
+/** Whether a text is one of the secrets. The time depends neither on the secrets and their lengths, nor on which of them it is. */
+export function createTokenCheck(...secrets: readonly string[]): (given: string) => boolean {
+  const expected = secrets.map(toDigest)
+  return (given) => {
+    const digest = toDigest(given)
+    let found = false
+    for (const each of expected) if (timingSafeEqual(digest, each)) found = true
+    return found
+  }
 }
 
 function toDigest(text: string): Buffer {

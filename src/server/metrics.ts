@@ -1,5 +1,5 @@
 // /metrics for Prometheus: counters since the start, and gauges that are read from the store on each request. No label comes from a request.
-import { Counter, Gauge, Registry } from 'prom-client'
+import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { Counted, Meter } from '../model/log.ts'
 import type { Clock, StoreReader } from '../store/store.ts'
 
@@ -22,11 +22,25 @@ export function createMetrics({
   const counter = <Label extends string>(name: keyof Counted, help: string, labelNames: Label[]) =>
     new Counter({ name: `hookloom_${name}_total`, help, labelNames, registers })
   const counters: { [Name in keyof Counted]: { inc(labels: Counted[Name]): void } } = {
-    deliveries: counter('deliveries', 'Accepted requests, by outcome.', ['outcome']),
-    refusals: counter('refusals', 'Refused requests, by problem code.', ['code']),
+    deliveries: counter('deliveries', 'Accepted requests, by outcome and hook.', ['outcome', 'hook']),
+    refusals: counter('refusals', 'Refused requests, by problem code and hook.', ['code', 'hook']),
     steps: counter('steps', 'Steps of jobs, by outcome.', ['step', 'outcome']),
     reloads: counter('reloads', 'Saved configurations and modules, by outcome: live or refused.', ['outcome']),
   }
+  const deliverySeconds = new Histogram({
+    name: 'hookloom_delivery_seconds',
+    help: 'Seconds from the complete body of a delivery until it is stored, by hook.',
+    labelNames: ['hook'],
+    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+    registers,
+  })
+  const stepSeconds = new Histogram({
+    name: 'hookloom_step_seconds',
+    help: 'Seconds of a step that was done, by step.',
+    labelNames: ['step'],
+    buckets: [0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600],
+    registers,
+  })
   const gauge = (name: string, help: string, labelNames: string[] = []) =>
     new Gauge({ name: `hookloom_${name}`, help, labelNames, registers })
   const kept = gauge('kept_deliveries', 'Deliveries in the store, by state.', ['state'])
@@ -38,7 +52,12 @@ export function createMetrics({
   const age = gauge('queue_age_seconds', 'Seconds that the oldest due job has waited.')
 
   return {
-    meter: (name, labels) => counters[name].inc(labels),
+    meter(name, labels, seconds) {
+      counters[name].inc(labels)
+      if (seconds === undefined) return
+      if ('hook' in labels) deliverySeconds.observe({ hook: labels.hook }, seconds)
+      else if ('step' in labels) stepSeconds.observe({ step: labels.step }, seconds)
+    },
     contentType: registry.contentType,
     async page() {
       const [counts, dueSince, waiting] = await Promise.all([store.counts(), store.dueSince(), store.waitingBytes()])

@@ -5,7 +5,7 @@ import type { Log, Meter } from '../model/log.ts'
 import { type Problem, toProblem } from '../model/problem.ts'
 import { type Decision, decide } from '../pipeline/pipeline.ts'
 import type { Generation } from '../pipeline/generation.ts'
-import type { Hook } from '../pipeline/hook.ts'
+import { type Hook, toHookLabel } from '../pipeline/hook.ts'
 import type { Clock, DedupeKey, Settlement, Store } from '../store/store.ts'
 import { type Admission, toHookName, toUrlPath } from './admission.ts'
 import {
@@ -99,10 +99,10 @@ export function createReceiver(parts: ReceiverParts): Receive {
     const delivery = toDelivery(head, body, { hook, id: newId(), receivedAt })
     const dedupe = toDedupe(delivery)
     const context = { hook, generation }
-    if (dedupe === undefined) return handle(delivery, context, toNewRow(delivery, undefined))
+    if (dedupe === undefined) return handle(delivery, context, toNewRow(delivery, { hook, dedupe: undefined }))
     return once(dedupe, {
       recognised: () => checkBody(delivery),
-      first: () => handle(delivery, context, toNewRow(delivery, dedupe.key)),
+      first: () => handle(delivery, context, toNewRow(delivery, { hook, dedupe: dedupe.key })),
       // a sender repeats a parked delivery: it runs under its old id, so that it stays one delivery
       parkedAgain: (id, replay) => {
         const again = { ...delivery, id }
@@ -134,12 +134,14 @@ export function createReceiver(parts: ReceiverParts): Receive {
   }
 
   /** For a delivery that is not stored yet. */
-  function toNewRow(delivery: Delivery, dedupe: DedupeKey | undefined): Row {
+  function toNewRow(delivery: Delivery, { hook, dedupe }: { hook: Hook; dedupe: DedupeKey | undefined }): Row {
     async function append(settlement: Settlement, answer: Answer): Promise<{ answer: Answer; isOurs: boolean }> {
       const appended = await store.append(toRow(delivery, { settlement, answer, dedupe }))
       if (appended.kind === 'duplicate') return { answer: toReplay(appended.first), isOurs: false }
-      parts.meter('deliveries', { outcome: settlement.state })
-      logDelivery(parts.log, delivery, settlement, { now: clock() })
+      const now = clock()
+      const label = toHookLabel(hook, delivery.path)
+      parts.meter('deliveries', { outcome: settlement.state, hook: label }, (now - delivery.receivedAt) / 1_000)
+      logDelivery(parts.log, delivery, settlement, { now })
       parts.accepted(settlement.jobs)
       return { answer, isOurs: true }
     }
@@ -173,14 +175,16 @@ export function createReceiver(parts: ReceiverParts): Receive {
     return development ? withProblem(parked, decision.problem) : parked
   }
 
-  function refuse(problem: Problem, { req, requestId }: Incoming, { config }: Generation): Answer {
+  function refuse(problem: Problem, { req, requestId }: Incoming, generation: Generation): Answer {
+    const { config } = generation
     const { code, status, message: error, trace } = problem
     const url = req.url ?? '/'
-    parts.meter('refusals', { code })
+    const hook = toHookName(url, config.hooks.path)
+    parts.meter('refusals', { code, hook: hook === undefined ? '' : toHookLabel(generation.hook(hook), hook) })
     parts.refusals.add({
       requestId,
       receivedAt: clock(),
-      hook: toHookName(url, config.hooks.path),
+      hook,
       path: toUrlPath(url),
       ...parts.admission.callerOf(req, config),
       status,

@@ -30,6 +30,16 @@ describe('tokens', () => {
     ).toEqual(only('hooks.token'))
   })
 
+  test('two tokens are held to the rules of one, in place of it', () => {
+    const config = (hooks: object) => problems({ hooks: { enabled: true, ...hooks }, gateway: { token: 'theirs' } })
+    expect(config({ tokens: ['new', 'old'] })).toEqual([])
+    expect(config({ tokens: ['new', 'theirs'] })).toEqual([expect.stringMatching(/^hooks\.tokens\[1\] must differ/)])
+    expect(config({ tokens: [' new', 'old'] })).toEqual([expect.stringMatching(/^hooks\.tokens\[0\] must be ASCII/)])
+    expect(config({ token: 'new', tokens: ['old'] })).toEqual([
+      expect.stringMatching(/^hooks\.tokens and hooks\.token/),
+    ])
+  })
+
   test('a token that no header can carry is refused', () => {
     expect(told({ good: ofHooks({ token: 'two words' }), bad: ofHooks({ token: 'schlüssel' }) })).toEqual(
       only('hooks.token'),

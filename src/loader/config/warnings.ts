@@ -2,7 +2,7 @@
 import { statSync } from 'node:fs'
 import { basename } from 'node:path'
 import { toConfigWarnings } from '../../model/config-rules.ts'
-import type { Config } from '../../model/config.ts'
+import { type Config, toHookTokens } from '../../model/config.ts'
 import { toPlacedLine } from '../config.ts'
 import { toDottedPath } from '../../model/issue.ts'
 
@@ -68,7 +68,7 @@ function toReferences(config: Config, text: string): Finding[] {
 }
 
 function toTokenLength({ hooks }: Config): Finding {
-  const { token } = hooks
+  const [token] = toHookTokens(hooks).toSorted((one, other) => one.length - other.length)
   if (token === undefined) return { name: 'token-length', ok: true, detail: 'hooks.token is not set' }
   return toFinding(
     'token-length',
@@ -79,11 +79,13 @@ function toTokenLength({ hooks }: Config): Finding {
 }
 
 function toTokenReuse(config: Config): Finding {
-  const tokens = new Set<unknown>([config.hooks.token, config.gateway.token].filter((token) => token !== undefined))
+  const tokens = new Set<unknown>(
+    [...toHookTokens(config.hooks), config.gateway.token].filter((token) => token !== undefined),
+  )
   const places = toLeaves(config, [])
     .filter(({ value }) => tokens.has(value))
     .map(({ path }) => toDottedPath(path))
-    .filter((path) => path !== 'hooks.token' && path !== 'gateway.token')
+    .filter((path) => !/^(hooks\.tokens?(\[\d\])?|gateway\.token)$/.test(path))
   return toFinding(
     'token-reuse',
     places.length === 0,
