@@ -1,8 +1,6 @@
 // Rules of a configuration beyond the types of its keys. Pure: templates, presets and modules are checked where they are loaded.
-import { toAgentIssues, toChannelIssues, toModelNameIssues, toOfferedModelIssues } from './agents-rules.ts'
-import { nearestOf } from '../base/text.ts'
-import { isOwnChannel } from './action.ts'
-import { type Config, toHookTokens } from './config.ts'
+import { toAgentIssues, toChannelIssues, toOfferedModelIssues } from './agents-rules.ts'
+import { type Config, toDefaultAgentId, toHookTokens } from './config.ts'
 import { type ConfigIssue, type ConfigPath, toDuplicates, toIssue } from './issue.ts'
 import type { Mapping } from './mapping.ts'
 import { toConditionIssues, toHookName, toKeyUseIssues } from './mapping-rules.ts'
@@ -73,7 +71,15 @@ export function toMappingIssues(mapping: Mapping, config: Config, at: ConfigPath
 /** A channel that no reply could reach. A transform may still choose another one. */
 function toReplyIssues(mapping: Mapping, config: Config, at: ConfigPath): ConfigIssue[] {
   const isSent = mapping.action === 'agent' && mapping.deliver && mapping.transform === undefined
-  return isSent ? toChannelIssues(mapping.channel, config, [...at, 'channel']) : []
+  return isSent && !isForwarded(mapping, config) ? toChannelIssues(mapping.channel, config, [...at, 'channel']) : []
+}
+
+/** Whether another gateway runs the turn and delivers the reply, to channels of its own. */
+export function isForwarded({ agentId }: Mapping, config: Config): boolean {
+  const { defaults, list } = config.agents
+  const own = list.find(({ id }) => id === (agentId ?? toDefaultAgentId(config)))
+  const runner = own?.runner ?? defaults.runner
+  return runner !== undefined && Object.hasOwn(config.runners, runner) && config.runners[runner]?.kind === 'openclaw'
 }
 
 function toTokenIssues({ hooks, gateway }: Config): ConfigIssue[] {
@@ -149,96 +155,4 @@ function toAliasIssues(config: Config): ConfigIssue[] {
       ? [toIssue(at, 'must have a short name: not blank, without "/" and without spaces around it.')]
       : toOfferedModelIssues(model, config, at)
   })
-}
-
-/**
- * Names in a valid configuration that lead nowhere, though a request, a transform or an earlier delivery may still choose others; and
- * mappings that no request reaches.
- */
-export function toConfigWarnings(config: Config): ConfigIssue[] {
-  const { hooks } = config
-  const at = (index: number): ConfigPath => ['hooks', 'mappings', index]
-  return [
-    ...(hooks.allowedAgentIds ?? []).flatMap((id, index) =>
-      id === '*' ? [] : toAgentIdIssues(id, config, ['hooks', 'allowedAgentIds', index]),
-    ),
-    ...hooks.mappings.flatMap((mapping, index) => [
-      ...toAgentIdIssues(mapping.agentId, config, [...at(index), 'agentId']),
-      ...toUnaskedModelIssues(mapping, config, [...at(index), 'model']),
-      ...(mapping.transform === undefined ? [] : toChannelIssues(mapping.channel, config, [...at(index), 'channel'])),
-      ...toShadowIssues(mapping, hooks.mappings.slice(0, index), at(index)),
-    ]),
-    ...toRecipientIssues(config),
-  ]
-}
-
-function toAgentIdIssues(id: string | undefined, { agents }: Config, at: ConfigPath): ConfigIssue[] {
-  const known = agents.list.length === 0 ? ['main'] : agents.list.map((agent) => agent.id)
-  if (id === undefined || known.includes(id.trim())) return []
-  const near = nearestOf(id, known)
-  const next = near === undefined ? 'Add it to agents.list.' : `Did you mean "${near}"?`
-  return [toIssue(at, `is "${id}", which is not in agents.list: it runs with agents.defaults. ${next}`)]
-}
-
-/** A model whose provider is not configured, of a mapping whose agent has the runner ai. What is an error already is left out. */
-function toUnaskedModelIssues({ model, agentId }: Mapping, config: Config, at: ConfigPath): ConfigIssue[] {
-  const { agents } = config
-  const own = agents.list.find(({ id }) => id === agentId)
-  if (model === undefined || (own?.runner ?? agents.defaults.runner ?? 'ai') !== 'ai') return []
-  return toOfferedModelIssues(model, config, at).length > 0 ? [] : toModelNameIssues(model, config, at)
-}
-
-/** Channels that need no recipient, or have it from elsewhere. */
-const withoutRecipient = ['last', 'console', 'webhook']
-
-function toRecipientIssues({ channels }: Config): ConfigIssue[] {
-  const { default: route } = channels
-  if (route === undefined || route.to !== undefined || withoutRecipient.includes(route.channel)) return []
-  const section: unknown = Reflect.get(channels, route.channel)
-  const isOwn = isOwnChannel(route.channel)
-  if (isOwn || typeof section !== 'object' || section === null || Reflect.get(section, 'to') !== undefined) return []
-  const next = `Set channels.default.to, or channels.${route.channel}.to.`
-  return [
-    toIssue(
-      ['channels', 'default'],
-      `has no recipient: only a reply that names one, or follows one, can be sent. ${next}`,
-    ),
-  ]
-}
-
-function toShadowIssues(mapping: Mapping, earlier: readonly Mapping[], at: ConfigPath): ConfigIssue[] {
-  const index = earlier.findIndex((other) => isShadowed(mapping, other))
-  if (index < 0) return []
-  return [
-    toIssue(
-      at,
-      `is never reached: hooks.mappings[${index}] takes every request that it matches. Move it before that one.`,
-    ),
-  ]
-}
-
-/** Whether the other one takes whatever this one matches: it is opened by the same proof, and each of its conditions is here too. */
-function isShadowed({ match, verify }: Mapping, other: Mapping): boolean {
-  if (JSON.stringify(verify) !== JSON.stringify(other.verify)) return false
-  const [mine, theirs] = [match, other.match]
-  const isPath = theirs.path === undefined || toHookName(theirs.path) === toHookName(mine.path ?? '')
-  return (
-    isPath &&
-    isNarrower(mine.source, theirs.source) &&
-    isNarrower(mine.event, theirs.event) &&
-    isNarrowerRecord(mine.headers, theirs.headers) &&
-    isNarrowerRecord(mine.payload, theirs.payload)
-  )
-}
-
-/** Whether each value that the first allows is allowed by the second. Undefined allows any. */
-function isNarrower(mine: unknown, theirs: unknown): boolean {
-  if (theirs === undefined) return true
-  if (mine === undefined) return false
-  const allowed = [theirs].flat()
-  return [mine].flat().every((value) => allowed.includes(value))
-}
-
-function isNarrowerRecord(mine: object = {}, theirs: object = {}): boolean {
-  return Object.entries(theirs).every(([key, value]) => isNarrower(Reflect.get(mine, key), value))
 }

@@ -37,6 +37,7 @@ const transforms = {
 
 const config = {
   gateway: { token: '${CANARY_GATEWAY}' },
+  channels: { slack: { botToken: 'none' } },
   hooks: {
     token: '${CANARY_HOOK}',
     transforms: { timeoutMs: 500 },
@@ -51,7 +52,7 @@ const config = {
       { id: 'only', match: { path: 'only', payload: { text: 'something else' }, headers: { 'x-kind': 'y' } } },
       { id: 'unused', match: { path: 'unused' }, messageTemplate: 'nothing of it', deliver: false },
       { id: 'used', match: { path: 'used' }, messageTemplate: '{{text}} {{headers.cookie}}', deliver: false },
-      { id: 'unsendable', match: { path: 'unsendable' }, messageTemplate: '{{text}}', channel: 'slack', to: 'C1' },
+      { id: 'unsendable', match: { path: 'unsendable' }, messageTemplate: '{{text}}', channel: 'slack', to: '?' },
     ],
   },
 }

@@ -64,6 +64,11 @@ describe('mappings', () => {
     ])
     expect(of({ channel: 'slack' }, { slack: { botToken: 'x' } })).toEqual([])
     expect(of({ channel: 'slack', deliver: false })).toEqual([])
+    const forwarded = {
+      agents: { defaults: { runner: 'oc' } },
+      runners: { oc: { kind: 'openclaw', baseUrl: 'http://127.0.0.1:1/hooks', token: 't' } },
+    }
+    expect(ofMapping({ channel: 'slack' }, {}, forwarded)).toEqual([])
     expect(of({ channel: 'slack', action: 'wake' })).toEqual([])
     expect(of({ channel: 'slack', transform: { module: 'x.ts' } })).toEqual([])
   })

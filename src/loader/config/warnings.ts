@@ -1,7 +1,7 @@
 // What a configuration that holds still leaves open. Nothing here stops a gateway: `hookloom doctor` prints it.
 import { statSync } from 'node:fs'
 import { basename } from 'node:path'
-import { toConfigWarnings } from '../../model/config-rules.ts'
+import { toConfigWarnings } from '../../model/config-warnings.ts'
 import { type Config, toHookTokens } from '../../model/config.ts'
 import { toPlacedLine } from '../config.ts'
 import { toDottedPath } from '../../model/issue.ts'

@@ -1,0 +1,103 @@
+// What a valid configuration names in vain. Nothing here stops a gateway: `check` and `doctor` print it.
+import { nearestOf } from '../base/text.ts'
+import { isOwnChannel } from './action.ts'
+import { toChannelIssues, toModelNameIssues, toOfferedModelIssues } from './agents-rules.ts'
+import type { Config } from './config.ts'
+import { type ConfigIssue, type ConfigPath, toIssue } from './issue.ts'
+import { isForwarded } from './config-rules.ts'
+import type { Mapping } from './mapping.ts'
+import { toHookName } from './mapping-rules.ts'
+
+/**
+ * Names in a valid configuration that lead nowhere, though a request, a transform or an earlier delivery may still choose others; and
+ * mappings that no request reaches.
+ */
+export function toConfigWarnings(config: Config): ConfigIssue[] {
+  const { hooks } = config
+  const at = (index: number): ConfigPath => ['hooks', 'mappings', index]
+  return [
+    ...(hooks.allowedAgentIds ?? []).flatMap((id, index) =>
+      id === '*' ? [] : toAgentIdIssues(id, config, ['hooks', 'allowedAgentIds', index]),
+    ),
+    ...hooks.mappings.flatMap((mapping, index) => [
+      ...toAgentIdIssues(mapping.agentId, config, [...at(index), 'agentId']),
+      ...toUnaskedModelIssues(mapping, config, [...at(index), 'model']),
+      ...(mapping.transform === undefined || isForwarded(mapping, config)
+        ? []
+        : toChannelIssues(mapping.channel, config, [...at(index), 'channel'])),
+      ...toShadowIssues(mapping, hooks.mappings.slice(0, index), at(index)),
+    ]),
+    ...toRecipientIssues(config),
+  ]
+}
+
+function toAgentIdIssues(id: string | undefined, { agents }: Config, at: ConfigPath): ConfigIssue[] {
+  const known = agents.list.length === 0 ? ['main'] : agents.list.map((agent) => agent.id)
+  if (id === undefined || known.includes(id.trim())) return []
+  const near = nearestOf(id, known)
+  const next = near === undefined ? 'Add it to agents.list.' : `Did you mean "${near}"?`
+  return [toIssue(at, `is "${id}", which is not in agents.list: it runs with agents.defaults. ${next}`)]
+}
+
+/** A model whose provider is not configured, of a mapping whose agent has the runner ai. What is an error already is left out. */
+function toUnaskedModelIssues({ model, agentId }: Mapping, config: Config, at: ConfigPath): ConfigIssue[] {
+  const { agents } = config
+  const own = agents.list.find(({ id }) => id === agentId)
+  if (model === undefined || (own?.runner ?? agents.defaults.runner ?? 'ai') !== 'ai') return []
+  return toOfferedModelIssues(model, config, at).length > 0 ? [] : toModelNameIssues(model, config, at)
+}
+
+/** Channels that need no recipient, or have it from elsewhere. */
+const withoutRecipient = ['last', 'console', 'webhook']
+
+function toRecipientIssues({ channels }: Config): ConfigIssue[] {
+  const { default: route } = channels
+  if (route === undefined || route.to !== undefined || withoutRecipient.includes(route.channel)) return []
+  const section: unknown = Reflect.get(channels, route.channel)
+  const isOwn = isOwnChannel(route.channel)
+  if (isOwn || typeof section !== 'object' || section === null || Reflect.get(section, 'to') !== undefined) return []
+  const next = `Set channels.default.to, or channels.${route.channel}.to.`
+  return [
+    toIssue(
+      ['channels', 'default'],
+      `has no recipient: only a reply that names one, or follows one, can be sent. ${next}`,
+    ),
+  ]
+}
+
+function toShadowIssues(mapping: Mapping, earlier: readonly Mapping[], at: ConfigPath): ConfigIssue[] {
+  const index = earlier.findIndex((other) => isShadowed(mapping, other))
+  if (index < 0) return []
+  return [
+    toIssue(
+      at,
+      `is never reached: hooks.mappings[${index}] takes every request that it matches. Move it before that one.`,
+    ),
+  ]
+}
+
+/** Whether the other one takes whatever this one matches: it is opened by the same proof, and each of its conditions is here too. */
+function isShadowed({ match, verify }: Mapping, other: Mapping): boolean {
+  if (JSON.stringify(verify) !== JSON.stringify(other.verify)) return false
+  const [mine, theirs] = [match, other.match]
+  const isPath = theirs.path === undefined || toHookName(theirs.path) === toHookName(mine.path ?? '')
+  return (
+    isPath &&
+    isNarrower(mine.source, theirs.source) &&
+    isNarrower(mine.event, theirs.event) &&
+    isNarrowerRecord(mine.headers, theirs.headers) &&
+    isNarrowerRecord(mine.payload, theirs.payload)
+  )
+}
+
+/** Whether each value that the first allows is allowed by the second. Undefined allows any. */
+function isNarrower(mine: unknown, theirs: unknown): boolean {
+  if (theirs === undefined) return true
+  if (mine === undefined) return false
+  const allowed = [theirs].flat()
+  return [mine].flat().every((value) => allowed.includes(value))
+}
+
+function isNarrowerRecord(mine: object = {}, theirs: object = {}): boolean {
+  return Object.entries(theirs).every(([key, value]) => isNarrower(Reflect.get(mine, key), value))
+}
