@@ -76,6 +76,13 @@ export const Mapping = z.strictObject({
   textTemplate: filled
     .optional()
     .describe('Template of the text, for the action wake. Without it, the text is the payload.'),
+  accept: z
+    .array(z.enum(['text', 'xml']))
+    .min(1)
+    .optional()
+    .describe(
+      'Bodies that the mapping takes besides JSON and forms. text: text/plain and other text types. xml: XML. The payload is then the text.',
+    ),
   forEach: z
     .string()
     .regex(/^[^.[\]]+$/, 'must name one top-level array of the payload, without "." or brackets')

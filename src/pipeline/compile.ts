@@ -13,6 +13,7 @@ export type NamedMapping = Mapping & { readonly id: string; readonly maxBodyByte
 export type CompiledMapping = {
   readonly id: string
   readonly match: Mapping['match']
+  readonly accept: Mapping['accept']
   readonly mapping: NamedMapping
   /** The message of an agent action, the text of a wake. Undefined: the transform returns it. */
   readonly body: Template | undefined
@@ -49,6 +50,7 @@ export function compileMapping(
   return {
     id: mapping.id,
     match,
+    accept: mapping.accept,
     mapping,
     body: body ?? (mapping.transform === undefined ? wholePayload : undefined),
     name,
@@ -60,9 +62,9 @@ export function compileMapping(
   }
 }
 
-/** A mapping with neither a template nor code sends the whole payload as JSON, also if it is a blank string. */
+/** A mapping with neither a template nor code sends the whole payload as JSON, also if it is a blank string; of text and XML the text. */
 const wholePayload: Template = {
-  render: ({ payload }) => JSON.stringify(payload()),
+  render: ({ payload, bodyText }) => bodyText?.() ?? JSON.stringify(payload()),
   isStatic: false,
   startsWithLiteral: false,
   readsPayload: true,

@@ -16,6 +16,8 @@ export type Hook = {
   /** The mappings that can take a delivery of this hook, in order of priority. */
   readonly mappings: readonly CompiledMapping[]
   readonly signed: readonly SignedMapping[]
+  /** The bodies that one of the mappings accepts besides JSON and forms. */
+  readonly accepted: ReadonlySet<'text' | 'xml'>
   /** Lower-case names of headers whose values only verifiers may read. */
   readonly secretHeaders: ReadonlySet<string>
   /** The largest body, in bytes. */
@@ -57,6 +59,7 @@ function toHook(kind: Hook['kind'], { mappings, find }: Lane<CompiledMapping>, l
     isNamed: mappings.some(({ match }) => match.path !== undefined),
     mappings,
     signed,
+    accepted: new Set(mappings.flatMap(({ mapping }) => mapping.accept ?? [])),
     secretHeaders: new Set(signed.flatMap(({ verifier }) => verifier.secretHeaders)),
     maxBodyBytes: Math.max(limit, ...mappings.map(({ mapping }) => mapping.maxBodyBytes ?? 0)),
     readsPayload: kind === 'built-in' || mappings.some(({ readsPayload }) => readsPayload),
@@ -82,11 +85,13 @@ export function isHookOpened({ kind, mappings }: Hook, admitted: Admitted): bool
   return kind === 'built-in' ? admitted.token : mappings.some((mapping) => isOpened(mapping, admitted))
 }
 
-/** The bodies that a hook accepts: only JSON for the built-in hooks, forms too for the others, and those of a proved scheme. */
-export function toAccepts({ kind, signed }: Hook, { signedFor }: Admitted): Accepts {
+/** The bodies that a hook accepts: only JSON for the built-in hooks; forms too for the others, and those of a mapping or a proved scheme. */
+export function toAccepts({ kind, signed, accepted }: Hook, { signedFor }: Admitted): Accepts {
   const proved = signed.filter(({ id }) => signedFor.includes(id))
   return {
     forms: kind !== 'built-in',
+    plain: accepted.has('text'),
+    xml: accepted.has('xml'),
     text: proved.some(({ verifier }) => verifier.accepts.text),
     empty: proved.some(({ verifier }) => verifier.accepts.empty),
   }

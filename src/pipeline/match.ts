@@ -2,7 +2,7 @@
 import { cut } from '../base/text.ts'
 import type { Delivery } from '../model/delivery.ts'
 import { toKindOf, type JsonValue } from '../base/json.ts'
-import type { Match } from '../model/mapping.ts'
+import type { Mapping, Match } from '../model/mapping.ts'
 import { toHookName } from '../model/mapping-rules.ts'
 import { readPayload } from '../model/parse-body.ts'
 import { Problem, type TraceEntry } from '../model/problem.ts'
@@ -30,14 +30,15 @@ export type Router<T> = {
 
 const unproved = 'the request does not have the proof that this mapping requires'
 
+/** The part of a mapping that decides whether it takes a delivery. */
+type Routed = { readonly id: string; readonly match: Match; readonly accept?: Mapping['accept'] }
+
 /** Why a condition is false; undefined if it is true. */
 type Condition = (delivery: MatchInput) => string | undefined
 type Rule<T> = { mapping: T; path: string | undefined; conditions: readonly Condition[]; hit: TraceEntry }
 
 /** Throws `config-invalid` with the mapping if a payload path does not parse. */
-export function createRouter<T extends { readonly id: string; readonly match: Match }>(
-  mappings: readonly T[],
-): Router<T> {
+export function createRouter<T extends Routed>(mappings: readonly T[]): Router<T> {
   const rules = mappings.map(toRule)
   const anywhere = toLane(rules.filter(({ path }) => path === undefined))
   // a Map, not an object: a hook may be named `constructor`
@@ -93,10 +94,10 @@ function toMiss(conditions: readonly Condition[], delivery: MatchInput): string 
   return undefined
 }
 
-function toRule<T extends { readonly id: string; readonly match: Match }>(mapping: T): Rule<T> {
+function toRule<T extends Routed>(mapping: T): Rule<T> {
   const { id, match } = mapping
   const path = toHookName(match.path ?? '') || undefined
-  const conditions: Condition[] = []
+  const conditions: Condition[] = [toBodyCondition(mapping.accept)]
   const holds: string[] = path === undefined ? [] : [`path is ${quote(path)}`]
   for (const [name, values] of Object.entries(match.headers ?? {})) {
     conditions.push(toHeaderCondition(name.toLowerCase(), [values].flat()))
@@ -114,6 +115,14 @@ function toRule<T extends { readonly id: string; readonly match: Match }>(mappin
   }
   const why = holds.length === 0 ? 'it has no conditions' : holds.join(', ')
   return { mapping, path, conditions, hit: Object.freeze({ mappingId: id, matched: true, why }) }
+}
+
+/** Text and XML are only for mappings that accept them: others expect fields in the payload. */
+function toBodyCondition(accept: Mapping['accept']): Condition {
+  return ({ body: { syntax } }) => {
+    if (syntax === 'json' || syntax === 'form' || accept?.includes(syntax) === true) return undefined
+    return `the body is ${syntax === 'xml' ? 'XML' : 'text'}, which this mapping does not accept`
+  }
 }
 
 function toWordCondition(field: 'source' | 'event', wanted: readonly string[]): Condition {

@@ -2,7 +2,7 @@
 // what templates, transforms and prompts see of a delivery.
 import { type Origin, Action } from '../model/action.ts'
 import type { Delivery } from '../model/delivery.ts'
-import { readPayload } from '../model/parse-body.ts'
+import { readBodyText, readPayload } from '../model/parse-body.ts'
 import { type TransformCall, AgentResult, WakeResult } from '../model/transform.ts'
 import { detectSource, senderNamed, toCorrespondent } from './sources.ts'
 import type { TemplateScope } from './template.ts'
@@ -117,6 +117,7 @@ export function toScope(delivery: Delivery): TemplateScope {
   const { headers, query, path, source, event, body, receivedAt } = delivery
   return {
     payload: () => readPayload(body),
+    bodyText: () => readBodyText(body),
     headers,
     query,
     path,

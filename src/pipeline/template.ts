@@ -8,6 +8,8 @@ import type { JsonValue } from '../base/json.ts'
 export type TemplateScope = {
   /** Throws `body-invalid` if the body was left to a transform and is invalid. */
   readonly payload: () => JsonValue
+  /** The text of a text or XML body; undefined for any other body. Throws `body-invalid`. */
+  readonly bodyText?: () => string | undefined
   /** Lower-case names. */
   readonly headers: Readonly<Record<string, string>>
   readonly query: Readonly<Record<string, string>>
@@ -35,7 +37,7 @@ type Read = (scope: TemplateScope) => JsonValue | undefined
  *
  * - `payload.x`, `headers.<name>` (any case), `query.<name>`, and alone `payload` (all of it, as JSON), `path`, `source`,
  *   `event`, `now`. Any other path is read in the payload, `event.type` too; payload fields with one of those names are
- *   `payload.event` and so on. `headers` and `query` cannot stand alone: templates never print all of them.
+ *   `payload.event` and so on. Of a text or XML body `body` is the text. `headers` and `query` cannot stand alone: templates never print all of them.
  * - Missing and null values are empty. Strings stay the same. Numbers, booleans, objects and arrays become JSON.
  * - `default: "text"` replaces an empty text. It takes double or single quotes, with `\\ \" \' \n \t`.
  * - `truncate: n` keeps at most n UTF-16 units, the last one an ellipsis if the text was cut, and never half a character.
@@ -116,6 +118,8 @@ function parseHeadExpression(expression: string, toFault: PathFault): Read | und
 function parsePayloadExpression(expression: string, toFault: PathFault): Read {
   const path = parsePath(expression, toFault)
   const inside = path[0] === 'payload' ? path.slice(1) : path
+  // a field of JSON, or the whole text of a body that has no fields
+  if (expression === 'body') return (scope) => scope.bodyText?.() ?? readPath(scope.payload(), inside)
   return (scope) => readPath(scope.payload(), inside)
 }
 

@@ -1,7 +1,7 @@
 // Makes a delivery from a request, or from a stored one.
 import type { Admitted, Delivery, DeliveryHead } from '../model/delivery.ts'
 import { isJsonObject, type JsonValue } from '../base/json.ts'
-import { type Body, openBody, readPayload } from '../model/parse-body.ts'
+import { type Body, isMultipart, openBody, parseMultipart, readPayload } from '../model/parse-body.ts'
 import { type Hook, toAccepts } from '../pipeline/hook.ts'
 import { detectSource, type Sender, senderNamed, toEvent } from '../pipeline/sources.ts'
 import { type Knock, dropCredentials } from './admission.ts'
@@ -23,6 +23,23 @@ export function toDelivery(head: DeliveryHead, bytes: Uint8Array, { hook, id, re
   return { id, receivedAt, method, url, path, headers, query, body, source, event, verifiedBy, admitted }
 }
 
+/**
+ * A multipart form as JSON, so that what follows reads, stores and repeats it as any other body: without the contents of files. Other
+ * requests stay the same. Throws `body-invalid`.
+ */
+export async function withoutMultipart(
+  hook: Hook,
+  request: { head: DeliveryHead; body: Uint8Array<ArrayBuffer> },
+): Promise<{ head: DeliveryHead; body: Uint8Array<ArrayBuffer> }> {
+  const { head, body } = request
+  const type = head.headers['content-type']
+  if (hook.kind === 'built-in' || type === undefined || !isMultipart(type)) return request
+  const payload = await parseMultipart(body, type)
+  const headers: Record<string, string> = Object.create(null)
+  Object.assign(headers, head.headers, { 'content-type': 'application/json' })
+  return { head: { ...head, headers }, body: Buffer.from(JSON.stringify(payload)) }
+}
+
 /** Checks a body that was left to a transform: no delivery is answered 2xx before its body was parsed. Throws `body-invalid`. */
 export function checkBody({ body }: Delivery): void {
   readPayload(body)
@@ -34,7 +51,7 @@ const escapedLetter = Buffer.from('\\u')
 /** Whether the payload may have a field `source`. A search costs a tenth of a parse. Escapes may hide the key. */
 function mayNameSource({ verifiedBy }: DeliveryHead, { bytes, syntax }: Body): boolean {
   if (bytes.byteLength === 0) return true
-  if (verifiedBy !== undefined) return false
+  if (verifiedBy !== undefined || syntax === 'text' || syntax === 'xml') return false
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   return syntax === 'form' || text.includes(sourceKey) || text.includes(escapedLetter)
 }

@@ -26,7 +26,7 @@ export type Entered =
       readonly kind: 'delivery'
       readonly hook: Hook
       readonly head: DeliveryHead
-      readonly body: Uint8Array
+      readonly body: Uint8Array<ArrayBuffer>
       /** The result of each proof. */
       readonly trace: readonly TraceEntry[]
     }

@@ -22,7 +22,7 @@ import {
   toRow,
   toSettlement,
 } from './settlement.ts'
-import { checkBody, toDelivery } from './delivery.ts'
+import { checkBody, toDelivery, withoutMultipart } from './delivery.ts'
 import { createEntry, type Entered, type Incoming } from './entry.ts'
 import type { HandedSecrets } from './handed.ts'
 import { createOnce, toDedupe } from './duplicates.ts'
@@ -94,8 +94,9 @@ export function createReceiver(parts: ReceiverParts): Receive {
     }
   }
 
-  async function take({ hook, head, body }: EnteredDelivery, generation: Generation): Promise<Answer> {
+  async function take({ hook, ...request }: EnteredDelivery, generation: Generation): Promise<Answer> {
     const receivedAt = clock()
+    const { head, body } = await withoutMultipart(hook, request)
     const delivery = toDelivery(head, body, { hook, id: newId(), receivedAt })
     const dedupe = toDedupe(delivery)
     const context = { hook, generation }
