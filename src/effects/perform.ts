@@ -8,6 +8,7 @@ import type { Failure, StepOutcome, Verdict } from './retry.ts'
 import { type PlanContext, toMissing, toRunEnd, toSummary, toWakeStep } from './plan.ts'
 import { runTurn, type TurnTools } from './turn.ts'
 import { toErrorName, toErrorText } from '../base/exceptions.ts'
+import { inSpan, markFailed } from '../base/trace.ts'
 
 export type Performance = {
   readonly agent: (agentId: string) => Agent
@@ -85,8 +86,21 @@ function logStep(log: Log, { id: jobId, deliveryId, planned }: ClaimedJob, step:
 async function attempt(name: StepName, job: ClaimedJob, performance: Performance): Promise<StepOutcome> {
   const { signal, log } = performance
   if (signal.aborted) return { kind: 'aborted' }
+  const { kind, agentId, sessionKey } = job.planned
+  const attributes = {
+    'hookloom.job': job.id,
+    'hookloom.kind': kind,
+    'hookloom.agent': agentId,
+    'hookloom.session': sessionKey,
+    'hookloom.attempt': job.attempts + 1,
+  }
   try {
-    return await performStep(name, job, performance)
+    return await inSpan(`step ${name}`, { traceId: job.deliveryId ?? job.id, attributes }, async (span) => {
+      const outcome = await performStep(name, job, performance)
+      span.setAttribute('hookloom.outcome', outcome.kind === 'recorded' ? outcome.step.state : outcome.kind)
+      if (outcome.kind !== 'recorded') markFailed(span)
+      return outcome
+    })
   } catch (thrown) {
     if (signal.aborted) return { kind: 'aborted' }
     // the message may quote the payload, so it goes into the record of the job and not into the log

@@ -1,5 +1,6 @@
 // The pipe, from request to answer: admit, read, recognise, decide, store, answer. No success is answered before the delivery is stored.
 import { within } from '../base/time.ts'
+import { inSpan } from '../base/trace.ts'
 import type { Delivery } from '../model/delivery.ts'
 import type { Log, Meter } from '../model/log.ts'
 import { type Problem, toProblem } from '../model/problem.ts'
@@ -112,7 +113,17 @@ export function createReceiver(parts: ReceiverParts): Receive {
     })
   }
 
-  async function handle(delivery: Delivery, { hook, generation }: Handling, row: Row): Promise<Answer> {
+  function handle(delivery: Delivery, handling: Handling, row: Row): Promise<Answer> {
+    const { id, path, source, event, headers } = delivery
+    const attributes = { 'hookloom.hook': path, 'hookloom.source': source, 'hookloom.event': event }
+    return inSpan('hook', { traceId: id, attributes, traceparent: headers['traceparent'] }, async (span) => {
+      const answer = await decideAndStore(delivery, handling, row)
+      span.setAttribute('http.response.status_code', answer.status)
+      return answer
+    })
+  }
+
+  async function decideAndStore(delivery: Delivery, { hook, generation }: Handling, row: Row): Promise<Answer> {
     const { config } = generation
     const deciding = decide(delivery, { hook, config, newId })
     const patienceMs =
