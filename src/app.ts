@@ -131,9 +131,19 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
     meter,
     log,
   })
-  const { accepted, poke } = effects
+  const { accepted, parked, poke } = effects
   const stopping = new AbortController()
-  const rerunner = new Rerunner({ generation, hold, store, clock, newId, accepted, stopping: stopping.signal, log })
+  const rerunner = new Rerunner({
+    generation,
+    hold,
+    store,
+    clock,
+    newId,
+    accepted,
+    parked,
+    stopping: stopping.signal,
+    log,
+  })
   const drain = createDrain({ store, rerunner, generation, log })
   const signers = createThrottle({ clock })
   const mailbox = createMailbox({ dir, env: settings, generation, store, rerunner, signers, clock, newId, log })
@@ -165,6 +175,7 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
     handed,
     newId,
     accepted,
+    parked,
     log,
   }
   const { host, bodyTimeoutMs } = config.server

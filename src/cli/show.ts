@@ -114,10 +114,11 @@ function toAgain(id: string): string {
   return `"hookloom retry ${id}" runs it again`
 }
 
-const titles = { wake: 'Wake', agent: 'Run', heartbeat: 'Heartbeat' } as const
+const titles = { wake: 'Wake', agent: 'Run', heartbeat: 'Heartbeat', alert: 'Alert' } as const
 
 function toAsked(planned: Job['planned']): string {
   if (planned.kind === 'heartbeat') return planned.reason === 'wake' ? 'a wake asked for it' : 'its interval was over'
+  if (planned.kind === 'alert') return planned.text
   return planned.kind === 'wake' ? planned.action.text : planned.action.message
 }
 

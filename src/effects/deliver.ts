@@ -1,6 +1,6 @@
 // The step `deliver` sends the reply to a channel, message by message. A message is repeated only if the channel did not accept it, if the channel drops repeats, or after a crash during the send.
 import { createHash } from 'node:crypto'
-import { type Heartbeat, toChannelKey } from '../model/action.ts'
+import { type Alert, type Heartbeat, toChannelKey } from '../model/action.ts'
 import type { Channel, SendResult } from '../model/channel.ts'
 import type { ClaimedJob, Post } from '../model/job.ts'
 import type { Clock, Store } from '../store/store.ts'
@@ -37,15 +37,18 @@ type Posting = Pick<DeliveryTools, 'clock' | 'savePosts'> & {
 }
 
 export async function deliver(
-  { planned, job, agent }: { planned: AgentPlan | Heartbeat; job: ClaimedJob; agent: Agent },
+  { planned, job, agent }: { planned: AgentPlan | Heartbeat | Alert; job: ClaimedJob; agent: Agent },
   tools: DeliveryTools,
   signal: AbortSignal,
 ): Promise<StepOutcome> {
   const run = toRunStep(job)
   if (run?.state === 'forwarded') return toSkipped('The gateway that performs the run delivers its reply.')
   if (run?.state === 'skipped') return toSkipped('There was no run.')
-  const reply = run?.result ?? ''
-  const quiet = whyNotPosted(reply, planned.kind === 'heartbeat' ? agent.heartbeat : undefined)
+  const reply = planned.kind === 'alert' ? planned.text : (run?.result ?? '')
+  const quiet =
+    planned.kind === 'alert'
+      ? undefined
+      : whyNotPosted(reply, planned.kind === 'heartbeat' ? agent.heartbeat : undefined)
   if (quiet !== undefined) return toSkipped(quiet)
 
   const found = await findChannel(planned, job, tools)
@@ -56,7 +59,7 @@ export async function deliver(
       : { kind: 'permanent', status: 'error', detail: found.detail, quotes: found.quotes }
   }
   const posts = toPosts(cut(toPosted(reply), maxReplyChars), found, job)
-  const name = planned.kind === 'heartbeat' ? 'heartbeat' : toRunName(planned)
+  const name = planned.kind === 'agent' ? toRunName(planned) : planned.kind
   const outcome = await postAll(posts, found.channel, {
     job,
     clock: tools.clock,
@@ -69,9 +72,11 @@ export async function deliver(
   return { ...outcome, recipient: { channel: found.name, to: found.to } }
 }
 
+const noRoute: Pick<Alert, 'channel' | 'to'> = {}
+
 /** A reply that was partly posted continues on the same channel, even if the configuration has changed. */
 async function findChannel(
-  planned: AgentPlan | Heartbeat,
+  planned: AgentPlan | Heartbeat | Alert,
   job: ClaimedJob,
   { store, channels, defaultRoute }: Pick<DeliveryTools, 'store' | 'channels' | 'defaultRoute'>,
 ): Promise<Route> {
@@ -83,8 +88,9 @@ async function findChannel(
     return { kind: 'none', detail }
   }
   const main = await store.session({ agentId: planned.agentId, sessionKey: mainSessionKey })
-  const asked = planned.kind === 'agent' ? planned.action : { channel: 'last' as const }
-  return resolveRoute(asked, { last: main?.recipient, defaultRoute, channels })
+  const { channel = 'last', to } =
+    planned.kind === 'agent' ? planned.action : planned.kind === 'alert' ? planned : noRoute
+  return resolveRoute({ channel, to }, { last: main?.recipient, defaultRoute, channels })
 }
 
 /** The messages of a reply. Messages that are stored already do not change. */

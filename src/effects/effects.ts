@@ -4,6 +4,7 @@ import type { Config } from '../model/config.ts'
 import type { Log, Meter } from '../model/log.ts'
 import type { Clock, NewJob, Store } from '../store/store.ts'
 import { toAgent, toAgentIds } from './agents.ts'
+import { type Alerts, createAlerts } from './alerts.ts'
 import { createHeartbeats } from './heartbeats.ts'
 import { createRunnersAndChannels, type RunnerAndChannelParts } from './runners-and-channels.ts'
 import { whyDeferred } from './plan.ts'
@@ -29,6 +30,8 @@ export type Effects = {
   accepted(jobs: readonly NewJob[]): void
   /** Called when a job that is stored already may run again. */
   poke(): void
+  /** Called when a delivery is parked. */
+  readonly parked: Alerts['parked']
   /** Called when the configuration has changed. */
   refresh(): void
   /** Starts nothing new, waits `graceMs` for running jobs, and releases the rest. */
@@ -43,11 +46,13 @@ export function createEffects(options: EffectsOptions): Effects {
     store,
     settings: () => toSettings(config()),
     woken: (agentId) => heartbeats.wake(agentId),
+    died: (death) => alerts.died(death),
     clock,
     random: Math.random,
     meter: options.meter,
     log,
   })
+  const alerts = createAlerts({ store, config, clock, newId, added: () => worker.poke(), meter: options.meter, log })
   const heartbeats = createHeartbeats({
     store,
     agents: () => toAgentIds(config()).map((id) => toAgent(config(), id, dir)),
@@ -81,6 +86,7 @@ export function createEffects(options: EffectsOptions): Effects {
       for (const { agentId, wakes } of jobs.flatMap(({ events }) => events)) if (wakes) heartbeats.wake(agentId)
     },
     poke: worker.poke,
+    parked: alerts.parked,
     refresh: heartbeats.refresh,
     async stop(grace) {
       heartbeats.stop()

@@ -1,11 +1,12 @@
 // Performs one claimed job from its first missing step. Each effect is recorded before the next one starts; the last record also ends the job.
 import type { ClaimedJob, Step, StepName } from '../model/job.ts'
 import type { Log, Meter } from '../model/log.ts'
-import type { Clock, JobReport } from '../store/store.ts'
+import type { Clock, JobReport, NewEvent } from '../store/store.ts'
+import type { Death } from './alerts.ts'
 import type { Agent } from './agents.ts'
 import { deliver, type DeliveryTools } from './deliver.ts'
 import type { Failure, StepOutcome, Verdict } from './retry.ts'
-import { type PlanContext, toMissing, toRunEnd, toSummary, toWakeStep } from './plan.ts'
+import { type PlanContext, toMissing, toOwnEvent, toRunEnd, toSummary, toWakeStep } from './plan.ts'
 import { runTurn, type TurnTools } from './turn.ts'
 import { toErrorName, toErrorText } from '../base/exceptions.ts'
 import { inSpan, markFailed } from '../base/trace.ts'
@@ -23,6 +24,8 @@ export type Performance = {
   readonly signal: AbortSignal
   /** False: the lease was lost, or the store failed until the signal ended. */
   readonly report: (report: JobReport) => Promise<boolean>
+  /** Called when a job is dead. */
+  readonly died: (death: Death) => void
   readonly toVerdict: (failure: Failure, step: StepName) => Verdict
   /** Counted attempts that a job may have. */
   readonly maxAttempts: number
@@ -118,8 +121,9 @@ async function performStep(
   // all steps of a wake are recorded when it is accepted
   if (planned.kind === 'wake') throw new Error('a wake has nothing to perform')
   const { agentId } = planned
-  if (name === 'run') return await runTurn({ planned, job, agent: agent(agentId) }, turn, signal)
   if (name === 'deliver') return await deliver({ planned, job, agent: agent(agentId) }, delivery, signal)
+  if (planned.kind === 'alert') return { kind: 'recorded', step: { state: 'done' }, events: [toOwnEvent(planned)] }
+  if (name === 'run') return await runTurn({ planned, job, agent: agent(agentId) }, turn, signal)
   if (planned.kind === 'heartbeat') throw new Error(`a heartbeat has no step ${name}`)
   if (name === 'wake') return { kind: 'recorded', step: toWakeStep(agentId, { whyDeferred }) }
   return { kind: 'recorded', step: { state: 'done' }, events: [toSummary(planned, toRunEnd(job))] }
@@ -129,14 +133,23 @@ async function fail(name: StepName, job: ClaimedJob, failure: Failure, performan
   const what = toFailureReport(name, job, failure, performance)
   const held = await performance.report(what)
   if (held) performance.meter('steps', { step: name, outcome: what.outcome?.kind === 'dead' ? 'dead' : 'retried' })
-  const { planned } = job
+  const { planned, id: jobId } = job
+  if (held && what.outcome?.kind === 'dead') {
+    performance.died({
+      jobId,
+      planned,
+      step: name,
+      why: toLoggedReason(failure, jobId),
+      quotes: failure.quotes === true,
+    })
+  }
   // the step `wake` is never reached, but the summary of the run is in the session and asks for a turn
   const wakes = planned.kind === 'agent' && planned.action.wakeMode === 'now'
   if (held && what.outcome?.kind === 'dead' && wakes) performance.woken(planned.agentId)
 }
 
 /**
- * The main session gets an event about a run that failed permanently, in the transaction that makes the job dead. No step is
+ * The main session gets an event about a run or a reply that failed permanently, in the transaction that makes the job dead. No step is
  * recorded for it: a job that the operator queues again starts with the run, and its next end makes another event.
  */
 function toFailureReport(
@@ -147,18 +160,30 @@ function toFailureReport(
 ): JobReport {
   const verdict = toVerdict(failure, name)
   const fields = { jobId: job.id, deliveryId: job.deliveryId, step: name, attempt: job.attempts + 1 }
-  const why = failure.quotes === true ? `"hookloom show ${job.id}" shows why.` : (failure.logged ?? failure.detail)
+  const why = toLoggedReason(failure, job.id)
   if (verdict.kind === 'retry') {
     log.warn({ ...fields, runAt: new Date(verdict.runAt).toISOString() }, `${name} failed, and is tried again: ${why}`)
     return { outcome: verdict }
   }
   log.error(fields, `${name} failed permanently: ${why} "hookloom retry ${job.id}" runs it again.`)
-  const { planned } = job
-  const events =
-    name === 'run' && planned.kind === 'agent'
-      ? [toSummary(planned, { status: verdict.status, text: verdict.error })]
-      : []
+  const events = toDeathEvents(name, job, { ...verdict, why })
   // an attempt that ended because the gateway ended was counted when its lease expired
   const counted = job.attempts < maxAttempts
   return { events, outcome: { kind: 'dead', error: verdict.error, counted } }
+}
+
+/** The reason without outside text and recipients. */
+function toLoggedReason({ quotes, logged, detail }: Failure, jobId: string): string {
+  return quotes === true ? `"hookloom show ${jobId}" shows why.` : (logged ?? detail)
+}
+
+function toDeathEvents(
+  name: StepName,
+  { planned }: ClaimedJob,
+  { status, error, why }: { status: 'error' | 'timeout'; error: string; why: string },
+): NewEvent[] {
+  // a failed heartbeat would leave an event that asks for the next one, and so on
+  if (planned.kind !== 'agent') return []
+  if (name === 'run') return [toSummary(planned, { status, text: error })]
+  return name === 'deliver' ? [toSummary(planned, { status: 'not delivered', text: why })] : []
 }

@@ -1,5 +1,5 @@
 // The effects of a job, their order, and the event that the main session gets about a run.
-import type { Heartbeat, PlannedAction } from '../model/action.ts'
+import type { Alert, Planned, PlannedAction } from '../model/action.ts'
 import type { Config } from '../model/config.ts'
 import type { Job, Step, StepName } from '../model/job.ts'
 import type { NewEvent, NewJob } from '../store/store.ts'
@@ -9,8 +9,8 @@ import { cut } from '../base/text.ts'
 
 export type AgentPlan = Extract<PlannedAction, { kind: 'agent' }>
 
-/** `wake → [event, wake?]` · `agent → [run, summary, deliver?, wake?]` · `heartbeat → [run, deliver]` */
-export function toPlan(planned: PlannedAction | Heartbeat): readonly StepName[] {
+/** `wake → [event, wake?]` · `agent → [run, summary, deliver?, wake?]` · `heartbeat → [run, deliver]` · `alert → [event?, deliver?]` */
+export function toPlan(planned: Planned): readonly StepName[] {
   switch (planned.kind) {
     case 'wake':
       return planned.action.mode === 'now' ? ['event', 'wake'] : ['event']
@@ -25,11 +25,16 @@ export function toPlan(planned: PlannedAction | Heartbeat): readonly StepName[] 
     }
     case 'heartbeat':
       return ['run', 'deliver']
+    case 'alert':
+      return [
+        ...(planned.event ? (['event'] as const) : []),
+        ...(planned.channel === undefined ? [] : (['deliver'] as const)),
+      ]
   }
 }
 
 /** The effects that are not recorded yet, in order. */
-export function toMissing(planned: PlannedAction | Heartbeat, steps: readonly Step[]): readonly StepName[] {
+export function toMissing(planned: Planned, steps: readonly Step[]): readonly StepName[] {
   return toPlan(planned).filter((name) => !steps.some((step) => step.name === name))
 }
 
@@ -106,7 +111,7 @@ export const mainSessionKey = 'main'
 /** The most characters of a reply or a reason in a summary. */
 const maxSummaryChars = 2_000
 
-export type RunEnd = { status: 'ok' | 'forwarded' | 'error' | 'timeout'; text: string }
+export type RunEnd = { status: 'ok' | 'forwarded' | 'error' | 'timeout' | 'not delivered'; text: string }
 
 /** The name of a run for people, on one line: that of the action, or the path of the hook. Outside text. */
 export function toRunName({ action, origin }: AgentPlan): string {
@@ -126,7 +131,7 @@ export function toRunEnd(job: Pick<Job, 'steps'>): RunEnd {
     : { status: 'ok', text: run?.result ?? '' }
 }
 
-/** `Hook <name>: <reply>`, or `Hook <name> (error|timeout|forwarded): <reason>`. It is as trusted as the run. */
+/** `Hook <name>: <reply>`, or `Hook <name> (error|timeout|forwarded|not delivered): <reason>`. It is as trusted as the run. */
 export function toSummary(planned: AgentPlan, { status, text }: RunEnd): NewEvent {
   const mark = status === 'ok' ? '' : ` (${status})`
   const summary = cut(text.trim(), maxSummaryChars) || '(empty reply)'
@@ -137,5 +142,17 @@ export function toSummary(planned: AgentPlan, { status, text }: RunEnd): NewEven
     source: toSource(planned),
     trusted: planned.action.allowUnsafeExternalContent,
     wakes: planned.action.wakeMode === 'now',
+  }
+}
+
+/** An event of the gateway in the main session. It may contain outside text, so it is not trusted. */
+export function toOwnEvent({ agentId, text }: Pick<Alert, 'agentId' | 'text'>): NewEvent {
+  return {
+    agentId,
+    sessionKey: mainSessionKey,
+    text: cut(text, maxSummaryChars),
+    source: 'hookloom',
+    trusted: false,
+    wakes: false,
   }
 }

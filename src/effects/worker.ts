@@ -29,6 +29,8 @@ export type WorkerOptions = {
   readonly settings: () => WorkerSettings
   /** Called when an event in the main session of an agent asks for a turn. */
   readonly woken: (agentId: string) => void
+  /** Called when a job is dead. */
+  readonly died: Performance['died']
   readonly clock: Clock
   /** In [0, 1), for the jitter of retries. */
   readonly random: () => number
@@ -105,6 +107,7 @@ export function createWorker(options: WorkerOptions): Worker {
         },
         maxAttempts: retry.attempts,
         woken,
+        died: options.died,
         meter: options.meter,
         log,
       })

@@ -37,9 +37,11 @@ const toRunnersAndChannels = createRunnersAndChannels({ write() {}, env: {} })
 /** A runner or a channel that cannot be made is found as a configuration is taken, and so is a recipient that is none. */
 function checkOutlets(config: Config, own: readonly OwnChannel[]): void {
   const { channels } = toRunnersAndChannels(config, own)
-  const { default: route } = config.channels
-  const why = route?.to === undefined ? undefined : channels.get(route.channel)?.whyNot(route.to)
-  if (why !== undefined) throw new Problem('config-invalid', `channels.default.to: ${why}`)
+  const routes = { 'channels.default': config.channels.default, 'hooks.alerts': config.hooks.alerts }
+  for (const [key, route] of Object.entries(routes)) {
+    const why = route?.to === undefined ? undefined : channels.get(route.channel)?.whyNot(route.to)
+    if (why !== undefined) throw new Problem('config-invalid', `${key}.to: ${why}`)
+  }
 }
 
 /** Modules whose files are as they were are not loaded again. */

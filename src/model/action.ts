@@ -123,3 +123,17 @@ export type Heartbeat = {
   readonly sessionKey: string
   readonly reason: 'wake' | 'interval'
 }
+
+/** A message to the operator about a failure. `event`: the main session of the agent gets it as well. Without a channel it is only that event. */
+export type Alert = {
+  readonly kind: 'alert'
+  readonly agentId: string
+  readonly sessionKey: string
+  readonly text: string
+  readonly event: boolean
+  readonly channel?: ChannelName
+  readonly to?: string | undefined
+}
+
+/** The work of a job. No delivery makes a heartbeat or an alert. */
+export type Planned = PlannedAction | Heartbeat | Alert

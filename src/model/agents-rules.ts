@@ -117,7 +117,10 @@ function toRunnerIssues({ runners }: Config): ConfigIssue[] {
 }
 
 function toRouteIssues(config: Config): ConfigIssue[] {
-  return toChannelIssues(config.channels.default?.channel, config, ['channels', 'default', 'channel'])
+  return [
+    ...toChannelIssues(config.channels.default?.channel, config, ['channels', 'default', 'channel']),
+    ...toChannelIssues(config.hooks.alerts?.channel, config, ['hooks', 'alerts', 'channel']),
+  ]
 }
 
 /** A channel that has no section. */

@@ -1,6 +1,7 @@
 // The keys of the configuration file. Unknown keys are errors. The descriptions become the JSON Schema for editors and the table of the page.
 import { trimSlashes } from '../base/text.ts'
 import { z } from 'zod'
+import { ChannelName } from './action.ts'
 import { AgentsConfig, ModelsConfig, RunnersConfig } from './agents-config.ts'
 import { ChannelsConfig } from './channels-config.ts'
 import { GmailConfig } from './gmail-config.ts'
@@ -86,6 +87,15 @@ export const HooksConfig = z.strictObject({
     .default('park')
     .describe(
       'What happens when a transform fails. park: the answer is 200 and the delivery is kept. reject: the answer is 500 and nothing is kept.',
+    ),
+  alerts: z
+    .strictObject({
+      channel: ChannelName.describe('Channel of the alerts.'),
+      to: filled.optional().describe('Recipient of the alerts. Without it, the recipient of the channel’s section.'),
+    })
+    .optional()
+    .describe(
+      'Where messages about dead jobs and parked deliveries go, at most one for each cause and hour. Set it to hear of failures.',
     ),
   answerWithinMs: milliseconds
     .default(800)

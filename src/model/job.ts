@@ -1,4 +1,4 @@
-import type { ChannelName, Heartbeat, PlannedAction } from './action.ts'
+import type { ChannelName, Planned } from './action.ts'
 
 /**
  * ```
@@ -72,9 +72,9 @@ export function toShownPostState({ state, mayBeTwice }: Post, job: Pick<Job, 'st
 /** An accepted action on its way to its effects. `id` is the run id of an agent action. */
 export type Job = {
   readonly id: string
-  /** Undefined for a heartbeat: no single delivery caused it. */
+  /** Undefined for a heartbeat and an alert: no single delivery caused it. */
   readonly deliveryId: string | undefined
-  readonly planned: PlannedAction | Heartbeat
+  readonly planned: Planned
   readonly state: JobState
   readonly attempts: number
   readonly createdAt: number

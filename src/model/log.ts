@@ -33,6 +33,8 @@ export type Counted = {
   readonly refusals: { readonly code: ProblemCode; readonly hook: string }
   /** Steps of jobs, by outcome. */
   readonly steps: { readonly step: StepName; readonly outcome: Step['state'] | 'retried' | 'dead' }
+  /** Jobs that died, deliveries that were parked, and alerts that died. */
+  readonly failures: { readonly what: 'job' | 'delivery' | 'alert' }
   /** Saved files that are live, or were refused. */
   readonly reloads: { readonly outcome: 'live' | 'refused' }
 }

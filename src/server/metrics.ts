@@ -25,6 +25,7 @@ export function createMetrics({
     deliveries: counter('deliveries', 'Accepted requests, by outcome and hook.', ['outcome', 'hook']),
     refusals: counter('refusals', 'Refused requests, by problem code and hook.', ['code', 'hook']),
     steps: counter('steps', 'Steps of jobs, by outcome.', ['step', 'outcome']),
+    failures: counter('failures', 'Jobs that died, deliveries that were parked, and alerts that died.', ['what']),
     reloads: counter('reloads', 'Saved configurations and modules, by outcome: live or refused.', ['outcome']),
   }
   const deliverySeconds = new Histogram({

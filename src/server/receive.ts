@@ -19,6 +19,7 @@ import {
   withProblem,
   type LastingDecision,
   logDelivery,
+  type OnParked,
   toPending,
   toRow,
   toSettlement,
@@ -44,6 +45,7 @@ export type ReceiverParts = {
   readonly newId: () => string
   /** Called when jobs are stored. */
   readonly accepted: (jobs: Settlement['jobs']) => void
+  readonly parked?: OnParked
   /** `hookloom dev`: answers contain the operator's problems, and a redelivery of a sender runs again. */
   readonly development: boolean
   readonly meter: Meter
@@ -153,7 +155,7 @@ export function createReceiver(parts: ReceiverParts): Receive {
       const now = clock()
       const label = toHookLabel(hook, delivery.path)
       parts.meter('deliveries', { outcome: settlement.state, hook: label }, (now - delivery.receivedAt) / 1_000)
-      logDelivery(parts.log, delivery, settlement, { now })
+      logDelivery(parts, delivery, settlement, { now })
       parts.accepted(settlement.jobs)
       return { answer, isOurs: true }
     }
@@ -172,7 +174,7 @@ export function createReceiver(parts: ReceiverParts): Receive {
       async settle(settlement, answer) {
         if (!(await store.settle(delivery.id, settlement))) return replay
         parts.accepted(settlement.jobs)
-        logDelivery(parts.log, delivery, settlement, { now: clock(), before: 'parked' })
+        logDelivery(parts, delivery, settlement, { now: clock(), before: 'parked' })
         return answer
       },
     }

@@ -1,11 +1,11 @@
 // What `--json` and /api show of stored records. Every field is always present, null if unknown; times are ISO 8601.
-import type { Heartbeat, PlannedAction } from '../model/action.ts'
+import type { Planned } from '../model/action.ts'
 import { type Job, type Message, type Session, type SystemEvent, toShownPostState } from '../model/job.ts'
 import type { DeliveryRecord } from '../store/store.ts'
 
 /** An action after policy: with its final agent and session key. */
-export function toActionFields(planned: PlannedAction | Heartbeat): object {
-  if (planned.kind === 'heartbeat') return planned
+export function toActionFields(planned: Planned): object {
+  if (planned.kind === 'heartbeat' || planned.kind === 'alert') return planned
   const { kind, ...fields } = planned.action
   if (planned.kind === 'wake') return { kind, ...fields }
   return { kind, ...fields, agentId: planned.agentId, sessionKey: planned.sessionKey }

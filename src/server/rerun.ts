@@ -8,7 +8,7 @@ import { type Decision, decide } from '../pipeline/pipeline.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import { Problem } from '../model/problem.ts'
 import { toDelivery } from './delivery.ts'
-import { type LastingDecision, logDelivery, toSettlement } from './settlement.ts'
+import { type LastingDecision, logDelivery, type OnParked, toSettlement } from './settlement.ts'
 
 export type RerunnerParts = {
   readonly generation: () => Generation
@@ -18,6 +18,7 @@ export type RerunnerParts = {
   readonly newId: () => string
   /** Called when jobs are stored. */
   readonly accepted: (jobs: readonly NewJob[]) => void
+  readonly parked?: OnParked
   /** Aborted when the gateway begins to stop. */
   readonly stopping?: AbortSignal
   readonly log: Log
@@ -82,7 +83,7 @@ export class Rerunner {
       const settlement = toSettlement(decision, delivery, { generation, newId, now: clock() })
       if (!(await this.#settle(delivery.id, settlement))) return 'already settled'
       accepted(settlement.jobs)
-      logDelivery(log, delivery, settlement, { now: clock(), before })
+      logDelivery(this.#parts, delivery, settlement, { now: clock(), before })
       return settlement.state
     } catch (error) {
       log.error(

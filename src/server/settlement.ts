@@ -45,9 +45,16 @@ export function toSettlement(
   }
 }
 
-/** The one log line of a delivery. `before`: its state in the store until now; undefined for a new one. */
+/** Called when a new delivery is parked. */
+export type OnParked = (parked: {
+  readonly deliveryId: string
+  readonly hook: string
+  readonly waitsFor: string | undefined
+}) => void
+
+/** The one log line of a delivery, and the alert about a parked one. `before`: its state in the store until now; undefined for a new one. */
 export function logDelivery(
-  log: Log,
+  { log, parked }: { readonly log: Log; readonly parked?: OnParked },
   delivery: Delivery,
   settlement: Settlement,
   { now, before }: { now: number; before?: 'pending' | 'parked' },
@@ -58,7 +65,8 @@ export function logDelivery(
     // a delivery that was parked before was logged then
     if (before === 'parked') return
     const text = `parked: ${problem.detail} "hookloom show ${deliveryId}" shows the details.`
-    log.warn({ deliveryId, hook }, text)
+    log.error({ deliveryId, hook }, text)
+    parked?.({ deliveryId, hook, waitsFor: settlement.waitsFor })
     return
   }
   const actions = settlement.jobs.map(({ planned: { kind, sessionKey } }) =>

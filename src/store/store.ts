@@ -11,7 +11,7 @@
 //                └── retry ──┘
 //
 // All times are milliseconds since the epoch.
-import type { Heartbeat, PlannedAction } from '../model/action.ts'
+import type { Alert, Heartbeat, PlannedAction } from '../model/action.ts'
 import type { DeliveryHead, DeliveryState } from '../model/delivery.ts'
 import type { ClaimedJob, Job, JobState, Message, Post, Recipient, Session, Step, SystemEvent } from '../model/job.ts'
 import type { JsonValue } from '../base/json.ts'
@@ -59,7 +59,7 @@ export type NewJob = {
 /** A job that no delivery caused, such as a heartbeat. */
 export type NewTask = {
   readonly id: string
-  readonly planned: Heartbeat
+  readonly planned: Heartbeat | Alert
   readonly lane: string
   /** What the task is for. While a task with the same text is queued, no second one is added. */
   readonly standsFor: string

@@ -274,7 +274,7 @@ describe('a reply that cannot be delivered', () => {
     const job = await stage.jobOf(id)
     expect(job).toMatchObject({ state: 'dead', lastError: expect.stringContaining('Set channels.default') })
     expect(stepsOf(job)).toEqual(['run done', 'summary done'])
-    expect(await stage.eventTexts()).toEqual(['Hook github: Done.'])
+    expect(await stage.eventTexts()).toEqual(['Hook github: Done.', expect.stringContaining('(not delivered)')])
   })
 
   test('put back with a route, it is delivered without another run', async () => {
@@ -290,7 +290,7 @@ describe('a reply that cannot be delivered', () => {
     await pass(0)
     expect(turns).toHaveLength(1)
     expect(sent).toMatchObject([{ text: 'Once' }])
-    expect(await stage.eventTexts()).toHaveLength(1)
+    expect(await stage.eventTexts()).toHaveLength(2)
   })
 
   test('a send that surely failed is repeated under the same nonce; another run has another', async () => {

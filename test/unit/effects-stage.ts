@@ -1,6 +1,7 @@
 // A stage for jobs: a store in memory, a runner and a channel that do what the test says, and a clock that only the test moves.
 import { vi } from 'vitest'
 import { planJobs, whyDeferred } from '../../src/effects/plan.ts'
+import { type Alerts, createAlerts } from '../../src/effects/alerts.ts'
 import { toAgent } from '../../src/effects/agents.ts'
 import { createHeartbeats, type Heartbeats } from '../../src/effects/heartbeats.ts'
 import type { AgentPlan } from '../../src/effects/plan.ts'
@@ -107,7 +108,22 @@ export function createStage(config: Config = configWith()) {
   let ids = 0
   let deliveries = 0
 
+  function openAlerts(meter = silentMeter): Alerts {
+    const added = () => workers.forEach((worker) => worker.poke())
+    return createAlerts({
+      store,
+      config: () => config,
+      clock,
+      newId: () => `alert-${(ids += 1)}`,
+      added,
+      meter,
+      log: silentLog,
+    })
+  }
+  let alerts = openAlerts()
+
   function openWorker({ runner, channels, settings, ...options }: StageOptions = {}): Worker {
+    alerts = openAlerts(options.meter)
     const runs = runner ?? scriptedRunner(() => ok('Done.')).runner
     const posts = channels ?? new Map([['console', scriptedChannel().channel]])
     const worker = createWorker({
@@ -117,6 +133,7 @@ export function createStage(config: Config = configWith()) {
       meter: silentMeter,
       log: silentLog,
       woken: (agentId) => heartbeats?.wake(agentId),
+      died: (death) => alerts.died(death),
       ...options,
       settings: () => ({
         maxConcurrent: 4,
@@ -190,7 +207,16 @@ export function createStage(config: Config = configWith()) {
     return heartbeats
   }
 
-  return { store, openWorker, openHeartbeats, accept, jobOf, eventTexts }
+  return {
+    store,
+    alerts: () => alerts,
+    restartAlerts: () => (alerts = openAlerts()),
+    openWorker,
+    openHeartbeats,
+    accept,
+    jobOf,
+    eventTexts,
+  }
 }
 
 /** Moves the clock, and lets everything that is due happen. */

@@ -6,6 +6,7 @@ import { Rerunner } from '../../src/server/rerun.ts'
 import { createMemoryStore } from '../../src/store/sqlite/sqlite.ts'
 import type { Store } from '../../src/store/store.ts'
 import { toGeneration, toTestDelivery, toTestId } from './decide.ts'
+import type { OnParked } from '../../src/server/settlement.ts'
 
 const generation = toGeneration([{ match: { path: 'in' }, messageTemplate: 'Say {{text}}' }])
 const reasons = { mappingId: 'mapping-1', transformHash: undefined, trace: [], log: [] }
@@ -40,19 +41,22 @@ async function stage(ids: string[], change: (store: Store) => Partial<Store> = (
     })
   }
   const stopping = new AbortController()
-  const warnings: string[] = []
-  const log = { ...silentLog, warn: (_: object, message: string) => void warnings.push(message) }
+  const errors: string[] = []
+  const log = { ...silentLog, error: (_: object, message: string) => void errors.push(message) }
   const store = new Proxy(waiting, {
     get: (target, name) => Reflect.get(change(target), name) ?? Reflect.get(target, name),
   })
   const parts = { generation: () => generation, hold: () => () => {}, store, clock: Date.now, newId: toTestId }
-  const rerunner = new Rerunner({ ...parts, accepted() {}, stopping: stopping.signal, log })
+  const parked: string[] = []
+  const onParked: OnParked = ({ deliveryId }) => void parked.push(deliveryId)
+  const rerunner = new Rerunner({ ...parts, accepted() {}, parked: onParked, stopping: stopping.signal, log })
   const stateOf = async (id: string) => (await waiting.delivery(id))?.state
   return {
     rerunner,
     stopping,
     stateOf,
-    warnings,
+    errors,
+    parked,
     delivery: (id: string) => ({ ...toTestDelivery('in', { text: id }), id }),
   }
 }
@@ -106,14 +110,15 @@ describe('deliveries that wait', () => {
     expect(await stateOf('a')).toBe('pending')
   })
 
-  test('code that fails by itself parks, and the log says why, once', async () => {
-    const { rerunner, stateOf, warnings, delivery } = await stage(['a'])
+  test('code that fails by itself parks, and the log and the alerts hear of it, once', async () => {
+    const { rerunner, stateOf, errors, parked, delivery } = await stage(['a'])
     const park = (before?: 'parked') =>
       rerunner.settleLate(Promise.resolve(parkedDecision), delivery('a'), generation, before)
     expect(await park()).toBe('parked')
     expect(await stateOf('a')).toBe('parked')
-    expect(warnings).toEqual(['parked: it was cut off "hookloom show a" shows the details.'])
+    expect(errors).toEqual(['parked: it was cut off "hookloom show a" shows the details.'])
     expect(await park('parked')).toBe('parked')
-    expect(warnings).toHaveLength(1)
+    expect(errors).toHaveLength(1)
+    expect(parked).toEqual(['a'])
   })
 })
