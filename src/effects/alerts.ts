@@ -68,7 +68,10 @@ export function createAlerts({ store, config, clock, newId, added, meter, log }:
       }
       const id = newId()
       const agentId = toDefaultAgentId(config())
-      const more = before === undefined || before.more === 0 ? '' : ` Failures of this cause since the last message: ${before.more + 1}.`
+      const more =
+        before === undefined || before.more === 0
+          ? ''
+          : ` Failures of this cause since the last message: ${before.more + 1}.`
       await store.addTask({
         id,
         planned: { kind: 'alert', agentId, sessionKey: mainSessionKey, text: cut(text + more, 1_000), event, ...route },
