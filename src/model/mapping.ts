@@ -49,7 +49,11 @@ export const TransformRef = z.strictObject({
     .describe(
       'Path of the module inside the transforms folder, such as "build.ts". Extensions: .ts .mts .js .mjs .cjs.',
     ),
-  export: filled.optional().describe('Name of the export to call. Without it, `default`, else `transform`.'),
+  export: filled
+    .optional()
+    .describe(
+      'Name of the export to call. Without it, `default`, else `transform`, else the name of the file, such as `pullRequest` for pull-request.ts.',
+    ),
 })
 export type TransformRef = z.infer<typeof TransformRef>
 

@@ -1,4 +1,5 @@
 // Limits what any action may do: session keys, agents, models. Runs last, after templates and transforms.
+import { cut } from '../base/text.ts'
 import type { Action, AgentAction, Origin, PlannedAction, SessionMode } from '../model/action.ts'
 import { type Config, toDefaultAgentId } from '../model/config.ts'
 import {
@@ -91,10 +92,21 @@ function toSession(
       throw new Problem(
         'session-key-denied',
         'sessionKey: it must begin with one of hooks.allowedSessionKeyPrefixes. Change it, or leave the field out.',
+        {
+          frame: `sessionKey: ${toShownKey(sessionKey)}\nallowed beginnings: ${toListed(hooks.allowedSessionKeyPrefixes)}`,
+        },
       )
     }
     return { sessionKey, sharesSession: false }
   }
   if (hooks.defaultSessionKey !== undefined) return { sessionKey: hooks.defaultSessionKey, sharesSession: true }
   return { sessionKey: `hook:${newId()}`, sharesSession: false }
+}
+
+function toShownKey(key: string): string {
+  return JSON.stringify(cut(key, 100))
+}
+
+function toListed(prefixes: readonly string[] = []): string {
+  return prefixes.map((prefix) => JSON.stringify(prefix)).join(', ')
 }

@@ -33,6 +33,16 @@ describe('a module that does not build', () => {
     expect(frame).toContain(`import './gone.ts'`)
   })
 
+  test.each([
+    ['ms', 'ms'],
+    ['@scope/name/deep.js', '@scope/name'],
+  ])('because the package of %s is not installed says what to run, and where', async (specifier, name) => {
+    const { message } = await problemOf({ 'x.ts': `import '${specifier}'` })
+    expect(message).toBe(
+      `transforms/x.ts does not build at x.ts:1: Could not resolve "${specifier}". Run "npm install ${name}" in hooks/transforms.`,
+    )
+  })
+
   test('because it was deleted meanwhile is missing', async () => {
     const { root } = await createConfigDir()
     await expect(buildModule({ root, file: join(root, 'x.ts') })).rejects.toMatchObject({
@@ -70,7 +80,7 @@ describe('an import', () => {
     const around = { 'node_modules/far/index.js': '', 'node_modules/far/package.json': '{"name":"far"}' }
     const { message } = await problemOf({ 'x.ts': `import 'far'` }, around)
     expect(message).toBe(
-      'transforms/x.ts does not build at x.ts:1: "far" is not installed beside the transforms: only packages in their own node_modules are bundled.',
+      'transforms/x.ts does not build at x.ts:1: "far" is not installed beside the transforms: only packages in their own node_modules are bundled. Run "npm install far" in hooks/transforms.',
     )
     const tsconfig = { ...around, 'tsconfig.json': '{"compilerOptions":{"paths":{"near":["./node_modules/far"]}}}' }
     expect((await problemOf({ 'x.ts': `import 'near'` }, tsconfig)).message).toContain('Could not resolve "near"')

@@ -157,6 +157,16 @@ describe('which export is called', () => {
     expect(await valueOf({ 'x.ts': `export function transform() { return 'transform' }` })).toBe('transform')
   })
 
+  test.each([
+    ['x.ts', 'x'],
+    ['pull-request.ts', 'pullRequest'],
+    ['git/pull_request.v2.mts', 'pullRequestV2'],
+  ])('without a default, that of the name of the file: %s exports %s', async (file, name) => {
+    const { root } = await createConfigDir()
+    await writeFiles(root, { [file]: `export const helper = () => 'other'\nexport const ${name} = () => 'own'` })
+    expect(await (await load(root, file)).run(toCall({}))).toMatchObject({ value: 'own' })
+  })
+
   test('a named export that is not there is said with those that are', async () => {
     expect(await valueOf(files, 'missing')).toMatchObject({
       code: 'transform-load-failed',

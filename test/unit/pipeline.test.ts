@@ -85,6 +85,19 @@ describe('policy', () => {
     expect(await refused('agent', { message: 'x', sessionKey: 'ops:a' }, { hooks })).toMatch(/^session-key-denied/)
   })
 
+  test('a key outside the prefixes shows the operator the key and the prefixes, and the sender neither', async () => {
+    const hooks = { allowRequestSessionKey: true, allowedSessionKeyPrefixes: ['hook:', 'ci:'] }
+    const wrong = toTestDelivery('agent', { message: 'x', sessionKey: 'ops:a' })
+    const decision = await decideOn(toGeneration([], { hooks }), wrong)
+    expect(decision).toMatchObject({
+      kind: 'refuse',
+      problem: {
+        message: expect.not.stringMatching(/ops:|ci:/),
+        frame: 'sessionKey: "ops:a"\nallowed beginnings: "hook:", "ci:"',
+      },
+    })
+  })
+
   test('a key with a line break is denied, also where requests may choose', async () => {
     const hooks = { allowRequestSessionKey: true }
     expect(await refused('agent', { message: 'x', sessionKey: 'a\nb' }, { hooks })).toMatch(/^session-key-denied/)

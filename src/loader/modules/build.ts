@@ -102,7 +102,7 @@ async function toFailure(
     return new Problem('transform-missing', `${label} does not exist.`, { cause })
   }
   const frames = await formatMessages(thrown.errors.slice(0, 5), { kind: 'error', terminalWidth: 120 })
-  return new Problem('transform-build-failed', toDetail(label, thrown.errors[0]), {
+  return new Problem('transform-build-failed', toDetail(label, thrown.errors[0], root), {
     frame: frames
       .map((frame) => frame.trimEnd())
       .join('\n\n')
@@ -142,9 +142,9 @@ function isBuildFailure(error: unknown): error is BuildFailure {
   return error instanceof Error && 'errors' in error && Array.isArray(error.errors)
 }
 
-function toDetail(label: string, first: Message | undefined): string {
+function toDetail(label: string, first: Message | undefined, root: string): string {
   const where = first?.location ? ` at ${first.location.file}:${first.location.line}` : ''
-  return `${label} does not build${where}: ${(first?.text ?? 'no reason given').slice(0, 300)}.`
+  return `${label} does not build${where}: ${(first?.text ?? 'no reason given').slice(0, 300)}.${toInstallHint(first?.text ?? '', root)}`
 }
 
 type Esbuild = typeof import('esbuild')
@@ -170,4 +170,14 @@ async function buildWithin<Result>(
     await esbuild.stop()
   }
   return ended
+}
+
+/** What to run where a package is missing. */
+function toInstallHint(text: string, root: string): string {
+  const [, name] =
+    /^(?:Could not resolve )?"((?:@[a-z\d][\w.-]*\/)?[a-z\d][\w.-]*)[^"]*"(?:$| is not installed)/i.exec(text) ?? []
+  if (name === undefined) return ''
+  const at = root.split(sep).lastIndexOf('hooks')
+  const folder = root.split(sep).slice(at < 0 ? -1 : at)
+  return ` Run "npm install ${name}" in ${folder.join('/')}.`
 }

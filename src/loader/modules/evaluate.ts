@@ -1,4 +1,5 @@
 // A bundle becomes a function. Evaluated from memory: nothing stays in a module cache, so that reloads do not add up.
+import { basename, extname } from 'node:path'
 import { Script } from 'node:vm'
 import { createJiti } from 'jiti'
 import type { TransformRef } from '../../model/mapping.ts'
@@ -67,11 +68,14 @@ function toExports(left: unknown): object {
   return typeof loaded === 'object' && loaded !== null ? loaded : {}
 }
 
-/** The function that a mapping calls: its named export, else `default`, else `transform`. Throws `transform-load-failed`. */
+/**
+ * The function that a mapping calls: its named export, else `default`, else `transform`, else the one with the name of the file.
+ * Throws `transform-load-failed`.
+ */
 export function pickExport({ label, exports, locate }: Evaluated, name: TransformRef['export']): UncheckedFunction {
   let found: unknown
   try {
-    found = name === undefined ? toDefault(exports) : toOwn(exports, name)
+    found = name === undefined ? toDefault(exports, label) : toOwn(exports, name)
   } catch (error) {
     const { what, at, frame } = toThrownReport(error, locate)
     throw new Problem('transform-load-failed', `${label} does not load: its export threw ${what}${at}.`, { frame })
@@ -98,17 +102,25 @@ export function pickDefault({ exports }: Evaluated): unknown {
   return toOwn(found, 'default') ?? found
 }
 
-function toDefault(exports: object): unknown {
+function toDefault(exports: object, label: string): unknown {
   const found = toOwn(exports, 'default')
   if (typeof found === 'function') return found
   const named = toOwn(exports, 'transform')
   if (typeof named === 'function') return named
+  const ofFile = toOwn(exports, toFileExport(label))
+  if (typeof ofFile === 'function') return ofFile
   if (typeof found !== 'object' || found === null) return found
   // CommonJS made from ESM: module.exports = { default }
   const inner = toOwn(found, 'default')
   if (typeof inner === 'function') return inner
   // a file that exports nothing counts as CommonJS, whose exports are an empty object
   return Object.keys(found).length === 0 ? undefined : found
+}
+
+/** `transforms/pull-request.ts` → `pullRequest` */
+function toFileExport(label: string): string {
+  const name = basename(label, extname(label))
+  return name.replace(/[^\p{ID_Continue}$]+(.)?|_+(.)/gu, (_, one = '', other = '') => `${one}${other}`.toUpperCase())
 }
 
 /** Own exports only: `toString` is no transform. */
