@@ -21,7 +21,7 @@ export const codeFolderMode = 0o755
  */
 export function renderNewConfig({ schema }: { schema?: string } = {}): string {
   return `// Configuration of Hookloom. Comments and trailing commas are welcome; an unknown key is an error.
-// \${NAME} reads the environment, or .env beside this file. "hookloom check" checks all of it.
+// \${NAME} reads the environment, or .env beside this file; \${file:/path} reads a file. "hookloom check" checks all of it.
 {${schema === undefined ? '' : `\n  "$schema": ${JSON.stringify(schema)},\n`}
   "server": {
     // Loopback: put a reverse proxy or a tunnel in front, and name it in "trustedProxies".

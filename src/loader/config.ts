@@ -1,12 +1,11 @@
 // Reads hookloom.jsonc and .env. Everything that is wrong is told at once, one line each, and no line shows a value.
-import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Config } from '../model/config.ts'
 import { type ConfigIssue, type ConfigPath, toDottedPath } from '../model/issue.ts'
 import { toConfigIssues } from '../model/config-rules.ts'
 import { toKindOf } from '../base/json.ts'
 import { Problem } from '../model/problem.ts'
-import { type Env, parseEnv, substituteEnv } from './config/env.ts'
+import { type Env, parseEnv, readRegularFile, substituteEnv, toReadFault } from './config/env.ts'
 import { toKeyedIssues } from './config/issues.ts'
 import { parseJsonc, toPlace } from './config/jsonc.ts'
 
@@ -141,25 +140,12 @@ function toSet(env: Env): Env {
 /** Undefined when the file is not there. Throws `config-invalid` for one that cannot be read. */
 export function readText(dir: string, name: string): string | undefined {
   try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(readRegularFile(join(dir, name)))
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(
+      readRegularFile(join(dir, name), largestFile),
+    )
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : ''
     if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
-    const said = error instanceof Error && code === '' ? error.message : code
-    const why = code === 'ERR_ENCODING_INVALID_ENCODED_DATA' ? 'it is not UTF-8' : said
-    throw new Problem('config-invalid', `${name} in ${dir} cannot be read: ${why}.`, { cause: error })
-  }
-}
-
-/** The whole gateway waits for this read: it never waits for the writer of a FIFO, and never reads a device. */
-function readRegularFile(path: string): Uint8Array {
-  const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
-  try {
-    const facts = fstatSync(file)
-    if (!facts.isFile()) throw new Error('it is not a regular file')
-    if (facts.size > largestFile) throw new Error(`it has ${facts.size} bytes; the limit is ${largestFile}`)
-    return readFileSync(file)
-  } finally {
-    closeSync(file)
+    throw new Problem('config-invalid', `${name} in ${dir} cannot be read: ${toReadFault(error)}.`, { cause: error })
   }
 }

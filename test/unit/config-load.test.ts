@@ -139,6 +139,54 @@ describe('syntax', () => {
   })
 })
 
+describe('secrets in files', () => {
+  let dir: string
+  beforeEach(() => {
+    dir = mkdtempSync(join(tmpdir(), 'hookloom-secrets-'))
+  })
+  afterEach(() => rmSync(dir, { recursive: true }))
+  const write = (name: string, text: string) => writeFileSync(join(dir, name), text)
+
+  const file = (text: string | Uint8Array) => {
+    const path = join(dir, 'secret')
+    writeFileSync(path, text)
+    return path
+  }
+  const ofFile = (path: string) => problemsOfData({ gateway: { token: `\${file:${path}}` } })[0]
+
+  test('replace their place, without the last line break and without being looked through again', () => {
+    const of = (text: string) =>
+      parseConfig(JSON.stringify({ gateway: { token: `a \${file:${file(text)}} z` } }), { A: 'x' }).config?.gateway
+        .token
+    expect(of('hush')).toBe('a hush z')
+    expect(of('hush\n')).toBe('a hush z')
+    expect(of('two\nlines\r\n')).toBe('a two\nlines z')
+    expect(of('${A} ${file:/etc/hostname}')).toBe('a ${A} ${file:/etc/hostname} z')
+  })
+
+  test.each<[string, () => string, string]>([
+    ['a relative path', () => 'run/secret', 'needs the file "run/secret", which is not an absolute path.'],
+    ['no path', () => '', 'needs the file "", which is not an absolute path.'],
+    ['a file that is missing', () => join(dir, 'gone'), 'which cannot be used: it does not exist.'],
+    ['a folder', () => dir, 'which cannot be used: it is not a regular file.'],
+    ['a device', () => '/dev/zero', 'which cannot be used: it is not a regular file.'],
+    ['a large file', () => file('x'.repeat(65_537)), 'which cannot be used: it has 65537 bytes; the limit is 65536.'],
+    ['bytes that are no text', () => file(Buffer.from([0xff, 0xfe, 0x41])), 'which cannot be used: it is not UTF-8.'],
+    ['an empty file', () => file('\n'), 'which is empty. Write the secret into it.'],
+  ])('name the key and the reason: %s', (_, toPath, why) => {
+    const problem = ofFile(toPath())
+    expect(problem).toMatch(/^gateway\.token needs the file "/)
+    expect(problem).toContain(why)
+  })
+
+  test('are read again at each load', () => {
+    write('hookloom.jsonc', JSON.stringify({ gateway: { token: `\${file:${file('one')}}` } }))
+    expect(loadConfig({ dir, env: {} }).config.gateway.token).toBe('one')
+    file('two')
+    expect(loadConfig({ dir, env: {} }).config.gateway.token).toBe('two')
+  })
+})
+
 describe('variables', () => {
   const token = (text: string, env: Record<string, string> = {}) =>
     parseConfig(JSON.stringify({ hooks: { token: text } }), env).config?.hooks.token

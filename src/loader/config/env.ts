@@ -1,4 +1,7 @@
-// `.env` and `${NAME}`. A value never enters a message: it is a secret more often than not.
+// `.env`, `${NAME}` and `${file:/path}`. A value never enters a message, because most of them are secrets.
+import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
+import { isAbsolute } from 'node:path'
+import { cut } from '../../base/text.ts'
 import { toDottedPath, type ConfigIssue, type ConfigPath } from '../../model/issue.ts'
 
 export type Env = Readonly<Record<string, string | undefined>>
@@ -47,7 +50,10 @@ export function pickEnv(names: readonly string[], env: Env): Record<string, stri
   )
 }
 
-/** A copy whose string leaves have `${NAME}` replaced; `$${` stands for a literal `${`. Leaves with an issue stay as they are. */
+/**
+ * A copy whose string leaves have `${NAME}` and `${file:/path}` replaced; `$${` is a literal `${`. A leaf with an issue is not changed.
+ * A file is read each time: at the start of the gateway and at each reload.
+ */
 export function substituteEnv(
   value: unknown,
   env: Env,
@@ -71,12 +77,63 @@ function toSubstituted(text: string, env: Env, report: (rest: string) => void): 
     report(rest)
     return ''
   }
-  // one pass from the left: what a variable holds is never looked through again
-  const result = text.replace(/\$\$\{|\$\{(?:([A-Za-z_][A-Za-z0-9_]*)\})?/g, (found, name: string | undefined) => {
+  // one pass from the left: the value of a variable or a file is not substituted again
+  const form = /\$\$\{|\$\{(?:([A-Za-z_][A-Za-z0-9_]*)\}|file:([^}]*)\})?/g
+  const result = text.replace(form, (found, name: string | undefined, file: string | undefined) => {
     if (found === '$${') return '${'
-    if (name === undefined) return refuse('contains "${" without a NAME and "}". Write "$${" for a literal "${".')
+    if (file !== undefined) {
+      const read = readSecret(file)
+      return read.ok ? read.value : refuse(`needs the file ${JSON.stringify(cut(file, 200))}, ${read.why}`)
+    }
+    if (name === undefined)
+      return refuse('contains "${" without NAME or file:/path and "}". Write "$${" for a literal "${".')
     const value = Object.hasOwn(env, name) ? env[name] : undefined
     return value ?? refuse(`needs ${name}, which is not set. Set it in the environment or in .env.`)
   })
   return isWhole ? result : text
+}
+
+/** Bytes. A private key in PEM has a few thousand. */
+const largestSecret = 65_536
+
+type Read = { readonly ok: true; readonly value: string } | { readonly ok: false; readonly why: string }
+
+/** The text of a file without its last line break. */
+function readSecret(path: string): Read {
+  if (!isAbsolute(path)) return { ok: false, why: 'which is not an absolute path. Write "${file:/path/to/secret}".' }
+  try {
+    const bytes = readRegularFile(path, largestSecret)
+    const value = new TextDecoder('utf-8', { fatal: true }).decode(bytes).replace(/\r?\n$/, '')
+    return value === '' ? { ok: false, why: 'which is empty. Write the secret into it.' } : { ok: true, value }
+  } catch (error) {
+    return { ok: false, why: `which cannot be used: ${toReadFault(error)}.` }
+  }
+}
+
+const faults: Readonly<Record<string, string>> = {
+  ENOENT: 'it does not exist',
+  ENOTDIR: 'it does not exist',
+  EACCES: 'permission denied',
+  EISDIR: 'it is not a regular file',
+  ERR_ENCODING_INVALID_ENCODED_DATA: 'it is not UTF-8',
+}
+
+/** Why a file cannot be read, as the end of a sentence. */
+export function toReadFault(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  if (code !== '') return faults[code] ?? code
+  return error instanceof Error ? error.message : 'it cannot be read'
+}
+
+/** The gateway waits for this read: it does not wait for the writer of a FIFO, and does not read a device. */
+export function readRegularFile(path: string, largest: number): Uint8Array {
+  const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
+  try {
+    const facts = fstatSync(file)
+    if (!facts.isFile()) throw new Error('it is not a regular file')
+    if (facts.size > largest) throw new Error(`it has ${facts.size} bytes; the limit is ${largest}`)
+    return readFileSync(file)
+  } finally {
+    closeSync(file)
+  }
 }
