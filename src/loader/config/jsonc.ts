@@ -53,12 +53,13 @@ export function parseJsonc(text: string, file: string): { value: unknown; proble
 }
 
 /**
- * Where the key of a path stands in a text that parses, as `hookloom.jsonc:4:7`. If it does not: the nearest key above it.
+ * Where the key of a path is in a text that parses, as `hookloom.jsonc:4:7`. If it does not: the nearest key above it.
  */
 export function toPlace(text: string, file: string, path: readonly (string | number)[]): string {
   const source = text.replace(/^\uFEFF/, '')
   const root = parseTree(source, [], { allowTrailingComma: true })
-  for (let depth = path.length; root !== undefined && depth > 0; depth -= 1) {
+  if (root === undefined) return file
+  for (let depth = path.length; depth > 0; depth -= 1) {
     const node = findNodeAtLocation(root, path.slice(0, depth))
     if (node === undefined) continue
     // the node of a key is its value; the property around it begins with the key
