@@ -181,7 +181,7 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
   const { host, bodyTimeoutMs } = config.server
   const { port = config.server.port, adminPort = config.server.adminPort } = options
   const edge = { bodyTimeoutMs, log }
-  const admin = await listen(createAdminApp({ ...shared, clock, metrics, poke, status: toStatus }), {
+  const admin = await listen(createAdminApp({ ...shared, drain, clock, metrics, poke, status: toStatus }), {
     host: '127.0.0.1',
     port: adminPort,
     key: 'server.adminPort',

@@ -1,8 +1,8 @@
-// Runs a parked delivery again, or queues the dead jobs of one delivery or of all deliveries again.
+// Runs one or all parked deliveries again, or queues the dead jobs of one delivery or of all deliveries again.
 import { z } from 'zod'
 import { Problem } from '../model/problem.ts'
 import { type Context, withProgress } from './terminal/context.ts'
-import { askAdmin } from './gateway/gateway.ts'
+import { askAdmin, askParked } from './gateway/gateway.ts'
 import { findId } from './gateway/ids.ts'
 import { readStore } from './gateway/stored.ts'
 import { toCut } from './terminal/print.ts'
@@ -13,13 +13,18 @@ type Retried = z.infer<typeof Retried>
 /** The most dead jobs that one command retries. */
 const mostDead = 10_000
 
-export async function retry(context: Context, id: string | undefined, { dead }: { dead?: boolean }): Promise<number> {
-  if ((id === undefined) === (dead !== true)) {
+export type RetryOptions = { readonly dead?: boolean; readonly parked?: boolean; readonly hook?: string }
+
+export async function retry(context: Context, id: string | undefined, options: RetryOptions): Promise<number> {
+  const { dead = false, parked = false, hook } = options
+  if ([id !== undefined, dead, parked].filter(Boolean).length !== 1) {
     throw new Problem(
       'usage-invalid',
-      'Give the id of a delivery or a run, or --dead for all runs that failed for good.',
+      'Give the id of a delivery or a run, --dead for all runs that failed for good, or --parked for all parked deliveries.',
     )
   }
+  if (hook !== undefined && !parked) throw new Problem('usage-invalid', '--hook is only for --parked.')
+  if (parked) return retryParked(context, hook)
   return id === undefined ? retryDead(context) : retryOne(context, await findId(context, id))
 }
 
@@ -46,6 +51,28 @@ async function retryDead(context: Context): Promise<number> {
     }
   })
   if (!context.json) context.print(jobs === 0 ? 'No run is dead.' : `${toTotal(jobs)} queued again.`)
+  return 0
+}
+
+const RetriedParked = z.object({ settled: z.number(), stillParked: z.number(), next: z.string().optional() })
+
+async function retryParked(context: Context, hook: string | undefined): Promise<number> {
+  let settled = 0
+  let stillParked = 0
+  await withProgress(context, 'Waiting for the gateway', async () => {
+    for await (const part of askParked(context, { what: 'retry', hook, answer: RetriedParked })) {
+      settled += part.settled
+      stillParked += part.stillParked
+    }
+  })
+  const total = settled + stillParked
+  const toBe = (count: number) => `${count} ${count === 1 ? 'is' : 'are'}`
+  if (context.json) context.printJson({ settled, stillParked })
+  else if (total === 0) context.print('No delivery is parked.')
+  else {
+    const ran = total === 1 ? '1 parked delivery' : `${total} parked deliveries`
+    context.print(`${ran} ran again: ${toBe(settled)} settled, ${toBe(stillParked)} parked again.`)
+  }
   return 0
 }
 

@@ -123,6 +123,12 @@ export const HooksConfig = z.strictObject({
         .describe(
           'Number of threads that run transforms. One more thread waits as a spare. Increase it if transforms wait for each other.',
         ),
+      drain: z
+        .enum(['auto', 'ask'])
+        .default('auto')
+        .describe(
+          'What happens to parked deliveries when their transform works again. auto: they run. ask: they wait for `hookloom retry --parked`.',
+        ),
       env: z
         .array(filled)
         .default([])

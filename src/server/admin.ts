@@ -4,19 +4,17 @@ import Router from '@koa/router'
 import type { Context, Next } from 'koa'
 import { toDefaultAgentId } from '../model/config.ts'
 import { saysCrossSite } from '../base/http.ts'
-import { nearestOf } from '../base/text.ts'
 import type { Job } from '../model/job.ts'
 import type { Log } from '../model/log.ts'
-import { toHookName } from '../model/mapping-rules.ts'
 import { Problem } from '../model/problem.ts'
-import type { VerifyRequest } from '../model/verifier.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import type { Clock, DeliveryRecord, Store } from '../store/store.ts'
+import type { Drain, ParkedQuery } from './drain.ts'
 import type { HandedSecrets } from './handed.ts'
 import type { Metrics } from './metrics.ts'
 import { createOperatorCheck, type IsOperator } from './operator.ts'
 import { toJobFields, toSessionFields } from './records.ts'
-import type { Refusal, Refusals } from './refusals.ts'
+import { type Refusals, toRefusedRequest, withNearest } from './refusals.ts'
 import type { Rerunner } from './rerun.ts'
 import { send, toListener } from './server.ts'
 
@@ -36,6 +34,7 @@ export type AdminParts = {
   readonly store: Store
   readonly refusals: Refusals
   readonly rerunner: Rerunner
+  readonly drain: Pick<Drain, 'retryParked' | 'dropParked'>
   readonly handed: HandedSecrets
   readonly metrics: Metrics
   readonly newId: () => string
@@ -93,6 +92,12 @@ export function createAdminApp(parts: AdminParts): RequestListener {
     }
     reply(ctx, 200, { ok: true, deliveryId, state: 'dropped' })
   })
+  router.post('/api/parked/retry', api, async (ctx) =>
+    reply(ctx, 200, { ok: true, ...(await parts.drain.retryParked(toParkedQuery(ctx))) }),
+  )
+  router.post('/api/parked/drop', api, async (ctx) =>
+    reply(ctx, 200, { ok: true, ...(await parts.drain.dropParked(toParkedQuery(ctx))) }),
+  )
   router.get('/api/runs/:id', api, async (ctx) => {
     const job = await store.job(ctx.params['id'] ?? '')
     if (job === undefined || job.planned.kind === 'wake')
@@ -137,19 +142,10 @@ function toOutline({ ok, degraded, problems, warnings }: Awaited<ReturnType<type
   return { ok, degraded, modules: modules.size, warnings }
 }
 
-/** The hook that was probably meant by an unknown name. Computed when it is shown: a flood of unknown names must stay cheap. */
-function withNearest(refusal: Refusal, { mappings }: Generation): object {
-  const { hook, status } = refusal
-  const names = ['wake', 'agent', ...mappings.flatMap(({ match }) => toHookName(match.path ?? '') || [])]
-  const isUnknown = hook !== undefined && (status === 401 || status === 404) && !names.includes(hook)
-  return { ...refusal, nearestHook: (isUnknown ? nearestOf(hook, names) : undefined) ?? null }
-}
-
-/** In JSON the body is base64. Null if no body was read, or if the request is not kept (any more). */
-function toRefusedRequest(request: VerifyRequest | undefined): object | null {
-  if (request === undefined) return null
-  const { method, url, headers, rawBody } = request
-  return { method, url, headers, body: Buffer.from(rawBody).toString('base64') }
+/** `?hook=` for one hook, `?after=` with the `next` of the answer before. */
+function toParkedQuery({ query: { hook, after } }: Context): ParkedQuery {
+  const toText = (value: string | string[] | undefined) => (typeof value === 'string' ? value : undefined)
+  return { hook: toText(hook), after: toText(after) }
 }
 
 async function find(store: Store, ctx: Context & { params: Record<string, string> }): Promise<DeliveryRecord> {

@@ -1,15 +1,21 @@
 // Runs the parked deliveries of a module again after its code is fixed: oldest first, one at a time, once for each generation.
 import type { Log } from '../model/log.ts'
 import type { Generation } from '../pipeline/generation.ts'
-import type { Store } from '../store/store.ts'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { OpenDelivery, Store } from '../store/store.ts'
 import { type Rerunner, walkWaiting } from './rerun.ts'
 
 export type DrainParts = {
-  readonly store: Pick<Store, 'open' | 'counts'>
+  readonly store: Pick<Store, 'open' | 'counts' | 'drop'>
   readonly rerunner: Pick<Rerunner, 'rerun' | 'resumePending'>
   readonly generation: () => Generation
   readonly log: Log
 }
+
+/** `after`: the `next` of the call before. A call ends after some seconds, so that no request takes long; `next` says that more may follow. */
+export type ParkedQuery = { readonly hook: string | undefined; readonly after: string | undefined }
+
+const longestPassMs = 5_000
 
 export type Drained = { readonly settled: number; readonly stillParked: number }
 
@@ -25,6 +31,10 @@ export type Drain = {
    * works now. Never rejects.
    */
   resume(): Promise<void>
+  /** Runs all parked deliveries, or those of one hook, through the current generation, whatever they wait for. */
+  retryParked(query: ParkedQuery): Promise<Drained & { readonly next: string | undefined }>
+  /** Drops them. */
+  dropParked(query: ParkedQuery): Promise<{ readonly dropped: number; readonly next: string | undefined }>
   /** Stops after the current delivery. */
   stop(): Promise<void>
 }
@@ -68,8 +78,38 @@ export function createDrain({ store, rerunner, generation, log }: DrainParts): D
     return { settled, stillParked }
   }
 
+  /** Calls `act` for the parked deliveries after one, oldest first. Returns the last one, or undefined after the end. */
+  async function pass(
+    { hook, after }: ParkedQuery,
+    act: (open: OpenDelivery) => Promise<void>,
+  ): Promise<string | undefined> {
+    const startedAt = performance.now()
+    for (let at = after; ;) {
+      const [open] = await store.open({ state: 'parked', limit: 1, after: at })
+      if (open === undefined) return undefined
+      at = open.deliveryId
+      if (hook === undefined || open.hook === hook) await act(open)
+      if (stopped || performance.now() - startedAt > longestPassMs) return at
+      // store reads are synchronous: without this, many of them would block every request
+      await nextTurn()
+    }
+  }
+
+  /** For `hooks.transforms.drain: "ask"`. */
+  async function tellWaiting(): Promise<void> {
+    const { parked } = (await store.counts()).deliveries
+    if (parked === 0) return
+    const what = parked === 1 ? '1 parked delivery waits' : `${parked} parked deliveries wait`
+    log.info({ parked }, `${what}. "hookloom retry --parked" runs ${parked === 1 ? 'it' : 'them'} again.`)
+  }
+
   function drain(modules: readonly string[], options?: { readonly again?: boolean }): Promise<Drained> {
     if (modules.length === 0 || stopped) return running ?? Promise.resolve({ settled: 0, stillParked: 0 })
+    if (generation().config.hooks.transforms.drain === 'ask') {
+      // a store that cannot be read is reported by the next request
+      void tellWaiting().catch(() => undefined)
+      return Promise.resolve({ settled: 0, stillParked: 0 })
+    }
     for (const module of modules) wanted.add(module)
     again ||= options?.again === true
     asked += 1
@@ -97,6 +137,23 @@ export function createDrain({ store, rerunner, generation, log }: DrainParts): D
       } catch (error) {
         log.error({ err: error }, 'waiting deliveries could not be read; they run again at the next start')
       }
+    },
+    async retryParked(query) {
+      let settled = 0
+      let stillParked = 0
+      const next = await pass(query, async (open) => {
+        const state = await rerunner.rerun(open)
+        if (state === 'parked' || state === 'waiting') stillParked += 1
+        else settled += 1
+      })
+      return { settled, stillParked, next }
+    },
+    async dropParked(query) {
+      let dropped = 0
+      const next = await pass(query, async ({ deliveryId }) => {
+        if (await store.drop(deliveryId)) dropped += 1
+      })
+      return { dropped, next }
     },
     async stop() {
       stopped = true

@@ -1,7 +1,10 @@
 // The last refusals, in memory, so that the operator can find the reasons. In development the refused requests too.
+import { nearestOf } from '../base/text.ts'
 import type { Log } from '../model/log.ts'
+import { toHookName } from '../model/mapping-rules.ts'
 import type { ProblemCode, TraceEntry } from '../model/problem.ts'
 import type { VerifyRequest } from '../model/verifier.ts'
+import type { Generation } from '../pipeline/generation.ts'
 import type { Caller } from './admission.ts'
 
 /** Only the operator sees any of this, except `status`, `code` and `error`, which are the answer. */
@@ -101,4 +104,19 @@ export function createRefusalLog(log: Log): RefusalLog {
     },
     stop: flush,
   }
+}
+
+/** The hook that was probably meant by an unknown name. Computed when it is shown: a flood of unknown names must stay cheap. */
+export function withNearest(refusal: Refusal, { mappings }: Generation): object {
+  const { hook, status } = refusal
+  const names = ['wake', 'agent', ...mappings.flatMap(({ match }) => toHookName(match.path ?? '') || [])]
+  const isUnknown = hook !== undefined && (status === 401 || status === 404) && !names.includes(hook)
+  return { ...refusal, nearestHook: (isUnknown ? nearestOf(hook, names) : undefined) ?? null }
+}
+
+/** In JSON the body is base64. Null if no body was read, or if the request is not kept (any more). */
+export function toRefusedRequest(request: VerifyRequest | undefined): object | null {
+  if (request === undefined) return null
+  const { method, url, headers, rawBody } = request
+  return { method, url, headers, body: Buffer.from(rawBody).toString('base64') }
 }

@@ -29,6 +29,8 @@ const api: readonly (readonly [method: string, target: string])[] = [
   ['GET', '/api/sessions/main'],
   ['POST', '/api/deliveries/x/retry'],
   ['POST', '/api/deliveries/x/drop'],
+  ['POST', '/api/parked/retry'],
+  ['POST', '/api/parked/drop'],
   ['POST', '/api/mappings/any/arm'],
 ]
 const open: typeof api = [

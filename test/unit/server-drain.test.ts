@@ -16,6 +16,7 @@ function createStage(onRun: (open: OpenDelivery, store: Store) => Promise<unknow
   const drain = createDrain({
     store: {
       counts: store.counts,
+      drop: store.drop,
       open: (query) => {
         limits.push(query.limit)
         return store.open(query)

@@ -105,6 +105,23 @@ export async function askAdmin<T>(
   throw new Problem('gateway-unreachable', `The program at ${adminUrl} is not a Hookloom gateway of this version.`)
 }
 
+/** Asks for all parked deliveries, or those of one hook, in as many requests as the gateway needs. */
+export async function* askParked<T extends { readonly next?: string | undefined }>(
+  context: Context,
+  { what, hook, answer }: { what: 'retry' | 'drop'; hook: string | undefined; answer: z.ZodType<T> },
+): AsyncGenerator<T> {
+  let after: string | undefined
+  do {
+    const query = new URLSearchParams({
+      ...(hook === undefined ? {} : { hook }),
+      ...(after === undefined ? {} : { after }),
+    })
+    const part = await askAdmin(context, { method: 'POST', path: `/api/parked/${what}?${query}`, answer })
+    yield part
+    after = part.next
+  } while (after !== undefined)
+}
+
 /** The Problem that a refusal's body describes. */
 export function toRefusal(status: number, text: string): Problem {
   const body = z.object({ error: z.string(), code: z.string() }).safeParse(toJson(text))

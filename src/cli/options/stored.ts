@@ -3,6 +3,8 @@ import { type Command, Option } from 'commander'
 import { deliveryStates } from '../../model/delivery.ts'
 import type { EventsOptions } from '../events.ts'
 import type { ListOptions } from '../list.ts'
+import type { DropOptions } from '../drop.ts'
+import type { RetryOptions } from '../retry.ts'
 import { type Act, idArgument, jsonOption, parseWhole, parseMoment, parseWord, toExamples } from '../terminal/usage.ts'
 
 const exampleId = '01a1fb45-0fdd-7713-8f98-02441594b06c'
@@ -80,14 +82,21 @@ function addDeliveries(program: Command, act: Act): void {
 
   program
     .command('retry')
-    .summary('run a parked delivery or dead runs again')
-    .description('Runs a parked delivery again, or the dead runs of an accepted one, or all dead runs.')
+    .summary('run parked deliveries or dead runs again')
+    .description(
+      'Runs a parked delivery again, or the dead runs of an accepted one, or all dead runs or parked deliveries.',
+    )
     .argument('[id]', idArgument)
     .option('--dead', 'all runs that failed for good, heartbeats too, the oldest first')
+    .option('--parked', 'all parked deliveries, the oldest first')
+    .option('--hook <name>', 'with --parked: only the deliveries of this hook')
     .addOption(jsonOption())
-    .addHelpText('after', toExamples(`hookloom retry ${exampleId}`, 'hookloom retry --dead'))
+    .addHelpText(
+      'after',
+      toExamples(`hookloom retry ${exampleId}`, 'hookloom retry --dead', 'hookloom retry --parked --hook github'),
+    )
     .action(
-      act(async (context, id: string | undefined, options: { dead?: boolean }) =>
+      act(async (context, id: string | undefined, options: RetryOptions) =>
         (await import('../retry.ts')).retry(context, id, options),
       ),
     )
@@ -95,9 +104,17 @@ function addDeliveries(program: Command, act: Act): void {
   program
     .command('drop')
     .summary('cancel what is left of a delivery')
-    .description('Cancels what is left of a delivery: a parked one, or its queued and dead runs.')
-    .argument('<id>', idArgument)
+    .description(
+      'Cancels what is left of a delivery: a parked one, or its queued and dead runs. Or drops all parked deliveries.',
+    )
+    .argument('[id]', idArgument)
+    .option('--parked', 'all parked deliveries')
+    .option('--hook <name>', 'with --parked: only the deliveries of this hook')
     .addOption(jsonOption())
-    .addHelpText('after', toExamples(`hookloom drop ${exampleId}`))
-    .action(act(async (context, id: string) => (await import('../drop.ts')).drop(context, { id })))
+    .addHelpText('after', toExamples(`hookloom drop ${exampleId}`, 'hookloom drop --parked --hook github'))
+    .action(
+      act(async (context, id: string | undefined, options: DropOptions) =>
+        (await import('../drop.ts')).drop(context, id, options),
+      ),
+    )
 }
