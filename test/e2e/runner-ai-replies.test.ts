@@ -1,6 +1,7 @@
 // Replies of the runner `ai` that are not as they should be.
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { chatCompletions as api } from './fakes/chat-completions.ts'
+import { anthropic } from './fakes/anthropic.ts'
 import { openai } from './fakes/openai.ts'
 import { type Answer, type Fake, replies, startFake } from './fakes/provider.ts'
 import { run } from './runner-stage.ts'
@@ -49,6 +50,29 @@ test('a reply without usage is a reply', async () => {
   fake.answer = stopsFor('stop', 'Hello')
   const { result } = await run({ api, fake, provider: whole })
   expect(result).toEqual({ status: 'ok', text: 'Hello', model: `mine/${api.model}` })
+})
+
+const plainJson: Answer = ({ toWhole }, _request, response) =>
+  void response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(toWhole('Hello there')))
+
+test.each([api, openai, anthropic])(
+  'a server of the kind $kind that does not stream is heard, and asked once',
+  async (plain) => {
+    const server = await startFake(plain)
+    server.answer = plainJson
+    const { result, lines } = await run({ api: plain, fake: server })
+    expect(result).toMatchObject({ status: 'ok', text: 'Hello there', usage: { inputTokens: 11 } })
+    expect(server.received).toHaveLength(1)
+    expect(lines).toEqual(['mine does not stream its replies. Set models.providers.mine.stream to false.'])
+    server.close()
+  },
+)
+
+test('JSON that is no reply is not heard as one', async () => {
+  fake.answer = (_api, _request, response) =>
+    void response.writeHead(200, { 'content-type': 'application/json' }).end('{"hello":"there"}')
+  const { result } = await run({ api, fake })
+  expect(result).toMatchObject({ status: 'error', detail: expect.stringContaining('models.providers.mine.baseUrl') })
 })
 
 test('thoughts before a reply are not part of it, and the same words inside it are', async () => {

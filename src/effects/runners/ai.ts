@@ -10,7 +10,7 @@ import { cut } from '../../base/text.ts'
 import { callModel, type Reply, toConversation } from './ai/call.ts'
 import { toBrokenOff, toFailure } from './ai/failure.ts'
 import { chooseModel, openModel, optionNames, probeProviders, type Provider, toShown } from './ai/providers.ts'
-import { boundFetch, type Fetch, patientFetch } from './ai/fetch.ts'
+import { boundFetch, type Fetch, keepPlainAnswer, patientFetch } from './ai/fetch.ts'
 import { toThinkingOptions } from './ai/thinking.ts'
 
 /** The longest reply of any model with its reasoning, at a few hundred bytes of stream for each word. */
@@ -34,16 +34,26 @@ export function createAiRunner({ models, fetch = patientFetch, now = Date.now }:
       if (!choice.ok) return permanent(choice.reason)
       const { provider, model } = choice
       const bounded = boundFetch(fetch, maxAnswerBytes)
-      const answer = await callModel(
-        {
-          model: await openModel(provider, model, bounded.fetch),
-          system: request.system,
-          messages: toConversation(request.history, request.prompt),
-          providerOptions: { [optionNames[provider.config.kind]]: toOptions(choice, request.thinking) },
-          signal,
-        },
-        { stream: provider.config.stream },
-      )
+      const { stream } = provider.config
+      const call = async (through: Fetch, how: { stream: boolean }) =>
+        await callModel(
+          {
+            model: await openModel(provider, model, through),
+            system: request.system,
+            messages: toConversation(request.history, request.prompt),
+            providerOptions: { [optionNames[provider.config.kind]]: toOptions(choice, request.thinking) },
+            signal,
+          },
+          how,
+        )
+      const kept = keepPlainAnswer(bounded.fetch)
+      const first = await call(stream ? kept.fetch : bounded.fetch, { stream })
+      const again = kept.again()
+      const plain = again === undefined ? undefined : await call(again, { stream: false })
+      if (plain?.kind === 'reply') {
+        log(`${provider.name} does not stream its replies. Set models.providers.${provider.name}.stream to false.`)
+      }
+      const answer = plain?.kind === 'reply' ? plain : first
       if (answer.kind === 'failed') {
         if (signal.aborted) return toStopped(signal)
         if (bounded.isOver()) return toFlooded(provider, maxAnswerBytes)

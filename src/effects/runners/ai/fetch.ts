@@ -70,3 +70,28 @@ export function boundFetch(fetch: Fetch, maxBytes: number): BoundedFetch {
     },
   }
 }
+
+export type KeptFetch = {
+  readonly fetch: Fetch
+  /** Answers every request with the JSON that was received in place of a stream; undefined if none was. */
+  readonly again: () => Fetch | undefined
+}
+
+/** For one streamed call. A server that does not stream answers with JSON, which is kept, so that the model is not asked twice. */
+export function keepPlainAnswer(fetch: Fetch): KeptFetch {
+  let kept: { readonly text: string; readonly init: ResponseInit } | undefined
+  const toResponse = ({ text, init }: NonNullable<typeof kept>) => new Response(text, init)
+  return {
+    fetch: async (input, init) => {
+      const answer = await fetch(input, init)
+      const { ok, status, headers } = answer
+      if (!ok || !/^application\/json\b/i.test(headers.get('content-type') ?? '')) return answer
+      kept = { text: await answer.text(), init: { status, headers: { 'content-type': 'application/json' } } }
+      return toResponse(kept)
+    },
+    again: () => {
+      const answer = kept
+      return answer && (async () => toResponse(answer))
+    },
+  }
+}
