@@ -28,6 +28,15 @@ const secretWords: ReadonlySet<string> = new Set(
   ),
 )
 const secretKeys: ReadonlySet<string> = new Set(['api', 'private', 'access', 'secret', 'signing', 'auth', 'encryption'])
+const urlInText = /\b[a-z][a-z\d+.-]{0,20}:\/\/[^\s"'<>]+/gi
+/** URLs in a parameter of a URL. One that is nested deeper is removed. */
+const deepestUrl = 2
+/** Incoming webhooks and bots whose token is in the path. */
+const secretPaths: readonly RegExp[] = [
+  /^(https:\/\/hooks\.slack\.com\/(?:services|workflows|triggers)\/)[^?#]+/i,
+  /^(https:\/\/(?:\w+\.)?discord(?:app)?\.com\/api\/(?:v\d+\/)?webhooks\/)[^?#]+/i,
+  /^(https:\/\/api\.telegram\.org\/bot)[^/?#]+/i,
+]
 // a shorter secret may occur in any text
 const shortestSecret = 6
 
@@ -36,9 +45,10 @@ export function withoutSecrets(request: KeepableRequest, secrets: readonly strin
   const known = secrets.filter((secret) => secret.length >= shortestSecret)
   const removed: string[] = []
   const cleanText = (text: string, path: string): string => {
-    if (!known.some((secret) => text.includes(secret))) return text
-    removed.push(path)
-    return known.reduce((rest, secret) => rest.replaceAll(secret, removedMark), text)
+    const safe = known.reduce((rest, secret) => rest.replaceAll(secret, removedMark), text)
+    const clean = toSafeText(safe)
+    if (clean !== text) removed.push(path)
+    return clean
   }
   const clean = (value: JsonValue, path: string): JsonValue => {
     if (typeof value === 'string') return cleanText(value, path)
@@ -64,6 +74,41 @@ export function withoutSecrets(request: KeepableRequest, secrets: readonly strin
     query: Object.fromEntries(named),
     payload: clean(request.payload, 'payload'),
     removed,
+  }
+}
+
+/** A URL without its user and password, the values of parameters that are named like secrets, and a token in its path. */
+function toSafeUrl(url: string, depth: number): string {
+  return secretPaths
+    .reduce((rest, pattern) => rest.replace(pattern, `$1${removedMark}`), url)
+    .replace(/^((?:https?|wss?):\/\/)[^/?#]*@/i, `$1${removedMark}@`)
+    .replace(/^([^/]*:\/\/)[^/?#:]*:[^/?#]*@/, `$1${removedMark}@`)
+    .replace(/(?<=[?&#;])([^=&#;]+)=([^&#;]+)/g, (pair: string, name: string, value: string) => {
+      const isOpen = !isSecretParameter(toDecoded(name)) && !hasSecretUrl(toDecoded(value), depth + 1)
+      return isOpen ? pair : `${name}=${removedMark}`
+    })
+}
+
+function isSecretParameter(name: string): boolean {
+  return isSecret(name, 'any text') || /(^|[^a-z])(key|sig|auth|pass)$/i.test(name)
+}
+
+/** Of a URL in a parameter of another one, as in `?redirect=https%3A%2F%2F…`. */
+function hasSecretUrl(value: string, depth: number): boolean {
+  if (!value.includes('://')) return false
+  // a sender may nest URLs as deep as a body is long
+  return depth > deepestUrl || toSafeText(value, depth) !== value
+}
+
+function toSafeText(text: string, depth = 0): string {
+  return text.replace(urlInText, (url) => toSafeUrl(url, depth))
+}
+
+function toDecoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
   }
 }
 
