@@ -6,22 +6,17 @@ import { runFixture } from '../live/fixtures.ts'
 import { loadConfig } from '../loader/config.ts'
 import { codeFolderMode, privateMode, writeFileAtomic } from '../loader/config-file.ts'
 import { type Actual, parseFixture, toFixturesFolder, updateFixture } from '../loader/fixture-files.ts'
-import { assemble } from '../live/assemble.ts'
-import { type Config, toHookTokens } from '../model/config.ts'
 import type { Delivery } from '../model/delivery.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
 import type { NamedMapping } from '../pipeline/compile.ts'
 import { explain } from '../pipeline/explain.ts'
-import { createGeneration } from '../pipeline/generation.ts'
-import { toDelivery } from '../server/delivery.ts'
-import { readPayload } from '../model/parse-body.ts'
-import type { DeliveryRecord, KeptRequest } from '../store/store.ts'
+import type { createGeneration } from '../pipeline/generation.ts'
+import type { DeliveryRecord } from '../store/store.ts'
 import { createBench } from './checks/bench.ts'
 import { type Context, toInvocation, withProgress } from './terminal/context.ts'
 import { toCut, toFields } from './terminal/print.ts'
-import { type Redacted, withoutSecrets } from './requests/redact.ts'
-import { findId } from './gateway/ids.ts'
-import { readStore } from './gateway/stored.ts'
+import { readKept } from './requests/kept.ts'
+import type { Redacted } from './requests/redact.ts'
 
 export type CaptureOptions = { id: string; name: string | undefined; module: string | undefined }
 
@@ -29,12 +24,8 @@ export type CaptureOptions = { id: string; name: string | undefined; module: str
 export async function capture(context: Context, options: CaptureOptions): Promise<number> {
   const { dir, env } = context
   const { config } = loadConfig({ dir, env })
-  const { mappings, verifiers } = await assemble(dir, config)
-  const { record, request } = await findKept(context, await findId(context, options.id), mappings)
-  const generation = createGeneration({ config, mappings, transforms: new Map(), verifiers })
-  const { deliveryId: id, receivedAt } = record
-  const delivery = toDelivery(request.head, request.body, { hook: generation.hook(request.head.path), id, receivedAt })
-  const safe = withoutSecrets({ ...delivery, payload: readPayload(delivery.body) }, toSecrets(config, mappings))
+  const { record, delivery, safe, mappings, generation } = await readKept(context, config, options.id)
+  const { deliveryId: id } = record
   const bench = createBench(context)
   try {
     const asked = options.module ?? (await findModuleOf(record, delivery, { mappings, generation }))
@@ -61,28 +52,6 @@ export async function capture(context: Context, options: CaptureOptions): Promis
   }
 }
 
-async function findKept(
-  context: Context,
-  id: string,
-  mappings: readonly NamedMapping[],
-): Promise<{ record: DeliveryRecord; request: KeptRequest }> {
-  const found = await readStore(context, undefined, async (store) => ({
-    record: await store.delivery(id),
-    request: await store.request(id),
-  }))
-  const { record, request } = found ?? {}
-  if (record === undefined) {
-    throw new Problem('not-found', `No delivery or run has the id "${toCut(id, 60)}". "hookloom list" shows them.`)
-  }
-  if (request !== undefined) return { record, request }
-  const mapping = mappings.find((each) => each.id === record.mappingId)
-  const next =
-    mapping === undefined
-      ? 'A payload is kept while a delivery waits, and if its mapping has "retain": true.'
-      : `Set "retain": true in the mapping "${mapping.id}", and send it again.`
-  throw new Problem('conflict', `The payload of this delivery was not kept: it is ${record.state}. ${next}`)
-}
-
 /** The module of its mapping. A delivery without a decision is matched now, which runs no code. */
 async function findModuleOf(
   record: DeliveryRecord,
@@ -95,11 +64,6 @@ async function findModuleOf(
   if (module !== undefined) return module
   const whose = id === undefined ? 'No mapping takes this delivery' : `The mapping "${id}" has no transform`
   throw new Problem('conflict', `${whose}. Name the module of the fixture with --module <name>.`)
-}
-
-function toSecrets(config: Config, mappings: readonly NamedMapping[]): string[] {
-  const shared = mappings.flatMap(({ verify }) => [verify?.secret, ...(verify?.secrets ?? []), verify?.verifyToken])
-  return [...toHookTokens(config.hooks), config.gateway.token, ...shared].flatMap((secret) => secret ?? [])
 }
 
 function toFileName(asked: string | undefined, { id, event, path }: Delivery): string {

@@ -12,16 +12,20 @@ import { type Context, toInvocation } from './terminal/context.ts'
 import { greeting, renderFirstTransform } from './scaffold/first-transform.ts'
 import { makeEditorConfig } from './scaffold/folder.ts'
 import { toFields } from './terminal/print.ts'
-import { withoutSecrets } from './requests/redact.ts'
+import { readRequest } from './requests/input.ts'
+import { readKept, toSecrets } from './requests/kept.ts'
+import { type Redacted, withoutSecrets } from './requests/redact.ts'
+import { assemble } from '../live/assemble.ts'
 
-export type NewOptions = { name: string; from: string | undefined }
+/** `from`: a file, `-` for standard input, `last`, the id of a delivery, or a sender. `event`: of the sender. */
+export type NewOptions = { name: string; from: string | undefined; event: string | undefined }
 
 /** Throws `usage-invalid` for an invalid name and for an unknown sender, `config-invalid` if a file exists. */
-export async function createTransform(context: Context, { name, from }: NewOptions): Promise<number> {
+export async function createTransform(context: Context, { name, from, event }: NewOptions): Promise<number> {
   const { dir, env } = context
   checkName(name)
   const loaded = loadConfig({ dir, env })
-  const request = from === undefined ? greeting : withoutSecrets(findBundledRequest(from), [])
+  const { removed, ...request } = await findRequest(context, loaded, { from, event })
   const root = await resolveTransformsRoot({ configDir: dir, transformsDir: loaded.config.hooks.transformsDir })
   const module = `${name}.ts`
   const { path, edited } = toMapped(loaded, name, module)
@@ -48,6 +52,7 @@ export async function createTransform(context: Context, { name, from }: NewOptio
     await writeFileAtomic(join(dir, configFile), edited, privateMode)
     made.push(['changed', join(dir, configFile)])
   }
+  if (removed.length > 0) made.push(['removed', removed.join(', ')])
   context.print(toFields(made))
   context.print(`\nPOST ${loaded.config.hooks.path}/${path} calls it.${toWarning(loaded, path, module)}`)
   const next = [
@@ -56,6 +61,31 @@ export async function createTransform(context: Context, { name, from }: NewOptio
   ].map((words) => `  ${toInvocation(context, words)}`)
   context.print(`\nNext\n${next.join('\n')}`)
   return exitCodes.ok
+}
+
+/** The request of the first fixture, without secrets. */
+async function findRequest(
+  context: Context,
+  { config }: LoadedConfig,
+  { from, event }: Pick<NewOptions, 'from' | 'event'>,
+): Promise<Pick<Redacted, 'headers' | 'payload' | 'removed'>> {
+  if (event !== undefined && (from === undefined || !isSender(from))) {
+    throw new Problem('usage-invalid', '--event needs --from <sender>, as in --from github --event release.')
+  }
+  if (from === undefined) return { ...greeting, removed: [] }
+  if (isSender(from)) return { ...withoutSecrets(findBundledRequest(from, event), []), removed: [] }
+  if (isId(from)) return (await readKept(context, config, from)).safe
+  const { mappings } = await assemble(context.dir, config)
+  return withoutSecrets({ ...(await readRequest(context, from)), query: {} }, toSecrets(config, mappings))
+}
+
+function isId(from: string): boolean {
+  return from === 'last' || /^[\da-f]{6,8}(-[\da-f-]*)?$/.test(from)
+}
+
+/** Not an id, and not a file: a path, a name with an extension, or a file that exists. */
+function isSender(from: string): boolean {
+  return !isId(from) && /^[\w-]+$/.test(from) && from !== '-'
 }
 
 function checkName(name: string): void {

@@ -51,7 +51,8 @@ async function runModules(
       const isUpdated = text !== undefined
       counts[isUpdated ? 'updated' : each.outcome.ok ? 'passed' : 'failed'] += 1
       const diff = each.outcome.ok ? [] : each.outcome.diff
-      tell(context, { module, fixture: each.file.name, ok: each.outcome.ok || isUpdated, diff, isUpdated })
+      const fault = each.outcome.ok || isUpdated ? undefined : each.outcome.problem
+      tell(context, { module, fixture: each.file.name, ok: each.outcome.ok || isUpdated, diff, isUpdated, fault })
     }
   }
   if (!context.json) context.print(`\n${toSummary(counts)}`)
@@ -71,7 +72,14 @@ async function update({ file, outcome }: ModuleResult['fixtures'][number]): Prom
 
 type Line =
   | { module: string; ok: false; problem: ProblemRecord }
-  | { module: string; fixture: string; ok: boolean; diff: readonly string[]; isUpdated: boolean }
+  | {
+      module: string
+      fixture: string
+      ok: boolean
+      diff: readonly string[]
+      isUpdated: boolean
+      fault: ProblemRecord | undefined
+    }
 
 function tell(context: Context, line: Line): void {
   if ('problem' in line) {
@@ -81,12 +89,15 @@ function tell(context: Context, line: Line): void {
     else context.print(toFailure(new Problem(code, detail, frame === undefined ? {} : { frame })))
     return
   }
-  const { module, fixture, ok, diff, isUpdated } = line
-  if (context.json) return context.printJson({ module, fixture, ok, updated: isUpdated, diff, problem: null })
+  const { module, fixture, ok, diff, isUpdated, fault } = line
+  if (context.json) {
+    return context.printJson({ module, fixture, ok, updated: isUpdated, diff, problem: fault ?? null })
+  }
   const mark = ok ? colors.green('✓') : colors.red('✗')
   const name = toPrintableLine(join(module, fixture))
   context.print(`${mark} ${name}${isUpdated ? ' is updated' : ''}`)
   if (diff.length > 0) context.print(toIndented(diff.map((each) => `  ${each}`).join('\n')))
+  if (fault?.frame !== undefined) context.print(`\n${toIndented(fault.frame)}\n`)
 }
 
 function toSummary({ passed, failed, updated, broken }: Counts): string {

@@ -8,6 +8,7 @@ import type { Delivery } from '../model/delivery.ts'
 import type { JsonValue } from '../base/json.ts'
 import { Mapping } from '../model/mapping.ts'
 import { toHookName } from '../model/mapping-rules.ts'
+import { type ProblemRecord, toProblemRecord } from '../model/problem.ts'
 import { type Transform, toTransformKey } from '../model/transform.ts'
 import type { DefinedVerifier } from '../model/verifier.ts'
 import type { NamedMapping } from '../pipeline/compile.ts'
@@ -28,7 +29,13 @@ export type Parts = {
 /** `diff`: a line for each field that differs, `path: expected …, got …`. `actual` is what `updateFixture` takes. */
 export type FixtureOutcome =
   | { readonly ok: true; readonly actual: Actual }
-  | { readonly ok: false; readonly diff: readonly string[]; readonly actual: Actual | undefined }
+  | {
+      readonly ok: false
+      readonly diff: readonly string[]
+      readonly actual: Actual | undefined
+      /** Why the code parked or refused the request, with its code frame. */
+      readonly problem?: ProblemRecord | undefined
+    }
 
 /** When every fixture came in. */
 const receivedAt = Date.UTC(2026, 0, 2, 3, 4, 5)
@@ -50,7 +57,7 @@ export async function runFixture(parts: Parts, module: string, file: FixtureFile
     const decision = await decide(delivery, { hook, config: parts.config, newId: () => `${idPrefix}${++ids}` })
     const actual = toActual(decision)
     const diff = toDiff(file.fixture.expect, actual, decision)
-    return diff.length === 0 ? { ok: true, actual } : { ok: false, diff, actual }
+    return diff.length === 0 ? { ok: true, actual } : { ok: false, diff, actual, problem: toProblem(decision) }
   } catch (error) {
     return { ok: false, diff: [error instanceof Error ? error.message : 'it cannot run'], actual: undefined }
   }
@@ -121,8 +128,15 @@ function toFields({ kind, action, sessionKey }: PlannedAction): Record<string, J
   return fields
 }
 
+function toProblem(decision: Decision): ProblemRecord | undefined {
+  return 'problem' in decision ? toProblemRecord(decision.problem) : undefined
+}
+
 function toDiff(expected: Fixture['expect'], actual: Actual, decision: Decision): string[] {
   const why = 'problem' in decision ? ` (${decision.problem.message})` : ''
+  if (expected.decision === undefined) {
+    return [`expect.decision: expected a decision, got ${actual.decision}${why}. "hookloom test -u" writes the result.`]
+  }
   if (expected.decision !== actual.decision) {
     return [`decision: expected ${expected.decision}, got ${actual.decision}${why}`]
   }

@@ -122,24 +122,24 @@ async function runFixtures(
   until: number,
 ): Promise<{ counts: FixtureCounts; problem: ProblemRecord | undefined }> {
   const files = await readFixtures(root, module)
-  const failures: { name: string; diff: readonly string[] }[] = []
+  const failures: Failure[] = []
   let passed = 0
   for (const file of files) {
     const leftMs = until - performance.now()
     const outcome = leftMs <= 0 ? undefined : await within(leftMs, runFixture(parts, module, file))
     if (outcome === undefined) break
     if (outcome.ok) passed += 1
-    else failures.push({ name: file.name, diff: outcome.diff })
+    else failures.push({ name: file.name, diff: outcome.diff, frame: outcome.problem?.frame })
   }
   const counts = { passed, failed: failures.length, notRun: files.length - passed - failures.length }
   return { counts, problem: toFixtureProblem(module, failures) }
 }
 
+/** `frame`: where the code throws. */
+type Failure = { readonly name: string; readonly diff: readonly string[]; readonly frame: string | undefined }
+
 /** The sentence names the field alone; the frame, which is the operator's, has the values. */
-function toFixtureProblem(
-  module: string,
-  failures: readonly { name: string; diff: readonly string[] }[],
-): ProblemRecord | undefined {
+function toFixtureProblem(module: string, failures: readonly Failure[]): ProblemRecord | undefined {
   const [first] = failures
   if (first === undefined) return undefined
   const field = first.diff[0]?.split(': expected')[0] ?? ''
@@ -150,7 +150,9 @@ function toFixtureProblem(
     detail: `${toModuleLabel(module)} fails its fixture ${first.name} at ${field.slice(0, 200)}${more}. ${fix}`,
     frame: failures
       .slice(0, 5)
-      .map(({ name, diff }) => [name, ...diff.slice(0, 5).map((line) => `  ${line}`)].join('\n'))
+      .map(({ name, diff, frame }) =>
+        [name, ...diff.slice(0, 5).map((line) => `  ${line}`), ...(frame === undefined ? [] : [frame])].join('\n'),
+      )
       .join('\n'),
   }
 }

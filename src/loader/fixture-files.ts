@@ -21,13 +21,16 @@ export const Fixture = z.strictObject({
     query: z.record(z.string(), z.string()).default({}),
     payload: z.json(),
   }),
-  expect: z.strictObject({
-    decision: z.enum(fixtureDecisions),
-    /** As many as the decision has; of each, the fields that matter. */
-    actions: z.array(z.record(z.string(), z.json())).optional(),
-    /** The problem of a park or a refusal. */
-    code: z.string().optional(),
-  }),
+  /** Without a decision the fixture fails, until `hookloom test -u` fills it. */
+  expect: z
+    .strictObject({
+      decision: z.enum(fixtureDecisions).optional(),
+      /** As many as the decision has; of each, the fields that matter. */
+      actions: z.array(z.record(z.string(), z.json())).optional(),
+      /** The problem of a park or a refusal. */
+      code: z.string().optional(),
+    })
+    .default({}),
 })
 export type Fixture = z.infer<typeof Fixture>
 
@@ -80,7 +83,7 @@ export function parseFixture(text: string): Fixture | string {
 
 /** What became of a fixture's request, in the words of a fixture. */
 export type Actual = {
-  readonly decision: Fixture['expect']['decision']
+  readonly decision: (typeof fixtureDecisions)[number]
   readonly actions: readonly { readonly [field: string]: JsonValue }[]
   readonly code?: string | undefined
 }

@@ -155,7 +155,7 @@ describe('an update of a fixture', () => {
     const fixture = parseFixture(text)
     if (typeof fixture === 'string') throw new Error(fixture)
     const { decision, actions = [] } = fixture.expect
-    expect(updateFixture(text, { decision, actions })).toBe(text)
+    expect(updateFixture(text, { decision: decision ?? 'park', actions })).toBe(text)
   })
 
   test('keeps the request byte for byte, and of an action the fields that were expected, in their order', () => {

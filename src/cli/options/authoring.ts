@@ -46,12 +46,21 @@ function addCreating(program: Command, act: Act): void {
     .summary('write a new transform, its first fixture and its mapping')
     .description('Writes a new transform, its first fixture and its mapping. Overwrites nothing.')
     .argument('<name>', 'name of the transform and of its hook')
-    .option('--from <sender>', 'use a bundled request of this sender as the fixture')
-    .addHelpText('after', toExamples('hookloom new greet', 'hookloom new pushes --from github'))
+    .option('--from <source>', 'the fixture: a file, - for standard input, a delivery id or "last", or a known sender')
+    .option('--event <name>', 'with a sender: an event or a sample of it')
+    .addHelpText(
+      'after',
+      toExamples(
+        'hookloom new greet',
+        'hookloom new orders --from order.json',
+        'hookloom new orders --from last',
+        'hookloom new releases --from github --event release',
+      ),
+    )
     .action(
-      act(async (context, name: string, options: { from?: string }) => {
+      act(async (context, name: string, options: { from?: string; event?: string }) => {
         const { createTransform } = await import('../new.ts')
-        return createTransform(context, { name, from: options.from })
+        return createTransform(context, { name, from: options.from, event: options.event })
       }),
     )
 

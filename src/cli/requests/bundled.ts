@@ -3,20 +3,47 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Fixture, parseFixture } from '../../loader/fixture-files.ts'
 import { nearestOf } from '../../base/text.ts'
+import { toJsonBody } from '../../model/parse-body.ts'
 import { Problem } from '../../model/problem.ts'
+import { detectSource, senderNamed, toEvent } from '../../pipeline/sources.ts'
 import { inPackage } from '../scaffold/package.ts'
 
-/** A request that becomes an action, if there is one. `from`: a sender, as in `github`, or a bundled transform, as in `stripe-invoice`. */
-export function findBundledRequest(from: string): Fixture['request'] {
+/**
+ * A request that becomes an action, if there is one. `from`: a sender, as in `github`, or a bundled transform, as in
+ * `stripe-invoice`. `event`: an event of the sender, or the name of a fixture.
+ */
+export function findBundledRequest(from: string, event?: string): Fixture['request'] {
   const folders = listFolders()
   const own = folders.filter(({ names }) => names.includes(from))
   const fixtures = own.flatMap(({ folder }) => readFolder(folder))
-  const found = fixtures.find(({ expect }) => expect.decision === 'accept') ?? fixtures[0]
+  if (event !== undefined && fixtures.length > 0) return findOfEvent(fixtures, { from, event })
+  const found = fixtures.find(isAccepted) ?? fixtures[0]
   if (found !== undefined) return found.request
   const known = [...new Set(folders.flatMap(({ names }) => names[0] ?? []))].toSorted()
   const near = nearestOf(from, known)
   const next = near === undefined ? `Known: ${known.join(', ')}.` : `Did you mean ${near}?`
   throw new Problem('usage-invalid', `There is no bundled request of "${from}". ${next}`)
+}
+
+function findOfEvent(fixtures: readonly Bundled[], { from, event }: { from: string; event: string }) {
+  const named = fixtures.filter(({ name }) => name === event.replace(/\.json$/, ''))
+  const all = named.length > 0 ? named : fixtures.filter(({ request }) => toEventOf(from, request) === event)
+  const found = all.find(isAccepted) ?? all[0]
+  if (found !== undefined) return found.request
+  const names = [...new Set(fixtures.map(({ name }) => name))].toSorted()
+  const near = nearestOf(event, names)
+  const next = near === undefined ? `Known: ${names.join(', ')}.` : `Did you mean ${near}?`
+  throw new Problem('usage-invalid', `No bundled request of "${from}" has the event or the name "${event}". ${next}`)
+}
+
+function isAccepted({ expect }: Fixture): boolean {
+  return expect.decision === 'accept'
+}
+
+/** The event by the headers and the payload. `from` is a sender, or another name. */
+export function toEventOf(from: string, { headers, payload }: Pick<Fixture['request'], 'headers' | 'payload'>) {
+  const sender = senderNamed(from) ?? detectSource(headers)
+  return sender && toEvent(sender, { headers, body: toJsonBody(payload) })
 }
 
 /** `names[0]` is the name of the sender. */
@@ -37,10 +64,12 @@ function list(folder: string): string[] {
   return existsSync(inPackage(folder)) ? readdirSync(inPackage(folder)).toSorted() : []
 }
 
-function readFolder(folder: string): Fixture[] {
+type Bundled = Fixture & { readonly name: string }
+
+function readFolder(folder: string): Bundled[] {
   const names = readdirSync(folder).filter((name) => name.endsWith('.json'))
   return names.toSorted().flatMap((name) => {
     const fixture = parseFixture(readFileSync(join(folder, name), 'utf8'))
-    return typeof fixture === 'string' ? [] : [fixture]
+    return typeof fixture === 'string' ? [] : [{ ...fixture, name: name.slice(0, -'.json'.length) }]
   })
 }

@@ -19,18 +19,35 @@ export async function readInput(
   { stdin }: Pick<Context, 'stdin'>,
   { file, headers }: { file: string; headers: readonly string[] },
 ): Promise<Input> {
-  let bytes: Buffer
+  return toInput(await readBytes(stdin, file), { file, headers })
+}
+
+/** The request of a file as a fixture has it: with the payload as JSON. */
+export async function readRequest(
+  { stdin }: Pick<Context, 'stdin'>,
+  file: string,
+): Promise<{ headers: Record<string, string>; payload: JsonValue }> {
+  const value = toJson(await readBytes(stdin, file), file)
+  const request = toFixtureRequest(value)
+  const pairs = request === undefined ? [] : toHeaderPairs(request, file)
+  const headers = toHeaders(pairs.filter(([name]) => !isHopHeader(name)).flat())
+  return {
+    headers: { 'content-type': 'application/json', ...headers },
+    payload: (request === undefined ? value : request['payload']) ?? null,
+  }
+}
+
+async function readBytes(stdin: Context['stdin'], file: string): Promise<Buffer> {
   try {
-    bytes = file === '-' ? await buffer(stdin) : await readFile(file)
+    return file === '-' ? await buffer(stdin) : await readFile(file)
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'it failed'
     const why = code === 'ENOENT' ? 'the file does not exist' : code
     throw new Problem('usage-invalid', `${file} cannot be read: ${why}.`, { cause: error })
   }
-  return toInput(bytes, { file, headers })
 }
 
-/** The same from bytes; `file` is for messages. */
+/** `readInput` of bytes; `file` is for messages. */
 export function toInput(bytes: Buffer, { file, headers }: { file: string; headers: readonly string[] }): Input {
   const value = toJson(bytes, file)
   const request = toFixtureRequest(value)

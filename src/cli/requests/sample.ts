@@ -8,13 +8,12 @@ import type { Pack } from '../../live/packs.ts'
 import { nearestOf } from '../../base/text.ts'
 import type { Config } from '../../model/config.ts'
 import type { JsonValue } from '../../base/json.ts'
-import { toJsonBody } from '../../model/parse-body.ts'
 import { Problem } from '../../model/problem.ts'
 import type { DefinedVerifier } from '../../model/verifier.ts'
 import { Mapping } from '../../model/mapping.ts'
 import type { VerifySettings } from '../../model/verify.ts'
-import { detectSource, senderNamed, toEvent } from '../../pipeline/sources.ts'
 import { signRequest, stampPayload } from '../../pipeline/verifiers/sign.ts'
+import { toEventOf } from './bundled.ts'
 import { toInput } from './input.ts'
 import { inPackage } from '../scaffold/package.ts'
 
@@ -81,7 +80,8 @@ function findFixture(pack: Pack, word: string): { file: string; payload: JsonVal
     return { name: name.slice(0, -'.json'.length), file, ...readRequest(file) }
   })
   const wanted = word.replace(/\.json$/, '')
-  const found = all.find(({ name }) => name === wanted) ?? all.find((request) => toEventOf(pack, request) === word)
+  const found =
+    all.find(({ name }) => name === wanted) ?? all.find((request) => toEventOf(pack.preset.name, request) === word)
   if (found !== undefined) return found
   const stems = all.map(({ name }) => name)
   const near = nearestOf(wanted, stems)
@@ -95,11 +95,6 @@ function readRequest(file: string): FixtureRequest {
   } catch (cause) {
     throw new Problem('usage-invalid', `${file} must be { "request": { "headers", "payload" } }.`, { cause })
   }
-}
-
-function toEventOf({ preset }: Pack, { headers, payload }: FixtureRequest): string | undefined {
-  const sender = senderNamed(preset.name) ?? detectSource(headers)
-  return sender && toEvent(sender, { headers, body: toJsonBody(payload) })
 }
 
 /** A form as senders write it, field by field. */

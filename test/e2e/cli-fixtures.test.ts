@@ -1,0 +1,138 @@
+// Fixtures from one's own requests: made by `new` and `capture`, filled by `test -u`.
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { runCommand } from './command.ts'
+import { hookToken, makeConfigDir, post } from './gateway.ts'
+import { startInside } from './inside.ts'
+
+const root = 'hooks/transforms'
+const readFixture = (dir: string, name = 'mine') =>
+  JSON.parse(readFileSync(join(dir, root, `${name}.fixtures/first.json`), 'utf8'))
+const passes = { code: 0, stdout: expect.stringContaining('1 passed, 0 failed') }
+
+describe('hookloom new --from', { timeout: 60_000 }, () => {
+  test('takes a payload from a file, without its secrets, and its fixture passes', async () => {
+    const dir = makeConfigDir({
+      files: { 'mine.json': '{"order":{"title":"Tea"},"access_token":"s3cret","link":"https://u:s3cret@x.example"}' },
+    })
+    const made = await runCommand(['new', 'mine', '--from', join(dir, 'mine.json')], { dir })
+    expect(made).toMatchObject({ code: 0, stderr: '' })
+    expect(made.stdout).toMatch(/removed +payload\.access_token, payload\.link/)
+    expect(readFixture(dir)).toMatchObject({
+      request: { path: 'mine', payload: { order: { title: 'Tea' }, access_token: '[removed]' } },
+      expect: { decision: 'accept', actions: [{ message: 'Look at this title: Tea' }] },
+    })
+    expect(JSON.stringify(readFixture(dir))).not.toContain('s3cret')
+    expect(await runCommand(['test', 'mine'], { dir })).toMatchObject(passes)
+  })
+
+  test('takes the request of a fixture, and a payload from standard input', async () => {
+    const request = { path: 'other', headers: { 'x-acme-event': 'order' }, payload: { subject: 'Tea' } }
+    const dir = makeConfigDir({ files: { 'mine.json': JSON.stringify({ request, expect: {} }) } })
+    expect(await runCommand(['new', 'mine', '--from', join(dir, 'mine.json')], { dir })).toMatchObject({ code: 0 })
+    expect(readFixture(dir).request).toEqual({
+      path: 'mine',
+      headers: { 'content-type': 'application/json', 'x-acme-event': 'order' },
+      payload: { subject: 'Tea' },
+    })
+    expect(await runCommand(['new', 'typed', '--from', '-'], { dir, stdin: '{"name":"Ada"}' })).toMatchObject({
+      code: 0,
+    })
+    expect(readFixture(dir, 'typed').request.payload).toEqual({ name: 'Ada' })
+  })
+
+  test('takes the last delivery, or one by its id', async () => {
+    const { dir, url } = await startInside({
+      config: { hooks: { mappings: [{ id: 'in', match: { path: 'in' }, messageTemplate: 'x', retain: true }] } },
+    })
+    const to = { url, token: hookToken }
+    const { deliveryId } = await post(to, 'in', { title: 'first', token: hookToken })
+    await post(to, 'in', { title: 'second' }, { 'x-acme-event': 'order' })
+    expect(await runCommand(['new', 'mine', '--from', 'last'], { dir })).toMatchObject({ code: 0, stderr: '' })
+    expect(readFixture(dir).request).toMatchObject({
+      path: 'mine',
+      headers: { 'x-acme-event': 'order' },
+      payload: { title: 'second' },
+    })
+    expect(await runCommand(['test', 'mine'], { dir })).toMatchObject(passes)
+    expect(await runCommand(['new', 'older', '--from', String(deliveryId)], { dir })).toMatchObject({ code: 0 })
+    expect(readFixture(dir, 'older').request.payload).toEqual({ title: 'first', token: '[removed]' })
+  })
+
+  test('of a delivery whose payload was not kept names the key that keeps it', async () => {
+    const { dir, url } = await startInside()
+    await post({ url, token: hookToken }, 'wake', { text: 'x' })
+    const { code, stderr } = await runCommand(['new', 'mine', '--from', 'last'], { dir })
+    expect([code, stderr]).toEqual([65, expect.stringContaining('"retain": true')])
+  })
+
+  test('takes the bundled request of an event or of a name, and lists them for another', async () => {
+    const dir = makeConfigDir()
+    const event = async (name: string, word: string) =>
+      runCommand(['new', name, '--from', 'github', '--event', word], { dir })
+    expect(await event('one', 'release')).toMatchObject({ code: 0 })
+    expect(readFixture(dir, 'one').request.headers['x-github-event']).toBe('release')
+    expect(await event('two', 'review-submitted')).toMatchObject({ code: 0 })
+    expect(readFixture(dir, 'two').request.headers['x-github-event']).toBe('pull_request_review')
+    const unknown = await event('three', 'nonsense-at-all')
+    expect(unknown).toMatchObject({ code: 64, stderr: expect.stringMatching(/release-published.*workflow-failed/) })
+  })
+
+  test('of a file that is not there is exit 64, and makes nothing', async () => {
+    const dir = makeConfigDir()
+    const { code, stderr } = await runCommand(['new', 'mine', '--from', './no-such.json'], { dir })
+    expect([code, stderr]).toEqual([64, expect.stringContaining('./no-such.json cannot be read')])
+  })
+})
+
+describe('hookloom test', { timeout: 60_000 }, () => {
+  const mapped = { hooks: { mappings: [{ match: { path: 'x' }, transform: { module: 'x.ts' } }] } }
+  const says = 'export default ({ payload }) => ({ message: `Hello ${payload.name}`, name: "N" })\n'
+  const open = (source: string, fixture: object) =>
+    makeConfigDir({
+      config: mapped,
+      files: { [`${root}/x.ts`]: source, [`${root}/x.fixtures/first.json`]: JSON.stringify(fixture) },
+    })
+
+  test.each([{}, { expect: {} }])('-u fills an empty expectation (%j), which fails until then', async (empty) => {
+    const dir = open(says, { request: { path: 'x', payload: { name: 'Ada' } }, ...empty })
+    const before = await runCommand(['test'], { dir })
+    expect(before).toMatchObject({ code: 70, stdout: expect.stringContaining('"hookloom test -u"') })
+    expect(await runCommand(['test', '-u'], { dir })).toMatchObject({ code: 0 })
+    expect(readFixture(dir, 'x')).toEqual({
+      request: { path: 'x', payload: { name: 'Ada' } },
+      expect: { decision: 'accept', actions: [{ kind: 'agent', message: 'Hello Ada', name: 'N' }] },
+    })
+    expect(await runCommand(['test'], { dir })).toMatchObject(passes)
+  })
+
+  test('shows where code throws, also under -u, which leaves the fixture as it is', async () => {
+    const source = 'export default ({ payload }) => {\n  const deep = payload.a.b\n  return { message: deep }\n}\n'
+    const dir = open(source, { request: { path: 'x', payload: {} }, expect: {} })
+    for (const flags of [[], ['-u']]) {
+      const { code, stdout } = await runCommand(['test', ...flags], { dir })
+      expect(code).toBe(70)
+      expect(stdout).toContain('x.ts:2')
+      expect(stdout).toContain('const deep = payload.a.b')
+      const [line] = (await runCommand(['test', '--json', ...flags], { dir })).json()
+      expect(line).toMatchObject({
+        fixture: 'first.json',
+        ok: false,
+        problem: { code: 'transform-failed', frame: expect.stringContaining('const deep') },
+      })
+    }
+    expect(readFixture(dir, 'x').expect).toEqual({})
+  })
+
+  test('shows in check where the code of a failing fixture throws', async () => {
+    const dir = open('export default () => {\n  throw new Error("not yet")\n}\n', {
+      request: { path: 'x', payload: {} },
+      expect: { decision: 'accept' },
+    })
+    const { stdout } = await runCommand(['check'], { dir })
+    expect(stdout).toContain('throw new Error("not yet")')
+    writeFileSync(join(dir, root, 'x.ts'), says)
+    expect((await runCommand(['check'], { dir })).code).toBe(0)
+  })
+})
