@@ -1,6 +1,6 @@
 // What integrators' code is given and what it gives back.
 import { z } from 'zod'
-import { AgentPayload, WakePayload } from './action.ts'
+import { AgentPayload, type ChannelName, type Thinking, type WakeMode, WakePayload } from './action.ts'
 import type { JsonValue } from '../base/json.ts'
 import type { TransformRef } from './mapping.ts'
 import type { BodySyntax } from './parse-body.ts'
@@ -8,23 +8,33 @@ import type { ProblemRecord } from './problem.ts'
 
 /** What a transform sees of a delivery. Header names are lower-case; no credential is among them. */
 export type TransformInput<Payload = JsonValue> = {
+  /** The body of the request, parsed. With a payload schema: what the schema returns. */
   payload: Payload
+  /** The headers of the request, by lower-case name. Authorization, cookies and signatures are left out. */
   headers: Readonly<Record<string, string>>
+  /** The query parameters of the URL. */
   query: Readonly<Record<string, string>>
-  /** Path and query of the request. */
+  /** Path and query of the request, such as `/hooks/github?x=1`. */
   url: string
-  /** The hook's name. */
+  /** The name of the hook, such as `github`. */
   path: string
+  /** The method of the request: `POST`. */
   method: string
+  /** The sender, such as `github`; undefined if it is not known. */
   source: string | undefined
+  /** The type of the event in the words of the sender, such as `pull_request`; undefined if it is not known. */
   event: string | undefined
-  /** Milliseconds since the epoch. */
+  /** When the request arrived, in milliseconds since the epoch. */
   receivedAt: number
+  /** The id of the delivery. It stays the same when a parked delivery runs again. */
   deliveryId: string
 }
 
 export type TransformLog = (message: string) => void
-export type TransformContext = { log: TransformLog }
+export type TransformContext = {
+  /** Adds a line to the log of this delivery, which `hookloom show` prints: at most 100 lines of 500 characters. */
+  log: TransformLog
+}
 
 const agentFields = AgentPayload.partial().shape
 
@@ -42,9 +52,43 @@ export const WakeResult = z.strictObject({
   kind: z.literal('wake').optional(),
 })
 
-type Loose<T> = { [K in keyof T]?: T[K] | undefined }
-export type AgentResult = Loose<z.input<typeof AgentResult>>
-export type WakeResult = Loose<z.input<typeof WakeResult>>
+/** An agent turn. Each field that is left out, or undefined, keeps the value of the mapping. */
+export type AgentResult = {
+  /** Needed only to turn a mapping with the action `wake` into an agent turn. */
+  kind?: 'agent' | undefined
+  /** The text for the agent. It reaches the agent inside the boundary for external content. */
+  message?: string | undefined
+  /** Name of the hook for people. The summary of the run begins with it. */
+  name?: string | undefined
+  /** Id of the agent that runs the turn. `hooks.allowedAgentIds` limits it. */
+  agentId?: string | undefined
+  /** Key of the session, such as `hook:pr:7`. It must begin with one of `hooks.allowedSessionKeyPrefixes`. */
+  sessionKey?: string | undefined
+  /** When the agent reads the summary. `now`: at once. `next-heartbeat`: at the next regular heartbeat. */
+  wakeMode?: WakeMode | undefined
+  /** Whether the reply goes to a channel. */
+  deliver?: boolean | undefined
+  /** Channel of the reply. `last`: the channel of the last reply that named one, else `channels.default`. */
+  channel?: ChannelName | undefined
+  /** Recipient on the channel, such as a chat id. */
+  to?: string | undefined
+  /** Model of the run, as `<provider>/<model>` or an alias. `agents.defaults.models` limits it. */
+  model?: string | undefined
+  /** How much the model thinks before it answers. */
+  thinking?: Thinking | undefined
+  /** Seconds after which the run is ended; at most a day. */
+  timeoutSeconds?: number | undefined
+}
+
+/** A system event in the main session of the default agent. Each field that is left out keeps the value of the mapping. */
+export type WakeResult = {
+  /** Needed only to turn a mapping with the action `agent` into an event. */
+  kind?: 'wake' | undefined
+  /** The text of the event. */
+  text?: string | undefined
+  /** When the agent reads the event. `now`: at once. `next-heartbeat`: at the next regular heartbeat. */
+  mode?: WakeMode | undefined
+}
 /** `null` skips the delivery; an array makes several actions; `{}` keeps the mapping's action. */
 export type TransformResult = AgentResult | WakeResult | (AgentResult | WakeResult)[] | null
 

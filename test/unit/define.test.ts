@@ -1,0 +1,24 @@
+import { describe, expectTypeOf, test } from 'vitest'
+import type { z } from 'zod'
+import { type AgentResult, defineTransform, type WakeResult } from '../../src/define.ts'
+import { AgentResult as AgentSchema, WakeResult as WakeSchema } from '../../src/model/transform.ts'
+
+describe('the types of a result', () => {
+  test('have the fields of the schemas that check it', () => {
+    expectTypeOf<keyof AgentResult>().toEqualTypeOf<keyof z.input<typeof AgentSchema>>()
+    expectTypeOf<keyof WakeResult>().toEqualTypeOf<keyof z.input<typeof WakeSchema>>()
+    expectTypeOf<z.output<typeof AgentSchema>>().toExtend<AgentResult>()
+    expectTypeOf<z.output<typeof WakeSchema>>().toExtend<WakeResult>()
+  })
+
+  test('know the words of channel, thinking and wakeMode', () => {
+    defineTransform(() => ({ message: 'x', channel: 'slack', thinking: 'high', wakeMode: 'now' }))
+    defineTransform(() => ({ message: 'x', channel: 'own:ntfy' }))
+    // @ts-expect-error -- no channel has this name
+    defineTransform(() => ({ message: 'x', channel: 'slak' }))
+    // @ts-expect-error -- no such level
+    defineTransform(() => ({ message: 'x', thinking: 'hgh' }))
+    // @ts-expect-error -- no such mode
+    defineTransform(() => ({ message: 'x', wakeMode: 'later' }))
+  })
+})
