@@ -13,7 +13,7 @@ describe('the types of a result', () => {
 
   test('know the words of channel, thinking and wakeMode', () => {
     defineTransform(() => ({ message: 'x', channel: 'slack', thinking: 'high', wakeMode: 'now' }))
-    defineTransform(() => ({ message: 'x', channel: 'own:ntfy' }))
+    expectTypeOf(defineTransform(() => ({ message: 'x', channel: 'own:ntfy' }))).toBeFunction()
     // @ts-expect-error -- no channel has this name
     defineTransform(() => ({ message: 'x', channel: 'slak' }))
     // @ts-expect-error -- no such level
