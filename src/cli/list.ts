@@ -1,11 +1,10 @@
 // The newest deliveries, the newest last; or the dead jobs; or the refusals that the running gateway remembers.
-import { z } from 'zod'
 import type { DeliveryState } from '../model/delivery.ts'
 import type { Job } from '../model/job.ts'
 import { Problem } from '../model/problem.ts'
 import type { DeliveryRecord } from '../store/store.ts'
 import type { Context } from './terminal/context.ts'
-import { askAdmin } from './gateway/gateway.ts'
+import { askRefusals, type Refusal } from './gateway/gateway.ts'
 import { printOlder, toCut, toTable, toTime } from './terminal/print.ts'
 import { toDeliveryFields, toJobFields, toMoment } from '../server/records.ts'
 import { findId, findIdAmong, mostRead } from './gateway/ids.ts'
@@ -98,22 +97,8 @@ function toDeadRow({ createdAt, planned, id, lastError = '' }: Job): string[] {
   return [toTime(createdAt), planned.kind, planned.sessionKey, id, lastError]
 }
 
-const Refusals = z.object({
-  refusals: z.array(
-    z.object({
-      requestId: z.string(),
-      receivedAt: z.number(),
-      hook: z.string().optional(),
-      status: z.number(),
-      code: z.string(),
-      error: z.string(),
-      trace: z.array(z.object({ mappingId: z.string(), matched: z.boolean(), why: z.string() })),
-    }),
-  ),
-})
-
 async function listRefused(context: Context, { limit, before: given }: ListOptions): Promise<number> {
-  const { refusals } = await askAdmin(context, { method: 'GET', path: '/api/refusals', answer: Refusals })
+  const refusals = await askRefusals(context)
   const ids = refusals.map(({ requestId }) => requestId)
   const before = given && findIdAmong(ids, given)
   const place = before === undefined ? refusals.length : ids.indexOf(before)
@@ -126,13 +111,31 @@ async function listRefused(context: Context, { limit, before: given }: ListOptio
   } else if (newest.length === 0) {
     context.print(before === undefined ? 'No refusal since the gateway started.' : 'No older refusal is remembered.')
   } else {
-    const rows = newest.map(({ receivedAt, hook, status, code, error, requestId, trace }) => {
-      const reasons = trace.map(({ mappingId, why }) => `${mappingId}: ${why}`)
-      const why = reasons.length === 0 ? error : `${error} (${reasons.join('; ')})`
-      return [toTime(receivedAt), hook ?? '', String(status), code, requestId, why]
+    const rows = newest.map((refusal) => {
+      const { receivedAt, client, path, hook, status, code, requestId } = refusal
+      return [toTime(receivedAt), client, hook ?? path, String(status), code, requestId, toWhy(refusal)]
     })
-    context.print(toTable(['received', 'hook', 'status', 'code', 'request', 'why'], rows))
+    context.print(toTable(['received', 'client', 'hook', 'status', 'code', 'request', 'why'], rows))
     printOlder(context, ['list', '--refused'], { found: newest, limit, cursor: ({ requestId }) => requestId })
   }
   return 0
+}
+
+const credentials: Readonly<Record<string, string>> = {
+  none: 'no credential came',
+  'not-bearer': 'the Authorization header is not "Bearer <token>"',
+  repeated: 'a credential header came twice',
+  'gateway-token': 'the gateway token came, which opens no hook',
+  'wrong-token': 'a wrong token came',
+}
+
+/** The operator's reasons behind the answer, which shows less. */
+function toWhy({ error, status, credential, nearestHook, trace }: Refusal): string {
+  const came = status === 401 ? credentials[credential] : undefined
+  const reasons = [
+    ...(came === undefined ? [] : [came]),
+    ...(nearestHook === null ? [] : [`did it mean the hook "${nearestHook}"?`]),
+    ...trace.map(({ mappingId, why }) => `${mappingId}: ${why}`),
+  ]
+  return reasons.length === 0 ? error : `${error} (${reasons.join('; ')})`
 }

@@ -1,6 +1,6 @@
 // Shows the verdict of each signed mapping on a request. `--arm` lets a mapping accept the secret that its sender sends.
 import { trimSlashes } from '../base/text.ts'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { assemble } from '../live/assemble.ts'
 import { loadConfig } from '../loader/config.ts'
@@ -13,7 +13,8 @@ import { type CompiledMapping, compileMapping } from '../pipeline/compile.ts'
 import { createPinnedFetch } from '../pipeline/verifiers/pinned-fetch.ts'
 import { createHandedSecrets } from '../server/handed.ts'
 import type { Context } from './terminal/context.ts'
-import { askAdmin } from './gateway/gateway.ts'
+import { askAdmin, askRefusals } from './gateway/gateway.ts'
+import { findIdAmong } from './gateway/ids.ts'
 import { toIndented, toTable } from './terminal/print.ts'
 
 const Armed = z.object({ mappingId: z.string(), until: z.string() })
@@ -46,7 +47,7 @@ export async function explainProofs(
 ): Promise<number> {
   const { dir, env } = context
   const { config } = loadConfig({ dir, env })
-  const capture = readCapture(file)
+  const capture = isRequestId(file) ? await askCapture(context, file) : readCapture(file)
   const now = capture.receivedAt ?? Date.now()
   const asked = toAsked(await compileSigned(dir, config, now), config, { capture, mappingId })
   const verdicts: Verdict[] = []
@@ -75,6 +76,34 @@ type Capture = Omit<VerifyRequest, 'url'> & {
   /** False: the signed bytes are not known, so a valid proof may fail. */
   readonly isRaw: boolean
   readonly receivedAt: number | undefined
+}
+
+/** A request id is a UUID, or its beginning. */
+function isRequestId(word: string): boolean {
+  return (word === 'last' || /^[\da-f][\da-f-]{3,35}$/.test(word)) && !existsSync(word)
+}
+
+const Kept = z.object({ method: z.string(), url: z.string(), headers: Headers, body: z.base64() })
+
+/** The request of a refusal, which the gateway keeps in development. */
+async function askCapture(context: Context, given: string): Promise<Capture> {
+  const refusals = await askRefusals(context)
+  const id = findIdAmong(
+    refusals.map(({ requestId }) => requestId),
+    given,
+  )
+  const path = `/api/refusals/${encodeURIComponent(id)}`
+  const answer = z.object({ refusal: z.object({ receivedAt: z.number() }), request: Kept.nullable() })
+  const { refusal, request } = await askAdmin(context, { method: 'GET', path, answer })
+  if (request === null) {
+    throw new Problem(
+      'not-found',
+      'The gateway does not have this request. It keeps the last refused ones under "hookloom dev", if it read their bodies.',
+    )
+  }
+  const { method, url, headers, body } = request
+  const rawBody = Buffer.from(body, 'base64')
+  return { method, url, path: undefined, headers, rawBody, isRaw: true, receivedAt: refusal.receivedAt }
 }
 
 function readCapture(file: string): Capture {

@@ -162,7 +162,7 @@ describe('reading commands beside a running gateway', { timeout: 60_000 }, () =>
     ])
     for (const refusal of refused) {
       expect(Object.keys(refusal).toSorted()).toEqual(
-        ['requestId', 'receivedAt', 'hook', 'status', 'code', 'error', 'trace'].toSorted(),
+        'requestId receivedAt client credential path hook nearestHook status code error trace'.split(' ').toSorted(),
       )
     }
     expect(await read('list', '--refused', '--limit', '1')).toEqual(refused.slice(-1))

@@ -3,6 +3,7 @@ import { createHmac } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { gatewayToken, hookToken } from './gateway.ts'
+import { runCommand } from './command.ts'
 import { Refusals } from '../../src/server/refusals.ts'
 import { type Inside, startInside } from './inside.ts'
 
@@ -150,5 +151,28 @@ describe('the request of a refusal', () => {
     }
     expect(refusals.request('accepted-9')).toBeUndefined()
     expect(refusals.request('refused')).toBe(request)
+  })
+})
+
+describe('on the command line', () => {
+  test('list --refused shows client, credential and nearest hook, and never the token', async () => {
+    const wrong = await refuse(gateway, '/deplou', { authorization: 'Bearer a wrong token' })
+    const { stdout } = await runCommand(['list', '--refused'], { dir: gateway.dir })
+    const line = stdout.split('\n').find((each) => each.includes(wrong.requestId))
+    expect(line).toMatch(/ 127\.0\.0\.1 +deplou .*a wrong token came; did it mean the hook "deploy"\?/)
+    expect(stdout).not.toContain('Bearer a wrong')
+  })
+
+  test('verify --explain takes the id of a refused request in development', async () => {
+    const body = '{"zen":"Keep it simple."}'
+    const signature = `sha256=${createHmac('sha256', 'another').update(body).digest('hex')}`
+    const { requestId } = await refuse(gateway, '/github', { 'x-hub-signature-256': signature }, body)
+    for (const id of [requestId, requestId.slice(0, 13), 'last']) {
+      const { code, json } = await runCommand(['verify', '--explain', id, '--json'], { dir: gateway.dir })
+      expect([code, json()]).toMatchObject([77, [{ mappingId: 'signed', candidate: true, ok: false }]])
+    }
+    const bare = await refuse(gateway, '/deploy', {})
+    const { code, stderr } = await runCommand(['verify', '--explain', bare.requestId], { dir: gateway.dir })
+    expect([code, stderr]).toEqual([65, expect.stringContaining('hookloom dev')])
   })
 })

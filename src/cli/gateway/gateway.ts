@@ -146,6 +146,28 @@ function toUnreachable(url: string | undefined, cause?: unknown): Problem {
   )
 }
 
+/** What `list --refused` and `verify --explain` read of the gateway. */
+const Refusal = z.object({
+  requestId: z.string(),
+  receivedAt: z.number(),
+  client: z.string(),
+  credential: z.string(),
+  path: z.string(),
+  hook: z.string().optional(),
+  nearestHook: z.string().nullable(),
+  status: z.number(),
+  code: z.string(),
+  error: z.string(),
+  trace: z.array(z.object({ mappingId: z.string(), matched: z.boolean(), why: z.string() })),
+})
+export type Refusal = z.infer<typeof Refusal>
+
+/** The refusals that the running gateway remembers, the oldest first. */
+export async function askRefusals(context: Context): Promise<Refusal[]> {
+  const answer = z.object({ refusals: z.array(Refusal) })
+  return (await askAdmin(context, { method: 'GET', path: '/api/refusals', answer })).refusals
+}
+
 const knownParts = new WeakMap<Context, ConfigParts>()
 
 /**

@@ -30,7 +30,7 @@ export async function findId(context: Context, given: string): Promise<string> {
   })
 }
 
-/** The same for the ids of a list, the oldest first. */
+/** `findId` for the ids of a list, the oldest first. */
 export function findIdAmong(ids: readonly string[], given: string): string {
   if (given === newest) return ids.at(-1) ?? given
   const found = ids.filter((id) => id.startsWith(given))

@@ -135,12 +135,22 @@ function addTrying(program: Command, act: Act): void {
     .summary('show why a signed request is accepted or refused')
     .description('Shows why the signed mappings accept or refuse a request.')
     .addOption(
-      new Option('--explain <file>', 'the request: a fixture, or {headers, body | payload, url}').conflicts('arm'),
+      new Option(
+        '--explain <request>',
+        'a file: a fixture, or {headers, body | payload, url}; of a running "hookloom dev": a refused request’s id or "last"',
+      ).conflicts('arm'),
     )
     .option('--mapping <id>', 'ask only this mapping')
     .addOption(new Option('--arm <id>', 'let this mapping accept the secret that its sender sends, for ten minutes'))
     .addOption(jsonOption())
-    .addHelpText('after', toExamples('hookloom verify --explain request.json', 'hookloom verify --arm asana'))
+    .addHelpText(
+      'after',
+      toExamples(
+        'hookloom verify --explain request.json',
+        'hookloom verify --explain last',
+        'hookloom verify --arm asana',
+      ),
+    )
     .action(
       act(async (context, options: { explain?: string; mapping?: string; arm?: string }) => {
         const { arm, explainProofs } = await import('../verify.ts')
@@ -148,7 +158,7 @@ function addTrying(program: Command, act: Act): void {
         if (options.explain !== undefined) {
           return explainProofs(context, { file: options.explain, mappingId: options.mapping })
         }
-        throw new Problem('usage-invalid', 'verify needs --explain <file> or --arm <mapping id>.')
+        throw new Problem('usage-invalid', 'verify needs --explain <file or request id> or --arm <mapping id>.')
       }),
     )
 
