@@ -1,6 +1,5 @@
 // Decides from the head of a request who may come in, before any byte of the body is read.
 import { hash, timingSafeEqual } from 'node:crypto'
-import { credentialHeaders, senderSecrets } from '../model/delivery.ts'
 import { trimSlashes } from '../base/text.ts'
 import type { IncomingMessage } from 'node:http'
 import { type Config, toHookTokens } from '../model/config.ts'
@@ -218,22 +217,6 @@ export function toHeaders(rawHeaders: readonly string[]): Record<string, string>
   for (const [name, value] of toPairs(rawHeaders)) {
     const earlier = headers[name]
     headers[name] = earlier === undefined ? value : `${earlier}, ${value}`
-  }
-  return headers
-}
-
-/**
- * The headers of a delivery, without credentials. A header with a secret of the sender keeps its name, so that the sender is
- * still recognised, and loses its value.
- */
-export function dropCredentials(
-  all: Readonly<Record<string, string>>,
-  secretHeaders: ReadonlySet<string>,
-): Record<string, string> {
-  const headers: Record<string, string> = Object.create(null)
-  for (const [name, value] of Object.entries(all)) {
-    if (credentialHeaders.has(name)) continue
-    headers[name] = senderSecrets.has(name) || secretHeaders.has(name) ? '[secret]' : value
   }
   return headers
 }

@@ -1,10 +1,10 @@
 // Makes a delivery from a request, or from a stored one.
-import type { Admitted, Delivery, DeliveryHead } from '../model/delivery.ts'
+import { type Admitted, credentialHeaders, type Delivery, type DeliveryHead, senderSecrets } from '../model/delivery.ts'
 import { isJsonObject, type JsonValue } from '../base/json.ts'
 import { type Body, isMultipart, openBody, parseMultipart, readPayload } from '../model/parse-body.ts'
 import { type Hook, toAccepts } from '../pipeline/hook.ts'
 import { detectSource, type Sender, senderNamed, toEvent } from '../pipeline/sources.ts'
-import { type Knock, dropCredentials } from './admission.ts'
+import type { Knock } from './admission.ts'
 
 /** The hook of a delivery, its id and the time it arrived, in milliseconds since the epoch. */
 export type Place = { readonly hook: Hook; readonly id: string; readonly receivedAt: number }
@@ -100,4 +100,20 @@ function toQuery(url: string): Record<string, string> {
   const mark = url.indexOf('?')
   if (mark >= 0) for (const [name, value] of new URLSearchParams(url.slice(mark + 1))) query[name] = value
   return query
+}
+
+/**
+ * The headers of a delivery, without credentials. A header with a secret of the sender keeps its name, so that the sender is
+ * still recognised, and loses its value.
+ */
+export function dropCredentials(
+  all: Readonly<Record<string, string>>,
+  secretHeaders: ReadonlySet<string>,
+): Record<string, string> {
+  const headers: Record<string, string> = Object.create(null)
+  for (const [name, value] of Object.entries(all)) {
+    if (credentialHeaders.has(name)) continue
+    headers[name] = senderSecrets.has(name) || secretHeaders.has(name) ? '[secret]' : value
+  }
+  return headers
 }

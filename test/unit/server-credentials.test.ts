@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { createTokenCheck, dropCredentials, toHeaders, isTokenInQuery, readToken } from '../../src/server/admission.ts'
+import { createTokenCheck, isTokenInQuery, readToken, toHeaders } from '../../src/server/admission.ts'
+import { dropCredentials } from '../../src/server/delivery.ts'
 
 describe('reading the token', () => {
   test.each([
