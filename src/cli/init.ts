@@ -7,7 +7,8 @@ import { makeFolder } from './scaffold/folder.ts'
 import { toFields } from './terminal/print.ts'
 
 /** Throws `config-invalid` if every file exists: nothing is overwritten. */
-export async function init(context: Context): Promise<number> {
+export async function init(context: Context, { from }: { from?: string | undefined } = {}): Promise<number> {
+  if (from !== undefined) return initFrom(context, from)
   const { dir, env } = context
   const made = await makeFolder(dir)
   context.print(`Config directory ${dir}`)
@@ -30,4 +31,11 @@ export async function init(context: Context): Promise<number> {
     ].join('\n'),
   )
   return 0
+}
+
+/** A config directory from the file of another program, with what "hookloom check" says of it. */
+async function initFrom(context: Context, from: string): Promise<number> {
+  await (await import('./import/import.ts')).importFrom(context, from)
+  context.print(`\n${toInvocation(context, ['check'])}`)
+  return (await import('./check.ts')).check(context)
 }

@@ -13,6 +13,7 @@ import { type Gateway, mainFile, makeFolder, post, startGateway, toChildEnv, wri
 const elsewhere: readonly RegExp[] = [
   /^(npm|gcloud|echo "whsec_)/,
   /hookloom gmail /,
+  /hookloom init --from /,
   // serves until it is stopped
   /^hookloom start$/,
   // a tool that not every machine has

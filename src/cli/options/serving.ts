@@ -14,10 +14,20 @@ export function addServingCommands(program: Command, act: Act): void {
     .command('init')
     .summary('create a config directory')
     .description(
-      'Creates a config directory with new tokens, sample mappings and a sample transform. Overwrites nothing.',
+      'Creates a config directory with new tokens, sample mappings and a sample transform. With --from, its mappings, ' +
+        'transforms, models and channels come from the file of another program. Overwrites nothing.',
     )
-    .addHelpText('after', toExamples('hookloom init', 'hookloom init --config-dir /etc/hookloom'))
-    .action(act(async (context) => (await import('../init.ts')).init(context)))
+    .option('--from <file>', 'an openclaw.json, or a hooks.json of webhook')
+    .addHelpText(
+      'after',
+      toExamples(
+        'hookloom init',
+        'hookloom init --config-dir /etc/hookloom',
+        'hookloom init --from ~/.openclaw/openclaw.json',
+        'hookloom init --from /etc/webhook/hooks.json',
+      ),
+    )
+    .action(act(async (context, options: { from?: string }) => (await import('../init.ts')).init(context, options)))
 
   program
     .command('dev')

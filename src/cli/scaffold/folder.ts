@@ -18,7 +18,7 @@ import { renderConfigSchema } from '../../loader/config/schema.ts'
 import { inDependency, inPackage } from './package.ts'
 
 export const sample = 'github-pull-request'
-const schemaFile = 'hookloom.schema.json'
+export const schemaFile = 'hookloom.schema.json'
 const transformsDir = join('hooks', 'transforms')
 
 /** A file by its path in the directory. */
@@ -51,7 +51,7 @@ export function toFixturePath(dir: string, name: string): string {
   return join(dir, transformsDir, `${sample}.fixtures`, name)
 }
 
-async function make(dir: string, file: string, text: string, mode = codeMode): Promise<Made> {
+export async function make(dir: string, file: string, text: string | Uint8Array, mode = codeMode): Promise<Made> {
   await mkdir(dirname(join(dir, file)), { recursive: true, mode: codeFolderMode })
   try {
     await writeFile(join(dir, file), text, { flag: 'wx', mode })
@@ -79,7 +79,7 @@ async function makeEnv(dir: string): Promise<Made> {
   return { file: envFile, what: 'changed' }
 }
 
-function newToken(): string {
+export function newToken(): string {
   return randomBytes(32).toString('base64url')
 }
 

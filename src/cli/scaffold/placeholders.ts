@@ -14,14 +14,14 @@ export function newPlaceholder(): string {
 
 export function checkPlaceholders(config: Config): Finding {
   const name = 'placeholders'
-  const leaves = toLeaves({ hooks: config.hooks }, [])
+  const leaves = toLeaves({ hooks: config.hooks, models: config.models, channels: config.channels }, [])
   const places = leaves.filter(({ value }) => isPlaceholder(value)).map(({ path }) => toDottedPath(path))
   if (places.length === 0) return { name, ok: true, detail: 'every key is set' }
-  const are = places.length === 1 ? 'is a placeholder that lets' : 'are placeholders that let'
+  const are = places.length === 1 ? 'is a placeholder' : 'are placeholders'
   return {
     name,
     ok: false,
-    detail: `${places.join(', ')} ${are}: replace it with the key that the sender shows.`,
+    detail: `${places.join(', ')} ${are}: replace it with the key that the sender or the provider shows.`,
   }
 }
 

@@ -1,0 +1,137 @@
+// The list of what is not taken over, and the secrets that move into `.env`. No note shows a value.
+import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts'
+import { parseEnv, toEnvLine, type Env } from '../../loader/config/env.ts'
+import { type ConfigPath, toDottedPath } from '../../model/issue.ts'
+import { toCounterpart } from '../../model/openclaw-keys.ts'
+import { newToken } from '../scaffold/folder.ts'
+import { newPlaceholder } from '../scaffold/placeholders.ts'
+
+/** A key of the file, and the rest of a sentence that begins with it: why it is not taken over, and what to do instead. */
+export type Note = { readonly path: ConfigPath; readonly rest: string }
+
+export type Notes = {
+  add(path: ConfigPath, rest: string): void
+  all(): readonly Note[]
+}
+
+export function createNotes(): Notes {
+  const notes: Note[] = []
+  return {
+    add: (path, rest) => notes.push({ path, rest }),
+    // the notes of one mapping together
+    all: () =>
+      notes.toSorted((one, other) => toNoteLine(one).localeCompare(toNoteLine(other), 'en', { numeric: true })),
+  }
+}
+
+export function toNoteLine({ path, rest }: Note): string {
+  return `${toDottedPath(path)}${rest.startsWith(':') ? '' : ' '}${rest}`
+}
+
+/** An object of the file. Its keys are taken one by one, and the keys that nobody took are listed. */
+export type Section = {
+  readonly path: ConfigPath
+  take(key: string): JsonValue | undefined
+  /** The section below a key; an empty one if the key is missing or is no object. */
+  open(key: string): Section
+  has(key: string): boolean
+  left(): readonly string[]
+}
+
+export function openSection(path: ConfigPath, value: JsonValue | undefined): Section {
+  const fields: JsonObject = isJsonObject(value) ? value : {}
+  const taken = new Set<string>()
+  const has = (key: string): boolean => Object.hasOwn(fields, key)
+  const take = (key: string): JsonValue | undefined => {
+    taken.add(key)
+    return has(key) ? fields[key] : undefined
+  }
+  return {
+    path,
+    has,
+    take,
+    open: (key) => openSection([...path, key], take(key)),
+    left: () => Object.keys(fields).filter((key) => !taken.has(key)),
+  }
+}
+
+/** Lists what is left of a section: a line for each key that has a counterpart, and one line for all others. */
+export function noteLeft(notes: Notes, { path, left }: Section, why = ''): void {
+  const others: string[] = []
+  for (const key of left()) {
+    const counterpart = toCounterpart([...path, key])
+    if (counterpart === undefined) others.push(key)
+    else notes.add([...path, key], counterpart)
+  }
+  const [only] = others
+  if (only === undefined) return
+  const rest = `no counterpart here${why === '' ? '' : `: ${why}`}.`
+  const names = `${others.slice(0, -1).join(', ')} and ${others.at(-1)}`
+  if (others.length === 1) notes.add([...path, only], `has ${rest}`)
+  else if (path.length === 0) notes.add([names], `have ${rest}`)
+  else notes.add(path, `has ${names}, which have ${rest}`)
+}
+
+export type Secrets = {
+  /** Moves a value into `.env`. Returns `${NAME}`; the name has a number if it is in use with another value. */
+  keep(name: string, value: string): string
+  /** Makes sure that a variable is set: from the environment, `.env`, or the variables of the file; else a placeholder. */
+  need(name: string): string
+  /** The variable, or a new random token under its name. */
+  make(name: string): string
+  /** Whether a variable has a value without a placeholder. */
+  has(name: string): boolean
+  /** The variables to add to `.env`. */
+  added(): readonly { readonly name: string; readonly value: string; readonly isPlaceholder: boolean }[]
+}
+
+/** `env`: the environment and the `.env` of the config directory. `theirs`: the variables that the file brings along. */
+export function createSecrets(env: Env, theirs: Env): Secrets {
+  const added = new Map<string, { value: string; isPlaceholder: boolean }>()
+  const read = (name: string): string | undefined =>
+    added.get(name)?.value ?? (Object.hasOwn(env, name) ? env[name] : undefined)
+  const keep = (name: string, value: string): string => {
+    for (let count = 1; ; count += 1) {
+      const free = count === 1 ? name : `${name}_${count}`
+      const there = read(free)
+      if (there === undefined) added.set(free, { value, isPlaceholder: false })
+      if (there === undefined || there === value) return `\${${free}}`
+    }
+  }
+  const need = (name: string): string => {
+    if (read(name) === undefined) {
+      const value = Object.hasOwn(theirs, name) ? theirs[name] : undefined
+      added.set(name, { value: value ?? newPlaceholder(), isPlaceholder: value === undefined })
+    }
+    return `\${${name}}`
+  }
+  return {
+    keep,
+    need,
+    make: (name) => (read(name) === undefined ? keep(name, newToken()) : `\${${name}}`),
+    has: (name) => read(name) !== undefined || theirs[name] !== undefined,
+    added: () => [...added].map(([name, entry]) => ({ name, ...entry })),
+  }
+}
+
+/** The text of `.env` with the new variables at its end. */
+export function toEnvText(text: string | undefined, added: ReturnType<Secrets['added']>): string {
+  const start = text ?? '# Secrets of hookloom.jsonc. The environment wins over this file.\n'
+  const lines = added.map(({ name, value, isPlaceholder }) =>
+    isPlaceholder ? `# a placeholder: put the real value here\n${toEnvLine(name, value)}` : toEnvLine(name, value),
+  )
+  return [start.replace(/([^\n])$/, '$1\n'), ...lines].join('')
+}
+
+export function readEnv(text: string | undefined): Env {
+  return parseEnv(text ?? '').values
+}
+
+/** `acme-deploy` → `ACME_DEPLOY` */
+export function toVariable(text: string): string {
+  const name = text
+    .toUpperCase()
+    .replace(/[^A-Z\d]+/g, '_')
+    .replace(/^_+|_+$/g, '')
+  return /^[A-Z]/.test(name) ? name : `HOOK_${name}`
+}

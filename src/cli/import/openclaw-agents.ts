@@ -1,0 +1,190 @@
+// The agents and the models of an openclaw.json.
+import { join } from 'node:path'
+import { isJsonObject, type JsonValue } from '../../base/json.ts'
+import { carryKeys, type Fields, keepSecret, toSecret, type Tools } from './draft.ts'
+import { noteLeft, openSection, type Section, toVariable } from './notes.ts'
+
+/** `ids.listed`: the agents that a mapping can name. */
+export type Agents = {
+  readonly config: { readonly agents: Fields; readonly models: Fields }
+  readonly ids: { readonly listed: readonly string[]; readonly default: string }
+}
+
+/** `named`: the models that the hooks name. Their providers are taken too. */
+export function convertAgents(file: Section, tools: Tools, named: readonly string[]): Agents {
+  const { notes } = tools
+  const agents = file.open('agents')
+  const defaults = agents.open('defaults')
+  const models = openModels(file, defaults, tools)
+  const limits = carryKeys(defaults, ['maxConcurrent'], tools)
+  const allow = defaults.open('modelPolicy').take('allow')
+  const shared: Fields = { ...convertAgent(defaults, tools, models), ...limits }
+  for (const name of named) models.resolve(name)
+  const allowed = Array.isArray(allow) ? allow.filter((model) => typeof model === 'string') : []
+  if (allowed.some((model) => model.includes('*'))) {
+    notes.add([...defaults.path, 'modelPolicy', 'allow'], 'has wildcards. List the models in agents.defaults.models.')
+  } else if (allowed.length > 0) {
+    shared['models'] = allowed.filter((model) => models.resolve(model) !== undefined)
+  }
+  const list = listAgents(agents).map((agent) => ({
+    ...carryKeys(agent, ['id', 'default'], tools),
+    ...convertAgent(agent, tools, models),
+  }))
+  noteLeft(notes, agents)
+  const ids: Fields[] = list
+  const listed = ids.map(({ id }) => String(id).trim())
+  const first = ids.find((agent) => agent['default'] === true) ?? ids[0]
+  return {
+    config: {
+      models: models.settle(),
+      agents: { defaults: shared, ...(list.length === 0 ? {} : { list }) },
+    },
+    ids: { listed: listed.length === 0 ? ['main'] : listed, default: String(first?.['id'] ?? 'main').trim() },
+  }
+}
+
+/** Of `agents.list`, or of `agents.entries` where the ids are the keys. */
+function listAgents(agents: Section): Section[] {
+  const list = agents.take('list')
+  const entries = agents.take('entries')
+  if (isJsonObject(entries)) {
+    return Object.entries(entries).map(([id, entry]) =>
+      openSection([...agents.path, 'entries', id], { id, ...(isJsonObject(entry) ? entry : {}) }),
+    )
+  }
+  const all = Array.isArray(list) ? list : []
+  return all.map((entry, index) => openSection([...agents.path, 'list', index], entry))
+}
+
+function convertAgent(section: Section, tools: Tools, models: Models): Fields {
+  const { notes, home } = tools
+  const agent: Fields = carryKeys(section, ['timeoutSeconds'], tools)
+  const thinking = section.take('thinkingDefault')
+  if (typeof thinking === 'string') agent['thinking'] = thinking
+  const given = section.take('model')
+  const [model, fallbacks] = isJsonObject(given) ? [given['primary'], given['fallbacks']] : [given, undefined]
+  if (typeof model === 'string' && model.trim() !== '') {
+    const known = models.resolve(model)
+    if (known !== undefined) agent['model'] = known
+    else notes.add([...section.path, 'model'], `names a model whose provider is not known. ${models.next}`)
+  }
+  if (Array.isArray(fallbacks) && fallbacks.length > 0) {
+    notes.add([...section.path, 'model', 'fallbacks'], 'has no counterpart here: a run that fails is tried again.')
+  }
+  const workspace = section.take('workspace')
+  if (typeof workspace === 'string' && /^[~/]/.test(workspace)) {
+    agent['workspace'] = workspace.startsWith('~') ? join(home, workspace.slice(1)) : workspace
+  } else if (workspace !== undefined) {
+    notes.add([...section.path, 'workspace'], 'is not an absolute path. Set it to one.')
+  }
+  if (section.has('heartbeat')) agent['heartbeat'] = convertHeartbeat(section.open('heartbeat'), tools)
+  noteLeft(notes, section)
+  return agent
+}
+
+function convertHeartbeat(section: Section, tools: Tools): Fields {
+  const heartbeat = carryKeys(section, ['every', 'prompt', 'ackMaxChars'], tools)
+  if (section.has('activeHours')) {
+    const hours = section.open('activeHours')
+    const zone = hours.take('timezone')
+    // "user" and "local" are words of OpenClaw for the machine's own
+    const timezone = typeof zone === 'string' && zone.includes('/') ? { timezone: zone } : {}
+    heartbeat['activeHours'] = { ...carryKeys(hours, ['start', 'end'], tools), ...timezone }
+  }
+  noteLeft(tools.notes, section)
+  return heartbeat
+}
+
+type Models = {
+  /** The name of the model here. Undefined: its provider is not known. */
+  resolve(name: string): string | undefined
+  readonly next: string
+  /** The section `models`, with every provider that was asked for. */
+  settle(): Fields
+}
+
+/** `api` of OpenClaw, and our `kind` */
+const kinds: Readonly<Record<string, string>> = {
+  'openai-completions': 'openai-compatible',
+  'openai-responses': 'openai',
+  'anthropic-messages': 'anthropic',
+  'google-generative-ai': 'google',
+  ollama: 'openai-compatible',
+}
+
+/** Providers that OpenClaw knows without a section. The URLs are from the pages of the providers. */
+const known: Readonly<Record<string, { kind: string; baseUrl?: string; key?: string }>> = {
+  anthropic: { kind: 'anthropic', key: 'ANTHROPIC_API_KEY' },
+  openai: { kind: 'openai', key: 'OPENAI_API_KEY' },
+  google: { kind: 'google', key: 'GEMINI_API_KEY' },
+  openrouter: { kind: 'openai-compatible', baseUrl: 'https://openrouter.ai/api/v1', key: 'OPENROUTER_API_KEY' },
+  groq: { kind: 'openai-compatible', baseUrl: 'https://api.groq.com/openai/v1', key: 'GROQ_API_KEY' },
+  mistral: { kind: 'openai-compatible', baseUrl: 'https://api.mistral.ai/v1', key: 'MISTRAL_API_KEY' },
+  xai: { kind: 'openai-compatible', baseUrl: 'https://api.x.ai/v1', key: 'XAI_API_KEY' },
+  ollama: { kind: 'openai-compatible', baseUrl: 'http://127.0.0.1:11434/v1' },
+  lmstudio: { kind: 'openai-compatible', baseUrl: 'http://127.0.0.1:1234/v1' },
+}
+
+function openModels(file: Section, defaults: Section, tools: Tools): Models {
+  const section = file.open('models')
+  const configured = section.open('providers')
+  const providers: Fields = {}
+  for (const name of configured.left()) {
+    const provider = convertProvider(name, configured.open(name), tools)
+    if (provider !== undefined) providers[name] = provider
+  }
+  section.take('mode')
+  noteLeft(tools.notes, section)
+
+  const isOffered = (name: string): boolean => {
+    const [provider = ''] = name.split('/')
+    if (!/^[^/\s]+\/\S+$/.test(name)) return false
+    if (Object.hasOwn(providers, provider)) return true
+    const row = Object.hasOwn(known, provider) ? known[provider] : undefined
+    if (row === undefined) return false
+    const { key, ...rest } = row
+    providers[provider] = { ...rest, ...(key === undefined ? {} : { apiKey: tools.secrets.need(key) }) }
+    return true
+  }
+  const aliases: Record<string, string> = {}
+  const settings = defaults.take('models')
+  for (const [model, entry] of Object.entries(isJsonObject(settings) ? settings : {})) {
+    const alias = isJsonObject(entry) ? entry['alias'] : undefined
+    if (typeof alias === 'string' && isOffered(model)) aliases[alias.trim()] = model
+  }
+  return {
+    next: 'Add it to models.providers, and name the model as <provider>/<model>.',
+    resolve(text) {
+      const name = text.trim()
+      return Object.hasOwn(aliases, name) || isOffered(name) ? name : undefined
+    },
+    settle: () => ({ ...(Object.keys(aliases).length === 0 ? {} : { aliases }), providers }),
+  }
+}
+
+function convertProvider(name: string, section: Section, tools: Tools): Fields | undefined {
+  const api = section.take('api') ?? 'openai-completions'
+  const kind = typeof api === 'string' && Object.hasOwn(kinds, api) ? kinds[api] : undefined
+  if (kind === undefined) {
+    tools.notes.add([...section.path, 'api'], 'is an API that is not known here. Its models are not taken over.')
+    return undefined
+  }
+  const { baseUrl } = carryKeys(section, ['baseUrl'], tools)
+  const apiKey = keepSecret(section, 'apiKey', `${toVariable(name)}_API_KEY`, tools)
+  const given = section.take('headers')
+  const headers = Object.entries(isJsonObject(given) ? given : {}).flatMap(([header, value]: [string, JsonValue]) => {
+    const path = [...section.path, 'headers', header]
+    const text = toSecret(value, path, `${toVariable(name)}_${toVariable(header)}`, tools)
+    return text === undefined ? [] : [[header, text] as const]
+  })
+  // the abilities of a model are not configured here
+  for (const key of ['models', 'auth']) section.take(key)
+  noteLeft(tools.notes, section)
+  const isBareOllama = api === 'ollama' && typeof baseUrl === 'string' && !/\/v1\/*$/.test(baseUrl)
+  return {
+    kind,
+    ...(typeof baseUrl === 'string' ? { baseUrl: isBareOllama ? `${baseUrl.replace(/\/+$/, '')}/v1` : baseUrl } : {}),
+    ...(apiKey === undefined ? {} : { apiKey }),
+    ...(headers.length === 0 ? {} : { headers: Object.fromEntries(headers) }),
+  }
+}

@@ -1,0 +1,104 @@
+// Makes a draft a configuration that the gateway accepts. A part that it would refuse is left out and listed with the reason.
+import { substituteEnv, type Env } from '../../loader/config/env.ts'
+import { toKeyedIssues } from '../../loader/config/issues.ts'
+import { Config } from '../../model/config.ts'
+import { toConfigIssues } from '../../model/config-rules.ts'
+import { type ConfigIssue, type ConfigPath, toDottedPath } from '../../model/issue.ts'
+import { Problem } from '../../model/problem.ts'
+import { compileMapping, offline } from '../../pipeline/compile.ts'
+import type { Draft, DraftMapping, Fields } from './draft.ts'
+import type { Notes } from './notes.ts'
+
+export type Settled = { readonly config: Fields; readonly mappings: readonly DraftMapping[] }
+
+/** A mapping without one of these keys takes the same requests and answers the same chat. */
+const optional = new Set([
+  'id',
+  'name',
+  'wakeMode',
+  'messageTemplate',
+  'textTemplate',
+  'model',
+  'thinking',
+  'timeoutSeconds',
+])
+const mostRounds = 1_000
+const needed = new Set(['hooks.token', 'gateway.token'])
+
+/** `env`: every variable that the draft names. Throws `config-invalid` if a part that is not optional would be refused. */
+export function settle(draft: Draft, env: Env, notes: Notes): Settled {
+  let mappings = draft.mappings
+  let config: Fields = draft.config
+  for (let round = 0; round < mostRounds; round += 1) {
+    const whole = toWhole(config, mappings)
+    const [issue] = toIssues(whole, env)
+    if (issue === undefined) return { config: whole, mappings }
+    const { path } = issue
+    if (needed.has(toDottedPath(path)))
+      throw new Problem('config-invalid', `The file cannot be taken over: ${issue.text}`)
+    const rest = issue.text.slice(toDottedPath(path).length).trim()
+    const index = path[0] === 'hooks' && path[1] === 'mappings' ? path[2] : undefined
+    const mapping = typeof index === 'number' ? mappings[index] : undefined
+    if (mapping === undefined) {
+      config = without(config, path)
+      notes.add(path, rest.startsWith(':') ? `${rest}. It is left out.` : `${rest} It is left out.`)
+      continue
+    }
+    const [key = ''] = path.slice(3)
+    const isKept = path.length === 4 && optional.has(String(key)) && Object.hasOwn(mapping.mapping, key)
+    const { [String(key)]: _left, ...kept } = mapping.mapping
+    mappings = mappings.flatMap((other) => {
+      if (other !== mapping) return [other]
+      return isKept ? [{ from: other.from, mapping: kept }] : []
+    })
+    const said = rest.startsWith(':') ? `${rest}.` : rest
+    notes.add(
+      [...mapping.from, ...path.slice(3)],
+      `${said} The ${isKept ? 'key is left out' : 'mapping is not taken over'}.`,
+    )
+  }
+  throw new Problem('config-invalid', 'The file has too many keys that Hookloom does not take. Nothing was written.')
+}
+
+function toWhole(config: Fields, mappings: readonly DraftMapping[]): Fields {
+  const hooks = config['hooks']
+  const settings = typeof hooks === 'object' && hooks !== null ? hooks : {}
+  return { ...config, hooks: { ...settings, mappings: mappings.map(({ mapping }) => mapping) } }
+}
+
+function toIssues(whole: Fields, env: Env): readonly ConfigIssue[] {
+  const { value, issues } = substituteEnv(whole, env)
+  if (issues.length > 0) return issues
+  const parsed = Config.safeParse(value)
+  if (!parsed.success) return parsed.error.issues.flatMap((issue) => toKeyedIssues(issue, value))
+  const wrong = toConfigIssues(parsed.data)
+  if (wrong.length > 0) return wrong
+  return parsed.data.hooks.mappings.flatMap((mapping, index) => {
+    try {
+      compileMapping({ ...mapping, id: mapping.id ?? `mapping-${index + 1}` }, undefined, () => offline)
+      return []
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error
+      const path: ConfigPath = ['hooks', 'mappings', index]
+      return [{ path, text: `${toDottedPath(path)} is not valid here: ${error.message}` }]
+    }
+  })
+}
+
+/** A copy without the key, or without the object in which a key is missing. The sections themselves stay. */
+function without(config: Fields, path: ConfigPath): Fields {
+  const copy = structuredClone(config)
+  for (let length = path.length; length >= 2; length -= 1) {
+    const parent = path.slice(0, length - 1).reduce<unknown>(toChild, copy)
+    const key = path[length - 1]
+    if (typeof parent !== 'object' || parent === null || key === undefined || !Object.hasOwn(parent, key)) continue
+    if (Array.isArray(parent)) parent.splice(Number(key), 1)
+    else Reflect.deleteProperty(parent, key)
+    return copy
+  }
+  throw new Problem('config-invalid', `The file cannot be taken over: ${toDottedPath(path)} is missing or invalid.`)
+}
+
+function toChild(value: unknown, key: string | number): unknown {
+  return typeof value === 'object' && value !== null && Object.hasOwn(value, key) ? Reflect.get(value, key) : undefined
+}

@@ -1,0 +1,172 @@
+// Copies the transforms of OpenClaw, and runs each of them once with a sample. A link never leads out of the transforms folder.
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { findBundledRequest } from '../requests/bundled.ts'
+import { createBench } from '../checks/bench.ts'
+import { type Made, make } from '../scaffold/folder.ts'
+import type { Context } from '../terminal/context.ts'
+import type { JsonValue } from '../../base/json.ts'
+import { runFixture } from '../../live/fixtures.ts'
+import { readInside } from '../../loader/read.ts'
+import { resolveModule, resolveTransformsRoot } from '../../loader/root.ts'
+import type { Mapping } from '../../model/mapping.ts'
+import { Problem } from '../../model/problem.ts'
+import type { DraftMapping } from './draft.ts'
+import type { Notes } from './notes.ts'
+
+const mostFiles = 500
+/** Bytes. */
+const largestFile = 1_000_000
+
+type Source = {
+  readonly root: string
+  readonly files: readonly { readonly name: string; readonly contents: Uint8Array }[]
+}
+
+/** Every file below the transforms folder of OpenClaw, without hidden files and packages. `dir`: the folder of openclaw.json. */
+export async function readTransforms(
+  { dir, transformsDir, home }: { dir: string; transformsDir: string | undefined; home: string },
+  notes: Notes,
+): Promise<Source | undefined> {
+  const folder = transformsDir?.replace(/^~(?=\/)/, home)
+  let root: string
+  try {
+    root = await resolveTransformsRoot({ configDir: dir, transformsDir: folder })
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error
+    notes.add(['hooks', 'transformsDir'], 'leads out of hooks/transforms beside the file. Copy its modules by hand.')
+    return undefined
+  }
+  const files: { name: string; contents: Uint8Array }[] = []
+  const names = await listFiles(root, '')
+  if (names.length > mostFiles)
+    notes.add(['hooks', 'transforms'], `has more than ${mostFiles} files. Copy the rest by hand.`)
+  for (const name of names.slice(0, mostFiles)) {
+    try {
+      files.push({ name, contents: (await readInside(root, join(root, name), { largest: largestFile })).contents })
+    } catch (error) {
+      const why = error instanceof Error ? error.message : 'it cannot be read'
+      notes.add([join('hooks', 'transforms', name)], `is not copied: ${why}.`)
+    }
+  }
+  return { root, files }
+}
+
+/** In order of their names. A folder that is a link is left out. */
+async function listFiles(root: string, below: string): Promise<string[]> {
+  const entries = await readdir(join(root, below), { withFileTypes: true }).catch(() => [])
+  const names: string[] = []
+  for (const entry of entries.toSorted((one, other) => (one.name < other.name ? -1 : 1))) {
+    const name = join(below, entry.name)
+    if (entry.name.startsWith('.') || entry.name === 'node_modules') continue
+    if (entry.isDirectory()) names.push(...(await listFiles(root, name)))
+    else names.push(name)
+    if (names.length > mostFiles) break
+  }
+  return names
+}
+
+/** The mappings whose module can be copied. Of the others, the notes say why. */
+export async function keepFound(
+  mappings: readonly DraftMapping[],
+  source: Source | undefined,
+  notes: Notes,
+): Promise<DraftMapping[]> {
+  const kept: DraftMapping[] = []
+  for (const draft of mappings) {
+    const why = await toMissing(draft, source)
+    if (why === undefined) kept.push(draft)
+    else notes.add([...draft.from, 'transform', 'module'], `: ${why} The mapping is not taken over.`)
+  }
+  return kept
+}
+
+async function toMissing({ mapping }: DraftMapping, source: Source | undefined): Promise<string | undefined> {
+  const { transform } = mapping
+  if (typeof transform !== 'object' || transform === null) return undefined
+  const module: unknown = Reflect.get(transform, 'module')
+  if (typeof module !== 'string') return 'there is no module.'
+  if (source === undefined) return 'its folder is not taken over.'
+  try {
+    await resolveModule(source.root, module)
+    return undefined
+  } catch (error) {
+    if (error instanceof Problem) return error.message.replace(/^hooks\.mappings\[\]\.transform\.module /, '')
+    throw error
+  }
+}
+
+/** Overwrites nothing. */
+export async function copyTransforms(dir: string, source: Source): Promise<Made[]> {
+  const made: Made[] = []
+  for (const { name, contents } of source.files) made.push(await make(dir, join('hooks', 'transforms', name), contents))
+  return made
+}
+
+export type DryRun = { readonly module: string; readonly ok: boolean; readonly detail: string }
+
+/** Each module once, in the limits of a gateway, with a bundled request of its sender or a small sample. Has no effects. */
+export async function runDry(context: Context): Promise<DryRun[]> {
+  const bench = createBench(context)
+  try {
+    const { parts, modules } = await bench.load([])
+    const runs: DryRun[] = []
+    for (const module of modules) {
+      const mapping = parts.mappings.find(({ transform }) => transform?.module === module)
+      if (mapping === undefined) continue
+      const { request, what } = toSample(mapping)
+      const expect = { decision: 'accept' as const }
+      const outcome = await runFixture(parts, module, {
+        kind: 'fixture',
+        name: what,
+        file: what,
+        fixture: { request, expect },
+      })
+      const decision = outcome.actual?.decision
+      const why = outcome.ok ? '' : (/\((.*)\)$/s.exec(outcome.diff[0] ?? '')?.[1] ?? outcome.diff[0])
+      const detail = outcome.ok
+        ? `makes ${outcome.actual.actions.length === 1 ? '1 action' : `${outcome.actual.actions.length} actions`} of ${what}`
+        : decision === 'skip'
+          ? `skips ${what}`
+          : `fails with ${what}: ${why}`
+      runs.push({ module, ok: outcome.ok || decision === 'skip', detail })
+    }
+    return runs
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error
+    return [{ module: 'transforms', ok: false, detail: error.message }]
+  } finally {
+    await bench.close()
+  }
+}
+
+type Sample = {
+  path: string
+  method: string
+  headers: Record<string, string>
+  query: Record<string, string>
+  payload: JsonValue
+}
+
+function toSample({ match }: Mapping): { request: Sample; what: string } {
+  const path = match.path ?? 'sample'
+  const bundled = findBundled(path)
+  const small = { id: 'sample-1', event: 'sample', title: 'A sample', message: 'A sample', text: 'A sample' }
+  const { headers, payload } = bundled ?? { headers: {}, payload: small }
+  const wanted = match.payload?.['source']
+  const isObject = typeof payload === 'object' && payload !== null && !Array.isArray(payload)
+  const full = typeof wanted === 'string' && isObject ? { ...payload, source: wanted } : payload
+  return {
+    request: { path, method: 'POST', headers: { ...headers }, query: {}, payload: full },
+    what: bundled === undefined ? 'a small sample' : `a request of ${path}`,
+  }
+}
+
+function findBundled(name: string): { headers: Record<string, string>; payload: JsonValue } | undefined {
+  try {
+    return findBundledRequest(name)
+  } catch (error) {
+    if (error instanceof Problem) return undefined
+    throw error
+  }
+}

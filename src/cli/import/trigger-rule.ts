@@ -1,0 +1,235 @@
+// A trigger-rule of adnanh/webhook as proofs and conditions of mappings. Facts are from its public documentation.
+import { isJsonObject, type JsonValue } from '../../base/json.ts'
+import { credentialHeaders, senderSecrets } from '../../model/delivery.ts'
+import type { ConfigPath } from '../../model/issue.ts'
+import { Problem } from '../../model/problem.ts'
+import type { VerifyInput } from '../../model/verify.ts'
+import { parsePath } from '../../pipeline/path.ts'
+import { schemes } from '../../pipeline/senders.ts'
+import { literal, type Tools } from './draft.ts'
+import { toVariable } from './notes.ts'
+
+type Scalar = string | number | boolean
+
+/** One way in which a rule is true. Of each condition, one of the values must be there. */
+export type Branch = {
+  readonly verify?: VerifyInput
+  /** The hook token is asked for in place of a secret that cannot be checked here. */
+  readonly needsToken?: true
+  readonly headers: Readonly<Record<string, readonly string[]>>
+  readonly payload: Readonly<Record<string, readonly Scalar[]>>
+}
+
+const mostBranches = 16
+const always: Branch = { headers: {}, payload: {} }
+const withToken: Branch = { ...always, needsToken: true }
+
+/**
+ * The mappings of a rule: one for each way in which it is true. Undefined: a part of it has no counterpart, and the notes say which.
+ * No part of a rule is left out, except where the hook token is asked for in its place.
+ */
+export function toBranches(rule: JsonValue | undefined, at: ConfigPath, tools: Tools): readonly Branch[] | undefined {
+  if (rule === undefined || rule === null) return [always]
+  const [kind = '', ...more] = isJsonObject(rule) ? Object.keys(rule) : []
+  const value = isJsonObject(rule) && more.length === 0 ? rule[kind] : undefined
+  const path = [...at, kind]
+  if ((kind === 'and' || kind === 'or') && Array.isArray(value)) {
+    const parts = value.map((part, index) => toBranches(part, [...path, index], tools))
+    const sound = parts.filter((part) => part !== undefined)
+    if (sound.length < parts.length) return undefined
+    const branches = kind === 'or' ? mergeValues(sound.flat()) : joinAll(sound)
+    if (branches === undefined) return refuse(tools, path, 'needs two proofs. Split the hook, or write a verifier.')
+    if (branches.length === 0) return refuse(tools, path, 'is never true.')
+    return branches.length <= mostBranches
+      ? branches
+      : refuse(tools, path, `is true in ${branches.length} ways. Write a transform that returns null for the rest.`)
+  }
+  if (kind === 'match' && isJsonObject(value)) {
+    const branch = toBranch(value, path, tools)
+    return branch && [branch]
+  }
+  const what = kind === 'not' ? 'has no counterpart in a mapping' : 'is not a known rule'
+  return refuse(tools, path, `${what}. Write a transform that returns null for requests to be left out.`)
+}
+
+function refuse({ notes }: Tools, path: ConfigPath, rest: string): undefined {
+  notes.add(path, `${rest} The hook is not taken over.`)
+  return undefined
+}
+
+/** Undefined: a branch would need two proofs. */
+function joinAll(parts: readonly (readonly Branch[])[]): readonly Branch[] | undefined {
+  let joined: readonly Branch[] = [always]
+  for (const part of parts) {
+    const next: Branch[] = []
+    for (const one of joined) {
+      for (const other of part) {
+        if (one.verify !== undefined && other.verify !== undefined) return undefined
+        const headers = intersect(one.headers, other.headers)
+        const payload = intersect(one.payload, other.payload)
+        if (headers !== undefined && payload !== undefined) next.push({ ...one, ...other, headers, payload })
+      }
+    }
+    joined = next
+    if (joined.length > 10 * mostBranches) return joined
+  }
+  return joined
+}
+
+type Values<T> = Readonly<Record<string, readonly T[]>>
+
+/** Undefined: no value fulfils both. */
+function intersect<T>(one: Values<T>, other: Values<T>): Values<T> | undefined {
+  const pairs = new Map(Object.entries(one))
+  for (const [key, values] of Object.entries(other)) {
+    const both = (pairs.get(key) ?? values).filter((value) => values.includes(value))
+    if (both.length === 0) return undefined
+    pairs.set(key, both)
+  }
+  return Object.fromEntries(pairs)
+}
+
+/** Branches that differ in the value of one condition are one branch with a list of values. */
+function mergeValues(branches: readonly Branch[]): readonly Branch[] {
+  const [first, ...rest] = branches
+  const only = first === undefined ? undefined : toOnlyCondition(first)
+  if (first === undefined || only === undefined) return branches
+  const { where, key } = only
+  const all = rest.map(toOnlyCondition)
+  if (!all.every((other) => other?.where === where && other.key === key)) return branches
+  const values = branches.flatMap((branch) => [...(branch[where][key] ?? [])])
+  return [{ ...always, [where]: { [key]: [...new Set(values)] } }]
+}
+
+function toOnlyCondition({
+  verify,
+  needsToken,
+  headers,
+  payload,
+}: Branch): { where: 'headers' | 'payload'; key: string } | undefined {
+  const keys = [
+    ...Object.keys(headers).map((key) => ({ where: 'headers' as const, key })),
+    ...Object.keys(payload).map((key) => ({ where: 'payload' as const, key })),
+  ]
+  return verify === undefined && needsToken === undefined && keys.length === 1 ? keys[0] : undefined
+}
+
+const useToken = 'The hook token is asked for instead: send it as "Authorization: Bearer".'
+/** Not every key is a secret: `x-event-key` is the name of an event. */
+const secretName = /token|secret|passw|api[-_]?key|(?:^|[-_.])auth(?:$|[-_.]|orization)/i
+
+function toBranch(match: { [key: string]: JsonValue }, path: ConfigPath, tools: Tools): Branch | undefined {
+  const { notes } = tools
+  const type = String(match['type'])
+  const parameter = isJsonObject(match['parameter']) ? match['parameter'] : {}
+  const [source, name] = [String(parameter['source']), String(parameter['name'] ?? '')]
+  const hash = /^payload-(?:hash|hmac)-(sha1|sha256|sha512)$/.exec(type)?.[1]
+  if (hash !== undefined) return toSigned(match['secret'], { source, header: name.toLowerCase(), hash }, path, tools)
+  if (type === 'ip-whitelist') {
+    notes.add(path, 'is for the proxy here: let only these addresses through there.')
+    return always
+  }
+  if (type !== 'value') {
+    return refuse(
+      tools,
+      path,
+      `has the type "${type.slice(0, 40)}", which has no counterpart. Write a transform or a verifier.`,
+    )
+  }
+  const value = match['value']
+  if (typeof value !== 'string' || value === '') return refuse(tools, path, 'has no value.')
+  const id = String(path[0])
+  switch (source) {
+    case 'payload': {
+      const field = toPayloadPath(name)
+      if (field === undefined)
+        return refuse(tools, path, 'has a name that is not a valid path here. Write a transform.')
+      if (!secretName.test(name)) return { ...always, payload: { [field]: toScalars(value) } }
+      notes.add(
+        path,
+        'is a secret in the payload, which proves less than a signature. The hook token is asked for too.',
+      )
+      return { ...always, payload: { [field]: [tools.secrets.keep(`${toVariable(id)}_SECRET`, value)] } }
+    }
+    case 'header':
+      return toHeaderBranch(name.toLowerCase(), value, path, tools)
+    case 'url':
+    case 'query':
+      if (!secretName.test(name))
+        return refuse(tools, path, 'is a query parameter. Write a transform that reads query.')
+      notes.add(path, `is a secret in the URL, which ends up in logs. ${useToken}`)
+      return withToken
+    default:
+      if (source === 'request' && name === 'method' && value.toUpperCase() === 'POST') return always
+      return refuse(tools, path, `reads "${source.slice(0, 40)}", which conditions cannot read. Write a transform.`)
+  }
+}
+
+function toHeaderBranch(header: string, value: string, path: ConfigPath, { secrets }: Tools): Branch {
+  const isCredential = credentialHeaders.has(header) || senderSecrets.has(header) || secretName.test(header)
+  if (!isCredential) return { ...always, headers: { [header]: [literal(value)] } }
+  const name = `${toVariable(String(path[0]))}_SECRET`
+  const [, basic] = /^basic +([\w+/=-]+)$/i.exec(header === 'authorization' ? value : '') ?? []
+  if (basic !== undefined) {
+    return {
+      ...always,
+      verify: { scheme: 'basic', secret: secrets.keep(name, Buffer.from(basic, 'base64').toString()) },
+    }
+  }
+  // the senders of the table with such a header of their own have more than the proof: events and ids
+  const known = schemes.find(
+    (row) => row.kind === 'token' && row.header === header && row.source === header.split('-')[1],
+  )
+  const bare = header === 'authorization' ? value.replace(/^bearer +/i, '') : value
+  const settings = known === undefined ? { scheme: 'token', header } : { scheme: known.id }
+  return { ...always, verify: { ...settings, secret: secrets.keep(name, bare) } }
+}
+
+/** The signature of the raw body, which webhook compares in hexadecimal, with or without `sha256=` before it. */
+function toSigned(
+  secret: JsonValue | undefined,
+  { source, header, hash }: { source: string; header: string; hash: string },
+  path: ConfigPath,
+  tools: Tools,
+): Branch | undefined {
+  if (source !== 'header' || header === '') return refuse(tools, path, 'does not name the header with the signature.')
+  if (typeof secret !== 'string' || secret === '') return refuse(tools, path, 'has no secret.')
+  const kept = tools.secrets.keep(`${toVariable(String(path[0]))}_SECRET`, secret)
+  const same = schemes.filter((row) => row.kind === 'hmac' && row.header === header && isBodyHash(row, hash))
+  const [only] = same
+  if (only !== undefined && same.length === 1) return { ...always, verify: { scheme: only.id, secret: kept } }
+  const prefix = header.startsWith('x-hub-signature') ? `${hash}=` : undefined
+  if (prefix === undefined) {
+    tools.notes.add(
+      path,
+      `becomes generic-hmac without a prefix. If the sender writes "${hash}=" before the signature, set verify.prefix.`,
+    )
+  } else {
+    tools.notes.add(path, 'becomes generic-hmac. If Hookloom knows the sender, set its scheme instead, such as github.')
+  }
+  const algorithm = hash === 'sha1' ? 'sha1' : hash === 'sha512' ? 'sha512' : 'sha256'
+  const settings = { scheme: 'generic-hmac', header, algorithm } as const
+  return { ...always, verify: { ...settings, ...(prefix === undefined ? {} : { prefix }), secret: kept } }
+}
+
+function isBodyHash(row: Extract<(typeof schemes)[number], { kind: 'hmac' }>, hash: string): boolean {
+  const { algorithm = 'sha256', encoding = 'hex', template = '{body}', timestamp, secretEncoding = 'utf8' } = row
+  return algorithm === hash && encoding === 'hex' && template === '{body}' && !timestamp && secretEncoding === 'utf8'
+}
+
+/** webhook compares texts: "42" is also the number. */
+function toScalars(value: string): readonly Scalar[] {
+  const text = literal(value)
+  if (value === 'true' || value === 'false') return [text, value === 'true']
+  return String(Number(value)) === value && Number.isFinite(Number(value)) ? [text, Number(value)] : [text]
+}
+
+function toPayloadPath(name: string): string | undefined {
+  try {
+    parsePath(name)
+    return name
+  } catch (error) {
+    if (error instanceof Problem) return undefined
+    throw error
+  }
+}

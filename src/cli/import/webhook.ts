@@ -1,0 +1,152 @@
+// A hooks.json of adnanh/webhook as mappings. No command is run here: the agent gets the arguments as a message.
+import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts'
+import { trimSlashes } from '../../base/text.ts'
+import { credentialHeaders, senderSecrets } from '../../model/delivery.ts'
+import type { ConfigPath } from '../../model/issue.ts'
+import { Problem } from '../../model/problem.ts'
+import { compileTemplate } from '../../pipeline/template.ts'
+import { type Draft, type DraftMapping, type Fields, literal, type Tools } from './draft.ts'
+import { noteLeft, openSection, type Section } from './notes.ts'
+import { type Branch, toBranches } from './trigger-rule.ts'
+
+/** Every hook has a name: its place in the notes. */
+export function convertWebhook(hooks: readonly JsonObject[], tools: Tools): Draft {
+  const mappings = hooks.flatMap((hook) => convertHook(hook, tools))
+  const open = mappings.filter(({ mapping }) => mapping['verify'] === undefined).map(({ from }) => String(from[0]))
+  if (open.length > 0) {
+    const need = 'no proof that can be checked here: the sender must send the hook token, as "Authorization: Bearer".'
+    tools.notes.add([[...new Set(open)].join(', ')], open.length === 1 ? `has ${need}` : `have ${need}`)
+  }
+  const commands = hooks.filter((hook) => hook['execute-command'] !== undefined)
+  if (commands.length > 0) {
+    tools.notes.add(
+      ['execute-command'],
+      'has no counterpart: an agent gets a message with the arguments. Say in "instructions" of the mapping what it should do.',
+    )
+  }
+  return {
+    config: {
+      server: { host: '127.0.0.1', port: 8790, adminPort: 8791 },
+      hooks: {
+        enabled: true,
+        token: tools.secrets.make('HOOKLOOM_TOKEN'),
+        defaultSessionKey: 'hook:inbox',
+        allowedSessionKeyPrefixes: ['hook:'],
+      },
+      channels: { default: { channel: 'console' } },
+    },
+    mappings,
+  }
+}
+
+const ignored = ['execute-command', 'command-working-directory', 'incoming-payload-content-type']
+
+function convertHook(hook: JsonObject, tools: Tools): DraftMapping[] {
+  const { notes } = tools
+  const id = trimSlashes(typeof hook['id'] === 'string' ? hook['id'].trim() : '')
+  if (id === '') {
+    notes.add(['(a hook without an id)'], 'is not taken over: its id is its URL.')
+    return []
+  }
+  const path: ConfigPath = [id]
+  const section = openSection(path, hook)
+  for (const key of ['id', ...ignored]) section.take(key)
+  const branches = toBranches(section.take('trigger-rule'), [...path, 'trigger-rule'], tools)
+  const messageTemplate = toMessage(section, tools)
+  const methods = section.take('http-methods')
+  if (Array.isArray(methods) && methods.some((method) => method !== 'POST')) {
+    notes.add([...path, 'http-methods'], 'has other methods than POST, which is the only one here.')
+  }
+  noteLeft(notes, section, 'the answer is always JSON, and no command is run')
+  return (branches ?? []).map((branch, index) => ({
+    from: path,
+    mapping: {
+      id: literal(index === 0 ? id : `${id}-${index + 1}`),
+      match: toMatch(id, branch),
+      name: literal(id),
+      ...(branch.verify === undefined ? {} : { verify: { ...branch.verify, ...toAlso(branch) } }),
+      ...(messageTemplate === undefined ? {} : { messageTemplate }),
+    },
+  }))
+}
+
+function toAlso({ needsToken }: Branch): { also?: 'token' } {
+  return needsToken === true ? { also: 'token' } : {}
+}
+
+function toMatch(path: string, { headers, payload }: Branch): Fields {
+  return {
+    path: literal(path),
+    ...(Object.keys(headers).length === 0 ? {} : { headers: toShort(headers) }),
+    ...(Object.keys(payload).length === 0 ? {} : { payload: toShort(payload) }),
+  }
+}
+
+/** One value needs no list. */
+function toShort(conditions: Readonly<Record<string, readonly unknown[]>>): Fields {
+  return Object.fromEntries(
+    Object.entries(conditions).map(([key, values]) => [key, values.length === 1 ? values[0] : values]),
+  )
+}
+
+const listed = ['pass-arguments-to-command', 'pass-environment-to-command']
+const unread = ['pass-file-to-command', 'parse-parameters-as-json']
+
+/** A line for each argument. Undefined: there is none, and the message is the whole payload. */
+function toMessage(section: Section, { notes }: Tools): string | undefined {
+  const lines = listed.flatMap((key) => {
+    const given = section.take(key)
+    const all = Array.isArray(given) ? given : []
+    return all.flatMap((argument, index) => {
+      const line = isJsonObject(argument) ? toLine(argument) : undefined
+      if (line === undefined)
+        notes.add([...section.path, key, index], 'is a value that templates cannot read. Write a transform.')
+      return line ?? []
+    })
+  })
+  for (const key of unread) {
+    if (section.take(key) !== undefined) notes.add([...section.path, key], 'has no counterpart. Write a transform.')
+  }
+  return lines.length === 0 ? undefined : lines.join('\n')
+}
+
+function toLine({ source, name, envname }: JsonObject): string | undefined {
+  if (source === 'entire-payload') return '{{payload}}'
+  if (typeof name !== 'string' || name.trim() === '') return undefined
+  const label = toText(envname) ?? toText(name)
+  const value = toPlaceholder(String(source), name.trim())
+  if (value === undefined || label === undefined) return undefined
+  return source === 'string' && envname === undefined ? value : `${label}: ${value}`
+}
+
+function toPlaceholder(source: string, name: string): string | undefined {
+  const header = name.toLowerCase()
+  switch (source) {
+    case 'string':
+      return toText(name)
+    case 'payload':
+      return toSound(`{{payload.${name}}}`)
+    case 'header':
+      return credentialHeaders.has(header) || senderSecrets.has(header) ? undefined : toSound(`{{headers.${header}}}`)
+    case 'url':
+    case 'query':
+      return toSound(`{{query.${name}}}`)
+    default:
+      return undefined
+  }
+}
+
+/** Literal text of a template; undefined if it would be a placeholder. */
+function toText(value: JsonValue | undefined): string | undefined {
+  return typeof value === 'string' && !value.includes('{{') ? literal(value) : undefined
+}
+
+function toSound(template: string): string | undefined {
+  try {
+    compileTemplate(template)
+    return literal(template)
+  } catch (error) {
+    if (error instanceof Problem) return undefined
+    throw error
+  }
+}
