@@ -126,7 +126,10 @@ async function performStep(
   if (name === 'run') return await runTurn({ planned, job, agent: agent(agentId) }, turn, signal)
   if (planned.kind === 'heartbeat') throw new Error(`a heartbeat has no step ${name}`)
   if (name === 'wake') return { kind: 'recorded', step: toWakeStep(agentId, { whyDeferred }) }
-  return { kind: 'recorded', step: { state: 'done' }, events: [toSummary(planned, toRunEnd(job))] }
+  if (name === 'summary') {
+    return { kind: 'recorded', step: { state: 'done' }, events: [toSummary(planned, toRunEnd(job))] }
+  }
+  throw new Error(`a run has no step ${name}`)
 }
 
 async function fail(name: StepName, job: ClaimedJob, failure: Failure, performance: Performance): Promise<void> {

@@ -1,4 +1,4 @@
-// The table of senders: one row a sender, in files by domain. To add a sender: one row, and one vector in the tests.
+// The table of senders: one row a sender, in files by domain. To add a sender: one row.
 // Order is the priority of detection: Forgejo and Gitea also send the headers of the forges that they stand in for, and many
 // senders send the headers of a shared convention.
 import type { Scheme } from './verifiers/scheme.ts'

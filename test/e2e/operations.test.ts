@@ -1,4 +1,4 @@
-// What the page "Run it for real" shows works with the programs that it is for: nginx, Caddy, systemd, Prometheus.
+// What the page "Run in production" shows works with the programs that it is for: nginx, Caddy, systemd, Prometheus.
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { request } from 'node:https'
