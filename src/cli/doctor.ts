@@ -18,7 +18,8 @@ import { checkOutlets, checkWorkspaces } from './checks/probes.ts'
 
 const leastFreeBytes = 200 * 1024 * 1024
 
-export async function doctor(context: Context): Promise<number> {
+/** `isAsking`: each model of an agent is asked for one word. */
+export async function doctor(context: Context, { ask: isAsking = false }: { ask?: boolean } = {}): Promise<number> {
   const { loaded, findings } = checkConfig(context)
   if (loaded === undefined) return tellFindings(context, findings)
   const { config } = loaded
@@ -33,7 +34,7 @@ export async function doctor(context: Context): Promise<number> {
         await checkDisk(context.dir),
         ...(await checkGateway(context.dir, config)),
         ...(await checkWorkspaces(context, config)),
-        ...(await checkOutlets(context, config, { env: loaded.env, assembling })),
+        ...(await checkOutlets(context, config, { env: loaded.env, assembling, isAsking })),
       ]
     },
   )

@@ -1,6 +1,6 @@
 // One delivery with its trace, its jobs and their steps.
 import { type Job, type Post, type ShownPostState, type Step, toShownPostState } from '../model/job.ts'
-import { toPrintable } from '../base/text.ts'
+import { cut, toPrintable } from '../base/text.ts'
 import { Problem, type TraceEntry } from '../model/problem.ts'
 import type { DeliveryRecord } from '../store/store.ts'
 import type { Context } from './terminal/context.ts'
@@ -61,13 +61,19 @@ export function toTrace(trace: readonly TraceEntry[]): string {
   return toTable(['', 'mapping', 'why'], rows)
 }
 
+/** Characters of a reply that are shown. */
+const maxReplyChars = 4_000
+
 function toJobText(job: Job): string {
   const { planned, steps } = job
+  const reply = steps.find(({ name, state }) => name === 'run' && state === 'done')?.result
   const recorded = steps.map(({ name, state, at, detail = '', ...step }) => [
     name,
     state,
     toTime(at),
-    [detail, ...toCost(step)].join(', '),
+    [detail === '' && name === 'wake' ? 'caused a heartbeat turn of the main session' : detail, ...toCost(step)].join(
+      ', ',
+    ),
   ])
   const posts = job.posts.map((post) => [
     `${post.part + 1} of ${job.posts.length}`,
@@ -92,6 +98,7 @@ function toJobText(job: Job): string {
     ]),
     ...(recorded.length === 0 ? [] : [toTable(['step', 'state', 'at', ''], recorded)]),
     ...(posts.length === 0 ? [] : [toTable(['message', 'state', 'to', ''], posts)]),
+    ...(reply === undefined ? [] : [`Reply\n${toIndented(cut(reply, maxReplyChars))}`]),
   ].join('\n')
 }
 
@@ -126,5 +133,6 @@ function toCost({ model, usage }: Pick<Step, 'model' | 'usage'>): string[] {
   return [
     ...(model === undefined ? [] : [model]),
     ...(usage === undefined ? [] : [`${usage.inputTokens} tokens in, ${usage.outputTokens} out`]),
+    ...(usage?.costUsd === undefined ? [] : [`$${usage.costUsd}`]),
   ]
 }

@@ -3,6 +3,8 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { runBuilt, runCommand } from './command.ts'
 import { gatewayToken, makeConfigDir, makeFolder, post, startGateway, writeFiles } from './gateway.ts'
+import { chatCompletions } from './fakes/chat-completions.ts'
+import { apiKey, refuses, startFake } from './fakes/provider.ts'
 
 const asOperator = { headers: { authorization: `Bearer ${gatewayToken}` } }
 const sound = {
@@ -159,6 +161,35 @@ describe('doctor', { timeout: 60_000 }, () => {
     const detail = `${file} is not read: it is a link that leads out of the workspace. Put the file itself there.`
     expect(linked.json()).toContainEqual({ name: 'workspaces', ok: false, severity: 'warning', detail })
     expect(linked.code).toBe(0)
+  })
+
+  test('--ask calls the model once, and says that it does not stream', async () => {
+    const fake = await startFake(chatCompletions)
+    fake.answer = ({ toWhole }, _request, response) =>
+      void response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(toWhole('OK')))
+    const dir = makeConfigDir({
+      config: {
+        models: { providers: { mine: { kind: 'openai-compatible', baseUrl: fake.baseUrl, apiKey } } },
+        agents: { defaults: { model: 'mine/small' } },
+      },
+    })
+    const isCall = ({ path }: { path: string }) => path.endsWith('/chat/completions')
+    await runCommand(['doctor', '--json'], { dir })
+    expect(fake.received.filter(isCall)).toEqual([])
+    const asked = await runCommand(['doctor', '--ask', '--json'], { dir })
+    expect(asked.json()).toContainEqual({
+      name: 'model-mine/small',
+      ok: false,
+      severity: 'warning',
+      detail: expect.stringMatching(/^replied in \d+ ms, 11 tokens in, 7 out\nmine does not stream its replies\./),
+    })
+    expect(fake.received.filter(isCall)).toHaveLength(1)
+    fake.answer = refuses(401)
+    const refused = await runCommand(['doctor', '--ask', '--json'], { dir })
+    expect(refused.json()).toContainEqual(
+      expect.objectContaining({ name: 'model-mine/small', ok: false, detail: expect.stringContaining('apiKey') }),
+    )
+    fake.close()
   })
 
   test('a killed gateway is not taken for a running one', async () => {

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { show } from '../../src/cli/show.ts'
 import { createContext } from '../../src/cli/terminal/context.ts'
 import { createSqliteStore } from '../../src/index.ts'
-import type { JobState, Post } from '../../src/model/job.ts'
+import type { JobState, Post, Step } from '../../src/model/job.ts'
 import { newDelivery, newJob } from '../contract/stage.ts'
 import { makeConfigDir } from '../e2e/gateway.ts'
 
@@ -21,7 +21,7 @@ const post = (part: number, over: Partial<Post>): Post => ({
 })
 
 /** What is shown of a job with these messages, as people read it and as JSON. */
-async function showPosts(posts: readonly Post[], state: JobState) {
+async function showPosts(posts: readonly Post[], state: JobState, step?: Step) {
   const dir = makeConfigDir()
   const store = createSqliteStore({ file: join(dir, 'state/hookloom.db'), clock: Date.now })
   const job = newJob()
@@ -34,6 +34,7 @@ async function showPosts(posts: readonly Post[], state: JobState) {
     queued: { outcome: { kind: 'retry', runAt: Date.now() + 60_000, error: 'down', counted: true } },
     running: {},
   } as const
+  if (step !== undefined) await store.report(claimed, { step })
   await store.report(claimed, { posts, ...ends[state] })
   await store.close()
   const printed: string[] = []
@@ -50,7 +51,7 @@ async function showPosts(posts: readonly Post[], state: JobState) {
     .join('\n')
     .split('\n')
     .filter((line) => / of \d/.test(line))
-  return { lines, objects }
+  return { lines, objects, text: printed.join('\n') }
 }
 
 test('a message of a dead run was never sent, or it is not known whether it was', async () => {
@@ -85,4 +86,29 @@ test('a message that a kill may have repeated says so', async () => {
   expect(lines[0]).toContain('it may have arrived twice: an earlier attempt was cut off')
   expect(lines[1]).not.toContain('twice')
   expect(objects).toMatchObject([{ jobs: [{ posts: [{ mayBeTwice: true }, { mayBeTwice: false }] }] }])
+})
+
+test('a run shows the reply of its model, without control characters, and what it cost', async () => {
+  const usage = { inputTokens: 11, outputTokens: 7, costUsd: 0.0123 }
+  const { text } = await showPosts([], 'done', {
+    name: 'run',
+    state: 'done',
+    at: 1_700_000_000_000,
+    detail: 'by ai',
+    result: 'The build is green.\nNothing\u001b[31m to do.',
+    model: 'mine/small',
+    usage,
+  })
+  expect(text).toContain('by ai, mine/small, 11 tokens in, 7 out, $0.0123')
+  expect(text).toMatch(/Reply\n {2}The build is green\.\n {2}Nothing.* to do\./)
+  expect(text).not.toContain('\u001b')
+})
+
+test('a wake without a delay says that it caused a heartbeat', async () => {
+  const at = 1_700_000_000_000
+  expect((await showPosts([], 'done', { name: 'wake', state: 'done', at })).text).toContain(
+    'caused a heartbeat turn of the main session',
+  )
+  const deferred = await showPosts([], 'done', { name: 'wake', state: 'done', at, detail: 'Heartbeats are off.' })
+  expect(deferred.text).not.toContain('caused')
 })

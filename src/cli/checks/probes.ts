@@ -1,10 +1,11 @@
-// Whether the runners and the channels can be reached and accept their credentials. Sends no message and calls no model.
-import { toAgent, toAgentIds } from '../../effects/agents.ts'
+// Whether the runners and the channels can be reached and accept their credentials. Sends no message, and calls a model only if asked to.
+import { type Agent, toAgent, toAgentIds } from '../../effects/agents.ts'
 import { withDeadline } from '../../base/time.ts'
 import { createRunnersAndChannels } from '../../effects/runners-and-channels.ts'
 import { readWorkspaceFile } from '../../effects/workspace.ts'
 import type { Assembled } from '../../live/assemble.ts'
 import type { Probe } from '../../model/channel.ts'
+import type { Runner } from '../../model/runner.ts'
 import type { Config } from '../../model/config.ts'
 import { exitCodes } from '../../model/problem.ts'
 import type { Context } from '../terminal/context.ts'
@@ -18,7 +19,7 @@ type Probed = { readonly probe?: (signal: AbortSignal) => Promise<Probe> }
 export async function checkOutlets(
   { dir }: Context,
   config: Config,
-  { env, assembling }: { env: Context['env']; assembling: Promise<Assembled> },
+  { env, assembling, isAsking }: { env: Context['env']; assembling: Promise<Assembled>; isAsking: boolean },
 ): Promise<Finding[]> {
   const own = await assembling.then(
     ({ channels }) => channels,
@@ -33,8 +34,51 @@ export async function checkOutlets(
       if (name === 'echo') return toEchoFinding()
       return probe(`runner-${name}`, runner(name) ?? {})
     }),
+    ...(isAsking ? toAskable(agents).map((agent) => askModel(agent, runner('ai'))) : []),
     ...[...channels].map(([name, channel]) => probe(`channel-${name}`, channel)),
   ])
+}
+
+/** One agent for each model that the runner `ai` asks. */
+function toAskable(agents: readonly Agent[]): readonly Agent[] {
+  const asking = agents.filter((agent) => agent.runner === 'ai' && agent.model !== undefined)
+  return asking.filter(({ model }, index) => asking.findIndex((other) => other.model === model) === index)
+}
+
+const askMs = 60_000
+
+/** A real call. The reply is not shown: it may be anything. */
+async function askModel({ id, model = '', thinking }: Agent, runner: Runner | undefined): Promise<Finding> {
+  const name = `model-${toCut(model, 100)}`
+  const notes: string[] = []
+  const prompt = 'Answer with the word OK and nothing else.'
+  const startedAt = Date.now()
+  const request = {
+    runId: 'doctor',
+    attempt: 1,
+    agentId: id,
+    sessionKey: 'doctor',
+    model,
+    thinking,
+    system: undefined,
+    workspace: undefined,
+    history: [],
+    state: undefined,
+    prompt,
+    message: prompt,
+    action: undefined,
+    deadline: startedAt + askMs,
+  }
+  const signal = AbortSignal.timeout(askMs)
+  const result = await runner?.run(request, { signal, log: (note) => void notes.push(toCut(note, 300)) })
+  if (result?.status !== 'ok') {
+    return toFailed(name, toCut(result?.detail ?? 'it cannot be asked', 500), exitCodes.unavailable)
+  }
+  const { usage } = result
+  const tokens = usage === undefined ? '' : `, ${usage.inputTokens} tokens in, ${usage.outputTokens} out`
+  const detail = `replied in ${Date.now() - startedAt} ms${tokens}`
+  if (notes.length === 0) return { name, ok: true, detail }
+  return { name, ok: false, severity: 'warning', detail: [detail, ...notes].join('\n') }
 }
 
 function toEchoFinding(): Finding {

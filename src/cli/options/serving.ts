@@ -68,9 +68,10 @@ export function addServingCommands(program: Command, act: Act): void {
       'Checks everything that "hookloom check" does, and the store, the gateway, the disk, the runners and the channels. ' +
         'Sends no message.',
     )
+    .option('--ask', 'ask each model of an agent for one word, which costs a few tokens')
     .addOption(jsonOption())
-    .addHelpText('after', toExamples('hookloom doctor', 'hookloom doctor --json'))
-    .action(act(async (context) => (await import('../doctor.ts')).doctor(context)))
+    .addHelpText('after', toExamples('hookloom doctor', 'hookloom doctor --ask'))
+    .action(act(async (context, options) => (await import('../doctor.ts')).doctor(context, options)))
 
   program
     .command('schema')
