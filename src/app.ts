@@ -113,6 +113,7 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
     log,
     clock,
     meter,
+    parkedFor: (module) => store.parkedFor(module),
   })
   stops.add('the reload of the configuration', () => live.close())
   await live.start()

@@ -29,6 +29,8 @@ export type LiveOptions = CandidateSource & {
   readonly log: Log
   readonly clock: () => number
   readonly meter: Meter
+  /** The number of parked deliveries that wait for a module, for the lines of a reload. Without it, none are counted. */
+  readonly parkedFor?: (module: string) => Promise<number>
 }
 
 export type LiveStatus = {
@@ -78,7 +80,7 @@ export type Live = {
 /** A shorter build says nothing until it is done. */
 const buildingMs = 300
 
-export function createLive({ log, clock, meter, ...options }: LiveOptions): Live {
+export function createLive({ log, clock, meter, parkedFor, ...options }: LiveOptions): Live {
   const refcount = createGenerationRefcount()
   const saves = createSaveTracker()
   const assembler = createAssembler(options.dir)
@@ -123,6 +125,17 @@ export function createLive({ log, clock, meter, ...options }: LiveOptions): Live
     }
   }
 
+  /** What waits for modules that went live or are broken. A store that cannot be read counts none. */
+  async function countParked(modules: readonly ModuleReport[]): Promise<ReadonlyMap<string, number>> {
+    const counted = modules
+      .filter(({ kind }) => kind !== 'same')
+      .map(async ({ module }) => {
+        const count = await parkedFor?.(module).catch(() => 0)
+        return [module, count ?? 0] as const
+      })
+    return new Map(await Promise.all(counted))
+  }
+
   async function reloadNow(): Promise<ReloadReport> {
     const startedAt = performance.now()
     const built = await withBuildingLine(() =>
@@ -136,13 +149,14 @@ export function createLive({ log, clock, meter, ...options }: LiveOptions): Live
     const rest = isRefused ? problems.filter(({ module }) => module !== undefined) : []
     note(isRefused ? [toConfigProblem(built), ...rest] : toModuleProblems(built.modules))
     const isTaken = !isRefused && !closed
+    const parked = await countParked(isTaken ? built.modules : [])
     const swapped = isTaken && (serving === undefined || !isAsServing(built, serving))
     const tookMs = performance.now() - startedAt
     if (swapped) swap(built)
     const isWhole = isTaken && built.modules.every(({ kind }) => kind === 'live' || kind === 'same')
     meter('reloads', { outcome: isWhole ? 'live' : 'refused' })
     const modules = isTaken ? built.modules : []
-    logReload(log, { before, problems, modules, tookMs, saved: swapped ? [] : saved })
+    logReload(log, { before, problems, modules, parked, tookMs, saved: swapped ? [] : saved })
     const problem = isRefused ? toProblemRecord(built) : undefined
     return { generation: current().id, swapped, tookMs, modules, problem }
   }
@@ -176,9 +190,10 @@ export function createLive({ log, clock, meter, ...options }: LiveOptions): Live
     ownChannels: () => serving?.assembled.channels ?? [],
     async start() {
       const built = await withBuildingLine(build)
+      const parked = await countParked(built.modules)
       note(toModuleProblems(built.modules))
       swap(built)
-      logProblems(log, { before: [], problems, modules: built.modules })
+      logProblems(log, { before: [], problems, modules: built.modules, parked })
     },
     async watch() {
       const { dir } = options

@@ -25,6 +25,9 @@ export function isSameProblem(one: FoundProblem, other: FoundProblem): boolean {
   return one.module === other.module && one.detail === other.detail && one.frame === other.frame
 }
 
+/** The number of parked deliveries that wait for a module. */
+export type Parked = ReadonlyMap<string, number>
+
 /** A file by its path below the config directory. */
 export type SavedFile = { readonly label: string; readonly isUsed: boolean }
 
@@ -77,6 +80,7 @@ export function logReload(
     readonly before: readonly FoundProblem[]
     readonly problems: readonly FoundProblem[]
     readonly modules: readonly ModuleReport[]
+    readonly parked: Parked
     readonly tookMs: number
     /** Files that were saved, where nothing was swapped. */
     readonly saved: readonly SavedFile[]
@@ -84,7 +88,9 @@ export function logReload(
 ): void {
   if (reload.saved.length > 0 && !isNews(reload)) return logSaved(log, reload)
   for (const { module, kind, fixtures, problem } of reload.modules) {
-    if (kind === 'live') log.info({}, `${module} is live (${toFacts(reload.tookMs, fixtures)})`)
+    const waiting = toParked(reload.parked.get(module) ?? 0)
+    const drained = waiting === '' ? '' : `; ${waiting} will run again`
+    if (kind === 'live') log.info({}, `${module} is live (${toFacts(reload.tookMs, fixtures)})${drained}`)
     const wasWrong = reload.before.some((other) => other.module === module)
     if (kind === 'same' && problem === undefined && wasWrong)
       log.info({}, `${module} is valid again; the code that serves has not changed`)
@@ -98,12 +104,13 @@ export function logProblems(
     readonly before: readonly FoundProblem[]
     readonly problems: readonly FoundProblem[]
     readonly modules: readonly ModuleReport[]
+    readonly parked: Parked
   },
 ): void {
   for (const problem of reload.problems) {
     if (reload.before.some((other) => isSameProblem(other, problem))) continue
     const frame = problem.frame === undefined ? {} : { frame: problem.frame }
-    log.warn(frame, `${toSentence(problem.detail)}${toConsequence(problem, reload.modules)}`)
+    log.warn(frame, `${toSentence(problem.detail)}${toConsequence(problem, reload)}`)
   }
 }
 
@@ -122,14 +129,24 @@ function toSentence(detail: string): string {
   return /[.!?]$/.test(detail) ? detail : `${detail}.`
 }
 
-function toConsequence({ module, code }: FoundProblem, modules: readonly ModuleReport[]): string {
+function toConsequence(
+  { module, code }: FoundProblem,
+  { modules, parked }: { readonly modules: readonly ModuleReport[]; readonly parked: Parked },
+): string {
   if (module === undefined) return ' The last good configuration keeps serving.'
   const kind = modules.find((report) => report.module === module)?.kind
-  if (kind === 'kept') return ' The last good version keeps serving.'
+  const waiting = toParked(parked.get(module) ?? 0)
+  const rest = waiting === '' ? '' : ` ${waiting} will run again when it is fixed.`
+  if (kind === 'kept') return ` The last good version keeps serving.${rest}`
   if (kind === 'live') return ' It is live anyway, because there is no better version.'
   if (kind !== 'broken') return ''
   if (code === 'channel-failed') return ' Its messages wait.'
-  return code === 'verifier-failed' ? ' Its deliveries are answered 503.' : ' Its deliveries park.'
+  return code === 'verifier-failed' ? ' Its deliveries are answered 503.' : ` Its deliveries park.${rest}`
+}
+
+function toParked(count: number): string {
+  if (count === 0) return ''
+  return count === 1 ? '1 parked delivery' : `${count} parked deliveries`
 }
 
 function toFacts(tookMs: number, { passed, notRun }: ModuleReport['fixtures']): string {

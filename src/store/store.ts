@@ -230,6 +230,8 @@ export interface StoreReader {
   messages(query: { agentId: string; sessionKey: string; limit: number }): Promise<Message[]>
   /** The number of deliveries and of jobs in each state, for `hookloom doctor` and /metrics. */
   counts(): Promise<{ deliveries: Record<DeliveryState, number>; jobs: Record<JobState, number> }>
+  /** The number of parked deliveries that wait for a module. Reads no requests. */
+  parkedFor(module: string): Promise<number>
   /** The bytes of what waits: the requests of parked and pending deliveries, and unfinished jobs. Reads one number, not the rows. */
   waitingBytes(): Promise<number>
   /** When the job that has been due for longest became due; undefined if no job is due. */

@@ -37,6 +37,8 @@ export function describeOpen(stage: () => Stage): void {
       await store.settle(second.id, accepted())
       expect(await ids({ limit: 9, after: second.id })).toEqual([last.id, other.id])
       expect(await ids({ limit: 9, after: first.id, waitsFor: 'github.ts' })).toEqual([last.id])
+      expect(await store.parkedFor('github.ts')).toBe(2)
+      expect(await store.parkedFor('gone.ts')).toBe(0)
       expect(await ids({ limit: 9, after: other.id })).toEqual([])
       expect(await ids({ limit: 9, after: 'nobody' })).toEqual([])
     })

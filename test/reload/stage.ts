@@ -37,7 +37,11 @@ export const says = (text: string) => `export default () => ({ message: ${JSON.s
 
 export async function createStage(
   files: Readonly<Record<string, string>>,
-  { config = baseConfig, watch = true }: { config?: object | string; watch?: boolean } = {},
+  {
+    config = baseConfig,
+    watch = true,
+    parkedFor = async () => 0,
+  }: { config?: object | string; watch?: boolean; parkedFor?: (module: string) => Promise<number> } = {},
 ): Promise<Stage> {
   const dir = await realpath(await mkdtemp(join(tmpdir(), 'hookloom-reload-')))
   const root = join(dir, 'hooks', 'transforms')
@@ -55,6 +59,7 @@ export async function createStage(
   })
   const live = createLive({
     meter: silentMeter,
+    parkedFor,
     dir,
     env: {},
     clock: Date.now,

@@ -84,6 +84,8 @@ const countByState = (table: string, usualEnd: string, others: readonly string[]
   SELECT * FROM others UNION ALL
   SELECT '${usualEnd}', (SELECT count(*) FROM ${table}) - (SELECT sum(count) FROM others)`
 const countDeliveries = countByState('deliveries', 'accepted', ['pending', 'parked', 'skipped', 'dropped'])
+const countParked = `SELECT count(*) AS count FROM deliveries INDEXED BY deliveries_waiting
+  WHERE state IN ('pending', 'parked') AND state = 'parked' AND waits_for = ?`
 const countJobs = countByState('jobs', 'done', ['queued', 'running', 'dead'])
 
 const couldRun = `state = 'queued' AND gate = 0`
@@ -154,6 +156,7 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
       deliveries: toDeliveryCounts(all(countDeliveries)),
       jobs: toJobCounts(all(countJobs)),
     }),
+    parkedFor: async (module) => Number(one(countParked, module)?.['count'] ?? 0),
     waitingBytes: async () => connection.use(0, toWaitingBytes),
     answered: async ({ hook, key }) => {
       const row = one(selectAnswered, hook, key)
