@@ -1,0 +1,157 @@
+// What a barrel re-exports, and what the files behind it export.
+import { dirname, extname, join } from 'node:path'
+import type { Loader } from 'esbuild'
+import { readInside, withoutSourceMap } from '../read.ts'
+import { toFoldersUpTo } from './manifests.ts'
+
+/** A re-export: `from` is a specifier of the barrel. A star has no name. */
+export type ReExport =
+  | { readonly kind: 'named'; readonly name: string; readonly imported: string; readonly from: string }
+  | { readonly kind: 'namespace'; readonly name: string; readonly from: string }
+  | { readonly kind: 'star'; readonly from: string; readonly names: ReadonlySet<string> | undefined }
+
+/** The re-exports of a barrel; undefined for a file with anything else in it, or of a package that may have side effects. */
+export async function readReExports(root: string, file: string, contents: Uint8Array): Promise<ReExport[] | undefined> {
+  if (!(await isFreeOfEffects(root, file))) return undefined
+  const statements = toStatements(await toPlainCode(file, contents))
+  if (statements === undefined) return undefined
+  const { imports, exports, stars } = statements
+  const names = await readExportedNames(
+    root,
+    file,
+    stars.map(({ from }) => from),
+  )
+  const reExports: ReExport[] = stars.map(({ from }) => ({ kind: 'star', from, names: names.get(from) }))
+  for (const { local, name } of exports) {
+    const source = imports.get(local)
+    if (source === undefined) return undefined
+    const { from, imported } = source
+    reExports.push(imported === '*' ? { kind: 'namespace', name, from } : { kind: 'named', name, imported, from })
+  }
+  return reExports
+}
+
+async function isFreeOfEffects(root: string, file: string): Promise<boolean> {
+  for (const folder of toFoldersUpTo(root, dirname(file))) {
+    const read = await readInside(root, join(folder, 'package.json')).catch(() => undefined)
+    if (read === undefined) continue
+    const manifest: unknown = JSON.parse(Buffer.from(read.contents).toString('utf8'))
+    return typeof manifest === 'object' && manifest !== null && Reflect.get(manifest, 'sideEffects') === false
+  }
+  return false
+}
+
+/** As esbuild prints it: no comments, no types, one form for each statement. */
+export async function toPlainCode(file: string, contents: Uint8Array): Promise<string> {
+  const { transform } = await import('esbuild')
+  const loader = toLoader(file)
+  const { code } = await transform(contents, { loader, format: 'esm', legalComments: 'none', tsconfigRaw: {} })
+  return code
+}
+
+function toLoader(file: string): Loader {
+  const kind = /\.[cm]?(jsx?|tsx?)$/.exec(extname(file))?.[1]
+  return kind === 'ts' || kind === 'tsx' || kind === 'jsx' ? kind : 'js'
+}
+
+export const binding = String.raw`[\w$\u0080-\uffff]+`
+const statement = new RegExp(
+  [
+    String.raw`export \* from "([^"\\]+)";`,
+    String.raw`import (?:(${binding}),? ?)?(?:\{([^}"]*)\}|\* as (${binding}))? ?from "([^"\\]+)";`,
+    String.raw`export \{([^}"]*)\};`,
+  ].join('|'),
+  'y',
+)
+
+type Statements = {
+  /** By local name. `*` is a namespace. */
+  readonly imports: ReadonlyMap<string, { readonly imported: string; readonly from: string }>
+  readonly exports: readonly { readonly local: string; readonly name: string }[]
+  readonly stars: readonly { readonly from: string }[]
+}
+
+/** The statements of a text that imports and exports and does nothing else; undefined for any other text. */
+function toStatements(code: string): Statements | undefined {
+  const imports = new Map<string, { imported: string; from: string }>()
+  const exports: { local: string; name: string }[] = []
+  const stars: { from: string }[] = []
+  const text = code.trimEnd()
+  for (
+    let at = 0;
+    at < text.length;
+    at = statement.lastIndex + (/^\s*/.exec(text.slice(statement.lastIndex))?.[0].length ?? 0)
+  ) {
+    statement.lastIndex = at
+    const [found, star, standard, list, namespace, from = '', exported] = statement.exec(text) ?? []
+    if (found === undefined) return undefined
+    if (star !== undefined) stars.push({ from: star })
+    if (standard !== undefined) imports.set(standard, { imported: 'default', from })
+    if (namespace !== undefined) imports.set(namespace, { imported: '*', from })
+    for (const { first, second } of toPairs(list)) imports.set(second, { imported: first, from })
+    for (const { first, second } of toPairs(exported)) exports.push({ local: first, name: second })
+  }
+  return { imports, exports, stars }
+}
+
+/** `a, b as c` */
+export function toPairs(list = ''): { first: string; second: string }[] {
+  return list
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '')
+    .map((item) => {
+      const [first = '', second = first] = item.split(' as ')
+      return { first, second }
+    })
+}
+
+/** The names that files export, by specifier; none for a file that is CommonJS or has a star itself. */
+async function readExportedNames(
+  root: string,
+  barrel: string,
+  specifiers: readonly string[],
+): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
+  const names = new Map<string, ReadonlySet<string>>()
+  const relative = specifiers.filter((specifier) => /^\.\.?\/.*\.m?js$/.test(specifier))
+  if (relative.length === 0) return names
+  const { build } = await import('esbuild')
+  const folder = dirname(barrel)
+  const { metafile, outputFiles } = await build({
+    absWorkingDir: root,
+    entryPoints: relative.map((specifier, index) => ({ in: join(folder, specifier), out: `${index}` })),
+    outdir: root,
+    bundle: false,
+    write: false,
+    metafile: true,
+    format: 'esm',
+    logLevel: 'silent',
+    tsconfigRaw: {},
+    plugins: [
+      {
+        name: 'hookloom',
+        setup: ({ onResolve, onLoad }) => {
+          onResolve({ filter: /.*/ }, ({ path }) => ({ path }))
+          onLoad({ filter: /.*/ }, async ({ path }) => ({
+            contents: withoutSourceMap((await readInside(root, path)).contents),
+            loader: 'js',
+          }))
+        },
+      },
+    ],
+  })
+  const byPath = new Map(Object.entries(metafile.outputs).map(([path, { exports }]) => [join(root, path), exports]))
+  const texts = new Map(outputFiles.map(({ path, text }) => [path, text]))
+  for (const [index, specifier] of relative.entries()) {
+    const path = join(root, `${index}.js`)
+    const isPlain = metafile.inputs[toKey(root, join(folder, specifier))]?.format === 'esm'
+    const exports = byPath.get(path)
+    if (isPlain && exports !== undefined && !/^export \*/m.test(texts.get(path) ?? ''))
+      names.set(specifier, new Set(exports))
+  }
+  return names
+}
+
+function toKey(root: string, file: string): string {
+  return file.slice(root.length + 1).replaceAll('\\', '/')
+}
