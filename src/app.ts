@@ -95,7 +95,8 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
   stops.add('the store', () => store.close(), { limitMs: storeCloseMs })
   await store.ready?.()
   const { trouble } = await store.health()
-  if (trouble !== undefined) log.error({ trouble }, 'the store cannot be written; hooks answer 503 until it can')
+  if (trouble !== undefined)
+    log.error({ trouble }, 'the store cannot be written; every hook answers 503 until this is fixed')
   const metrics = createMetrics({ store, clock })
   const { meter } = metrics
 
@@ -115,7 +116,7 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
     meter,
     parkedFor: (module) => store.parkedFor(module),
   })
-  stops.add('the reload of the configuration', () => live.close())
+  stops.add('the watcher of the configuration', () => live.close())
   await live.start()
   const { current: generation, hold } = live
 
@@ -191,7 +192,7 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
   stops.add('the admin port', () => admin.close(0))
   const admission = createAdmission({ tokens: createThrottle({ clock }), signers })
   const refusalLog = createRefusalLog(log)
-  stops.add('the count of refusals', () => refusalLog.stop())
+  stops.add('the log of refusals', () => refusalLog.stop())
   const receive = createReceiver({ ...shared, meter, admission, refusalLog, clock, development })
   const peerOf = createPeerOf(() => generation().config.server.trustedProxies)
   const hookApp = createHookApp({ receive, newId: randomUUID, log })
@@ -205,7 +206,7 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
   // it stops first: from then on, deliveries that are cut off wait for the next start
   stops.add('the waiting deliveries', () => stopping.abort())
   const retention = createRetention({ store, days: () => generation().config.store.retainDays, clock, log })
-  stops.add('the retention', () => retention.stop())
+  stops.add('the deletion of old deliveries', () => retention.stop())
   void drain.resume()
   mailbox.apply(config)
   await live.watch()

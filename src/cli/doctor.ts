@@ -144,5 +144,9 @@ function toOutlined(
   if (!ok) return toFailed(name, `${where}: the store cannot take deliveries`, exitCodes.unavailable)
   if (!degraded) return { name, ok: true, detail: `${where} is ready` }
   const more = 'Its log shows why. If gateway.token is set, this command shows it too.'
-  return toFailed(name, `${where} runs degraded, modules with a problem: ${modules}. ${more}`, exitCodes.broken)
+  return toFailed(
+    name,
+    `${where} is running, but degraded. Modules with a problem: ${modules}. ${more}`,
+    exitCodes.broken,
+  )
 }

@@ -20,7 +20,7 @@ export async function drop(context: Context, given: string | undefined, options:
   const path = `/api/deliveries/${encodeURIComponent(id)}/drop`
   const { deliveryId, state } = await askAdmin(context, { method: 'POST', path, answer: Dropped })
   if (context.json) context.printJson({ deliveryId, state })
-  else context.print(`${toCut(deliveryId, 60)} is dropped: nothing of it will run.`)
+  else context.print(`${toCut(deliveryId, 60)} is dropped. It will not run.`)
   return 0
 }
 

@@ -43,7 +43,7 @@ function toNone(what: string, before: string | undefined): string {
 }
 
 function toUnknown(what: string, id: string): Problem {
-  return new Problem('not-found', `No ${what} has the id "${toCut(id, 60)}", so nothing is older than it.`)
+  return new Problem('not-found', `No ${what} has the id "${toCut(id, 60)}". --before needs the id of an existing one.`)
 }
 
 function toRow(record: DeliveryRecord): string[] {

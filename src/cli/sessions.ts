@@ -36,7 +36,7 @@ export async function sessions(
     throw new Problem('not-found', `No session has the key "${toCut(key, 60)}". "hookloom sessions" lists them.`)
   }
   if (context.json) for (const { session, messages } of found) context.printJson(toSessionFields(session, messages))
-  else if (found.length === 0) context.print(before === undefined ? 'No session yet.' : 'No session is older.')
+  else if (found.length === 0) context.print(before === undefined ? 'No session yet.' : 'There are no older sessions.')
   else if (key === undefined) {
     context.print(toTable(['updated', 'agent', 'messages', 'session'], found.map(toRow)))
     printOlder(context, ['sessions'], { found, limit, cursor: ({ session }) => toMoment(session.updatedAt) })

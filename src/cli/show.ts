@@ -22,7 +22,7 @@ export async function show(context: Context, { id: given }: { id: string }): Pro
 async function showHeartbeat(context: Context, id: string): Promise<number> {
   const job = await readStore(context, undefined, (store) => store.job(id))
   if (job === undefined) {
-    throw new Problem('not-found', `No delivery or run has the id "${toCut(id, 60)}". "hookloom list" shows them.`)
+    throw new Problem('not-found', `No delivery or run has the id "${toCut(id, 60)}". "hookloom list" shows the ids.`)
   }
   if (context.json) context.printJson(toJobFields(job))
   else context.print(toJobText(job))
@@ -105,7 +105,7 @@ function toJobText(job: Job): string {
 /** Explains the state of a message. */
 function toPostNotes(post: Post, job: Job): string[] {
   const notes: Partial<Record<ShownPostState, string>> = {
-    unsent: 'it was never sent, since the run is dead',
+    unsent: 'not sent: the run failed permanently',
     unknown: 'it may have arrived, or not',
     sending: job.state === 'running' ? 'its result is not recorded yet' : 'it may have arrived, and is sent again',
   }
@@ -124,7 +124,8 @@ function toAgain(id: string): string {
 const titles = { wake: 'Wake', agent: 'Run', heartbeat: 'Heartbeat', alert: 'Alert' } as const
 
 function toAsked(planned: Job['planned']): string {
-  if (planned.kind === 'heartbeat') return planned.reason === 'wake' ? 'a wake asked for it' : 'its interval was over'
+  if (planned.kind === 'heartbeat')
+    return planned.reason === 'wake' ? 'a wake asked for it' : 'the heartbeat interval had passed'
   if (planned.kind === 'alert') return planned.text
   return planned.kind === 'wake' ? planned.action.text : planned.action.message
 }

@@ -42,8 +42,8 @@ export async function deliver(
   signal: AbortSignal,
 ): Promise<StepOutcome> {
   const run = toRunStep(job)
-  if (run?.state === 'forwarded') return toSkipped('The gateway that performs the run delivers its reply.')
-  if (run?.state === 'skipped') return toSkipped('There was no run.')
+  if (run?.state === 'forwarded') return toSkipped('OpenClaw performed the run and delivers the reply itself.')
+  if (run?.state === 'skipped') return toSkipped('The run was skipped, so there is no reply.')
   const reply = planned.kind === 'alert' ? planned.text : (run?.result ?? '')
   const quiet =
     planned.kind === 'alert'

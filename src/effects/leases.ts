@@ -63,7 +63,7 @@ export function createLeases(options: { store: Pick<Store, 'report' | 'extend'>;
   function stop(held: HeldJob): void {
     jobs.delete(held.job.id)
     held.abort.abort()
-    log.warn({ jobId: held.job.id }, 'the lease of a job was lost; it is stopped here')
+    log.warn({ jobId: held.job.id }, 'the lease of a job was lost; this gateway stops running it')
   }
 
   return {

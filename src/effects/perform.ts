@@ -43,7 +43,7 @@ export async function performJob(claimed: ClaimedJob, performance: Performance):
   const [next] = missing
   // each end of the process during the job was counted as an attempt
   if (next !== undefined && claimed.attempts >= performance.maxAttempts) {
-    const detail = `Attempt ${claimed.attempts} ended because the gateway ended, in the step "${next}". See the end of its log; "hookloom retry" tries again.`
+    const detail = `The gateway ended during attempt ${claimed.attempts}, in the step "${next}". See the last lines of its log. "hookloom retry ${claimed.id}" runs it again.`
     await fail(next, claimed, { kind: 'permanent', status: 'error', detail }, performance)
     return
   }

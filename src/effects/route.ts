@@ -35,7 +35,7 @@ export function resolveRoute(
   const name = asked === 'last' ? toFallback(to, known) : asked
   if (name === undefined) {
     return none(
-      'channel is "last", no reply was delivered yet, and channels.default is not set. ' +
+      'channel is "last", no earlier reply named a channel, and channels.default is not set. ' +
         'Set channels.default to {"channel": …, "to": …}, or name a channel in the mapping or the request.',
     )
   }

@@ -114,7 +114,7 @@ export function createWorker(options: WorkerOptions): Worker {
     } catch (thrown) {
       log.error(
         { jobId: job.id, thrown: toErrorName(thrown) },
-        'a job ended with an error; it runs again when its lease ends',
+        'a job failed unexpectedly; it is tried again when its lease expires',
       )
     } finally {
       const again = leases.letGo(held)

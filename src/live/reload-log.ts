@@ -70,7 +70,7 @@ function logSaved(log: Log, { saved, problems }: Reload & { readonly saved: read
   const names = used.map(({ label }) => label).join(', ')
   const [first] = problems
   if (first === undefined) return log.info({}, `${names} was saved; nothing changed`)
-  log.warn({}, `${names} was saved; this remains: ${toSentence(first.detail)}`)
+  log.warn({}, `${names} was saved, but there is still a problem: ${toSentence(first.detail)}`)
 }
 
 /** `before`: the problems that there were; `problems`: those that there are. */

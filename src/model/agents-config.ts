@@ -25,7 +25,7 @@ export const HeartbeatConfig = z.strictObject({
     .nonnegative()
     .max(86_400)
     .default(10)
-    .describe('Seconds that two heartbeats are at least apart. Increase it if bursts of events cost too many turns.'),
+    .describe('Minimum seconds between two heartbeats. Increase it if bursts of events cost too many turns.'),
   activeHours: z
     .strictObject({
       start: clock.describe('Time of day when the hours begin, such as 08:00.'),
@@ -95,7 +95,7 @@ export const AgentsConfig = z.strictObject({
       timeoutSeconds: TimeoutSeconds.default(600).describe('Seconds after which a run that names no limit is ended.'),
       heartbeat: HeartbeatConfig.prefault({}).describe('Regular turns of the main session.'),
       retry: RetryConfig.prefault({}).describe(
-        'Retries of runs whose model is not reached, limits the rate, or is overloaded.',
+        'Retries of runs whose model cannot be reached, answers 429, or is overloaded.',
       ),
     })
     .prefault({})
@@ -168,7 +168,7 @@ export const CommandRunnerConfig = z.strictObject({
     .enum(['stdin', 'arg'])
     .optional()
     .describe(
-      'How the program gets the prompt. arg: in place of {prompt}. Without the key: arg if `args` have {prompt}, else stdin.',
+      'How the program gets the prompt. arg: as the argument {prompt}; stdin: on standard input. Default: arg if `args` contains {prompt}, else stdin.',
     ),
   output: z
     .enum(['text', 'json', 'jsonl'])

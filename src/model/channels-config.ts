@@ -130,13 +130,15 @@ export const channelSections = {
 export const ChannelsConfig = z.strictObject({
   default: z
     .strictObject({
-      channel: ChannelName.describe('Channel that `last` means while no reply went anywhere.'),
+      channel: ChannelName.describe(
+        'Channel that `last` means until a reply went to a channel that a request or a mapping named.',
+      ),
       to: filled.optional().describe('Recipient on this channel. Without it, the recipient of the channel’s section.'),
     })
     .optional()
-    .describe('Where `last` goes while no reply went anywhere.'),
+    .describe('What `last` means until a reply went to a channel that a request or a mapping named.'),
   retry: RetryConfig.prefault({}).describe(
-    'Retries of replies whose channel is not reached, limits the rate, or is overloaded.',
+    'Retries of replies whose channel cannot be reached, answers 429, or is overloaded.',
   ),
   own: z
     .record(FileName, z.looseObject({ to: shared.to, onUnknown: shared.onUnknown }))

@@ -57,12 +57,7 @@ function toRecipientIssues({ channels }: Config): ConfigIssue[] {
   const isOwn = isOwnChannel(route.channel)
   if (isOwn || typeof section !== 'object' || section === null || Reflect.get(section, 'to') !== undefined) return []
   const next = `Set channels.default.to, or channels.${route.channel}.to.`
-  return [
-    toIssue(
-      ['channels', 'default'],
-      `has no recipient: only a reply that names one, or follows one, can be sent. ${next}`,
-    ),
-  ]
+  return [toIssue(['channels', 'default'], `has no recipient. Replies that name no recipient cannot be sent. ${next}`)]
 }
 
 function toShadowIssues(mapping: Mapping, earlier: readonly Mapping[], at: ConfigPath): ConfigIssue[] {

@@ -202,14 +202,14 @@ export const Config = z.strictObject({
         .positive()
         .default(2 * 1024 ** 3)
         .describe(
-          'Bytes that parked deliveries and queued jobs may use. Above it new deliveries are answered 503. Lower it on a small disk.',
+          'Bytes that parked deliveries and queued jobs may use. Above it, new deliveries get 503. Lower it on a small disk.',
         ),
       retainDays: z
         .number()
         .positive()
         .default(30)
         .describe(
-          'Days until a finished or parked delivery is deleted. For as long, a repeated delivery is recognised.',
+          'Days until a finished or parked delivery is deleted. Repeated deliveries are recognised for the same time.',
         ),
     })
     .prefault({})

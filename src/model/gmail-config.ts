@@ -99,16 +99,11 @@ export const GmailConfig = z
       .describe('Whether the agent gets the text of a mail. false: only subject and snippet.'),
     renewMinutes: z
       .int()
-      .min(leastRenewMinutes, `must be ${leastRenewMinutes} at the least: the watch is looked at that often`)
+      .min(leastRenewMinutes, `must be at least ${leastRenewMinutes}: the gateway checks the watch that often`)
       .max(1_440)
       .default(720)
       .describe('Minutes after which the watch at Google is renewed. Without renewal it ends after seven days.'),
-    pollSeconds: z
-      .int()
-      .min(5)
-      .max(3_600)
-      .default(30)
-      .describe('Mode poll: seconds between two questions to the mailbox.'),
+    pollSeconds: z.int().min(5).max(3_600).default(30).describe('Mode poll: seconds between two polls of the mailbox.'),
     serviceAccountKey: filled
       .optional()
       .describe('Path of the key file of a service account with domain-wide delegation, in place of a consent.'),

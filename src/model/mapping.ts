@@ -69,7 +69,7 @@ export const Mapping = z.strictObject({
   ),
   name: filled.optional().describe('Template. Name of the hook for people: the summary begins with it.'),
   verify: VerifySettings.optional().describe(
-    'How the sender proves itself. With it, only the sender’s proof opens this mapping.',
+    'How to verify the sender. If it is set, only requests with a valid proof of the sender are accepted; the hook token alone is refused.',
   ),
   instructions: filled
     .optional()

@@ -4,13 +4,15 @@
 const elsewhere: Readonly<Record<string, string>> = {
   'gateway.auth': 'is gateway.token here: the token of the admin port.',
   'gateway.bind': 'is server.host here, an address such as "127.0.0.1".',
-  'gateway.mode': 'has no counterpart here. Leave it out.',
+  'gateway.mode': 'is a key of OpenClaw that Hookloom does not have. Remove it.',
   'gateway.port': 'is server.port here.',
   'gateway.trustedProxies': 'is server.trustedProxies here.',
   'hooks.internal': 'belongs to a part of OpenClaw other than webhooks. Remove it.',
   'hooks.maxBodyBytes': 'is server.maxBodyBytes here.',
-  'hooks.mappings[].accountId': 'has no counterpart here: a channel has one account. Leave it out.',
-  'hooks.gmail.hookUrl': 'has no counterpart here: the gateway watches the mailbox itself. Leave it out.',
+  'hooks.mappings[].accountId':
+    'is a key of OpenClaw that Hookloom does not have: a channel has one account. Remove it.',
+  'hooks.gmail.hookUrl':
+    'is a key of OpenClaw that Hookloom does not have: the gateway watches the mailbox itself. Remove it.',
   'hooks.gmail.label': 'is hooks.gmail.labels here, a list such as ["INBOX"].',
   'hooks.gmail.pushToken': 'has no counterpart here: in mode push, Google signs with hooks.gmail.push.serviceAccount.',
   'hooks.gmail.renewEveryMinutes': 'is hooks.gmail.renewMinutes here.',

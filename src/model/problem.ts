@@ -50,11 +50,11 @@ export const problems = {
   'channel-failed': { status: 503, kind: 'broken', title: 'A channel module is missing or does not load' },
   overloaded: { status: 503, kind: 'unavailable', title: 'Too many unverified request bodies arrive at once' },
   'store-unavailable': { status: 503, kind: 'unavailable', title: 'The delivery could not be stored' },
-  'store-full': { status: 503, kind: 'unavailable', title: 'The store has too many waiting deliveries' },
+  'store-full': { status: 503, kind: 'unavailable', title: 'The store is full' },
   'store-locked': { status: 503, kind: 'unavailable', title: 'Another gateway is using this store' },
   'gateway-unreachable': { status: 503, kind: 'unavailable', title: 'No gateway answers on the admin port' },
   'internal-error': { status: 500, kind: 'broken', title: 'An error in the gateway itself' },
-  'not-found': { status: 404, kind: 'invalid', title: 'Nothing has this id' },
+  'not-found': { status: 404, kind: 'invalid', title: 'The id does not exist' },
   conflict: { status: 409, kind: 'invalid', title: 'The current state does not allow this operation' },
   'origin-denied': {
     status: 403,
@@ -66,7 +66,7 @@ export const problems = {
   'gmail-consent-missing': {
     status: 401,
     kind: 'denied',
-    title: 'Google does not let hookloom into the mailbox (any more)',
+    title: 'Google denied access to the mailbox',
   },
   'gmail-unavailable': { status: 503, kind: 'unavailable', title: 'A request to Google failed' },
   'usage-invalid': { status: 400, kind: 'usage', title: 'The command line is wrong' },

@@ -28,7 +28,7 @@ export type Router<T> = {
   explain(delivery: MatchInput): TraceEntry[]
 }
 
-const unproved = 'the request does not have the proof that this mapping requires'
+const unproved = 'the request has no valid proof for this mapping'
 
 /** The part of a mapping that decides whether it takes a delivery. */
 type Routed = { readonly id: string; readonly match: Match; readonly accept?: Mapping['accept'] }

@@ -72,7 +72,7 @@ export function createAdminApp(parts: AdminParts): RequestListener {
   router.get('/api/refusals/:id', api, (ctx) => {
     const refusal = refusals.list().find(({ requestId }) => requestId === ctx.params['id'])
     if (refusal === undefined) {
-      throw new Problem('not-found', 'No refusal has this request id. "hookloom list --refused" shows them.')
+      throw new Problem('not-found', 'No refusal has this request id. "hookloom list --refused" shows the ids.')
     }
     const request = toRefusedRequest(refusals.request(refusal.requestId))
     reply(ctx, 200, { ok: true, refusal: withNearest(refusal, generation()), request })
@@ -152,7 +152,7 @@ async function find(store: Store, ctx: Context & { params: Record<string, string
   const id = ctx.params['id'] ?? ''
   const record = await store.delivery(id)
   if (record === undefined)
-    throw new Problem('not-found', 'No delivery or run has this id. "hookloom list" shows them.')
+    throw new Problem('not-found', 'No delivery or run has this id. "hookloom list" shows the ids.')
   return record
 }
 
@@ -169,7 +169,7 @@ async function readSession({ store, generation }: AdminParts, ctx: Context & { p
   const sessionKey = ctx.params['key'] ?? ''
   const session = await store.session({ agentId, sessionKey })
   if (session === undefined)
-    throw new Problem('not-found', 'No session of this agent has this key. "hookloom sessions" shows them.')
+    throw new Problem('not-found', 'No session of this agent has this key. "hookloom sessions" shows the keys.')
   return toSessionFields(session, await store.messages({ agentId, sessionKey, limit: shownMessages }))
 }
 

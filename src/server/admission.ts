@@ -137,7 +137,7 @@ export function createAdmission({ tokens, signers }: { tokens: Throttle; signers
       if (isGatewaysFault) {
         throw new Problem(
           'proof-unavailable',
-          'The proof of the sender could not be checked now. Send the request again.',
+          'The proof of the sender cannot be checked at the moment. Send the request again later.',
           {
             retryAfterSeconds: 30,
           },

@@ -18,8 +18,9 @@ export function createStops(log: Log): Stops {
   async function run(): Promise<void> {
     for (const { part, stop, limitMs } of stops.toReversed()) {
       const ended = await attemptWithin(limitMs, stop)
-      if (ended.kind === 'late') log.error({ part, limitMs }, `${part} did not stop in time; the stop goes on`)
-      if (ended.kind === 'threw') log.error({ part, err: ended.thrown }, `${part} did not stop; the stop goes on`)
+      if (ended.kind === 'late') log.error({ part, limitMs }, `${part} did not stop in time; the shutdown continues`)
+      if (ended.kind === 'threw')
+        log.error({ part, err: ended.thrown }, `${part} failed to stop; the shutdown continues`)
     }
   }
 

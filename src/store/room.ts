@@ -53,7 +53,7 @@ export function createRoom({ maxBytes, log }: { maxBytes: () => number; log: Log
       if (more === 0 || bytes + uncommitted + more <= maxBytes()) return undefined
       // one that is too large for an almost empty store does not make it full
       if (bytes >= shares.warn * maxBytes()) setFull()
-      return new Problem('store-full', 'Too much waits in the store. Send it again later.', { retryAfterSeconds })
+      return new Problem('store-full', 'The store is full. Send the request again later.', { retryAfterSeconds })
     },
     trouble: () => (isFull() ? toFullText(maxBytes()) : undefined),
     warning: () => (isFull() ? undefined : toWaitingText(bytes, maxBytes())),
@@ -73,6 +73,6 @@ export function toWaitingText(bytes: number, maxBytes: number): string | undefin
 function toFullText(maxBytes: number): string {
   return (
     `The store is full: parked deliveries and queued jobs use all of store.maxWaitingBytes (${maxBytes}). New deliveries ` +
-    'are answered 503. "hookloom list --state parked" shows the parked ones, "hookloom drop" ends one.'
+    'are answered 503. "hookloom list --state parked" shows the parked ones, "hookloom drop" cancels one.'
   )
 }

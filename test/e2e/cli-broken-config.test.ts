@@ -33,7 +33,7 @@ describe('while the configuration of a running gateway is broken', { timeout: 60
   const run = (...args: string[]) => runCommand(args, { dir: gateway.dir })
   const edits: [string, () => void, string][] = [
     ['does not parse', () => save('{ "hooks": {{ '), 'hookloom.jsonc:1:'],
-    ['has an unknown key', () => save(sound.replace('"hooks"', '"hoks": 1, "hooks"')), 'hoks is not a key here'],
+    ['has an unknown key', () => save(sound.replace('"hooks"', '"hoks": 1, "hooks"')), 'hoks is an unknown key'],
     ['is gone', () => rmSync(join(gateway.dir, 'hookloom.jsonc')), 'There is no hookloom.jsonc'],
   ]
 
@@ -54,12 +54,12 @@ describe('while the configuration of a running gateway is broken', { timeout: 60
     save(sound.replace('"hooks"', '"hoks": 1, "hooks"'))
     const refused = await run('list', '--refused', '--json')
     expect(refused).toMatchObject({ code: 0 })
-    expectWarned(refused, 'hoks is not a key here')
+    expectWarned(refused, 'hoks is an unknown key')
     const retried = await run('retry', deliveryId, '--json')
     expect(retried.json()).toMatchObject([{ deliveryId, state: 'parked' }])
     const all = await run('retry', '--dead')
     expect(all).toMatchObject({ code: 0, stdout: 'No run is dead.\n' })
-    expectWarned(all, 'hoks is not a key here')
+    expectWarned(all, 'hoks is an unknown key')
     const dropped = await run('drop', deliveryId, '--json')
     expect(dropped.json()).toEqual([{ deliveryId, state: 'dropped' }])
   })

@@ -22,7 +22,7 @@ describe('check', { timeout: 60_000 }, () => {
       const { code, stdout, stderr } = await (command === 'start' ? runBuilt : runCommand)([command], { dir })
       const lines = `${stdout}${stderr}`.split('\n').filter((line) => /hooks\.|server\./.test(line))
       expect(lines).toHaveLength(3)
-      expect(lines.join('\n')).toContain('hooks.paht is not a key here. Did you mean path?')
+      expect(lines.join('\n')).toContain('hooks.paht is an unknown key. Did you mean path?')
       expect(code).toBe(78)
     },
   )

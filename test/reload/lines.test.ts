@@ -35,7 +35,7 @@ describe('every save has a line', { timeout: 30_000 }, () => {
     expect({ level, text }).toEqual({
       level: 'warn',
       text: expect.stringMatching(
-        /^hooks\/transforms\/x\.ts was saved; this remains: transforms\/x\.ts does not build at x\.ts:1/,
+        /^hooks\/transforms\/x\.ts was saved, but there is still a problem: transforms\/x\.ts does not build at x\.ts:1/,
       ),
     })
   })

@@ -106,7 +106,7 @@ describe('toFailure', () => {
   it('an acceptance that names no message may have been one', () => {
     expect(toFailure(answer(200), { provider: 'Chat' })).toEqual({
       kind: 'ambiguous',
-      detail: 'Chat answered 200, but not in the documented form. Check baseUrl.',
+      detail: 'Chat answered 200, but not in the documented format. Check baseUrl.',
     })
   })
 

@@ -130,7 +130,7 @@ describe('where there are words to choose from', () => {
   test('a thinking level that is none of them is told the nearest', () => {
     const local = { kind: 'openai', thinking: { hihg: {} } }
     expect(problemsOf({ models: { providers: { local } } })).toEqual([
-      'models.providers.local.thinking.hihg is not a key here. Did you mean high?',
+      'models.providers.local.thinking.hihg is an unknown key. Did you mean high?',
     ])
   })
 })

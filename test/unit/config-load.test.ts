@@ -59,7 +59,7 @@ describe('the files', () => {
     expect(problem.message).toBe('hookloom.jsonc has 3 problems')
     expect(problem.frame?.split('\n')).toEqual([
       '.env:1 must be NAME=value.',
-      'hookloom.jsonc:1:46 hooks.mappings[0].mesageTemplate is not a key here. Did you mean messageTemplate?',
+      'hookloom.jsonc:1:46 hooks.mappings[0].mesageTemplate is an unknown key. Did you mean messageTemplate?',
       'hookloom.jsonc:1:3 hooks.token is required when hooks.enabled is true. Set it to "${HOOKLOOM_TOKEN}" and put the value into .env.',
     ])
   })
@@ -135,7 +135,7 @@ describe('syntax', () => {
   })
 
   test('__proto__ is an unknown key like any other', () => {
-    expect(problemsOf('{ "__proto__": { "hooks": {} } }')[0]).toMatch(/^__proto__ is not a key here\./)
+    expect(problemsOf('{ "__proto__": { "hooks": {} } }')[0]).toMatch(/^__proto__ is an unknown key\./)
   })
 })
 
@@ -220,17 +220,17 @@ describe('variables', () => {
   })
 
   test('keys are not substituted', () => {
-    expect(problemsOfData({ '${A}': 1 }, { A: 'store' })[0]).toMatch(/^\$\{A\} is not a key here/)
+    expect(problemsOfData({ '${A}': 1 }, { A: 'store' })[0]).toMatch(/^\$\{A\} is an unknown key/)
   })
 })
 
 describe('keys and types', () => {
   test('an unknown key names the nearest known one, or else all that are known there', () => {
-    expect(problemsOfData({ hooks: { tokn: 'x' } })).toEqual(['hooks.tokn is not a key here. Did you mean token?'])
+    expect(problemsOfData({ hooks: { tokn: 'x' } })).toEqual(['hooks.tokn is an unknown key. Did you mean token?'])
     expect(problemsOfData({ hooks: { mappings: [{ match: { patj: 'x' } }] } })).toEqual([
-      'hooks.mappings[0].match.patj is not a key here. Did you mean path?',
+      'hooks.mappings[0].match.patj is an unknown key. Did you mean path?',
     ])
-    expect(problemsOfData({ gateway: { zzzzz: 1 } })).toEqual(['gateway.zzzzz is not a key here. Keys here: token.'])
+    expect(problemsOfData({ gateway: { zzzzz: 1 } })).toEqual(['gateway.zzzzz is an unknown key. Keys here: token.'])
   })
 
   test('a wrong type says what was expected and what kind came, never the value', () => {

@@ -46,6 +46,6 @@ describe('a configuration that was written for OpenClaw', () => {
   })
 
   test('leaves every other key to its nearest neighbour', () => {
-    expect(problems({ hooks: { mapings: [] } })).toEqual(['hooks.mapings is not a key here. Did you mean mappings?'])
+    expect(problems({ hooks: { mapings: [] } })).toEqual(['hooks.mapings is an unknown key. Did you mean mappings?'])
   })
 })

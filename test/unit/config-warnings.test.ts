@@ -50,7 +50,7 @@ describe('doctor', () => {
     [
       'a default channel without a recipient',
       { rest: { channels: { telegram, default: { channel: 'telegram' } } } },
-      'channels.default has no recipient: only a reply that names one, or follows one, can be sent. Set channels.default.to, or channels.telegram.to.',
+      'channels.default has no recipient. Replies that name no recipient cannot be sent. Set channels.default.to, or channels.telegram.to.',
     ],
     [
       'a mapping that an earlier one shadows',

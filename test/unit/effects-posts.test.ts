@@ -251,6 +251,6 @@ test('a job during which the gateway ended time and again is given up, and says 
   expect(turns).toEqual([])
   expect(await stage.jobOf(id)).toMatchObject({
     state: 'dead',
-    lastError: expect.stringContaining('Attempt 5 ended because the gateway ended'),
+    lastError: expect.stringContaining('The gateway ended during attempt 5'),
   })
 })

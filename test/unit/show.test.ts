@@ -64,7 +64,7 @@ test('a message of a dead run was never sent, or it is not known whether it was'
   ]
   const { lines, objects } = await showPosts(posts, 'dead')
   expect(lines.map((line) => line.split(/ {2,}/)[1])).toEqual(['sent', 'unknown', 'unknown', 'unknown', 'unsent'])
-  expect(lines.at(-1)).toContain('it was never sent, since the run is dead')
+  expect(lines.at(-1)).toContain('not sent: the run failed permanently')
   expect(lines.join()).not.toContain('waiting')
   const states = ['sent', 'unknown', 'unknown', 'unknown', 'unsent'].map((state) => ({ state }))
   expect(objects).toMatchObject([{ jobs: [{ posts: states }] }])

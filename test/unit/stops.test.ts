@@ -35,7 +35,11 @@ describe('the stop of a gateway', () => {
     await stopped
     expect(isClosed).toBe(true)
     expect(lines).toEqual([
-      { part: 'the transforms', limitMs: 5_000, message: 'the transforms did not stop in time; the stop goes on' },
+      {
+        part: 'the transforms',
+        limitMs: 5_000,
+        message: 'the transforms did not stop in time; the shutdown continues',
+      },
     ])
   })
 
@@ -47,6 +51,6 @@ describe('the stop of a gateway', () => {
     stops.add('the port', () => Promise.reject(err))
     await stops.run()
     expect(isClosed).toBe(true)
-    expect(lines).toEqual([{ part: 'the port', err, message: 'the port did not stop; the stop goes on' }])
+    expect(lines).toEqual([{ part: 'the port', err, message: 'the port failed to stop; the shutdown continues' }])
   })
 })

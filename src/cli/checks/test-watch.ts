@@ -60,7 +60,7 @@ export async function watchSaves(
   try {
     await watcher.ready()
     await look([])
-    if (!context.json) context.print('\nWatching for saves. Ctrl-C stops.')
+    if (!context.json) context.print('\nWaiting for changes. Press Ctrl-C to stop.')
     while (!over.signal.aborted) {
       if (changed.size === 0) await new Promise<void>((resolve) => (wake = resolve))
       const paths = [...changed].filter((path) => !isOwn(path, written))

@@ -188,5 +188,5 @@ function toNext({ config }: LoadedConfig, isDry: boolean): string {
   if (isDry) return 'Nothing was changed.'
   if (!config.hooks.enabled)
     return 'hooks.enabled is false, so no mail is accepted. Set it to true, and set hooks.token.'
-  return 'A gateway that starts now watches the mailbox: hookloom start. Its state: hookloom gmail status.'
+  return 'Run "hookloom start" to watch the mailbox. "hookloom gmail status" shows whether it works.'
 }

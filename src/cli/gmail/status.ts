@@ -79,6 +79,8 @@ function toText({ gmail: { account, mode }, state, problems, known }: Said): str
     ['Watched until', time(known?.watchExpiresAt)],
   ])
   const next =
-    state === 'not running' ? ['Start the gateway with "hookloom start", or "hookloom gmail run" beside it.'] : []
+    state === 'not running'
+      ? ['Start the gateway with "hookloom start", or run "hookloom gmail run" in a second process.']
+      : []
   return [fields, ...problems.map((problem) => `✗ ${problem}`), ...next].join('\n')
 }

@@ -46,7 +46,7 @@ export function addGmailCommands(program: Command, act: Act): void {
 
   gmail
     .command('stop')
-    .summary('end the notifications of Google')
+    .summary('stop the notifications of Google')
     .description('Ends the notifications that Google sends for the mailbox.')
     .addOption(new Option('--dry-run', 'print the request, and send nothing'))
     .addHelpText('after', toExamples('hookloom gmail stop'))

@@ -10,7 +10,9 @@ import { type Act, idArgument, jsonOption, parseWhole, parseMoment, parseWord, t
 const exampleId = '01a1fb45-0fdd-7713-8f98-02441594b06c'
 
 const limitOption = () =>
-  new Option('--limit <n>', 'how many rows, the newest').argParser(parseWhole(1, 10_000)).default(50)
+  new Option('--limit <n>', 'the maximum number of rows; the newest are shown')
+    .argParser(parseWhole(1, 10_000))
+    .default(50)
 const beforeMomentOption = (field: string) =>
   new Option('--before <time>', `only rows before this time: the "${field}" of the oldest row shown, in UTC`).argParser(
     parseMoment,

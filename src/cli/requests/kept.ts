@@ -47,13 +47,13 @@ async function findKept(
   }))
   const { record, request } = found ?? {}
   if (record === undefined) {
-    throw new Problem('not-found', `No delivery or run has the id "${toCut(id, 60)}". "hookloom list" shows them.`)
+    throw new Problem('not-found', `No delivery or run has the id "${toCut(id, 60)}". "hookloom list" shows the ids.`)
   }
   if (request !== undefined) return { record, request }
   const mapping = mappings.find((each) => each.id === record.mappingId)
   const next =
     mapping === undefined
-      ? 'A payload is kept while a delivery waits, and if its mapping has "retain": true.'
+      ? 'The payload of a finished delivery is deleted unless its mapping has "retain": true.'
       : `Set "retain": true in the mapping "${mapping.id}", and send it again.`
   throw new Problem('conflict', `The payload of this delivery was not kept: it is ${record.state}. ${next}`)
 }

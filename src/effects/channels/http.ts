@@ -115,7 +115,7 @@ export function toUnsent(thrown: unknown): string | undefined {
   if (syscall === 'connect') return `no connection to its host (${code})`
   if (code === 'UND_ERR_CONNECT_TIMEOUT') return 'no connection to its host in time'
   if (certificate.test(code)) return `its certificate was not accepted (${code})`
-  if (message === 'bad port') return 'fetch does not open this port'
+  if (message === 'bad port') return 'Node’s fetch blocks this port; use another one'
   return undefined
 }
 
@@ -170,7 +170,10 @@ export function toFailure(outcome: HttpOutcome, { provider, code, hint, retryAft
     }
   }
   if (code !== undefined) return { kind: 'ambiguous', detail }
-  return { kind: 'ambiguous', detail: `${provider} answered ${status}, but not in the documented form. Check baseUrl.` }
+  return {
+    kind: 'ambiguous',
+    detail: `${provider} answered ${status}, but not in the documented format. Check baseUrl.`,
+  }
 }
 
 /** An error code that is safe in a detail: a number or one short word. Anything else could be the message. */

@@ -136,7 +136,7 @@ const meanings: ReadonlyMap<number, ErrorMeaning> = new Map<number, ErrorMeaning
   ],
   [132_000, final('The template does not have one body variable. Check channels.whatsapp.template.')],
   [132_001, final('The template does not exist in this language. Check channels.whatsapp.template.')],
-  [132_015, final('The template is paused for its quality. See WhatsApp Manager.')],
+  [132_015, final('Meta paused the template because of its quality. See WhatsApp Manager.')],
   [133_010, final('The sending number is not registered. Register it in WhatsApp Manager.')],
 ])
 

@@ -177,7 +177,7 @@ function toFailed(id: string, answered: string, { status, headers }: Pick<Answer
     return retryable(`${answered}. If this continues, look at the log of OpenClaw.`, wait)
   if (status === 200 || status === 202) {
     return permanent(
-      `${answered}, but not as OpenClaw does. Set runners.${id}.baseUrl to the gateway with its hooks path.`,
+      `${answered}, but the answer is not OpenClaw’s. Set runners.${id}.baseUrl to the gateway with its hooks path.`,
     )
   }
   if (status >= 300 && status < 400) {

@@ -26,7 +26,7 @@ function toUnknownKey(parent: readonly (string | number)[], key: string): Config
   const known = toKeysAt(parent)
   const meant = nearestOf(key, known)
   const hint = meant === undefined ? `Keys here: ${known.join(', ')}.` : `Did you mean ${meant}?`
-  return { path, text: `${toDottedPath(path)} is not a key here. ${hint}` }
+  return { path, text: `${toDottedPath(path)} is an unknown key. ${hint}` }
 }
 
 /** The alternative that came furthest is the one that was meant; where none began, all of them are named. */
