@@ -28,7 +28,7 @@ describe('renewMinutes', () => {
   test('under a quarter of an hour is refused with the reason, since the watch is not looked at more often', () => {
     expect(GmailConfig.safeParse({ renewMinutes: 15 }).success).toBe(true)
     expect(GmailConfig.safeParse({ renewMinutes: 14 }).error?.issues).toMatchObject([
-      { path: ['renewMinutes'], message: expect.stringContaining('must be 15 at the least') },
+      { path: ['renewMinutes'], message: expect.stringContaining('must be at least 15') },
     ])
   })
 })
