@@ -14,7 +14,7 @@ import type { Generation } from './pipeline/generation.ts'
 import { createPinnedFetch, type Transport } from './pipeline/verifiers/pinned-fetch.ts'
 import { createAdminApp } from './server/admin.ts'
 import { createAdmission } from './server/admission.ts'
-import { createPeerOf } from './server/client.ts'
+import { createPeerOf, createUnnamedProxies } from './server/client.ts'
 import { createMetrics } from './server/metrics.ts'
 import { createDrain } from './server/drain.ts'
 import { createHandedSecrets } from './server/handed.ts'
@@ -148,6 +148,7 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
   })
   const drain = createDrain({ store, rerunner, generation, log })
   const signers = createThrottle({ clock })
+  const unnamedProxies = createUnnamedProxies(() => generation().config.server.trustedProxies)
   const mailbox = createMailbox({ dir, env: settings, generation, store, rerunner, signers, clock, newId, log })
 
   // 4. What a new generation, and a module that may be called again, set going.
@@ -183,14 +184,17 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
   const { host, bodyTimeoutMs } = config.server
   const { port = config.server.port, adminPort = config.server.adminPort } = options
   const edge = { bodyTimeoutMs, log }
-  const admin = await listen(createAdminApp({ ...shared, drain, clock, metrics, poke, status: toStatus }), {
-    host: '127.0.0.1',
-    port: adminPort,
-    key: 'server.adminPort',
-    ...edge,
-  })
+  const admin = await listen(
+    createAdminApp({ ...shared, drain, clock, metrics, poke, unnamedProxies, status: toStatus }),
+    {
+      host: '127.0.0.1',
+      port: adminPort,
+      key: 'server.adminPort',
+      ...edge,
+    },
+  )
   stops.add('the admin port', () => admin.close(0))
-  const admission = createAdmission({ tokens: createThrottle({ clock }), signers })
+  const admission = createAdmission({ tokens: createThrottle({ clock }), signers, unnamedProxies })
   const refusalLog = createRefusalLog(log)
   stops.add('the log of refusals', () => refusalLog.stop())
   const receive = createReceiver({ ...shared, meter, admission, refusalLog, clock, development })

@@ -6,20 +6,25 @@ export default defineConfig({
   test: {
     testTimeout: 20_000,
     hookTimeout: 30_000,
-    // files of one thread share what they import: nothing replaces a module, and imports are a third of the time
-    isolate: false,
     // `npm test` runs the first project, `npm run test:long` the second
     projects: [
       {
         extends: true,
         test: {
           name: 'short',
+          // files of one thread share what they import: nothing replaces a module, and imports are a third of the time
+          isolate: false,
+          // a thread for each core: it is idle while a command runs that a test started
+          maxWorkers: '100%',
           include: ['test/**/*.test.ts'],
           exclude: [...configDefaults.exclude, 'test/long/**'],
         },
       },
       // kills, loads and measurements, which take tens of seconds each
-      { extends: true, test: { name: 'long', include: ['test/long/**/*.test.ts'] } },
+      {
+        extends: true,
+        test: { name: 'long', include: ['test/long/**/*.test.ts'], maxWorkers: 1, sequence: { groupOrder: 1 } },
+      },
     ],
   },
 })

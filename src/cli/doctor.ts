@@ -106,6 +106,7 @@ const Readiness = z.union([
   z.object({
     degraded: z.boolean(),
     problems: z.array(z.object({ detail: z.string() })),
+    proxies: z.array(z.string()),
     store: z.object({ trouble: z.string().optional(), facts: z.record(z.string(), z.union([z.string(), z.number()])) }),
   }),
   z.object({ ok: z.boolean(), degraded: z.boolean(), modules: z.int() }),
@@ -122,13 +123,14 @@ async function checkGateway(dir: string, { gateway: { token } }: Config): Promis
     const ready = Readiness.safeParse(toJson(text))
     if (!ready.success) return [toFailed(name, `${where}: /readyz answers ${status}`, exitCodes.unavailable)]
     if (!('store' in ready.data)) return [toOutlined(where, ready.data)]
-    const { degraded, problems, store } = ready.data
+    const { degraded, problems, proxies, store } = ready.data
+    const unnamed = proxies.map((detail): Finding => ({ name: 'proxies', ok: false, severity: 'warning', detail }))
     if (store.trouble !== undefined) return [toFailed(name, `${where}: ${store.trouble}`, exitCodes.unavailable)]
     const facts = Object.entries(store.facts).map(([fact, value]) => `${fact} ${value}`)
     const detail = [`${where} is ready`, ...facts].join(', ')
-    if (!degraded) return [{ name, ok: true, detail }]
+    if (!degraded) return [{ name, ok: true, detail }, ...unnamed]
     const lines = [`${where} runs degraded`, ...problems.map((problem) => problem.detail)]
-    return [toFailed(name, lines.join('\n'), exitCodes.broken)]
+    return [toFailed(name, lines.join('\n'), exitCodes.broken), ...unnamed]
   } catch (error) {
     if (!(error instanceof Problem)) throw error
     return [toFailed(name, error.message, exitCodes[error.kind])]

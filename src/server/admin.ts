@@ -11,6 +11,7 @@ import type { Generation } from '../pipeline/generation.ts'
 import type { Clock, DeliveryRecord, Store } from '../store/store.ts'
 import type { Drain, ParkedQuery } from './drain.ts'
 import type { HandedSecrets } from './handed.ts'
+import type { UnnamedProxies } from './client.ts'
 import type { Metrics } from './metrics.ts'
 import { createOperatorCheck, type IsOperator } from './operator.ts'
 import { toJobFields, toSessionFields } from './records.ts'
@@ -37,6 +38,7 @@ export type AdminParts = {
   readonly drain: Pick<Drain, 'retryParked' | 'dropParked'>
   readonly handed: HandedSecrets
   readonly metrics: Metrics
+  readonly unnamedProxies: Pick<UnnamedProxies, 'warnings'>
   readonly newId: () => string
   readonly clock: Clock
   readonly log: Log
@@ -126,12 +128,13 @@ export function createAdminApp(parts: AdminParts): RequestListener {
 /**
  * `ok`: deliveries become durable. `degraded`: a saved file is not live, or its deliveries park. `warnings`: limits that are near.
  */
-async function toReadiness({ store, status }: AdminParts) {
+async function toReadiness({ store, status, unnamedProxies }: AdminParts) {
   const { warning, ...health } = await store.health()
   return {
     ok: health.trouble === undefined,
     ...status(),
     warnings: warning === undefined ? [] : [warning],
+    proxies: unnamedProxies.warnings(),
     store: health,
   }
 }

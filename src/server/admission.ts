@@ -6,7 +6,7 @@ import { type Config, toHookTokens } from '../model/config.ts'
 import { isCrossSite } from '../base/http.ts'
 import { Problem } from '../model/problem.ts'
 import type { RequestHead } from '../model/verifier.ts'
-import { createClientOf } from './client.ts'
+import { createClientOf, type UnnamedProxies } from './client.ts'
 import type { Throttle } from './throttle.ts'
 
 /** The head of a request that is checked. Its headers still have the credentials: only verifiers get them. */
@@ -60,7 +60,15 @@ type Gate = {
  * `tokens` counts failed tokens. A client that it locks out is refused even with the right token. `signers` counts failed
  * signatures separately: one address of a sender serves many people, so a valid signature always passes.
  */
-export function createAdmission({ tokens, signers }: { tokens: Throttle; signers: Throttle }): Admission {
+export function createAdmission({
+  tokens,
+  signers,
+  unnamedProxies,
+}: {
+  tokens: Throttle
+  signers: Throttle
+  unnamedProxies?: UnnamedProxies
+}): Admission {
   const gates = new WeakMap<Config, Gate>()
 
   function gateOf(config: Config): Gate {
@@ -69,7 +77,7 @@ export function createAdmission({ tokens, signers }: { tokens: Throttle; signers
     const gate: Gate = {
       isToken: createTokenCheck(...toHookTokens(config.hooks)),
       isGatewayToken: createTokenCheck(...(config.gateway.token === undefined ? [] : [config.gateway.token])),
-      clientOf: createClientOf(config.server.trustedProxies),
+      clientOf: createClientOf(config.server.trustedProxies, unnamedProxies),
     }
     gates.set(config, gate)
     return gate

@@ -20,20 +20,28 @@ export type Connected = {
  * the first hop that is not trusted is the client. Text that is not an address ends the walk at the hop that sent it. RFC 7239
  * `Forwarded` is ignored: a proxy that sets only one of the two headers passes the other one on unchecked.
  *
+ * `unnamed` gets the addresses of peers that are not trusted but send X-Forwarded-For from this machine or a private network: they
+ * are probably proxies that the configuration does not name.
+ *
  * Throws `config-invalid` for an entry that is neither an address nor a CIDR.
  */
-export function createClientOf(trustedProxies: readonly string[]): (req: Connected) => string {
+export function createClientOf(
+  trustedProxies: readonly string[],
+  unnamed?: Pick<UnnamedProxies, 'add'>,
+): (req: Connected) => string {
   const trusted = trustedProxies.map(toNetwork)
   const isTrusted = (address: Address) => trusted.some((network) => isInside(address, network))
 
   // without proxies a connection has one client: its address is parsed once
   const known = new WeakMap<object, string>()
   if (trusted.length === 0) {
-    return ({ socket }) => {
+    return ({ socket, headers }) => {
       const before = known.get(socket)
-      if (before !== undefined) return before
+      const isForwarded = headers['x-forwarded-for'] !== undefined
+      if (before !== undefined && !isForwarded) return before
       const address = toAddress(socket.remoteAddress ?? '')
       if (address === undefined) return 'unknown'
+      if (isForwarded) unnamed?.add(address)
       const client = toClient(address)
       known.set(socket, client)
       return client
@@ -43,7 +51,10 @@ export function createClientOf(trustedProxies: readonly string[]): (req: Connect
   return (req) => {
     let client = toAddress(req.socket.remoteAddress ?? '')
     if (client === undefined) return 'unknown'
-    if (!isTrusted(client)) return toClient(client)
+    if (!isTrusted(client)) {
+      if (req.headers['x-forwarded-for'] !== undefined) unnamed?.add(client)
+      return toClient(client)
+    }
     const hops = [req.headers['x-forwarded-for'] ?? []].flat().join(',').split(',')
     for (const hop of hops.toReversed()) {
       const address = toAddress(hop.trim())
@@ -54,6 +65,33 @@ export function createClientOf(trustedProxies: readonly string[]): (req: Connect
     return toClient(client)
   }
 }
+
+export type UnnamedProxies = {
+  add(address: Address): void
+  /** What the operator reads: one sentence for each proxy that the configuration still does not name. */
+  warnings(): readonly string[]
+}
+
+/** Remembers a few; a sender on the internet that sets the header itself is not one of them. */
+export function createUnnamedProxies(trustedProxies: () => readonly string[]): UnnamedProxies {
+  const seen = new Map<string, Address>()
+  return {
+    add: (address) => {
+      if (seen.size < mostUnnamed && nearRanges.has(address.range())) seen.set(address.toString(), address)
+    },
+    warnings: () => {
+      const trusted = trustedProxies().map(toNetwork)
+      const unnamed = [...seen].filter(([, address]) => !trusted.some((network) => isInside(address, network)))
+      return unnamed.map(
+        ([text]) =>
+          `Requests from ${text} have X-Forwarded-For, but server.trustedProxies does not name it. If it is your proxy, add it: otherwise all its senders count as one, and one with a wrong token locks out the others.`,
+      )
+    },
+  }
+}
+
+const mostUnnamed = 10
+const nearRanges: ReadonlySet<string> = new Set(['loopback', 'private', 'uniqueLocal', 'linkLocal', 'carrierGradeNat'])
 
 /** The client of a connection. All connections from loopback count as one client. */
 export type Peer = { readonly client: string; readonly isLoopback: boolean }

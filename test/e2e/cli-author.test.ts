@@ -166,7 +166,7 @@ describe('hookloom test', { timeout: 60_000 }, () => {
       },
     })
     const watching = startWatching(dir)
-    await watching.printed(/Watching/)
+    await watching.printed(/Waiting for changes/)
     expect(watching.take()).toContain('2 passed, 1 failed')
     writeFiles(dir, { [`${root}/word.ts`]: `export const word = 'Ho '\n` })
     await watching.printed(/failed\n/)

@@ -2,9 +2,10 @@ import { symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { runBuilt, runCommand } from './command.ts'
-import { gatewayToken, makeConfigDir, makeFolder, post, startGateway, writeFiles } from './gateway.ts'
+import { gatewayToken, hookToken, makeConfigDir, makeFolder, post, startGateway, writeFiles } from './gateway.ts'
 import { chatCompletions } from './fakes/chat-completions.ts'
 import { apiKey, refuses, startFake } from './fakes/provider.ts'
+import { startInside } from './inside.ts'
 
 const asOperator = { headers: { authorization: `Bearer ${gatewayToken}` } }
 const sound = {
@@ -149,6 +150,29 @@ describe('doctor', { timeout: 60_000 }, () => {
     expect((await runCommand(['doctor', '--json'], { dir: gateway.dir })).json()).toContainEqual(warning)
     await gateway.stop()
     expect((await runCommand(['doctor', '--json'], { dir: gateway.dir })).json()).toContainEqual(warning)
+  })
+
+  test('warns of a proxy that sends X-Forwarded-For and is not named, until it is', async () => {
+    const gateway = await startInside()
+    const ask = async () =>
+      (await runCommand(['doctor', '--json'], { dir: gateway.dir })).json().filter(({ name }) => name === 'proxies')
+    const wake = { text: 'x', mode: 'next-heartbeat' }
+    await post({ url: gateway.url, token: hookToken }, 'wake', wake)
+    expect(await ask()).toEqual([])
+    await post({ url: gateway.url, token: hookToken }, 'wake', wake, {
+      'x-forwarded-for': '203.0.113.7',
+      connection: 'close',
+    })
+    expect(await ask()).toEqual([
+      expect.objectContaining({
+        ok: false,
+        severity: 'warning',
+        detail: expect.stringMatching(/^Requests from 127\.0\.0\.1 have X-Forwarded-For, .*trustedProxies/),
+      }),
+    ])
+    const { status } = await fetch(`${gateway.adminUrl}/readyz`)
+    const outline = await (await fetch(`${gateway.adminUrl}/readyz`)).text()
+    expect([status, outline.includes('127.0.0.1')]).toEqual([200, false])
   })
 
   test('says which file of a workspace is there and is not read, and is well with one that is', async () => {

@@ -94,7 +94,7 @@ describe('a gateway that works', () => {
 
   test('logs a skipped delivery, and a reply that was sent', async () => {
     const { log, line } = createRecorder()
-    const { url } = await startInside({ config: { hooks: { mappings } }, log })
+    const { url } = await startInside({ config, log })
     expect((await post(url, 'ping')).status).toBe(204)
     expect((await line(/^POST /)).message).toMatch(/^POST github ping → skipped {2}\d+ ms {2}\S+$/)
     await fetch(`${url}/agent`, {

@@ -121,7 +121,7 @@ describe('the README’s tour from a webhook to a chat', () => {
       posts: [{ channel: 'telegram', to: '42', state: 'sent', messageId: '1' }],
     })
     const metrics = await (await fetch(`${gateway.adminUrl}/metrics`)).text()
-    expect(metrics).toContain('hookloom_deliveries_total{outcome="accepted",hook="deploy"} 1')
+    expect(metrics).toContain('hookloom_deliveries_total{outcome="accepted",hook="agent"} 1')
     expect(metrics).toContain('hookloom_steps_total{step="deliver",outcome="done"} 1')
     expect(metrics).not.toContain('billing')
     expect(await gateway.stop()).toBe(0)

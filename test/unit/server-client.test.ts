@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { Problem } from '../../src/model/problem.ts'
-import { createClientOf } from '../../src/server/client.ts'
+import { createClientOf, createUnnamedProxies } from '../../src/server/client.ts'
 
 function client(remoteAddress: string | undefined, forwarded?: string, trusted: string[] = []): string {
   const headers = forwarded === undefined ? {} : { 'x-forwarded-for': forwarded }
@@ -105,4 +105,45 @@ describe('server.trustedProxies', () => {
       expect(attempt).toThrow('server.trustedProxies[1]')
     },
   )
+})
+
+describe('a proxy that is not named', () => {
+  const forwarded = { 'x-forwarded-for': '203.0.113.7' }
+
+  function seenFrom(remoteAddress: string, headers: Record<string, string>, trusted: string[] = []) {
+    const named: string[] = [...trusted]
+    const proxies = createUnnamedProxies(() => named)
+    createClientOf(trusted, proxies)({ headers, socket: { remoteAddress } })
+    return { named, proxies }
+  }
+
+  test.each(['127.0.0.1', '::1', '10.1.2.3', '192.168.0.9', 'fd00::5'])(
+    '%s is told to the operator by its address',
+    (address) => {
+      expect(seenFrom(address, forwarded).proxies.warnings()).toEqual([
+        expect.stringContaining(`Requests from ${address} `),
+      ])
+      expect(seenFrom(address, forwarded, ['172.16.0.1']).proxies.warnings()).toHaveLength(1)
+    },
+  )
+
+  test('is forgotten when the configuration names it', () => {
+    const { named, proxies } = seenFrom('10.1.2.3', forwarded)
+    named.push('10.0.0.0/8')
+    expect(proxies.warnings()).toEqual([])
+  })
+
+  test.each([
+    ['a sender on the internet that sets the header', '203.0.113.9', forwarded],
+    ['a client without the header', '127.0.0.1', {}],
+  ])('is not %s', (_, address, headers) => {
+    expect(seenFrom(address, headers).proxies.warnings()).toEqual([])
+  })
+
+  test('is one of ten at most: a private network has many addresses', () => {
+    const proxies = createUnnamedProxies(() => [])
+    const clientOf = createClientOf([], proxies)
+    for (let last = 0; last < 99; last++) clientOf({ headers: forwarded, socket: { remoteAddress: `10.0.0.${last}` } })
+    expect(proxies.warnings()).toHaveLength(10)
+  })
 })
