@@ -6,14 +6,14 @@ export default defineConfig({
   test: {
     testTimeout: 20_000,
     hookTimeout: 30_000,
+    // what commands print is compared as text, also where CI asks for colours
+    env: { NO_COLOR: '1' },
     // `npm test` runs the first project, `npm run test:long` the second
     projects: [
       {
         extends: true,
         test: {
           name: 'short',
-          // files of one thread share what they import: nothing replaces a module, and imports are a third of the time
-          isolate: false,
           // a thread for each core: it is idle while a command runs that a test started
           maxWorkers: '100%',
           include: ['test/**/*.test.ts'],

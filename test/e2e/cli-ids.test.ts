@@ -42,18 +42,25 @@ describe('an id on the command line', { timeout: 60_000 }, () => {
     const { json, ...ran } = await runCommand(['show', id, '--json'], { dir: gateway.dir })
     return { ...ran, shown: json()[0]?.['deliveryId'] }
   }
-  const othersOf = (id: string | undefined) => ids.filter((other) => other !== id)
+  const jobIdsOf = async (id: string) => {
+    const { json } = await runCommand(['show', id, '--json'], { dir: gateway.dir })
+    return json().flatMap(({ jobs }) => (jobs as { jobId: string }[]).map(({ jobId }) => jobId))
+  }
+  /** The other deliveries and their runs, which may be made in the same millisecond. */
+  const othersOf = async (id: string | undefined) => {
+    const others = ids.filter((other) => other !== id)
+    return [...others, ...(await Promise.all(others.map(jobIdsOf))).flat()]
+  }
 
   test('may be any beginning that no other delivery shares', async () => {
-    for (const id of ids) expect(await show(toPrefix(id, othersOf(id)))).toMatchObject({ code: 0, shown: id })
+    for (const id of ids) expect(await show(toPrefix(id, await othersOf(id)))).toMatchObject({ code: 0, shown: id })
   })
 
   test('may begin the ids of several runs of one delivery', async () => {
-    const { json } = await runCommand(['show', several ?? '', '--json'], { dir: gateway.dir })
-    const jobs = json().flatMap(({ jobs: all }) => all as { jobId: string }[])
-    const [first = '', second = ''] = jobs.map(({ jobId }) => jobId)
+    const jobs = await jobIdsOf(several ?? '')
+    const [first = '', second = ''] = jobs
     const length = Array.from(first).findIndex((character, at) => character !== second[at])
-    const shared = toPrefix(first, othersOf(several))
+    const shared = toPrefix(first, await othersOf(several))
     expect(jobs).toHaveLength(2)
     expect(shared.length).toBeLessThanOrEqual(length)
     expect(await show(shared)).toMatchObject({ code: 0, shown: several })
@@ -93,7 +100,7 @@ describe('an id on the command line', { timeout: 60_000 }, () => {
   })
 
   test('is taken in short by retry, drop and capture', async () => {
-    const prefix = toPrefix(parked ?? '', othersOf(parked))
+    const prefix = toPrefix(parked ?? '', await othersOf(parked))
     const retried = await runCommand(['retry', prefix, '--json'], { dir: gateway.dir })
     expect(retried.json()).toEqual([{ deliveryId: parked, state: 'parked', jobs: [] }])
     const captured = await runCommand(['capture', 'last', '--json'], { dir: gateway.dir })
