@@ -1,14 +1,20 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { runCommand } from './command.ts'
 import { makeConfigDir, post } from './gateway.ts'
-import { type Inside, startInside } from './inside.ts'
+import { type Inside, readStore, startInside } from './inside.ts'
 import { hookToken } from './gateway.ts'
 
 const config = {
   agents: { defaults: { heartbeat: { every: 0 } } },
   hooks: {
     mappings: [
-      { match: { path: 'parts' }, action: 'wake', forEach: 'parts', textTemplate: '{{parts[0]}}' },
+      {
+        match: { path: 'parts' },
+        action: 'wake',
+        wakeMode: 'next-heartbeat',
+        forEach: 'parts',
+        textTemplate: '{{parts[0]}}',
+      },
       { id: 'later', match: { path: 'later' }, transform: { module: 'later.ts' }, retain: true },
     ],
   },
@@ -31,7 +37,7 @@ describe('an id on the command line', { timeout: 60_000 }, () => {
     const to = { url: gateway.url, token: hookToken }
     const posted = [
       await post(to, 'parts', { parts: ['a', 'b'] }),
-      await post(to, 'wake', { text: 'c' }),
+      await post(to, 'wake', { text: 'c', mode: 'next-heartbeat' }),
       await post(to, 'later', {}),
     ]
     ids = posted.map(({ deliveryId }) => String(deliveryId))
@@ -46,10 +52,10 @@ describe('an id on the command line', { timeout: 60_000 }, () => {
     const { json } = await runCommand(['show', id, '--json'], { dir: gateway.dir })
     return json().flatMap(({ jobs }) => (jobs as { jobId: string }[]).map(({ jobId }) => jobId))
   }
-  /** The other deliveries and their runs, which may be made in the same millisecond. */
+  /** All ids but those of this delivery and of its runs: of other deliveries, their runs, and alerts. They may be made in the same millisecond. */
   const othersOf = async (id: string | undefined) => {
-    const others = ids.filter((other) => other !== id)
-    return [...others, ...(await Promise.all(others.map(jobIdsOf))).flat()]
+    const all = await readStore(gateway.dir, (store) => store.idsFrom({ prefix: '0', limit: 1_000 }))
+    return all.filter((found) => found.id !== id && found.deliveryId !== id).map((found) => found.id)
   }
 
   test('may be any beginning that no other delivery shares', async () => {
