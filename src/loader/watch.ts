@@ -102,7 +102,8 @@ export function createWatcher({ paths, inputs, onChange, onTouch, log, open = op
 
   function settle(isLast: boolean): void {
     for (const [path, stamp] of seen) if (toStamp(path) !== stamp) touch(path)
-    for (const input of inputs()) if (!seen.has(input.file) && !isAsRead(input)) touch(input.file)
+    for (const input of inputs())
+      if (!isOfPackage(input) && !seen.has(input.file) && !isAsRead(input)) touch(input.file)
     if (isLast) for (const path of seen.keys()) if (!files.includes(path)) seen.delete(path)
   }
 
@@ -213,6 +214,11 @@ function toStamp(path: string): string {
 /** Whether the file is as it was when it was read. */
 function isAsRead({ file, mtimeNs, size }: Input): boolean {
   return toStamp(file).startsWith(`${mtimeNs} ${size} `)
+}
+
+/** There are thousands of them, and nobody watches them: the next build looks at them. */
+function isOfPackage({ file }: Input): boolean {
+  return file.includes(`${sep}node_modules${sep}`)
 }
 
 /** Of a file without a byte in it. */

@@ -1,6 +1,7 @@
 // Which file an import means depends on files that are not read: a `mode.ts` beside a `mode.js`, a package that is installed
 // nearer. A snapshot remembers what lay where a build looked, so that a later look can tell whether the build would find the same.
-import { readdir, stat } from 'node:fs/promises'
+import { statSync } from 'node:fs'
+import { readdir } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { toFoldersUpTo } from './manifests.ts'
 import type { Input } from '../read.ts'
@@ -70,7 +71,8 @@ function createAsk(): (question: string) => Promise<string> {
   return async (question) => {
     const path = question.slice(question.indexOf(' ') + 1)
     if (question.startsWith('stat ')) {
-      const facts = await stat(path, { bigint: true }).catch(() => undefined)
+      // of a package with a thousand files, an asynchronous question takes ten times as long: 40 ms at each save
+      const facts = toFacts(path)
       return facts === undefined ? 'missing' : `${facts.mtimeNs} ${facts.size}`
     }
     const folder = dirname(path)
@@ -79,5 +81,13 @@ function createAsk(): (question: string) => Promise<string> {
     const base = basename(path)
     const names = (await reading).filter((name) => name === base || name.startsWith(`${base}.`))
     return names.toSorted().join('/')
+  }
+}
+
+function toFacts(path: string): { mtimeNs: bigint; size: bigint } | undefined {
+  try {
+    return statSync(path, { bigint: true, throwIfNoEntry: false })
+  } catch {
+    return undefined
   }
 }
