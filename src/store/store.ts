@@ -148,10 +148,32 @@ export type DeliveryRecord = {
   readonly state: DeliveryState
   /** True: a redelivery had the same key and a different body. */
   readonly bodyDiffered: boolean
+  /** When it was accepted, skipped or dropped; undefined while it waits. */
+  readonly settledAt: number | undefined
+  /** What the sender got. A delivery that waited keeps its first answer. */
+  readonly answer: { readonly status: number; readonly body: string }
   readonly problem: ProblemRecord | undefined
   readonly trace: readonly TraceEntry[]
   readonly log: readonly string[]
   readonly jobs: readonly Job[]
+}
+
+/** Filters of `deliveries`. All that are given must hold. */
+export type DeliveriesQuery = {
+  readonly limit: number
+  readonly state?: DeliveryState | undefined
+  readonly hook?: string | undefined
+  readonly source?: string | undefined
+  readonly text?: string | undefined
+  readonly before?: string | undefined
+}
+
+/** The unfinished jobs of a lane. `since`: when the first of them was stored. */
+export type LaneLoad = {
+  readonly lane: string
+  readonly jobs: number
+  readonly since: number
+  readonly running: boolean
 }
 
 /** An event and its place in the order of all events. A turn consumes events up to the place of the last one it was shown. */
@@ -192,9 +214,10 @@ export type StoreHealth = {
 export interface StoreReader {
   /**
    * The newest `limit` deliveries, oldest first. `before` (the id of a delivery or of one of its jobs): only those that arrived
-   * before it; none if the store has no such id.
+   * before it; none if the store has no such id. `text`: only those whose id begins with it, and those whose hook, source, event
+   * or mapping contains it, in any case of ASCII letters. No filter reads a request or a job.
    */
-  deliveries(query: { limit: number; state?: DeliveryState; before?: string | undefined }): Promise<DeliveryRecord[]>
+  deliveries(query: DeliveriesQuery): Promise<DeliveryRecord[]>
   /** Finds a delivery by its id or by the id of one of its jobs. */
   delivery(id: string): Promise<DeliveryRecord | undefined>
   /** Finds the request of a delivery by the same ids; undefined if it is not stored, or no longer. */
@@ -226,8 +249,10 @@ export interface StoreReader {
   lastTaskAt(standsFor: string): Promise<number | undefined>
   /** The value of a cursor; undefined if it was never set. */
   cursor(name: string): Promise<string | undefined>
-  /** The newest `limit` messages of a session's transcript, oldest first. */
-  messages(query: { agentId: string; sessionKey: string; limit: number }): Promise<Message[]>
+  /** The newest `limit` messages of a session's transcript, oldest first. `runId`: only those of this run, found by an index. */
+  messages(query: { agentId: string; sessionKey: string; limit: number; runId?: string }): Promise<Message[]>
+  /** The lanes with unfinished jobs, those with the most jobs first. */
+  lanes(query: { limit: number }): Promise<LaneLoad[]>
   /** The number of deliveries and of jobs in each state, for `hookloom doctor` and /metrics. */
   counts(): Promise<{ deliveries: Record<DeliveryState, number>; jobs: Record<JobState, number> }>
   /** The number of parked deliveries that wait for a module. Reads no requests. */

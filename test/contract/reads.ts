@@ -22,6 +22,78 @@ export function describeReads(stage: () => Stage): void {
       expect(await ids({ limit: 1, state: 'accepted' })).toEqual([c.id])
     })
 
+    test('deliveries are filtered by hook, source, state and text, all together, and paged as without a filter', async () => {
+      const { store, clock } = stage()
+      const rows = [
+        newDelivery({ at: clock(), hook: 'github', source: 'github', event: 'push', mappingId: 'Pushes' }),
+        newDelivery({ at: clock(), hook: 'github', source: 'ci', event: undefined, mappingId: undefined }),
+        newDelivery({ at: clock(), hook: 'stripe', source: undefined, event: 'invoice.paid', mappingId: 'money' }),
+        newDelivery({ at: clock(), hook: 'stripe', source: 'github', event: 'push_%', ...parked() }),
+      ]
+      for (const each of rows) await store.append(each)
+      const found = async (query: Omit<Parameters<typeof store.deliveries>[0], 'limit'>, limit = 9) =>
+        (await store.deliveries({ limit, ...query })).map(({ deliveryId }) =>
+          rows.findIndex(({ id }) => id === deliveryId),
+        )
+      expect(await found({ hook: 'github' })).toEqual([0, 1])
+      expect(await found({ source: 'github' })).toEqual([0, 3])
+      expect(await found({ hook: 'stripe', source: 'github' })).toEqual([3])
+      expect(await found({ hook: 'stripe', state: 'accepted' })).toEqual([2])
+      expect(await found({ text: 'PUSH' })).toEqual([0, 3])
+      expect(await found({ text: 'pushes' })).toEqual([0])
+      expect(await found({ text: 'push_%' })).toEqual([3])
+      expect(await found({ text: 'push', state: 'parked' })).toEqual([3])
+      expect(await found({ text: rows[2]?.id ?? '' })).toEqual([2])
+      expect(await found({ text: rows[2]?.id.slice(1) ?? '' })).toEqual([])
+      expect(await found({ text: '' })).toEqual([0, 1, 2, 3])
+      expect(await found({ text: 'nothing' })).toEqual([])
+      expect(await found({ text: 'hub' }, 2)).toEqual([1, 3])
+      expect(await found({ text: 'hub', before: rows[1]?.id ?? '' }, 2)).toEqual([0])
+    })
+
+    test('a delivery has the answer that its sender got, and when it was settled', async () => {
+      const { store, clock } = stage()
+      const answer = { status: 200, body: '{"ok":true}' }
+      const waiting = newDelivery({ at: clock(), ...parked(), answer })
+      await store.append(waiting)
+      expect(await store.delivery(waiting.id)).toMatchObject({ answer, settledAt: undefined })
+      clock.advance(5)
+      await store.settle(waiting.id, accepted())
+      expect(await store.delivery(waiting.id)).toMatchObject({ answer, settledAt: clock() })
+    })
+
+    test('the messages of one run are found among those of its session', async () => {
+      const { store, clock } = stage()
+      const jobs = [newJob(), newJob()]
+      await store.append(newDelivery({ at: clock(), jobs }))
+      for (const _ of jobs) {
+        const { id, fence } = await claimOne(store)
+        const messages = [{ role: 'user', text: `asked ${id}` } as const, { role: 'assistant', text: 'ok' } as const]
+        await store.report({ id, fence }, { messages, outcome: { kind: 'done' } })
+      }
+      const [first] = jobs
+      const of = (agentId: string) =>
+        store.messages({ agentId, sessionKey: 'hook:one', limit: 9, runId: first?.id ?? '' })
+      expect((await of('main')).map(({ text }) => text)).toEqual([`asked ${first?.id}`, 'ok'])
+      expect(await of('other')).toEqual([])
+    })
+
+    test('lanes are those with unfinished jobs, the longest first', async () => {
+      const { store, clock } = stage()
+      const began = clock()
+      await store.append(newDelivery({ at: clock(), jobs: [newJob({ lane: 'main/b' }), newJob()] }))
+      clock.advance(1)
+      await store.append(newDelivery({ at: clock(), jobs: [newJob({ lane: 'main/a' }), newJob({ lane: 'main/a' })] }))
+      const a = { lane: 'main/a', jobs: 2, since: began + 1, running: false }
+      const b = { lane: 'main/b', jobs: 1, since: began, running: false }
+      expect(await store.lanes({ limit: 9 })).toEqual([a, b])
+      expect(await store.lanes({ limit: 1 })).toEqual([a])
+      const { id, fence } = await claimOne(store)
+      expect(await store.lanes({ limit: 9 })).toEqual([a, { ...b, running: true }])
+      await store.report({ id, fence }, { outcome: { kind: 'done' } })
+      expect(await store.lanes({ limit: 9 })).toEqual([a])
+    })
+
     test('a delivery is found by its id and by the id of one of its jobs', async () => {
       const { store, clock } = stage()
       const jobs = [newJob(), newJob()]

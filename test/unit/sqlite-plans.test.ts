@@ -21,6 +21,7 @@ const reads: readonly ((from: Reads) => Promise<unknown>)[] = [
   (from) => from.waiting({ ...main, limit: 50 }),
   (from) => from.session(main),
   (from) => from.messages({ ...main, limit: 50 }),
+  (from) => from.messages({ ...main, limit: 50, runId: 'j' }),
   (from) => from.job('j'),
   (from) => from.lastTaskAt('t'),
   (from) => from.cursor('c'),
@@ -64,4 +65,15 @@ test('unconsumed events are counted from an index, without reading their rows', 
   const sums = plan.filter((line) => line.includes('events_waiting'))
   expect(sums.length).toBeGreaterThan(0)
   expect(sums.filter((line) => !line.includes('COVERING'))).toEqual([])
+})
+
+test('a search of the deliveries reads the index alone, and then the rows that it found', async () => {
+  const { plan, planned } = createPlanned()
+  const from = createReads({ use: (_empty, query) => query(planned), reset() {}, close() {} }, Date.now)
+  await from.deliveries({ limit: 50, text: 'x', hook: 'h' })
+  await from.lanes({ limit: 50 })
+  const steps = plan.filter((line) => /\b(deliveries|jobs)\b/.test(line))
+  const fine = /USING (COVERING INDEX deliveries_listed|INDEX jobs_lane|INTEGER PRIMARY KEY|INDEX jobs_delivery)/
+  expect(steps.length).toBeGreaterThan(5)
+  expect(steps.filter((line) => !fine.test(line))).toEqual([])
 })

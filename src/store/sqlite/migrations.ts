@@ -114,8 +114,18 @@ CREATE TABLE cursors (
 ) STRICT, WITHOUT ROWID;
 `
 
+/**
+ * `deliveries_listed` replaces the index of the state alone. It has what lists filter and search by, so that a search reads no row;
+ * within a state it is in the order of arrival.
+ */
+const listed = `
+DROP INDEX deliveries_state;
+CREATE INDEX deliveries_listed ON deliveries (state, seq, hook, source, event, mapping_id, id);
+CREATE INDEX messages_run ON messages (run_id);
+`
+
 /** In order. Never edit a migration that was released; add another one. */
-const migrations: readonly string[] = [first, waitingBytes, 'ALTER TABLE jobs ADD COLUMN failing_since INTEGER']
+const migrations: readonly string[] = [first, waitingBytes, 'ALTER TABLE jobs ADD COLUMN failing_since INTEGER', listed]
 
 /** The number of migrations applied to a file. Throws `config-invalid` if a newer hookloom wrote the file. */
 export function toSchemaVersion(db: Database, file: string): number {

@@ -10,6 +10,7 @@ import {
   toJob,
   toJobCounts,
   toKeptRequest,
+  toLaneLoad,
   toMessage,
   toOpenDelivery,
   toSession,
@@ -17,14 +18,15 @@ import {
   toSystemEvent,
   toWaitingEvents,
 } from './rows.ts'
+import { deliveryStates } from '../../model/delivery.ts'
 import type { Job } from '../../model/job.ts'
-import type { Clock, DeliveryRecord, Store, StoreReader } from '../store.ts'
+import type { Clock, DeliveriesQuery, DeliveryRecord, Store, StoreReader } from '../store.ts'
 
 /** All read calls of a store. */
 export type Reads = StoreReader & Pick<Store, 'answered' | 'open' | 'nextRunAt'>
 
 const recordColumns = `seq, id, received_at, hook, source, event, mapping_id, generation, transform_hash, state,
-  body_differed, problem, trace, log`
+  body_differed, settled_at, answer_status, answer_body, problem, trace, log`
 
 /** The newest `limit` rows, oldest first. */
 const newest = (sql: string, order: string) => `SELECT * FROM (${sql} ORDER BY ${order} DESC LIMIT ?) ORDER BY ${order}`
@@ -36,7 +38,17 @@ const newestMoments = (table: string, moment: string, order: string) => `SELECT 
   ORDER BY ${order}`
 
 const selectDeliveries = newest(`SELECT ${recordColumns} FROM deliveries WHERE seq < ?`, 'seq')
-const selectDeliveriesByState = newest(`SELECT ${recordColumns} FROM deliveries WHERE state = ? AND seq < ?`, 'seq')
+/** The index has every column of the condition, so a search of the whole store reads no row. */
+const foundInState = (state: string) => `SELECT * FROM (SELECT seq FROM deliveries INDEXED BY deliveries_listed
+  WHERE state = '${state}' AND seq < ?1 AND (?2 IS NULL OR state = ?2) AND (?3 IS NULL OR hook = ?3)
+    AND (?4 IS NULL OR source = ?4)
+    AND (?5 IS NULL OR instr(lower(hook || char(10) || ifnull(source, '') || char(10) || ifnull(event, '') || char(10)
+      || ifnull(mapping_id, '')), ?5) > 0 OR (id >= ?5 AND id < ?6))
+  ORDER BY seq DESC LIMIT ?7)`
+const selectFound = newest(
+  `SELECT ${recordColumns} FROM deliveries WHERE seq IN (${deliveryStates.map(foundInState).join(' UNION ALL ')})`,
+  'seq',
+).replace(/LIMIT \?(?=\) ORDER BY seq$)/, 'LIMIT ?7')
 const selectPlace = `SELECT
   coalesce((SELECT seq FROM deliveries WHERE id = ?1), (SELECT delivery_seq FROM jobs WHERE id = ?1)) AS seq`
 const selectDelivery = `SELECT ${recordColumns} FROM deliveries WHERE seq = (${selectPlace})`
@@ -60,6 +72,15 @@ const selectWaiting = `WITH waiting AS (SELECT seq, wakes FROM events
     (SELECT count(*) AS count, coalesce(max(wakes), 0) AS any_wakes FROM waiting) sums
     LEFT JOIN events e ON e.seq IN (SELECT seq FROM waiting ORDER BY seq LIMIT ?3) ORDER BY e.seq`
 const selectMessages = newest('SELECT * FROM messages WHERE agent_id = ? AND session_key = ?', 'seq')
+const selectRunMessages = newest(
+  'SELECT * FROM messages INDEXED BY messages_run WHERE run_id = ? AND agent_id = ? AND session_key = ?',
+  'seq',
+)
+/** From the partial index of unfinished jobs, then one row for each lane that is returned. */
+const selectLanes = `SELECT lane, jobs, (SELECT created_at FROM jobs WHERE seq = first) AS since,
+    EXISTS (SELECT 1 FROM jobs WHERE seq = first AND state = 'running') AS running
+  FROM (SELECT lane, count(*) AS jobs, min(seq) AS first FROM jobs INDEXED BY jobs_lane
+    WHERE lane IS NOT NULL AND ended_at IS NULL GROUP BY lane ORDER BY jobs DESC, lane LIMIT ?)`
 
 const start = { received_at: -1, seq: 0 }
 /** Behind every row and every moment. */
@@ -112,12 +133,14 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
   const one = (sql: string, ...values: SqlValue[]) => connection.use(undefined, (db) => db.get(sql, ...values))
   const all = (sql: string, ...values: SqlValue[]) => connection.use([], (db) => db.all(sql, ...values))
   return {
-    deliveries: async ({ limit, state, before }) =>
+    deliveries: async ({ limit, before, ...filters }) =>
       connection.use([], (db) => {
         const place = before === undefined ? end : toPlace(db.get(selectPlace, before))
+        const found = toFilterValues(filters)
+        const isAll = found.every((value) => value === null)
         return toRecords(
           db,
-          state ? db.all(selectDeliveriesByState, state, place, limit) : db.all(selectDeliveries, place, limit),
+          isAll ? db.all(selectDeliveries, place, limit) : db.all(selectFound, place, ...found, limit),
         )
       }),
     delivery: async (id) => connection.use([], (db) => toRecords(db, db.all(selectDelivery, id)))[0],
@@ -151,7 +174,12 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
       const value = one('SELECT value FROM cursors WHERE name = ?', name)?.['value']
       return typeof value === 'string' ? value : undefined
     },
-    messages: async ({ agentId, sessionKey, limit }) => all(selectMessages, agentId, sessionKey, limit).map(toMessage),
+    messages: async ({ agentId, sessionKey, limit, runId }) =>
+      (runId === undefined
+        ? all(selectMessages, agentId, sessionKey, limit)
+        : all(selectRunMessages, runId, agentId, sessionKey, limit)
+      ).map(toMessage),
+    lanes: async ({ limit }) => all(selectLanes, limit).map(toLaneLoad),
     counts: async () => ({
       deliveries: toDeliveryCounts(all(countDeliveries)),
       jobs: toJobCounts(all(countJobs)),
@@ -175,6 +203,13 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
     dueSince: async () => toTime(one(longestDue, clock())?.['run_at']),
     close: async () => connection.close(),
   }
+}
+
+/** The values of ?2 to ?6 of `selectFound`. */
+function toFilterValues({ state, hook, source, text }: Omit<DeliveriesQuery, 'limit' | 'before'>): SqlValue[] {
+  const word = text?.replace(/[A-Z]/g, (letter) => letter.toLowerCase()).trim()
+  const prefix = word === undefined || word === '' ? null : word
+  return [state ?? null, hook ?? null, source ?? null, prefix, prefix && `${prefix}\u{10ffff}`]
 }
 
 /** Null, which nothing is before, where there is no such row. */

@@ -12,7 +12,7 @@ import {
 } from '../../model/job.ts'
 import type { JsonValue } from '../../base/json.ts'
 import type { Row, SqlValue } from './driver.ts'
-import type { Answered, DeliveryRecord, KeptRequest, OpenDelivery, WaitingEvents } from '../store.ts'
+import type { Answered, DeliveryRecord, KeptRequest, LaneLoad, OpenDelivery, WaitingEvents } from '../store.ts'
 import { unavailable } from './operations.ts'
 
 function column<T extends SqlValue>(row: Row, name: string): T {
@@ -81,6 +81,8 @@ export function toDeliveryRecord(row: Row, jobs: readonly Job[]): DeliveryRecord
     transformHash: optional<string>(row, 'transform_hash'),
     state: column<DeliveryState>(row, 'state'),
     bodyDiffered: row['body_differed'] === 1,
+    settledAt: optional<number>(row, 'settled_at'),
+    answer: { status: column(row, 'answer_status'), body: column(row, 'answer_body') },
     problem: optionalJson(row, 'problem'),
     trace: json(row, 'trace'),
     log: json(row, 'log'),
@@ -159,6 +161,15 @@ export function toMessage(row: Row): Message {
     text: column(row, 'text'),
     runId: column(row, 'run_id'),
     at: column(row, 'at'),
+  }
+}
+
+export function toLaneLoad(row: Row): LaneLoad {
+  return {
+    lane: column(row, 'lane'),
+    jobs: column(row, 'jobs'),
+    since: column(row, 'since'),
+    running: row['running'] === 1,
   }
 }
 
