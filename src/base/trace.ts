@@ -3,7 +3,9 @@
 import {
   type Attributes,
   context,
+  INVALID_SPAN_CONTEXT,
   type Link,
+  ProxyTracerProvider,
   ROOT_CONTEXT,
   type Span,
   SpanStatusCode,
@@ -11,7 +13,15 @@ import {
   TraceFlags,
 } from '@opentelemetry/api'
 
-const tracer = trace.getTracer('hookloom')
+const name = 'hookloom'
+const tracer = trace.getTracer(name)
+const noSpan = trace.wrapSpanContext(INVALID_SPAN_CONTEXT)
+
+/** Whether an SDK is registered. It may be later than the gateway. */
+function isTraced(): boolean {
+  const provider = trace.getTracerProvider()
+  return !(provider instanceof ProxyTracerProvider) || provider.getDelegateTracer(name) !== undefined
+}
 
 export type SpanOptions = {
   /** A UUID: of the delivery, or of a job that has none. */
@@ -24,12 +34,13 @@ export type SpanOptions = {
 
 /** Runs `work` in a span, which is the parent of the spans that `work` starts. An exception makes it an error, without its message. */
 export async function inSpan<T>(
-  name: string,
+  spanName: string,
   { traceId, attributes, traceparent }: SpanOptions,
   work: (span: Span) => Promise<T>,
 ): Promise<T> {
+  if (!isTraced()) return work(noSpan)
   const parent = toParent(traceId)
-  const span = tracer.startSpan(name, { attributes, links: toLinks(traceparent) }, parent)
+  const span = tracer.startSpan(spanName, { attributes, links: toLinks(traceparent) }, parent)
   try {
     return await context.with(trace.setSpan(parent, span), work, undefined, span)
   } catch (error) {

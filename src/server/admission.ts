@@ -192,16 +192,18 @@ type TokenRead = { kind: 'none' } | { kind: 'token'; token: string } | { kind: '
 export function readToken(rawHeaders: readonly string[]): TokenRead {
   const authorization: string[] = []
   const serviceToken: string[] = []
-  for (const [name, value] of toPairs(rawHeaders)) {
-    if (name === 'authorization') authorization.push(value)
-    else if (name === 'x-service-token') serviceToken.push(value)
+  for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index]?.toLowerCase()
+    if (name === 'authorization') authorization.push(rawHeaders[index + 1] ?? '')
+    else if (name === 'x-service-token') serviceToken.push(rawHeaders[index + 1] ?? '')
   }
   if (authorization.length > 1 || serviceToken.length > 1) return { kind: 'ambiguous' }
   const [bearer] = authorization
   const sent = bearer === undefined ? serviceToken[0] : /^bearer +(.*)$/i.exec(bearer)?.[1]
   if (sent === undefined || sent === '') return { kind: 'none' }
   // Node decodes headers as latin1; a token with other characters than ASCII was sent as UTF-8
-  return { kind: 'token', token: Buffer.from(sent, 'latin1').toString('utf8') }
+  const isAscii = !/[\u0080-\uffff]/.test(sent)
+  return { kind: 'token', token: isAscii ? sent : Buffer.from(sent, 'latin1').toString('utf8') }
 }
 
 /** Whether a text is one of the secrets. The time depends neither on the secrets and their lengths, nor on which of them it is. */
@@ -222,7 +224,9 @@ function toDigest(text: string): Buffer {
 /** All headers, for verifiers: lower-case names, repeated ones joined with ", ", no prototype. */
 export function toHeaders(rawHeaders: readonly string[]): Record<string, string> {
   const headers: Record<string, string> = Object.create(null)
-  for (const [name, value] of toPairs(rawHeaders)) {
+  for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
+    const name = (rawHeaders[index] ?? '').toLowerCase()
+    const value = rawHeaders[index + 1] ?? ''
     const earlier = headers[name]
     headers[name] = earlier === undefined ? value : `${earlier}, ${value}`
   }
@@ -233,11 +237,4 @@ export function toHeaders(rawHeaders: readonly string[]): Record<string, string>
 export function isTokenInQuery(url: string): boolean {
   const mark = url.indexOf('?')
   return mark >= 0 && new URLSearchParams(url.slice(mark)).has('token')
-}
-
-/** Name in lower case, and value. */
-function* toPairs(rawHeaders: readonly string[]): Generator<[string, string]> {
-  for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
-    yield [(rawHeaders[index] ?? '').toLowerCase(), rawHeaders[index + 1] ?? '']
-  }
 }

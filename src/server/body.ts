@@ -29,9 +29,10 @@ export type Body = { readonly raw: Buffer<ArrayBuffer>; readonly bytes: Buffer<A
  */
 export async function readBody(req: IncomingMessage, options: BodyOptions): Promise<Body> {
   // Node's parser accepts only digits here, and no length together with chunks
-  if (Number(req.headers['content-length'] ?? 0) > options.limit) throw tooLarge(options.limit)
+  const declared = Number(req.headers['content-length'] ?? 0)
+  if (declared > options.limit) throw tooLarge(options.limit)
   const encoding = toEncoding(req.headers['content-encoding'])
-  const raw = await collect(req, options)
+  const raw = await collect(req, declared, options)
   const { limit, take = () => {} } = options
   // an empty body is valid in every encoding, but no inflater accepts it
   if (encoding === 'identity' || raw.length === 0) return { raw, bytes: raw }
@@ -44,13 +45,16 @@ export async function readBody(req: IncomingMessage, options: BodyOptions): Prom
 
 function collect(
   req: IncomingMessage,
+  declared: number,
   { limit, timeoutMs, continueNow, take }: BodyOptions,
 ): Promise<Buffer<ArrayBuffer>> {
   return new Promise((resolve, reject) => {
     // a destroyed stream emits no more events
     if (req.destroyed) return reject(incomplete())
-    // one buffer that doubles, not a list of chunks: a list costs about 200 bytes for each one-byte chunk
-    let held = toOwnBuffer(Buffer.of(), 0)
+    // one buffer that doubles, not a list of chunks: a list costs about 200 bytes for each one-byte chunk. If the bytes are
+    // counted, a length that was only declared takes no memory
+    const most = declared > 0 ? declared : limit
+    let held = Buffer.from(new ArrayBuffer(take === undefined ? declared : 0))
     let size = 0
 
     const release = () => {
@@ -67,7 +71,7 @@ function collect(
       const needed = size + chunk.length
       if (needed > limit) return fail(tooLarge(limit))
       if (needed > held.length) {
-        const room = Math.min(limit, Math.max(needed, held.length * 2))
+        const room = Math.min(most, Math.max(needed, held.length * 2))
         try {
           take?.(room - held.length)
         } catch (error) {

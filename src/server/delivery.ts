@@ -111,9 +111,10 @@ export function dropCredentials(
   secretHeaders: ReadonlySet<string>,
 ): Record<string, string> {
   const headers: Record<string, string> = Object.create(null)
-  for (const [name, value] of Object.entries(all)) {
+  // `all` has no prototype
+  for (const name in all) {
     if (credentialHeaders.has(name)) continue
-    headers[name] = senderSecrets.has(name) || secretHeaders.has(name) ? '[secret]' : value
+    headers[name] = senderSecrets.has(name) || secretHeaders.has(name) ? '[secret]' : (all[name] ?? '')
   }
   return headers
 }

