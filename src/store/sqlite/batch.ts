@@ -4,6 +4,7 @@ import { append, appendAll, drop, forget, markDiffering, settle } from './delive
 import { type Database, toTrouble } from './driver.ts'
 import { addTask, claim, extend, report, requeue } from './jobs.ts'
 import type { Operation, Outcome, Results } from './operations.ts'
+import { forgetTouched, touchSessions } from './sessions.ts'
 import { prune, sweep } from './sweep.ts'
 
 type Batch = { db: Database; operations: readonly Operation[]; beforeCommit: () => void }
@@ -12,8 +13,10 @@ type Batch = { db: Database; operations: readonly Operation[]; beforeCommit: () 
 export function runBatch({ db, operations, beforeCommit }: Batch): readonly Outcome[] {
   const inTransaction = (perform: (operation: Operation) => Outcome) => {
     db.exec('BEGIN IMMEDIATE')
+    forgetTouched(db)
     try {
       const outcomes = operations.map(perform)
+      touchSessions(db)
       beforeCommit()
       db.exec('COMMIT')
       return outcomes
@@ -34,12 +37,15 @@ export function runBatch({ db, operations, beforeCommit }: Batch): readonly Outc
 function performAlone(db: Database, operation: Operation): Outcome {
   db.exec('SAVEPOINT alone')
   try {
+    forgetTouched(db)
     const value = perform(db, operation)
+    touchSessions(db)
     db.exec('RELEASE alone')
     return { ok: true, value }
   } catch (error) {
     if (toTrouble(error) !== undefined) throw error
     db.exec('ROLLBACK TO alone; RELEASE alone')
+    forgetTouched(db)
     return { ok: false, cause: String(error) }
   }
 }
@@ -71,6 +77,8 @@ function perform(db: Database, operation: Operation): Results[Operation['kind']]
     case 'sweep':
       return sweep(db, operation)
     case 'prune':
+      // a session that got an event in this batch is not old
+      touchSessions(db)
       return prune(db, operation)
     case 'probe':
       return void db.exec(`PRAGMA user_version = ${Number(db.get('PRAGMA user_version')?.['user_version'])}`)

@@ -21,8 +21,31 @@ type Cause = { readonly deliveryId: SqlValue; readonly at: number }
 export function insertEvents(db: Database, events: readonly EventValues[], { deliveryId, at }: Cause): void {
   for (const event of events) {
     db.run(insertEvent, ...event, at, deliveryId)
-    db.run(touchSession, event[0], event[1], at)
+    noteTouched(db, event, at)
   }
+}
+
+type Touched = { readonly agentId: string; readonly sessionKey: string; readonly at: number }
+
+/** What the transaction of a connection has touched: most events of a batch are for the same session. */
+const touched = new WeakMap<Database, Map<string, Touched>>()
+
+function noteTouched(db: Database, [agentId, sessionKey]: EventValues, at: number): void {
+  const sessions = touched.get(db) ?? new Map<string, Touched>()
+  touched.set(db, sessions)
+  const name = `${agentId}\0${sessionKey}`
+  if ((sessions.get(name)?.at ?? 0) < at) sessions.set(name, { agentId, sessionKey, at })
+}
+
+/** Writes the sessions that got events in this transaction. Call it before the commit. */
+export function touchSessions(db: Database): void {
+  for (const { agentId, sessionKey, at } of touched.get(db)?.values() ?? []) db.run(touchSession, agentId, sessionKey, at)
+  touched.delete(db)
+}
+
+/** Call it when a transaction begins: one before it may have been rolled back. */
+export function forgetTouched(db: Database): void {
+  touched.delete(db)
 }
 
 /** Writes the parts of a report that belong to the job's session and to the main session of its agent. */
