@@ -51,14 +51,14 @@ export async function addPreset(
   // the secret first: a gateway that watches the configuration must never read a variable that is not set
   if (line !== '') await writeFileAtomic(file, secrets.replace(/([^\n])$/, '$1\n') + line, privateMode)
   await writeFileAtomic(join(dir, configFile), edited, privateMode)
-  context.print(`hooks.presets has ${JSON.stringify(entry)} now.`)
+  context.print(`Added to hooks.presets: ${JSON.stringify(entry)}`)
   context.print(`URL     ${toUrl(dir, config, path)}, at your public address`)
   if (variable !== undefined && fresh !== undefined) {
     if (key?.from === 'operator')
       context.print(`Secret  ${fresh}\n        in .env as ${variable}: give it to the sender.`)
     else context.print(`Key     ${variable} in .env is a placeholder: replace it with the key that the sender shows.`)
   } else if (variable !== undefined) context.print(`Secret  ${variable}, which is set already.`)
-  context.print(`\n${readSteps(pack)}`)
+  context.print(`\nAll steps, of which "hookloom add preset" is done:\n\n${readSteps(pack)}`)
   return exitCodes.ok
 }
 

@@ -54,10 +54,13 @@ export async function createPrettyLog(): Promise<Log> {
   return { debug: safely('debug'), info: safely('info'), warn: safely('warn'), error: safely('error') }
 }
 
-/** Without ids that the message shows. */
+/** Without ids that the message shows, and without the delivery of a job: "hookloom show" finds it by the id of the job too. */
 function toPrintableFields(fields: object, message: string): object {
   const isShown = (value: unknown) => typeof value === 'string' && value !== '' && message.includes(value)
-  const hidden = Object.entries(fields).filter(([name, value]) => !(name.endsWith('Id') && isShown(value)))
+  const isOfJob = 'jobId' in fields && isShown(fields.jobId)
+  const hidden = Object.entries(fields).filter(
+    ([name, value]) => !(name.endsWith('Id') && isShown(value)) && !(isOfJob && name === 'deliveryId'),
+  )
   const entries = hidden.map(([name, value]: [string, unknown]) => {
     if (typeof value === 'string') return [name, toPrintable(value)]
     if (value instanceof Error)

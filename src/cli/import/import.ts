@@ -116,7 +116,7 @@ function parse(text: string, name: string): unknown {
   }
 }
 
-/** The variables of OpenClaw: those of `.env` beside the file, else those of `env` in the file. */
+/** The variables that OpenClaw's configuration uses: from its `env` section and from the `.env` next to it, which has priority. */
 function readTheirs(file: string, { env }: JsonObject): Env {
   const inline = isJsonObject(env) ? { ...env, ...(isJsonObject(env['vars']) ? env['vars'] : {}) } : {}
   const texts = Object.entries(inline).filter((pair): pair is [string, string] => typeof pair[1] === 'string')

@@ -39,7 +39,8 @@ function noteTouched(db: Database, [agentId, sessionKey]: EventValues, at: numbe
 
 /** Writes the sessions that got events in this transaction. Call it before the commit. */
 export function touchSessions(db: Database): void {
-  for (const { agentId, sessionKey, at } of touched.get(db)?.values() ?? []) db.run(touchSession, agentId, sessionKey, at)
+  for (const { agentId, sessionKey, at } of touched.get(db)?.values() ?? [])
+    db.run(touchSession, agentId, sessionKey, at)
   touched.delete(db)
 }
 
