@@ -60,6 +60,8 @@ export type Hookloom = {
   stop(): Promise<void>
 }
 
+/** Requests of each mapping, where the configuration does not say how many. */
+const keptInDevelopment = 100
 const requestGraceMs = 10_000
 const jobGraceMs = 10_000
 /** A large commit may still be running. */
@@ -134,6 +136,7 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
     log,
   })
   const { accepted, parked, poke } = effects
+  const keepByDefault = development ? keptInDevelopment : false
   const stopping = new AbortController()
   const rerunner = new Rerunner({
     generation,
@@ -141,6 +144,7 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
     store,
     clock,
     newId,
+    keepByDefault,
     accepted,
     parked,
     stopping: stopping.signal,
@@ -197,7 +201,7 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
   const admission = createAdmission({ tokens: createThrottle({ clock }), signers, unnamedProxies })
   const refusalLog = createRefusalLog(log)
   stops.add('the log of refusals', () => refusalLog.stop())
-  const receive = createReceiver({ ...shared, meter, admission, refusalLog, clock, development })
+  const receive = createReceiver({ ...shared, keepByDefault, meter, admission, refusalLog, clock, development })
   const peerOf = createPeerOf(() => generation().config.server.trustedProxies)
   const hookApp = createHookApp({ receive, newId: randomUUID, log })
   const hooks = await listen(hookApp, { host, port, peerOf, ...edge })

@@ -6,7 +6,7 @@ import { AgentsConfig, ModelsConfig, RunnersConfig } from './agents-config.ts'
 import { ChannelsConfig } from './channels-config.ts'
 import { GmailConfig } from './gmail-config.ts'
 import { logLevels } from './log.ts'
-import { Mapping } from './mapping.ts'
+import { Mapping, Retain } from './mapping.ts'
 import { filled, network } from './values.ts'
 
 const port = z.int().min(0).max(65_535)
@@ -97,6 +97,9 @@ export const HooksConfig = z.strictObject({
     .describe(
       'Where messages about dead jobs and parked deliveries go, at most one for each cause and hour. Set it to hear of failures.',
     ),
+  retain: Retain.optional().describe(
+    'Requests of each mapping that are kept when they are done: a number from 1 to 1000, true for all, false for none. Without it, none; `hookloom dev` keeps 100. Set it to make fixtures from real requests with `hookloom capture`.',
+  ),
   answerWithinMs: milliseconds
     .default(800)
     .describe(

@@ -4,6 +4,12 @@ import { VerifySettings } from './verify.ts'
 import { ChannelName, sessionModes, Thinking, TimeoutSeconds, WakeMode } from './action.ts'
 import { filled } from './values.ts'
 
+/** The most requests of one mapping that a number keeps; `true` keeps all of them. */
+const mostRetained = 1_000
+/** How many requests are kept after they are done: all, none, or the newest n of a mapping. */
+export const Retain = z.union([z.boolean(), z.int().min(1).max(mostRetained)])
+export type Retain = z.infer<typeof Retain>
+
 const scalar = z.union([z.string(), z.number(), z.boolean(), z.null()])
 
 /** A delivery matches if all given conditions are true. */
@@ -129,12 +135,9 @@ export const Mapping = z.strictObject({
       'Dangerous. If it is true, text from outside reaches the agent without the boundary. Set it only for senders that you trust completely.',
     ),
   transform: TransformRef.optional().describe('Code that makes or changes the action.'),
-  retain: z
-    .boolean()
-    .default(false)
-    .describe(
-      'Whether the payload is kept after the delivery is accepted. Turn it on to make fixtures with `hookloom capture`.',
-    ),
+  retain: Retain.optional().describe(
+    'Requests that are kept when they are done, for `hookloom capture`: a number keeps the newest of the mapping, true all of them, false none. Without it, `hooks.retain`.',
+  ),
 })
 export type Mapping = z.infer<typeof Mapping>
 /** A mapping as it is written, before defaults. */

@@ -6,6 +6,7 @@ import type { Delivery } from '../model/delivery.ts'
 import { toFirstIssue } from '../model/issue.ts'
 import { isJsonObject, type JsonObject, toKindOf } from '../base/json.ts'
 import { readPayload } from '../model/parse-body.ts'
+import type { Retain } from '../model/mapping.ts'
 import type { Transform } from '../model/transform.ts'
 import type { CompiledMapping } from './compile.ts'
 import { type Hook, isOpened } from './hook.ts'
@@ -28,11 +29,12 @@ export async function decide(delivery: Delivery, deciding: Deciding): Promise<De
   if (hook.kind === 'built-in') return decideBuiltIn(delivery, deciding)
   const { mapping, trace } = hook.find(delivery, (tried) => isOpened(tried, delivery.admitted))
   if (mapping !== undefined) return decideMapped(delivery, mapping, trace, deciding)
-  return { kind: 'skip', why: 'no mapping matched', mappingId: undefined, transformHash: undefined, trace, log: [] }
+  const nobody = { mappingId: undefined, transformHash: undefined, retain: undefined, trace, log: [] }
+  return { kind: 'skip', why: 'no mapping matched', ...nobody }
 }
 
 function decideBuiltIn(delivery: Delivery, { config, newId }: Deciding): Decision {
-  const reasons = { mappingId: undefined, transformHash: undefined, trace: [], log: [] }
+  const reasons = { mappingId: undefined, transformHash: undefined, retain: undefined, trace: [], log: [] }
   try {
     const action = toBuiltInAction(delivery)
     const planned = applyPolicy(action, config, {
@@ -42,7 +44,7 @@ function decideBuiltIn(delivery: Delivery, { config, newId }: Deciding): Decisio
       instructions: undefined,
       newId,
     })
-    return { kind: 'accept', actions: [planned], retain: false, ...reasons }
+    return { kind: 'accept', actions: [planned], ...reasons }
   } catch (error) {
     if (error instanceof Problem) return { kind: 'refuse', problem: error, ...reasons }
     throw error
@@ -70,7 +72,7 @@ async function decideMapped(
 ): Promise<Decision> {
   const { mapping, transform } = compiled
   const log: string[] = []
-  const reasons = { mappingId: compiled.id, transformHash: transform?.hash, trace, log }
+  const reasons = { mappingId: compiled.id, transformHash: transform?.hash, retain: mapping.retain, trace, log }
   try {
     const items = toItems(delivery, mapping.forEach)
     const actions: PlannedAction[] = []
@@ -96,7 +98,7 @@ async function decideMapped(
         )
       }
     }
-    if (actions.length > 0) return { kind: 'accept', actions, retain: mapping.retain, ...reasons }
+    if (actions.length > 0) return { kind: 'accept', actions, ...reasons }
     const why =
       items.length === 0
         ? `${mapping.forEach} is missing or empty`
@@ -190,13 +192,15 @@ function toOperatorProblem(problem: Problem, transform: Transform): Problem {
 type Reasons = {
   readonly mappingId: string | undefined
   readonly transformHash: string | undefined
+  /** What the mapping says; undefined: `hooks.retain` decides. */
+  readonly retain: Retain | undefined
   readonly trace: readonly TraceEntry[]
   readonly log: readonly string[]
 }
 
 /** The outcome of a delivery. A refusal is the sender's fault, a park the operator's. */
 export type Decision =
-  | (Reasons & { readonly kind: 'accept'; readonly actions: readonly PlannedAction[]; readonly retain: boolean })
+  | (Reasons & { readonly kind: 'accept'; readonly actions: readonly PlannedAction[] })
   | (Reasons & { readonly kind: 'skip'; readonly why: string })
   | (Reasons & { readonly kind: 'park'; readonly problem: Problem; readonly waitsFor: string | undefined })
   | (Reasons & { readonly kind: 'refuse'; readonly problem: Problem })

@@ -3,6 +3,7 @@ import { within } from '../base/time.ts'
 import { inSpan } from '../base/trace.ts'
 import type { Delivery } from '../model/delivery.ts'
 import type { Log, Meter } from '../model/log.ts'
+import type { Retain } from '../model/mapping.ts'
 import { forgetPayload } from '../model/parse-body.ts'
 import { type Problem, toProblem } from '../model/problem.ts'
 import { type Decision, decide } from '../pipeline/pipeline.ts'
@@ -49,6 +50,8 @@ export type ReceiverParts = {
   readonly parked?: OnParked
   /** `hookloom dev`: answers contain the operator's problems, and a redelivery of a sender runs again. */
   readonly development: boolean
+  /** See `toSettlement`. */
+  readonly keepByDefault: Retain
   readonly meter: Meter
   readonly log: Log
 }
@@ -144,7 +147,12 @@ export function createReceiver(parts: ReceiverParts): Receive {
     if (decision.kind !== 'accept') checkBody(delivery)
     const isRejected = decision.kind === 'park' && config.hooks.onTransformError === 'reject'
     if (decision.kind === 'refuse' || isRejected) throw decision.problem.because(decision.trace)
-    const settlement = toSettlement(decision, delivery, { generation, newId, now: clock() })
+    const settlement = toSettlement(decision, delivery, {
+      generation,
+      newId,
+      now: clock(),
+      keepByDefault: parts.keepByDefault,
+    })
     // what waits for the disk is copied by each garbage collection
     forgetPayload(delivery.body)
     return row.settle(settlement, toAnswer(decision, delivery.id, settlement))

@@ -4,6 +4,7 @@ import type { OpenDelivery, Store, Clock, NewJob, Settlement } from '../store/st
 import { toBackoffMs } from '../base/retry.ts'
 import type { Delivery } from '../model/delivery.ts'
 import type { Log } from '../model/log.ts'
+import type { Retain } from '../model/mapping.ts'
 import { type Decision, decide } from '../pipeline/pipeline.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import { Problem } from '../model/problem.ts'
@@ -16,6 +17,8 @@ export type RerunnerParts = {
   readonly store: Store
   readonly clock: Clock
   readonly newId: () => string
+  /** See `toSettlement`. */
+  readonly keepByDefault: Retain
   /** Called when jobs are stored. */
   readonly accepted: (jobs: readonly NewJob[]) => void
   readonly parked?: OnParked
@@ -73,14 +76,14 @@ export class Rerunner {
     generation: Generation,
     before: 'pending' | 'parked' = 'pending',
   ): Promise<string> {
-    const { clock, newId, accepted, log } = this.#parts
+    const { clock, newId, accepted, keepByDefault, log } = this.#parts
     const letGo = this.#parts.hold(generation)
     this.#inHand.add(delivery.id)
     try {
       const decision = toLasting(await deciding)
       // the stop interrupted the code, so this is no failure: the delivery runs again at the next start
       if (this.#stopping.aborted && decision.kind === 'park') return 'waiting'
-      const settlement = toSettlement(decision, delivery, { generation, newId, now: clock() })
+      const settlement = toSettlement(decision, delivery, { generation, newId, now: clock(), keepByDefault })
       if (!(await this.#settle(delivery.id, settlement))) return 'already settled'
       accepted(settlement.jobs)
       logDelivery(this.#parts, delivery, settlement, { now: clock(), before })

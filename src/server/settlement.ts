@@ -1,30 +1,44 @@
 // What a decision becomes: the rows that make it durable, and the answer to the sender.
 import type { PlannedAction } from '../model/action.ts'
 import { Problem, toProblemRecord } from '../model/problem.ts'
-import type { Answered, NewJob, DedupeKey, NewDelivery, Settlement } from '../store/store.ts'
+import type { Answered, KeptRequest, NewJob, DedupeKey, NewDelivery, Settlement } from '../store/store.ts'
 import { planJobs, whyDeferred } from '../effects/plan.ts'
 import { type Delivery, toDeliveryHead } from '../model/delivery.ts'
 import type { Log } from '../model/log.ts'
+import type { Retain } from '../model/mapping.ts'
 import type { Decision } from '../pipeline/pipeline.ts'
 import type { Generation } from '../pipeline/generation.ts'
 
 /** A decision that is stored. A refusal is not. */
 export type LastingDecision = Exclude<Decision, { kind: 'refuse' }>
 
+/** `keepByDefault`: where neither the mapping nor `hooks.retain` says how many requests are kept. */
 export function toSettlement(
   decision: LastingDecision,
   delivery: Delivery,
-  context: { generation: Generation; newId: () => string; now: number },
+  context: { generation: Generation; newId: () => string; now: number; keepByDefault: Retain },
 ): Settlement {
-  const { generation, newId, now } = context
+  const { generation, newId, now, keepByDefault } = context
+  const retain = decision.retain ?? generation.config.hooks.retain ?? keepByDefault
   const { mappingId, transformHash, trace, log } = decision
-  const isKept = decision.kind === 'park' || (decision.kind === 'accept' && decision.retain)
   const problem = decision.kind === 'park' ? toProblemRecord(decision.problem) : undefined
   const waitsFor = decision.kind === 'park' ? decision.waitsFor : undefined
   const jobs = decision.kind === 'accept' ? toJobs(decision.actions) : []
-  const request = isKept ? toKeptRequest(delivery) : undefined
+  const { request, ring } = decision.kind === 'park' ? toParked(delivery) : toRetained(delivery, retain)
   const state = states[decision.kind]
-  return { state, mappingId, generation: generation.id, transformHash, waitsFor, jobs, problem, trace, log, request }
+  return {
+    state,
+    mappingId,
+    generation: generation.id,
+    transformHash,
+    waitsFor,
+    jobs,
+    problem,
+    trace,
+    log,
+    request,
+    ring,
+  }
 
   function toJobs(actions: readonly PlannedAction[]): NewJob[] {
     const { config } = generation
@@ -33,6 +47,25 @@ export function toSettlement(
 }
 
 const states = { accept: 'accepted', park: 'parked', skip: 'skipped' } as const
+
+const nothingRetained: Retained = { request: undefined, ring: undefined }
+
+/** Bytes of head and body. With the most requests of a ring, it limits what a mapping can occupy. */
+const largestInRing = 262_144
+
+type Retained = Pick<Settlement, 'request' | 'ring'>
+
+function toParked(delivery: Delivery): Retained {
+  return { request: toKeptRequest(delivery), ring: undefined }
+}
+
+function toRetained(delivery: Delivery, retain: Retain): Retained {
+  if (retain === false) return nothingRetained
+  const request = toKeptRequest(delivery)
+  if (retain === true) return { request, ring: undefined }
+  const bytes = request.body.byteLength + Buffer.byteLength(JSON.stringify(request.head))
+  return { request: bytes > largestInRing ? 'too large' : request, ring: retain }
+}
 
 /** Called when a new delivery is parked. */
 export type OnParked = (parked: {
@@ -94,7 +127,7 @@ export function toPending(delivery: Delivery, generation: string): Settlement {
   }
 }
 
-function toKeptRequest(delivery: Delivery): Settlement['request'] {
+function toKeptRequest(delivery: Delivery): KeptRequest {
   return { head: toDeliveryHead(delivery), body: delivery.body.bytes }
 }
 

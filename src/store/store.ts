@@ -35,7 +35,7 @@ export type Answered = {
   readonly bodyHash: string
 }
 
-/** A stored request. It is kept while its delivery is pending or parked, and afterwards if the mapping has `retain`. */
+/** A stored request. It is kept while its delivery is pending or parked, and afterwards if `retain` says so. */
 export type KeptRequest = { readonly head: DeliveryHead; readonly body: Uint8Array }
 
 /** A system event to store. It is written in the same transaction as the job or report that causes it. */
@@ -78,8 +78,17 @@ export type Settlement = {
   readonly problem?: ProblemRecord | undefined
   readonly trace: readonly TraceEntry[]
   readonly log: readonly string[]
-  /** Present if the request must be stored. A delivery that stays pending or parked keeps a request stored before. */
-  readonly request?: KeptRequest | undefined
+  /**
+   * Present if the request must be stored. A delivery that stays pending or parked keeps a request stored before.
+   * `too large`: it should be kept and is not; `kept` shows that.
+   */
+  readonly request?: KeptRequest | 'too large' | undefined
+  /**
+   * Of an accepted or skipped delivery: the number of the newest requests of its mapping that stay stored, counting only deliveries
+   * that were stored with a `ring`. The same transaction deletes older ones; their deliveries stay. Deliveries without a mapping
+   * count together.
+   */
+  readonly ring?: number | undefined
 }
 
 /** A delivery to store. */
@@ -200,6 +209,21 @@ export type OpenDelivery = {
   readonly request: KeptRequest
 }
 
+/** A delivery whose request is stored. Undefined: the request was too large. */
+export type KeptDelivery = DeliveryRecord & { readonly request: KeptRequest | undefined }
+
+export type KeptQuery = {
+  readonly limit: number
+  /** The id of a delivery: only those that arrived before it; none if the store has no such id. */
+  readonly before?: string | undefined
+  readonly hook?: string | undefined
+  readonly source?: string | undefined
+  /** Only those that were received then or later. */
+  readonly since?: number | undefined
+  /** Ids of mappings: only deliveries that one of them took. */
+  readonly mappings?: readonly string[] | undefined
+}
+
 export type StoreHealth = {
   readonly engine: string
   /** Why the store does not work; undefined while it works. */
@@ -222,6 +246,8 @@ export interface StoreReader {
   delivery(id: string): Promise<DeliveryRecord | undefined>
   /** Finds the request of a delivery by the same ids; undefined if it is not stored, or no longer. */
   request(id: string): Promise<KeptRequest | undefined>
+  /** The newest `limit` deliveries whose request is stored, newest first. Those that are pending are left out. */
+  kept(query: KeptQuery): Promise<KeptDelivery[]>
   /**
    * The newest `limit` system events, oldest first, consumed ones included. `before` (milliseconds since the epoch): only those that
    * are older. A page has all events of its oldest moment, so it may be longer than `limit`; the `at` of its first event as the

@@ -5,6 +5,7 @@ import { describeCursors } from './cursors.ts'
 import { describeDeliveries } from './deliveries.ts'
 import { describeDue } from './due.ts'
 import { describeJobs } from './jobs.ts'
+import { describeKept } from './kept.ts'
 import { describeLanes } from './lanes.ts'
 import { describeOpen } from './open.ts'
 import { describePosts } from './posts.ts'
@@ -38,6 +39,7 @@ export function storeContract(name: string, open: (clock: Clock) => Promise<Stor
       describePosts,
       describeSessions,
       describeReads,
+      describeKept,
       describeSweep,
     ]
     for (const part of parts) part(() => stage)

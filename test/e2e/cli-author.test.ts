@@ -231,7 +231,7 @@ describe('hookloom capture', { timeout: 60_000 }, () => {
     const token = hookToken
     const { deliveryId } = await post({ url, token }, 'x', payload)
     const gone = await runCommand(['capture', String(deliveryId)], { dir })
-    expect([gone.code, gone.stderr]).toEqual([65, expect.stringContaining('Set "retain": true in the mapping "x"')])
+    expect([gone.code, gone.stderr]).toEqual([65, expect.stringContaining('Set "retain": 100 in the mapping "x"')])
     expect((await runCommand(['capture', 'nobody'], { dir })).code).toBe(65)
     expect(existsSync(join(dir, root, 'x.fixtures'))).toBe(false)
   })

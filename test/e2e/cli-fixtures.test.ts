@@ -64,7 +64,7 @@ describe('hookloom new --from', { timeout: 60_000 }, () => {
     const { dir, url } = await startInside()
     await post({ url, token: hookToken }, 'wake', { text: 'x' })
     const { code, stderr } = await runCommand(['new', 'mine', '--from', 'last'], { dir })
-    expect([code, stderr]).toEqual([65, expect.stringContaining('"retain": true')])
+    expect([code, stderr]).toEqual([65, expect.stringContaining('unless "retain" of its mapping')])
   })
 
   test('takes the bundled request of an event or of a name, and lists them for another', async () => {

@@ -23,6 +23,7 @@ async function createParked(stage: Stage, count: number) {
     store,
     clock: () => now,
     newId,
+    keepByDefault: false,
     accepted: () => {},
     log: silentLog,
   })

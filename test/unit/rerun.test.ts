@@ -9,7 +9,7 @@ import { toGeneration, toTestDelivery, toTestId } from './decide.ts'
 import type { OnParked } from '../../src/server/settlement.ts'
 
 const generation = toGeneration([{ match: { path: 'in' }, messageTemplate: 'Say {{text}}' }])
-const reasons = { mappingId: 'mapping-1', transformHash: undefined, trace: [], log: [] }
+const reasons = { mappingId: 'mapping-1', transformHash: undefined, retain: undefined, trace: [], log: [] }
 const parkedDecision: Decision = {
   ...reasons,
   kind: 'park',
@@ -49,7 +49,14 @@ async function stage(ids: string[], change: (store: Store) => Partial<Store> = (
   const parts = { generation: () => generation, hold: () => () => {}, store, clock: Date.now, newId: toTestId }
   const parked: string[] = []
   const onParked: OnParked = ({ deliveryId }) => void parked.push(deliveryId)
-  const rerunner = new Rerunner({ ...parts, accepted() {}, parked: onParked, stopping: stopping.signal, log })
+  const rerunner = new Rerunner({
+    ...parts,
+    keepByDefault: false,
+    accepted() {},
+    parked: onParked,
+    stopping: stopping.signal,
+    log,
+  })
   const stateOf = async (id: string) => (await waiting.delivery(id))?.state
   return {
     rerunner,

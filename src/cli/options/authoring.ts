@@ -67,7 +67,7 @@ function addCreating(program: Command, act: Act): void {
   program
     .command('capture')
     .summary('make a fixture from a stored delivery')
-    .description('Makes a fixture from a stored delivery, without its secrets. The mapping needs "retain": true.')
+    .description('Makes a fixture from a delivery whose request is kept, without its secrets. "retain" keeps requests.')
     .argument('<id>', idArgument)
     .option('--name <name>', 'name of the fixture')
     .option('--module <module>', 'the module that gets the fixture (default: that of the mapping)')

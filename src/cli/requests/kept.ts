@@ -53,9 +53,9 @@ async function findKept(
   const mapping = mappings.find((each) => each.id === record.mappingId)
   const next =
     mapping === undefined
-      ? 'The payload of a finished delivery is deleted unless its mapping has "retain": true.'
-      : `Set "retain": true in the mapping "${mapping.id}", and send it again.`
-  throw new Problem('conflict', `The payload of this delivery was not kept: it is ${record.state}. ${next}`)
+      ? 'The payload of a finished delivery is deleted, unless "retain" of its mapping or "hooks.retain" keeps it.'
+      : `Set "retain": 100 in the mapping "${mapping.id}", and send it again.`
+  throw new Problem('conflict', `The payload of this delivery is not kept: it is ${record.state}. ${next}`)
 }
 
 /** The secrets of the configuration, which no fixture may have. */

@@ -1,7 +1,7 @@
 // The operations on deliveries. They run inside the writer's transaction.
 import type { Database, Row } from './driver.ts'
 import { endQueued, insertJobs } from './jobs.ts'
-import { deliveryColumns, type OperationOf, settlementColumns } from './operations.ts'
+import { deliveryColumns, type OperationOf, type RingValues, settlementColumns } from './operations.ts'
 import { toAnswered } from './rows.ts'
 import type { Appended, DedupeKey } from '../store.ts'
 
@@ -33,7 +33,18 @@ export function append(db: Database, operation: OperationOf<'append'>): Appended
   const { changes, seq } = db.run(insertDelivery, ...operation.values)
   if (changes === 0 && key) return toDuplicate(db, key, db.get(selectAnswered, key.hook, key.key))
   insertJobs(db, { deliverySeq: seq, deliveryId: id, at, jobs })
+  if (operation.ring) keepNewest(db, seq, operation.ring)
   return { kind: 'stored' }
+}
+
+/** Adds a delivery to the ring of its mapping, and deletes the requests that it pushes out. */
+function keepNewest(db: Database, seq: number, { mappingId, size }: RingValues): void {
+  db.run('INSERT INTO rings (seq, mapping_id) VALUES (?, ?)', seq, mappingId)
+  const older = 'SELECT seq FROM rings WHERE mapping_id = ? ORDER BY seq DESC LIMIT -1 OFFSET ?'
+  for (const { seq: old = null } of db.all(older, mappingId, size)) {
+    db.run('UPDATE deliveries SET head = NULL, body = NULL WHERE seq = ?', old)
+    db.run('DELETE FROM rings WHERE seq = ?', old)
+  }
 }
 
 export function appendAll(db: Database, { appends, cursor }: OperationOf<'appendAll'>): Appended[] {
@@ -67,6 +78,7 @@ export function settle(db: Database, operation: OperationOf<'settle'>): boolean 
     at: operation.at,
     jobs: operation.jobs,
   })
+  if (operation.ring) keepNewest(db, Number(row['seq']), operation.ring)
   return true
 }
 

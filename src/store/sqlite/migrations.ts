@@ -124,8 +124,27 @@ CREATE INDEX deliveries_listed ON deliveries (state, seq, hook, source, event, m
 CREATE INDEX messages_run ON messages (run_id);
 `
 
+/**
+ * rings: the deliveries whose requests count as the newest of their mapping; mapping_id is empty for those without a mapping. It is a
+ * table of its own, so that a delivery that keeps nothing costs nothing. A head without characters means: the request was too large.
+ */
+const rings = `
+CREATE TABLE rings (
+  seq INTEGER PRIMARY KEY REFERENCES deliveries (seq) ON DELETE CASCADE,
+  mapping_id TEXT NOT NULL
+) STRICT;
+CREATE INDEX rings_mapping ON rings (mapping_id, seq);
+CREATE INDEX deliveries_kept ON deliveries (seq) WHERE head IS NOT NULL;
+`
+
 /** In order. Never edit a migration that was released; add another one. */
-const migrations: readonly string[] = [first, waitingBytes, 'ALTER TABLE jobs ADD COLUMN failing_since INTEGER', listed]
+const migrations: readonly string[] = [
+  first,
+  waitingBytes,
+  'ALTER TABLE jobs ADD COLUMN failing_since INTEGER',
+  listed,
+  rings,
+]
 
 /** The number of migrations applied to a file. Throws `config-invalid` if a newer hookloom wrote the file. */
 export function toSchemaVersion(db: Database, file: string): number {

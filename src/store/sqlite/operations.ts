@@ -45,6 +45,9 @@ export type JobValues = {
   readonly events: readonly EventValues[]
 }
 
+/** See `Settlement.ring`. `mappingId` is empty for a delivery without a mapping. */
+export type RingValues = { readonly mappingId: string; readonly size: number }
+
 type AppendOperation = {
   readonly kind: 'append'
   readonly at: number
@@ -52,6 +55,7 @@ type AppendOperation = {
   /** `isStored`: the new row takes the key. */
   readonly key: (DedupeKey & { readonly isStored: boolean }) | undefined
   readonly id: string
+  readonly ring: RingValues | undefined
   readonly jobs: readonly JobValues[]
 }
 
@@ -64,6 +68,7 @@ export type Operation =
       readonly at: number
       readonly id: string
       readonly values: readonly SqlValue[]
+      readonly ring: RingValues | undefined
       readonly jobs: readonly JobValues[]
     }
   | { readonly kind: 'forget'; readonly hook: string; readonly key: string }

@@ -9,6 +9,7 @@ import {
   toDeliveryRecord,
   toJob,
   toJobCounts,
+  toKeptDelivery,
   toKeptRequest,
   toLaneLoad,
   toMessage,
@@ -52,6 +53,11 @@ const selectFound = newest(
 const selectPlace = `SELECT
   coalesce((SELECT seq FROM deliveries WHERE id = ?1), (SELECT delivery_seq FROM jobs WHERE id = ?1)) AS seq`
 const selectDelivery = `SELECT ${recordColumns} FROM deliveries WHERE seq = (${selectPlace})`
+/** `?5`: a JSON array of mapping ids, or null. */
+const selectKept = `SELECT ${recordColumns}, head, body FROM deliveries INDEXED BY deliveries_kept
+  WHERE head IS NOT NULL AND seq < ?1 AND state <> 'pending' AND received_at >= ?2 AND (?3 IS NULL OR hook = ?3)
+    AND (?4 IS NULL OR source = ?4) AND (?5 IS NULL OR mapping_id IN (SELECT value FROM json_each(?5)))
+  ORDER BY seq DESC LIMIT ?6`
 const selectRequest = `SELECT head, body FROM deliveries
   WHERE seq = coalesce((SELECT seq FROM deliveries WHERE id = ?1), (SELECT delivery_seq FROM jobs WHERE id = ?1))
     AND head IS NOT NULL AND body IS NOT NULL`
@@ -148,6 +154,13 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
       const row = one(selectRequest, id)
       return row && toKeptRequest(row)
     },
+    kept: async ({ limit, before, hook = null, source = null, since = 0, mappings }) =>
+      connection.use([], (db) => {
+        const place = before === undefined ? end : toPlace(db.get(selectPlace, before))
+        const among = mappings === undefined ? null : JSON.stringify(mappings)
+        const rows = db.all(selectKept, place, since, hook, source, among, limit)
+        return toRecords(db, rows).map((record, index) => toKeptDelivery(record, rows[index]))
+      }),
     events: async ({ limit, before = end }) => all(selectEvents, before, limit).map(toSystemEvent),
     sessions: async ({ limit, before = end }) => all(selectSessions, before, limit).map(toSession),
     session: async ({ agentId, sessionKey }) => {

@@ -12,7 +12,15 @@ import {
 } from '../../model/job.ts'
 import type { JsonValue } from '../../base/json.ts'
 import type { Row, SqlValue } from './driver.ts'
-import type { Answered, DeliveryRecord, KeptRequest, LaneLoad, OpenDelivery, WaitingEvents } from '../store.ts'
+import type {
+  Answered,
+  DeliveryRecord,
+  KeptDelivery,
+  KeptRequest,
+  LaneLoad,
+  OpenDelivery,
+  WaitingEvents,
+} from '../store.ts'
 import { unavailable } from './operations.ts'
 
 function column<T extends SqlValue>(row: Row, name: string): T {
@@ -100,6 +108,10 @@ export function toOpenDelivery(row: Row): OpenDelivery {
     generation: column(row, 'generation'),
     request: toKeptRequest(row),
   }
+}
+
+export function toKeptDelivery(record: DeliveryRecord, row: Row | undefined): KeptDelivery {
+  return { ...record, request: row === undefined || row['body'] === null ? undefined : toKeptRequest(row) }
 }
 
 export function toKeptRequest(row: Row): KeptRequest {

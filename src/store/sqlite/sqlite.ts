@@ -9,7 +9,7 @@ import type { Results, Writer } from './operations.ts'
 import { createWriterQueue, spawnWriter } from './queue.ts'
 import { createReads } from './reads.ts'
 import { toClaimedJob } from './rows.ts'
-import { toAddTask, toAppend, toAppendAll, toJobValues, toReport, toSettlementValues } from './values.ts'
+import { toAddTask, toAppend, toAppendAll, toJobValues, toReport, toRing, toSettlementValues } from './values.ts'
 
 /** The most rows that one operation of a sweep visits. */
 const sweepRows = 500
@@ -129,6 +129,7 @@ function toStore({ connection, writer, clock, room }: Parts): SqliteStore {
         at: clock(),
         id,
         values: toSettlementValues(settlement, clock()),
+        ring: toRing(settlement),
         jobs: settlement.jobs.map(toJobValues),
       }),
     markDiffering: async (id) => writer.run({ kind: 'markDiffering', id }),

@@ -1,6 +1,13 @@
 // Records as values for the writer. The main thread makes the JSON, so that a batch is cloned as plain text.
 import type { SqlValue } from './driver.ts'
-import { deliveryColumns, type EventValues, type JobValues, type Operation, type OperationOf } from './operations.ts'
+import {
+  deliveryColumns,
+  type EventValues,
+  type JobValues,
+  type Operation,
+  type OperationOf,
+  type RingValues,
+} from './operations.ts'
 import type { Cursor, JobReport, KeptRequest, NewDelivery, NewEvent, NewJob, NewTask, Settlement } from '../store.ts'
 
 const stateAt = deliveryColumns.indexOf('state')
@@ -19,9 +26,16 @@ export function toSettlementValues(settlement: Settlement, at: number): SqlValue
     JSON.stringify(settlement.trace),
     JSON.stringify(settlement.log),
     waits ? null : at,
-    request ? JSON.stringify(request.head) : null,
-    request ? toOwnBytes(request) : null,
+    ...(request === undefined ? [null, null] : toRequestValues(request)),
   ]
+}
+
+function toRequestValues(request: NonNullable<Settlement['request']>): SqlValue[] {
+  return request === 'too large' ? ['', null] : [JSON.stringify(request.head), toOwnBytes(request)]
+}
+
+export function toRing({ ring, mappingId }: Settlement): RingValues | undefined {
+  return ring === undefined ? undefined : { mappingId: mappingId ?? '', size: ring }
 }
 
 function toOwnBytes({ body }: KeptRequest): Uint8Array {
@@ -69,6 +83,7 @@ export function toAppend(delivery: NewDelivery, at: number): OperationOf<'append
     id: delivery.id,
     values: toDeliveryValues(delivery, at),
     key: dedupe && { ...dedupe, isStored: answer.status === 200 },
+    ring: toRing(delivery),
     jobs: delivery.jobs.map(toJobValues),
   }
 }

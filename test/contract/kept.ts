@@ -1,0 +1,106 @@
+import { describe, expect, test } from 'vitest'
+import type { KeptQuery, NewDelivery } from '../../src/store/store.ts'
+import { accepted, newDelivery, parked, request } from './stage.ts'
+import type { Stage } from './store.ts'
+
+export function describeKept(stage: () => Stage): void {
+  const text = async (id: string) => {
+    const found = await stage().store.request(id)
+    return found && new TextDecoder().decode(found.body)
+  }
+  const ids = async (query: KeptQuery) => (await stage().store.kept(query)).map(({ deliveryId }) => deliveryId)
+  /** As many deliveries of one mapping, stored one after the other. */
+  async function append(count: number, over: Partial<NewDelivery>): Promise<string[]> {
+    const { store, clock } = stage()
+    const made = Array.from({ length: count }, (_, index) =>
+      newDelivery({ at: clock() + index, request: request(`{"n":${index}}`), ...over }),
+    )
+    for (const each of made) await store.append(each)
+    return made.map(({ id }) => id)
+  }
+
+  describe('a ring of requests', () => {
+    test('keeps the newest of its mapping, and deletes older requests without their deliveries', async () => {
+      const [first = '', second = '', third = ''] = await append(3, { ring: 2 })
+      expect([await text(first), await text(second), await text(third)]).toEqual([undefined, '{"n":1}', '{"n":2}'])
+      expect(await stage().store.delivery(first)).toMatchObject({ deliveryId: first, state: 'accepted' })
+    })
+
+    test('deletes no request of another mapping, none of deliveries without a mapping, and none that is kept without a ring', async () => {
+      const [plain = ''] = await append(1, {})
+      const [other = ''] = await append(1, { ring: 1, mappingId: 'other' })
+      const [nobodys = ''] = await append(1, { ring: 1, mappingId: undefined, state: 'skipped' })
+      const [, mine = ''] = await append(2, { ring: 1 })
+      expect(await ids({ limit: 9 })).toEqual([mine, nobodys, other, plain])
+    })
+
+    test('shrinks with the next request when its size does', async () => {
+      const five = await append(5, { ring: 5 })
+      const [newest = ''] = await append(1, { ring: 2 })
+      expect(await ids({ limit: 9 })).toEqual([newest, five[4]])
+    })
+
+    test('takes a parked delivery when it is settled, and leaves alone those that still wait', async () => {
+      const { store, clock } = stage()
+      const [first, second] = [newDelivery({ at: clock(), ...parked() }), newDelivery({ at: clock(), ...parked() })]
+      for (const each of [first, second]) await store.append(each)
+      await store.settle(first.id, accepted({ request: request('{"again":1}'), ring: 1 }))
+      expect(await text(first.id)).toBe('{"again":1}')
+      await append(1, { ring: 1 })
+      expect([await text(first.id), await text(second.id)]).toEqual([undefined, '{"a":1}'])
+    })
+
+    test('has a place for a request that was too large, without the request', async () => {
+      const [old = '', large = ''] = [
+        ...(await append(1, { ring: 1 })),
+        ...(await append(1, { ring: 1, request: 'too large' })),
+      ]
+      expect([await text(old), await text(large)]).toEqual([undefined, undefined])
+      expect(await stage().store.kept({ limit: 9 })).toMatchObject([{ deliveryId: large, request: undefined }])
+    })
+
+    test('forgets deliveries that are deleted because of their age', async () => {
+      const { store, clock } = stage()
+      await append(3, { ring: 2 })
+      clock.advance(1_000)
+      expect(await store.sweep(clock())).toBe(3)
+      const [one, two] = await append(2, { ring: 2 })
+      expect(await ids({ limit: 9 })).toEqual([two, one])
+    })
+  })
+
+  describe('kept', () => {
+    test('lists deliveries with their requests, newest first, without those that keep none or are pending', async () => {
+      const { store, clock } = stage()
+      const [kept = ''] = await append(1, { source: 'github', event: 'push' })
+      await append(1, { request: undefined })
+      await append(1, { ...parked({ state: 'pending' }) })
+      const waiting = newDelivery({ at: clock(), ...parked() })
+      await store.append(waiting)
+      const found = await store.kept({ limit: 9 })
+      expect(found.map(({ deliveryId }) => deliveryId)).toEqual([waiting.id, kept])
+      expect(found[1]).toMatchObject({ state: 'accepted', source: 'github', event: 'push', jobs: [] })
+      expect(found[1]?.request?.head).toEqual(request().head)
+      expect(Object.getPrototypeOf(found[1]?.request?.head.headers)).toBeNull()
+    })
+
+    test('goes on before a delivery, and can be narrowed by hook, sender, time and mapping', async () => {
+      const { clock } = stage()
+      const [a = '', b = '', c = ''] = await append(3, {})
+      const [other = ''] = await append(1, {
+        hook: 'other',
+        source: 'stripe',
+        mappingId: 'm',
+        receivedAt: clock() + 50,
+      })
+      expect(await ids({ limit: 2 })).toEqual([other, c])
+      expect(await ids({ limit: 2, before: c })).toEqual([b, a])
+      expect(await ids({ limit: 9, before: 'nobody' })).toEqual([])
+      expect(await ids({ limit: 9, hook: 'other' })).toEqual([other])
+      expect(await ids({ limit: 9, source: 'stripe' })).toEqual([other])
+      expect(await ids({ limit: 9, since: clock() + 2 })).toEqual([other, c])
+      expect(await ids({ limit: 9, mappings: ['m', 'n'] })).toEqual([other])
+      expect(await ids({ limit: 9, mappings: [] })).toEqual([])
+    })
+  })
+}
