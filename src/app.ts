@@ -14,6 +14,7 @@ import type { Generation } from './pipeline/generation.ts'
 import { createPinnedFetch, type Transport } from './pipeline/verifiers/pinned-fetch.ts'
 import { createAdminApp } from './server/admin.ts'
 import { createAdmission } from './server/admission.ts'
+import { createChanges, withChanges } from './server/api/changes.ts'
 import { createPeerOf, createUnnamedProxies } from './server/client.ts'
 import { createMetrics } from './server/metrics.ts'
 import { createDrain } from './server/drain.ts'
@@ -93,7 +94,9 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
   const file = toStoreFile(dir, config)
   let { maxWaitingBytes } = config.store
   const sqliteOptions = { file, maxWaitingBytes: () => maxWaitingBytes, clock: Date.now, log }
-  const store: Store & Partial<SqliteStore> = options.store ?? createSqliteStore(sqliteOptions)
+  const opened: Store & Partial<SqliteStore> = options.store ?? createSqliteStore(sqliteOptions)
+  const changes = createChanges()
+  const store = withChanges(opened, changes)
   stops.add('the store', () => store.close(), { limitMs: storeCloseMs })
   await store.ready?.()
   const { trouble } = await store.health()
@@ -186,16 +189,13 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
     log,
   }
   const { host, bodyTimeoutMs } = config.server
+  let url: string | undefined
   const { port = config.server.port, adminPort = config.server.adminPort } = options
   const edge = { bodyTimeoutMs, log }
+  const shown = { dir, changes, minutes: metrics.minutes, hooksUrl: () => url }
   const admin = await listen(
-    createAdminApp({ ...shared, drain, clock, metrics, poke, unnamedProxies, status: toStatus }),
-    {
-      host: '127.0.0.1',
-      port: adminPort,
-      key: 'server.adminPort',
-      ...edge,
-    },
+    createAdminApp({ ...shared, ...shown, drain, clock, metrics, poke, unnamedProxies, status: toStatus }),
+    { host: '127.0.0.1', port: adminPort, key: 'server.adminPort', ...edge },
   )
   stops.add('the admin port', () => admin.close(0))
   const admission = createAdmission({ tokens: createThrottle({ clock }), signers, unnamedProxies })
@@ -206,7 +206,7 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
   const hookApp = createHookApp({ receive, newId: randomUUID, log })
   const hooks = await listen(hookApp, { host, port, peerOf, ...edge })
   stops.add('the hook port', () => hooks.close(requestGraceMs), { limitMs: 2 * requestGraceMs })
-  const url = `http://${host.includes(':') ? `[${host}]` : host}:${hooks.port}${config.hooks.path}`
+  url = `http://${host.includes(':') ? `[${host}]` : host}:${hooks.port}${config.hooks.path}`
   const adminUrl = `http://127.0.0.1:${admin.port}`
   const address = { pid: process.pid, url, adminUrl, startedAt: new Date(startedAt).toISOString() }
   const storeFile = options.store === undefined ? { store: file } : {}

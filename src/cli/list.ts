@@ -6,6 +6,7 @@ import type { DeliveryRecord } from '../store/store.ts'
 import type { Context } from './terminal/context.ts'
 import { askRefusals, type Refusal } from './gateway/gateway.ts'
 import { printOlder, toCut, toTable, toTime } from './terminal/print.ts'
+import { follow } from './gateway/follow.ts'
 import { toDeliveryFields, toJobFields, toMoment } from '../server/records.ts'
 import { findId, findIdAmong, mostRead } from './gateway/ids.ts'
 import { readStore } from './gateway/stored.ts'
@@ -17,25 +18,35 @@ export type ListOptions = {
   state?: DeliveryState
   dead?: boolean
   refused?: boolean
+  follow?: boolean
+  hook?: string
+  source?: string
+  search?: string
 }
 
 export async function list(context: Context, options: ListOptions): Promise<number> {
-  const { limit, state, dead, refused } = options
+  const { limit, state, dead, refused, hook, source, search: text } = options
   if (refused === true) return listRefused(context, options)
   if (dead === true) return listDead(context, options)
   const before = options.before && (await findId(context, options.before))
   const records = await readStore(context, [], async (store) => {
     if (before !== undefined && (await store.delivery(before)) === undefined) throw toUnknown('delivery', before)
-    return store.deliveries({ limit, before, ...(state === undefined ? {} : { state }) })
+    return store.deliveries({ limit, before, state, hook, source, text })
   })
   if (context.json) for (const record of records) context.printJson(toDeliveryFields(record))
   else if (records.length === 0) context.print(toNone(`${state ?? ''} delivery`.trim(), before))
   else {
     context.print(toTable(['received', 'state', 'hook', 'from', 'mapping', 'became', 'id'], records.map(toRow)))
-    const command = ['list', ...(state === undefined ? [] : ['--state', state])]
-    printOlder(context, command, { found: records, limit, cursor: ({ deliveryId }) => deliveryId })
+    const command = ['list', ...toFilterArguments({ state, hook, source, search: text })]
+    if (options.follow !== true)
+      printOlder(context, command, { found: records, limit, cursor: ({ deliveryId }) => deliveryId })
   }
+  if (options.follow === true) await follow(context, options)
   return 0
+}
+
+function toFilterArguments(filters: Readonly<Record<string, string | undefined>>): string[] {
+  return Object.entries(filters).flatMap(([name, value]) => (value === undefined ? [] : [`--${name}`, value]))
 }
 
 function toNone(what: string, before: string | undefined): string {

@@ -2,63 +2,45 @@
 import type { RequestListener } from 'node:http'
 import Router from '@koa/router'
 import type { Context, Next } from 'koa'
-import { toDefaultAgentId } from '../model/config.ts'
 import { saysCrossSite } from '../base/http.ts'
-import type { Job } from '../model/job.ts'
 import type { Log } from '../model/log.ts'
 import { Problem } from '../model/problem.ts'
 import type { Generation } from '../pipeline/generation.ts'
-import type { Clock, DeliveryRecord, Store } from '../store/store.ts'
+import { addDeliveryRoutes } from './api/deliveries.ts'
+import { addHealthRoute } from './api/health.ts'
+import type { ApiParts } from './api/parts.ts'
+import { reply } from './api/reply.ts'
+import { addSessionRoutes } from './api/sessions.ts'
+import { addStreamRoute } from './api/streams.ts'
 import type { Drain, ParkedQuery } from './drain.ts'
 import type { HandedSecrets } from './handed.ts'
 import type { UnnamedProxies } from './client.ts'
 import type { Metrics } from './metrics.ts'
 import { createOperatorCheck, type IsOperator } from './operator.ts'
-import { toJobFields, toSessionFields } from './records.ts'
-import { type Refusals, toRefusedRequest, withNearest } from './refusals.ts'
-import type { Rerunner } from './rerun.ts'
+import { toRefusedRequest, withNearest } from './refusals.ts'
 import { send, toListener } from './server.ts'
 
-const shownMessages = 200
-
-/** Whether all saved files are live. */
-export type Readiness = {
-  readonly generation: string
-  readonly degraded: boolean
-  readonly problems: readonly { readonly detail: string; readonly module?: string | undefined }[]
-}
-
-export type AdminParts = {
-  readonly generation: () => Generation
-  /** Which generation is live, and which saved files are not. */
-  readonly status: () => Readiness
-  readonly store: Store
-  readonly refusals: Refusals
-  readonly rerunner: Rerunner
+export type AdminParts = ApiParts & {
   readonly drain: Pick<Drain, 'retryParked' | 'dropParked'>
   readonly handed: HandedSecrets
   readonly metrics: Metrics
   readonly unnamedProxies: Pick<UnnamedProxies, 'warnings'>
-  readonly newId: () => string
-  readonly clock: Clock
   readonly log: Log
-  /** Called when a job may run again. */
-  readonly poke: () => void
 }
 
 export function createAdminApp(parts: AdminParts): RequestListener {
-  const { store, refusals, generation } = parts
+  const { refusals, generation } = parts
   const router = new Router({ sensitive: true, strict: true })
   const token = () => generation().config.gateway.token
   const isOperator = createOperatorCheck({ token, clock: parts.clock })
   const api = requireToken(isOperator, token)
 
   router.use(requireLoopbackNames)
-  router.get('/healthz', (ctx) => reply(ctx, 200, { ok: true }))
+  router.get('/healthz', (ctx) => reply(ctx, {}))
   router.get('/readyz', async (ctx) => {
     const showsAll = isOperator(ctx.req)
     const state = await toReadiness(parts)
-    reply(ctx, state.ok ? 200 : 503, showsAll ? state : toOutline(state))
+    reply(ctx, showsAll ? state : toOutline(state), state.ok ? 200 : 503)
   })
   router.get('/metrics', async (ctx) => {
     const body = await parts.metrics.page()
@@ -69,7 +51,7 @@ export function createAdminApp(parts: AdminParts): RequestListener {
     })
   })
   router.get('/api/refusals', api, (ctx) =>
-    reply(ctx, 200, { ok: true, refusals: refusals.list().map((refusal) => withNearest(refusal, generation())) }),
+    reply(ctx, { refusals: refusals.list().map((refusal) => withNearest(refusal, generation())) }),
   )
   router.get('/api/refusals/:id', api, (ctx) => {
     const refusal = refusals.list().find(({ requestId }) => requestId === ctx.params['id'])
@@ -77,44 +59,17 @@ export function createAdminApp(parts: AdminParts): RequestListener {
       throw new Problem('not-found', 'No refusal has this request id. "hookloom list --refused" shows the ids.')
     }
     const request = toRefusedRequest(refusals.request(refusal.requestId))
-    reply(ctx, 200, { ok: true, refusal: withNearest(refusal, generation()), request })
+    reply(ctx, { refusal: withNearest(refusal, generation()), request })
   })
-  router.post('/api/deliveries/:id/retry', api, async (ctx) => {
-    const heartbeat = await findHeartbeat(store, ctx)
-    const retried = heartbeat === undefined ? retry(parts, await find(store, ctx)) : retryHeartbeat(parts, heartbeat)
-    reply(ctx, 200, { ok: true, ...(await retried) })
-  })
-  router.post('/api/deliveries/:id/drop', api, async (ctx) => {
-    const { deliveryId, state } = await find(store, ctx)
-    if (!(await store.drop(deliveryId))) {
-      throw new Problem(
-        'conflict',
-        `The delivery ${deliveryId} cannot be dropped: its state is ${state}. Only pending and parked deliveries can be.`,
-      )
-    }
-    reply(ctx, 200, { ok: true, deliveryId, state: 'dropped' })
-  })
-  router.post('/api/parked/retry', api, async (ctx) =>
-    reply(ctx, 200, { ok: true, ...(await parts.drain.retryParked(toParkedQuery(ctx))) }),
-  )
-  router.post('/api/parked/drop', api, async (ctx) =>
-    reply(ctx, 200, { ok: true, ...(await parts.drain.dropParked(toParkedQuery(ctx))) }),
-  )
-  router.get('/api/runs/:id', api, async (ctx) => {
-    const job = await store.job(ctx.params['id'] ?? '')
-    if (job === undefined || job.planned.kind === 'wake')
-      throw new Problem(
-        'not-found',
-        'No run has this id. "hookloom list" shows the deliveries, "hookloom show" their runs.',
-      )
-    reply(ctx, 200, { ok: true, ...toJobFields(job) })
-  })
-  router.get('/api/sessions/:key', api, async (ctx) =>
-    reply(ctx, 200, { ok: true, ...(await readSession(parts, ctx)) }),
-  )
+  addDeliveryRoutes(router, api, parts)
+  router.post('/api/parked/retry', api, async (ctx) => reply(ctx, await parts.drain.retryParked(toParkedQuery(ctx))))
+  router.post('/api/parked/drop', api, async (ctx) => reply(ctx, await parts.drain.dropParked(toParkedQuery(ctx))))
+  addSessionRoutes(router, api, parts)
+  addHealthRoute(router, api, parts)
+  addStreamRoute(router, api, parts)
   router.post('/api/mappings/:id/arm', api, (ctx) => {
     const mappingId = findSigned(generation(), ctx.params['id'] ?? '')
-    reply(ctx, 200, { ok: true, mappingId, until: new Date(parts.handed.arm(mappingId)).toISOString() })
+    reply(ctx, { mappingId, until: new Date(parts.handed.arm(mappingId)).toISOString() })
   })
   router.all('/{*path}', () => {
     throw new Problem(
@@ -151,31 +106,6 @@ function toParkedQuery({ query: { hook, after } }: Context): ParkedQuery {
   return { hook: toText(hook), after: toText(after) }
 }
 
-async function find(store: Store, ctx: Context & { params: Record<string, string> }): Promise<DeliveryRecord> {
-  const id = ctx.params['id'] ?? ''
-  const record = await store.delivery(id)
-  if (record === undefined)
-    throw new Problem('not-found', 'No delivery or run has this id. "hookloom list" shows the ids.')
-  return record
-}
-
-/** A heartbeat: the only kind of run without a delivery. */
-async function findHeartbeat(store: Store, ctx: Context & { params: Record<string, string> }) {
-  const job = await store.job(ctx.params['id'] ?? '')
-  return job?.deliveryId === undefined ? job : undefined
-}
-
-/** A session of the agent that `?agentId=` names, or of the default agent, with its newest messages. */
-async function readSession({ store, generation }: AdminParts, ctx: Context & { params: Record<string, string> }) {
-  const { agentId: named } = ctx.query
-  const agentId = typeof named === 'string' ? named : toDefaultAgentId(generation().config)
-  const sessionKey = ctx.params['key'] ?? ''
-  const session = await store.session({ agentId, sessionKey })
-  if (session === undefined)
-    throw new Problem('not-found', 'No session of this agent has this key. "hookloom sessions" shows the keys.')
-  return toSessionFields(session, await store.messages({ agentId, sessionKey, limit: shownMessages }))
-}
-
 /** The id of a mapping whose sender gives its secret in a handshake. Other mappings have no handshake to wait for. */
 function findSigned({ mappings }: Generation, id: string): string {
   const { verifier } = mappings.find((mapping) => mapping.id === id) ?? {}
@@ -186,34 +116,6 @@ function findSigned({ mappings }: Generation, id: string): string {
     'conflict',
     `The scheme "${scheme}" has no handshake that gives a secret. Put the secret into verify.`,
   )
-}
-
-/** Runs a parked delivery again, or queues the dead jobs of an accepted one again. */
-async function retry({ store, rerunner, poke }: AdminParts, record: DeliveryRecord) {
-  const { deliveryId } = record
-  const [open] = await store.open({ id: deliveryId, limit: 1 })
-  if (open !== undefined) return { deliveryId, state: await rerunner.rerun(open), jobs: [] }
-  const jobs: string[] = []
-  for (const job of record.jobs) if (job.state === 'dead' && (await store.requeue(job.id))) jobs.push(job.id)
-  if (jobs.length === 0)
-    throw new Problem(
-      'conflict',
-      `The delivery ${deliveryId} cannot be retried: its state is ${record.state}, and it has no dead run.`,
-    )
-  poke()
-  return { deliveryId, state: record.state, jobs }
-}
-
-async function retryHeartbeat({ store, poke }: AdminParts, { id, state }: Job) {
-  if (!(await store.requeue(id)))
-    throw new Problem('conflict', `The heartbeat cannot be retried: its state is ${state}, not dead.`)
-  poke()
-  return { deliveryId: null, state: 'queued', jobs: [id] }
-}
-
-function reply(ctx: Context, status: number, body: object): void {
-  ctx.set('cache-control', 'no-store')
-  send(ctx, { status, body: JSON.stringify(body) })
 }
 
 // a web page in the operator's browser must not reach this port, neither by a name that resolves to loopback nor cross-site

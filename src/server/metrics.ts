@@ -2,10 +2,13 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { Counted, Meter } from '../model/log.ts'
 import type { Clock, StoreReader } from '../store/store.ts'
+import { createLastHour, type LastHour } from './api/last-hour.ts'
 
 export type Metrics = {
   readonly meter: Meter
   readonly contentType: string
+  /** The last hour, for the admin API. */
+  minutes: LastHour['minutes']
   /** The page in Prometheus' text format. Rejects if the store cannot be read. */
   page(): Promise<string>
 }
@@ -52,13 +55,17 @@ export function createMetrics({
   )
   const age = gauge('queue_age_seconds', 'Seconds that the oldest due job has waited.')
 
+  const lastHour = createLastHour(clock)
+
   return {
     meter(name, labels, seconds) {
+      lastHour.meter(name, labels, seconds)
       counters[name].inc(labels)
       if (seconds === undefined) return
       if ('hook' in labels) deliverySeconds.observe({ hook: labels.hook }, seconds)
       else if ('step' in labels) stepSeconds.observe({ step: labels.step }, seconds)
     },
+    minutes: lastHour.minutes,
     contentType: registry.contentType,
     async page() {
       const [counts, dueSince, waiting] = await Promise.all([store.counts(), store.dueSince(), store.waitingBytes()])

@@ -2,6 +2,15 @@
 import type { Planned } from '../model/action.ts'
 import { type Job, type Message, type Session, type SystemEvent, toShownPostState } from '../model/job.ts'
 import type { DeliveryRecord } from '../store/store.ts'
+import type {
+  DeliveryFields,
+  DeliveryRow,
+  EventFields,
+  JobFields,
+  MessageFields,
+  SessionFields,
+  ShownFields,
+} from './api/types.ts'
 
 /** An action after policy: with its final agent and session key. */
 export function toActionFields(planned: Planned): object {
@@ -11,7 +20,7 @@ export function toActionFields(planned: Planned): object {
   return { kind, ...fields, agentId: planned.agentId, sessionKey: planned.sessionKey }
 }
 
-export function toDeliveryFields(record: DeliveryRecord): object {
+export function toDeliveryFields(record: DeliveryRecord): DeliveryFields {
   const { deliveryId, receivedAt, hook, source, event, mappingId, generation, state, jobs } = record
   return {
     deliveryId,
@@ -26,11 +35,44 @@ export function toDeliveryFields(record: DeliveryRecord): object {
   }
 }
 
-export function toShownFields(record: DeliveryRecord): object {
+/** The most actions in a row: `forEach` can make two hundred. */
+const shownActions = 3
+
+/** A delivery in a list: it stays small, however large its payload and its actions are. */
+export function toRowFields(record: DeliveryRecord): DeliveryRow {
+  const { deliveryId, receivedAt, hook, source, event, mappingId, state, settledAt, problem, jobs } = record
+  const count = (wanted: Job['state']) => jobs.filter((job) => job.state === wanted).length
+  const steps = jobs.flatMap((job) => job.steps.map(({ at }) => at))
+  const isDone = steps.length > 0 && jobs.every((job) => job.state === 'done')
+  return {
+    deliveryId,
+    receivedAt: toMoment(receivedAt),
+    hook,
+    source: source ?? null,
+    event: event ?? null,
+    mappingId: mappingId ?? null,
+    state,
+    code: problem?.code ?? null,
+    became: jobs.slice(0, shownActions).map(({ planned: { kind, sessionKey } }) => ({ kind, sessionKey })),
+    jobs: {
+      queued: count('queued'),
+      running: count('running'),
+      done: count('done'),
+      dead: count('dead'),
+      failing: jobs.filter((job) => job.state === 'queued' && job.attempts > 0).length,
+    },
+    tookMs: settledAt === undefined ? null : Math.max(0, settledAt - receivedAt),
+    doneMs: isDone ? Math.max(0, Math.max(...steps) - receivedAt) : null,
+  }
+}
+
+export function toShownFields(record: DeliveryRecord): ShownFields {
   return {
     ...toDeliveryFields(record),
     transformHash: record.transformHash ?? null,
     bodyDiffered: record.bodyDiffered,
+    settledAt: record.settledAt === undefined ? null : toMoment(record.settledAt),
+    answer: record.answer,
     jobs: record.jobs.map(toJobFields),
     problem: record.problem ?? null,
     trace: record.trace,
@@ -39,7 +81,7 @@ export function toShownFields(record: DeliveryRecord): object {
 }
 
 /** A wake has no run and so no run id. `posts`: the messages of the reply, each with the provider's id once it was accepted. */
-export function toJobFields(job: Job): object {
+export function toJobFields(job: Job): JobFields {
   const { id, planned, state, attempts, lastError } = job
   return {
     jobId: id,
@@ -72,7 +114,7 @@ export function toJobFields(job: Job): object {
   }
 }
 
-export function toEventFields(event: SystemEvent): object {
+export function toEventFields(event: SystemEvent): EventFields {
   const { agentId, sessionKey, text, source, trusted, wakes, at, deliveryId, consumedAt } = event
   return {
     agentId,
@@ -87,13 +129,22 @@ export function toEventFields(event: SystemEvent): object {
   }
 }
 
-export function toSessionFields(session: Session, messages: readonly Message[]): object {
-  const { sessionKey, agentId, updatedAt, recipient } = session
+/** The session without its transcript. */
+export function toSessionHead({ sessionKey, agentId, updatedAt, recipient }: Session): SessionFields {
   return {
     sessionKey,
     agentId,
     updatedAt: toMoment(updatedAt),
     recipient: recipient === undefined ? null : { channel: recipient.channel, to: recipient.to ?? null },
+  }
+}
+
+export function toSessionFields(
+  session: Session,
+  messages: readonly Message[],
+): SessionFields & { messages: MessageFields[] } {
+  return {
+    ...toSessionHead(session),
     messages: messages.map(({ role, text, runId, at }) => ({ role, text, runId, at: toMoment(at) })),
   }
 }

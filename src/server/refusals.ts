@@ -6,6 +6,7 @@ import type { ProblemCode, TraceEntry } from '../model/problem.ts'
 import type { VerifyRequest } from '../model/verifier.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import type { Caller } from './admission.ts'
+import type { RefusalFields } from './api/types.ts'
 
 /** Only the operator sees any of this, except `status`, `code` and `error`, which are the answer. */
 export type Refusal = Caller & {
@@ -32,6 +33,7 @@ export class Refusals {
   /** Oldest first. They are noted before their outcome is known, and forgotten if they are not refused. */
   readonly #requests = new Map<string, VerifyRequest>()
   #bytes = 0
+  #added = 0
 
   /** For `hookloom verify --explain` in development. In production no payload is kept. */
   readonly keepsRequests: boolean
@@ -44,11 +46,17 @@ export class Refusals {
     const { hook, path } = refusal
     this.#entries.push({ ...refusal, hook: hook?.slice(0, longestName), path: path.slice(0, longestName) })
     if (this.#entries.length > most) this.#entries.shift()
+    this.#added += 1
   }
 
   /** Newest last. */
   list(): readonly Refusal[] {
     return this.#entries
+  }
+
+  /** All since the start, forgotten ones too. */
+  count(): number {
+    return this.#added
   }
 
   /** Keeps a request until newer ones need its place. */
@@ -107,7 +115,7 @@ export function createRefusalLog(log: Log): RefusalLog {
 }
 
 /** The hook that was probably meant by an unknown name. Computed when it is shown: a flood of unknown names must stay cheap. */
-export function withNearest(refusal: Refusal, { mappings }: Generation): object {
+export function withNearest(refusal: Refusal, { mappings }: Generation): RefusalFields {
   const { hook, status } = refusal
   const names = ['wake', 'agent', ...mappings.flatMap(({ match }) => toHookName(match.path ?? '') || [])]
   const isUnknown = hook !== undefined && (status === 401 || status === 404) && !names.includes(hook)

@@ -88,6 +88,32 @@ export async function askAdmin<T>(
   context: Context,
   { method, path, answer }: { method: 'GET' | 'POST'; path: string; answer: z.ZodType<T> },
 ): Promise<T> {
+  const { adminUrl, token } = findAdmin(context)
+  const { status, text } = await ask(`${adminUrl}${path}`, { method, headers: { authorization: `Bearer ${token}` } })
+  if (status !== 200) throw toRefusal(status, text)
+  const parsed = answer.safeParse(toJson(text))
+  if (parsed.success) return parsed.data
+  throw new Problem('gateway-unreachable', `The program at ${adminUrl} is not a Hookloom gateway of this version.`)
+}
+
+/** Opens an answer of the admin API that has no end. Throws the gateway's refusal as a Problem. */
+export async function openAdmin(
+  context: Context,
+  { path, headers, signal }: { path: string; headers: Readonly<Record<string, string>>; signal: AbortSignal },
+): Promise<AsyncIterable<Uint8Array>> {
+  const { adminUrl, token } = findAdmin(context)
+  const response = await fetch(`${adminUrl}${path}`, {
+    headers: { ...headers, authorization: `Bearer ${token}` },
+    redirect: 'error',
+    signal,
+  }).catch((error: unknown) => {
+    throw toUnreachable(adminUrl, error)
+  })
+  if (response.status !== 200 || response.body === null) throw toRefusal(response.status, await response.text())
+  return response.body
+}
+
+function findAdmin(context: Context): { adminUrl: string; token: string } {
   const parts = findParts(context)
   const { token } = parts.gateway
   if (token === undefined && parts.problem !== undefined) throw parts.problem
@@ -97,12 +123,7 @@ export async function askAdmin<T>(
       'gateway.token is not set, so the admin port takes no commands. Set it in .env.',
     )
   }
-  const adminUrl = toAdminUrl(context.dir, parts)
-  const { status, text } = await ask(`${adminUrl}${path}`, { method, headers: { authorization: `Bearer ${token}` } })
-  if (status !== 200) throw toRefusal(status, text)
-  const parsed = answer.safeParse(toJson(text))
-  if (parsed.success) return parsed.data
-  throw new Problem('gateway-unreachable', `The program at ${adminUrl} is not a Hookloom gateway of this version.`)
+  return { adminUrl: toAdminUrl(context.dir, parts), token }
 }
 
 /** Asks for all parked deliveries, or those of one hook, in as many requests as the gateway needs. */

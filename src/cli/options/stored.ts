@@ -65,12 +65,33 @@ function addDeliveries(program: Command, act: Act): void {
         'only rows before this one: a delivery id; with --dead a run id, with --refused a request id',
       ),
     )
+    .option('--hook <name>', 'only deliveries of this hook')
+    .option('--source <name>', 'only deliveries of this sender')
+    .option(
+      '--search <text>',
+      'only deliveries whose hook, sender, event or mapping contains this, or whose id begins with it',
+    )
+    .addOption(
+      new Option('--follow', 'then print each change until Ctrl-C; needs a running gateway').conflicts([
+        'dead',
+        'refused',
+        'before',
+      ]),
+    )
     .addOption(new Option('--dead', 'the runs that failed for good, and why').conflicts('state'))
     .addOption(
       new Option('--refused', 'the requests that the running gateway refused, and why').conflicts(['state', 'dead']),
     )
     .addOption(jsonOption())
-    .addHelpText('after', toExamples('hookloom list', 'hookloom list --state parked', 'hookloom list --refused'))
+    .addHelpText(
+      'after',
+      toExamples(
+        'hookloom list',
+        'hookloom list --follow',
+        'hookloom list --state parked --hook github',
+        'hookloom list --refused',
+      ),
+    )
     .action(act(async (context, options: ListOptions) => (await import('../list.ts')).list(context, options)))
 
   program

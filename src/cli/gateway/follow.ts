@@ -1,0 +1,62 @@
+// The rows of `list --follow`: one line for each delivery that is new or changed, as the page shows them.
+import colors from 'picocolors'
+import { z } from 'zod'
+import { toJson } from '../../base/json.ts'
+import { Problem } from '../../model/problem.ts'
+import type { Context } from '../terminal/context.ts'
+import { toCut } from '../terminal/print.ts'
+import { followStream } from './stream.ts'
+
+const Row = z.looseObject({
+  deliveryId: z.string(),
+  receivedAt: z.string(),
+  hook: z.string(),
+  source: z.string().nullable(),
+  event: z.string().nullable(),
+  mappingId: z.string().nullable(),
+  state: z.string(),
+  code: z.string().nullable(),
+  became: z.array(z.object({ kind: z.string(), sessionKey: z.string() })),
+  jobs: z.object({ dead: z.number(), failing: z.number(), done: z.number(), queued: z.number(), running: z.number() }),
+  doneMs: z.number().nullable(),
+})
+type Row = z.infer<typeof Row>
+
+export type Followed = { readonly [Name in 'state' | 'hook' | 'source' | 'search']?: string | undefined }
+
+/** Until SIGINT. With `--json` it prints the rows of the API. */
+export async function follow(context: Context, filters: Followed): Promise<void> {
+  const ended = new AbortController()
+  process.once('SIGINT', () => ended.abort())
+  for await (const { event, data } of followStream(context, ended.signal)) {
+    if (event === 'reset') context.note('Some changes were missed. "hookloom list" shows them.')
+    if (event !== 'deliveries') continue
+    const rows = z.array(Row).safeParse(toJson(data))
+    if (!rows.success) throw new Problem('gateway-unreachable', 'The gateway is of another version. Restart it.')
+    for (const row of rows.data.filter((each) => isWanted(each, filters))) {
+      if (context.json) context.printJson(row)
+      else context.print(toLine(row))
+    }
+  }
+}
+
+function isWanted(row: Row, { state, hook, source, search }: Followed): boolean {
+  const word = search?.trim().toLowerCase() ?? ''
+  const searched = [row.hook, row.source, row.event, row.mappingId].join('\n').toLowerCase()
+  return (
+    (state ?? row.state) === row.state &&
+    (hook ?? row.hook) === row.hook &&
+    (source === undefined || source === row.source) &&
+    (searched.includes(word) || row.deliveryId.startsWith(word))
+  )
+}
+
+function toLine({ receivedAt, state, hook, source, event, code, became, jobs, doneMs, deliveryId }: Row): string {
+  const action = became.map(({ kind, sessionKey }) => (kind === 'wake' ? kind : `${kind} ${sessionKey}`)).join(', ')
+  const outcome = jobs.dead > 0 ? 'dead' : state
+  const paint = outcome === 'dead' || outcome === 'parked' ? colors.red : colors.green
+  const progress = jobs.failing > 0 ? 'tried again' : doneMs === null ? '' : `done after ${doneMs} ms`
+  const cells = [hook, source ?? '', event ?? '', action || (code ?? ''), progress].map((cell) => toCut(cell, 80))
+  const text = cells.filter((cell) => cell !== '').join('  ')
+  return `${colors.dim(receivedAt.slice(11, 19))}  ${paint(outcome.padEnd(8))}  ${text}  ${colors.dim(deliveryId)}`
+}

@@ -1,0 +1,63 @@
+// Which deliveries changed, in order, for the stream. It costs a write into an array for each change, and keeps the last ten thousand.
+import type { Store } from '../../store/store.ts'
+
+const kept = 10_000
+
+export type Changes = {
+  /** The number of all changes. */
+  readonly latest: () => number
+  /** The delivery changed. It may be named by the id of one of its jobs. */
+  touch(id: string): void
+  /** The ids that changed after the first `place` changes, each once; undefined if they are no longer known. */
+  since(place: number): ReadonlySet<string> | undefined
+}
+
+export function createChanges(): Changes {
+  const ids: string[] = []
+  let latest = 0
+  return {
+    latest: () => latest,
+    touch(id) {
+      ids[latest % kept] = id
+      latest += 1
+    },
+    since(place) {
+      if (place > latest || latest - place > kept) return undefined
+      const found = new Set<string>()
+      for (let at = place; at < latest; at += 1) found.add(ids[at % kept] ?? '')
+      return found
+    },
+  }
+}
+
+/** The same store, which notes each write that changes what a list or a delivery shows. */
+export function withChanges<Kind extends Store>(store: Kind, { touch }: Pick<Changes, 'touch'>): Kind {
+  return {
+    ...store,
+    async append(delivery) {
+      const appended = await store.append(delivery)
+      if (appended.kind === 'stored') touch(delivery.id)
+      return appended
+    },
+    async appendAll(deliveries, cursor) {
+      const appended = await store.appendAll(deliveries, cursor)
+      for (const [index, { kind }] of appended.entries()) if (kind === 'stored') touch(deliveries[index]?.id ?? '')
+      return appended
+    },
+    settle: (id, settlement) => noted(store.settle(id, settlement), id),
+    async claim(query) {
+      const jobs = await store.claim(query)
+      for (const { deliveryId } of jobs) if (deliveryId !== undefined) touch(deliveryId)
+      return jobs
+    },
+    report: (job, report) => noted(store.report(job, report), job.id),
+    requeue: (id) => noted(store.requeue(id), id),
+    drop: (id) => noted(store.drop(id), id),
+  }
+
+  async function noted(written: Promise<boolean>, id: string): Promise<boolean> {
+    const isWritten = await written
+    if (isWritten) touch(id)
+    return isWritten
+  }
+}

@@ -1,0 +1,50 @@
+// GET /api/health: what is live, what is broken, what waits, and the last hour.
+import type Router from '@koa/router'
+import type { Middleware } from 'koa'
+import type { ApiParts } from './parts.ts'
+import { toMoment } from '../records.ts'
+import { toPlaceInFile } from './deliveries.ts'
+import { reply } from './reply.ts'
+import type { BrokenFields, HealthFields } from './types.ts'
+
+/** The longest queues: an operator looks at few. */
+const shownLanes = 20
+
+type HealthParts = Pick<ApiParts, 'store' | 'generation' | 'status' | 'dir' | 'hooksUrl' | 'minutes'>
+
+export function addHealthRoute(router: Router, api: Middleware, parts: HealthParts): void {
+  router.get('/api/health', api, async (ctx) => reply(ctx, await toHealth(parts)))
+}
+
+async function toHealth({ store, generation, status, dir, hooksUrl, minutes }: HealthParts): Promise<HealthFields> {
+  const [{ trouble, warning }, counts, waitingBytes, dueSince, lanes] = await Promise.all([
+    store.health(),
+    store.counts(),
+    store.waitingBytes(),
+    store.dueSince(),
+    store.lanes({ limit: shownLanes }),
+  ])
+  const { problems, lastReloadAt, lastGoodAt, ...live } = status()
+  const broken = problems.map(async (problem): Promise<BrokenFields> => ({
+    ...problem,
+    ...(await toPlaceInFile(generation(), dir, problem)),
+  }))
+  return {
+    generation: live.generation,
+    degraded: live.degraded,
+    problems: await Promise.all(broken),
+    lastReloadAt: toMomentOrNull(lastReloadAt),
+    lastGoodAt: toMomentOrNull(lastGoodAt),
+    hooksUrl: hooksUrl() ?? null,
+    store: { trouble: trouble ?? null, warning: warning ?? null, waitingBytes },
+    deliveries: counts.deliveries,
+    jobs: counts.jobs,
+    dueSince: toMomentOrNull(dueSince),
+    lanes: lanes.map((lane) => ({ ...lane, since: toMoment(lane.since) })),
+    minutes: minutes(),
+  }
+}
+
+function toMomentOrNull(at: number | undefined): string | null {
+  return at === undefined || at === 0 ? null : toMoment(at)
+}

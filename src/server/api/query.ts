@@ -1,0 +1,43 @@
+// The query parameters of the admin API. A wrong one is refused: a filter with a typo must not show everything.
+import type { Context } from 'koa'
+import { deliveryStates, type DeliveryState } from '../../model/delivery.ts'
+import { Problem } from '../../model/problem.ts'
+
+export type RouteContext = Context & { readonly params: Record<string, string> }
+
+const mostRows = 500
+const usualRows = 100
+
+/** A parameter that came once; undefined if it is blank. Throws `usage-invalid` for one that came twice. */
+export function readText({ query }: Context, name: string): string | undefined {
+  const value = query[name]
+  if (Array.isArray(value)) throw new Problem('usage-invalid', `The parameter "${name}" came twice.`)
+  return value === undefined || value.trim() === '' ? undefined : value
+}
+
+/** `limit`, from 1 to 500; 100 if it is not given. */
+export function readLimit(ctx: Context): number {
+  const text = readText(ctx, 'limit')
+  if (text === undefined) return usualRows
+  const limit = /^\d{1,4}$/.test(text) ? Number(text) : 0
+  if (limit >= 1 && limit <= mostRows) return limit
+  throw new Problem('usage-invalid', `limit must be a number from 1 to ${mostRows}.`)
+}
+
+/** A moment in ISO 8601, as milliseconds since the epoch. */
+export function readMoment(ctx: Context, name: string): number | undefined {
+  const text = readText(ctx, name)
+  if (text === undefined) return undefined
+  const at = /^\d{4}-\d\d-\d\dT/.test(text) ? Date.parse(text) : Number.NaN
+  if (!Number.isNaN(at)) return at
+  throw new Problem('usage-invalid', `${name} must be a time such as 2026-01-02T03:04:05.678Z.`)
+}
+
+/** `dead`: deliveries with a dead job. */
+export function readState(ctx: Context): DeliveryState | 'dead' | undefined {
+  const text = readText(ctx, 'state')
+  if (text === undefined || text === 'dead') return text
+  const state = deliveryStates.find((each) => each === text)
+  if (state !== undefined) return state
+  throw new Problem('usage-invalid', `state must be one of ${[...deliveryStates, 'dead'].join(', ')}.`)
+}

@@ -1,0 +1,51 @@
+// The route of the stream: who may read it, and for how long.
+import { Readable } from 'node:stream'
+import type Router from '@koa/router'
+import type { Middleware } from 'koa'
+import { Problem } from '../../model/problem.ts'
+import type { ApiParts } from './parts.ts'
+import { withNearest } from '../refusals.ts'
+import { toFrames, toStatusFields } from './stream.ts'
+
+/** Each open stream reads the store five times a second while deliveries come in. */
+const mostStreams = 20
+
+type StreamRouteParts = Pick<ApiParts, 'store' | 'changes' | 'refusals' | 'status' | 'generation'>
+
+export function addStreamRoute(router: Router, api: Middleware, parts: StreamRouteParts): void {
+  const { store, changes, refusals, status, generation } = parts
+  let open = 0
+
+  router.get('/api/stream', api, (ctx) => {
+    if (open >= mostStreams) {
+      throw new Problem('rate-limited', `More than ${mostStreams} streams are open. Close a page.`, {
+        retryAfterSeconds: 30,
+      })
+    }
+    const ended = new AbortController()
+    open += 1
+    ctx.res.once('close', () => {
+      open -= 1
+      ended.abort()
+    })
+    const frames = toFrames(
+      {
+        changes,
+        store,
+        status: () => toStatusFields(status()),
+        refusals: {
+          count: () => refusals.count(),
+          newest: (most) =>
+            refusals
+              .list()
+              .slice(-most)
+              .map((refusal) => withNearest(refusal, generation())),
+        },
+      },
+      { lastId: ctx.get('last-event-id') || undefined, signal: ended.signal },
+    )
+    ctx.set({ 'cache-control': 'no-store', 'content-type': 'text/event-stream; charset=utf-8' })
+    // a small buffer: a slow reader gets newer rows, not older ones
+    ctx.body = Readable.from(frames, { objectMode: false, highWaterMark: 64 * 1024 })
+  })
+}
