@@ -28,7 +28,7 @@ export type Alerts = {
 }
 
 export type AlertOptions = {
-  readonly store: Pick<Store, 'addTask' | 'lastTaskAt'>
+  readonly store: Pick<Store, 'addTask' | 'taskAgeMs'>
   readonly config: () => Config
   readonly clock: Clock
   readonly newId: () => string
@@ -61,24 +61,22 @@ export function createAlerts({ store, config, clock, newId, added, meter, log }:
     causes.set(cause, known)
     const standsFor = `alert/${createHash('sha256').update(cause).digest('hex').slice(0, 32)}`
     try {
-      const lastAt = await store.lastTaskAt(standsFor)
-      if (lastAt !== undefined && isRecent(lastAt, now)) {
-        known.at = lastAt
-        return
-      }
       const id = newId()
       const agentId = toDefaultAgentId(config())
       const more =
         before === undefined || before.more === 0
           ? ''
           : ` Failures of this cause since the last message: ${before.more + 1}.`
-      await store.addTask({
+      const isAdded = await store.addTask({
         id,
         planned: { kind: 'alert', agentId, sessionKey: mainSessionKey, text: cut(text + more, 1_000), event, ...route },
         lane: `alert/${id}`,
         standsFor,
+        unlessWithinMs: pauseMs,
       })
-      added()
+      if (isAdded) return added()
+      // another process told of it
+      known.at = now - ((await store.taskAgeMs(standsFor)) ?? 0)
     } catch (thrown) {
       causes.delete(cause)
       log.warn({ thrown: toErrorName(thrown) }, 'an alert could not be queued')

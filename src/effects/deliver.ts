@@ -28,9 +28,11 @@ export type DeliveryTools = {
   readonly clock: Clock
   /** Saves the messages of a reply with their present states. False: the lease of the job is lost. */
   readonly savePosts: (posts: readonly Post[]) => Promise<boolean>
+  /** False: another worker may have the job since the posts were saved. */
+  readonly mayAct: () => boolean
 }
 
-type Posting = Pick<DeliveryTools, 'clock' | 'savePosts'> & {
+type Posting = Pick<DeliveryTools, 'clock' | 'savePosts' | 'mayAct'> & {
   readonly job: ClaimedJob
   readonly signal: AbortSignal
   readonly run: { readonly id: string; readonly agentId: string; readonly name: string }
@@ -64,6 +66,7 @@ export async function deliver(
     job,
     clock: tools.clock,
     savePosts: tools.savePosts,
+    mayAct: tools.mayAct,
     signal,
     run: { id: job.id, agentId: planned.agentId, name },
   })
@@ -106,7 +109,10 @@ function toPosts(
   })
 }
 
-/** Sends the messages in order. Each one is marked before it is sent, because the process may be killed during the send. */
+/**
+ * Sends the messages in order. Each one, also the only one, is marked under the lease before it is sent: the process may be killed during
+ * the send. A process that was paused for longer than its lease sends nothing.
+ */
 async function postAll(posts: readonly Post[], channel: Channel, posting: Posting): Promise<StepOutcome> {
   const { clock, savePosts, job } = posting
   let written = posts
@@ -117,7 +123,9 @@ async function postAll(posts: readonly Post[], channel: Channel, posting: Postin
   for (const post of posts) {
     if (post.state === 'sent') continue
     const begun = toBegun(post, channel)
-    if (!(await save(begun))) return { kind: 'aborted' }
+    // marked again after a pause that was longer than the lease: the store decides whether the job is still ours
+    do if (!(await save(begun))) return { kind: 'aborted' }
+    while (!posting.mayAct())
     const result = await postOne(begun, channel, posting)
     if (result.kind === 'sent') {
       written = replace(written, { ...begun, state: 'sent', id: result.id, at: clock() })

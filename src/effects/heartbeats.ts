@@ -7,7 +7,7 @@ import { mainSessionKey, toLane } from './plan.ts'
 import { toErrorName } from '../base/exceptions.ts'
 
 export type HeartbeatOptions = {
-  readonly store: Pick<Store, 'addTask' | 'lastTaskAt' | 'waiting'>
+  readonly store: Pick<Store, 'addTask' | 'taskAgeMs' | 'waiting'>
   /** Read anew each time, so that a new config counts at once. */
   readonly agents: () => readonly { readonly id: string; readonly heartbeat: HeartbeatConfig }[]
   readonly clock: Clock
@@ -74,12 +74,14 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
     const { wokenAt } = schedule
     const reason = wokenAt === undefined ? 'interval' : 'wake'
     try {
-      await store.addTask({
+      const isAdded = await store.addTask({
         id: newId(),
         planned: { kind: 'heartbeat', agentId, sessionKey: mainSessionKey, reason },
         lane: toLane(agentId, mainSessionKey),
         standsFor: toTaskName(agentId),
+        unlessWithinMs: toLeastGapMs(config, reason),
       })
+      if (!isAdded && (await wasOvertaken(agentId, schedule, now))) return plan(agentId)
       schedule.lastAt = now
       // a wake that arrived during the write waits for the next turn
       if (schedule.wokenAt === wokenAt) schedule.wokenAt = undefined
@@ -89,6 +91,14 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
       log.warn({ agentId, thrown: toErrorName(thrown) }, 'a heartbeat could not be queued; it is tried again')
       if (!isStopped) schedule.timer = setTimeout(() => void beat(agentId), storeRetryMs)
     }
+  }
+
+  /** Another gateway queued a turn since the last one that this gateway knows. The next one here is due after that one. */
+  async function wasOvertaken(agentId: string, schedule: Schedule, now: number): Promise<boolean> {
+    const ageMs = await store.taskAgeMs(toTaskName(agentId))
+    const isLater = ageMs !== undefined && now - ageMs > schedule.lastAt
+    if (isLater) schedule.lastAt = now - ageMs
+    return isLater
   }
 
   async function open(agentId: string): Promise<void> {
@@ -101,7 +111,8 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
   /** Reads the state that the last process left in the store. */
   async function recall(agentId: string, schedule: Schedule): Promise<void> {
     try {
-      schedule.lastAt = (await store.lastTaskAt(toTaskName(agentId))) ?? schedule.lastAt
+      const ageMs = await store.taskAgeMs(toTaskName(agentId))
+      if (ageMs !== undefined) schedule.lastAt = clock() - ageMs
       const { wakes } = await store.waiting({ agentId, sessionKey: mainSessionKey, limit: 1 })
       if (wakes) schedule.wokenAt ??= clock()
     } catch (thrown) {
@@ -150,6 +161,12 @@ function toDue(
   const byInterval = Math.max(lastAt + every, earliest)
   const byWake = wokenAt === undefined ? byInterval : Math.max(wokenAt + coalesceMs, earliest)
   return toActiveMoment(activeHours, Math.max(now, Math.min(byInterval, byWake)))
+}
+
+/** Turns that are closer together than this are one turn, however many gateways queue it. */
+function toLeastGapMs({ every, minIntervalSeconds }: HeartbeatConfig, reason: 'interval' | 'wake'): number {
+  const leastMs = minIntervalSeconds * 1_000
+  return reason === 'interval' ? Math.max(every, leastMs) : leastMs
 }
 
 function toTaskName(agentId: string): string {

@@ -16,9 +16,15 @@ export type HeldJob = {
   job: ClaimedJob
   readonly abort: AbortController
   isEnding: boolean
-  /** The claim whose end the store has written. */
-  ended: ClaimedJob | undefined
+  /** When the last call began that the store answered with a lease, on this machine's clocks. */
+  sureAt: Moment
 }
+
+/** The wall clock goes on while a machine sleeps; the other one cannot be set. */
+type Moment = { readonly wall: number; readonly steady: number }
+
+/** A lease is trusted for this part of its time: the rest is for what was not measured, such as two clocks of different speed. */
+const sureMs = 20_000
 
 export type Leases = {
   readonly size: number
@@ -33,8 +39,9 @@ export type Leases = {
    * no other worker claimed it: the work in progress continues under the new claim.
    */
   takeOver(job: ClaimedJob): boolean
-  /** Returns a claim that was taken over after the job had ended, such as a retry: it must still be performed. */
-  letGo(held: HeldJob): ClaimedJob | undefined
+  letGo(held: HeldJob): void
+  /** False: the process may have paused for longer than the lease since the store confirmed it, so another worker may have the job. */
+  isSure(held: HeldJob): boolean
   /** False: the lease was lost, or the store failed until the signal ended. */
   report(held: HeldJob, what: JobReport): Promise<boolean>
   /** Extends all leases and stops the jobs whose lease was lost. Never rejects. */
@@ -54,6 +61,10 @@ export function createLeases(options: { store: Pick<Store, 'report' | 'extend'>;
       log.error({ thrown: toErrorName(thrown) }, 'the store cannot be used; jobs wait; run "hookloom doctor"')
     if (!away && storeIsAway) log.info({}, 'the store can be used again')
     storeIsAway = away
+  }
+
+  function toMoment(): Moment {
+    return { wall: clock(), steady: performance.now() }
   }
 
   function isOurs(held: HeldJob): boolean {
@@ -81,22 +92,27 @@ export function createLeases(options: { store: Pick<Store, 'report' | 'extend'>;
       if (jobs.size === 0) keptAt = clock()
       // claimed again under a new fence: the old claim has ended
       const before = jobs.get(job.id)
-      if (before !== undefined) stop(before)
-      const held: HeldJob = { job, abort: new AbortController(), isEnding: false, ended: undefined }
+      if (before?.isEnding) jobs.delete(job.id)
+      else if (before !== undefined) stop(before)
+      const held: HeldJob = { job, abort: new AbortController(), isEnding: false, sureAt: toMoment() }
       jobs.set(job.id, held)
       return held
     },
     takeOver(job) {
       const held = jobs.get(job.id)
-      // a fence in between: another worker had the job and may have started steps
-      if (held === undefined || job.fence !== held.job.fence + 1) return false
+      // another fence in between: another worker had the job and may have started steps
+      if (held === undefined || job.lapsed !== held.job.fence) return false
       held.job = job
+      held.sureAt = toMoment()
       return true
     },
     letGo(held) {
-      if (!isOurs(held)) return undefined
-      jobs.delete(held.job.id)
-      return held.ended !== undefined && held.ended !== held.job ? held.job : undefined
+      if (isOurs(held)) jobs.delete(held.job.id)
+    },
+    isSure(held) {
+      const now = toMoment()
+      const pastMs = Math.max(now.wall - held.sureAt.wall, now.steady - held.sureAt.steady)
+      return isOurs(held) && pastMs < sureMs
     },
     async report(held, what) {
       held.isEnding = what.outcome !== undefined
@@ -105,9 +121,10 @@ export function createLeases(options: { store: Pick<Store, 'report' | 'extend'>;
         const isLastTry = held.abort.signal.aborted
         try {
           const { job } = held
-          const written = await store.report(job, what)
+          const sureAt = toMoment()
+          const written = await store.report(job, { leaseMs, ...what })
           noteStore(false)
-          if (written && held.isEnding) held.ended = job
+          if (written) held.sureAt = sureAt
           // taken over meanwhile: the report counts under the new fence
           if (!written && job !== held.job) continue
           if (!written && isOurs(held)) stop(held)
@@ -123,7 +140,7 @@ export function createLeases(options: { store: Pick<Store, 'report' | 'extend'>;
     async extend() {
       const before = [...jobs.values()].map((held) => ({ held, job: held.job }))
       if (before.length === 0) return
-      const now = clock()
+      const now = toMoment()
       try {
         const ids = new Set(
           await store.extend(
@@ -131,11 +148,12 @@ export function createLeases(options: { store: Pick<Store, 'report' | 'extend'>;
             leaseMs,
           ),
         )
-        keptAt = now
+        keptAt = now.wall
         noteStore(false)
         // a job that ended meanwhile was not lost
         for (const { held, job } of before) {
-          if (!ids.has(job.id) && !held.isEnding && held.job === job && isOurs(held)) stop(held)
+          if (ids.has(job.id)) held.sureAt = now
+          else if (!held.isEnding && held.job === job && isOurs(held)) stop(held)
         }
       } catch (thrown) {
         noteStore(true, thrown)

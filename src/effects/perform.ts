@@ -159,13 +159,14 @@ function toFailureReport(
   name: StepName,
   job: ClaimedJob,
   failure: Failure,
-  { toVerdict, maxAttempts, log }: Performance,
+  { toVerdict, maxAttempts, clock, log }: Performance,
 ): JobReport {
   const verdict = toVerdict(failure, name)
   const fields = { jobId: job.id, deliveryId: job.deliveryId, step: name, attempt: job.attempts + 1 }
   const why = toLoggedReason(failure, job.id)
   if (verdict.kind === 'retry') {
-    log.warn({ ...fields, runAt: new Date(verdict.runAt).toISOString() }, `${name} failed, and is tried again: ${why}`)
+    const runAt = new Date(clock() + verdict.afterMs).toISOString()
+    log.warn({ ...fields, runAt }, `${name} failed, and is tried again: ${why}`)
     return { outcome: verdict }
   }
   log.error(fields, `${name} failed permanently: ${why} "hookloom retry ${job.id}" runs it again.`)

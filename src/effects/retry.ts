@@ -33,7 +33,7 @@ export type Failure = {
 )
 
 export type Verdict =
-  | { readonly kind: 'retry'; readonly runAt: number; readonly error: string; readonly counted: boolean }
+  | { readonly kind: 'retry'; readonly afterMs: number; readonly error: string; readonly counted: boolean }
   | { readonly kind: 'dead'; readonly error: string; readonly status: 'error' | 'timeout' }
 
 /** Milliseconds to wait after `attempts` earlier counted attempts; `random` in [0, 1). */
@@ -49,11 +49,10 @@ function jitter(ms: number, random: number, { jitter: share }: RetryPolicy): num
 export type Attempts = {
   /** Attempts that were counted before this one. */
   readonly attempts: number
-  /** When the failures of this step began; undefined if this is the first. */
-  readonly failingSince: number | undefined
+  /** For how long this step has been failing; undefined if this is the first failure. */
+  readonly failingForMs: number | undefined
   /** How long an unavailable other side is waited for. */
   readonly forMs: number
-  readonly now: number
   /** In [0, 1). */
   readonly random: number
   readonly policy?: RetryPolicy
@@ -61,20 +60,19 @@ export type Attempts = {
 
 /** An unavailable other side counts no attempt: the pauses grow with the time that it is away, until `forMs` are over. */
 export function toVerdict(failure: Failure, given: Attempts): Verdict {
-  const { attempts, failingSince, forMs, now, random, policy = defaultRetry } = given
+  const { attempts, failingForMs, forMs, random, policy = defaultRetry } = given
   const { detail } = failure
   if (failure.kind === 'permanent') return { kind: 'dead', error: detail, status: failure.status }
   const askedMs = toAskedMs(failure.retryAfterMs)
   if (failure.kind === 'unavailable') {
-    // a clock that was set back must not make the wait endless
-    const awayMs = Math.max(0, now - (failingSince ?? now))
+    const awayMs = failingForMs ?? 0
     if (awayMs >= forMs) return { kind: 'dead', error: detail, status: 'error' }
     const growingMs = Math.min(policy.capMs, Math.max(policy.firstMs, awayMs))
-    return { kind: 'retry', runAt: now + (askedMs ?? jitter(growingMs, random, policy)), error: detail, counted: false }
+    return { kind: 'retry', afterMs: askedMs ?? jitter(growingMs, random, policy), error: detail, counted: false }
   }
   if (attempts + 1 >= policy.attempts) return { kind: 'dead', error: detail, status: 'error' }
   const backoffMs = toRetryMs(attempts, random, policy)
-  return { kind: 'retry', runAt: now + Math.max(backoffMs, askedMs ?? 0), error: detail, counted: true }
+  return { kind: 'retry', afterMs: Math.max(backoffMs, askedMs ?? 0), error: detail, counted: true }
 }
 
 function toAskedMs(retryAfterMs: number | undefined): number | undefined {
@@ -83,10 +81,7 @@ function toAskedMs(retryAfterMs: number | undefined): number | undefined {
 }
 
 /** A step to record, with its rows. */
-export type Recorded = Pick<
-  JobReport,
-  'events' | 'messages' | 'consumedUpTo' | 'runnerState' | 'recipient' | 'posts'
-> & {
+export type Recorded = Pick<JobReport, 'events' | 'messages' | 'consumed' | 'runnerState' | 'recipient' | 'posts'> & {
   readonly kind: 'recorded'
   readonly step: Omit<Step, 'name' | 'at'>
   /** True: events that asked for a turn now are still waiting. */

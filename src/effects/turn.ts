@@ -111,8 +111,8 @@ const noEvents: WaitingEvents = { events: [], count: 0, wakes: false }
 
 /** Events that did not fit wait for the next turn, which comes soon if one of the events asked for it. */
 function toConsumed({ waiting: shown }: TurnContext, { events, count, wakes }: WaitingEvents): Partial<Recorded> {
-  const last = events[shown.events.length - 1]
-  return last === undefined ? {} : { consumedUpTo: last.place, leavesWakes: wakes && shown.events.length < count }
+  const consumed = events.slice(0, shown.events.length).map(({ id }) => id)
+  return consumed.length === 0 ? {} : { consumed, leavesWakes: wakes && consumed.length < count }
 }
 
 /** Events wait in main sessions only. */

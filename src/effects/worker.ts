@@ -25,7 +25,7 @@ export type WorkerSettings = Pick<Performance, 'agent' | 'whyDeferred'> &
   }
 
 export type WorkerOptions = {
-  readonly store: Pick<Store, 'claim' | 'report' | 'extend' | 'nextRunAt' | 'messages' | 'session' | 'waiting'>
+  readonly store: Pick<Store, 'claim' | 'report' | 'extend' | 'nextDueInMs' | 'messages' | 'session' | 'waiting'>
   readonly settings: () => WorkerSettings
   /** Called when an event in the main session of an agent asks for a turn. */
   readonly woken: (agentId: string) => void
@@ -69,6 +69,7 @@ export function createWorker(options: WorkerOptions): Worker {
 
   async function perform(job: ClaimedJob): Promise<void> {
     const held = leases.hold(job)
+    const claimedAt = clock()
     // claimed while the gateway began to stop: released at once
     if (state === 'stopping') held.abort.abort()
     try {
@@ -87,7 +88,7 @@ export function createWorker(options: WorkerOptions): Worker {
       await performJob(job, {
         agent,
         turn: { store, runner, readWorkspaceFile, clock, newBoundaryId, note },
-        delivery: { store, channels, defaultRoute, clock, savePosts },
+        delivery: { store, channels, defaultRoute, clock, savePosts, mayAct: () => leases.isSure(held) },
         whyDeferred,
         clock,
         signal: held.abort.signal,
@@ -95,12 +96,11 @@ export function createWorker(options: WorkerOptions): Worker {
         toVerdict: (failure, step) => {
           const { attempts, steps } = job
           // the failures of an earlier step of this attempt are over
-          const failingSince = toMissing(job.planned, steps)[0] === step ? job.failingSince : undefined
+          const isSame = toMissing(job.planned, steps)[0] === step && job.failingForMs !== undefined
           return toVerdict(failure, {
             attempts,
-            failingSince,
+            failingForMs: isSame ? job.failingForMs + Math.max(0, clock() - claimedAt) : undefined,
             forMs: retryForMs(step),
-            now: clock(),
             random: random(),
             policy: retry,
           })
@@ -117,8 +117,7 @@ export function createWorker(options: WorkerOptions): Worker {
         'a job failed unexpectedly; it is tried again when its lease expires',
       )
     } finally {
-      const again = leases.letGo(held)
-      if (again !== undefined) launch(again)
+      leases.letGo(held)
     }
   }
 
@@ -141,10 +140,9 @@ export function createWorker(options: WorkerOptions): Worker {
     const jobs = await store.claim({ limit: free, leaseMs })
     for (const job of jobs) launch(job)
     if (leases.size >= settings().maxConcurrent) return undefined
-    const runAt = await store.nextRunAt()
+    const untilDue = await store.nextDueInMs()
     leases.noteStore(false)
-    if (runAt === undefined) return longestSleepMs
-    const untilDue = runAt - clock()
+    if (untilDue === undefined) return longestSleepMs
     return untilDue > 0 ? Math.min(longestSleepMs, untilDue) : shortestSleepMs
   }
 

@@ -88,8 +88,15 @@ export type Job = {
   readonly posts: readonly Post[]
 }
 
-/** A claimed job. Reports name its fence; a report with an old fence is refused. */
-export type ClaimedJob = Job & { readonly fence: number }
+/** A claimed job, by the clock of the store. */
+export type ClaimedJob = Job & {
+  /** A random number, new with each claim. Reports name it; a report with an old fence is refused. */
+  readonly fence: number
+  /** The fence of the claim before this one, if its lease expired and nobody had the job in between. */
+  readonly lapsed: number | undefined
+  /** For how long the present step has been failing; undefined if its last attempt did not fail. */
+  readonly failingForMs: number | undefined
+}
 
 /** A system event: one line that waits in a session for its next turn. It is stored plain; the prompt adds the boundary. */
 export type SystemEvent = {

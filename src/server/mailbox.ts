@@ -98,6 +98,8 @@ export function createInbox(parts: InboxParts): MailSink {
   const { account, generation, store, rerunner, clock, newId, log } = parts
   const name = cursorName(account)
   let running: Promise<unknown> = Promise.resolve()
+  /** The value of the cursor from which the sync began. */
+  let place: string | undefined
 
   async function runAll(ids: readonly string[]): Promise<void> {
     for (const id of ids) {
@@ -115,15 +117,20 @@ export function createInbox(parts: InboxParts): MailSink {
 
   return {
     async state() {
-      const value = await store.cursor(name)
-      return value === undefined ? undefined : parseState(value)
+      place = await store.cursor(name)
+      return place === undefined ? undefined : parseState(place)
     },
     async deliver(payloads, state) {
       const current = generation()
       const rows = payloads.map((payload) =>
         toMailRow(payload, { generation: current, id: newId(), receivedAt: clock() }),
       )
-      const appended = await store.appendAll(rows, { name, value: JSON.stringify(state) })
+      const to = JSON.stringify(state)
+      const appended = await store.appendAll(rows, { name, from: place, to })
+      // not a Problem: the sync begins again at the new place
+      if (appended === 'moved')
+        throw new Error('Another process moved the position in the mailbox. The next sync begins there.')
+      place = to
       const ids = rows.flatMap(({ id }, index) => (appended[index]?.kind === 'stored' ? [id] : []))
       // in the order of the mails, without delaying the next sync
       running = running.then(() => runAll(ids))

@@ -17,7 +17,7 @@ export function createMetrics({
   store,
   clock,
 }: {
-  store: Pick<StoreReader, 'counts' | 'dueSince' | 'waitingBytes'>
+  store: Pick<StoreReader, 'counts' | 'dueForMs' | 'waitingBytes'>
   clock: Clock
 }): Metrics {
   const registry = new Registry()
@@ -68,11 +68,15 @@ export function createMetrics({
     minutes: lastHour.minutes,
     contentType: registry.contentType,
     async page() {
-      const [counts, dueSince, waiting] = await Promise.all([store.counts(), store.dueSince(), store.waitingBytes()])
+      const [counts, dueForMs = 0, waiting] = await Promise.all([
+        store.counts(),
+        store.dueForMs(),
+        store.waitingBytes(),
+      ])
       bytes.set(waiting)
       for (const [state, count] of Object.entries(counts.deliveries)) kept.set({ state }, count)
       for (const [state, count] of Object.entries(counts.jobs)) jobs.set({ state }, count)
-      age.set(dueSince === undefined ? 0 : Math.max(0, clock() - dueSince) / 1_000)
+      age.set(dueForMs / 1_000)
       return registry.metrics()
     },
   }

@@ -10,7 +10,8 @@
 //                ▲           │
 //                └── retry ──┘
 //
-// All times are milliseconds since the epoch.
+// All times are milliseconds since the epoch. Several owners may share a store, each on a machine with its own clock. So the clock of the
+// store decides about leases and due times: calls take and return durations for them, and the moments in records are for people.
 import type { Alert, Heartbeat, PlannedAction } from '../model/action.ts'
 import type { DeliveryHead, DeliveryState } from '../model/delivery.ts'
 import type { ClaimedJob, Job, JobState, Message, Post, Recipient, Session, Step, SystemEvent } from '../model/job.ts'
@@ -63,6 +64,8 @@ export type NewTask = {
   readonly lane: string
   /** What the task is for. While a task with the same text is queued, no second one is added. */
   readonly standsFor: string
+  /** No task is added either if one with the same `standsFor` was added within this time: another owner was first. Default 0. */
+  readonly unlessWithinMs?: number
 }
 
 /** The outcome of processing a delivery. */
@@ -102,8 +105,11 @@ export type NewDelivery = Settlement & {
   readonly answer: { readonly status: number; readonly body: string }
 }
 
-/** A position in an external sequence, such as the history id of a mailbox. It is stored with the deliveries read up to it. */
-export type Cursor = { readonly name: string; readonly value: string }
+/**
+ * A step of a cursor: a position in an external sequence, such as the history id of a mailbox. It is stored with the deliveries
+ * read up to it. `from`: the value from which they were read; undefined if the cursor was never set.
+ */
+export type CursorMove = { readonly name: string; readonly from: string | undefined; readonly to: string }
 
 /** `duplicate`: nothing was stored, because the dedupe key is taken. `first` is the answer to the delivery that has the key. */
 export type Appended = { kind: 'stored' } | { kind: 'duplicate'; first: Answered }
@@ -112,26 +118,28 @@ export type Appended = { kind: 'stored' } | { kind: 'duplicate'; first: Answered
 export type JobReport = {
   /**
    * A step that is complete. If the job already has a step of this name, that step is unchanged, and the events, messages,
-   * `consumedUpTo`, `runnerState` and `recipient` of this report are ignored.
+   * `consumed`, `runnerState` and `recipient` of this report are ignored.
    */
   readonly step?: Step
   readonly events?: readonly NewEvent[]
   /** Messages to append to the transcript of the job's session. */
   readonly messages?: readonly NewMessage[]
-  /** The turn has read the events of the job's session up to and including this place: they are now consumed. */
-  readonly consumedUpTo?: number
+  /** The ids of the events of the job's session that the turn was shown: they are now consumed. No other event is. */
+  readonly consumed?: readonly number[]
   /** The runner's state for the job's session, kept until its next turn. Null deletes it. */
   readonly runnerState?: JsonValue
   /** Where the reply was delivered. It is stored with the main session of the job's agent. */
   readonly recipient?: Recipient
   /** The current state of all messages of the reply. It replaces the stored posts, even if `step` is already recorded. */
   readonly posts?: readonly Post[]
+  /** Without an outcome: the lease ends this many milliseconds from now. Absent: the end of the lease does not change. */
+  readonly leaseMs?: number
   /**
    * Absent: the worker keeps its lease.
    *
    * - `done` ends the job and counts the attempt.
-   * - `retry` queues the job until `runAt` and counts the attempt, unless `counted` is false, for example after a
-   *   rate limit. A `runAt` more than two days ahead is due at once: the clock was set back after it was chosen.
+   * - `retry` queues the job for `afterMs` and counts the attempt, unless `counted` is false, for example after a
+   *   rate limit. A job that would be due more than two days ahead is due at once: the clock was set back.
    * - `release` queues the job, due at once, without counting the attempt. A shutdown releases its jobs.
    * - `dead` ends the job as failed and counts the attempt, unless `counted` is false because nothing was tried.
    *
@@ -139,7 +147,7 @@ export type JobReport = {
    */
   readonly outcome?:
     | { readonly kind: 'done' }
-    | { readonly kind: 'retry'; readonly runAt: number; readonly error: string; readonly counted?: boolean }
+    | { readonly kind: 'retry'; readonly afterMs: number; readonly error: string; readonly counted?: boolean }
     | { readonly kind: 'release' }
     | { readonly kind: 'dead'; readonly error: string; readonly counted?: boolean }
 }
@@ -185,12 +193,12 @@ export type LaneLoad = {
   readonly running: boolean
 }
 
-/** An event and its place in the order of all events. A turn consumes events up to the place of the last one it was shown. */
-export type WaitingEvent = SystemEvent & { readonly place: number }
+/** A turn consumes exactly the events that it was shown, by their ids: an event with a lower id may become visible later. */
+export type WaitingEvent = SystemEvent & { readonly id: number }
 
 /** The unconsumed events of a session. */
 export type WaitingEvents = {
-  /** Oldest first, up to the limit of the query. */
+  /** In the order of their ids, up to the limit of the query. */
   readonly events: readonly WaitingEvent[]
   /** The number of all unconsumed events. */
   readonly count: number
@@ -271,8 +279,8 @@ export interface StoreReader {
    * the store has no such job.
    */
   deadJobs(query: { limit: number; before?: string | undefined }): Promise<Job[]>
-  /** When the newest task with this `standsFor` was added; undefined if the store has none. */
-  lastTaskAt(standsFor: string): Promise<number | undefined>
+  /** The milliseconds since the newest task with this `standsFor` was added; undefined if the store has none. */
+  taskAgeMs(standsFor: string): Promise<number | undefined>
   /** The value of a cursor; undefined if it was never set. */
   cursor(name: string): Promise<string | undefined>
   /** The newest `limit` messages of a session's transcript, oldest first. `runId`: only those of this run, found by an index. */
@@ -285,8 +293,8 @@ export interface StoreReader {
   parkedFor(module: string): Promise<number>
   /** The bytes of what waits: the requests of parked and pending deliveries, and unfinished jobs. Reads one number, not the rows. */
   waitingBytes(): Promise<number>
-  /** When the job that has been due for longest became due; undefined if no job is due. */
-  dueSince(): Promise<number | undefined>
+  /** For how long the job has been due that has been due for longest; undefined if no job is due. */
+  dueForMs(): Promise<number | undefined>
   close(): Promise<void>
 }
 
@@ -298,7 +306,10 @@ export interface StoreReader {
  *
  * Atomicity: each call but `sweep` is one transaction. After a rejection, either all of its writes are stored or none.
  *
- * Ownership: one process owns a store. Writes of a second owner reject with `store-locked`.
+ * Ownership: an engine has one owner or several. Where it has one (SQLite), writes of a second owner reject with `store-locked`.
+ * Where it has several (Postgres), every promise applies to all owners together. Rows have a sequence number, drawn when they
+ * are inserted; "arrival order" and "oldest first" are its order. Two deliveries that two owners store at the same moment have
+ * one order, the same for every reader, but not necessarily that of their requests.
  */
 export interface Store extends StoreReader {
   /**
@@ -308,8 +319,11 @@ export interface Store extends StoreReader {
    * A delivery takes its key only if its answer has status 200, and has it until `forget` removes it or the delivery is deleted.
    */
   append(delivery: NewDelivery): Promise<Appended>
-  /** Appends deliveries in order, each as `append` does, and sets the cursor, all in one transaction. */
-  appendAll(deliveries: readonly NewDelivery[], cursor: Cursor): Promise<Appended[]>
+  /**
+   * Appends deliveries in order, each as `append` does, and moves the cursor, all in one transaction. Returns `moved`, and
+   * writes nothing, if the value of the cursor is not `from`: another owner moved it.
+   */
+  appendAll(deliveries: readonly NewDelivery[], move: CursorMove): Promise<Appended[] | 'moved'>
   /** The answer to the delivery that has this key; undefined if none has it. */
   answered(key: Pick<DedupeKey, 'hook' | 'key'>): Promise<Answered | undefined>
   /** Sets `bodyDiffered` on a delivery. */
@@ -335,22 +349,23 @@ export interface Store extends StoreReader {
 
   /**
    * Leases up to `limit` due jobs for `leaseMs`, in arrival order. A job waits until every earlier job of its lane has ended,
-   * so at most one job of a lane is leased. Each lease has a new fence: a number that its reports must name.
+   * so at most one job of a lane is leased: the database itself makes a second one impossible. Each lease has a new fence: a
+   * random number that its reports must name. So no two claims share a fence, not even after a failover that lost a claim.
    *
-   * When a lease expires, the job is due again and the attempt counts. The same happens when a store is opened and the
-   * previous owner left jobs running. So the attempts of a job that crashes its gateway grow with each crash, and the
-   * worker can end such a job as dead instead of starting it again.
+   * When a lease expires, the job is due again and the attempt counts. No other lease is touched. An engine with one owner ends
+   * the leases of the previous owner when it is opened, because its lock proves that this owner is dead. So the attempts of a
+   * job that crashes its gateway grow with each crash, and the worker can end such a job as dead instead of starting it again.
    */
   claim(query: { limit: number; leaseMs: number }): Promise<ClaimedJob[]>
   /** Writes a report. Returns false, and writes nothing, if the job is no longer leased under this fence. */
   report(job: { id: string; fence: number }, report: JobReport): Promise<boolean>
   /** Sets leases to end `leaseMs` from now. Returns the ids of the jobs that are still leased under their fence. */
   extend(jobs: readonly { id: string; fence: number }[], leaseMs: number): Promise<string[]>
-  /** When the next queued job that its lane does not hold back is due; undefined if there is none. The time may have passed. */
-  nextRunAt(): Promise<number | undefined>
+  /** Milliseconds until the next queued job that its lane does not hold back is due, not above 0 if it is; undefined if there is none. */
+  nextDueInMs(): Promise<number | undefined>
   /**
-   * Queues a task. Returns false, and writes nothing, if a task with the same `standsFor` is queued, a retry included.
-   * A running task does not prevent a new one: the running task may not see what the new one is for.
+   * Queues a task. Returns false, and writes nothing, if a task with the same `standsFor` is queued, a retry included, or was
+   * added within `unlessWithinMs`. A running task does not prevent a new one: the running task may not see what the new one is for.
    */
   addTask(task: NewTask): Promise<boolean>
   /**

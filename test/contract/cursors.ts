@@ -3,14 +3,14 @@ import { keyed, newDelivery, newEvent, newJob } from './stage.ts'
 import type { Stage } from './store.ts'
 
 export function describeCursors(stage: () => Stage): void {
-  const cursor = (value: string, name = 'gmail/a@example.com') => ({ name, value })
+  const move = (from: string | undefined, to: string, name = 'gmail/a@example.com') => ({ name, from, to })
 
   describe('appendAll', () => {
     test('stores all deliveries and sets the cursor', async () => {
       const { store, clock } = stage()
       const deliveries = [1, 2].map(() => newDelivery({ at: clock(), jobs: [newJob()] }))
       expect(await store.cursor('gmail/a@example.com')).toBeUndefined()
-      expect(await store.appendAll(deliveries, cursor('7'))).toEqual([{ kind: 'stored' }, { kind: 'stored' }])
+      expect(await store.appendAll(deliveries, move(undefined, '7'))).toEqual([{ kind: 'stored' }, { kind: 'stored' }])
       for (const { id, jobs } of deliveries) {
         expect(await store.delivery(id)).toMatchObject({ jobs: [{ id: jobs[0]?.id, state: 'queued' }] })
       }
@@ -20,10 +20,24 @@ export function describeCursors(stage: () => Stage): void {
 
     test('sets the cursor even if there is nothing to store, and no other cursor', async () => {
       const { store } = stage()
-      expect(await store.appendAll([], cursor('1'))).toEqual([])
-      await store.appendAll([], cursor('9', 'other'))
-      await store.appendAll([], cursor('2'))
+      expect(await store.appendAll([], move(undefined, '1'))).toEqual([])
+      await store.appendAll([], move(undefined, '9', 'other'))
+      await store.appendAll([], move('1', '2'))
       expect([await store.cursor('gmail/a@example.com'), await store.cursor('other')]).toEqual(['2', '9'])
+    })
+
+    test('moves the cursor only from the value that it has, and otherwise stores nothing', async () => {
+      const { store, clock } = stage()
+      await store.appendAll([], move(undefined, '1'))
+      for (const from of [undefined, '0']) {
+        const late = newDelivery({ at: clock(), ...keyed('k'), jobs: [newJob()] })
+        expect(await store.appendAll([late], move(from, '2'))).toBe('moved')
+        expect(await store.delivery(late.id)).toBeUndefined()
+      }
+      expect(await store.cursor('gmail/a@example.com')).toBe('1')
+      const both = await Promise.all(['2', '3'].map((to) => store.appendAll([], move('1', to))))
+      expect(both.filter((each) => each === 'moved')).toHaveLength(1)
+      expect(await store.appendAll([], move('1', '4', 'other'))).toBe('moved')
     })
 
     test('leaves out duplicates of stored deliveries and of each other, and sets the cursor', async () => {
@@ -35,7 +49,7 @@ export function describeCursors(stage: () => Stage): void {
         newDelivery({ at: clock(), ...keyed('b'), jobs: [newJob()] }),
       ]
       const twin = newDelivery({ at: clock(), ...keyed('b'), jobs: [newJob()] })
-      expect(await store.appendAll([again, fresh, twin], cursor('7'))).toMatchObject([
+      expect(await store.appendAll([again, fresh, twin], move(undefined, '7'))).toMatchObject([
         { kind: 'duplicate', first: { deliveryId: known.id } },
         { kind: 'stored' },
         { kind: 'duplicate', first: { deliveryId: fresh.id } },
@@ -50,30 +64,32 @@ export function describeCursors(stage: () => Stage): void {
       const { store, clock } = stage()
       const taken = newJob()
       const known = newDelivery({ at: clock(), ...keyed('a'), jobs: [taken] })
-      await store.appendAll([known], cursor('7'))
+      await store.appendAll([known], move(undefined, '7'))
       const good = newDelivery({ at: clock(), ...keyed('b'), jobs: [newJob({ events: [newEvent()] })] })
       const differs = newDelivery({ at: clock(), ...keyed('a', 'hash-2') })
       const bad = newDelivery({ at: clock(), jobs: [taken] })
-      const all = store.appendAll([good, differs, bad], cursor('8'))
+      const all = store.appendAll([good, differs, bad], move('7', '8'))
       await expect(all).rejects.toMatchObject({ code: 'store-unavailable' })
       expect(await store.delivery(good.id)).toBeUndefined()
       expect(await store.answered({ hook: 'github', key: 'b' })).toBeUndefined()
       expect(await store.events({ limit: 9 })).toEqual([])
       expect(await store.delivery(known.id)).toMatchObject({ bodyDiffered: false })
       expect(await store.cursor('gmail/a@example.com')).toBe('7')
-      expect(await store.appendAll([good], cursor('8'))).toEqual([{ kind: 'stored' }])
+      expect(await store.appendAll([good], move('7', '8'))).toEqual([{ kind: 'stored' }])
     })
 
     test('is rejected if two of the deliveries have the same id', async () => {
       const { store, clock } = stage()
       const one = newDelivery({ at: clock() })
-      await expect(store.appendAll([one, one], cursor('8'))).rejects.toMatchObject({ code: 'store-unavailable' })
+      await expect(store.appendAll([one, one], move(undefined, '8'))).rejects.toMatchObject({
+        code: 'store-unavailable',
+      })
       expect(await store.delivery(one.id)).toBeUndefined()
     })
 
     test('sets a cursor that no sweep deletes', async () => {
       const { store, clock } = stage()
-      await store.appendAll([newDelivery({ at: clock() })], cursor('7'))
+      await store.appendAll([newDelivery({ at: clock() })], move(undefined, '7'))
       await store.sweep(clock() + 1)
       expect(await store.cursor('gmail/a@example.com')).toBe('7')
     })

@@ -6,46 +6,44 @@ import type { Stage } from './store.ts'
 const leaseMs = 30_000
 
 export function describeDue(stage: () => Stage): void {
-  describe('nextRunAt', () => {
-    test('is when the next queued job is due, and undefined if no job is queued', async () => {
+  describe('nextDueInMs', () => {
+    test('is how long until the next queued job is due, and undefined if no job is queued', async () => {
       const { store, clock } = stage()
-      expect(await store.nextRunAt()).toBeUndefined()
+      expect(await store.nextDueInMs()).toBeUndefined()
       await store.append(newDelivery({ at: clock(), jobs: [newJob()] }))
-      expect(await store.nextRunAt()).toBe(clock())
+      expect(await store.nextDueInMs()).toBe(0)
       const held = await claimOne(store)
-      expect(await store.nextRunAt()).toBeUndefined()
-      const runAt = clock() + 7000
-      await store.report(held, { outcome: { kind: 'retry', runAt, error: 'busy' } })
-      expect(await store.nextRunAt()).toBe(runAt)
+      expect(await store.nextDueInMs()).toBeUndefined()
+      await store.report(held, { outcome: { kind: 'retry', afterMs: 7000, error: 'busy' } })
+      expect(await store.nextDueInMs()).toBe(7000)
       await store.append(newDelivery({ at: clock(), jobs: [newJob()] }))
-      expect(await store.nextRunAt()).toBe(clock())
+      expect(await store.nextDueInMs()).toBe(0)
     })
 
     test('ignores a job that waits for an earlier job of its lane', async () => {
       const { store, clock } = stage()
       await store.append(newDelivery({ at: clock(), jobs: [newJob({ lane: 'a' }), newJob({ lane: 'a' })] }))
       const held = await claimOne(store)
-      expect(await store.nextRunAt()).toBeUndefined()
+      expect(await store.nextDueInMs()).toBeUndefined()
       await store.report(held, { outcome: { kind: 'done' } })
-      expect(await store.nextRunAt()).toBe(clock())
+      expect(await store.nextDueInMs()).toBe(0)
     })
   })
 
-  describe('dueSince', () => {
-    test('is when the job that has been due for longest became due, and undefined if no job is due', async () => {
+  describe('dueForMs', () => {
+    test('is for how long the job has been due that has been due for longest, and undefined if no job is due', async () => {
       const { store, clock } = stage()
-      expect(await store.dueSince()).toBeUndefined()
-      const first = clock()
+      expect(await store.dueForMs()).toBeUndefined()
       await store.append(newDelivery({ at: clock(), jobs: [newJob()] }))
       clock.advance(5)
       await store.append(newDelivery({ at: clock(), jobs: [newJob()] }))
-      expect(await store.dueSince()).toBe(first)
+      expect(await store.dueForMs()).toBe(5)
       const held = await claimOne(store)
-      expect(await store.dueSince()).toBe(first + 5)
+      expect(await store.dueForMs()).toBe(0)
       await store.claim({ limit: 9, leaseMs })
-      expect(await store.dueSince()).toBeUndefined()
+      expect(await store.dueForMs()).toBeUndefined()
       await store.report(held, { outcome: { kind: 'release' } })
-      expect(await store.dueSince()).toBe(clock())
+      expect(await store.dueForMs()).toBe(0)
     })
 
     test('goes by the time a job became due, not by its place: a job that was queued again is due since then', async () => {
@@ -53,30 +51,28 @@ export function describeDue(stage: () => Stage): void {
       await store.append(newDelivery({ at: clock(), jobs: [newJob()] }))
       const early = await claimOne(store)
       clock.advance(5)
-      const second = clock()
       for (const _ of [1, 2]) await store.append(newDelivery({ at: clock(), jobs: [newJob()] }))
       clock.advance(5)
       await store.report(early, { outcome: { kind: 'release' } })
-      expect(await store.dueSince()).toBe(second)
+      expect(await store.dueForMs()).toBe(5)
     })
 
     test('includes a retry as soon as it is due, before any claim', async () => {
       const { store, clock } = stage()
       await store.append(newDelivery({ at: clock(), jobs: [newJob()] }))
-      const runAt = clock() + 500
-      await store.report(await claimOne(store), { outcome: { kind: 'retry', runAt, error: 'busy' } })
-      expect(await store.dueSince()).toBeUndefined()
+      await store.report(await claimOne(store), { outcome: { kind: 'retry', afterMs: 500, error: 'busy' } })
+      expect(await store.dueForMs()).toBeUndefined()
       clock.advance(700)
-      expect(await store.dueSince()).toBe(runAt)
+      expect(await store.dueForMs()).toBe(200)
     })
 
     test('ignores a job that waits for an earlier job of its lane', async () => {
       const { store, clock } = stage()
       await store.append(newDelivery({ at: clock(), jobs: [newJob({ lane: 'a' }), newJob({ lane: 'a' })] }))
       const held = await claimOne(store)
-      expect(await store.dueSince()).toBeUndefined()
+      expect(await store.dueForMs()).toBeUndefined()
       await store.report(held, { outcome: { kind: 'done' } })
-      expect(await store.dueSince()).toBe(clock())
+      expect(await store.dueForMs()).toBe(0)
     })
   })
 }

@@ -43,7 +43,7 @@ export function describeLanes(stage: () => Stage): void {
       const yearMs = 31_536_000_000
       clock.advance(yearMs)
       const held = await store.claim({ limit: 9, leaseMs: 30_000 })
-      const retry = { kind: 'retry', runAt: clock() + 2_000, error: 'busy' } as const
+      const retry = { kind: 'retry', afterMs: 2_000, error: 'busy' } as const
       for (const job of held) await store.report(job, { outcome: retry })
       expect(await due()).toEqual([])
       clock.advance(-yearMs)
@@ -66,7 +66,7 @@ export function describeLanes(stage: () => Stage): void {
 
     test('while a job waits for its retry, no other job of its lane is claimed', async () => {
       const { store, clock, jobs, due } = await threeOfLane()
-      await store.report(await claimOne(store), { outcome: { kind: 'retry', runAt: clock() + 500, error: 'busy' } })
+      await store.report(await claimOne(store), { outcome: { kind: 'retry', afterMs: 500, error: 'busy' } })
       expect(await due()).toEqual([])
       clock.advance(500)
       expect(await due()).toEqual([jobs[0].id])

@@ -38,7 +38,7 @@ export function describePosts(stage: () => Stage): void {
       const job = await claimed()
       await store.report(job, { posts: [newPost(0)], step: delivered })
       await store.report(job, { posts: [newPost(0, { state: 'unknown' })], step: delivered })
-      await store.report(job, { outcome: { kind: 'retry', runAt: 0, error: 'busy' } })
+      await store.report(job, { outcome: { kind: 'retry', afterMs: 0, error: 'busy' } })
       expect(await claimOne(store)).toMatchObject({ steps: [delivered], posts: [{ state: 'unknown' }] })
     })
 

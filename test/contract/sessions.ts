@@ -16,9 +16,9 @@ export function describeSessions(stage: () => Stage): void {
     return store.waiting({ ...main, limit: 9 })
   }
 
-  /** The place of the newest of them. */
-  async function lastPlaceAfter(...events: Parameters<typeof newEvent>[0][]): Promise<number> {
-    return (await waitingAfter(...events)).events.at(-1)?.place ?? 0
+  /** The ids of all that wait in the main session then. */
+  async function idsAfter(...events: Parameters<typeof newEvent>[0][]): Promise<number[]> {
+    return (await waitingAfter(...events)).events.map(({ id }) => id)
   }
 
   /** A claimed job of this session. */
@@ -61,18 +61,24 @@ export function describeSessions(stage: () => Stage): void {
       const { store } = stage()
       await waitingAfter({ text: 'one' }, { text: 'else', sessionKey: 'other' }, { text: 'two' }, { text: 'three' })
       const [one] = (await store.waiting({ ...main, limit: 1 })).events
-      await store.report(await turnIn('main'), { step: ran, consumedUpTo: one?.place ?? 0, outcome: { kind: 'done' } })
+      await store.report(await turnIn('main'), { step: ran, consumed: one ? [one.id] : [], outcome: { kind: 'done' } })
       const left = await store.waiting({ ...main, limit: 9 })
       expect(left.events.map(({ text }) => text)).toEqual(['two', 'three'])
+      // the newest alone: an earlier event may have become visible only after the turn read them
+      const consumed = left.events.slice(1).map(({ id }) => id)
+      await store.report(await turnIn('main'), { step: ran, consumed, outcome: { kind: 'done' } })
+      expect((await store.waiting({ ...main, limit: 9 })).events.map(({ text }) => text)).toEqual(['two'])
     })
 
-    test('consumes the events of its session up to a place, and later events stay unconsumed', async () => {
+    test('consumes events by their ids, not an earlier one that it was not shown, and none of another session', async () => {
       const { store, clock } = stage()
-      const upTo = await lastPlaceAfter({ text: 'old' }, { text: 'else', sessionKey: 'other' })
+      const consumed = await idsAfter({ text: 'old' }, { text: 'else', sessionKey: 'other' })
       await waitingAfter({ text: 'new', wakes: true })
       const turn = await turnIn('main')
       clock.advance(7)
-      await store.report(turn, { step: ran, consumedUpTo: upTo, outcome: { kind: 'done' } })
+      const other = await store.waiting({ ...main, sessionKey: 'other', limit: 9 })
+      const shown = [...consumed, ...other.events.map(({ id }) => id)]
+      await store.report(turn, { step: ran, consumed: shown, outcome: { kind: 'done' } })
       expect(await store.waiting({ ...main, limit: 9 })).toMatchObject({ events: [{ text: 'new' }], count: 1 })
       expect(await store.waiting({ ...main, sessionKey: 'other', limit: 9 })).toMatchObject({ count: 1 })
       expect((await store.events({ limit: 9 })).map(({ text, consumedAt }) => [text, consumedAt])).toEqual([
@@ -84,22 +90,22 @@ export function describeSessions(stage: () => Stage): void {
 
     test('does not consume an event twice: consumedAt does not change', async () => {
       const { store, clock } = stage()
-      const upTo = await lastPlaceAfter({})
+      const consumed = await idsAfter({})
       const [first, second] = [await turnIn('main'), await turnIn('main')]
       const at = clock()
-      await store.report(first, { step: ran, consumedUpTo: upTo })
+      await store.report(first, { step: ran, consumed })
       clock.advance(7)
-      await store.report(second, { step: ran, consumedUpTo: upTo })
+      await store.report(second, { step: ran, consumed })
       expect(await store.events({ limit: 9 })).toMatchObject([{ consumedAt: at }])
     })
 
     test('that lost its lease consumes and stores nothing', async () => {
       const { store, clock } = stage()
-      const upTo = await lastPlaceAfter({})
+      const consumed = await idsAfter({})
       const stale = await turnIn('main')
       clock.advance(30_000)
       const held = await claimOne(store)
-      const rows = { consumedUpTo: upTo, runnerState: 'kept', recipient: { channel: 'slack', to: 'C1' } } as const
+      const rows = { consumed, runnerState: 'kept', recipient: { channel: 'slack', to: 'C1' } } as const
       expect(await store.report(stale, { step: ran, ...rows })).toBe(false)
       expect(await store.waiting({ ...main, limit: 9 })).toMatchObject({ count: 1 })
       expect(await store.session(main)).toMatchObject({ runnerState: undefined, recipient: undefined })
@@ -111,8 +117,8 @@ export function describeSessions(stage: () => Stage): void {
       const { store } = stage()
       const turn = await turnIn('main')
       await store.report(turn, { step: ran, runnerState: 'first', recipient: { channel: 'slack', to: 'C1' } })
-      const upTo = await lastPlaceAfter({})
-      const again = { consumedUpTo: upTo, runnerState: 'second', recipient: { channel: 'signal', to: '1' } } as const
+      const consumed = await idsAfter({})
+      const again = { consumed, runnerState: 'second', recipient: { channel: 'signal', to: '1' } } as const
       expect(await store.report(turn, { step: ran, ...again })).toBe(true)
       expect(await store.waiting({ ...main, limit: 9 })).toMatchObject({ count: 1 })
       expect(await store.session(main)).toMatchObject({

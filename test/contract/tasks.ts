@@ -29,7 +29,7 @@ export function describeTasks(stage: () => Stage): void {
         posts: [],
       }
       expect(await store.job(task.id)).toEqual({ ...made, state: 'queued', lockedUntil: undefined })
-      expect(await store.nextRunAt()).toBe(clock())
+      expect(await store.nextDueInMs()).toBe(0)
       const held = await claimOne(store)
       expect(held).toMatchObject({ ...made, state: 'running', fence: expect.any(Number) })
       const step: Step = { name: 'run', state: 'done', at: clock() }
@@ -60,7 +60,7 @@ export function describeTasks(stage: () => Stage): void {
       expect(await store.addTask(newTask())).toBe(false)
       expect(await store.addTask(newTask({ standsFor: 'heartbeat/other', lane: 'other/main' }))).toBe(true)
       const held = await claimOne(store)
-      await store.report(held, { outcome: { kind: 'retry', runAt: clock() + 500, error: 'busy' } })
+      await store.report(held, { outcome: { kind: 'retry', afterMs: 500, error: 'busy' } })
       expect(await store.addTask(newTask())).toBe(false)
       clock.advance(500)
       expect(await claimOne(store)).toMatchObject({ id: held.id })
@@ -69,15 +69,33 @@ export function describeTasks(stage: () => Stage): void {
       expect((await store.counts()).jobs).toMatchObject({ queued: 2, running: 1 })
     })
 
+    test('is not added if one with the same standsFor was added within the given time, whatever became of that one', async () => {
+      const { store, clock } = stage()
+      await store.addTask(newTask({ unlessWithinMs: 500 }))
+      await store.report(await claimOne(store), { outcome: { kind: 'done' } })
+      clock.advance(499)
+      expect(await store.addTask(newTask({ unlessWithinMs: 500 }))).toBe(false)
+      expect(await store.addTask(newTask({ unlessWithinMs: 500, standsFor: 'heartbeat/other' }))).toBe(true)
+      clock.advance(1)
+      expect(await store.addTask(newTask({ unlessWithinMs: 500 }))).toBe(true)
+    })
+
+    test('is added although one was added in the future: the clock was set back', async () => {
+      const { store, clock } = stage()
+      await store.addTask(newTask())
+      await store.report(await claimOne(store), { outcome: { kind: 'done' } })
+      clock.advance(-3_600_000)
+      expect(await store.addTask(newTask({ unlessWithinMs: 500 }))).toBe(true)
+    })
+
     test('that is not added leaves nothing in the store', async () => {
       const { store, clock } = stage()
       await store.addTask(newTask())
-      const added = clock()
       clock.advance(5)
       const refused = newTask()
       await store.addTask(refused)
       expect(await store.job(refused.id)).toBeUndefined()
-      expect(await store.lastTaskAt('heartbeat/main')).toBe(added)
+      expect(await store.taskAgeMs('heartbeat/main')).toBe(5)
     })
 
     test('runs in one order of arrival with the other jobs of its lane', async () => {
@@ -105,17 +123,18 @@ export function describeTasks(stage: () => Stage): void {
     })
   })
 
-  describe('lastTaskAt', () => {
-    test('is when the newest task with this standsFor was added, whatever its state', async () => {
+  describe('taskAgeMs', () => {
+    test('is the age of the newest task with this standsFor, whatever its state', async () => {
       const { store, clock } = stage()
-      expect(await store.lastTaskAt('heartbeat/main')).toBeUndefined()
+      expect(await store.taskAgeMs('heartbeat/main')).toBeUndefined()
       await store.addTask(newTask())
       await store.report(await claimOne(store), { outcome: { kind: 'done' } })
       clock.advance(5)
       await store.addTask(newTask())
       await store.report(await claimOne(store), { outcome: { kind: 'dead', error: 'no model' } })
-      expect(await store.lastTaskAt('heartbeat/main')).toBe(clock())
-      expect(await store.lastTaskAt('heartbeat')).toBeUndefined()
+      clock.advance(3)
+      expect(await store.taskAgeMs('heartbeat/main')).toBe(3)
+      expect(await store.taskAgeMs('heartbeat')).toBeUndefined()
     })
   })
 
@@ -136,11 +155,7 @@ export function describeTasks(stage: () => Stage): void {
       await store.sweep(clock())
       const left = await Promise.all(tasks.map(({ id }) => store.job(id)))
       expect(left.map((job) => job?.state)).toEqual([undefined, 'done', 'running'])
-      expect(await Promise.all(names.map((name) => store.lastTaskAt(name)))).toEqual([
-        undefined,
-        clock() - 1000,
-        clock() - 1000,
-      ])
+      expect(await Promise.all(names.map((name) => store.taskAgeMs(name)))).toEqual([undefined, 1000, 1000])
     })
 
     test('drops a task that still waits since then, and the next job of its lane can be claimed', async () => {

@@ -199,10 +199,51 @@ describe('a clock that jumps ahead of every lease', () => {
   })
 })
 
+describe('a process that pauses for longer than its lease', () => {
+  /** The pause begins when the store has written that the only message of a reply is about to be sent. */
+  function pausingStore(during: () => Promise<void>) {
+    const store: Stage['store'] = Object.create(stage.store)
+    let isOver = false
+    store.report = async (job, report) => {
+      const written = await stage.store.report(job, report)
+      if (report.posts === undefined || isOver) return written
+      isOver = true
+      vi.setSystemTime(Date.now() + 60_000)
+      await during()
+      return written
+    }
+    return store
+  }
+
+  test('sends nothing if another worker has the job, even if the reply is one message', async () => {
+    const { runner } = scriptedRunner(() => ok('Once'))
+    const [first, second] = [scriptedChannel(), scriptedChannel()]
+    const store = pausingStore(async () => {
+      stage.openWorker({ runner, channels: new Map([['console', second.channel]]) }).poke()
+      await pass(0)
+    })
+    stage.openWorker({ runner, store, channels: new Map([['console', first.channel]]) })
+    const [id] = await stage.accept(agentPlan())
+    await pass(1_000)
+    expect([first.sent.length, second.sent.length]).toEqual([0, 1])
+    expect((await stage.jobOf(id)).state).toBe('done')
+  })
+
+  test('sends the message if nobody took the job meanwhile', async () => {
+    const { channel, sent } = scriptedChannel()
+    const { runner } = scriptedRunner(() => ok('Once'))
+    stage.openWorker({ runner, store: pausingStore(async () => {}), channels: new Map([['console', channel]]) })
+    const [id] = await stage.accept(agentPlan())
+    await pass(1_000)
+    expect(sent).toHaveLength(1)
+    expect((await stage.jobOf(id)).state).toBe('done')
+  })
+})
+
 describe('a store that is away', () => {
   test('while a step is reported is asked again, and the step is not performed again', async () => {
     const { runner, turns } = scriptedRunner()
-    const cut = cutStore(['report', 'extend', 'claim', 'nextRunAt'])
+    const cut = cutStore(['report', 'extend', 'claim', 'nextDueInMs'])
     stage.openWorker({ runner, store: cut.store })
     const [id] = await stage.accept(agentPlan())
     cut.state.isCut = true

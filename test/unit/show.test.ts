@@ -31,7 +31,7 @@ async function showPosts(posts: readonly Post[], state: JobState, step?: Step) {
   const ends = {
     dead: { outcome: { kind: 'dead', error: 'refused', counted: true } },
     done: { outcome: { kind: 'done' } },
-    queued: { outcome: { kind: 'retry', runAt: Date.now() + 60_000, error: 'down', counted: true } },
+    queued: { outcome: { kind: 'retry', afterMs: 60_000, error: 'down', counted: true } },
     running: {},
   } as const
   if (step !== undefined) await store.report(claimed, { step })

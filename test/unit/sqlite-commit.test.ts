@@ -77,7 +77,9 @@ describe('a commit', () => {
     for (const { id } of deliveries) expect(await reopened.delivery(id)).toBeDefined()
     expect(await reopened.open({ limit: 100 })).toHaveLength(50)
     // the lease was a dead process's: the job is due at once, and may have been the cause of that death
-    expect(await reopened.claim({ limit: 9, leaseMs: 1000 })).toMatchObject([{ id: held?.id, fence: 2, attempts: 1 }])
+    expect(await reopened.claim({ limit: 9, leaseMs: 1000 })).toMatchObject([
+      { id: held?.id, lapsed: held?.fence, attempts: 1 },
+    ])
     const db = openDatabase(join(copy, 'x.db'), { readOnly: true, busyMs: 1000 })
     expect(db.get('PRAGMA integrity_check')).toMatchObject({ integrity_check: 'ok' })
     db.close()
@@ -111,11 +113,11 @@ describe('the queue', () => {
 
   test('is bounded for appendAll too, and the bodies of its deliveries are stored whole', async () => {
     const store = openStore(join(newFolder(), 'x.db'), { maxQueued: 3, commitDelayMs: 20 })
-    const cursor = { name: 'mail', value: '7' }
+    const cursor = { name: 'mail', from: undefined, to: '7' }
     const bodies = ['{"a":1}', '{"b":2}']
     const together = bodies.map((body) => newDelivery({ at: 1, ...parked({ request: request(body) }) }))
     const waiting = [store.append(small()), store.appendAll(together, cursor), store.append(small())]
-    await expect(store.appendAll([small()], { name: 'mail', value: '8' })).rejects.toMatchObject({
+    await expect(store.appendAll([small()], { name: 'mail', from: '7', to: '8' })).rejects.toMatchObject({
       code: 'store-unavailable',
       retryAfterSeconds: 1,
     })

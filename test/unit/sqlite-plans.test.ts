@@ -7,8 +7,22 @@ import type { Operation } from '../../src/store/sqlite/operations.ts'
 import { createReads, type Reads } from '../../src/store/sqlite/reads.ts'
 
 const main = { agentId: 'main', sessionKey: 'main' }
-const report = { events: [], messages: [], consumedUpTo: 1, runnerState: '1', recipient: undefined, posts: '[]' }
-const task = { id: 'j', planned: JSON.stringify({ kind: 'heartbeat', ...main }), lane: 'main/main', standsFor: 't' }
+const report = {
+  events: [],
+  messages: [],
+  consumed: [1],
+  leaseMs: 9,
+  runnerState: '1',
+  recipient: undefined,
+  posts: '[]',
+}
+const task = {
+  id: 'j',
+  planned: JSON.stringify({ kind: 'heartbeat', ...main }),
+  lane: 'main/main',
+  standsFor: 't',
+  unlessWithinMs: 1,
+}
 
 /** Ordered so that each operation finds the rows it needs. */
 const operations: readonly Operation[] = [
@@ -23,9 +37,9 @@ const reads: readonly ((from: Reads) => Promise<unknown>)[] = [
   (from) => from.messages({ ...main, limit: 50 }),
   (from) => from.messages({ ...main, limit: 50, runId: 'j' }),
   (from) => from.job('j'),
-  (from) => from.lastTaskAt('t'),
+  (from) => from.taskAgeMs('t'),
   (from) => from.cursor('c'),
-  (from) => from.dueSince(),
+  (from) => from.dueForMs(),
   (from) => from.open({ limit: 1 }),
   (from) => from.open({ limit: 1, waitsFor: 'a.ts' }),
 ]
@@ -56,6 +70,18 @@ test('no statement of the worker, of the heartbeat or of a scrape scans a table'
   const steps = plan.filter((line) => tables.test(line))
   expect(steps.length).toBeGreaterThan(20)
   expect(steps.filter((line) => line.startsWith('SCAN'))).toEqual([])
+})
+
+test('the database itself refuses a second running job of a lane', () => {
+  const db = openDatabase(':memory:', { readOnly: false, busyMs: 0 })
+  migrate(db, 'memory')
+  const insert = `INSERT INTO jobs (id, lane, state, gate, created_at, run_at, steps, planned)
+    VALUES (?, ?, 'running', 0, 1, 1, '[]', '{}')`
+  db.run(insert, 'a', 'lane')
+  db.run(insert, 'b', null)
+  db.run(insert, 'c', null)
+  expect(() => db.run(insert, 'd', 'lane')).toThrow(/UNIQUE/)
+  db.close()
 })
 
 test('unconsumed events are counted from an index, without reading their rows', async () => {

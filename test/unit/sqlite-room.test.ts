@@ -38,7 +38,7 @@ describe('a store in which too much waits', () => {
       trouble: expect.stringContaining('store.maxWaitingBytes'),
       warning: undefined,
     })
-    await expect(store.appendAll([large()], { name: 'gmail', value: '7' })).rejects.toMatchObject(full)
+    await expect(store.appendAll([large()], { name: 'gmail', from: undefined, to: '7' })).rejects.toMatchObject(full)
     expect(await store.cursor('gmail')).toBeUndefined()
 
     expect(await store.settle(stored[0] ?? '', { ...parked(), state: 'accepted', request: undefined })).toBe(true)

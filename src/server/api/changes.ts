@@ -39,8 +39,9 @@ export function withChanges<Kind extends Store>(store: Kind, { touch }: Pick<Cha
       if (appended.kind === 'stored') touch(delivery.id)
       return appended
     },
-    async appendAll(deliveries, cursor) {
-      const appended = await store.appendAll(deliveries, cursor)
+    async appendAll(deliveries, move) {
+      const appended = await store.appendAll(deliveries, move)
+      if (appended === 'moved') return appended
       for (const [index, { kind }] of appended.entries()) if (kind === 'stored') touch(deliveries[index]?.id ?? '')
       return appended
     },

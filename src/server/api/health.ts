@@ -17,11 +17,11 @@ export function addHealthRoute(router: Router, api: Middleware, parts: HealthPar
 }
 
 async function toHealth({ store, generation, status, dir, hooksUrl, minutes }: HealthParts): Promise<HealthFields> {
-  const [{ trouble, warning }, counts, waitingBytes, dueSince, lanes] = await Promise.all([
+  const [{ trouble, warning }, counts, waitingBytes, dueForMs, lanes] = await Promise.all([
     store.health(),
     store.counts(),
     store.waitingBytes(),
-    store.dueSince(),
+    store.dueForMs(),
     store.lanes({ limit: shownLanes }),
   ])
   const { problems, lastReloadAt, lastGoodAt, ...live } = status()
@@ -39,7 +39,7 @@ async function toHealth({ store, generation, status, dir, hooksUrl, minutes }: H
     store: { trouble: trouble ?? null, warning: warning ?? null, waitingBytes },
     deliveries: counts.deliveries,
     jobs: counts.jobs,
-    dueSince: toMomentOrNull(dueSince),
+    dueSince: dueForMs === undefined ? null : toMoment(Date.now() - dueForMs),
     lanes: lanes.map((lane) => ({ ...lane, since: toMoment(lane.since) })),
     minutes: minutes(),
   }

@@ -47,12 +47,14 @@ function keepNewest(db: Database, seq: number, { mappingId, size }: RingValues):
   }
 }
 
-export function appendAll(db: Database, { appends, cursor }: OperationOf<'appendAll'>): Appended[] {
+export function appendAll(db: Database, { appends, move }: OperationOf<'appendAll'>): Appended[] | 'moved' {
+  const now = db.get('SELECT value FROM cursors WHERE name = ?', move.name)?.['value']
+  if (now !== move.from) return 'moved'
   const appended = appends.map((each) => append(db, each))
   db.run(
     'INSERT INTO cursors (name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value',
-    cursor.name,
-    cursor.value,
+    move.name,
+    move.to,
   )
   return appended
 }

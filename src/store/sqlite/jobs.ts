@@ -10,15 +10,16 @@ const insertJob = `INSERT INTO jobs (id, delivery_seq, planned, lane, state, ste
 
 const insertTask = `INSERT INTO jobs (id, planned, lane, stands_for, created_at, run_at, state, steps, gate)
   SELECT ?1, ?2, ?3, ?4, ?5, ?5, 'queued', '[]', EXISTS (SELECT 1 FROM jobs WHERE lane = ?3 AND ended_at IS NULL)
-  WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE stands_for = ?4 AND state = 'queued')`
+  WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE stands_for = ?4 AND state = 'queued')
+    AND NOT EXISTS (SELECT 1 FROM jobs WHERE stands_for = ?4 AND created_at > ?5 - ?6 AND created_at <= ?5)`
 
 /** The columns that `toJob` reads, with the id of the job's delivery. */
 export const selectJob = `SELECT j.id, j.planned, j.state, j.attempts, j.created_at, j.run_at, j.locked_until,
-    j.last_error, j.failing_since, j.steps, j.posts, j.fence, j.delivery_seq, d.id AS delivery_id
+    j.last_error, j.failing_since, j.steps, j.posts, j.fence, j.seq, j.delivery_seq, d.id AS delivery_id
   FROM jobs j LEFT JOIN deliveries d ON d.seq = j.delivery_seq`
 
 /** A damaged row must not prevent the claim of the other jobs. */
-const selectDue = `SELECT seq, lane, json_valid(planned) AND json_valid(steps) AND json_valid(posts) AS readable
+const selectDue = `SELECT seq, lane, fence, json_valid(planned) AND json_valid(steps) AND json_valid(posts) AS readable
   FROM jobs WHERE state = 'queued' AND gate = 0 ORDER BY seq LIMIT ?`
 
 const selectHeld = `SELECT j.seq, j.lane, d.id AS delivery_id,
@@ -28,6 +29,9 @@ const selectHeld = `SELECT j.seq, j.lane, d.id AS delivery_id,
   WHERE j.id = ?1 AND j.fence = ?2 AND j.state = 'running'`
 
 const sentPosts = `(SELECT json_group_array(json(value) ORDER BY key) FROM json_each(posts) WHERE value ->> '$.state' = 'sent')`
+
+/** 53 random bits, and never 0, which no claim has. */
+const newFence = '(random() & 9007199254740991) | 1'
 
 /** INDEXED BY: otherwise SQLite chooses jobs_queued and reads every job that waits for a retry. */
 const openLater = `UPDATE jobs INDEXED BY jobs_later SET gate = 0 WHERE state = 'queued' AND gate = 2`
@@ -41,8 +45,9 @@ export function insertJobs(db: Database, { deliverySeq, deliveryId, at, jobs }: 
   }
 }
 
-export function addTask(db: Database, { at, id, planned, lane, standsFor }: OperationOf<'addTask'>): boolean {
-  return db.run(insertTask, id, planned, lane, standsFor, at).changes > 0
+export function addTask(db: Database, task: OperationOf<'addTask'>): boolean {
+  const { at, id, planned, lane, standsFor, unlessWithinMs } = task
+  return db.run(insertTask, id, planned, lane, standsFor, at, unlessWithinMs).changes > 0
 }
 
 export function claim(db: Database, { at, limit, leaseMs }: OperationOf<'claim'>): Row[] {
@@ -54,11 +59,15 @@ export function claim(db: Database, { at, limit, leaseMs }: OperationOf<'claim'>
     db.run(`UPDATE jobs SET state = 'dead', ended_at = ?, last_error = ? WHERE seq = ?`, at, rowDamaged, seq)
     openLane(db, lane, at)
   }
-  const seqs = due.filter(({ readable }) => readable === 1).map(({ seq = null }) => seq)
-  for (const seq of seqs) {
-    db.run(`UPDATE jobs SET state = 'running', fence = fence + 1, locked_until = ? WHERE seq = ?`, at + leaseMs, seq)
+  const lapsed = new Map(
+    due.filter(({ readable }) => readable === 1).map(({ seq = null, fence }) => [seq, fence === 0 ? null : fence]),
+  )
+  for (const seq of lapsed.keys()) {
+    db.run(`UPDATE jobs SET state = 'running', fence = ${newFence}, locked_until = ? WHERE seq = ?`, at + leaseMs, seq)
   }
-  return db.all(`${selectJob} WHERE j.seq IN (SELECT value FROM json_each(?)) ORDER BY j.seq`, JSON.stringify(seqs))
+  const seqs = JSON.stringify([...lapsed.keys()])
+  const rows = db.all(`${selectJob} WHERE j.seq IN (SELECT value FROM json_each(?)) ORDER BY j.seq`, seqs)
+  return rows.map((row) => ({ ...row, lapsed: lapsed.get(row['seq'] ?? null) ?? null }))
 }
 
 /** Queues the jobs that a dead owner left running. Only a new owner may call it, before it leases jobs itself. */
@@ -66,7 +75,7 @@ export function recover(db: Database, at: number): void {
   requeueRunning(db, db.all(`SELECT seq, lane FROM jobs WHERE state = 'running'`), at)
 }
 
-/** Counts the attempt: a job that crashes its gateway must reach the limit of attempts. */
+/** Counts the attempt: a job that crashes its gateway must reach the limit of attempts. The next claim learns the old fence. */
 function requeueRunning(db: Database, running: readonly Row[], at: number): void {
   for (const { seq = null, lane = null } of running) {
     db.run(
@@ -111,13 +120,14 @@ function record(db: Database, operation: OperationOf<'report'>, job: Row): void 
 
 type Place = { seq: SqlValue; lane: SqlValue; at: number }
 
-function end(db: Database, { outcome }: OperationOf<'report'>, { seq, lane, at }: Place): void {
+function end(db: Database, { outcome, leaseMs }: OperationOf<'report'>, { seq, lane, at }: Place): void {
   switch (outcome.kind) {
     case 'goes on':
+      if (leaseMs !== undefined) db.run('UPDATE jobs SET locked_until = ? WHERE seq = ?', at + leaseMs, seq)
       return
     case 'release':
       db.run(
-        `UPDATE jobs SET state = 'queued', locked_until = NULL, run_at = ?, gate = ? WHERE seq = ?`,
+        `UPDATE jobs SET state = 'queued', fence = 0, locked_until = NULL, run_at = ?, gate = ? WHERE seq = ?`,
         at,
         toGate(lane),
         seq,
@@ -125,11 +135,11 @@ function end(db: Database, { outcome }: OperationOf<'report'>, { seq, lane, at }
       break
     case 'retry':
       db.run(
-        `UPDATE jobs SET state = 'queued', locked_until = NULL, attempts = attempts + ?, last_error = ?, run_at = ?, gate = ?,
+        `UPDATE jobs SET state = 'queued', fence = 0, locked_until = NULL, attempts = attempts + ?, last_error = ?, run_at = ?, gate = ?,
           failing_since = coalesce(failing_since, ?) WHERE seq = ?`,
         outcome.counted ? 1 : 0,
         outcome.error,
-        outcome.runAt,
+        at + outcome.afterMs,
         lane === null ? 2 : 1,
         at,
         seq,
@@ -165,7 +175,7 @@ export function requeue(db: Database, { id, at }: OperationOf<'requeue'>): boole
   const { seq = null, lane = null } = job
   closeLane(db, lane)
   db.run(
-    `UPDATE jobs SET state = 'queued', attempts = 0, failing_since = NULL, ended_at = NULL, posts = ${sentPosts}, run_at = ?, gate = ? WHERE seq = ?`,
+    `UPDATE jobs SET state = 'queued', fence = 0, attempts = 0, failing_since = NULL, ended_at = NULL, posts = ${sentPosts}, run_at = ?, gate = ? WHERE seq = ?`,
     at,
     toGate(lane),
     seq,

@@ -7,6 +7,7 @@ import { waitingBytes } from './waiting-bytes.ts'
 /**
  * Times are milliseconds since the epoch. `seq` is the order of arrival.
  *
+ * jobs.fence: random since the sixth migration, 0 if the job was never claimed or was given back.
  * jobs.gate: 0 = may be claimed, 1 = another job of its lane comes first, 2 = waits for its run_at. At most one unfinished
  * job of a lane has a gate other than 1. The partial indexes make the cost of a claim independent of the backlog and of the
  * finished jobs. jobs.stands_for is set for tasks only.
@@ -144,6 +145,7 @@ const migrations: readonly string[] = [
   'ALTER TABLE jobs ADD COLUMN failing_since INTEGER',
   listed,
   rings,
+  `CREATE UNIQUE INDEX jobs_running ON jobs (lane) WHERE lane IS NOT NULL AND state = 'running'`,
 ]
 
 /** The number of migrations applied to a file. Throws `config-invalid` if a newer hookloom wrote the file. */

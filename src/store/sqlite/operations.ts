@@ -2,7 +2,7 @@
 // cheap to clone.
 import { Problem, type ProblemCode } from '../../model/problem.ts'
 import type { Row, SqlValue } from './driver.ts'
-import type { Appended, Cursor, DedupeKey, StoreHealth } from '../store.ts'
+import type { Appended, CursorMove, DedupeKey, StoreHealth } from '../store.ts'
 
 /** The columns of a settlement, in the order of its values. */
 export const settlementColumns = [
@@ -62,7 +62,7 @@ type AppendOperation = {
 /** `at` is the time of the call, by the clock of the main thread. */
 export type Operation =
   | AppendOperation
-  | { readonly kind: 'appendAll'; readonly appends: readonly AppendOperation[]; readonly cursor: Cursor }
+  | { readonly kind: 'appendAll'; readonly appends: readonly AppendOperation[]; readonly move: CursorMove }
   | {
       readonly kind: 'settle'
       readonly at: number
@@ -81,6 +81,7 @@ export type Operation =
       readonly planned: string
       readonly lane: string
       readonly standsFor: string
+      readonly unlessWithinMs: number
     }
   | { readonly kind: 'claim'; readonly at: number; readonly limit: number; readonly leaseMs: number }
   | {
@@ -91,7 +92,8 @@ export type Operation =
       readonly step: { readonly name: string; readonly json: string } | undefined
       readonly events: readonly EventValues[]
       readonly messages: readonly { readonly role: string; readonly text: string }[]
-      readonly consumedUpTo: number | undefined
+      readonly consumed: readonly number[]
+      readonly leaseMs: number | undefined
       /** JSON; null deletes the stored state. */
       readonly runnerState: string | null | undefined
       readonly recipient: { readonly channel: string; readonly to: string | null } | undefined
@@ -99,7 +101,7 @@ export type Operation =
       readonly posts: string | undefined
       readonly outcome:
         | { readonly kind: 'done' | 'release' | 'goes on' }
-        | { readonly kind: 'retry'; readonly runAt: number; readonly error: string; readonly counted: boolean }
+        | { readonly kind: 'retry'; readonly afterMs: number; readonly error: string; readonly counted: boolean }
         | { readonly kind: 'dead'; readonly error: string; readonly counted: boolean }
     }
   | { readonly kind: 'extend'; readonly until: number; readonly jobs: readonly { id: string; fence: number }[] }
@@ -118,7 +120,7 @@ export type Operation =
 
 export type Results = {
   append: Appended
-  appendAll: Appended[]
+  appendAll: Appended[] | 'moved'
   settle: boolean
   forget: undefined
   markDiffering: undefined

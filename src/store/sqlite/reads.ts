@@ -24,7 +24,7 @@ import type { Job } from '../../model/job.ts'
 import type { Clock, DeliveriesQuery, DeliveryRecord, Store, StoreReader } from '../store.ts'
 
 /** All read calls of a store. */
-export type Reads = StoreReader & Pick<Store, 'answered' | 'open' | 'nextRunAt'>
+export type Reads = StoreReader & Pick<Store, 'answered' | 'open' | 'nextDueInMs'>
 
 const recordColumns = `seq, id, received_at, hook, source, event, mapping_id, generation, transform_hash, state,
   body_differed, settled_at, answer_status, answer_body, problem, trace, log`
@@ -181,8 +181,10 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
       const place = before === undefined ? end : toPlace(one('SELECT seq FROM jobs WHERE id = ?', before))
       return all(selectDeadJobs, place, limit).map(toJob)
     },
-    lastTaskAt: async (standsFor) =>
-      toTime(one('SELECT max(created_at) AS at FROM jobs WHERE stands_for = ?', standsFor)?.['at']),
+    taskAgeMs: async (standsFor) => {
+      const at = one('SELECT max(created_at) AS at FROM jobs WHERE stands_for = ?', standsFor)?.['at']
+      return typeof at === 'number' ? clock() - at : undefined
+    },
     cursor: async (name) => {
       const value = one('SELECT value FROM cursors WHERE name = ?', name)?.['value']
       return typeof value === 'string' ? value : undefined
@@ -212,8 +214,15 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
       if (waitsFor !== undefined) return all(selectOpenByModule, ...page, waitsFor).map(toOpenDelivery)
       return all(selectAnyOpen, ...page).map(toOpenDelivery)
     },
-    nextRunAt: async () => toTime(one(nextDue)?.['run_at']),
-    dueSince: async () => toTime(one(longestDue, clock())?.['run_at']),
+    nextDueInMs: async () => {
+      const at = one(nextDue)?.['run_at']
+      return typeof at === 'number' ? at - clock() : undefined
+    },
+    dueForMs: async () => {
+      const now = clock()
+      const at = one(longestDue, now)?.['run_at']
+      return typeof at === 'number' ? Math.max(0, now - at) : undefined
+    },
     close: async () => connection.close(),
   }
 }
@@ -228,10 +237,6 @@ function toFilterValues({ state, hook, source, text }: Omit<DeliveriesQuery, 'li
 /** Null, which nothing is before, where there is no such row. */
 function toPlace(row: ReturnType<Database['get']>): SqlValue {
   return row?.['seq'] ?? null
-}
-
-function toTime(value: SqlValue | undefined): number | undefined {
-  return typeof value === 'number' ? value : undefined
 }
 
 function toRecords(db: Database, rows: ReturnType<Database['all']>): DeliveryRecord[] {

@@ -73,8 +73,10 @@ export function toJob(row: Row): Job {
   }
 }
 
-export function toClaimedJob(row: Row): ClaimedJob {
-  return { ...toJob(row), fence: column(row, 'fence') }
+export function toClaimedJob(row: Row, now: number): ClaimedJob {
+  const job = toJob(row)
+  const failingForMs = job.failingSince === undefined ? undefined : Math.max(0, now - job.failingSince)
+  return { ...job, fence: column(row, 'fence'), lapsed: optional<number>(row, 'lapsed'), failingForMs }
 }
 
 export function toDeliveryRecord(row: Row, jobs: readonly Job[]): DeliveryRecord {
@@ -161,7 +163,7 @@ export function toWaitingEvents(rows: readonly Row[]): WaitingEvents {
   const [sums] = rows
   if (!sums) return { events: [], count: 0, wakes: false }
   return {
-    events: rows.filter(({ seq }) => seq !== null).map((row) => ({ ...toSystemEvent(row), place: column(row, 'seq') })),
+    events: rows.filter(({ seq }) => seq !== null).map((row) => ({ ...toSystemEvent(row), id: column(row, 'seq') })),
     count: column(sums, 'count'),
     wakes: sums['any_wakes'] === 1,
   }

@@ -11,7 +11,7 @@ const touchSession = `INSERT INTO sessions (agent_id, session_key, updated_at) V
   ON CONFLICT DO UPDATE SET updated_at = excluded.updated_at WHERE excluded.updated_at > updated_at`
 
 const consume = `UPDATE events SET consumed_at = ?
-  WHERE agent_id = ? AND session_key = ? AND consumed_at IS NULL AND seq <= ?`
+  WHERE agent_id = ? AND session_key = ? AND consumed_at IS NULL AND seq IN (SELECT value FROM json_each(?))`
 
 /** The session of a turn. */
 export type Place = { readonly agentId: SqlValue; readonly sessionKey: SqlValue }
@@ -51,9 +51,9 @@ export function forgetTouched(db: Database): void {
 
 /** Writes the parts of a report that belong to the job's session and to the main session of its agent. */
 export function keepTurn(db: Database, operation: OperationOf<'report'>, { agentId, sessionKey }: Place): void {
-  const { id, at, messages, consumedUpTo, runnerState, recipient } = operation
+  const { id, at, messages, consumed, runnerState, recipient } = operation
   for (const { role, text } of messages) db.run(insertMessage, agentId, sessionKey, at, role, id, text)
-  if (consumedUpTo !== undefined) db.run(consume, at, agentId, sessionKey, consumedUpTo)
+  if (consumed.length > 0) db.run(consume, at, agentId, sessionKey, JSON.stringify(consumed))
   if (messages.length > 0 || runnerState !== undefined) db.run(touchSession, agentId, sessionKey, at)
   if (runnerState !== undefined) {
     db.run(

@@ -122,7 +122,7 @@ function toStore({ connection, writer, clock, room }: Parts): SqliteStore {
       }
     },
     append: async (delivery) => writer.run(toAppend(delivery, clock())),
-    appendAll: async (deliveries, cursor) => writer.run(toAppendAll(deliveries, cursor, clock())),
+    appendAll: async (deliveries, move) => writer.run(toAppendAll(deliveries, move, clock())),
     settle: async (id, settlement) =>
       writer.run({
         kind: 'settle',
@@ -134,8 +134,10 @@ function toStore({ connection, writer, clock, room }: Parts): SqliteStore {
       }),
     markDiffering: async (id) => writer.run({ kind: 'markDiffering', id }),
     forget: async ({ hook, key }) => writer.run({ kind: 'forget', hook, key }),
-    claim: async ({ limit, leaseMs }) =>
-      (await writer.run({ kind: 'claim', at: clock(), limit, leaseMs })).map(toClaimedJob),
+    claim: async ({ limit, leaseMs }) => {
+      const at = clock()
+      return (await writer.run({ kind: 'claim', at, limit, leaseMs })).map((row) => toClaimedJob(row, at))
+    },
     report: async (job, report) => writer.run(toReport(job, report, clock())),
     extend: async (jobs, leaseMs) =>
       writer.run({ kind: 'extend', until: clock() + leaseMs, jobs: jobs.map(({ id, fence }) => ({ id, fence })) }),

@@ -8,7 +8,16 @@ import {
   type OperationOf,
   type RingValues,
 } from './operations.ts'
-import type { Cursor, JobReport, KeptRequest, NewDelivery, NewEvent, NewJob, NewTask, Settlement } from '../store.ts'
+import type {
+  CursorMove,
+  JobReport,
+  KeptRequest,
+  NewDelivery,
+  NewEvent,
+  NewJob,
+  NewTask,
+  Settlement,
+} from '../store.ts'
 
 const stateAt = deliveryColumns.indexOf('state')
 
@@ -88,16 +97,21 @@ export function toAppend(delivery: NewDelivery, at: number): OperationOf<'append
   }
 }
 
-export function toAppendAll(deliveries: readonly NewDelivery[], cursor: Cursor, at: number): OperationOf<'appendAll'> {
+export function toAppendAll(
+  deliveries: readonly NewDelivery[],
+  move: CursorMove,
+  at: number,
+): OperationOf<'appendAll'> {
   return {
     kind: 'appendAll',
     appends: deliveries.map((delivery) => toAppend(delivery, at)),
-    cursor: { name: cursor.name, value: cursor.value },
+    move: { name: move.name, from: move.from, to: move.to },
   }
 }
 
-export function toAddTask({ id, planned, lane, standsFor }: NewTask, at: number): OperationOf<'addTask'> {
-  return { kind: 'addTask', at, id, planned: JSON.stringify(planned), lane, standsFor }
+export function toAddTask(task: NewTask, at: number): OperationOf<'addTask'> {
+  const { id, planned, lane, standsFor, unlessWithinMs = 0 } = task
+  return { kind: 'addTask', at, id, planned: JSON.stringify(planned), lane, standsFor, unlessWithinMs }
 }
 
 export function toReport(job: { id: string; fence: number }, report: JobReport, at: number): OperationOf<'report'> {
@@ -110,7 +124,8 @@ export function toReport(job: { id: string; fence: number }, report: JobReport, 
     step: step && { name: step.name, json: JSON.stringify(step) },
     events: events.map(toEventValues),
     messages,
-    consumedUpTo: report.consumedUpTo,
+    consumed: report.consumed ?? [],
+    leaseMs: report.leaseMs,
     runnerState: runnerState === undefined || runnerState === null ? runnerState : JSON.stringify(runnerState),
     recipient: recipient && { channel: recipient.channel, to: recipient.to ?? null },
     posts: posts && JSON.stringify(posts),
