@@ -34,6 +34,14 @@ export type BenchedGateway = {
 
 const fields = '{{action}} #{{issue.number}} {{issue.title}} by {{sender.login}}: {{issue.html_url}}'
 
+/** The mapping of the load. */
+export const benchMapping = {
+  match: { path: 'bench' },
+  action: 'wake' as const,
+  wakeMode: 'next-heartbeat' as const,
+  textTemplate: fields,
+}
+
 export async function startGateway(options: GatewayOptions): Promise<BenchedGateway> {
   const { built, dir, token, delayMs, transforms = { files: {}, limits: {} } } = options
   for (const [path, text] of Object.entries(transforms.files)) {
@@ -96,7 +104,7 @@ function toConfig(token: string, { files, limits }: NonNullable<GatewayOptions['
       token,
       ...(modules.length === 0 ? {} : { transforms: limits }),
       mappings: [
-        { match: { path: 'bench' }, action: 'wake', wakeMode: 'next-heartbeat', textTemplate: fields },
+        benchMapping,
         { match: { path: 'bench-agent' }, action: 'agent', messageTemplate: fields, channel: 'console' },
         ...modules.map((module) => ({
           match: { path: basename(module, '.ts') },

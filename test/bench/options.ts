@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util'
-import { type Probe, probes, type Suite, suites, usual } from './suites.ts'
+import { type Probe, probes } from './figures.ts'
+import { type Suite, suites, usual } from './suites.ts'
 
 export type BenchOptions = {
   readonly rounds: number

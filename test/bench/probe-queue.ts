@@ -10,7 +10,7 @@ import type { LoadJob, LoadResult } from './load.ts'
 import type { ProbeOptions, RunningProbe } from './probe.ts'
 import { token } from './run.ts'
 import type { ServerOptions, ServerRequest } from './server.ts'
-import { queuedRuns } from './suites.ts'
+import { queuedRuns } from './figures.ts'
 
 /** How long the model thinks: the queue lasts longer than the measurement. */
 const turnMs = 250

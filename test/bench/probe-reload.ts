@@ -16,7 +16,7 @@ import type { ProbeOptions, RunningProbe } from './probe.ts'
 import { token } from './run.ts'
 import type { ServerOptions, ServerRequest } from './server.ts'
 import { toQuantile } from './statistics.ts'
-import { reloadSeconds, reloadsWanted, saveStyles, savesOfStyle } from './suites.ts'
+import { reloadSeconds, reloadsWanted, saveStyles, savesOfStyle } from './figures.ts'
 
 /** A save that is not served by then is lost. */
 const patienceMs = 5000

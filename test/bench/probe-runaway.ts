@@ -9,7 +9,7 @@ import type { ProbeOptions, RunningProbe } from './probe.ts'
 import { token } from './run.ts'
 import type { ServerOptions, ServerRequest } from './server.ts'
 import { toMedian } from './statistics.ts'
-import { runawayTimeoutMs } from './suites.ts'
+import { runawayTimeoutMs } from './figures.ts'
 
 /** More modules than one: what was stopped three times within a minute is called no more. */
 const loopers = 60

@@ -6,7 +6,7 @@ import { signRequest } from '../../src/pipeline/verifiers/sign.ts'
 import { createEventBody } from './events.ts'
 import type { RunningProbe } from './probe.ts'
 import { toMedian } from './statistics.ts'
-import { verifySchemes } from './suites.ts'
+import { verifySchemes } from './figures.ts'
 
 const windows = 40
 const callsOfWindow = 500

@@ -1,11 +1,12 @@
 // A process that measures one probe, once for each round that it is asked for.
 import { createIsolationProbe } from './probe-isolation.ts'
+import { createMicroProbe } from './probe-micro.ts'
 import { createQueueProbe } from './probe-queue.ts'
 import { createReloadProbe } from './probe-reload.ts'
 import { createRunawayProbe } from './probe-runaway.ts'
 import { createVerifyProbe } from './probe-verify.ts'
 import type { Figures } from './probes.ts'
-import type { Probe } from './suites.ts'
+import type { Probe } from './figures.ts'
 
 export type ProbeOptions = {
   readonly name: Probe['name']
@@ -22,6 +23,8 @@ async function create(options: ProbeOptions): Promise<RunningProbe> {
   switch (options.name) {
     case 'verify':
       return createVerifyProbe()
+    case 'micro':
+      return createMicroProbe(options)
     case 'isolation':
       return createIsolationProbe(options)
     case 'queue':

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { startChild } from './child.ts'
 import type { ProbeOptions } from './probe.ts'
 import type { RunOptions } from './run.ts'
-import type { Probe } from './suites.ts'
+import type { Probe } from './figures.ts'
 
 /** By the keys of the probe's figures. */
 export type Figures = Readonly<Record<string, number>>

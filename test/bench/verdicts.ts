@@ -2,16 +2,8 @@
 import type { ProbeSample } from './probes.ts'
 import type { Sample } from './run.ts'
 import { toMedian } from './statistics.ts'
-import {
-  type Comparison,
-  comparisons,
-  type Figure,
-  floorShare,
-  type Load,
-  type Probe,
-  type Suite,
-  type Variant,
-} from './suites.ts'
+import { type Figure, type Probe } from './figures.ts'
+import { type Comparison, comparisons, floorShare, type Load, type Suite, type Variant } from './suites.ts'
 
 export type Verdict = {
   readonly title: string

@@ -1,0 +1,124 @@
+// What the probes measure, and what must come out.
+/** Of one figure that a probe measures. */
+export type Figure = {
+  readonly key: string
+  /** With its unit. */
+  readonly title: string
+  /** Missing: it is shown, and nothing is asked of it. A goal of 0 has no slack. */
+  readonly most?: number
+}
+
+/** What is measured in a way of its own, in a child that lives through the rounds. */
+export type Probe = {
+  readonly name: 'verify' | 'micro' | 'isolation' | 'queue' | 'reload' | 'runaway'
+  /** Once, however many rounds there are: it has rounds of its own. */
+  readonly once?: boolean
+  readonly figures: readonly Figure[]
+}
+
+export const verifySchemes = ['github', 'slack', 'stripe', 'standard-webhooks'] as const
+export const saveStyles = [
+  'in place',
+  'by rename',
+  'in two chunks 15 ms apart',
+  'in two chunks 40 ms apart',
+  'twice within 15 ms',
+  'by delete and re-create',
+] as const
+export const savesOfStyle = 20
+export const reloadsWanted = 2000
+export const reloadSeconds = 40
+export const runawayTimeoutMs = 200
+export const queuedRuns = 1000
+
+/**
+ * The budget of each stage: its processor time in JSON.parses of the same body, so that it is the same on any machine, and the bytes
+ * that it allocates. `commit` runs in another thread, and `hand to the writer` has both sides of the crossing.
+ */
+const microBudgets = {
+  /** The measure of the machine, not of the gateway. */
+  parse: undefined,
+  admit: { parses: 1, bytes: 2300 },
+  read: { parses: 1.6, bytes: 4700 },
+  'check and parse': { parses: 2.8, bytes: 7500 },
+  'match and render': { parses: 0.9, bytes: 4800 },
+  'plan rows': { parses: 1.3, bytes: 4500 },
+  'hand to the writer': { parses: 4.6, bytes: 5500 },
+  commit: { parses: 10, bytes: 6800 },
+  answer: { parses: 9, bytes: 15_500 },
+  /** All before the answer one after the other, with a store that is ready at once; and what is in no stage, such as log and metrics. */
+  'whole pipe': { parses: 17, bytes: 32_000 },
+} as const
+export type MicroStage = keyof typeof microBudgets
+
+export const probes: readonly Probe[] = [
+  {
+    name: 'micro',
+    figures: Object.entries(microBudgets).flatMap(([stage, budget]) => [
+      { key: `${stage} micros`, title: `${stage}, µs` },
+      ...(budget === undefined
+        ? []
+        : [
+            { key: `${stage} parses`, title: `${stage}, in times of JSON.parse`, most: budget.parses },
+            { key: `${stage} bytes`, title: `${stage}, bytes allocated`, most: budget.bytes },
+          ]),
+    ]),
+  },
+  {
+    name: 'verify',
+    figures: verifySchemes.flatMap((scheme) => [
+      { key: `${scheme} added`, title: `verify ${scheme} beyond the hash, 1 kB, µs`, most: 5 },
+      { key: `${scheme} hash`, title: `the hash alone for ${scheme}, 1 kB, µs` },
+    ]),
+  },
+  {
+    name: 'isolation',
+    figures: [
+      { key: 'bare', title: 'round trip of 1 kB to a thread, one processor, p50, µs' },
+      { key: 'inline', title: 'a call of a transform inline, p50, µs' },
+      { key: 'worker', title: 'the same in its worker, p50, µs' },
+      { key: 'added', title: 'what the worker adds, p50, µs' },
+      // as 25 µs are to a round trip of 14.5
+      { key: 'ratio', title: 'what the worker adds / the round trip', most: 1.72 },
+    ],
+  },
+  {
+    name: 'queue',
+    figures: [
+      { key: 'ratio', title: `p99 of the intake with ${queuedRuns} runs queued / without`, most: 1.2 },
+      { key: 'idle', title: 'p99 of the intake without, ms' },
+      { key: 'full', title: `p99 of the intake with ${queuedRuns} runs queued, ms` },
+      { key: 'left', title: 'runs that were still queued at the end' },
+    ],
+  },
+  {
+    name: 'reload',
+    once: true,
+    figures: [
+      { key: 'p50', title: 'save → served, all styles, p50 ms', most: 50 },
+      { key: 'p99', title: 'save → served, all styles, p99 ms', most: 120 },
+      { key: 'lost', title: 'saves lost', most: 0 },
+      ...saveStyles.flatMap((style) => [
+        { key: `${style} p50`, title: `saved ${style}, p50 ms` },
+        { key: `${style} p99`, title: `saved ${style}, p99 ms` },
+      ]),
+      { key: 'packages p50', title: 'saved with date-fns and lodash-es imported, p50 ms', most: 150 },
+      { key: 'packages p99', title: 'saved with date-fns and lodash-es imported, p99 ms' },
+      { key: 'packages first', title: 'the first such save after a start, ms' },
+      { key: 'reloads', title: `reloads for the next row (${reloadsWanted}, or what fits into ${reloadSeconds} s)` },
+      { key: 'heap', title: 'main heap growth over these reloads, MB', most: 2 },
+    ],
+  },
+  {
+    name: 'runaway',
+    figures: [
+      { key: 'next', title: 'endless loop sent → next call of its module served, ms', most: runawayTimeoutMs + 40 },
+      { key: 'worst', title: 'the same, the worst of a round, ms' },
+      { key: 'parked', title: 'endless loop sent → it is parked, ms' },
+      { key: 'transform', title: 'p99 of another transform during a loop / without', most: 2 },
+      { key: 'template', title: 'p99 of a template during a loop / without', most: 2 },
+      { key: 'series transform', title: 'p99 of another transform, loop after loop / without' },
+      { key: 'series template', title: 'p99 of a template, loop after loop / without' },
+    ],
+  },
+]

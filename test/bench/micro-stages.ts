@@ -1,0 +1,250 @@
+// The stages of one accepted request, each by itself: the calls of the gateway with the arguments that a request of 1 kB gives them.
+import { randomUUID } from 'node:crypto'
+import { mkdtempSync } from 'node:fs'
+import { join } from 'node:path'
+import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from 'node:worker_threads'
+import { newId } from '../../src/base/id.ts'
+import type { JsonValue } from '../../src/base/json.ts'
+import { Config } from '../../src/model/config.ts'
+import { Mapping } from '../../src/model/mapping.ts'
+import { silentLog } from '../../src/model/log.ts'
+import { createGeneration } from '../../src/pipeline/generation.ts'
+import { decide } from '../../src/pipeline/pipeline.ts'
+import { createAdmission } from '../../src/server/admission.ts'
+import { readBody } from '../../src/server/body.ts'
+import { toDelivery, toHead } from '../../src/server/delivery.ts'
+import { toDedupe } from '../../src/server/duplicates.ts'
+import { createHandedSecrets } from '../../src/server/handed.ts'
+import { createMetrics } from '../../src/server/metrics.ts'
+import { createReceiver } from '../../src/server/receive.ts'
+import { createRefusalLog, Refusals } from '../../src/server/refusals.ts'
+import { Rerunner } from '../../src/server/rerun.ts'
+import { createHookApp } from '../../src/server/server.ts'
+import { toAcceptedAnswer, toRow, toSettlement } from '../../src/server/settlement.ts'
+import { createThrottle } from '../../src/server/throttle.ts'
+import { runBatch } from '../../src/store/sqlite/batch.ts'
+import type { Operation } from '../../src/store/sqlite/operations.ts'
+import { createOwner } from '../../src/store/sqlite/owner.ts'
+import { toWaitingBytes } from '../../src/store/sqlite/reads.ts'
+import { createMemoryStore, createSqliteStore } from '../../src/store/sqlite/sqlite.ts'
+import { toAppend } from '../../src/store/sqlite/values.ts'
+import { createEventBody } from './events.ts'
+import { benchMapping } from './gateway.ts'
+import { createRequests, type Received } from './micro-requests.ts'
+import type { MicroStage } from './figures.ts'
+
+export type Stage = {
+  readonly name: MicroStage
+  /** Requests of one call. */
+  readonly requests: number
+  /** So many calls, each with arguments of its own. Only the calls are measured. */
+  readonly prepare: (calls: number) => Promise<(() => unknown)[]>
+}
+
+const bodyBytes = 1000
+const token = 'bench-token-0123456789abcdef'
+/** The requests of one batch: about what arrives during a commit with 64 connections. */
+const batch = 32
+const limits = { limit: 262_144, timeoutMs: 15_000 }
+
+/** A writer thread without a database: what remains is what the queue and the crossing cost. */
+const echoWriter = `const { parentPort } = require('node:worker_threads')
+const value = { kind: 'stored' }
+parentPort.on('message', ({ kind, operations }) => {
+  if (kind === 'close') return parentPort.close()
+  const outcomes = operations.map(() => ({ ok: true, value }))
+  parentPort.postMessage({ opened: undefined, result: { outcomes, waitingBytes: 0 } })
+})`
+
+export async function createStages(folder: string): Promise<Stage[]> {
+  const clock = Date.now
+  const dir = mkdtempSync(join(folder, 'store-'))
+  const config = Config.parse({ hooks: { enabled: true, token } })
+  const mapping = { ...Mapping.parse(benchMapping), id: 'bench' }
+  const generation = createGeneration({ config, mappings: [mapping], transforms: new Map() })
+  const hook = generation.hook('bench')
+  const { knock, ...admission } = createAdmission({
+    tokens: createThrottle({ clock }),
+    signers: createThrottle({ clock }),
+  })
+  const newRequests = createRequests({ path: '/hooks/bench', token, bytes: bodyBytes })
+  const event = createEventBody(bodyBytes, 1)
+  let serial = 0
+
+  const several = <Item>(count: number, make: () => Item) => Array.from({ length: count }, make)
+  const nextBody = () => {
+    serial += 1
+    event.renumber(serial)
+    return Buffer.from(new Uint8Array(event.bytes).buffer)
+  }
+  const [first] = await newRequests(1)
+  if (first === undefined) throw new Error('No request arrived.')
+  const knocked = knock(first.req, config)
+  const proof = { signedFor: [], signedId: undefined, source: undefined }
+  const toParsed = (body: Buffer<ArrayBuffer>) => {
+    const place = { hook, id: newId(), receivedAt: clock() }
+    const delivery = toDelivery(toHead(knocked, hook.secretHeaders, proof), body, place)
+    return { delivery, dedupe: toDedupe(delivery) }
+  }
+  const toDecision = async () => {
+    const { delivery } = toParsed(nextBody())
+    const decision = await decide(delivery, { hook, config, newId })
+    if (decision.kind !== 'accept') throw new Error(`The decision of the bench is ${decision.kind}.`)
+    return { delivery, decision }
+  }
+  const toPlanned = ({ delivery, decision }: Awaited<ReturnType<typeof toDecision>>) => {
+    const settlement = toSettlement(decision, delivery, { generation, newId, now: clock(), keepByDefault: false })
+    const answer = toAcceptedAnswer(delivery.id, decision.actions, settlement.jobs)
+    return { row: toRow(delivery, { settlement, answer, dedupe: undefined }), answer }
+  }
+  const toRows = async (count: number) => {
+    const decided = await Promise.all(several(count, toDecision))
+    return decided.map((one) => toPlanned(one).row)
+  }
+
+  const store = createSqliteStore({
+    file: join(dir, 'unused.db'),
+    clock,
+    spawn: () => new Worker(echoWriter, { eval: true }),
+  })
+  const { db } = createOwner({ file: join(dir, 'bench.db'), commitDelayMs: 0, recoverAt: undefined }).acquire()
+  const { port1: toWriter, port2: ofWriter } = new MessageChannel()
+  const { answer } = toPlanned(await toDecision())
+  const answering = createHookApp({ receive: async () => answer, newId: randomUUID, log: silentLog })
+  const receive = toWholePipe()
+
+  return [
+    {
+      name: 'parse',
+      requests: 1,
+      prepare: async (calls) =>
+        several(calls, () => {
+          const text = nextBody().toString('utf8')
+          return (): JsonValue => JSON.parse(text)
+        }),
+    },
+    {
+      name: 'admit',
+      requests: 1,
+      prepare: async (calls) =>
+        (await newRequests(calls)).map(
+          ({ req }) =>
+            () =>
+              admission.checkToken(knock(req, config)),
+        ),
+    },
+    {
+      name: 'read',
+      requests: 1,
+      prepare: async (calls) =>
+        (await newRequests(calls)).map(
+          ({ req }) =>
+            () =>
+              readBody(req, limits),
+        ),
+    },
+    {
+      name: 'check and parse',
+      requests: 1,
+      prepare: async (calls) =>
+        several(calls, () => {
+          const body = nextBody()
+          return () => toParsed(body)
+        }),
+    },
+    {
+      name: 'match and render',
+      requests: 1,
+      prepare: async (calls) =>
+        several(calls, () => {
+          const { delivery } = toParsed(nextBody())
+          return () => decide(delivery, { hook, config, newId })
+        }),
+    },
+    {
+      name: 'plan rows',
+      requests: 1,
+      prepare: async (calls) =>
+        (await Promise.all(several(calls, toDecision))).map((decided) => () => toPlanned(decided)),
+    },
+    {
+      name: 'hand to the writer',
+      requests: batch,
+      prepare: (calls) =>
+        Promise.all(
+          several(calls, async () => {
+            const rows = await toRows(batch)
+            return () => Promise.all(rows.map((row) => store.append(row)))
+          }),
+        ),
+    },
+    {
+      name: 'commit',
+      requests: batch,
+      prepare: (calls) =>
+        Promise.all(
+          several(calls, async () => {
+            const operations = (await toRows(batch)).map((row) => toAppend(row, clock()))
+            return () => commit(operations)
+          }),
+        ),
+    },
+    {
+      name: 'answer',
+      requests: 1,
+      prepare: async (calls) => {
+        const requests = await newRequests(calls)
+        await Promise.all(requests.map(({ req }) => readBody(req, limits)))
+        return requests.map(({ req, res, sent }) => () => {
+          answering(req, res)
+          return sent
+        })
+      },
+    },
+    {
+      name: 'whole pipe',
+      requests: 1,
+      prepare: async (calls) => (await newRequests(calls)).map((request) => () => take(request)),
+    },
+  ]
+
+  /** As the writer thread does it: the batch comes in as a message, and its outcomes go out as one. */
+  function commit(sent: readonly Operation[]): void {
+    post(toWriter, sent)
+    // as: the line above sent it
+    const operations = receiveMessageOnPort(ofWriter)?.message as readonly Operation[]
+    const outcomes = runBatch({ db, operations, beforeCommit: () => {} })
+    post(ofWriter, { outcomes, waitingBytes: toWaitingBytes(db) })
+    receiveMessageOnPort(toWriter)
+  }
+
+  /** Before the answer: with a store that is ready at once. */
+  function toWholePipe() {
+    const stored = { ...createMemoryStore({ clock }), append: async () => ({ kind: 'stored' }) as const }
+    const kept = { store: stored, keepByDefault: false }
+    const shared = { generation: () => generation, hold: () => () => {}, ...kept, clock, newId, log: silentLog }
+    const { meter } = createMetrics({ store: stored, clock })
+    const accepted = () => {}
+    return createReceiver({
+      ...shared,
+      admission: { knock, ...admission },
+      handed: createHandedSecrets({ file: join(dir, 'handed.json'), clock }),
+      refusals: new Refusals(false),
+      refusalLog: createRefusalLog(silentLog),
+      rerunner: new Rerunner({ ...shared, accepted }),
+      accepted,
+      development: false,
+      meter,
+    })
+  }
+
+  function post(port: MessagePort, message: unknown): void {
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread's port, not a window
+    port.postMessage(message)
+  }
+
+  async function take({ req }: Received): Promise<void> {
+    const { status } = await receive({ req, requestId: 'bench', continueNow: () => {} })
+    if (status !== 200) throw new Error(`The pipe of the bench answered ${status}.`)
+  }
+}
