@@ -1,9 +1,10 @@
 // Executes a batch in one transaction, so with one fsync. If the disk fails, the whole batch fails; if an operation is
 // invalid, only that operation fails.
 import { append, appendAll, drop, forget, markDiffering, settle } from './deliveries.ts'
+import { Problem } from '../../model/problem.ts'
 import { type Database, toTrouble } from './driver.ts'
 import { addTask, claim, extend, report, requeue } from './jobs.ts'
-import type { Operation, Outcome, Results } from './operations.ts'
+import type { Failure, Operation, Outcome, Results } from './operations.ts'
 import { forgetTouched, touchSessions } from './sessions.ts'
 import { prune, sweep } from './sweep.ts'
 
@@ -32,6 +33,13 @@ export function runBatch({ db, operations, beforeCommit }: Batch): readonly Outc
     if (toTrouble(error) !== undefined) throw error
     return inTransaction((operation) => performAlone(db, operation))
   }
+}
+
+/** Why a batch failed, for the senders of its operations and for the operator. */
+export function toFailure(error: unknown): Failure {
+  if (error instanceof Problem) return { code: error.code, detail: error.message, cause: '' }
+  const what = toTrouble(error)?.what ?? 'its file cannot be opened'
+  return { code: 'store-unavailable', detail: `The store cannot write: ${what}.`, cause: String(error) }
 }
 
 function performAlone(db: Database, operation: Operation): Outcome {

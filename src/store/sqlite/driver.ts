@@ -91,6 +91,11 @@ const systemTroubles = new Map<unknown, Trouble>([
   ['EROFS', forbidden],
 ])
 
+/** Another connection has the lock: nothing was written. */
+export function isLocked(error: unknown): boolean {
+  return toTrouble(error) === locked
+}
+
 /** Undefined if the error is about the statement, not about the disk or the file. */
 export function toTrouble(error: unknown): Trouble | undefined {
   if (!(error instanceof Error)) return undefined

@@ -1,9 +1,19 @@
 import { closeSync, openSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import type { Inodes } from './operations.ts'
 
 /** The last folder and the name of a file: the part of its path that messages may show. */
 export function toShownName(file: string): string {
   return join(basename(dirname(file)), basename(file))
+}
+
+/** The file that the owner of a database has locked. */
+export function toLockFile(file: string): string {
+  return `${file}.lock`
+}
+
+export function toInodes(file: string): Inodes {
+  return { database: toInode(file), lock: toInode(toLockFile(file)) }
 }
 
 /** The inode of a file; undefined if there is none. A file that replaces another has another inode. */

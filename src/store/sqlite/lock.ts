@@ -3,7 +3,7 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { Problem } from '../../model/problem.ts'
 import { openDatabase } from './driver.ts'
-import { ensurePrivate, toInode, toShownName } from './files.ts'
+import { ensurePrivate, toInode, toLockFile, toShownName } from './files.ts'
 
 export type StoreLock = {
   /** True: the lock file was deleted or replaced, so another process could lock a new one. */
@@ -13,7 +13,7 @@ export type StoreLock = {
 
 /** Throws `store-locked` with the owner's process id, or the system's error for the folder. */
 export function takeLock(file: string): StoreLock {
-  const lockFile = `${file}.lock`
+  const lockFile = toLockFile(file)
   const pidFile = `${file}.pid`
   ensurePrivate(lockFile)
   const db = openDatabase(lockFile, { readOnly: false, busyMs: 0 })

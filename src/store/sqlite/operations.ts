@@ -146,16 +146,20 @@ export type Outcome =
 export type Failure = { readonly code: ProblemCode; readonly detail: string; readonly cause: string }
 
 export type Request = { readonly kind: 'batch'; readonly operations: readonly Operation[] } | { readonly kind: 'close' }
+/** The inodes of the database and of its lock file: a file that replaces another has another inode. */
+export type Inodes = { readonly database: number | undefined; readonly lock: number | undefined }
 /** `isReplacement`: the file opened before was deleted or replaced. */
-export type Opened = { readonly facts: StoreHealth['facts']; readonly isReplacement: boolean }
+export type Opened = {
+  readonly facts: StoreHealth['facts']
+  readonly inodes: Inodes
+  readonly isReplacement: boolean
+}
 
 /** `opened` is set if this batch opened the file. */
-export type Reply = {
-  readonly opened: Opened | undefined
-  readonly result:
-    | { readonly outcomes: readonly Outcome[]; readonly waitingBytes: number }
-    | { readonly failure: Failure }
-}
+export type Reply = { readonly opened: Opened | undefined; readonly tookMs: number; readonly result: BatchResult }
+export type BatchResult =
+  | { readonly outcomes: readonly Outcome[]; readonly waitingBytes: number }
+  | { readonly failure: Failure }
 
 export type WriterOptions = {
   readonly file: string

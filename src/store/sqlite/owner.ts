@@ -3,7 +3,7 @@
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { type Database, openDatabase, toFacts } from './driver.ts'
-import { ensurePrivate, toInode, toShownName } from './files.ts'
+import { ensurePrivate, toInode, toInodes, toShownName } from './files.ts'
 import { recover } from './jobs.ts'
 import { type StoreLock, takeLock } from './lock.ts'
 import { migrate } from './migrations.ts'
@@ -69,7 +69,7 @@ export function createOwner(options: WriterOptions): Owner {
       const isReplacement = lastInode !== undefined && lastInode !== inode
       open = { db, inode }
       lastInode = inode
-      return { db, opened: { facts: toFacts(db), isReplacement } }
+      return { db, opened: { facts: toFacts(db), inodes: toInodes(file), isReplacement } }
     },
     reset: () => {
       if (performance.now() < nextReset) return

@@ -6,8 +6,10 @@ import type { Log } from '../../model/log.ts'
 import { Problem, type ProblemCode } from '../../model/problem.ts'
 import type { Room } from '../room.ts'
 import type { Clock, StoreHealth } from '../store.ts'
+import { createDirectWriter } from './direct.ts'
 import { toSize } from './files.ts'
 import {
+  type BatchResult,
   type Operation,
   type Outcome,
   type Reply,
@@ -54,6 +56,7 @@ export function spawnWriter(options: WriterOptions): Worker {
 
 export function createWriterQueue(options: QueueOptions): Writer {
   const { clock, log, batchLimit } = options
+  const direct = createDirectWriter(options.file)
   let worker: Worker | undefined
   let waiting: Waiting[] = []
   let waitingBytes = 0
@@ -87,6 +90,7 @@ export function createWriterQueue(options: QueueOptions): Writer {
     })
     thread.on('exit', () => {
       worker = undefined
+      direct.reset()
       const lost = inFlight?.calls ?? []
       inFlight = undefined
       if (lost.length > 0) fail(lost, 'The store cannot write: its thread died and is being restarted.', cause)
@@ -110,6 +114,7 @@ export function createWriterQueue(options: QueueOptions): Writer {
       onIdle()
       return
     }
+    if (waiting.length === 1 && !closing && commitsHere()) return
     const calls = waiting.slice(0, batchLimit)
     waiting = waiting.slice(batchLimit)
     const bytes = calls.reduce((total, call) => total + call.bytes, 0)
@@ -129,24 +134,41 @@ export function createWriterQueue(options: QueueOptions): Writer {
     }
   }
 
-  function onReply({ opened, result }: Reply): void {
+  /** Whether the operation that waits alone was committed on this thread. */
+  function commitsHere(): boolean {
+    const [call] = waiting
+    const result = call && direct.run(call.operation)
+    if (call === undefined || result === undefined) return false
+    waiting = []
+    waitingBytes -= call.bytes
+    finish([call], result)
+    return true
+  }
+
+  function onReply({ opened, tookMs, result }: Reply): void {
     const calls = inFlight?.calls ?? []
     inFlight = undefined
     if (opened) {
       facts = opened.facts
+      direct.noteOpened(opened.inodes)
       if (opened.isReplacement) log.error({}, fileReplaced)
       options.onOpened()
     }
+    if ('failure' in result) direct.reset()
+    else direct.noteCommit(tookMs)
+    finish(calls, result)
+    flush()
+  }
+
+  function finish(calls: readonly Waiting[], result: BatchResult): void {
     if ('failure' in result) {
       const { code, detail, cause } = result.failure
-      fail(calls, detail, cause, code)
-    } else {
-      commits += 1
-      setTrouble(undefined)
-      options.room.update(result.waitingBytes)
-      for (const [index, call] of calls.entries()) settle(call, result.outcomes[index])
+      return fail(calls, detail, cause, code)
     }
-    flush()
+    commits += 1
+    setTrouble(undefined)
+    options.room.update(result.waitingBytes)
+    for (const [index, call] of calls.entries()) settle(call, result.outcomes[index])
   }
 
   return {
@@ -174,6 +196,7 @@ export function createWriterQueue(options: QueueOptions): Writer {
       closing ??= new Promise<void>((resolve) => {
         onIdle = () => {
           onIdle = () => {}
+          direct.reset()
           if (!worker) return resolve()
           worker.once('exit', () => resolve())
           const request: Request = { kind: 'close' }

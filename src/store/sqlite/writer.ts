@@ -1,10 +1,9 @@
 // The writer thread. It has the only connection that writes, and executes one batch at a time.
 import { parentPort, workerData } from 'node:worker_threads'
-import { Problem } from '../../model/problem.ts'
-import { runBatch } from './batch.ts'
+import { runBatch, toFailure } from './batch.ts'
 import { toTrouble } from './driver.ts'
 import { probeRoom, toSize } from './files.ts'
-import type { Failure, Opened, Operation, Reply, Request, WriterOptions } from './operations.ts'
+import type { Opened, Operation, Reply, Request, WriterOptions } from './operations.ts'
 import { createOwner } from './owner.ts'
 import { toWaitingBytes } from './reads.ts'
 
@@ -25,23 +24,19 @@ function beforeCommit(): void {
 
 function answer(operations: readonly Operation[]): Reply {
   let opened: Opened | undefined
+  const startedAt = performance.now()
   try {
     const acquired = owner.acquire()
     opened = acquired.opened
     // on a full disk SQLite can still overwrite existing pages, so a successful write alone does not prove that there is room
     if (operations.some(({ kind }) => kind === 'probe')) probeRoom(options.file)
     const outcomes = runBatch({ db: acquired.db, operations, beforeCommit })
-    return { opened, result: { outcomes, waitingBytes: toWaitingBytes(acquired.db) } }
+    const waitingBytes = toWaitingBytes(acquired.db)
+    return { opened, tookMs: performance.now() - startedAt, result: { outcomes, waitingBytes } }
   } catch (error) {
     if (toTrouble(error)?.reopen) owner.reset()
-    return { opened, result: { failure: toFailure(error) } }
+    return { opened, tookMs: performance.now() - startedAt, result: { failure: toFailure(error) } }
   }
-}
-
-function toFailure(error: unknown): Failure {
-  if (error instanceof Problem) return { code: error.code, detail: error.message, cause: '' }
-  const what = toTrouble(error)?.what ?? 'its file cannot be opened'
-  return { code: 'store-unavailable', detail: `The store cannot write: ${what}.`, cause: String(error) }
 }
 
 function checkpoint(): void {

@@ -1,0 +1,88 @@
+// Commits on the calling thread, while nothing else waits and the disk is fast. A lone request then waits for one commit: to wake
+// the writer thread and to be woken by it takes several times as long. Every other operation goes to the writer thread.
+import { runBatch, toFailure } from './batch.ts'
+import { type Database, isLocked, openDatabase } from './driver.ts'
+import { toInodes } from './files.ts'
+import type { BatchResult, Inodes, Operation } from './operations.ts'
+import { toWaitingBytes } from './reads.ts'
+
+export type DirectWriter = {
+  /** Undefined: nothing was written, and the operation is for the writer thread. Never throws. */
+  run(operation: Operation): BatchResult | undefined
+  /** For each commit of the writer thread, with the milliseconds that it took. */
+  noteCommit(tookMs: number): void
+  /** For each time that the writer thread opens the file. */
+  noteOpened(inodes: Inodes): void
+  /** Closes the file. Nothing is written here until the writer thread has committed again. */
+  reset(): void
+}
+
+/** The thread must not wait for a slow disk: on average, commits take less than this. */
+const fastMs = 1
+/** The share of the newest commit in the average. */
+const share = 0.2
+/** So often at most in a row: only the writer thread checkpoints, and the WAL grows by some pages with each commit. */
+const mostInARow = 256
+
+/** A sweep takes long, and a probe is a question to the writer thread. */
+const long: ReadonlySet<Operation['kind']> = new Set(['sweep', 'prune', 'probe', 'appendAll'])
+
+export function createDirectWriter(file: string): DirectWriter {
+  let db: Database | undefined
+  let inodes: Inodes | undefined
+  let averageMs: number | undefined
+  let left = 0
+
+  function reset(): void {
+    left = 0
+    db?.close()
+    db = undefined
+  }
+
+  /** SQLite writes to a deleted file without an error. The writer thread opens the new one. */
+  function isSameFile(): boolean {
+    const { database, lock } = toInodes(file)
+    return database !== undefined && database === inodes?.database && lock === inodes.lock
+  }
+
+  return {
+    run(operation) {
+      if (left === 0 || averageMs === undefined || averageMs > fastMs || long.has(operation.kind)) return undefined
+      left -= 1
+      const startedAt = performance.now()
+      try {
+        if (!isSameFile()) return void reset()
+        db ??= openForWriting(file)
+        const outcomes = runBatch({ db, operations: [operation], beforeCommit: () => {} })
+        const waitingBytes = toWaitingBytes(db)
+        const tookMs = performance.now() - startedAt
+        // one slow commit is enough: then the writer thread finds out when the disk is fast again
+        averageMs = tookMs > fastMs ? Math.max(averageMs, tookMs) : averageMs + share * (tookMs - averageMs)
+        return { outcomes, waitingBytes }
+      } catch (error) {
+        reset()
+        return isLocked(error) ? undefined : { failure: toFailure(error) }
+      }
+    },
+    noteCommit(tookMs) {
+      left = mostInARow
+      averageMs = averageMs === undefined ? tookMs : averageMs + share * (tookMs - averageMs)
+    },
+    noteOpened(opened) {
+      reset()
+      inodes = opened
+    },
+    reset,
+  }
+}
+
+function openForWriting(file: string): Database {
+  const db = openDatabase(file, { readOnly: false, busyMs: 0 })
+  try {
+    db.exec('PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA wal_autocheckpoint = 0')
+    return db
+  } catch (error) {
+    db.close()
+    throw error
+  }
+}
