@@ -1,7 +1,7 @@
 // HTTP messages of others: their bodies up to a limit, and how long they ask us to wait.
 import type { IncomingHttpHeaders } from 'node:http'
 
-/** Undefined where it is over the limit; the rest of it is not taken. Throws where the connection is cut. */
+/** Undefined for a body over the limit; the rest of it is not read. Throws if the connection breaks. */
 export async function readBody(body: AsyncIterable<Uint8Array> | null, maxBytes: number): Promise<string | undefined> {
   const chunks: Uint8Array[] = []
   let size = 0
@@ -25,12 +25,12 @@ export function toRetryAfterMs(headers: Headers, now: number = Date.now()): numb
   // Date.parse reads -5 as a month
   const until = /^[a-z]{3}/i.test(value) ? Date.parse(value) : Number.NaN
   if (Number.isNaN(until)) return undefined
-  // by the clock of whoever wrote the date, where the answer shows it
+  // compared with the clock of the server that wrote the date, if the response has a `Date` header
   const written = Date.parse(headers.get('date') ?? '')
   return Math.max(0, until - (Number.isNaN(written) ? now : written))
 }
 
-/** Nothing where it is not known: an optional field must not be set to undefined. */
+/** An empty object if the wait is unknown, because an optional field must not be set to undefined. */
 export function toWait(retryAfterMs: number | undefined): { readonly retryAfterMs?: number } {
   return retryAfterMs === undefined ? {} : { retryAfterMs }
 }
@@ -51,7 +51,7 @@ export function isCrossSite(headers: IncomingHttpHeaders): boolean {
   return origin !== undefined && toOriginHost(origin) !== host.replace(/:(80|443)$/, '').toLowerCase()
 }
 
-/** The browser's own word: it comes with links and images too, which have no `Origin`. */
+/** The browser sets this header itself. It sends it with links and images too, which have no `Origin`. */
 export function saysCrossSite(headers: IncomingHttpHeaders): boolean {
   return String(headers['sec-fetch-site']).toLowerCase() === 'cross-site'
 }

@@ -1,7 +1,7 @@
 import { randomFillSync } from 'node:crypto'
 import { v7 } from 'uuid'
 
-// one draw from the kernel for many ids: sixteen bytes at a time are most of the cost of an id
+// random bytes for many ids are read from the kernel at once: reading sixteen at a time is most of the cost of an id
 const pool = new Uint8Array(4096)
 let at = pool.length
 
@@ -14,7 +14,7 @@ function rng(): Uint8Array {
   return pool.subarray(at - 16, at)
 }
 
-/** A UUIDv7 (RFC 9562): ids sort by their millisecond, so that rows that come together lie together. */
+/** A UUIDv7 (RFC 9562). Ids sort by time, so rows that are inserted together are stored together. */
 export function newId(): string {
   return v7({ rng })
 }

@@ -1,4 +1,4 @@
-/** What JSON can say. */
+/** Any value that JSON can represent. */
 export type JsonValue = string | number | boolean | null | JsonValue[] | { [key: string]: JsonValue }
 export type JsonObject = { [key: string]: JsonValue }
 
@@ -6,10 +6,10 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** What a text says as JSON; undefined where it is none. */
+/** The value of a JSON text; undefined if the text is not JSON. */
 export function toJson(text: string): JsonValue | undefined {
   try {
-    // what JSON.parse returns is a JsonValue by definition
+    // JSON.parse returns a JsonValue by definition
     return JSON.parse(text) as JsonValue
   } catch {
     return undefined

@@ -1,6 +1,6 @@
 // Text: cut, compared with known words, and made safe to show on a terminal.
 
-/** The first `max` UTF-16 units and an ellipsis, never half a code point; the text itself where it fits. */
+/** The first `max` UTF-16 units and an ellipsis, never half a code point. A text that fits is returned unchanged. */
 export function cut(text: string, max: number): string {
   if (text.length <= max) return text
   const last = text.charCodeAt(max - 1)
@@ -17,10 +17,10 @@ export function trimSlashes(text: string): string {
   return text.slice(from, to)
 }
 
-/** The known word that was probably meant, or undefined when none is near. Case does not count. */
+/** The known word that was probably meant, or undefined if no word is similar. Case is ignored. */
 export function nearestOf(word: string, known: readonly string[]): string | undefined {
   const asked = word.toLowerCase()
-  // a third of the letters may be wrong; `message` for `messageTemplate` is a beginning, not a slip
+  // a third of the letters may be wrong; a word that is the beginning of a known word is similar too: `message` for `messageTemplate`
   let best: { word: string; distance: number } | undefined
   for (const candidate of known) {
     const name = candidate.toLowerCase()
@@ -34,7 +34,7 @@ export function nearestOf(word: string, known: readonly string[]): string | unde
 
 /** Insertions, deletions, replacements and swaps of neighbours (optimal string alignment). */
 function toDistance(a: string, b: string): number {
-  // a name far longer than any key is no slip, and must not cost a table of its size
+  // a name that is much longer than any key is no typo, and must not cost a table of its size
   if (Math.abs(a.length - b.length) > 20) return Infinity
   const at = (row: readonly number[] | undefined, column: number): number => row?.[column] ?? Infinity
   const rows: number[][] = [Array.from({ length: b.length + 1 }, (_, index) => index)]
@@ -61,7 +61,7 @@ export function toPrintable(text: string): string {
     .replace(/[\p{Cc}\u061C\u200E\u200F\u2028\u2029\u202A-\u202E\u2066-\u2069]/gu, toPicture)
 }
 
-/** The same on one line. */
+/** The same, on one line. */
 export function toPrintableLine(text: string): string {
   return toPrintable(text).replace(/\s+/g, ' ').trim()
 }

@@ -1,6 +1,6 @@
 // Time: limits for work that may not end, and waits that end with a signal.
 
-/** What `work` comes to, or undefined once `ms` milliseconds are over. The work goes on, and its later result is dropped. */
+/** The result of `work`, or undefined after `ms` milliseconds. Late work continues, and its result is dropped. */
 export function within<T>(ms: number, work: PromiseLike<T>): Promise<T | undefined> {
   return race<T | undefined>(ms, undefined, () => work)
 }
@@ -8,7 +8,7 @@ export function within<T>(ms: number, work: PromiseLike<T>): Promise<T | undefin
 /** `thrown` may be any value. Reading a property of it may run code of the work, such as a getter. */
 export type Attempt<T = unknown> = { kind: 'ended'; value: T } | { kind: 'threw'; thrown: unknown } | { kind: 'late' }
 
-/** Starts the work and reports how it ends within `ms` milliseconds. Never rejects. Late work goes on, and its result is dropped. */
+/** Starts the work and reports how it ends within `ms` milliseconds. Never rejects. Late work continues, and its result is dropped. */
 export function attemptWithin<T>(ms: number, start: () => T | Promise<T>): Promise<Attempt<T>> {
   return race<Attempt<T>>(ms, { kind: 'late' }, () => attempt(start))
 }
@@ -37,8 +37,8 @@ async function race<T>(ms: number, late: T, start: () => PromiseLike<T>): Promis
 export type Ended<T> = { kind: 'finished'; value: T } | { kind: 'timeout' } | { kind: 'aborted' }
 
 /**
- * Runs `work` under a signal that ends with `outer` or after `ms`. What `work` throws before that is thrown. When its time
- * is up it has `endingMs` to end, so that nothing is begun beside it; it is not waited for once `outer` ends.
+ * Runs `work` under a signal that is aborted with `outer` or after `ms`. Rethrows an exception of `work` before that. After
+ * `ms`, the work has `endingMs` to end, so that nothing new starts while it still runs. After `outer` is aborted, nobody waits.
  */
 export async function withDeadline<T>(
   { outer, ms, endingMs = 0 }: { outer: AbortSignal; ms: number; endingMs?: number },
@@ -75,7 +75,7 @@ export async function withDeadline<T>(
   return ended
 }
 
-/** Resolves after `ms`, or as soon as the signal ends. */
+/** Resolves after `ms`, or as soon as the signal is aborted. */
 export async function pause(ms: number, signal: AbortSignal): Promise<void> {
   await withDeadline({ outer: signal, ms }, () => new Promise<never>(() => {}))
 }

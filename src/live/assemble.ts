@@ -1,4 +1,5 @@
-// From a configuration to the mappings of a generation: presets behind the operator's own, every verifier and every channel in code loaded.
+// Turns a configuration into the mappings of a generation. The mappings of presets follow those of the operator. Every verifier
+// and channel in code is loaded.
 import { createRunnersAndChannels } from '../effects/runners-and-channels.ts'
 import { createDefinitions } from '../loader/definitions.ts'
 import type { Input } from '../loader/read.ts'
@@ -24,17 +25,17 @@ export type Assembled = LoadedVerifiers &
 
 export type Assembler = {
   /**
-   * What a configuration makes of itself, of presets and of outsiders' modules. Throws `config-invalid`. A verifier that does
-   * not load is no reason to: what serves has the last good one.
+   * Combines a configuration with presets and with the modules of integrators. Throws `config-invalid`, but not for a verifier
+   * that does not load: the last good version of it keeps serving.
    */
   assemble(config: Config, serving?: Assembled): Promise<Assembled>
-  /** Every file of outsiders' modules, as it was when it was read. */
+  /** Every file of the modules of integrators, with its state when it was read. */
   inputs(): readonly Input[]
 }
 
 const toRunnersAndChannels = createRunnersAndChannels({ write() {}, env: {} })
 
-/** A runner or a channel that cannot be made is found as a configuration is taken, and so is a recipient that is none. */
+/** Creates the runners and channels once, so that a wrong setting or an impossible recipient is an error of the configuration. */
 function checkOutlets(config: Config, own: readonly OwnChannel[]): void {
   const { channels } = toRunnersAndChannels(config, own)
   const routes = { 'channels.default': config.channels.default, 'hooks.alerts': config.hooks.alerts }
@@ -44,7 +45,7 @@ function checkOutlets(config: Config, own: readonly OwnChannel[]): void {
   }
 }
 
-/** Modules whose files are as they were are not loaded again. */
+/** Modules whose files did not change are not loaded again. */
 export function createAssembler(dir: string): Assembler {
   const ofPacks = createDefinitions()
   const ofVerifiers = createDefinitions()
@@ -64,7 +65,7 @@ export function createAssembler(dir: string): Assembler {
   }
 }
 
-/** The same once, for a command. */
+/** Assembles once, for a command. */
 export function assemble(dir: string, config: Config): Promise<Assembled> {
   return createAssembler(dir).assemble(config)
 }
@@ -122,7 +123,7 @@ function toPackMappings(
   })
 }
 
-/** `hooks.<name>`, where the configuration has a section of the preset's name. */
+/** `hooks.<name>`, if the configuration has a section with the name of the preset. */
 function toSection(config: Config, name: string): object {
   const { gmail } = config.hooks
   return name === 'gmail' && gmail !== undefined ? toGmailPresetOptions(gmail) : {}
@@ -134,7 +135,7 @@ function toOptions(entry: Entry): object {
   return options
 }
 
-/** The parts of a pack with these options. Throws `config-invalid` with a line for each that does not hold. */
+/** The parts of a pack with these options. Throws `config-invalid` with a line for each invalid option. */
 export function buildPack(pack: Pack, options: object, where: string) {
   const { preset } = pack
   const parsed = outsiders(pack, where, () => preset.options.safeParse(options))
@@ -160,12 +161,12 @@ function toUnknownOption(key: string, known: readonly string[]): string {
   return `${JSON.stringify(key.slice(0, 60))} is not an option of this preset.${known.length === 0 ? '' : ` ${hint}`}`
 }
 
-/** The keys of a schema that is an object's; none of another. */
+/** The keys of an object schema; an empty list for any other schema. */
 function toKeys(schema: object): string[] {
   return 'shape' in schema && typeof schema.shape === 'object' ? Object.keys(schema.shape ?? {}) : []
 }
 
-/** What code of a pack throws is a problem of the configuration, told with its place. */
+/** An exception in the code of a pack is a problem of the configuration. The message names the place in the code. */
 function outsiders<T>({ preset, origin }: Pack, where: string, call: () => T): T {
   try {
     return call()

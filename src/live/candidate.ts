@@ -1,4 +1,4 @@
-// The next generation in the making: everything anew from disk, loaded and tried, and what is different from the one that serves.
+// Builds the next generation: reads everything from disk again, loads and tests it, and compares it with the generation that serves.
 import { loadConfig } from '../loader/config.ts'
 import { type Env, pickEnv } from '../loader/config/env.ts'
 import type { Input } from '../loader/read.ts'
@@ -12,7 +12,7 @@ import type { Assembled, Assembler } from './assemble.ts'
 import type { Parts } from './fixtures.ts'
 import { type ModuleReport, passGate } from './gate.ts'
 
-/** What a load gave, and the files as they were read for it. */
+/** The result of a load, and the files that it read. */
 export type LoadedModules = {
   readonly transforms: ReadonlyMap<string, Transform>
   readonly inputs: readonly Input[]
@@ -23,8 +23,8 @@ export type CandidateSource = {
   readonly dir: string
   readonly env: Env
   /**
-   * `env` is what `process.env` of transforms holds. A module that does not load is a stand-in with the reason. Throws
-   * `config-invalid` for one outside the root.
+   * `env` is the `process.env` of transforms. A module that does not load becomes a placeholder with the reason. Throws
+   * `config-invalid` for a module outside the root.
    */
   readonly load: (query: {
     root: string
@@ -39,7 +39,7 @@ export type Candidate = {
   readonly assembled: Assembled
   readonly generation: Generation
   readonly parts: Parts
-  /** What `process.env` of its transforms holds. */
+  /** The `process.env` of its transforms. */
   readonly env: Readonly<Record<string, string>>
   readonly modules: readonly ModuleReport[]
 }
@@ -52,7 +52,7 @@ export async function makeCandidate(
   const { config, env: settings } = loadConfig({ dir, env: given })
   const assembled = await assembler.assemble(config, against.serving?.assembled)
   const { mappings, verifiers, reports } = assembled
-  // a template that does not parse is found before any transform is loaded
+  // finds a template that does not parse before any transform is loaded
   createGeneration({ config, mappings, transforms: new Map(), verifiers })
   const root = await resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
   const refs = mappings.flatMap(({ transform }) => transform ?? [])
@@ -70,7 +70,7 @@ export async function makeCandidate(
   return { generation, assembled, parts, env, modules: [...reports, ...modules] }
 }
 
-/** A stand-in has no code, only a reason, which answers show in development. */
+/** A placeholder has no code, only a reason. In development, answers show it. */
 export function isAsServing(one: Candidate, serving: Candidate): boolean {
   const [its, theirs] = [one, serving].map(({ generation: { problems }, assembled: { channels }, env }) => {
     const codes = channels.map((channel) => (channel.kind === 'sound' ? channel.hash : channel.problem))
@@ -80,8 +80,8 @@ export function isAsServing(one: Candidate, serving: Candidate): boolean {
 }
 
 /**
- * Modules whose parked deliveries may fare better: those with new code, and where the configuration or the environment changed,
- * every one, also one that is no longer named.
+ * Modules whose parked deliveries may succeed now: those with new code. If the configuration or the environment changed, these
+ * are all modules, also those that no mapping names any more.
  */
 export function toMended(before: Candidate, after: Candidate): string[] {
   const sound = after.modules.filter(({ kind }) => kind === 'live').map(({ module }) => module)

@@ -1,4 +1,4 @@
-// A fixture through the pipe: what this configuration and this code make of its request, held against what is expected.
+// Runs a fixture through the pipe, and compares the decision on its request with the expected one.
 import { cut } from '../base/text.ts'
 import { isDeepStrictEqual } from 'node:util'
 import type { Actual, Fixture, FixtureFile } from '../loader/fixture-files.ts'
@@ -17,7 +17,7 @@ import { createGeneration, type Generation } from '../pipeline/generation.ts'
 import type { Hook } from '../pipeline/hook.ts'
 import { toDelivery, toLocalHead } from '../server/delivery.ts'
 
-/** A generation in the making, or the parts of one that runs. */
+/** A candidate for the next generation, or the parts of a running one. */
 export type Parts = {
   readonly config: Config
   readonly mappings: readonly NamedMapping[]
@@ -26,7 +26,7 @@ export type Parts = {
   readonly verifiers?: readonly DefinedVerifier[]
 }
 
-/** `diff`: a line for each field that differs, `path: expected …, got …`. `actual` is what `updateFixture` takes. */
+/** `diff`: a line for each field that differs, `path: expected …, got …`. `actual` is the argument of `updateFixture`. */
 export type FixtureOutcome =
   | { readonly ok: true; readonly actual: Actual }
   | {
@@ -37,15 +37,15 @@ export type FixtureOutcome =
       readonly problem?: ProblemRecord | undefined
     }
 
-/** When every fixture came in. */
+/** The time at which every fixture is received. */
 const receivedAt = Date.UTC(2026, 0, 2, 3, 4, 5)
 const idPrefix = 'fixture-'
 const longestShown = 160
 
 /**
- * Runs one file of a module's fixtures with a fixed clock and ids. The module's own mappings are tried; where none of them
- * takes the fixture's path, they are tried whatever their path is: a copied fixture knows the path of the place it came from.
- * Never rejects.
+ * Runs one fixture file of a module with a fixed clock and fixed ids. Only the mappings of the module are tried. If none of them
+ * has the path of the fixture, their paths are ignored, because a copied fixture has the path of the mapping that it was copied
+ * from. Never rejects.
  */
 export async function runFixture(parts: Parts, module: string, file: FixtureFile): Promise<FixtureOutcome> {
   if (file.kind === 'unusable') return { ok: false, diff: [`${file.name}: ${file.why}`], actual: undefined }
@@ -63,7 +63,7 @@ export async function runFixture(parts: Parts, module: string, file: FixtureFile
   }
 }
 
-/** The same configuration with this module's mappings alone; one without conditions for a module that has none yet. */
+/** The configuration with only the mappings of this module. A module without a mapping gets one without conditions. */
 function toOwnGeneration({ config, mappings, transforms, verifiers }: Parts, module: string, path: string): Generation {
   const own = mappings.filter(({ transform }) => transform?.module === module)
   const generation = createGeneration({ config, mappings: own, transforms, verifiers })
@@ -83,17 +83,17 @@ function toBareMapping(module: string, transforms: Parts['transforms']): NamedMa
   return { ...Mapping.parse({ transform }), id: module }
 }
 
-/** Let in by all that its mappings may ask for: who sent a fixture is not in question. */
+/** Admits a fixture with every credential that its mappings may require: its sender is not in question. */
 function toFixtureDelivery(
   { request }: Fixture,
   path: string,
   { hook, prefix }: { hook: Hook; prefix: string },
 ): Delivery {
   const { method, query, payload } = request
-  // own names only, as an admitted request has them
+  // own properties only, as in an admitted request
   const headers: Record<string, string> = Object.create(null)
   for (const [name, value] of Object.entries(request.headers)) headers[name.toLowerCase()] = value
-  // the payload stands here as JSON, however the sender wrote it
+  // a fixture stores the payload as JSON, in whatever format the sender sent it
   if (!/json/i.test(headers['content-type'] ?? '')) headers['content-type'] = 'application/json'
   const verifiedBy = hook.signed[0]?.verifier.source
   const head = toLocalHead(hook, { prefix, path, method, headers, query, verifiedBy })
@@ -116,7 +116,7 @@ function toActual(decision: Decision): Actual {
 const agentDefaults: Record<string, unknown> = AgentAction.parse({ kind: 'agent', message: 'x' })
 const wakeDefaults: Record<string, unknown> = WakeAction.parse({ kind: 'wake', text: 'x' })
 
-/** The text, the session where somebody chose it, and what differs from the defaults of an action. */
+/** The text, the session if one was chosen, and the fields that differ from the defaults of an action. */
 function toFields({ kind, action, sessionKey }: PlannedAction): Record<string, JsonValue> {
   const fields: Record<string, JsonValue> = { kind }
   if (kind === 'agent' && !sessionKey.startsWith(`hook:${idPrefix}`)) fields['sessionKey'] = sessionKey
@@ -159,7 +159,7 @@ function toDiff(expected: Fixture['expect'], actual: Actual, decision: Decision)
   })
 }
 
-/** Long texts from shortly before the place where they part. */
+/** Cuts long texts to a part that begins shortly before their first difference. */
 function toDifference(path: string, expected: unknown, got: unknown): string {
   if (typeof expected !== 'string' || typeof got !== 'string') {
     return `${path}: expected ${toShown(expected)}, got ${toShown(got)}`

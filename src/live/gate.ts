@@ -1,4 +1,4 @@
-// What may go live: code that loads and passes its own fixtures. What does not leaves its last good version in place.
+// Decides which code goes live: code that loads and passes its own fixtures. Other code leaves its last good version in place.
 import { within } from '../base/time.ts'
 import { dirname, join } from 'node:path'
 import { type Parts, runFixture } from './fixtures.ts'
@@ -9,9 +9,11 @@ import type { ProblemRecord } from '../model/problem.ts'
 import type { Transform } from '../model/transform.ts'
 
 /**
- * - `live`: new code, and sound; where nothing good serves, also code whose fixtures fail. `same`: the code that serves already.
- * - `kept`: the new code is not sound; the last good version serves on. `broken`: there is none, and its deliveries park.
- * `problem` is there for the last two, and for one of the first two whose fixtures fail.
+ * - `live`: the code is new and works. If no good version serves, it may also be code whose fixtures fail. `same`: this code
+ *   already serves.
+ * - `kept`: the new code does not work, and the last good version keeps serving. `broken`: there is no good version, and the
+ *   deliveries of the module are parked.
+ * The last two have a `problem`. The first two have one if their fixtures fail.
  */
 export type ModuleReport = {
   readonly module: string
@@ -19,35 +21,35 @@ export type ModuleReport = {
   readonly problem: ProblemRecord | undefined
   readonly fixtures: FixtureCounts
 }
-/** `notRun`: the time was up. */
+/** `notRun`: the time limit ended before they ran. */
 export type FixtureCounts = { readonly passed: number; readonly failed: number; readonly notRun: number }
 
 export type GateInput = {
   readonly root: string
-  /** What was just loaded. */
+  /** The transforms that were just loaded. */
   readonly parts: Parts
-  /** What serves; undefined at the start. */
+  /** The transforms that serve; undefined at the start. */
   readonly serving: ReadonlyMap<string, Transform> | undefined
   /** Files that were saved. */
   readonly changed: readonly string[]
-  /** Modules that were not sound before. */
+  /** Modules that had a problem before. */
   readonly suspects: ReadonlySet<string>
 }
 
-/** Of a gate through which nothing went before. */
+/** For the first load. */
 export const atStart = { serving: undefined, changed: [], suspects: new Set<string>() } as const
 
-/** For all fixtures together; what is not reached in it counts as not run. */
+/** The time limit for all fixtures together. Fixtures that it does not reach count as not run. */
 const budgetMs = 2000
 
 const noFixtures: FixtureCounts = { passed: 0, failed: 0, notRun: 0 }
 
-/** Of a module that has no fixtures. */
+/** For a module that has no fixtures. */
 export function toReport(module: string, kind: ModuleReport['kind'], problem?: ProblemRecord): ModuleReport {
   return { module, kind, problem, fixtures: noFixtures }
 }
 
-/** The last good one stays where the new one is broken. */
+/** Keeps the last good version of a module whose new version is broken. */
 export function chooseVersion<
   Defined extends
     | { readonly kind: 'sound'; readonly hash: string }
@@ -84,7 +86,7 @@ export async function passGate(input: GateInput): Promise<{
       modules.push({ module, kind: isFresh ? 'live' : 'same', problem, fixtures })
       continue
     }
-    // one version for all that a module exports: a mix of two is nobody's code
+    // one version for all exports of a module: nobody wrote a mix of two versions
     for (const [key, candidate] of candidates) {
       transforms.set(
         key,
@@ -135,10 +137,10 @@ async function runFixtures(
   return { counts, problem: toFixtureProblem(module, failures) }
 }
 
-/** `frame`: where the code throws. */
+/** `frame`: the place where the code throws. */
 type Failure = { readonly name: string; readonly diff: readonly string[]; readonly frame: string | undefined }
 
-/** The sentence names the field alone; the frame, which is the operator's, has the values. */
+/** The sentence names only the field. The frame, which only the operator sees, has the values. */
 function toFixtureProblem(module: string, failures: readonly Failure[]): ProblemRecord | undefined {
   const [first] = failures
   if (first === undefined) return undefined

@@ -2,9 +2,9 @@
 import type { Generation } from '../pipeline/generation.ts'
 
 export type GenerationRefcount = {
-  /** Begins to count the references to a generation, with one. The answer releases that one. */
+  /** Starts to count the references to a generation, with one reference. The returned function releases it. */
   add(generation: Generation): () => void
-  /** Adds a reference. The answer releases it; further calls do nothing. No effect on a generation that is not counted any more. */
+  /** Adds a reference, unless the generation is no longer counted. The returned function releases it; further calls do nothing. */
   acquire(generation: Generation): () => void
   /** Resolves when the last reference is released. */
   unused(generation: Generation): Promise<void>

@@ -1,4 +1,4 @@
-// Save → live: one generation serves, and the next takes its place in one assignment, once all of it is known to be good.
+// Save → live: one generation serves. The next one replaces it in one assignment, after all of it was tested.
 import { join } from 'node:path'
 import { createAssembler } from './assemble.ts'
 import { type Candidate, type CandidateSource, isAsServing, makeCandidate, toMended } from './candidate.ts'
@@ -29,21 +29,21 @@ export type LiveOptions = CandidateSource & {
   readonly log: Log
   readonly clock: () => number
   readonly meter: Meter
-  /** The number of parked deliveries that wait for a module, for the lines of a reload. Without it, none are counted. */
+  /** The number of parked deliveries that wait for a module, for the log of a reload. Without it, none are counted. */
   readonly parkedFor?: (module: string) => Promise<number>
 }
 
 export type LiveStatus = {
   readonly generation: string
-  /** Something that was saved is not live, or does not hold. */
+  /** A saved file is not live, or is invalid. */
   readonly degraded: boolean
   readonly problems: readonly LiveProblem[]
   readonly lastReloadAt: number
-  /** When all that was saved was last live. */
+  /** The last time at which all saved files were live. */
   readonly lastGoodAt: number | undefined
 }
 
-/** `problem`: why the configuration was not taken; then `modules` is empty, and the last generation serves as it was. */
+/** `problem`: why the configuration was refused. Then `modules` is empty, and the last generation keeps serving unchanged. */
 export type ReloadReport = {
   readonly generation: string
   readonly swapped: boolean
@@ -53,31 +53,31 @@ export type ReloadReport = {
 }
 
 /**
- * `mended`: modules whose parked deliveries may fare better now. `retired` resolves when the last request of the generation
- * before has ended: what that one parked meanwhile may run again too.
+ * `mended`: modules whose parked deliveries may succeed now. `retired` resolves when the last request of the previous generation
+ * has ended: deliveries that it parked in the meantime may run again too.
  */
 export type Swap = { readonly mended: readonly string[]; readonly retired: Promise<void> }
 export type SwapListener = (generation: Generation, swap: Swap) => void
 
 export type Live = {
-  /** What a request begins with, and keeps. */
+  /** The generation that serves. A request keeps the one that it began with. */
   current(): Generation
-  /** Channels in code, as they serve with it. */
+  /** The channels in code of that generation. */
   ownChannels(): readonly OwnChannel[]
-  /** Loads the first generation. Throws `config-missing` or `config-invalid`; a module that does not load is no reason to. */
+  /** Loads the first generation. Throws `config-missing` or `config-invalid`, but not for a module that does not load. */
   start(): Promise<void>
-  /** Begins to watch; resolves when every save from now on is seen, and those since the start are live. */
+  /** Starts to watch. Resolves when every later save will be noticed, and all saves since the start are live. */
   watch(): Promise<void>
-  /** After the one that runs, if one does. Never rejects. */
+  /** Reloads, after a running reload has ended. Never rejects. */
   reload(): Promise<ReloadReport>
   status(): LiveStatus
   onSwap(listener: SwapListener): void
-  /** For as long as a request runs: `retired` waits for it. */
+  /** Marks the generation as used by a request until the returned function is called: `retired` waits for it. */
   hold(generation: Generation): () => void
   close(): Promise<void>
 }
 
-/** A shorter build says nothing until it is done. */
+/** A build that takes longer than this logs a line before it is done. */
 const buildingMs = 300
 
 export function createLive({ log, clock, meter, parkedFor, ...options }: LiveOptions): Live {
@@ -112,7 +112,7 @@ export function createLive({ log, clock, meter, parkedFor, ...options }: LiveOpt
     return makeCandidate({ ...options, load, assembler }, { serving, changed: saves.changed(), suspects })
   }
 
-  /** A build that takes long says what it builds. */
+  /** Logs which module is being built, if the build takes long. */
   async function withBuildingLine<Built>(run: () => Promise<Built>): Promise<Built> {
     const timer = setTimeout(() => {
       const saved = toSaved(options.dir, saves.fresh(), inputs).map(({ label }) => label)
@@ -125,7 +125,7 @@ export function createLive({ log, clock, meter, parkedFor, ...options }: LiveOpt
     }
   }
 
-  /** What waits for modules that went live or are broken. A store that cannot be read counts none. */
+  /** Counts the deliveries that wait for modules that went live or are broken. If the store cannot be read, the count is zero. */
   async function countParked(modules: readonly ModuleReport[]): Promise<ReadonlyMap<string, number>> {
     const counted = modules
       .filter(({ kind }) => kind !== 'same')
@@ -145,7 +145,7 @@ export function createLive({ log, clock, meter, parkedFor, ...options }: LiveOpt
     saves.clear()
     const isRefused = built instanceof Problem
     const before = problems
-    // the modules were not looked at where the configuration does not hold: what was wrong with them still is
+    // if the configuration is invalid, the modules were not loaded: their problems are still the same
     const rest = isRefused ? problems.filter(({ module }) => module !== undefined) : []
     note(isRefused ? [toConfigProblem(built), ...rest] : toModuleProblems(built.modules))
     const isTaken = !isRefused && !closed

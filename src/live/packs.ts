@@ -1,4 +1,4 @@
-// Preset packs: the bundled ones first, then those of outsiders, from hooks/presets or installed beside the configuration.
+// Preset packs: first the bundled ones, then those of integrators, from hooks/presets or from a package in the config directory.
 import { presets } from '../../presets/index.ts'
 import { findPresetFile, findPresetPackage, type PresetFile } from '../loader/definition-files.ts'
 import { createDefinitions, type Definition, type Definitions } from '../loader/definitions.ts'
@@ -8,16 +8,16 @@ import type { Preset } from '../model/preset.ts'
 import { Problem } from '../model/problem.ts'
 import { type ModuleReport, toReport } from './gate.ts'
 
-/** Where an outsider's preset comes from. */
+/** The source of a preset that is not bundled. */
 export type Origin = Pick<PresetFile, 'label' | 'fixtures' | 'page'> & Pick<Definition, 'hash' | 'toThrown'>
 
-/** `name`: as a configuration lists it. `origin` is undefined for a bundled one. */
+/** `name`: the name in the configuration. `origin` is undefined for a bundled preset. */
 export type Pack = { readonly name: string; readonly preset: Preset; readonly origin: Origin | undefined }
 
-/** `where`: what a message names, as `hooks.presets[0]`. */
+/** `where`: the place for messages, such as `hooks.presets[0]`. */
 export type WantedPack = { readonly name: string; readonly where: string }
 
-/** Each name once, those that nobody has left out. Throws `config-invalid` naming place and file where one does not hold. */
+/** The pack of each name that has one, once. Throws `config-invalid` with place and file for an invalid pack. */
 export async function loadPacks(
   dir: string,
   wanted: readonly WantedPack[],
@@ -35,13 +35,13 @@ export async function loadPacks(
   })
 }
 
-/** The pack that a command names, enabled or not. Throws `config-invalid` where it does not hold. */
+/** The pack that a command names, enabled or not. Throws `config-invalid` if it is invalid. */
 export async function findPack(dir: string, name: string): Promise<Pack | undefined> {
   const [pack] = await loadPacks(dir, [{ name, where: `The preset "${name}"` }], createDefinitions())
   return pack
 }
 
-/** Of each outsider's pack, whether its code is that which serves. */
+/** For each pack that is not bundled: whether its code is the code that serves. */
 export function toPackReports(packs: readonly Pack[], serving: readonly Pack[] = []): ModuleReport[] {
   const hashes = new Set(serving.map(({ origin }) => origin?.hash))
   return packs.flatMap(({ origin }) =>
@@ -49,7 +49,7 @@ export function toPackReports(packs: readonly Pack[], serving: readonly Pack[] =
   )
 }
 
-/** The nearest name, or where a preset of one's own would be. */
+/** Suggests the most similar name, or the file of a new preset. */
 export function toUnknown(name: string): string {
   const names = presets.map((preset) => preset.name)
   const near = nearestOf(name, names)
@@ -70,7 +70,7 @@ async function findFile(dir: string, { name, where }: WantedPack): Promise<Prese
   } catch (error) {
     throw error instanceof Problem ? new Problem('config-invalid', `${where}: ${error.message}`) : error
   }
-  // it would lie there and never be used
+  // the file would never be used
   throw new Problem('config-invalid', `${where}: "${name}" is a bundled preset: rename the one in hooks/presets.`)
 }
 

@@ -1,4 +1,4 @@
-// What a reload says: one line for each module that went live, and for each problem that is new.
+// The log lines of a reload: one for each module that went live, and one for each new problem.
 import type { ModuleReport } from './gate.ts'
 import { relative, sep } from 'node:path'
 import { configFile, envFile } from '../loader/config.ts'
@@ -28,10 +28,10 @@ export function isSameProblem(one: FoundProblem, other: FoundProblem): boolean {
 /** The number of parked deliveries that wait for a module. */
 export type Parked = ReadonlyMap<string, number>
 
-/** A file by its path below the config directory. */
+/** The path of a file below the config directory. */
 export type SavedFile = { readonly label: string; readonly isUsed: boolean }
 
-/** The files among these that authors write; what an editor leaves beside them is none. */
+/** The files that authors write. Temporary files of editors are left out. */
 export function toSaved(dir: string, files: readonly string[], inputs: readonly Input[]): SavedFile[] {
   const used = new Set(inputs.map(({ file }) => file))
   const top = toRealPath(dir)
@@ -52,7 +52,7 @@ type Reload = {
   readonly modules: readonly ModuleReport[]
 }
 
-/** Whether the reload itself has a line to log. */
+/** Whether the reload itself logs a line. */
 function isNews({ before, problems, modules }: Reload): boolean {
   const isNew = problems.some((problem) => !before.some((other) => isSameProblem(other, problem)))
   const isOver = modules.some(
@@ -61,9 +61,9 @@ function isNews({ before, problems, modules }: Reload): boolean {
   return isNew || isOver || modules.some(({ kind }) => kind === 'live')
 }
 
-/** Every save has a line, also one that changes nothing. */
+/** Every save gets a line, also one that changes nothing. */
 function logSaved(log: Log, { saved, problems }: Reload & { readonly saved: readonly SavedFile[] }): void {
-  // what a broken module imports is not known
+  // the imports of a broken module are unknown
   const used = problems.length > 0 ? saved : saved.filter(({ isUsed }) => isUsed)
   for (const { label } of used.length > 0 ? [] : saved) log.info({}, `${label} was saved; nothing uses it`)
   if (used.length === 0) return
@@ -73,7 +73,7 @@ function logSaved(log: Log, { saved, problems }: Reload & { readonly saved: read
   log.warn({}, `${names} was saved, but there is still a problem: ${toSentence(first.detail)}`)
 }
 
-/** `before`: the problems that there were; `problems`: those that there are. */
+/** `before`: the earlier problems. `problems`: the problems now. */
 export function logReload(
   log: Log,
   reload: {
@@ -82,7 +82,7 @@ export function logReload(
     readonly modules: readonly ModuleReport[]
     readonly parked: Parked
     readonly tookMs: number
-    /** Files that were saved, where nothing was swapped. */
+    /** Files that were saved, if no generation was replaced. */
     readonly saved: readonly SavedFile[]
   },
 ): void {

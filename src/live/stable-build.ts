@@ -1,17 +1,17 @@
-// The newest state of the directory, whole: what was saved while it was built is built again.
+// Builds the newest complete state of the directory. If a file is saved during a build, the build is repeated.
 import type { Input } from '../loader/read.ts'
 import type { Saved } from '../loader/watch.ts'
 import { type Problem, toProblem } from '../model/problem.ts'
 import type { Candidate } from './candidate.ts'
 
-/** Builds that are thrown away since somebody saved meanwhile, before one that is whole is taken, though it is not the newest. */
+/** After this many builds that a save made outdated, a complete build is used although it is not the newest. */
 const mostOldRounds = 5
-/** The same, before one is taken in which some files may be newer than others: something writes them without end. */
+/** After this many, a build is used in which some files may be newer than others: a program writes them without end. */
 const mostRounds = 50
-/** By which the clock of the file system may be behind. */
+/** How far the clock of the file system may be behind, in milliseconds. */
 const clockLagMs = 5
 
-/** `inputs`: the files of the last build, as it read them. */
+/** `inputs`: the files of the last build, with their state when it read them. */
 export async function buildStable(options: {
   build: () => Promise<Candidate>
   inputs: () => readonly Input[]
@@ -29,7 +29,7 @@ export async function buildStable(options: {
   }
 }
 
-/** Such a file may have been read when others, saved with it, had been read as they were before. */
+/** The build may have read such a file after a save, and others that were saved with it before that save. */
 function isSavedSince({ ctimeNs }: Input, moment: number): boolean {
   return Number(ctimeNs / 1_000_000n) > moment - clockLagMs
 }

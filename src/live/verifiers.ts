@@ -1,5 +1,5 @@
-// Schemes in code for the mappings that name them: brought by a pack, or from hooks/verifiers. One that does not load lets nobody in,
-// and stops nothing else.
+// Schemes in code for the mappings that name them, from a pack or from hooks/verifiers. A scheme that does not load accepts no
+// request, and affects nothing else.
 import { isPlainName, listNames, toNamedLabel } from '../loader/definition-files.ts'
 import { type Definition, type Definitions, loadNamed } from '../loader/definitions.ts'
 import { parseVerifier } from '../model/definitions.ts'
@@ -17,8 +17,9 @@ export type LoadedVerifiers = {
 }
 
 /**
- * Throws `config-invalid` for a name that two of them have, or a built-in one. A name that is nearly a built-in one is left
- * unknown: a typo, and no module that is missing. `serving`: what a broken one falls back on.
+ * Throws `config-invalid` for a name that two schemes or a built-in scheme have. A name that is similar to a built-in one stays
+ * unknown, because it is a typo and not a missing module. `serving` has the last good version of each scheme, for one that is
+ * broken now.
  */
 export async function loadVerifiers(
   {
