@@ -1,4 +1,4 @@
-// Writes hookloom.jsonc and .env: whole or not at all, for the owner alone, with every comment of an edited file kept.
+// Writes hookloom.jsonc and .env: completely or not at all, readable by the owner only. Keeps every comment of an edited file.
 import { randomUUID } from 'node:crypto'
 import { mkdir, open, realpath, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
@@ -17,7 +17,7 @@ export const codeFolderMode = 0o755
 
 /**
  * The text of a new hookloom.jsonc: the recommended configuration, with its tokens in `.env`. `schema` is the path of the
- * JSON Schema, for editors, where one is written beside it.
+ * JSON Schema for editors, if one is written next to it.
  */
 export function renderNewConfig({ schema }: { schema?: string } = {}): string {
   return `// Configuration of Hookloom. Comments and trailing commas are welcome; an unknown key is an error.
@@ -87,8 +87,8 @@ export function renderEnv({ token, gatewayToken }: { token: string; gatewayToken
 }
 
 /**
- * The text with the value at the path set, or removed where it is undefined; index -1 appends to an array. All the rest
- * stays as it was, comments and trailing commas too. Throws `config-invalid` for a text that does not parse.
+ * The text with the value at the path set, or removed if it is undefined. Index -1 appends to an array. The rest of the text
+ * does not change, including comments and trailing commas. Throws `config-invalid` for a text that does not parse.
  */
 export function editConfig(text: string, path: JSONPath, value: unknown): string {
   const { problems } = parseJsonc(text, configFile)
@@ -110,8 +110,8 @@ export function editConfig(text: string, path: JSONPath, value: unknown): string
 }
 
 /**
- * Replaces a file in one step: a reader sees the old text or the new one, also after a power cut. The mode is exact,
- * whatever the umask; a symlink stays and its target is replaced. The folder must be there.
+ * Replaces a file in one step: a reader sees the old text or the new one, also after a power cut. The mode is exact and does
+ * not depend on the umask. A symlink stays, and its target is replaced. The folder must exist.
  */
 export async function writeFileAtomic(file: string, text: string, mode: number): Promise<void> {
   await reportUnwritable(dirname(file), async () => replaceFile(await realpath(file).catch(() => file), text, mode))
@@ -127,7 +127,7 @@ const unwritable: Readonly<Record<string, string>> = {
   EEXIST: 'a file has its name',
 }
 
-/** Runs what writes below a folder of the configuration. Throws `config-invalid` if the system does not allow it. */
+/** Runs code that writes below a folder of the configuration. Throws `config-invalid` if the system does not allow the write. */
 export async function reportUnwritable<Result>(folder: string, write: () => Promise<Result>): Promise<Result> {
   try {
     return await write()
@@ -141,8 +141,8 @@ export async function reportUnwritable<Result>(folder: string, write: () => Prom
 }
 
 /**
- * Replaces a file that belongs to the gateway itself, such as those in state/: for the owner alone, in one step as
- * `writeFileAtomic` does it. A symlink in its place is replaced too, since nobody but a stranger would make one. Makes the folder.
+ * Replaces a file that belongs to the gateway itself, such as those in state/: readable by the owner only, in one step like
+ * `writeFileAtomic`. A symlink in its place is replaced too, because only an attacker would create one. Creates the folder.
  */
 export async function writeStateFile(file: string, text: string): Promise<void> {
   await mkdir(dirname(file), { recursive: true, mode: 0o700 })
@@ -153,7 +153,7 @@ async function replaceFile(target: string, text: string, mode: number): Promise<
   const folder = dirname(target)
   const draft = join(folder, `.${basename(target)}.${randomUUID()}.tmp`)
   try {
-    // born closed: nobody can open it before its mode is set
+    // created without permissions for others: nobody can open it before its mode is set
     const handle = await open(draft, 'wx', privateMode)
     try {
       await handle.writeFile(text)

@@ -1,4 +1,4 @@
-// The few keys that commands beside a running gateway need, read also from a configuration that is invalid elsewhere.
+// The few keys that commands need while a gateway runs. They are read also if other keys of the configuration are invalid.
 import { parse } from 'jsonc-parser'
 import { Config } from '../model/config.ts'
 import { Problem } from '../model/problem.ts'
@@ -13,7 +13,7 @@ export type ConfigParts = {
   readonly problem: Problem | undefined
 }
 
-/** A key that cannot be read has its default, and the token none. Throws nothing that the configuration causes. */
+/** A key that cannot be read has its default; the token has no default. Does not throw because of the configuration. */
 export function loadConfigParts({ dir, env }: { dir: string; env: Env }): ConfigParts {
   try {
     return { ...loadConfig({ dir, env }).config, problem: undefined }
@@ -25,7 +25,7 @@ export function loadConfigParts({ dir, env }: { dir: string; env: Env }): Config
 
 function readParts(dir: string, env: Env): Omit<ConfigParts, 'problem'> {
   const all = { ...parseEnv(readIfPossible(dir, envFile)).values, ...env }
-  // the parser goes on behind an error: what stands before it, and often what stands after it, is read as it was meant
+  // the parser continues after an error: it reads the keys before it correctly, and often those after it
   const root: unknown = parse(readIfPossible(dir, configFile).replace(/^\uFEFF/, ''), [], { allowTrailingComma: true })
   const { store, server } = Config.parse({})
   const port = toLeaf(root, ['server', 'adminPort'], all)
@@ -45,7 +45,7 @@ function readIfPossible(dir: string, name: string): string {
   }
 }
 
-/** Undefined where nothing stands there, or a variable that is not set. */
+/** Undefined if there is no value, or if it names a variable that is not set. */
 function toLeaf(root: unknown, path: readonly string[], env: Env): unknown {
   const leaf = path.reduce(toChild, root)
   const { value, issues } = substituteEnv(leaf, env)

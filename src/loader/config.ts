@@ -1,4 +1,4 @@
-// Reads hookloom.jsonc and .env. Everything that is wrong is told at once, one line each, and no line shows a value.
+// Reads hookloom.jsonc and .env. Reports all problems at once, one line each. No line shows a value.
 import { join } from 'node:path'
 import { Config } from '../model/config.ts'
 import { type ConfigIssue, type ConfigPath, toDottedPath } from '../model/issue.ts'
@@ -17,11 +17,11 @@ const largestFile = 10_000_000
 
 export type LoadedConfig = {
   readonly config: Config
-  /** The variables that `${NAME}` reads: those of the process, and behind them those of `.env`. */
+  /** The variables that `${NAME}` reads: those of the process, then those of `.env`. */
   readonly env: Env
-  /** hookloom.jsonc as it stands on disk. */
+  /** The text of hookloom.jsonc on disk. */
   readonly text: string
-  /** The files that decide the configuration, there or not: what a watcher watches. */
+  /** The files of the configuration, also those that do not exist. A watcher watches them. */
   readonly files: readonly string[]
 }
 
@@ -40,7 +40,7 @@ export function loadConfig({ dir, env }: { dir: string; env: Env }): LoadedConfi
   return { config, env: all, text, files }
 }
 
-/** The configuration that a text holds, or every reason why it holds none. Exactly one of the two is there. */
+/** The configuration in a text, or every reason why it is invalid. Exactly one of the two is set. */
 export function parseConfig(text: string, env: Env): Parsed<string> {
   const { config, problems } = findProblems(text, env)
   return config === undefined ? { config, problems: problems.map((one) => one.text) } : { config, problems: [] }
@@ -48,7 +48,7 @@ export function parseConfig(text: string, env: Env): Parsed<string> {
 
 type Parsed<Wrong> = { config: Config; problems: readonly [] } | { config: undefined; problems: readonly Wrong[] }
 
-/** A problem without a path is one of the whole file, and names it. */
+/** A problem without a path is about the whole file, and names the file. */
 type PlacedProblem = Pick<ConfigIssue, 'text'> & Partial<Pick<ConfigIssue, 'path'>>
 
 /** The line of a problem, with the place of its key. */
@@ -78,16 +78,16 @@ function findProblems(text: string, env: Env): Parsed<PlacedProblem> {
       : { config: undefined, problems: withoutRepeats(issues) }
   }
   const wrong = result.success ? [] : result.error.issues.flatMap((issue) => toKeyedIssues(issue, data))
-  // where a variable is missing, the key is not: one line is enough
+  // a key whose variable is missing is not reported as a missing key too
   const first = [...unset, ...wrong.filter((issue) => !unset.some((other) => isSame(other.path, issue.path)))]
   return { config: undefined, problems: withoutRepeats([...first, ...toFurtherIssues(data, first)]) }
 }
 
-/** What the rules say of the rest, once the keys that are wrong by themselves are taken away. */
+/** Applies the rules to the rest of the configuration, after the keys that are invalid by themselves were removed. */
 function toFurtherIssues(data: unknown, issues: readonly ConfigIssue[]): ConfigIssue[] {
   let rest = data
   let paths = issues.map((issue) => issue.path)
-  // what a removal leaves incomplete goes as well: a mapping's transform without its module, and then no further
+  // a removal can leave its parent incomplete, such as a transform without its module: then the parent is removed too
   for (let round = 0; round < 3; round++) {
     rest = paths.reduce(without, rest)
     const result = Config.safeParse(rest)
@@ -102,7 +102,7 @@ function toFurtherIssues(data: unknown, issues: readonly ConfigIssue[]): ConfigI
   return []
 }
 
-/** A copy without the key at the path; of an entry of an array, without the array, so that no other entry moves. */
+/** A copy without the key at the path. For an entry of an array, the whole array is removed, so that no other entry moves. */
 function without(value: unknown, path: ConfigPath): unknown {
   const keys = path.slice(0, path.findLastIndex((key) => typeof key === 'string') + 1)
   const copy = structuredClone(value)
@@ -132,12 +132,12 @@ function isSame(one: ConfigPath, other: ConfigPath): boolean {
   return toDottedPath(one) === toDottedPath(other)
 }
 
-/** A variable that is there but undefined is one that is not set. */
+/** A variable whose value is undefined counts as not set. */
 function toSet(env: Env): Env {
   return Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined))
 }
 
-/** Undefined when the file is not there. Throws `config-invalid` for one that cannot be read. */
+/** Undefined if the file does not exist. Throws `config-invalid` if it cannot be read. */
 export function readText(dir: string, name: string): string | undefined {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(

@@ -1,4 +1,5 @@
-// Where outsiders' presets, verifiers and channels lie: in folders of the config directory that no link leads out of, or installed beside it.
+// Finds the presets, verifiers and channels of integrators: in folders of the config directory, which no link may leave, or in
+// packages installed there.
 import { readdir, realpath, stat } from 'node:fs/promises'
 import { extname, join, sep } from 'node:path'
 import { Problem } from '../model/problem.ts'
@@ -12,14 +13,14 @@ const packageFolders = ['hooks/node_modules', 'node_modules']
 
 const packageName = /^(?:@[a-z\d~-][\w.~-]*\/)?[a-z\d~-][\w.~-]*$/
 
-/** `fixtures` and `page`: where its samples and its README would be. */
+/** `fixtures` and `page`: the paths of its samples and its README. They may not exist. */
 export type PresetFile = ModuleFile & {
   readonly label: string
   readonly fixtures: string
   readonly page: string | undefined
 }
 
-/** What has a file of its own, by whose name it is known. */
+/** Kinds of modules that have the name of their file. */
 export type Named = keyof typeof folders
 
 /** Whether a verifier or a channel in code can have this name. */
@@ -27,12 +28,12 @@ export function isPlainName(name: string): boolean {
   return fileName.test(name)
 }
 
-/** How messages call the file of one that is not there. */
+/** The name in messages for the file of a missing one. */
 export function toNamedLabel(kind: Named, name: string): string {
   return `${folders[kind]}/${name}.ts`
 }
 
-/** The module of this name; undefined: there is none. Throws `config-invalid` where a link leads out of the folder. */
+/** The module of this name; undefined if there is none. Throws `config-invalid` if a link leads out of the folder. */
 export async function findNamedFile(dir: string, kind: Named, name: string): Promise<ModuleFile | undefined> {
   if (!isPlainName(name)) return undefined
   return findFirst(
@@ -42,7 +43,7 @@ export async function findNamedFile(dir: string, kind: Named, name: string): Pro
   )
 }
 
-/** The names of all of a kind that have a module. */
+/** The names of all modules of a kind. */
 export async function listNames(dir: string, kind: Named): Promise<string[]> {
   const names = await readdir(join(dir, folders[kind])).catch(() => [])
   return names
@@ -51,7 +52,7 @@ export async function listNames(dir: string, kind: Named): Promise<string[]> {
     .toSorted()
 }
 
-/** `<name>.ts` or `<name>/preset.ts` of hooks/presets. Throws `config-invalid` where a link leads out of the folder. */
+/** `<name>.ts` or `<name>/preset.ts` of hooks/presets. Throws `config-invalid` if a link leads out of the folder. */
 export async function findPresetFile(dir: string, name: string): Promise<PresetFile | undefined> {
   if (!fileName.test(name)) return undefined
   const alone = await findFirst(

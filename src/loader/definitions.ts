@@ -1,5 +1,5 @@
-// Modules that define something: a preset, a verifier, a channel. Built and confined as transforms are, and evaluated in this very thread,
-// where what they define is used.
+// Modules that define a preset, a verifier or a channel. They are built and confined like transforms, but evaluated in the main
+// thread, because it uses their definitions.
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Problem } from '../model/problem.ts'
@@ -11,26 +11,26 @@ import { toFileLabel } from './root.ts'
 import { toThrownReport } from './modules/thrown.ts'
 import { isUnchanged } from './modules/resolution-snapshot.ts'
 
-/** What a module exports by default, which nobody has checked, and what messages need of it. */
+/** The default export of a module, not checked yet, and the facts that messages need. */
 export type Definition = {
   readonly label: string
   readonly value: unknown
-  /** Of its code. */
+  /** The hash of its code. */
   readonly hash: string
-  /** What of its code was thrown, and where, without a text that may quote a request. */
+  /** Describes an exception of its code and the place, without text that may quote a request. */
   toThrown(thrown: unknown): string
 }
 
 export type Definitions = {
-  /** In the same order. One whose files are as they were is the same object as before; what is not asked for is forgotten. */
+  /** Loads files, in the same order. A module whose files did not change is the same object as before. Other modules are dropped. */
   load(files: readonly ModuleFile[]): Promise<(Definition | Problem)[]>
-  /** Every file that the newest load was made of, as it was when it was read. */
+  /** Every file that the newest load read, with its state at that time. */
   inputs(): readonly Input[]
 }
 
 type Known = { readonly bundle: Bundle; readonly manifest: string; readonly definition: Definition | Problem }
 
-/** For a module's top level. */
+/** The time limit for the top level of a module. */
 const evaluateMs = 5_000
 
 export function createDefinitions(): Definitions {
@@ -61,7 +61,7 @@ export function createDefinitions(): Definitions {
   }
 }
 
-/** Modules by the names of their files, in the same order; undefined: there is no such file. */
+/** The modules with these file names, in the same order; undefined for a file that does not exist. */
 export async function loadNamed(
   definitions: Definitions,
   { dir, kind, names }: { dir: string; kind: Named; names: readonly string[] },
@@ -95,7 +95,7 @@ async function evaluate(bundle: Bundle): Promise<Definition | Problem> {
   }
 }
 
-/** The package.json that says which file of a package is meant: it is read, but is no part of the bundle. */
+/** The package.json that names the entry of a package: it is read, but it is no part of the bundle. */
 async function toManifest({ file, packageName }: ModuleFile): Promise<string> {
   if (packageName === undefined) return ''
   const facts = await stat(join(file, 'package.json'), { bigint: true }).catch(() => undefined)

@@ -1,4 +1,4 @@
-// The fixtures of a module: requests with what shall become of them, one JSON file each, in `<module>.fixtures/` beside it.
+// The fixtures of a module: requests with their expected results, one JSON file each, in `<module>.fixtures/` next to the module.
 import { readdir } from 'node:fs/promises'
 import { extname, join } from 'node:path'
 import { applyEdits, modify } from 'jsonc-parser'
@@ -25,7 +25,7 @@ export const Fixture = z.strictObject({
   expect: z
     .strictObject({
       decision: z.enum(fixtureDecisions).optional(),
-      /** As many as the decision has; of each, the fields that matter. */
+      /** As many as the decision has. Each lists only the fields that matter. */
       actions: z.array(z.record(z.string(), z.json())).optional(),
       /** The problem of a park or a refusal. */
       code: z.string().optional(),
@@ -34,7 +34,7 @@ export const Fixture = z.strictObject({
 })
 export type Fixture = z.infer<typeof Fixture>
 
-/** `name` is the file's, without the folder. One that cannot be used says why, and counts as failed. */
+/** `name` is the name of the file without its folder. An invalid fixture has a reason, and counts as failed. */
 export type FixtureFile = { readonly name: string; readonly file: string } & (
   | { readonly kind: 'fixture'; readonly fixture: Fixture }
   | { readonly kind: 'unusable'; readonly why: string }
@@ -45,7 +45,7 @@ export function toFixturesFolder(module: string): string {
   return `${module.slice(0, module.length - extname(module).length)}.fixtures`
 }
 
-/** In order of their names; none where the folder is missing. `root` is a real path. Never rejects. */
+/** Sorted by name; an empty list if the folder is missing. `root` is a real path. Never rejects. */
 export async function readFixtures(root: string, module: string): Promise<FixtureFile[]> {
   const folder = join(root, toFixturesFolder(module))
   const entries = await readdir(folder).catch(() => [])
@@ -69,7 +69,7 @@ async function readFixture(root: string, file: string, name: string): Promise<Fi
   }
 }
 
-/** The fixture, or why the text is none. */
+/** The fixture, or the reason why the text is not one. */
 export function parseFixture(text: string): Fixture | string {
   let value: unknown
   try {
@@ -81,7 +81,7 @@ export function parseFixture(text: string): Fixture | string {
   return parsed.success ? parsed.data : toFirstIssue(parsed.error, value)
 }
 
-/** What became of a fixture's request, in the words of a fixture. */
+/** The result of the request of a fixture, in the format of a fixture. */
 export type Actual = {
   readonly decision: (typeof fixtureDecisions)[number]
   readonly actions: readonly { readonly [field: string]: JsonValue }[]
@@ -89,8 +89,8 @@ export type Actual = {
 }
 
 /**
- * The text of the fixture with `expect` set to what became of its request; the request stays as it is, byte for byte. Of an
- * action the fields that were expected stay, in their order; one that nobody expected is written with those it has.
+ * The text of the fixture with `expect` set to the result of its request. The request does not change, byte for byte. An action
+ * that was expected keeps its expected fields in their order. A new action is written with all its fields.
  */
 export function updateFixture(text: string, actual: Actual): string {
   const before = parseFixture(text)

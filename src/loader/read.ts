@@ -1,25 +1,25 @@
 // Reads files of the transforms directory so that the file that was checked is the file whose bytes are used: a symlink
-// that is swapped between check and read never gets in. A hard link to an outside file cannot be told from a file, and passes.
+// that is swapped in between check and read is never followed. A hard link to an outside file looks like any file, and is read.
 import { constants } from 'node:fs'
 import { open, readlink, realpath, stat } from 'node:fs/promises'
 import type { FileHandle } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { isInside } from './root.ts'
 
-/** One file of a module's import graph, as it was when it was read. */
+/** One file of the import graph of a module, with its state when it was read. */
 export type Input = {
   readonly file: string
   readonly mtimeNs: bigint
-  /** When these bytes came to stand under this name, also by a rename. */
+  /** When the file of this name got these bytes, also by a rename. */
   readonly ctimeNs: bigint
   readonly size: bigint
 }
 
-/** Bytes. The largest files that packages have are a tenth of it. */
+/** Bytes. The largest files in packages are a tenth of this. */
 const largestFile = 32_000_000
 
 /**
- * Throws a plain Error whose message an integrator can act on: it continues a sentence that begins with the file's name.
+ * Throws a plain Error for the integrator. Its message continues a sentence that begins with the name of the file.
  * `root` is a real path; `largest` is in bytes.
  */
 export async function readInside(
@@ -44,15 +44,15 @@ export async function readInside(
 }
 
 /**
- * Throws what `readInside` would, without reading; nothing where no such file is there. For the files that esbuild reads by
- * itself: it would wait for the writer of a FIFO, and read a device without end.
+ * Throws the same errors as `readInside`, but does not read the file. Does nothing if the file does not exist. For the files that
+ * esbuild reads without asking a plugin: esbuild would wait for the writer of a FIFO, and would read a device without end.
  */
 export async function requireReadable(root: string, path: string): Promise<void> {
   const facts = await stat(path).catch(() => undefined)
   if (facts === undefined) return
   if (!facts.isFile()) throw irregular()
   const [file, folder] = await Promise.all([realpath(path), realpath(dirname(path))])
-  // a whole folder that is a link is for whoever resolves what lies in it
+  // a link to a whole folder is checked where the files in it are resolved
   if (dirname(file) !== folder && !isInside(root, file)) throw outside()
   if (facts.size > largestFile) throw tooLarge(facts.size, largestFile)
 }
@@ -69,7 +69,7 @@ function outside(): Error {
   return new Error('is outside the transforms directory')
 }
 
-/** The path behind an open file. Linux knows it; elsewhere the path is asked again, and must still be the same file. */
+/** The path of an open file. Linux shows it. On other systems the path is resolved again, and must still be the same file. */
 async function toOpenPath(handle: FileHandle, file: string, opened: { dev: bigint; ino: bigint }): Promise<string> {
   if (process.platform === 'linux') return readlink(`/proc/self/fd/${handle.fd}`)
   const again = await realpath(file)
@@ -84,11 +84,11 @@ function withoutBom(bytes: Uint8Array): Uint8Array {
 
 const sourceMapComment = /\/[/*][#@] sourceMappingURL=/
 
-/** The last such comment of a file counts. This one does not decode, so esbuild warns of it and goes on. */
+/** The last such comment of a file counts. This one is invalid, so esbuild prints a warning and ignores it. */
 const nowhere = '\n//# sourceMappingURL=data:application/json;base64,!'
 
 /**
- * The same program without a source map: esbuild follows the comment past every plugin to any file that it names, also out of the
+ * The same program without a source map. esbuild reads the file that the comment names without asking a plugin, also outside the
  * transforms directory or into a FIFO. The comment itself stays, because the same characters may be text of the program.
  */
 export function withoutSourceMap(contents: Uint8Array): Uint8Array {

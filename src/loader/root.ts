@@ -1,33 +1,33 @@
-// Where integrators' code may lie: the real path of every module is inside the real path of the transforms directory, and
-// that one inside <config dir>/hooks/transforms.
+// The place for the code of integrators: the real path of every module is inside the real path of the transforms directory, and
+// that directory is inside <config dir>/hooks/transforms.
 import { realpath, stat } from 'node:fs/promises'
 import { basename, dirname, extname, isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { Problem } from '../model/problem.ts'
 
-/** What a module may be written in. */
+/** The file extensions of modules. */
 export const moduleExtensions = ['.ts', '.mts', '.js', '.mjs', '.cjs'] as const
 
-/** True for paths below the directory; both are real paths. `hooks/transforms-evil` is not inside `hooks/transforms`. */
+/** True for a path below the directory. Both are real paths. `hooks/transforms-evil` is not inside `hooks/transforms`. */
 export function isInside(directory: string, path: string): boolean {
   return path.startsWith(directory.endsWith(sep) ? directory : directory + sep)
 }
 
 /**
- * How messages call a module: by the name that its author knows, never by an absolute path. `folder`: what they call the
- * directory that it must not leave.
+ * The name of a module in messages: the name that its author knows, never an absolute path. `folder`: the name of the directory
+ * that the module must not leave.
  */
 export function toModuleLabel(module: string, folder = 'transforms'): string {
   return `${folder}/${module.replace(/^(\.\/)+/, '')}`
 }
 
-/** The same of a file, which lies inside the root. */
+/** The name in messages for a file inside the root. */
 export function toFileLabel({ root, file, folder }: { root: string; file: string; folder?: string }): string {
   return toModuleLabel(relative(root, file).split(sep).join('/'), folder)
 }
 
 /**
- * The real path of `hooks.transformsDir`; without one, of the transforms root. A relative one starts at the transforms root.
- * A directory that is not there yet is no error: its modules are missing, each for itself.
+ * The real path of `hooks.transformsDir`, or of the transforms root if it is not set. A relative path starts at the transforms
+ * root. A directory that does not exist yet is no error: each of its modules is reported as missing.
  * Throws `config-invalid` for a directory outside the transforms root, also when a symlink leads there.
  */
 export async function resolveTransformsRoot(config: {
@@ -51,7 +51,7 @@ function notInside(why: string): Problem {
   )
 }
 
-/** The real path, also of what does not exist: then of the nearest directory above that does. */
+/** The real path. If nothing exists there, the nearest existing directory above it is resolved. */
 export async function toRealPath(path: string): Promise<string> {
   try {
     return await realpath(path)
@@ -63,8 +63,8 @@ export async function toRealPath(path: string): Promise<string> {
 }
 
 /**
- * The real path of a module's file. Throws `config-invalid` for a path that could leave the root, is a symlink out of it or
- * is no module file, and `transform-missing` when nothing is there. `root` is a real path.
+ * The real path of the file of a module. Throws `config-invalid` for a path that could leave the root, for a symlink out of it
+ * and for a file that is no module. Throws `transform-missing` if the file does not exist. `root` is a real path.
  */
 export async function resolveModule(root: string, module: string): Promise<string> {
   const label = `hooks.mappings[].transform.module ${JSON.stringify(module.slice(0, 200))}`
@@ -92,10 +92,10 @@ export async function resolveModule(root: string, module: string): Promise<strin
   return file
 }
 
-/** The rules of the config's schema again, and stricter: presets and hosts hand refs in without that schema. */
+/** Stricter than the schema of the configuration, which does not check the refs of presets and hosts. */
 function isPlainModulePath(module: string): boolean {
   if (module.trim() === '' || isAbsolute(module)) return false
-  // a backslash is a separator on some systems, %2e and %2f are a dot and a slash to whoever decodes once too often
+  // a backslash is a separator on some systems; %2e and %2f become a dot and a slash where a path is decoded twice
   if (/[\\:\0%]/.test(module) || module.startsWith('~')) return false
   return !module.split('/').includes('..')
 }

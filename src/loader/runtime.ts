@@ -1,5 +1,5 @@
-// Transforms as a gateway runs them: isolated, limited, and loaded anew where their code changed. Nothing outside this folder
-// knows how a module is loaded or where it runs.
+// Runs the transforms of a gateway: isolated, limited, and loaded again when their code changes. Only this folder knows how a
+// module is loaded and where it runs.
 import type { Log } from '../model/log.ts'
 import type { TransformRef } from '../model/mapping.ts'
 import { Problem, toProblemRecord } from '../model/problem.ts'
@@ -16,29 +16,29 @@ import type { Input } from './read.ts'
 import { toModuleLabel } from './root.ts'
 
 export type RuntimeOptions = {
-  /** Asked whenever they matter: they may change while the gateway runs. */
+  /** Called at each use, because the limits may change while the gateway runs. */
   readonly limits: () => PoolLimits
-  /** What `process.env` of a transform holds; see `pickEnv`. Asked like the limits. */
+  /** The `process.env` of transforms, see `pickEnv`. Called at each use, like `limits`. */
   readonly env: () => Readonly<Record<string, string>>
-  /** Milliseconds since the epoch; for the minutes of the breakers. */
+  /** Milliseconds since the epoch, for the time limits of the breakers. */
   readonly clock: () => number
   readonly log: Log
 }
 
 export type TransformRuntime = {
   /**
-   * What the refs name, under `toTransformKey`. A module whose files are as they were at the last load is neither built nor
-   * evaluated again. A module that is missing, does not build or does not load becomes a stand-in that fails every delivery with
-   * the reason; transforms of an earlier load go on working for as long as somebody has them. Rejects with `config-invalid` only,
-   * for a ref that leads out of the root.
-   * Nothing has to be released: threads hold the newest good code of each module that the newest refs name. An older
-   * transform that is still called brings its code along again.
-   * @param root a real path, as `resolveTransformsRoot` gives it
+   * Loads the modules that the refs name. The keys of the result are those of `toTransformKey`. A module whose files did not
+   * change since the last load is neither built nor evaluated again. A module that is missing, does not build or does not load
+   * becomes a placeholder that fails every delivery with the reason. Transforms of an earlier load keep working. Rejects only
+   * with `config-invalid`, for a ref that leads out of the root.
+   * Nothing has to be released: threads keep the newest good code of each module that the newest refs name. A call of an older
+   * transform sends its code to the thread again.
+   * @param root a real path from `resolveTransformsRoot`
    */
   load(wanted: { root: string; refs: readonly TransformRef[] }): Promise<ReadonlyMap<string, Transform>>
-  /** Every file that the newest load was made of, as it was when it was read. */
+  /** Every file that the newest load read, with its state at that time. */
   inputs(): readonly Input[]
-  /** The listener gets each module that may be called again, fully or once as a trial, after it was stopped. */
+  /** Calls the listener with each stopped module that may be called again, fully or once as a trial. */
   onRetry(listener: (module: string) => void): void
   /** For tests, metrics and the bench. */
   state(): ReturnType<Pool['state']> & { builds: number }
@@ -46,7 +46,7 @@ export type TransformRuntime = {
   close(): Promise<void>
 }
 
-/** A bundle that was tried: `exports` that it has, checked. */
+/** A bundle that was checked. `exports`: those that it has. */
 type Tried = { readonly bundle: Bundle; readonly post: BundlePost; readonly exports: Set<string | undefined> }
 type Result =
   | { readonly tried: Tried; readonly problems: ReadonlyMap<string | undefined, ProblemRecord> }
@@ -73,7 +73,7 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
   })
 
   async function load(root: string, refs: readonly TransformRef[]): Promise<ReadonlyMap<string, Transform>> {
-    // what a module finds in its environment may decide whether it loads
+    // whether a module loads may depend on its environment
     if (pool.renew()) for (const { exports } of good.values()) exports.clear()
     const wanted = groupRefs(refs)
     const built = await bundles.build(root, [...wanted.keys()])
@@ -82,7 +82,7 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
         if ('problem' in one) return [one.module, toProblemRecord(one.problem)]
         const result = await tryBundle(one.module, one.bundle, wanted.get(one.module) ?? [])
         const version = good.get(one.module)?.post.id
-        // a new version begins with a closed breaker; here the same code was saved again
+        // a new version starts with a closed breaker; here the same code was saved again
         if (one.isNew && 'tried' in result && result.tried.post.id === version) breakers.reset({ ...one, version })
         return [one.module, result]
       }),
@@ -153,7 +153,7 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
 
   return {
     load: ({ root, refs }) => {
-      // one after the other: what is good is judged against the load before
+      // one after the other, because each load is compared with the load before it
       const result = loading.then(() => load(root, refs))
       loading = result.catch(() => undefined)
       return result
@@ -168,7 +168,7 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
   }
 }
 
-/** Module → the exports of it that are called. */
+/** Module → its exports that are called. */
 function groupRefs(refs: readonly TransformRef[]): Map<string, (string | undefined)[]> {
   const wanted = new Map<string, (string | undefined)[]>()
   for (const { module, export: name } of refs) {

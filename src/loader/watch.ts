@@ -1,4 +1,5 @@
-// Tells that a module, a fixture or the configuration was saved: every save, whatever its style, and a burst of them once.
+// Reports that a module, a fixture or the configuration was saved: every save, in whatever way the editor writes it. A burst of
+// saves is reported once.
 import { realpathSync, statSync } from 'node:fs'
 import { basename, dirname, join, relative, resolve, sep } from 'node:path'
 import type { ChokidarOptions, FSWatcher } from 'chokidar'
@@ -6,47 +7,47 @@ import type { Log } from '../model/log.ts'
 import type { Input } from './read.ts'
 import { isInside } from './root.ts'
 
-/** `fresh`: those of the changed files that were not reported as they are now. */
+/** `fresh`: the changed files whose present state was not reported yet. */
 export type Saved = { readonly changed: readonly string[]; readonly fresh: readonly string[] }
 
 export type WatchOptions = {
   readonly paths: {
-    /** The transforms root, below the directory of the files. It need not be there yet. */
+    /** The transforms root, below the directory of the files. It may not exist yet. */
     readonly root: string
     /** More directories of the same kind. */
     readonly further?: readonly string[]
-    /** hookloom.jsonc and .env, there or not; all in one directory. */
+    /** hookloom.jsonc and .env, which may not exist. All are in one directory. */
     readonly files: readonly string[]
-    /** What the gateway itself writes in the directory: a store beside the configuration is written with each delivery. */
+    /** Files that the gateway writes in the directory: a store next to the configuration changes with each delivery. */
     readonly ignored?: readonly string[]
   }
-  /** The files that the last build read, as it read them: one that is not like that any more has changed. */
+  /** The files that the last build read, with their state at that time. A file with another state has changed. */
   readonly inputs: () => readonly Input[]
   /**
-   * Paths below the real path of the directory. Called once a burst has been quiet for 10 ms, or went on for 50 ms; where it
-   * left a file empty, once that is written, or is still empty 200 ms later.
+   * Gets paths below the real path of the directory. It is called when a burst has been quiet for 10 ms, or has lasted 50 ms. If
+   * a file is empty then, it is called when the file is written, or 200 ms later.
    */
   readonly onChange: (reason: Saved) => void
-  /** Called at each sign of a change, with an `onChange` to follow: what is being built now is not the newest. */
+  /** Called at each sign of a change, before `onChange`: a build that runs now is not the newest. */
   readonly onTouch?: () => void
   readonly log: Log
-  /** Opens chokidar; tests hand in one that runs out of watches. */
+  /** Starts chokidar. Tests replace it with one that runs out of watches. */
   readonly open?: (path: string, options: ChokidarOptions) => Promise<FSWatcher>
 }
 
 export type Watcher = {
-  /** Resolves when every save from now on is seen. */
+  /** Resolves when every later save will be noticed. */
   ready(): Promise<void>
-  /** True: the system has no watches left, and files are looked at every half second. */
+  /** True: the system has no watches left, and the files are polled every half second. */
   readonly polling: boolean
   close(): Promise<void>
 }
 
 const debounceMs = 10
 const longestBurstMs = 50
-// chokidar drops the second of two changes of a file within 50 ms; both looks come after that
+// chokidar drops the second of two changes of a file within 50 ms; both checks run after that time
 const settleMs = [60, 200]
-// whoever truncates a file is about to write it; one that stays empty is meant to be
+// an editor truncates a file before it writes it; a file that stays empty was saved empty
 const emptyMs = 200
 const pollEveryMs = 500
 
@@ -58,7 +59,7 @@ export function createWatcher({ paths, inputs, onChange, onTouch, log, open = op
   const isInRoot = (path: string) => roots.some((root) => isSource(root, path))
   const files = paths.files.map((file) => join(top, basename(file)))
   const ignored = new Set(paths.ignored?.map(within))
-  /** Below the directory only the ways to the roots, the roots themselves and the files are of interest. */
+  /** Below the directory, only the paths to the roots, the roots and the files are watched. */
   const isWatched = (path: string) =>
     !ignored.has(path) &&
     (path === top ||
@@ -85,7 +86,7 @@ export function createWatcher({ paths, inputs, onChange, onTouch, log, open = op
   }
 
   function flush(): void {
-    // looked at before anybody reads them: a write from now on is a difference
+    // their state is read before the build reads them, so that every later write is a difference
     const stamps = [...burst].map((path) => [path, toStamp(path)] as const)
     if (stamps.some(([, stamp]) => isEmpty(stamp)) && performance.now() - burstAt < emptyMs) {
       flushing = setTimeout(flush, debounceMs)
@@ -107,7 +108,7 @@ export function createWatcher({ paths, inputs, onChange, onTouch, log, open = op
     if (isLast) for (const path of seen.keys()) if (!files.includes(path)) seen.delete(path)
   }
 
-  /** Also where the file of that name is a link whose target was exchanged. */
+  /** Finds changed files, also a link whose target was replaced. */
   function lookAtFiles(): void {
     for (const file of files) if (toStamp(file) !== seen.get(file)) touch(file)
   }
@@ -120,10 +121,10 @@ export function createWatcher({ paths, inputs, onChange, onTouch, log, open = op
 
   async function start(usePolling: boolean): Promise<FSWatcher> {
     const watcher = await open(top, {
-      // a save by rename is a change like any other, and not to be waited for
+      // with this option, chokidar would delay a save by rename
       atomic: false,
       ignoreInitial: true,
-      // a link to elsewhere would make that place ours to watch
+      // otherwise a link would make chokidar watch the folder that it points to
       followSymlinks: false,
       ignorePermissionErrors: true,
       usePolling,
@@ -136,11 +137,11 @@ export function createWatcher({ paths, inputs, onChange, onTouch, log, open = op
       current = fallBack(watcher, error)
     })
     watcher.once('ready', () => {
-      // one that ran out of watches before is on its way out
+      // a watcher that ran out of watches before is being closed
       if (polling === usePolling) isReady()
     })
     watcher.on('all', (_event, path) => notice(path))
-    // what the system says, before chokidar's throttles; `path` is a name in the directory that is watched
+    // the event of the system, before chokidar throttles it; `path` is a name in the watched directory
     watcher.on('raw', (_event, path: unknown, details: unknown) => {
       const directory =
         typeof details === 'object' && details !== null && 'watchedPath' in details ? details.watchedPath : undefined
@@ -149,7 +150,7 @@ export function createWatcher({ paths, inputs, onChange, onTouch, log, open = op
     return watcher
   }
 
-  /** What the watcher has no watch for would be lost: all of it is looked at again and again instead. */
+  /** Changes without a watch would be lost, so all files are polled instead. */
   async function fallBack(watcher: FSWatcher, error: Error): Promise<FSWatcher> {
     log.warn({ err: error }, 'the system has no file watches left: files are checked every half second instead')
     await watcher.close()
@@ -182,7 +183,7 @@ async function openChokidar(path: string, options: ChokidarOptions): Promise<FSW
   return watch(path, options)
 }
 
-/** Below the root, and neither in a package or a dot folder nor an editor's own file. */
+/** True for a file below the root that is neither in a package or a dot folder nor a temporary file of an editor. */
 function isSource(root: string, path: string): boolean {
   if (!isInside(root, path)) return false
   const parts = relative(root, path).split(sep)
@@ -190,7 +191,7 @@ function isSource(root: string, path: string): boolean {
 }
 
 function toRawPath(watched: string, name: string): string {
-  // a watched file reports its own name, a directory the name of the entry
+  // a watched file reports its own name; a watched directory reports the name of the entry
   return basename(watched) === name && statSync(watched, { throwIfNoEntry: false })?.isDirectory() !== true
     ? watched
     : resolve(watched, name)
@@ -201,7 +202,7 @@ function isOutOfWatches(error: unknown): error is Error {
   return code === 'EMFILE' || code === 'ENOSPC'
 }
 
-/** What a write or an exchange changes: time, size, inode. Empty where nothing is. */
+/** Facts that a write or a replacement changes: time, size, inode. Empty if the file does not exist. */
 function toStamp(path: string): string {
   try {
     const stats = statSync(path, { bigint: true, throwIfNoEntry: false })
@@ -211,22 +212,22 @@ function toStamp(path: string): string {
   }
 }
 
-/** Whether the file is as it was when it was read. */
+/** Whether the state of the file is the same as when it was read. */
 function isAsRead({ file, mtimeNs, size }: Input): boolean {
   return toStamp(file).startsWith(`${mtimeNs} ${size} `)
 }
 
-/** There are thousands of them, and nobody watches them: the next build looks at them. */
+/** Packages have thousands of files, which are not watched. The next build checks them. */
 function isOfPackage({ file }: Input): boolean {
   return file.includes(`${sep}node_modules${sep}`)
 }
 
-/** Of a file without a byte in it. */
+/** The state of an empty file. */
 function isEmpty(stamp: string): boolean {
   return stamp.split(' ')[1] === '0'
 }
 
-/** Links followed, where there is something. */
+/** The real path if the file exists; otherwise the path itself. */
 export function toRealPath(path: string): string {
   try {
     return realpathSync(path)
