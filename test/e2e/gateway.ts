@@ -3,8 +3,8 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
-import { afterAll } from 'vitest'
 import { loadConfig } from '../../src/loader/config.ts'
+import { onFileEnd } from '../file-end.ts'
 
 export const hookToken = 'hook-secret-0123456789abcdefghij'
 export const gatewayToken = 'gateway-secret-0123456789abcdefgh'
@@ -43,18 +43,10 @@ export type GatewayOptions = {
   readonly nodeArgs?: readonly string[]
 }
 
-const folders = new Set<string>()
-const children = new Set<ChildProcess>()
-
-afterAll(() => {
-  for (const child of children) child.kill('SIGKILL')
-  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
-})
-
 /** A folder that is gone when the test file ends. */
 export function makeFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'hookloom-'))
-  folders.add(folder)
+  onFileEnd(() => rmSync(folder, { recursive: true, force: true }))
   return folder
 }
 
@@ -82,10 +74,9 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
     env: toChildEnv(options.env),
     stdio: ['ignore', 'pipe', 'pipe'],
   })
-  children.add(child)
+  onFileEnd(() => child.kill('SIGKILL'))
   let text = ''
   const exited = new Promise<number | null>((done) => child.once('close', (code) => done(code)))
-  void exited.then(() => children.delete(child))
   const address = await new Promise<{ url: string; adminUrl: string }>((found, failed) => {
     const read = (chunk: string) => {
       text += chunk

@@ -1,9 +1,9 @@
 // A gateway inside the test's own process, on loopback: what the hosts' door gives, closed when the test file ends.
 import { join } from 'node:path'
-import { afterAll } from 'vitest'
-import { createHookloom, type Hookloom, type HookloomOptions } from '../../src/app.ts'
+import { createHookloom, type HookloomOptions } from '../../src/app.ts'
 import { createSqliteReader } from '../../src/store/sqlite/sqlite.ts'
 import type { StoreReader } from '../../src/store/store.ts'
+import { onFileEnd } from '../file-end.ts'
 import { type GatewayOptions, makeConfigDir, writeFiles } from './gateway.ts'
 
 export type Inside = {
@@ -18,27 +18,20 @@ export type Inside = {
 type InsideOptions = Pick<GatewayOptions, 'config' | 'files' | 'dir'> &
   Partial<Pick<HookloomOptions, 'store' | 'log' | 'write' | 'env' | 'development'>>
 
-const running = new Set<Hookloom>()
-
-afterAll(async () => {
-  for (const app of running) await app.stop()
-})
-
 /** Replies for the console channel go nowhere, unless `write` is given. */
 export async function startInside({ config, files, dir: given, ...options }: InsideOptions = {}): Promise<Inside> {
   const dir = given ?? makeConfigDir(config === undefined ? {} : { config })
   writeFiles(dir, files ?? {})
   const app = await createHookloom({ dir, env: {}, write: () => {}, ...options })
-  running.add(app)
+  let stopping: Promise<void> | undefined
+  const stop = () => (stopping ??= app.stop())
+  onFileEnd(stop)
   return {
     dir,
     port: Number(new URL(app.url).port),
     url: app.url,
     adminUrl: app.adminUrl,
-    async stop() {
-      running.delete(app)
-      await app.stop()
-    },
+    stop,
   }
 }
 

@@ -1,9 +1,9 @@
 // A gateway for signed senders: in this process, without a disk, at the time that the test says.
-import { afterAll } from 'vitest'
-import { createHookloom, type Hookloom, type HookloomOptions } from '../../src/app.ts'
+import { createHookloom, type HookloomOptions } from '../../src/app.ts'
 import type { MappingInput } from '../../src/define.ts'
 import { createMemoryStore } from '../../src/store/sqlite/sqlite.ts'
 import type { DeliveryRecord } from '../../src/store/store.ts'
+import { onFileEnd } from '../file-end.ts'
 import { gatewayToken, makeConfigDir } from './gateway.ts'
 import { type Reply, type RequestParts, send } from './wire.ts'
 
@@ -18,12 +18,6 @@ export type Proving = {
   /** An answer of the admin port to whoever has its token. */
   admin(method: 'GET' | 'POST', path: string): Promise<{ status: number; body: string }>
 }
-
-const running = new Set<Hookloom>()
-
-afterAll(async () => {
-  for (const app of running) await app.stop()
-})
 
 /** Mappings become wakes that wait for the next heartbeat, so that nothing runs; `now` is a whole second. */
 export async function startProving(
@@ -41,7 +35,7 @@ export async function startProving(
     },
   })
   const app = await createHookloom({ dir, env: {}, store, clock, write: () => {}, ...options })
-  running.add(app)
+  onFileEnd(() => app.stop())
   const port = Number(new URL(app.url).port)
   let clients = 0
   return {

@@ -1,33 +1,23 @@
 // A stage for commands: runners of the fixtures, and a roll-call by which a test knows which processes are there.
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync } from 'node:fs'
-import { createServer, type Server, type Socket } from 'node:net'
-import { tmpdir } from 'node:os'
+import { chmodSync, readFileSync, realpathSync, symlinkSync } from 'node:fs'
+import { createServer, type Socket } from 'node:net'
 import { dirname, join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
-import { afterAll } from 'vitest'
 import { createCommandRunner } from '../../src/effects/runners/command.ts'
 import { CommandRunnerConfig } from '../../src/model/agents-config.ts'
 import type { RunIO } from '../../src/model/runner.ts'
+import { onFileEnd } from '../file-end.ts'
+import { makeFolder as makeTemporary } from './gateway.ts'
 
 const fixtures = resolve(import.meta.dirname, '../fixtures/commands')
-const root = realpathSync(mkdtempSync(join(tmpdir(), 'hookloom-commands-')))
-const servers = new Set<Server>()
-
-afterAll(() => {
-  for (const server of servers) server.close()
-  rmSync(root, { recursive: true, force: true })
-})
 
 export function fixture(name: string): string {
   return join(fixtures, `${name}.mjs`)
 }
 
-let folders = 0
+/** The real path of a folder that is gone when the test file ends. */
 export function makeFolder(): string {
-  folders += 1
-  const folder = join(root, `folder-${folders}`)
-  mkdirSync(folder)
-  return folder
+  return realpathSync(makeTemporary())
 }
 
 /** A PATH on which `claude` and `codex` are the fixtures of that name. */
@@ -45,7 +35,7 @@ type Settings = Partial<CommandRunnerConfig> & { readonly vars?: Readonly<Record
 /** A runner called `mine`. */
 export function openRunner({ vars = {}, ...config }: Settings) {
   return createCommandRunner('mine', CommandRunnerConfig.parse({ kind: 'command', ...config }), {
-    env: { PATH: makePath(), HOME: root, LANG: 'C.UTF-8', ...vars },
+    env: { PATH: makePath(), HOME: makeFolder(), LANG: 'C.UTF-8', ...vars },
   })
 }
 
@@ -100,7 +90,7 @@ export async function openRollCall(): Promise<RollCall> {
         wake()
       })
   })
-  servers.add(server)
+  onFileEnd(() => server.close())
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const address = server.address()
   if (address === null || typeof address === 'string') throw new Error('no port')

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { createConfigDir, load, runModule, toCall, writeFiles } from './loader-stage.ts'
 
 const adviceOnNothing = "return {} to keep the mapping's action, null to skip"
@@ -150,7 +150,7 @@ describe('a transform that takes its time', () => {
 
   test('and rejects after its time is up harms nobody', async () => {
     const text = `export default (_, { log }) => new Promise((_, reject) => setTimeout(() => { log('late'); reject(1); globalThis.rejected?.() }, 80))`
-    const rejected = new Promise<void>((resolve) => Object.assign(globalThis, { rejected: resolve }))
+    const rejected = new Promise<void>((resolve) => void vi.stubGlobal('rejected', resolve))
     const outcome = await runModule(text, { timeoutMs: 60 })
     await rejected
     await new Promise(setImmediate)

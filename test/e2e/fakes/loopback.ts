@@ -1,6 +1,6 @@
 // What the fakes of providers have in common: a server on loopback that remembers what it was sent and can be told to misbehave.
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
-import { afterAll } from 'vitest'
+import { onFileEnd } from '../../file-end.ts'
 
 export type Received = {
   readonly method: string
@@ -38,12 +38,6 @@ export type Loopback = {
   close(): void
 }
 
-const closers = new Set<() => void>()
-
-afterAll(() => {
-  for (const close of closers) close()
-})
-
 export async function startLoopback(
   answer: (request: Received) => Misbehaviour | Promise<Misbehaviour>,
 ): Promise<Loopback> {
@@ -74,7 +68,7 @@ export async function startLoopback(
     server.close()
     server.closeAllConnections()
   }
-  closers.add(close)
+  onFileEnd(close)
   const address = server.address()
   const port = typeof address === 'object' && address !== null ? address.port : 0
   return { url: `http://127.0.0.1:${port}`, received, plays: (...next) => void planned.push(...next), close }
