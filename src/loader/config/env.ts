@@ -7,11 +7,11 @@ import { toDottedPath, type ConfigIssue, type ConfigPath } from '../../model/iss
 export type Env = Readonly<Record<string, string | undefined>>
 
 /**
- * Lines of `NAME=value`, `NAME='literal'` or `NAME="with \n escapes"`, with an optional `export` before and a comment
- * behind; ` #` begins a comment in a bare value. One value is one line. `problems` name lines by number.
+ * Parses lines of `NAME=value`, `NAME='literal'` or `NAME="with \n escapes"`, with an optional `export` before the name and an
+ * optional comment after the value. ` #` begins a comment in an unquoted value. A value has one line. `problems` have line numbers.
  */
 export function parseEnv(text: string): { values: Env; problems: string[] } {
-  // no prototype: a name is data
+  // without a prototype, because names are data
   const values: Record<string, string> = Object.create(null)
   const problems: string[] = []
   const lines = text.replace(/^\uFEFF/, '').split(/\r\n|\n|\r/)
@@ -33,14 +33,14 @@ function toEnvValue(rest: string): string | undefined {
   return single ?? double?.replace(/\\(.)/g, (_, character: string) => escapes[character] ?? character)
 }
 
-/** One line of `.env` that `parseEnv` reads back as it was. */
+/** One line of `.env`, from which `parseEnv` reads the same value. */
 export function toEnvLine(name: string, value: string): string {
   if (/^[A-Za-z0-9_.~+/=-]+$/.test(value)) return `${name}=${value}\n`
   const escapes: Record<string, string> = { '\n': '\\n', '\r': '\\r' }
   return `${name}="${value.replace(/["\\\n\r]/g, (character) => escapes[character] ?? `\\${character}`)}"\n`
 }
 
-/** The variables that `hooks.transforms.env` names, as far as they are set. */
+/** The variables that `hooks.transforms.env` names and that are set. */
 export function pickEnv(names: readonly string[], env: Env): Record<string, string> {
   return Object.fromEntries(
     names.flatMap((name) => {
@@ -125,7 +125,7 @@ export function toReadFault(error: unknown): string {
   return error instanceof Error ? error.message : 'it cannot be read'
 }
 
-/** The gateway waits for this read: it does not wait for the writer of a FIFO, and does not read a device. */
+/** Reads only regular files, because the gateway waits for this read: a FIFO or a device could block it without end. */
 export function readRegularFile(path: string, largest: number): Uint8Array {
   const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
   try {

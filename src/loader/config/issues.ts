@@ -1,4 +1,5 @@
-// Schema issues of the configuration as sentences that begin with the key's path: what was expected, what kind of value came, never a value that may be secret.
+// Turns schema issues of the configuration into sentences. Each begins with the path of the key, and says what was expected and
+// which kind of value was found. It never shows the value, which may be secret.
 import type { z } from 'zod'
 import { type ConfigIssue, toConfigSentence, toDottedPath } from '../../model/issue.ts'
 import { toKindOf } from '../../base/json.ts'
@@ -9,12 +10,12 @@ import { toKeysAt, toWordsAt } from './schema.ts'
 type SchemaIssue = z.core.$ZodIssue
 type UnionIssue = z.core.$ZodIssueInvalidUnion
 
-/** One issue or more, since an object may hold several unknown keys. `input` is what was parsed. */
+/** One or more issues, because an object may have several unknown keys. `input` is the parsed value. */
 export function toKeyedIssues(issue: SchemaIssue, input: unknown): ConfigIssue[] {
   const path = toPath(issue.path)
   if (issue.code === 'unrecognized_keys') return issue.keys.map((key) => toUnknownKey(path, key))
   if (issue.code === 'invalid_union') return toUnionIssues(issue, input)
-  // the schema's own sentences begin with "must" and say more than a type
+  // sentences of the schema begin with "must", and say more than a type
   const isOwn = (issue.code === 'custom' || issue.code === 'invalid_format') && issue.message.startsWith('must ')
   return [{ path, text: isOwn ? `${toDottedPath(path)} ${issue.message}` : toConfigSentence(issue, input) }]
 }
@@ -29,14 +30,14 @@ function toUnknownKey(parent: readonly (string | number)[], key: string): Config
   return { path, text: `${toDottedPath(path)} is an unknown key. ${hint}` }
 }
 
-/** The alternative that came furthest is the one that was meant; where none began, all of them are named. */
+/** Reports the alternative that matched furthest. If none matched at all, the message names all of them. */
 function toUnionIssues(issue: UnionIssue, input: unknown): ConfigIssue[] {
   const begun = issue.errors.find((branch) => !branch.every(isWrongKind))
   if (begun !== undefined) {
     return begun.flatMap((inner) => toKeyedIssues({ ...inner, path: [...issue.path, ...inner.path] }, input))
   }
   const path = toPath(issue.path)
-  // no alternative was tried: the key that chooses between them has none of their words
+  // no alternative was tried: the value of the key that selects one is unknown
   if (issue.errors.length === 0) {
     return [{ path, text: toConfigSentence({ ...issue, code: 'invalid_value', values: toWordsAt(path) }, input) }]
   }

@@ -53,7 +53,8 @@ export function parseJsonc(text: string, file: string): { value: unknown; proble
 }
 
 /**
- * Where the key of a path is in a text that parses, as `hookloom.jsonc:4:7`. If it does not: the nearest key above it.
+ * The place of the key at a path, such as `hookloom.jsonc:4:7`. If the key does not exist: the place of the nearest key above it.
+ * The text must parse.
  */
 export function toPlace(text: string, file: string, path: readonly (string | number)[]): string {
   const source = text.replace(/^\uFEFF/, '')
@@ -62,7 +63,7 @@ export function toPlace(text: string, file: string, path: readonly (string | num
   for (let depth = path.length; depth > 0; depth -= 1) {
     const node = findNodeAtLocation(root, path.slice(0, depth))
     if (node === undefined) continue
-    // the node of a key is its value; the property around it begins with the key
+    // the node of a path is the value; its parent, the property, begins with the key
     const { line, column } = toPosition(source, node.parent?.type === 'property' ? node.parent.offset : node.offset)
     return `${file}:${line}:${column}`
   }
@@ -72,7 +73,7 @@ export function toPlace(text: string, file: string, path: readonly (string | num
 type Bracket = { readonly open: '{' | '['; readonly offset: number }
 const closing = { '{': '}', '[': ']' } as const
 
-/** The error at `offset` as a missing or wrong closing bracket; undefined if it is another error. */
+/** Describes the error at `offset` if it is a missing or wrong closing bracket; undefined for another error. */
 function toBracketSentence(source: string, offset: number): string | undefined {
   const scanner = createScanner(source, true)
   const opened: Bracket[] = []
@@ -115,7 +116,7 @@ function toValue(node: Node, reportDuplicate: (name: string, offset: number) => 
     if (entries.has(name)) reportDuplicate(name, key.offset)
     entries.set(name, toValue(item, reportDuplicate))
   }
-  // fromEntries defines: a key `__proto__` becomes a property, and is then refused as unknown
+  // fromEntries defines properties, so a key `__proto__` becomes a property, and is refused as unknown
   return Object.fromEntries(entries)
 }
 

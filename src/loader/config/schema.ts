@@ -1,33 +1,33 @@
-// What the configuration may hold, as JSON Schema: for editors, and for near misses in its errors.
+// The JSON Schema of the configuration, for editors and for suggestions in error messages.
 import { z } from 'zod'
 import { Config } from '../../model/config.ts'
 
 type Schema = z.core.JSONSchema.BaseSchema
 
-/** JSON Schema (draft-7) of `hookloom.jsonc` as it is written, for editors. */
+/** JSON Schema (draft-7) of the file `hookloom.jsonc`, for editors. */
 export function toConfigSchema(): Schema {
   return z.toJSONSchema(Config, {
     io: 'input',
     target: 'draft-7',
     override: ({ jsonSchema }) => {
-      // zod writes out how far an integer goes in JavaScript, which is no limit of a key
+      // zod writes the limits of integers in JavaScript, which are not limits of the key
       if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
       if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum
     },
   })
 }
 
-/** As a file beside `hookloom.jsonc` holds it. */
+/** The text of the schema file next to `hookloom.jsonc`. */
 export function renderConfigSchema(): string {
   return `${JSON.stringify(toConfigSchema(), undefined, 2)}\n`
 }
 
-/** The keys that the configuration knows at a path; none where any key goes. */
+/** The known keys at a path; an empty list where any key is valid. */
 export function toKeysAt(path: readonly PropertyKey[]): string[] {
   return [...new Set(toSchemasAt(path).flatMap(toKeys))]
 }
 
-/** The words that the configuration knows at a path, such as the kinds of a runner; none where any value goes. */
+/** The known words at a path, such as the kinds of a runner; an empty list where any value is valid. */
 export function toWordsAt(path: readonly PropertyKey[]): string[] {
   return [...new Set(toSchemasAt(path).flatMap(toWords))]
 }
@@ -38,7 +38,7 @@ function toSchemasAt(path: readonly PropertyKey[]): Schema[] {
   return found
 }
 
-/** Those of an object, and of a record whose keys are words. */
+/** The keys of an object, or of a record whose keys are known words. */
 function toKeys({ properties = {}, propertyNames }: Schema): string[] {
   return [...Object.keys(properties), ...(isSchema(propertyNames) ? toWords(propertyNames) : [])]
 }

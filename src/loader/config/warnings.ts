@@ -1,4 +1,4 @@
-// What a configuration that holds still leaves open. Nothing here stops a gateway: `hookloom doctor` prints it.
+// Checks for risks in a valid configuration. They do not stop a gateway: `hookloom doctor` prints them.
 import { statSync } from 'node:fs'
 import { basename } from 'node:path'
 import { toConfigWarnings } from '../../model/config-warnings.ts'
@@ -12,7 +12,7 @@ export type FileFact = { readonly file: string; readonly mode: number }
 
 const shortestToken = 24
 
-/** The permission bits of those files that are there. None on Windows, where the bits say nothing. */
+/** The permission bits of the files that exist. An empty list on Windows, where the bits mean nothing. */
 export function toFileFacts(files: readonly string[], platform: NodeJS.Platform = process.platform): FileFact[] {
   if (platform === 'win32') return []
   return files.flatMap((file) => {
@@ -21,7 +21,7 @@ export function toFileFacts(files: readonly string[], platform: NodeJS.Platform 
   })
 }
 
-/** Every check, passed or not, in a fixed order. `text` is that of the file, for places. No detail shows a token. */
+/** Every check, passed or not, in a fixed order. `text` is the text of the file, for places. No detail shows a token. */
 export function toWarnings(
   config: Config,
   { files, text = '{}' }: { files: readonly FileFact[]; text?: string },

@@ -1,37 +1,37 @@
-// Trims barrels: a package's file of several hundred re-exports is built with only those that the module's own files import. Without
-// this, esbuild reads the whole package at each save. Only files that have no effect but their re-exports, of packages that declare
-// `"sideEffects": false`, are trimmed: there, a full build drops the rest too.
+// Trims barrels: a file of a package with several hundred re-exports is built with only those that the files of the module import.
+// Without this, esbuild reads the whole package at each save. Only files that contain nothing but re-exports, in packages that
+// declare `"sideEffects": false`, are trimmed, because a full build drops the rest of them too.
 import { dirname, join } from 'node:path'
 import type { Metafile } from 'esbuild'
 import { type Input, readInside } from '../read.ts'
 import { isInPackage } from './manifests.ts'
 import { binding, readReExports, type ReExport, toPairs, toPlainCode } from './re-exports.ts'
 
-/** Imports that make a file of a package worth the look. */
+/** A file of a package with at least this many imports is examined. */
 const fewestImports = 20
 
 type Candidate = { readonly file: string; readonly specifiers: ReadonlySet<string> }
 type Barrel = Candidate & { readonly stamp: string; readonly reExports: readonly ReExport[] }
 
-/** What one build leaves out. */
+/** The parts that one build leaves out. */
 export type Trim = {
-  /** The contents to build instead of the file's, if the file is still as it was when the trim was made. */
+  /** The contents to build in place of the file, if the file did not change since the trim was made. */
   toContents(input: Input): string | undefined
-  /** False: a file that was built may import what was left out, so that only a build without the trim is right. */
+  /** False: a built file may import names that were left out, so the build must be repeated without the trim. */
   isRight(metafile: Metafile, inputs: readonly Input[]): boolean
 }
 
-/** What the builds of one module learn for the next one. */
+/** Keeps what the builds of one module learn for the next build. */
 export type Trimmer = {
   learn(metafile: Metafile, inputs: readonly Input[]): void
-  /** Undefined where nothing is to be left out. Never rejects. */
+  /** Undefined if nothing can be left out. Never rejects. */
   toTrim(): Promise<Trim | undefined>
 }
 
 export function createTrimmer(root: string): Trimmer {
   let candidates: readonly Candidate[] = []
   let ownFiles: readonly string[] = []
-  /** By path; undefined: it is no barrel. */
+  /** By path; undefined for a file that is no barrel. */
   const barrels = new Map<string, { readonly stamp: string; readonly barrel: Barrel | undefined }>()
 
   async function toBarrel(candidate: Candidate): Promise<Barrel | undefined> {
@@ -63,7 +63,7 @@ export function createTrimmer(root: string): Trimmer {
           sources.flatMap((source) => source ?? []),
         )
       } catch {
-        // whatever is wrong, the full build says it with its place
+        // the full build reports the error with its place
         return undefined
       }
     },
@@ -101,7 +101,7 @@ function createTrim(root: string, barrels: readonly Barrel[], sources: readonly 
   }
 }
 
-/** Files of packages with many imports, which only the module's own files import. */
+/** Files of packages with many imports that only the files of the module import. */
 function toCandidates(root: string, { inputs }: Metafile): Candidate[] {
   const specifiers = new Map<string, Set<string>>()
   for (const [importer, { imports }] of Object.entries(inputs)) {
@@ -120,7 +120,7 @@ function toCandidates(root: string, { inputs }: Metafile): Candidate[] {
   })
 }
 
-/** One of the module's own files as it is now; undefined where it is gone or does not parse, which the build reports. */
+/** A file of the module in its present state; undefined if it is gone or does not parse, which the build reports. */
 async function readOwn(root: string, file: string): Promise<OwnSource | undefined> {
   try {
     const { contents, input } = await readInside(root, file)
@@ -131,7 +131,7 @@ async function readOwn(root: string, file: string): Promise<OwnSource | undefine
   }
 }
 
-/** The names that these files import from a barrel; undefined where they may use all of it. */
+/** The names that these files import from a barrel; undefined if they may use all of it. */
 function toImportedNames({ specifiers }: Barrel, sources: readonly OwnSource[]): Set<string> | undefined {
   const names = new Set<string>()
   for (const { code } of sources) {
@@ -153,7 +153,7 @@ function toImportedNames({ specifiers }: Barrel, sources: readonly OwnSource[]):
   return names
 }
 
-/** Undefined where a name is not to be found: the full build explains it. */
+/** Undefined if a name is not found: the full build reports it. */
 function toTrimmedText({ reExports }: Barrel, names: ReadonlySet<string>): string | undefined {
   const lines = new Set<string>()
   for (const name of names) {
@@ -165,7 +165,7 @@ function toTrimmedText({ reExports }: Barrel, names: ReadonlySet<string>): strin
     else if (stars.length > 0) for (const star of stars) lines.add(`export * from ${from(star)}`)
     else return undefined
   }
-  // a star whose names are not known may hide or make ambiguous any of them
+  // a star whose names are unknown could shadow any of them, or make it ambiguous
   for (const one of reExports) {
     if (one.kind === 'star' && one.names === undefined) lines.add(`export * from ${JSON.stringify(one.from)}`)
   }

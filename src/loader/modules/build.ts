@@ -1,4 +1,4 @@
-// One module and everything that it imports, as one piece of code that runs anywhere and imports nothing.
+// Builds a module and all its imports into one text that imports nothing and can run in any thread.
 import { createHash } from 'node:crypto'
 import { access } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
@@ -12,13 +12,13 @@ import { toModuleLabel } from '../root.ts'
 import type { ResolutionSnapshot } from './resolution-snapshot.ts'
 
 /**
- * A module that is built. `code` is the body of an async function over `module` and `__filename`, which leaves the exports
- * in `module.exports.loaded`; `map` is its source map as JSON, with sources relative to the root.
+ * A built module. `code` is the body of an async function with the parameters `module` and `__filename`. It stores the exports in
+ * `module.exports.loaded`. `map` is its source map as JSON, with sources relative to the root.
  */
 export type Bundle = {
   readonly root: string
   readonly file: string
-  /** What messages call the root, where it is not the transforms directory. */
+  /** The name of the root in messages, if it is not the transforms directory. */
   readonly folder?: string
   readonly code: string
   readonly map: string
@@ -28,7 +28,7 @@ export type Bundle = {
   readonly snapshot: ResolutionSnapshot
 }
 
-/** Names that the bundle uses for what a function body has not: an `export`, `import.meta`. One line: lines stay countable. */
+/** Replaces the syntax that a function body cannot have: `export` and `import.meta`. In one line, so that line numbers stay right. */
 const banner = [
   `'use strict'; var require;`,
   'const hookloom$export = (loaded) => { module.exports = { loaded } };',
@@ -37,16 +37,17 @@ const banner = [
 ].join(' ')
 
 export type ModuleFile = Pick<Bundle, 'root' | 'file' | 'folder'> & {
-  /** The name of the package, where `file` is the folder of one. */
+  /** The name of the package, if `file` is the folder of a package. */
   readonly packageName?: string
 }
 
-/** A large package takes a second. */
+/** The time limit of a build. A large package takes a second. */
 const buildMs = 15_000
 
 /**
- * Builds the module at `file`, a real path inside `root`. Throws `transform-build-failed` with file, line and a code frame,
- * paths relative to the root, also when the build takes longer than `limitMs`; or `transform-missing`.
+ * Builds the module at `file`, a real path inside `root`. Throws `transform-build-failed` with file, line and a code frame, with
+ * paths relative to the root. A build that takes longer than `limitMs` throws it too. Throws `transform-missing` if there is no
+ * file.
  */
 export async function buildModule(
   { root, file, folder, packageName }: ModuleFile,
@@ -75,7 +76,7 @@ export async function buildModule(
   return { root, file, ...(folder === undefined ? {} : { folder }), code, map, hash, inputs, snapshot }
 }
 
-/** Whether a trimmed build can be used. One that is late is not repeated. */
+/** Whether a trimmed build can be used. A late build is not repeated. */
 function isRight(
   { ended, inputs }: { ended: Attempt<{ metafile: Metafile }>; inputs: readonly Input[] },
   trim: Trim,
@@ -128,12 +129,12 @@ function toOptions(root: string) {
     charset: 'utf8',
     legalComments: 'none',
     logLevel: 'silent',
-    // a tsconfig above the root must not change what the code means; paths and plugins are not ours to follow
+    // a tsconfig above the root must not change the meaning of the code
     tsconfigRaw: {},
   } satisfies BuildOptions
 }
 
-/** The file as its author knows it: relative to the root, with slashes. */
+/** The name of the file that its author knows: relative to the root, with slashes. */
 function toName(root: string, file: string): string {
   return relative(root, file).split(sep).join('/')
 }
@@ -153,8 +154,8 @@ let running = 0
 let isStuck = false
 
 /**
- * esbuild under a clock. It has one process for all builds, and a build that waits there for a file ends with that process only: a
- * build that is late is given up, and the process is replaced once no other build runs in it. Never rejects.
+ * Runs esbuild with a time limit. esbuild has one process for all builds, and a build that waits there for a file ends only with
+ * that process. So a late build is abandoned, and the process is replaced when no other build runs in it. Never rejects.
  */
 async function buildWithin<Result>(
   start: (esbuild: Esbuild) => Promise<Result>,
@@ -172,7 +173,7 @@ async function buildWithin<Result>(
   return ended
 }
 
-/** What to run where a package is missing. */
+/** The command that installs a missing package. */
 function toInstallHint(text: string, root: string): string {
   const [, name] =
     /^(?:Could not resolve )?"((?:@[a-z\d][\w.-]*\/)?[a-z\d][\w.-]*)[^"]*"(?:$| is not installed)/i.exec(text) ?? []

@@ -1,4 +1,4 @@
-// BundleCache as bundles. One whose files are as they were is not built again.
+// Keeps the bundle of each module. A module whose files did not change is not built again.
 import { Problem } from '../../model/problem.ts'
 import type { ProblemRecord } from '../../model/problem.ts'
 import type { Transform } from '../../model/transform.ts'
@@ -8,18 +8,18 @@ import type { Input } from '../read.ts'
 import { resolveModule, toModuleLabel } from '../root.ts'
 import { isUnchanged } from './resolution-snapshot.ts'
 
-/** `isNew`: it was built now, and not taken from the last time. */
+/** `isNew`: it was built now, and is not the bundle of the last time. */
 export type Built = { readonly module: string; readonly bundle: Bundle; readonly isNew: boolean }
 
 export type BundleCache = {
   /**
-   * Builds what has changed, side by side. A module that cannot be built is its Problem; only `config-invalid` is thrown, for
-   * a module that leads out of the root. What is not asked for any more is forgotten.
+   * Builds the modules that changed, in parallel. The result for a module that cannot be built is its Problem. Throws only
+   * `config-invalid`, for a module outside the root. Modules that are no longer in the list are dropped.
    */
   build(root: string, modules: readonly string[]): Promise<(Built | { module: string; problem: Problem })[]>
-  /** Builds so far. */
+  /** The number of builds so far. */
   builds(): number
-  /** Every file that the bundles of the last time were made of, as it was when it was read. */
+  /** Every file of the newest bundles, with its state when it was read. */
   inputs(): readonly Input[]
 }
 
@@ -58,13 +58,13 @@ export function createBundleCache(): BundleCache {
   }
 }
 
-/** No error of any module may keep the others from loading. */
+/** An error of one module must not keep the others from loading. */
 export function toLoadProblem(module: string, error: unknown): Problem {
   if (error instanceof Problem) return error
   return new Problem('transform-load-failed', `${toModuleLabel(module)} could not be loaded.`, { cause: error })
 }
 
-/** Stands where a transform would: fails every delivery with the reason. */
+/** A placeholder for a transform that cannot be loaded. It fails every delivery with the reason. */
 export function toStandIn(module: string, problem: ProblemRecord): Transform {
   return { module, hash: undefined, problem, run: () => Promise.resolve({ kind: 'failed', problem, log: [] }) }
 }

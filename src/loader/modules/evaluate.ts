@@ -1,4 +1,4 @@
-// A bundle becomes a function. Evaluated from memory: nothing stays in a module cache, so that reloads do not add up.
+// Turns a bundle into a function. It is evaluated from memory, outside of every module cache, so reloads do not use up memory.
 import { basename, extname } from 'node:path'
 import { Script } from 'node:vm'
 import { createJiti } from 'jiti'
@@ -12,15 +12,15 @@ import { provide } from './provided.ts'
 import { toFileLabel } from '../root.ts'
 import { toThrownReport } from './thrown.ts'
 
-/** What a module exports, and the way back from its stacks to its source. */
+/** The exports of a module, and a function that maps its stacks to its source. */
 export type Evaluated = { readonly label: string; readonly exports: object; readonly locate: Locate }
 
-/** A transform whose parameters and result nobody has checked. */
+/** A transform whose parameters and result are not checked. */
 export type UncheckedFunction = (input: unknown, context: unknown) => unknown
 
 /**
- * Runs the bundle's top level once, to its end. Throws `transform-load-failed` with the source line when it throws, or when
- * it is not through in `timeoutMs`.
+ * Runs the top level of the bundle once. Throws `transform-load-failed` with the source line if it throws, or if it takes longer
+ * than `timeoutMs`.
  */
 export async function evaluateBundle(
   bundle: Pick<Bundle, 'root' | 'file' | 'folder' | 'code' | 'map'>,
@@ -30,7 +30,7 @@ export async function evaluateBundle(
   provide()
   const label = toFileLabel(bundle)
   const locate = createLocate({ file, map })
-  // jiti is given code that is compiled already: left to itself it runs its own compiler over it, or requires the file
+  // jiti gets compiled code; otherwise it would compile the code again, or require the file
   const transform = ({ source }: { source: string }) => ({ code: source })
   const jiti = createJiti(file, { fsCache: false, moduleCache: false, interopDefault: false, transform })
   const options = { filename: file, ext: '.mjs', async: true, forceTranspile: true, cache: {} }
@@ -47,29 +47,30 @@ export async function evaluateBundle(
 }
 
 /**
- * Throws what V8 says of code that esbuild lets pass, such as a regular expression that is none: jiti would try a native
- * import of it, which is never freed and has no lines.
+ * Throws the syntax error of V8 for code that esbuild accepts, such as an invalid regular expression. jiti would try a native
+ * import of it, which is never freed and has no line numbers.
  */
 function compile(code: string, file: string): void {
   try {
     void new Script(`(async function (module, __filename, __dirname) { ${code}\n})`, { filename: file })
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error
-    // the place stands above the message: `<file>:<line>`, the line, a caret below the column
+    // the place is above the message: `<file>:<line>`, the line, a caret below the column
     const [place = '', , caret = ''] = error.stack?.split('\n') ?? []
     error.stack = `${error.name}: ${error.message}\n    at ${place}:${caret.indexOf('^') + 1}`
     throw error
   }
 }
 
-/** What the bundle left behind: `{ loaded }`, in a wrapper because an export may be called `then`. */
+/** The result of the bundle: `{ loaded }`. It is wrapped because an export may have the name `then`. */
 function toExports(left: unknown): object {
   const loaded: unknown = typeof left === 'object' && left !== null && 'loaded' in left ? left.loaded : undefined
   return typeof loaded === 'object' && loaded !== null ? loaded : {}
 }
 
 /**
- * The function that a mapping calls: its named export, else `default`, else `transform`, else the one with the name of the file.
+ * The function that a mapping calls: the export that it names, else `default`, else `transform`, else the export with the name of
+ * the file.
  * Throws `transform-load-failed`.
  */
 export function pickExport({ label, exports, locate }: Evaluated, name: TransformRef['export']): UncheckedFunction {
@@ -80,7 +81,7 @@ export function pickExport({ label, exports, locate }: Evaluated, name: Transfor
     const { what, at, frame } = toThrownReport(error, locate)
     throw new Problem('transform-load-failed', `${label} does not load: its export threw ${what}${at}.`, { frame })
   }
-  // no type can say what a loaded function takes or gives; its input is made for it, its result is checked
+  // the types of a loaded function are unknown; its input is made for it, and its result is checked
   if (typeof found === 'function') return found as UncheckedFunction
   if (name !== undefined) {
     const names = Object.keys(exports).slice(0, 20).join(', ') || 'nothing'
@@ -95,7 +96,7 @@ export function pickExport({ label, exports, locate }: Evaluated, name: Transfor
   )
 }
 
-/** What a module that defines something exports: its default, also where it is CommonJS made from ESM. May throw: a getter. */
+/** The default export of a module that defines something, also of CommonJS compiled from ESM. A getter may throw. */
 export function pickDefault({ exports }: Evaluated): unknown {
   const found = toOwn(exports, 'default')
   if (typeof found !== 'object' || found === null) return found
@@ -110,10 +111,10 @@ function toDefault(exports: object, label: string): unknown {
   const ofFile = toOwn(exports, toFileExport(label))
   if (typeof ofFile === 'function') return ofFile
   if (typeof found !== 'object' || found === null) return found
-  // CommonJS made from ESM: module.exports = { default }
+  // CommonJS compiled from ESM: module.exports = { default }
   const inner = toOwn(found, 'default')
   if (typeof inner === 'function') return inner
-  // a file that exports nothing counts as CommonJS, whose exports are an empty object
+  // a file without exports counts as CommonJS, whose exports are an empty object
   return Object.keys(found).length === 0 ? undefined : found
 }
 
@@ -123,7 +124,7 @@ function toFileExport(label: string): string {
   return name.replace(/[^\p{ID_Continue}$]+(.)?|_+(.)/gu, (_, one = '', other = '') => `${one}${other}`.toUpperCase())
 }
 
-/** Own exports only: `toString` is no transform. */
+/** Own properties only: `toString` is no transform. */
 function toOwn(exports: object, name: string): unknown {
   return Object.hasOwn(exports, name) ? Reflect.get(exports, name) : undefined
 }

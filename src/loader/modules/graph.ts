@@ -1,5 +1,5 @@
-// The import graph of a module: what an import may reach. Files inside the transforms directory, packages installed there,
-// `hookloom` itself and the builtins of Node; nothing else.
+// The import graph of a module. An import may reach files inside the transforms directory, packages that are installed there,
+// `hookloom` and the built-in modules of Node.
 import { readFile } from 'node:fs/promises'
 import { createRequire, isBuiltin } from 'node:module'
 import { basename, dirname, extname } from 'node:path'
@@ -13,12 +13,12 @@ import { isInside, toFileLabel } from '../root.ts'
 import { recordResolution, type ResolutionSnapshot } from './resolution-snapshot.ts'
 
 const loadable = new Set(['.ts', '.mts', '.cts', '.tsx', '.js', '.mjs', '.cjs', '.jsx', '.json', '.txt'])
-/** Marks our own question to the resolver, so that it is not asked again. */
+/** Marks a request of this plugin to the resolver, so that the plugin does not handle it again. */
 const asked = Symbol('asked')
 
 /**
- * The plugin that holds the graph together, the files that it has read, and what lay where it looked for them.
- * `entry` is the source of the first module, which is no file; `folder` is what messages call the root.
+ * The plugin that resolves and loads, the files that it read, and a snapshot of the places where it looked for them. `entry` is
+ * the source of the first module, which is not a file. `folder` is the name of the root in messages.
  */
 export function createGraph({
   root,
@@ -48,7 +48,7 @@ export function createGraph({
           await record(path, resolveDir)
           const unreadable = await checkManifests(path, resolveDir)
           if (unreadable !== undefined) return failure(unreadable)
-          // a package has hundreds of imports, and our question costs milliseconds: the file that esbuild finds is checked at its load
+          // a package has hundreds of imports, and resolving each here costs milliseconds: the file is checked when it is loaded
           if (isInPackage(root, resolveDir) && isOfPackages(path)) return undefined
           const found = await build.resolve(path, {
             kind,
@@ -58,10 +58,10 @@ export function createGraph({
             ...(rest.with === undefined ? {} : { with: rest.with }),
             pluginData: asked,
           })
-          // what is installed beside the transforms goes first
+          // a package that is installed next to the transforms has priority
           const isInstalled = found.errors.length === 0 && isInside(root, found.path)
           if (isProvided(path) && !isInstalled) return { path, namespace: 'provided' }
-          // a miss is esbuild's to report: it knows the imports that are allowed to fail
+          // esbuild reports an import that is not found, because it knows which imports may fail
           if (found.errors.length > 0) return undefined
           if (found.external || found.namespace !== 'file')
             return refuse(path, `is not a file of the ${folder} directory`)
@@ -106,17 +106,17 @@ export function createGraph({
 
 const addonReason = 'is a native addon, which a transform cannot load'
 
-/** A relative path or the name of a package: what esbuild resolves to a file, or not at all. */
+/** A relative path or the name of a package: esbuild resolves it to a file, or not at all. */
 function isOfPackages(path: string): boolean {
   return !isProvided(path) && !/^[#/\\]|:/.test(path)
 }
 
-/** The name of the package that a file belongs to, else its path. */
+/** The name of the package of a file; without a package, its path. */
 function toPackageName(path: string): string {
   return /.*[/\\]node_modules[/\\]((?:@[^/\\]+[/\\])?[^/\\]+)/.exec(path)?.[1]?.replace('\\', '/') ?? path
 }
 
-/** The authors' door of this very package: modules need no install to import it, and get no other version of it. */
+/** The authors' entry of this package. Modules import it without an install, and always get this version. */
 function toDefineFile(): string {
   return createRequire(import.meta.url).resolve('#define')
 }
@@ -132,7 +132,7 @@ function refuse(path: string, why: string): OnResolveResult {
   return failure(`"${path.slice(0, 200)}" ${why}`)
 }
 
-/** No plugin name: it would stand in front of every message. */
+/** Without the name of the plugin, which would begin every message. */
 function failure(text: string): { errors: PartialMessage[]; pluginName: string } {
   return { errors: [{ text, pluginName: '' }], pluginName: '' }
 }

@@ -1,20 +1,20 @@
-// Where in the author's own source something was thrown, from a stack of the bundle.
+// Finds the place in the source of the author where an exception was thrown, from a stack of the bundle.
 import { SourceMap } from 'node:module'
 
-/** A position in a source file, path relative to the root, line and column from 1. `excerpt` is a small code frame. */
+/** A position in a source file. The path is relative to the root; line and column begin at 1. `excerpt` is a small code frame. */
 export type SourcePosition = {
   readonly file: string
   readonly line: number
   readonly column: number
   readonly excerpt: string
 }
-/** The innermost position in a stack that is the module's own code; undefined when there is none. */
+/** The innermost position of a stack in the code of the module; undefined if there is none. */
 export type Locate = (stack: string) => SourcePosition | undefined
 
 const framesRead = 50
 const widthOfLine = 160
 
-/** `file` is the name under which the bundle was evaluated. The map is parsed when something is first thrown. */
+/** `file` is the name under which the bundle was evaluated. The map is parsed at the first exception. */
 export function createLocate({ file, map }: { file: string; map: string }): Locate {
   let parsed: SourceMap | undefined
   return (stack) => {
@@ -33,7 +33,7 @@ export function createLocate({ file, map }: { file: string; map: string }): Loca
 }
 
 function toPositions(stack: string, file: string): { line: number; column: number }[] {
-  // the message stands above the frames and may be huge or look like frames: only the lines at the end count
+  // the message is above the frames, may be huge and may look like frames: only the lines at the end count
   const lines = stack.slice(-20_000).split('\n').slice(-framesRead)
   return lines.flatMap((frame) => {
     const at = /^\s+at /.test(frame) ? frame.lastIndexOf(`${file}:`) : -1

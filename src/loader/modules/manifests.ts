@@ -1,13 +1,13 @@
-// The package.json files that esbuild reads by itself, in each folder that it looks into. They are looked at first: esbuild
+// Checks the package.json files that esbuild reads without asking a plugin, in each folder that it searches. Otherwise esbuild
 // would wait without end for the writer of a FIFO.
 import { dirname, join, relative, resolve, sep } from 'node:path'
 import { requireReadable } from '../read.ts'
 import { isInside, toFileLabel } from '../root.ts'
 
-/** What is wrong with the package.json files on the way of an import, as one sentence; undefined: nothing. */
+/** The problem of the package.json files on the path of an import, as one sentence; undefined if there is none. */
 export type CheckManifests = (path: string, resolveDir: string) => Promise<string | undefined>
 
-/** Looks at each folder once. The `exports` of a package may lead to one that no import names: the time limit is for that. */
+/** Checks each folder once. The `exports` of a package may lead to a folder that no import names: the time limit covers that. */
 export function createManifestCheck(root: string, folder: string): CheckManifests {
   const seen = new Map<string, Promise<string | undefined>>()
 
@@ -50,7 +50,7 @@ export function isInPackage(root: string, folder: string): boolean {
   return relative(root, folder).split(sep).includes('node_modules')
 }
 
-/** A folder and those above it, up to the root; none for one that is outside. */
+/** A folder and its parents up to the root; an empty list for a folder outside. */
 export function toFoldersUpTo(root: string, from: string): string[] {
   const folders: string[] = []
   for (let at = from; at === root || isInside(root, at); at = dirname(at)) folders.push(at)

@@ -1,5 +1,5 @@
-// Packages of our own that transforms import with nothing installed. They are not bundled: to build zod into a module takes
-// 120 ms and 1.4 MB of code each time.
+// Packages of the gateway that transforms import without an install. They are not bundled, because each build of a module with zod
+// would take 120 ms and give 1.4 MB of code.
 import { createRequire } from 'node:module'
 
 const provided = ['zod', 'zod/v4']
@@ -8,12 +8,12 @@ export function isProvided(path: string): boolean {
   return provided.includes(path)
 }
 
-/** What stands in a bundle for such a package. */
+/** The code in a bundle that replaces such a package. */
 export function toProvidedSource(path: string): string {
   return `module.exports = globalThis[Symbol.for('hookloom.provided')](${JSON.stringify(path)})`
 }
 
-/** Makes them reachable for bundles that are evaluated in this thread. Loaded when the first one asks. */
+/** Makes the packages available to bundles in this thread. They are loaded at the first use. */
 export function provide(): void {
   const key = Symbol.for('hookloom.provided')
   if (key in globalThis) return

@@ -1,4 +1,4 @@
-// What a barrel re-exports, and what the files behind it export.
+// Finds the re-exports of a barrel, and the exports of the files that it re-exports.
 import { dirname, extname, join } from 'node:path'
 import type { Loader } from 'esbuild'
 import { readInside, withoutSourceMap } from '../read.ts'
@@ -10,7 +10,7 @@ export type ReExport =
   | { readonly kind: 'namespace'; readonly name: string; readonly from: string }
   | { readonly kind: 'star'; readonly from: string; readonly names: ReadonlySet<string> | undefined }
 
-/** The re-exports of a barrel; undefined for a file with anything else in it, or of a package that may have side effects. */
+/** The re-exports of a barrel; undefined for a file with any other statement, or in a package that may have side effects. */
 export async function readReExports(root: string, file: string, contents: Uint8Array): Promise<ReExport[] | undefined> {
   if (!(await isFreeOfEffects(root, file))) return undefined
   const statements = toStatements(await toPlainCode(file, contents))
@@ -41,7 +41,7 @@ async function isFreeOfEffects(root: string, file: string): Promise<boolean> {
   return false
 }
 
-/** As esbuild prints it: no comments, no types, one form for each statement. */
+/** The text as esbuild prints it: without comments and types, and with one form for each statement. */
 export async function toPlainCode(file: string, contents: Uint8Array): Promise<string> {
   const { transform } = await import('esbuild')
   const loader = toLoader(file)
@@ -71,7 +71,7 @@ type Statements = {
   readonly stars: readonly { readonly from: string }[]
 }
 
-/** The statements of a text that imports and exports and does nothing else; undefined for any other text. */
+/** The statements of a text that only imports and exports; undefined for any other text. */
 function toStatements(code: string): Statements | undefined {
   const imports = new Map<string, { imported: string; from: string }>()
   const exports: { local: string; name: string }[] = []
@@ -106,7 +106,7 @@ export function toPairs(list = ''): { first: string; second: string }[] {
     })
 }
 
-/** The names that files export, by specifier; none for a file that is CommonJS or has a star itself. */
+/** The names that files export, by specifier. A file that is CommonJS or has a star itself is left out. */
 async function readExportedNames(
   root: string,
   barrel: string,

@@ -1,5 +1,5 @@
-// Which file an import means depends on files that are not read: a `mode.ts` beside a `mode.js`, a package that is installed
-// nearer. A snapshot remembers what lay where a build looked, so that a later look can tell whether the build would find the same.
+// The file of an import depends also on files that are not read, such as a `mode.ts` next to a `mode.js`, or a package that is
+// installed in a nearer folder. A snapshot records what a build found where it looked, so that a later check can compare it.
 import { statSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
@@ -9,7 +9,7 @@ import type { Input } from '../read.ts'
 /** A question → the answer at the time of the build: `stat <path>` or `names <path>`. */
 export type ResolutionSnapshot = ReadonlyMap<string, string>
 
-/** `record` is to be awaited before the import is resolved: what changes meanwhile shows as a change later. */
+/** Await `record` before the import is resolved. Then a change in the meantime is found by a later check. */
 export function recordResolution(root: string): {
   snapshot: ResolutionSnapshot
   record(path: string, resolveDir: string): Promise<void>
@@ -22,7 +22,7 @@ export function recordResolution(root: string): {
   return {
     snapshot,
     record: async (path, resolveDir) => {
-      // packages are installed as a whole: their package.json and the folder that holds them tell of a change
+      // packages are installed as a whole: a change shows in their package.json or in the folder around them
       if (/[/\\]node_modules[/\\]/.test(`${resolveDir}/`)) return
       await Promise.all(toQuestions(root, path, resolveDir).map(note))
     },
@@ -50,7 +50,7 @@ function toQuestions(root: string, path: string, resolveDir: string): string[] {
   const manifests = above.map((folder) => `stat ${join(folder, 'package.json')}`)
   if (/^\.{0,2}\//.test(path) || path === '.' || path === '..') {
     const target = resolve(resolveDir, path)
-    // TypeScript means a .ts by .js; without an extension any of them is meant, or a folder
+    // in TypeScript, .js can mean a .ts; without an extension it can be any of them, or a folder
     const stem = target.replace(/\.[cm]?[jt]sx?$/, '')
     return [...manifests, `names ${stem}`, `names ${join(target, 'index')}`, `stat ${join(target, 'package.json')}`]
   }
@@ -65,13 +65,13 @@ function toQuestions(root: string, path: string, resolveDir: string): string[] {
   return [...manifests, ...installed]
 }
 
-/** Answers questions, and reads each folder once. */
+/** Answers the questions, and reads each folder once. */
 function createAsk(): (question: string) => Promise<string> {
   const folders = new Map<string, Promise<string[]>>()
   return async (question) => {
     const path = question.slice(question.indexOf(' ') + 1)
     if (question.startsWith('stat ')) {
-      // of a package with a thousand files, an asynchronous question takes ten times as long: 40 ms at each save
+      // asynchronous calls take ten times as long: 40 ms at each save for a package with a thousand files
       const facts = toFacts(path)
       return facts === undefined ? 'missing' : `${facts.mtimeNs} ${facts.size}`
     }

@@ -1,10 +1,10 @@
-// What integrators' code threw, told safely: nothing that was thrown can throw again, and no text of it is unbounded.
+// Describes exceptions of the code of integrators safely: reading them cannot throw again, and every text has a limit.
 import { types } from 'node:util'
 import { toKindOf } from '../../base/json.ts'
 import { refusalMark } from '../../model/refusal.ts'
 import type { Locate } from './locate.ts'
 
-/** `what` and `at` are free of payload text and may be told to a sender; `frame` has the message and is the operator's. */
+/** `what` and `at` contain no payload text, so a sender may see them. `frame` has the message, and is only for the operator. */
 export type ThrownReport = { readonly what: string; readonly at: string; readonly frame: string }
 
 const messageLength = 500
@@ -20,7 +20,7 @@ export function toThrownReport(thrown: unknown, locate: Locate): ThrownReport {
   return { what, at: ` at ${file}:${line}`, frame: `${headline}\n  at ${file}:${line}:${column}\n${excerpt}` }
 }
 
-/** What a transform with a payload schema says of a payload that does not fit; undefined for everything else that was thrown. */
+/** The message of a transform with a payload schema for a payload that does not fit; undefined for any other exception. */
 export function readRefusal(thrown: unknown): string | undefined {
   if (typeof thrown !== 'object' || thrown === null || types.isProxy(thrown)) return undefined
   const sentence: unknown = Object.getOwnPropertyDescriptor(thrown, refusalMark)?.value
@@ -32,7 +32,7 @@ function toWhat(thrown: unknown): string {
   if (thrown === undefined) return 'undefined'
   if (!types.isNativeError(thrown)) return toKindOf(thrown)
   const name = readText(thrown, 'name')
-  // the name is the module's to choose, so it could be payload: only what reads like a class name is told
+  // the module chooses the name, so it could be payload: only a name that looks like a class is shown
   const word = /^[A-Za-z_$][\w$]{0,39}$/.test(name) ? name : 'Error'
   return `${/^[AEIOU]/i.test(word) ? 'an' : 'a'} ${word}`
 }

@@ -1,5 +1,5 @@
-// Fetches what a scheme needs, from the hosts that it allows and nowhere else: https, no redirect, no private address,
-// 5 s, 64 kB, 4 at a time and 20 a minute. The URL may come from an attacker.
+// Fetches the certificates and keys of a scheme, only from the hosts that the scheme allows: https, no redirect, no private
+// address, 5 s, 64 kB, 4 at a time and 20 a minute. The URL may come from an attacker.
 import type { PinRule, Fetched, PinnedFetch } from '../../model/verifier.ts'
 import { lookup } from 'node:dns'
 import { get } from 'node:https'
@@ -7,23 +7,23 @@ import { BlockList, isIP, type LookupFunction } from 'node:net'
 
 const timeoutMs = 5_000
 const maxBytes = 65_536
-/** Certificates and key sets of a few senders; more than these are somebody's attempt to fill the memory. */
+/** A few senders have fewer certificates and key sets than this. More are an attempt to fill the memory. */
 const maxKept = 100
-/** Whoever has proven nothing can name new URLs; more than these a sender never has. Per rule. */
+/** A request without a proof can name new URLs. A sender never has more than these. Per rule. */
 const mostInFlight = 4
 const mostPerMinute = 20
 
-/** One GET, without following anything. Rejects for what never became an answer. */
+/** One GET that follows no redirect. Rejects if there is no response. */
 export type Transport = (url: URL) => Promise<{ readonly status: number; readonly body: string }>
 
 type Kept = { readonly at: number; readonly answer: Promise<Fetched>; fetched?: Fetched }
 
-/** What one rule has fetched and is fetching; each has its own, so that one scheme's strangers take nothing from another's. */
+/** The responses and open requests of one rule. Each rule has its own limits, so strangers at one scheme cannot block another. */
 type Room = { readonly kept: Map<string, Kept>; misses: readonly number[]; inFlight: number }
 
 const useful = new WeakSet<Fetched>()
 
-/** To be told when a proof held under an answer: no other URL pushes it out, and it is fetched afresh in spite of the limits. */
+/** Call it after a valid proof: then no other URL replaces the response, and the limits do not apply to its renewal. */
 export function keepUseful(fetched: Fetched): void {
   useful.add(fetched)
 }
@@ -47,10 +47,10 @@ export function createPinnedFetch(parts: { now: () => number; transport?: Transp
     const { href } = url
     const room = toRoom(rooms, rule)
     const known = room.kept.get(href)
-    // also while it is still on its way, so that a burst of deliveries is one fetch
+    // also an open request, so that a burst of deliveries makes one fetch
     if (known !== undefined && now() - known.at < rule.maxAgeMs) return known.answer
     if (!isUseful(known) && !hasRoom(room, now())) {
-      // it may be the sender's first delivery, and others used up the limit: a 503 makes it come again
+      // it may be the first delivery of the sender, and others used up the limit: after a 503 the sender repeats it
       return {
         ok: false,
         fault: 'gateway',
@@ -71,7 +71,7 @@ export function createPinnedFetch(parts: { now: () => number; transport?: Transp
 }
 
 function toRoom(rooms: Map<string, Room>, { host, path }: PinRule): Room {
-  // not the host itself: of some senders a stranger can name as many as he likes
+  // without the host, because for some senders a stranger can name any number of hosts
   const name = `${host.source} ${path?.source ?? ''}`
   const room = rooms.get(name) ?? { kept: new Map(), misses: [], inFlight: 0 }
   rooms.set(name, room)
@@ -79,7 +79,7 @@ function toRoom(rooms: Map<string, Room>, { host, path }: PinRule): Room {
 }
 
 function hasRoom(room: Room, now: number): boolean {
-  // on both sides of now: a clock that is set back must not close the room
+  // in both directions from now, because a clock that was set back must not block all fetches
   room.misses = room.misses.filter((at) => Math.abs(now - at) < 60_000)
   return room.inFlight < mostInFlight && room.misses.length < mostPerMinute
 }
@@ -95,14 +95,14 @@ function isUseful(entry: Kept | undefined): boolean {
   return entry?.fetched !== undefined && useful.has(entry.fetched)
 }
 
-/** The parsed URL, if the rule allows it as it was written. */
+/** The parsed URL, if the rule allows the URL exactly as written. */
 export function toPinned(text: string, rule: Pick<PinRule, 'host' | 'path'>): URL | undefined {
-  // printable ASCII only: other dots and digits become plain ones in parsing, and control characters vanish
+  // printable ASCII only, because the parser turns other dots and digits into ASCII ones, and removes control characters
   if (!/^[\x21-\x7e]{1,2048}$/.test(text) || text.includes('\\')) return undefined
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url === undefined || url.protocol !== 'https:') return undefined
   if (url.username !== '' || url.password !== '' || url.port !== '' || text.includes('@')) return undefined
-  // decimal, octal and hexadecimal addresses are plain ones by now
+  // the parser has already converted decimal, octal and hexadecimal addresses
   if (isIP(url.hostname) !== 0 || url.hostname.startsWith('[')) return undefined
   if (!rule.host.test(url.hostname)) return undefined
   return rule.path === undefined || rule.path.test(url.pathname) ? url : undefined
@@ -117,12 +117,12 @@ async function ask(transport: Transport, url: URL): Promise<Fetched> {
   }
   const { status, body } = answer
   if (status >= 200 && status < 300) return { ok: true, body }
-  // a redirect is not followed: it leads where nobody has looked
+  // a redirect is not followed, because its target was not checked
   const fault = status >= 500 || status === 429 ? 'gateway' : 'sender'
   return { ok: false, fault, reason: `${url.hostname} answered ${status}.` }
 }
 
-/** Takes any port: which URLs come this far is decided before. */
+/** Accepts any port, because the URL was checked before. */
 export const overHttps: Transport = (url) =>
   new Promise((resolve, reject) => {
     const signal = AbortSignal.timeout(timeoutMs)
@@ -165,7 +165,7 @@ for (const [network, bits] of [
   privateAddresses.addSubnet(network, bits, 'ipv6')
 }
 
-/** Whether an address is of this machine or this network: a name that points there is not followed. */
+/** Whether an address belongs to this machine or this network. No connection is made to it. */
 export function isPrivateAddress(address: string): boolean {
   const family = isIP(address)
   if (family === 0) return true
@@ -173,7 +173,7 @@ export function isPrivateAddress(address: string): boolean {
   return privateAddresses.check(mapped ?? address, mapped === undefined && family === 6 ? 'ipv6' : 'ipv4')
 }
 
-/** The addresses that are looked at are the ones that are connected to: a name cannot change in between. */
+/** Connects to the same addresses that were checked, so that the name cannot change in between. */
 const lookupPublic: LookupFunction = (hostname, options, callback) => {
   lookup(hostname, { ...options, all: true }, (error, addresses) => {
     const first = addresses?.[0]
@@ -186,17 +186,17 @@ const lookupPublic: LookupFunction = (hostname, options, callback) => {
 
 const day = 86_400_000
 
-/** The hosts of SNS, as its own libraries check them. */
+/** The hosts of SNS, with the check of the libraries of AWS. */
 const snsHost = /^sns\.[a-z0-9-]{3,}\.amazonaws\.com(?:\.cn)?$/
 
-// the API answers under the same name, with text of the caller's choice: only the certificates are files
+// the API has the same host name, and can answer with text of the caller: only the certificates are files
 export const snsCertificate: PinRule = {
   host: snsHost,
   path: /^\/SimpleNotificationService-[\w-]+\.pem$/,
   maxAgeMs: day,
 }
 
-/** SubscribeURL: the API itself, asked once. */
+/** SubscribeURL: one request to the API. */
 export const snsConfirmation: PinRule = { host: snsHost, path: /^\/$/, maxAgeMs: 0 }
 
 export const paypalCertificate: PinRule = {

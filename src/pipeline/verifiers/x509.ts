@@ -1,4 +1,4 @@
-// Signatures under a certificate that the sender publishes: Amazon SNS and PayPal.
+// Verifies signatures with a certificate that the sender publishes: Amazon SNS and PayPal.
 import { type KeyObject, verify, X509Certificate } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import type { PinnedFetch, PinRule, Verified, VerifyRequest } from '../../model/verifier.ts'
@@ -23,7 +23,7 @@ export function createX509Proof(scheme: X509Scheme, tools: ProofTools): Proof {
   return scheme.id === 'paypal' ? createPaypalProof(scheme, tools) : createSnsProof(scheme, tools)
 }
 
-/** What is signed of each type of message; Subject only where there is one. */
+/** The signed fields of each type of message. Subject is signed only if it is present. */
 const snsFields = new Map([
   ['Notification', ['Message', 'MessageId', 'Subject', 'Timestamp', 'TopicArn', 'Type']],
   ['SubscriptionConfirmation', ['Message', 'MessageId', 'SubscribeURL', 'Timestamp', 'Token', 'TopicArn', 'Type']],
@@ -42,7 +42,7 @@ function createSnsProof(scheme: X509Scheme, { settings, fetch, now }: ProofTools
       const body = tryBody(request.rawBody)
       const fields = snsFields.get(readText(body, 'Type'))
       if (fields === undefined) return refused('The body is not an SNS message.')
-      // each field is signed as its name and its value on lines: a line break would let a part of one pass for another
+      // each field is signed as two lines, its name and its value: with a line break, a part of one field could pass for another field
       if (fields.some((name) => name !== 'Message' && readText(body, name).includes('\n')))
         return refused('A field of the message has more than one line.')
       if (readText(body, 'TopicArn') !== topic) return refused('The message belongs to another topic.')
@@ -70,8 +70,8 @@ function createSnsProof(scheme: X509Scheme, { settings, fetch, now }: ProofTools
 }
 
 /**
- * A checksum stands for the body in the signed text, and anybody can make a body that fits it: whoever captured a request can put
- * another body under its signature. So its id counts once, and its time has an end.
+ * The signed text contains only a checksum of the body, and anybody can make a body with the same checksum. So somebody who
+ * captured a request can replace its body. Therefore each id is accepted once, and only for a limited time.
  * https://developer.paypal.com/api/rest/webhooks/rest/
  */
 function createPaypalProof(scheme: X509Scheme, { settings, fetch, now }: ProofTools): Proof {
@@ -123,7 +123,7 @@ async function checkSigned(fetch: PinnedFetch, claim: Claim): Promise<Verified> 
   return provenAs(claim.id)
 }
 
-/** PayPal sends a chain; the first certificate signs. Which host sent it is what makes it trusted. */
+/** PayPal sends a chain, and signs with the first certificate. It is trusted because of the host that it came from. */
 function toCertificateKey(pem: string): KeyObject | undefined {
   try {
     const key = new X509Certificate(pem).publicKey
