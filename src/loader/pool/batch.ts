@@ -1,13 +1,13 @@
-// All calls of a turn as one message. The main thread pays for each byte once: callers keep their bodies, and nothing is cloned
-// field by field.
+// Sends all calls of one turn of the event loop as one message. The main thread copies each byte once: callers keep their bodies,
+// and nothing is cloned field by field.
 import { isAscii } from 'node:buffer'
 import type { BundlePost, CallPost, ToWorker } from '../worker/messages.ts'
 import type { TransformCall } from '../../model/transform.ts'
 
-/** Bodies that go as a text, together. */
+/** Bodies up to this size together are sent as a text. */
 const textBytes = 16 * 1024
 
-/** A call with its number, as a thread has it in flight. */
+/** A call with its number in the thread. */
 type Numbered = {
   readonly seq: number
   readonly task: { readonly bundle: BundlePost; readonly export: string | undefined; readonly call: TransformCall }
@@ -33,7 +33,7 @@ export function toBatchMessage(batch: readonly Numbered[]): { message: ToWorker;
     const bodies = batch.map(({ task }) => toBytesText(task.call.body)).join('')
     return { message: { kind: 'calls', calls, bodies }, transfer: [] }
   }
-  // not of the pool that other buffers share: it is given away
+  // not from the pool that other buffers share, because it is transferred
   const bodies = Buffer.allocUnsafeSlow(size)
   let at = 0
   for (const { task } of batch) {

@@ -1,5 +1,5 @@
-// Code that was stopped three times within a minute gets no calls for a minute, and then one: a worker takes 100 ms to start.
-// Each version of a module begins with a closed breaker. Only the newest version that was called has one.
+// Code that was stopped three times within a minute gets no calls for a minute, and then one, because a worker takes 100 ms to
+// start. Each version of a module begins with a closed breaker. Only the newest version that was called has a breaker.
 // ```
 // closed ──3 strikes within a minute──▶ open ──a minute──▶ half-open: one call
 //   ▲                                    ▲                    │
@@ -13,9 +13,9 @@ const strikesToOpen = 3
 const minuteMs = 60_000
 
 type State = {
-  /** Moments of the last strikes, while closed. */
+  /** The times of the last strikes, while the breaker is closed. */
   strikes: number[]
-  /** Undefined: closed. */
+  /** Undefined while the breaker is closed. */
   openUntil: number | undefined
   /** True while the one call of a half-open breaker runs. */
   isTrying: boolean
@@ -25,13 +25,13 @@ type State = {
 /** `trial`: the one call of a half-open breaker. */
 export type Admission = 'free' | 'trial' | Problem
 
-/** A module as it was built: `version` rises from one to the next. */
+/** A built module. `version` increases with each build. */
 export type Versioned = { readonly module: string; readonly version: number }
 
 export type Breakers = {
-  /** Whether a call may begin; else the Problem that it fails with. */
+  /** Whether a call may begin. If not: the Problem with which it fails. */
   admit(code: Versioned): Admission
-  /** Reports the end of an admitted call. `stopped`: its worker was ended because of it. */
+  /** Reports the end of an admitted call. `stopped`: its worker was terminated because of it. */
   ended(code: Versioned, call: { stopped: boolean; isTrial: boolean }): void
   /** This version was saved again. */
   reset(code: Versioned): void
@@ -70,7 +70,7 @@ export function createBreakers({ clock, onHalfOpen, onRecovered }: { clock: () =
     const state = states.get(module) ?? { strikes: [], openUntil: undefined, isTrying: false, timer: undefined }
     states.set(module, state)
     if (state.openUntil !== undefined) {
-      // a call that was in flight when it opened says nothing new
+      // the end of a call that was in flight when the breaker opened adds no information
       if (isTrial) open(module, state)
       return
     }

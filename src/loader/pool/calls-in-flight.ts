@@ -1,20 +1,20 @@
-// The calls that one thread has: numbered, taken back where they are not begun, and sent together once for each turn of the event
-// loop, but for the one that finds the thread idle.
+// The calls of one thread. Each has a number. Calls that did not begin can be recalled. The calls of one turn of the event loop
+// are sent together, but a call for an idle thread is sent at once.
 import type { TransformCall, TransformOutcome } from '../../model/transform.ts'
 import { stateIndex } from '../worker/messages.ts'
 import type { BundlePost, ToWorker } from '../worker/messages.ts'
 import { toBatchMessage } from './batch.ts'
 
-/** One call on its way. */
+/** One call. */
 export type Task = {
   readonly bundle: BundlePost
   readonly export: string | undefined
   readonly call: TransformCall
-  /** `stopped`: its worker had to be ended because of it. */
+  /** `stopped`: its worker was terminated because of it. */
   readonly finish: (outcome: TransformOutcome, stopped: boolean) => void
 }
 
-/** Moments are of `performance.now`; `begunAt` is when it was first seen to be begun, or a little earlier. */
+/** Times are of `performance.now`. `begunAt` is when the main thread first saw that the call had begun, or a little earlier. */
 export type InFlightCall = {
   readonly seq: number
   readonly task: Task
@@ -25,12 +25,12 @@ export type InFlightCall = {
 export type CallsInFlight = {
   readonly inFlight: ReadonlyMap<number, InFlightCall>
   lastSeq(): number
-  /** The newest call that was begun; all before it were, too. */
+  /** The newest call that has begun. All calls before it have begun too. */
   begun(): number
   post(task: Task): void
-  /** Sends what waits for the end of this turn. */
+  /** Sends the calls that wait for the end of this turn. */
   flush(): void
-  /** Takes back what is not begun: it will not run in this thread. */
+  /** Takes back the calls that have not begun. They will not run in this thread. */
   recall(): Task[]
   take(seq: number): Task | undefined
   takeAll(): InFlightCall[]
@@ -69,13 +69,13 @@ export function createCallsInFlight(options: {
       const inFlightCall: InFlightCall = { seq, task, postedAt: performance.now(), begunAt: undefined }
       inFlight.set(seq, inFlightCall)
       if (unsent.push(inFlightCall) > 1) return
-      // a thread that has nothing to do begins at once; what comes while it runs goes together
+      // an idle thread gets the call at once; calls that arrive while it runs are sent together
       if (inFlight.size === 1) flush()
       else setImmediate(flush)
     },
     flush,
     recall: () => {
-      // this order, and the reverse on the other side: see `stateIndex`
+      // the worker does the same in the reverse order: see `stateIndex`
       Atomics.store(sharedState, stateIndex.recalled, seq)
       const begun = Atomics.load(sharedState, stateIndex.begun)
       return [...inFlight.keys()].filter((each) => each > begun).flatMap((each) => take(each) ?? [])

@@ -1,11 +1,11 @@
-// New bundles are tried in the standby thread first, one after the other: what hangs or breaks there harms no call.
+// Tests new bundles in the standby thread first, one after the other. A bundle that hangs or breaks there affects no call.
 import { Problem, toProblemRecord } from '../../model/problem.ts'
 import type { ProblemRecord } from '../../model/problem.ts'
 import type { BundlePost, FromWorker } from '../worker/messages.ts'
 import { toFileLabel } from '../root.ts'
 import type { Thread } from './thread.ts'
 
-/** For a thread to start, besides what the bundle needs. */
+/** The time for a thread to start, in addition to the time for the bundle. */
 const startMs = 5000
 const answerMs = 100
 
@@ -14,10 +14,10 @@ type Lost = { readonly lost: ProblemRecord }
 type Current = { readonly thread: Thread; readonly bundle: BundlePost; readonly end: (ended: Checked | Lost) => void }
 
 export type Checks = {
-  /** One answer for each export: undefined when it is a function. `changed`: what the bundle changed while it loaded. */
+  /** One result for each export: undefined if it is a function. `changed`: the global that the bundle changed while it loaded. */
   run(bundle: BundlePost, exports: readonly (string | undefined)[]): Promise<Checked>
   answered(thread: Thread, message: Extract<FromWorker, { kind: 'checked' }>): void
-  /** The thread is gone, or goes. */
+  /** The thread has ended, or is being terminated. */
   lost(thread: Thread, toProblem: (label: string) => ProblemRecord): void
   isBusy(thread: Thread): boolean
   close(toProblem: () => ProblemRecord): void
@@ -26,7 +26,7 @@ export type Checks = {
 export function createChecks(options: {
   takeChecker: () => Thread | undefined
   limits: () => { readonly timeoutMs: number }
-  /** Ends a thread in which something went wrong. */
+  /** Terminates a thread in which a check failed. */
   discard: (thread: Thread) => void
   toStartProblem: () => Problem
 }): Checks {
@@ -49,14 +49,14 @@ export function createChecks(options: {
     })
     clearTimeout(timer)
     current = undefined
-    // what it left behind must not be met by the next one
+    // its side effects must not affect the next bundle
     if (!isClean(ended)) discard(thread)
     return ended
   }
 
   async function run(bundle: BundlePost, exports: readonly (string | undefined)[]): Promise<Checked> {
     let ended = await tryOnce(bundle, exports)
-    // it may have been the timer of an earlier module
+    // a timer of an earlier module may have ended the thread
     if ('lost' in ended) ended = await tryOnce(bundle, exports)
     if (!('lost' in ended)) return ended
     const { lost } = ended

@@ -1,5 +1,5 @@
-// Second tries: a call that was in flight in a thread that had to be stopped runs again once, in a thread that it has for itself.
-// What stops that one, too, is known to be the reason.
+// Second tries: a call that was in flight in a stopped thread runs again once, alone in its own thread. If that thread is stopped
+// too, the call is the reason.
 import type { Task } from './calls-in-flight.ts'
 import type { Thread } from './thread.ts'
 
@@ -7,21 +7,21 @@ export type IsolatedReruns = {
   readonly threads: ReadonlySet<Thread>
   /** The call waits for its thread until `begin`. */
   add(task: Task): void
-  /** Gives what waits a thread, as far as there is room. */
+  /** Starts waiting calls in new threads, up to the limit. */
   startNext(): void
-  /** The thread goes. */
+  /** The thread is being terminated. */
   drop(thread: Thread): void
-  /** What waits still; it will not run here. */
+  /** Takes all calls that still wait. They will not run here. */
   takeAll(): Task[]
 }
 
 export function createIsolatedReruns(options: {
-  /** Threads at the most. */
+  /** The limit of threads. */
   most: () => number
   take: () => Thread | undefined
-  /** The call is in flight now. */
+  /** A call was posted to its thread. */
   posted: () => void
-  /** No thread starts. */
+  /** No thread can be started. */
   failed: (task: Task) => void
 }): IsolatedReruns {
   const { most, take, posted, failed } = options

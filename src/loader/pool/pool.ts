@@ -1,5 +1,5 @@
-// Where calls run. A call that was not begun when its thread stopped goes to another one. One that was begun runs again once, alone;
-// only a call that is known to have stopped its thread, or that does so alone, has failed.
+// Runs calls in threads. If a thread is stopped, its calls that had not begun go to another thread. Calls that had begun run again
+// once, each alone. Only a call that is known to have stopped its thread, or that stops it alone, fails.
 import type { Log } from '../../model/log.ts'
 import { toProblemRecord } from '../../model/problem.ts'
 import type { Problem } from '../../model/problem.ts'
@@ -26,33 +26,33 @@ export type PoolLimits = { readonly timeoutMs: number; readonly memoryMb: number
 
 export type Pool = {
   submit(task: Task): void
-  /** Evaluates a bundle in the standby thread and looks for its exports. */
+  /** Evaluates a bundle in the standby thread and checks its exports. */
   check: Checks['run']
   /**
-   * Gives these bundles to every thread, and takes all others away. Calls of another one bring it along. Resolves when the
-   * serving threads have started.
+   * Loads these bundles in every thread, and removes all others. A call of another bundle loads it again. Resolves when the serving
+   * threads have started.
    */
   keep(bundles: readonly BundlePost[]): Promise<void>
-  /** Replaces the threads where they were started with other settings than those of now; says so. Calls in flight may end. */
+  /** If the settings changed, replaces all threads and returns true. Calls in flight may end in their threads. */
   renew(): boolean
-  /** Threads that are alive, and the bundles that each serving one holds. */
+  /** The number of living threads, and the number of bundles and calls of each serving one. */
   state(): { threads: number; serving: { bundles: number; inFlight: number }[] }
   close(): Promise<void>
 }
 
-/** Calls of one thread after which it is replaced: far below what 32 bits count. */
+/** A thread is replaced after this many calls, which is far below the limit of the 32-bit counters. */
 const callsPerThread = 1_000_000_000
 
 export function createPool(options: {
   limits: () => PoolLimits
   env: () => Readonly<Record<string, string>>
   log: Log
-  /** Code of this bundle ended a worker after its call had ended. */
+  /** Code of this bundle terminated a worker after its call had ended. */
   onStopped: (bundle: number) => void
 }): Pool {
   const { limits, env, log, onStopped } = options
   let kept: readonly BundlePost[] = []
-  /** What a thread keeps from its start to its end. */
+  /** The settings of a thread, which it cannot change after its start. */
   const toSettings = () => JSON.stringify([limits().memoryMb, env()])
   let settings = toSettings()
   let isClosed = false
@@ -101,7 +101,7 @@ export function createPool(options: {
     limits,
     threads: lifecycle.working,
     late: (thread, seq) => {
-      // it answers: whoever else is in flight there may end
+      // the thread answers, so its other calls may end
       const task = thread.take(seq)
       if (task === undefined) return
       fail(task, toLateProblem(toFileLabel(task.bundle), limits().timeoutMs), true)
@@ -114,7 +114,7 @@ export function createPool(options: {
       if ([...lifecycle.serving].some(isFree)) for (const task of thread.recall()) dispatch(task)
     },
     stalled: (thread) => {
-      // whatever holds it may hold it for long: the gateway and the other threads go first
+      // the call may block the thread for long: the gateway and the other threads get priority
       thread.lower()
       for (const task of thread.recall()) dispatch(task)
     },
@@ -132,7 +132,7 @@ export function createPool(options: {
     if (best.lastSeq() > callsPerThread) lifecycle.retire(best)
   }
 
-  /** By a call now, or it was, and is slow since. */
+  /** Whether a call blocks the thread now, or blocked it before, so that its priority is low. */
   function isHeld(thread: Thread): boolean {
     return watchdog.isStalled(thread) || thread.isLowered()
   }
@@ -149,14 +149,14 @@ export function createPool(options: {
     return best
   }
 
-  /** Ends a thread at once. `culprit`: the number of the call that is known to be the reason. */
+  /** Terminates a thread at once. `culprit`: the number of the call that is known to be the reason. */
   function stop(thread: Thread, culprit: number | undefined, toProblem: (label: string) => Problem): void {
     const wasServing = lifecycle.serving.has(thread)
     const wasRerun = reruns.threads.has(thread)
     checks.lost(thread, (label) => toProblemRecord(toProblem(label)))
     const begun = thread.begun()
     const inFlightCalls = lifecycle.remove(thread)
-    // before its calls look for a place
+    // before its calls are dispatched again
     if (wasServing) lifecycle.fill()
     for (const { seq, task } of inFlightCalls) {
       if (seq === culprit || (wasRerun && seq <= begun)) fail(task, toProblem(toFileLabel(task.bundle)), true)

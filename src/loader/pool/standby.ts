@@ -1,25 +1,25 @@
-// Threads to come: one warm standby, which takes the place of any that has to go. To start one costs 100 ms.
+// Keeps one started thread in reserve, because a thread takes 100 ms to start. It replaces a thread that is stopped.
 import type { Log } from '../../model/log.ts'
 import type { Problem } from '../../model/problem.ts'
 import { toStartProblem } from '../worker/call.ts'
 import type { Thread } from './thread.ts'
 
-/** After a thread did not start, calls fail for this long before another one is tried. */
+/** After a thread did not start, calls fail for this long before another start is tried. */
 const startAgainMs = 1000
 
 export type Standby = {
-  /** The standby, which it stays: a bundle is tried there. Undefined where no thread starts. */
+  /** The standby. It stays the standby, and bundles are tested in it. Undefined if no thread can be started. */
   peek(): Thread | undefined
-  /** The standby, unless it is busy, or a new thread; another standby is warmed when this turn is over. */
+  /** Takes the standby, or a new thread if the standby is busy. Another standby is started after this turn of the event loop. */
   take(): Thread | undefined
-  /** This thread is not the standby any more; if it was, another one is warmed. */
+  /** The thread is ending. If it was the standby, another one is started. */
   drop(thread: Thread): void
   /** A thread did not start. */
   failed(cause: unknown): void
-  /** Why `peek` and `take` had none to give. */
+  /** The reason why `peek` and `take` returned none. */
   problem(): Problem
   threads(): readonly Thread[]
-  /** No thread starts any more. */
+  /** Starts no more threads. */
   close(): void
 }
 

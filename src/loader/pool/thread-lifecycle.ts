@@ -1,4 +1,4 @@
-// Which threads there are.
+// The states of threads.
 // ```
 // standby ──▶ serving ──▶ retiring (its calls in flight may end) ──▶ gone
 //   │          └──── stopped: no good call is lost with it ──────▶ gone
@@ -11,24 +11,24 @@ import type { Thread } from './thread.ts'
 
 export type ThreadLifecycle = {
   readonly serving: ReadonlySet<Thread>
-  /** All but the standby. */
+  /** All threads except the standby. */
   working(): Thread[]
-  /** As many serve as may, as far as threads start. */
+  /** Adds serving threads up to the limit, as long as threads can be started. */
   fill(): void
-  /** A free thread serves in the place of this one, which is held; unless too many are held already. */
+  /** Replaces a blocked thread with a free one and returns it. Returns the blocked one if too many threads are blocked already. */
   replaceBusy(held: Thread): Thread
-  /** No more calls; it ends with the last one that is in flight. */
+  /** Gives the thread no more calls. It ends after its last call in flight. */
   retire(thread: Thread): void
-  /** A call of the thread is over. */
+  /** A call of the thread has ended. */
   callEnded(thread: Thread): void
   end(thread: Thread): void
-  /** Ends it, and gives what was in flight there. */
+  /** Terminates the thread, and returns its calls in flight. */
   remove(thread: Thread): InFlightCall[]
-  /** Resolves when all that were ended are gone. */
+  /** Resolves when all terminated threads are gone. */
   allEnded(): Promise<unknown>
 }
 
-/** `most`: how many serve. */
+/** `most`: the limit of serving threads. */
 export function createThreadLifecycle({
   most,
   standby,

@@ -1,4 +1,4 @@
-// The main thread's hold on one worker thread.
+// Controls one worker thread from the main thread.
 import { createRequire } from 'node:module'
 import { MessageChannel, receiveMessageOnPort, Worker } from 'node:worker_threads'
 import type { TransformOutcome } from '../../model/transform.ts'
@@ -6,16 +6,16 @@ import { createCallsInFlight, type CallsInFlight, type Task } from './calls-in-f
 import { lowerPriority, stateBytes, stateIndex } from '../worker/messages.ts'
 import type { BundlePost, FromWorker, Leaving, SettledCall, ToWorker, WorkerStart } from '../worker/messages.ts'
 
-/** V8 ends the whole process when one allocation jumps over its limit, as a growing Map does: its limit must be far. */
+/** V8 aborts the whole process if one allocation exceeds its limit, as a growing Map can. So the limit of V8 must be much higher. */
 const headroomMb = 2048
 
 export type ThreadEvents = {
   settled(thread: Thread, task: Task, outcome: TransformOutcome): void
-  /** These were not begun. */
+  /** These calls did not begin. */
   unrun(thread: Thread, tasks: Task[]): void
   leaving(thread: Thread, leaving: Leaving): void
   checked(thread: Thread, message: Extract<FromWorker, { kind: 'checked' }>): void
-  /** The thread is gone, and nobody ended it. */
+  /** The thread ended, and was not terminated. */
   gone(thread: Thread, cause: unknown): void
 }
 
@@ -23,14 +23,14 @@ export type ThreadLimits = { readonly memoryMb: number; readonly timeoutMs: numb
 
 export type Thread = Omit<CallsInFlight, 'flush'> & {
   readonly id: number
-  /** Bundles that it was given. */
+  /** The bundles that it was given. */
   readonly bundles: ReadonlySet<number>
   readonly isReady: () => boolean
-  /** Resolves when it is, or never will be. */
+  /** Resolves when the thread is ready, or when it has ended before. */
   readonly ready: Promise<void>
-  /** The call whose synchronous part holds the thread now, else 0. */
+  /** The call whose synchronous code runs in the thread now, else 0. */
   readonly running: () => number
-  /** Everybody else's work goes before its own from now on: it is to be replaced when its calls have ended. */
+  /** Lowers the priority of the thread for the rest of its life. It is replaced when its calls have ended. */
   lower(): void
   readonly isLowered: () => boolean
   load(bundle: BundlePost): void
@@ -38,7 +38,7 @@ export type Thread = Omit<CallsInFlight, 'flush'> & {
   check(bundle: number, exports: readonly (string | undefined)[]): void
   /** Whether the thread answers within `ms`. */
   answers(ms: number): Promise<boolean>
-  /** Ends the thread, whatever it does. */
+  /** Terminates the thread, also while it runs code. */
   end(): Promise<void>
 }
 
@@ -61,7 +61,7 @@ export function createThread(options: {
   })
   let isEnded = false
   let cause: unknown
-  // what transforms post over `parentPort` arrives where nobody listens
+  // a separate channel, so that messages that transforms post to `parentPort` are ignored
   const { port1: port, port2 } = new MessageChannel()
   const start: WorkerStart = { sharedState: shared, memoryMb: limits().memoryMb, port: port2 }
   const worker = new Worker(createRequire(import.meta.url).resolve('#transform-worker'), {
@@ -75,14 +75,14 @@ export function createThread(options: {
     stderr: true,
     resourceLimits: { maxOldGenerationSizeMb: limits().memoryMb + headroomMb },
   })
-  // what is printed past the guard has no call to belong to
+  // text that is printed without the guard belongs to no call
   worker.stdout.resume()
   worker.stderr.resume()
   worker.on('error', (error) => {
     cause = error
   })
   worker.on('exit', (code) => {
-    // its last words may still be on the way
+    // its last messages may not be received yet
     for (let last = receiveMessageOnPort(port); last !== undefined; last = receiveMessageOnPort(port))
       hear(last.message)
     port.close()
@@ -102,7 +102,7 @@ export function createThread(options: {
     events.gone(thread, why)
   }
 
-  /** Code in the thread that got hold of our port may post anything: the thread is lost then, and not the gateway. */
+  /** Code in the thread that gets access to this port may post anything. Then only the thread is lost, not the gateway. */
   function hear(message: FromWorker): void {
     if (isEnded) return
     try {
@@ -115,7 +115,7 @@ export function createThread(options: {
 
   function receive(message: FromWorker): void {
     if (message.kind === 'outcomes') {
-      // as: the text is serve.ts's own
+      // as: serve.ts writes the text
       for (const [seq, outcome] of JSON.parse(message.outcomes) as SettledCall[]) {
         const task = inFlightCalls.take(seq)
         if (task !== undefined) events.settled(thread, task, outcome)
@@ -156,7 +156,7 @@ export function createThread(options: {
       send({ kind: 'load', bundle: { id, root, file, code, map }, timeoutMs: limits().timeoutMs })
     },
     unload: (bundle) => {
-      // calls that wait for the end of this turn still need it
+      // calls that wait for the end of this turn still need the bundle
       inFlightCalls.flush()
       if (bundles.delete(bundle)) send({ kind: 'unload', bundle })
     },

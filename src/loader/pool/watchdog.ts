@@ -1,35 +1,35 @@
-// Looks at the threads while calls are in flight: which one is held, which call is late, which memory grows.
+// Checks the threads while calls are in flight: whether a call blocks its thread, is late, or uses too much memory.
 import type { InFlightCall } from './calls-in-flight.ts'
 import type { Thread } from './thread.ts'
 
 const tickMs = 10
-/** What waits behind a call that holds its thread longer than this goes to a free thread, if there is one. */
+/** Calls that wait for a call that blocks its thread longer than this go to a free thread, if there is one. */
 const crowdMs = 20
-/** A call that holds its thread longer than this keeps no other one waiting. */
+/** No call waits for a call that blocks its thread longer than this. */
 const stallMs = 100
-/** Time in which a thread that is not held answers. */
+/** A thread that is not blocked answers within this time. */
 const answerMs = 50
-/** Until a call is this old, its memory is not looked at. */
+/** The memory of a call is checked after this time. */
 const memoryAfterMs = 25
-/** For a thread to start. */
+/** The time for a thread to start. */
 const startMs = 5000
 const megabyte = 1024 * 1024
 
 type Observation = {
-  /** The call that held the thread at the last look, and the moment since which it may have. */
+  /** The call that ran in the thread at the last check, and the earliest time at which it may have begun. */
   running: number
   since: number
   isStalled: boolean
-  /** The newest call that was seen to be begun. */
+  /** The newest call that has begun, as of the last check. */
   begun: number
   isAsked: boolean
-  /** The oldest call, and the memory of all threads when it was first seen. */
+  /** The oldest call, and the memory of all threads when the call was first seen. */
   oldest: number
   memoryThen: number
 }
 
 export type Watchdog = {
-  /** A call is in flight: look, until none is. */
+  /** Starts to check, until no call is in flight. */
   watch(): void
   isStalled(thread: Thread): boolean
   close(): void
@@ -38,13 +38,13 @@ export type Watchdog = {
 export function createWatchdog(options: {
   limits: () => { readonly timeoutMs: number; readonly memoryMb: number }
   threads: () => readonly Thread[]
-  /** This call is out of time; the thread answers. */
+  /** The call exceeded its time limit, and the thread answers. */
   late: (thread: Thread, seq: number) => void
-  /** The thread does not give in. `culprit`: the call that holds it, where that is known. */
+  /** The thread does not answer. `culprit`: the call that blocks it, if it is known. */
   stuck: (thread: Thread, culprit: number | undefined) => void
-  /** A call has held the thread for a while, and others wait behind it. */
+  /** A call has blocked the thread for a while, and other calls wait. */
   crowded: (thread: Thread) => void
-  /** A call holds the thread: what waits behind it should not. */
+  /** A call blocks the thread, and no call should wait for it. */
   stalled: (thread: Thread) => void
   overMemory: (thread: Thread) => void
 }): Watchdog {
@@ -57,7 +57,7 @@ export function createWatchdog(options: {
     const now = performance.now()
     const before = lastTick
     lastTick = now
-    // this thread was asleep: what the others said meanwhile comes first
+    // the main thread did not run for a while: messages of the other threads must be processed first
     if (now - before > 10 * tickMs) return
     const busy = threads().filter(({ inFlight }) => inFlight.size > 0)
     if (busy.length === 0) return stopLooking()
@@ -88,7 +88,7 @@ export function createWatchdog(options: {
     stalled(thread)
   }
 
-  /** Its time runs from its begin: a thread may still be starting, or held by another call. But it does not wait for ever. */
+  /** The time limit counts from the begin of the call, because its thread may be starting or blocked. Waiting has a limit too. */
   function isLate({ begunAt, postedAt }: InFlightCall, now: number): boolean {
     const { timeoutMs } = limits()
     return begunAt === undefined ? now - postedAt >= 2 * timeoutMs + startMs : now - begunAt >= timeoutMs + tickMs
@@ -100,11 +100,11 @@ export function createWatchdog(options: {
       void ask(thread, seq, { ifItAnswers: () => late(thread, seq), otherwise: () => stuck(thread, undefined) })
       return
     }
-    // a younger one holds the thread, and has time left: the older one may have been done long ago
+    // a younger call blocks the thread, and has time left: the result of the older one may only be delayed
     if (now - postedAt >= 2 * limits().timeoutMs + startMs) stuck(thread, undefined)
   }
 
-  /** A thread with no call in its synchronous part may be idle, or held by what comes after an `await`. */
+  /** A thread without a call in its synchronous part may be idle, or blocked by code after an `await`. */
   async function ask(
     thread: Thread,
     seq: number,
@@ -117,7 +117,7 @@ export function createWatchdog(options: {
     observation.isAsked = false
     if (!thread.inFlight.has(seq)) return
     if (answers) ifItAnswers()
-    // held by a call that was begun meanwhile: the next look knows which
+    // otherwise a call that began in the meantime blocks the thread: the next check sees it
     else if (thread.running() === 0) otherwise()
   }
 
@@ -133,7 +133,7 @@ export function createWatchdog(options: {
       const [oldest] = thread.inFlight.keys()
       if (oldest === undefined) continue
       if (oldest !== observation.oldest) Object.assign(observation, { oldest, memoryThen: used })
-      // twice, for garbage is part of what the system sees; what is left of it at the end of a call is counted in the worker
+      // twice the limit, because the system counts garbage too; the worker measures exactly at the end of each call
       if (used - observation.memoryThen < 2 * limits().memoryMb * megabyte * old.length) continue
       if (observation.running !== 0) overMemory(thread)
       else void ask(thread, oldest, { ifItAnswers: () => {}, otherwise: () => overMemory(thread) })
@@ -165,7 +165,7 @@ export function createWatchdog(options: {
   }
 }
 
-/** What is not this thread's own. */
+/** The memory of the process without that of the main thread. */
 function toMemoryOfThreads(): number {
   const { rss, heapTotal, external } = process.memoryUsage()
   return rss - heapTotal - external

@@ -1,4 +1,4 @@
-// One call of a transform: whatever it does short of not giving the thread back, the outcome is a value.
+// One call of a transform. Unless it blocks the thread, its outcome is always a value.
 import { isProxy } from 'node:util/types'
 import type { JsonValue } from '../../base/json.ts'
 import { parseBody } from '../../model/parse-body.ts'
@@ -10,7 +10,7 @@ import type { Locate } from '../modules/locate.ts'
 import { NotPlain, toPlainJson } from './plain.ts'
 import { readRefusal, toThrownReport } from '../modules/thrown.ts'
 
-/** As the main thread knows it, but for a result that is JSON still. */
+/** The outcome for the main thread, with the result still as JSON text. */
 export type CallOutcome =
   | { readonly kind: 'returned'; readonly json: string; readonly log: readonly string[] }
   | Exclude<TransformOutcome, { kind: 'returned' }>
@@ -53,9 +53,9 @@ export function toFailed(problem: Problem, log: readonly string[] = []): Exclude
 }
 
 /**
- * Parses the body and calls the function. The outcome comes at once where the function is not asynchronous: a promise costs
- * more than a small transform. Never throws, never rejects. `head` becomes the function's own.
- * @param call a body of ASCII may be a text already
+ * Parses the body and calls the function. Returns the outcome without a promise if the function is not asynchronous, because a
+ * promise costs more than a small transform. Never throws, never rejects. The function may change `head`.
+ * @param call an ASCII body may be a text
  */
 export function startCall(
   callable: Callable,
@@ -69,7 +69,7 @@ export function startCall(
     return { kind: 'refused', problem: toProblemRecord(toProblem(error)), log: [] }
   }
   try {
-    // each is there, also when it is undefined, which JSON leaves out; to spread them costs 5 µs
+    // each property exists also if it is undefined, which JSON leaves out; a spread would cost 5 µs
     const { headers, query, url, path, method, source, event, receivedAt, deliveryId } = head
     const input = { payload, headers, query, url, path, method, source, event, receivedAt, deliveryId }
     const value = callable.call(input, { log: (message: unknown) => addLine(log, message) })
@@ -79,7 +79,7 @@ export function startCall(
   }
 }
 
-/** True for what `await` would give back as it is. What may be a promise is asked by `await` alone: `then` may be a trap. */
+/** True for a value that `await` would not change. Only `await` reads `then`, because it may be a getter. */
 function isSynchronous(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return typeof value !== 'function'
   if (isProxy(value)) return false
@@ -105,7 +105,7 @@ function toThrown({ label, locate }: Callable, thrown: unknown, log: readonly st
   return toFailed(new Problem('transform-failed', `${label} threw ${what}${at}.`, { frame }), [...log])
 }
 
-/** Plain data as JSON, or why it is none. */
+/** The JSON of plain data, or the reason why the value is not plain data. */
 function toReturned({ label }: Callable, value: unknown, log: readonly string[]): CallOutcome {
   try {
     if (value === undefined) {

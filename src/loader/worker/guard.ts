@@ -1,13 +1,13 @@
-// What a transform may not do to the process that it runs in: in a worker thread, `process.kill` would still end the gateway.
+// Keeps transforms from ending the process: `process.kill` in a worker thread would end the gateway.
 import type { AsyncLocalStorage } from 'node:async_hooks'
 
-/** A call as it is known inside the worker; `log` takes what its code prints, while it is open. */
+/** A call inside the worker. While it is open, `log` gets the text that its code prints. */
 export type OpenCall = { readonly seq: number; readonly bundle: number; readonly log: string[]; isOpen: boolean }
 
 const logLines = 100
 const logLineLength = 500
 
-/** Adds a line to a call's log: 100 lines of 500 characters. Takes anything, and never throws. */
+/** Adds a line to the log of a call, up to 100 lines of 500 characters. Accepts any value, and never throws. */
 export function addLine(log: string[], message: unknown): void {
   if (log.length >= logLines) return
   try {
@@ -18,18 +18,18 @@ export function addLine(log: string[], message: unknown): void {
 }
 
 /**
- * `leave` is told how code ended its worker, right before it ends. What is printed goes into the log of the call that printed it,
- * also after an `await`; outside of calls it goes nowhere, for it may hold a payload.
+ * Calls `leave` with the way in which code ends its worker, right before the worker ends. Printed text goes into the log of the
+ * call that printed it, also after an `await`. Outside of calls it is dropped, because it may contain a payload.
  */
 export function guardProcess(options: { calls: AsyncLocalStorage<OpenCall>; leave: (how: string) => void }): void {
   const { calls, leave } = options
-  // in a worker, the native ones end the thread and signal the process
+  // the native functions: in a worker, one ends the thread, the other sends a signal to the process
   const { reallyExit } = process as unknown as { reallyExit: (code: number) => void } // not in the types, but in every Node
   const { _kill } = process as unknown as { _kill: (pid: number, signal: number) => number } // as above: process.kill calls it
   const end = (how: string): never => {
     leave(how)
     reallyExit.call(process, 1)
-    // the thread ends at its next loop or call: whoever asked for the end must not go on before that
+    // the thread ends at its next loop or call: the code that called exit must not continue until then
     for (;;);
   }
   const replacements = {
@@ -37,7 +37,7 @@ export function guardProcess(options: { calls: AsyncLocalStorage<OpenCall>; leav
     reallyExit: () => end('process.reallyExit'),
     abort: () => end('process.abort'),
     _kill: (pid: number, signal: number) =>
-      // 0 and negative numbers are groups, the own one among them
+      // 0 and negative numbers are process groups, which may include this process
       signal !== 0 && (pid <= 0 || pid === process.pid) ? end('process.kill') : _kill.call(process, pid, signal),
   }
   for (const [name, value] of Object.entries(replacements)) {

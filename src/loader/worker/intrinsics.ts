@@ -1,16 +1,16 @@
-// Whether the things that all transforms of a worker share are still what they were. A transform that changes them has changed
-// them for the next delivery, too: its worker is replaced.
+// Detects changes of the globals that all transforms of a worker share. A transform that changes one changes it for the next
+// delivery too, so its worker is replaced.
 
 export type Intrinsics = {
-  /** The first thing that is not as it was, e.g. `JSON.parse`; undefined when all is well. About a microsecond. */
+  /** The first global that changed, such as `JSON.parse`; undefined if none did. Takes about a microsecond. */
   changed(): string | undefined
-  /** Takes things as they are now for what they are to be. */
+  /** Accepts the present globals as correct. */
   accept(): void
 }
 
 /**
- * What is watched, written out in one function: an engine reads a property that stands in the code many times faster than one whose
- * name it is handed. Its text gives the names. Not among them: globals that Node makes when they are first read.
+ * The checked globals, written out in one function, because an engine reads a property by a constant name much faster. The names
+ * are taken from the text of the function. Globals that Node creates at their first read are left out.
  */
 // oxlint-disable typescript/unbound-method, unicorn/no-thenable, promise/prefer-await-to-then -- they are read, not called
 const readAll = (): unknown[] => [
@@ -152,7 +152,7 @@ const readAll = (): unknown[] => [
 ]
 // oxlint-enable
 
-// captured: the code that is watched could replace the watchers
+// captured, because transforms could replace it
 const { ownKeys } = Reflect
 
 export function createIntrinsics(): Intrinsics {
@@ -171,14 +171,14 @@ export function createIntrinsics(): Intrinsics {
       const now = tryRead()
       if (now === undefined) return 'a global'
       for (let index = 0; index < now.length; index++) if (now[index] !== values[index]) return toName(index)
-      // what is added there is seen by every object
+      // every object inherits a property that is added there
       if (ownKeys(Object.prototype).length !== size) return 'Object.prototype'
       return countStrays() === strays ? undefined : 'Array.prototype or Function.prototype'
     },
   }
 }
 
-/** Undefined: something is gone, or a getter that throws stands in its place. */
+/** Undefined if a global is gone, or was replaced by a getter that throws. */
 function tryRead(): unknown[] | undefined {
   try {
     return readAll()
@@ -196,7 +196,7 @@ function toName(index: number): string {
 const emptyList: unknown[] = []
 const emptyFunction = () => {}
 
-/** What a loop over the keys of an empty thing meets, and never should. */
+/** Counts the keys in a loop over an empty array and function. There should be none. */
 function countStrays(): number {
   let count = 0
   for (const _ in emptyList) count += 1

@@ -1,4 +1,4 @@
-// The bundles that a worker holds, evaluated.
+// The evaluated bundles of a worker.
 import { Problem, toProblem } from '../../model/problem.ts'
 import type { Callable } from './call.ts'
 import { evaluateBundle, pickExport } from '../modules/evaluate.ts'
@@ -6,16 +6,16 @@ import type { Evaluated } from '../modules/evaluate.ts'
 import type { Intrinsics } from './intrinsics.ts'
 import type { BundlePost } from './messages.ts'
 
-/** `callables`: by export, made at the first call. */
+/** `callables`: by export, created at the first call. */
 export type Loaded = { readonly evaluated: Evaluated; readonly callables: Map<string | undefined, Callable> }
 
 export type LoadedBundles = {
   load(bundle: BundlePost, timeoutMs: number): void
-  /** A promise while it is evaluated; a Problem when it cannot be. */
+  /** A promise while the bundle is evaluated; a Problem if it cannot be evaluated. */
   get(id: number): Loaded | Problem | Promise<Loaded | Problem>
-  /** What the bundle changed, for everybody, while it loaded: meant so, and no reason to leave. */
+  /** The global that the bundle changed while it loaded. This is intended, and no reason to replace the worker. */
   changedBy(id: number): string | undefined
-  /** Gives back what it had changed. */
+  /** Returns the global that the bundle had changed. */
   unload(id: number): string | undefined
 }
 
@@ -35,7 +35,7 @@ export function createLoadedBundles(intrinsics: Intrinsics): LoadedBundles {
     }
   }
 
-  /** What is loaded is called without waiting. */
+  /** Replaces the promise by its result, so that later calls do not wait. */
   async function replace(id: number, loading: Promise<Loaded | Problem>): Promise<void> {
     const loaded = await loading
     if (bundles.get(id) === loading) bundles.set(id, loaded)
@@ -57,7 +57,7 @@ export function createLoadedBundles(intrinsics: Intrinsics): LoadedBundles {
   }
 }
 
-/** The function behind an export, or why there is none. */
+/** The function of an export, or the reason why there is none. */
 export function toCallable(loaded: Loaded | Problem, name: string | undefined): Callable | Problem {
   if (loaded instanceof Problem) return loaded
   const known = loaded.callables.get(name)

@@ -1,13 +1,13 @@
-// How much memory the code of one worker holds: its heap and its buffers.
+// Measures the memory of one worker: its heap and its buffers.
 import { getHeapStatistics, setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
-/** Milliseconds between two looks at call ends. A look costs a microsecond. */
+/** The shortest time between two checks at the ends of calls, in milliseconds. A check costs a microsecond. */
 const betweenLooksMs = 10
-/** Milliseconds between two collections that find out what is garbage. One costs 5 to 50 ms. */
+/** The shortest time between two garbage collections, in milliseconds. One costs 5 to 50 ms. */
 const betweenCollectionsMs = 250
 
-/** Whether more than `limitMb` are in use. Garbage does not count: before it says yes, it collects. */
+/** Whether more than `limitMb` are in use. Garbage does not count: it is collected before the answer is yes. */
 export function createMemoryLimit(limitMb: number): { isOver(): boolean } {
   const limit = limitMb * 1024 * 1024
   let nextLook = 0
@@ -32,7 +32,7 @@ export function createMemoryLimit(limitMb: number): { isOver(): boolean } {
   }
 }
 
-/** V8's own `gc`, which it shows only when asked, and then only to new contexts. */
+/** The function `gc` of V8, which exists only with a flag, and only in new contexts. */
 function toCollector(): () => void {
   setFlagsFromString('--expose-gc')
   const gc: unknown = runInNewContext('gc')

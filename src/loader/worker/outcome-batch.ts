@@ -1,28 +1,29 @@
-// Outcomes on their way to the main thread: those of one turn of the event loop, or of a millisecond of calls back to back, in one message.
+// Sends outcomes to the main thread. Outcomes of one turn of the event loop, or of one millisecond of consecutive calls, are one
+// message.
 import type { CallOutcome } from './call.ts'
 import type { FromWorker } from './messages.ts'
 
-/** Outcomes wait for one another this long at the most while calls run back to back. */
+/** The longest time that an outcome waits for others while calls run one after the other. */
 const maxWaitMs = 1
 
 export type OutcomeBatch = {
   add(seq: number, outcome: CallOutcome): void
-  /** The call was not begun, and never will be here. */
+  /** The call did not begin, and will not begin in this thread. */
   addUnrun(seq: number): void
-  /** A batch of calls begins: what ends meanwhile waits for `flush`, or for `flushIfDue`. */
+  /** A batch of calls begins. Outcomes wait for `flush` or `flushIfDue`. */
   hold(): void
-  /** Sends what has waited long enough. */
+  /** Sends the outcomes if the first one has waited long enough. */
   flushIfDue(): void
   flush(): void
 }
 
-// captured: what runs here may replace the globals
+// captured, because transforms may replace the globals
 const { stringify } = JSON
 const now = performance.now.bind(performance)
 const later = setImmediate
 
 export function createOutcomeBatch(post: (message: FromWorker) => void): OutcomeBatch {
-  /** As JSON, but for the brackets. */
+  /** As JSON without the brackets. */
   let outcomes = ''
   let seqs: number[] = []
   let sentAt = 0
@@ -59,7 +60,7 @@ export function createOutcomeBatch(post: (message: FromWorker) => void): Outcome
   }
 }
 
-/** Of a text alone JSON.stringify makes a text without asking anybody: a `toJSON` may have been put where every object has it. */
+/** JSON.stringify runs no other code only for a text: a transform may have added a `toJSON` to all objects. */
 function toText(outcome: CallOutcome): string {
   const text = outcome.kind === 'returned' ? `{"kind":"returned","value":${outcome.json}` : toProblemText(outcome)
   let log = ''

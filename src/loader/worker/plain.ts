@@ -1,12 +1,13 @@
-// What a transform returned, as JSON: written without running any code of it, and refused with path and reason.
+// Writes the result of a transform as JSON without running any of its code. A result that is not plain data is refused with path
+// and reason.
 import { types } from 'node:util'
 import { toKindOf } from '../../base/json.ts'
 
-/** Bytes of a result as JSON. */
+/** The limit of the JSON of a result, in bytes. */
 const resultBytes = 256 * 1024
 const depth = 64
 
-// captured, and nothing of a prototype is called: what returned the value may have replaced them
+// captured, and no method of a prototype is called, because the transform may have replaced them
 const { stringify } = JSON
 const { isArray } = Array
 const { getOwnPropertyDescriptor, getPrototypeOf, keys } = Object
@@ -14,10 +15,10 @@ const { byteLength } = Buffer
 const { isProxy } = types
 const isFiniteNumber = Number.isFinite
 
-/** Thrown inside this file and for its callers: where in the result, and what was there. */
+/** Names the place in the result, and the kind of value there. */
 export class NotPlain extends Error {}
 
-/** Throws NotPlain with one sentence, free of values: `result.to is a function`. */
+/** Throws NotPlain with one sentence that contains no values, such as `result.to is a function`. */
 export function toPlainJson(value: unknown): string {
   let bytes = 0
   const count = (more: number) => {
@@ -25,7 +26,7 @@ export function toPlainJson(value: unknown): string {
     if (bytes > resultBytes) throw new NotPlain(`the result is larger than ${resultBytes / 1024} kB`)
   }
   const writeText = (text: string): string => {
-    // before it is measured: a text of 100 MB is not worth encoding
+    // before it is measured, so that a text of 100 MB is not encoded
     count(text.length + 2)
     const json = stringify(text)
     count(byteLength(json) - text.length - 2)
@@ -57,7 +58,7 @@ export function toPlainJson(value: unknown): string {
     return isArray(at) ? writeItems(at, parent) : writeEntries(at, parent)
   }
   const writeItems = (list: readonly unknown[], parent: Parent): string => {
-    // each element costs a byte: a sparse array of a billion holes ends here
+    // each element counts as a byte, so that a sparse array of a billion holes is refused here
     count(list.length)
     let json = ''
     for (let index = 0; index < list.length; index += 1) {
@@ -82,7 +83,7 @@ export function toPlainJson(value: unknown): string {
   return write(value, undefined)
 }
 
-/** Something in the result, and the key that is being written. */
+/** A place in the result, and the key that is being written. */
 type Parent = { readonly of: object; key: string; readonly above: Parent | undefined }
 
 function toWhere(parent: Parent | undefined): string {
@@ -103,20 +104,20 @@ function toClass(value: object): string {
     : 'an instance of a class'
 }
 
-/** An own value that no code stands behind, else undefined. */
+/** The value of an own property without a getter, else undefined. */
 function toOwnValue(source: unknown, key: string): unknown {
   const isReadable = (typeof source === 'object' && source !== null) || typeof source === 'function'
   return isReadable && !isProxy(source) ? getOwnPropertyDescriptor(source, key)?.value : undefined
 }
 
-/** A property without running its getter: a getter is code, and may never end. */
+/** Reads a property without running a getter, because a getter is code and may not end. */
 function toOwn(source: object, parent: Parent): unknown {
   const property = getOwnPropertyDescriptor(source, parent.key)
   if (property?.get !== undefined || property?.set !== undefined) throw new NotPlain(`${toWhere(parent)} is a getter`)
   return property?.value
 }
 
-/** A key may come from the payload: only what reads like a name is told. */
+/** A key may come from the payload, so only a key that looks like a name is shown. */
 function toStep(key: string): string {
   if (/^\d{1,6}$/.test(key)) return `[${key}]`
   return /^[A-Za-z_$][\w$]{0,39}$/.test(key) ? `.${key}` : '[…]'

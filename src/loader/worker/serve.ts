@@ -1,5 +1,5 @@
-// The worker's side: bundles become functions, calls become outcomes. Whatever a transform does to its thread, the main
-// thread is told; what is not begun by then is given back.
+// The side of the worker: turns bundles into functions, and calls into outcomes. If a transform damages its thread, the worker
+// reports it to the main thread and returns the calls that have not begun.
 import type { AsyncLocalStorage } from 'node:async_hooks'
 import { Problem, toProblemRecord } from '../../model/problem.ts'
 import { toThrownReport } from '../modules/thrown.ts'
@@ -10,18 +10,18 @@ import { stateIndex, type CallPost, type FromWorker, type Leaving, type ToWorker
 import { createOutcomeBatch } from './outcome-batch.ts'
 import { createLoadedBundles, type Loaded, toCallable } from './loaded-bundles.ts'
 
-/** Milliseconds between two looks at the memory while calls are in flight. */
+/** Milliseconds between two checks of the memory while calls are in flight. */
 const memoryLookMs = 50
 
 export type Serving = {
   receive(message: ToWorker): void
   /** Code is about to end the thread. */
   exit(how: string): void
-  /** Something was thrown where nothing catches it. */
+  /** An exception was not caught. */
   uncaught(thrown: unknown): void
 }
 
-// captured: what runs here may replace the globals
+// captured, because transforms may replace the globals
 const { parse } = JSON
 const repeat = setInterval
 const stopRepeating = clearInterval
@@ -56,7 +56,7 @@ export function createServing({
     post({ kind: 'leaving', ...leaving })
   }
 
-  /** While calls wait for something, and only then: an idle worker sleeps. */
+  /** Checks only while calls are open, so that an idle worker sleeps. */
   function keepLooking(): void {
     looking ??= repeat(() => {
       if (open.size > 0) return lookAtMemory()
@@ -69,7 +69,7 @@ export function createServing({
     if (memory.isOver()) leave({ why: 'memory', what: '', seq: undefined, bundle: undefined })
   }
 
-  /** True while the shared things are as they were. */
+  /** True if the shared globals did not change. */
   function isPristine(call?: OpenCall): boolean {
     const what = isLeaving ? undefined : intrinsics.changed()
     if (what !== undefined) leave({ why: 'globals', what, seq: call?.seq, bundle: call?.bundle })
@@ -86,7 +86,7 @@ export function createServing({
   }
 
   function runBatch({ calls, bodies }: Extract<ToWorker, { kind: 'calls' }>): void {
-    // as: the text is thread.ts's own
+    // as: thread.ts writes the text
     const posts = parse(calls) as CallPost[]
     let at = 0
     // timers and promises ran since the last call
@@ -103,7 +103,7 @@ export function createServing({
   function begin(post: CallPost, body: Uint8Array | string): void {
     const { seq, bundle } = post
     if (isLeaving) return outcomes.addUnrun(seq)
-    // this order, and the reverse on the other side: see `stateIndex`
+    // the main thread does the same in the reverse order: see `stateIndex`
     store(sharedState, stateIndex.begun, seq)
     if (load(sharedState, stateIndex.recalled) >= seq) return outcomes.addUnrun(seq)
     const call: OpenCall = { seq, bundle, log: [], isOpen: true }
@@ -146,7 +146,7 @@ export function createServing({
       else if (message.kind === 'ping') post({ kind: 'pong' })
       else {
         const what = bundles.unload(message.bundle)
-        // what it changed is still there
+        // the change of the bundle is still in effect
         if (what !== undefined) leave({ why: 'globals', what, seq: undefined, bundle: message.bundle })
       }
     },

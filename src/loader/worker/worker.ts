@@ -1,4 +1,4 @@
-// The thread in which transforms run: it joins its parts and listens.
+// The entry of the thread in which transforms run. It connects its parts and listens.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { setFlagsFromString } from 'node:v8'
 import { workerData } from 'node:worker_threads'
@@ -8,12 +8,12 @@ import { createMemoryLimit } from './memory.ts'
 import { type FromWorker, readThreadId, type ToWorker, type WorkerStart } from './messages.ts'
 import { createServing } from './serve.ts'
 
-// as: thread.ts starts this thread, and with nothing else
+// as: only thread.ts starts this thread, with this data
 const { sharedState, memoryMb, port } = workerData as WorkerStart
 // transforms can import workerData
 Reflect.deleteProperty(workerData, 'port')
 
-// V8 keeps the source of whatever was evaluated, unused as it is, until memory ends: 0.4 MB for each reload of 200 kB
+// V8 would keep the source of all evaluated code without using it: 0.4 MB for each reload of 200 kB
 setFlagsFromString('--no-compilation-cache')
 
 const calls = new AsyncLocalStorage<OpenCall>()
