@@ -1,4 +1,4 @@
-// The bundled presets. To add one: copy a folder, name it here.
+// The bundled presets. To add one, copy a folder and list it here.
 import alertmanager from './alertmanager/preset.ts'
 import calendly from './calendly/preset.ts'
 import discord from './discord/preset.ts'

@@ -1,16 +1,16 @@
-// What the presets of senders that prove themselves share: options for path and secret, and mappings that all ask for one proof.
+// Shared by the presets of signed senders: options for path and secret, and mappings that all require one proof.
 import { z } from 'zod'
 import { definePreset, type MappingInput, type Preset, type PresetParts } from '../src/define.ts'
 
-// blank is wrong, not absent: an empty variable must not open the hook to whoever has only the hook token
+// a blank secret is an error, not a missing secret: an empty variable must not open the hook for the hook token
 export const filled = z.string().refine((text) => text.trim() !== '', 'must not be blank')
 
-/** Without a secret the mappings have no `verify`, and the hook token opens them. */
+/** Without a secret, the mappings have no `verify`, and the hook token admits requests. */
 export const signedOptions = {
-  /** The hook's name. Default: the preset's. */
+  /** The name of the hook. Default: the name of the preset. */
   path: filled.optional(),
   secret: filled.optional(),
-  /** Two live secrets while one replaces the other. */
+  /** Two valid secrets, while one replaces the other. */
   secrets: z.array(filled).min(1).max(2).optional(),
 }
 const SignedOptions = z.strictObject(signedOptions)
@@ -18,7 +18,7 @@ export type SignedOptions = z.infer<typeof SignedOptions>
 
 /** One kind of event. `match` has no path: all events of a pack share one. */
 export type EventMapping = {
-  /** What stands behind the preset's name in the mapping's id. */
+  /** The part of the id of the mapping after the name of the preset. */
   readonly event: string
   readonly match: Omit<NonNullable<MappingInput['match']>, 'path'>
   readonly name: string
@@ -28,7 +28,7 @@ export type EventMapping = {
 
 type Proof = MappingInput['verify']
 
-/** Largest body: senders post whole issues, orders and groups of alerts, which outgrow the usual 256 KiB. */
+/** The limit of bodies: senders post complete issues, orders and groups of alerts, which can be larger than the usual 256 KiB. */
 const maxBodyBytes = 1024 * 1024
 
 /** The settings of a scheme that takes a secret; undefined without one. */
@@ -44,7 +44,7 @@ export function toParts(
   preset: string,
   { path = preset, verify, events }: { path?: string | undefined; verify: Proof; events: readonly EventMapping[] },
 ): PresetParts {
-  // the same preset under two paths is two packs, whose mappings need ids of their own
+  // the same preset with two paths is two packs, and the ids of their mappings must differ
   const prefix = path === preset ? preset : `${preset}:${path}`
   const mappings = events.map(({ event, match, message, ...rest }) => ({
     id: event === '' ? prefix : `${prefix}-${event}`,
@@ -66,7 +66,7 @@ export function defineSignedPreset({
   name: string
   title: string
   scheme: string
-  /** Who makes the secret. */
+  /** Who creates the secret. */
   from: 'operator' | 'sender'
   events: readonly EventMapping[]
 }): Preset<SignedOptions> {

@@ -1,7 +1,7 @@
 /** Each firing alert of a Prometheus group becomes an agent run in the session of that alert; resolved alerts are left out. */
 import { defineTransform } from 'hookloom'
 
-/** What is read of a notification: https://prometheus.io/docs/alerting/latest/configuration/#webhook_config */
+/** The fields of a notification that are read: https://prometheus.io/docs/alerting/latest/configuration/#webhook_config */
 type Notification = {
   externalURL?: string
   /** Alerts that the receiver's `max_alerts` left out. */

@@ -2,11 +2,11 @@
 import { defineTransform } from 'hookloom'
 import { z } from 'zod'
 
-// Cal.com lets its users edit the payload template: the schema finds a template that lacks what is read here.
-// It asks for little: what a real booking may lack is optional, or real bookings would be refused.
+// Users of Cal.com can edit the payload template. The schema finds a template without the fields that are read here. Fields that a
+// real booking may lack are optional, so that no real booking is refused.
 const Person = z.object({ name: z.string(), email: z.string().nullish(), timeZone: z.string().nullish() })
 
-/** What is read of a booking event: https://cal.com/docs/developing/guides/automation/webhooks */
+/** The fields of a booking event that are read: https://cal.com/docs/developing/guides/automation/webhooks */
 const BookingEvent = z.object({
   triggerEvent: z.string(),
   payload: z.object({
@@ -14,7 +14,7 @@ const BookingEvent = z.object({
     title: z.string(),
     startTime: z.string(),
     endTime: z.string(),
-    /** Of a moved booking: its start before. */
+    /** The earlier start of a moved booking. */
     rescheduleStartTime: z.string().nullish(),
     organizer: Person.nullish(),
     attendees: z.array(Person).default([]),

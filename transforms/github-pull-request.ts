@@ -1,7 +1,7 @@
 /** A GitHub pull request that is ready for review becomes an agent run; drafts, unfinished work and other actions are skipped. */
 import { defineTransform } from 'hookloom'
 
-/** What is read of a `pull_request` event: https://docs.github.com/webhooks/webhook-events-and-payloads#pull_request */
+/** The fields of a `pull_request` event that are read: https://docs.github.com/webhooks/webhook-events-and-payloads#pull_request */
 type PullRequestEvent = {
   action?: string
   number?: number
@@ -38,7 +38,7 @@ export default defineTransform<PullRequestEvent>(({ payload }, { log }) => {
     log(`skipped: ${action || 'no pull request event'}`)
     return null
   }
-  // a rule that a mapping's "match" cannot state: it compares fields with fixed values
+  // the "match" of a mapping cannot express this rule, because it compares fields with fixed values
   if (pull.draft || unfinished.test(pull.title)) {
     log(`skipped: #${number} is unfinished`)
     return null

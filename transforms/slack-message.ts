@@ -1,7 +1,7 @@
 /** What a person writes in Slack becomes an agent run in the session of its thread; bots, edits and all else are skipped. */
 import { defineTransform } from 'hookloom'
 
-/** What is read of a `message` or `app_mention` event: https://docs.slack.dev/reference/events/message */
+/** The fields of a `message` or `app_mention` event that are read: https://docs.slack.dev/reference/events/message */
 type SlackEvent = {
   type?: string
   team_id?: string
@@ -62,7 +62,7 @@ export default defineTransform<SlackEvent>(({ payload }, { log }) => {
 function isWritten({ type, api_app_id: self, event, authorizations = [] }: SlackEvent): boolean {
   if (type !== 'event_callback' || (event?.type !== 'message' && event?.type !== 'app_mention')) return false
   if (event.edited !== undefined || (event.subtype !== undefined && !written.includes(event.subtype))) return false
-  // the agent's own reply comes back as an event: to answer it would never end
+  // the reply of the agent is posted as an event too: an answer to it would start an endless loop
   const isBot = Boolean(event.bot_id) || event.user === 'USLACKBOT'
   const isOwnApp = event.app_id !== undefined && event.app_id === self
   const isOwnUser = authorizations.some((installed) => installed.is_bot && installed.user_id === event.user)

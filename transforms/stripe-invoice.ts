@@ -1,11 +1,11 @@
 /** A Stripe payment that failed for the last time becomes an agent run; one that is repeated or succeeds becomes a wake. */
 import { defineTransform } from 'hookloom'
 
-/** What is read of an event about an invoice: https://docs.stripe.com/api/invoices/object */
+/** The fields of an event about an invoice that are read: https://docs.stripe.com/api/invoices/object */
 type InvoiceEvent = {
   type?: string
   livemode?: boolean
-  /** Connect: the account that the event is of. */
+  /** Connect: the account of the event. */
   account?: string
   data?: {
     object?: {

@@ -12,9 +12,9 @@ const lines = [
   'Runbook: {{alerts[0].annotations.runbook_url | default: "none"}}',
   'Alertmanager: {{externalURL | default: "not given"}}',
 ]
-// not the first alert's name: in a group that fires, the first may be over
+// not the name of the first alert, because the first alert of a firing group may be resolved
 const alert = '{{commonLabels.alertname | default: "A group of alerts"}}'
-// a template cannot go through them, and an agent reads JSON
+// as JSON, because a template has no loops, and an agent can read JSON
 const all = ['', 'All of them, as JSON:', '{{alerts | truncate: 8000}}']
 
 /** https://prometheus.io/docs/alerting/latest/configuration/#webhook_config */

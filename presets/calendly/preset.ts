@@ -34,7 +34,7 @@ export default defineSignedPreset({
     },
     {
       event: 'cancelled',
-      // one that was moved comes as a new booking as well
+      // a moved appointment is also posted as a new booking
       match: { payload: { event: 'invitee.canceled', 'payload.rescheduled': false } },
       name: 'Calendly cancellation',
       sessionKey,

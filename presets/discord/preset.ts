@@ -5,7 +5,7 @@ import { type EventMapping, filled, toParts } from '../signed.ts'
 
 const DiscordOptions = z.strictObject({
   path: filled.optional(),
-  /** "Public Key" of the application: Discord signs with a key of its own, and there is no shared secret. */
+  /** "Public Key" of the application. Discord signs with the private key; there is no shared secret. */
   publicKey: filled.optional(),
 })
 type DiscordOptions = z.infer<typeof DiscordOptions>

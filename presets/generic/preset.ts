@@ -13,7 +13,7 @@ export default defineSignedPreset({
       match: {},
       name: '{{type | default: "Webhook" | truncate: 80}}',
       sessionKey: 'hook:generic:{{headers.webhook-id | default: "unsigned" | truncate: 300}}',
-      // what `data` holds only its sender knows: it stays JSON
+      // as JSON, because only the sender knows the fields of `data`
       message: [
         'The event {{type | default: "without a type"}}, at {{timestamp | default: "an unknown time"}}.',
         '',

@@ -58,7 +58,7 @@ export default defineSignedPreset({
         '{{sender.login}} reviewed pull request #{{pull_request.number}} in {{repository.full_name}} ({{review.state}}): {{pull_request.title}}',
         '{{review.html_url}}',
         '',
-        // one that is nothing but comments on lines has none
+        // a review that consists only of comments on lines has no body
         '{{review.body | default: "(no text: its comments on lines are behind the link)" | truncate: 6000}}',
       ],
     },

@@ -5,7 +5,7 @@ import { type EventMapping, signedOptions, toParts, toProof } from '../signed.ts
 
 const GitlabOptions = z.strictObject({
   ...signedOptions,
-  /** How the project's hook proves itself: by its secret token, or by its signing token (`whsec_…`). */
+  /** The proof of the hook of the project: its secret token, or its signing token (`whsec_…`). */
   scheme: z.enum(['gitlab-token', 'gitlab-signing']).default('gitlab-token'),
 })
 type GitlabOptions = z.infer<typeof GitlabOptions>
@@ -13,7 +13,7 @@ type GitlabOptions = z.infer<typeof GitlabOptions>
 const project = '{{project.path_with_namespace}}'
 const text = (path: string) => `{{${path} | default: "(no text)" | truncate: 6000}}`
 const who = '{{user.name | default: "Somebody"}}'
-// an `open` that GitLab sends without an action is told apart from an edit by nothing: those are left out
+// GitLab also sends an `open` without an action. Nothing distinguishes it from an edit, so these events are left out.
 const opened = ['open', 'reopen']
 
 /** https://docs.gitlab.com/user/project/integrations/webhook_events/ */

@@ -5,7 +5,7 @@ import { definePreset } from '../../src/define.ts'
 const kib = 1024
 const mib = 1024 * kib
 
-/** The preset's keys of `hooks.gmail`, which the configuration's own schema knows as well; a test holds the two together. */
+/** The keys of `hooks.gmail` that the preset reads. The schema of the configuration has them too; a test compares the two. */
 const GmailOptions = z.strictObject({
   maxBytes: z.int().positive().default(20_000),
   allowUnsafeExternalContent: z.boolean().default(false),
@@ -46,7 +46,7 @@ export default definePreset<GmailOptions>({
   }),
 })
 
-/** Room for a batch of 100 mails: JSON may triple the bytes of a text, and 8 KiB a mail hold its headers. */
+/** Enough for a batch of 100 mails: JSON may triple the bytes of a text, and the headers of a mail take up to 8 KiB. */
 function toMaxBodyBytes(maxBytes: number): number {
   return Math.max(256 * kib, Math.min(32 * mib, 100 * (3 * maxBytes + 8 * kib)))
 }

@@ -7,9 +7,9 @@ const headerName = z.string().regex(/^[\w-]+$/, 'must be the name of a header')
 
 const GrafanaOptions = z.strictObject({
   ...signedOptions,
-  /** "Header" of the contact point's HMAC signature. Default: X-Grafana-Alerting-Signature. */
+  /** "Header" of the HMAC signature of the contact point. Default: X-Grafana-Alerting-Signature. */
   header: headerName.optional(),
-  /** Its "Timestamp header": with it, the time is signed too and must be now. */
+  /** "Timestamp header" of the contact point. With it, the time is signed too, and must be current. */
   timestampHeader: headerName.optional(),
 })
 type GrafanaOptions = z.infer<typeof GrafanaOptions>
@@ -25,7 +25,7 @@ const lines = [
   'Panel: {{alerts[0].panelURL | default: "none"}}',
   'Silence it: {{alerts[0].silenceURL | default: "no link"}}',
 ]
-// Grafana's own words: a template cannot go through the alerts, and the first may be over in a group that fires
+// the texts of Grafana, because a template has no loops, and the first alert of a firing group may be resolved
 const title = (status: string) => `{{title | default: "A group of alerts is ${status}." | truncate: 500}}`
 const all = ['', '{{payload.message | default: "(no message)" | truncate: 8000}}']
 

@@ -1,7 +1,7 @@
-// What an automation posts with rest_command becomes an agent turn.
+// A post of an automation with rest_command becomes an agent turn.
 import { defineSignedPreset } from '../signed.ts'
 
-/** https://www.home-assistant.io/integrations/rest_command/: the payload is the automation's own, and README.md has the one that is read here. */
+/** https://www.home-assistant.io/integrations/rest_command/: the automation defines the payload. README.md shows the one that is read here. */
 export default defineSignedPreset({
   name: 'home-assistant',
   title: 'What an automation posts with rest_command becomes an agent turn.',

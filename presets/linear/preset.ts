@@ -27,7 +27,7 @@ export default defineSignedPreset({
       event: 'comment',
       match: { payload: { type: 'Comment', action: 'create' } },
       name: 'Linear comment',
-      // the issue's own session
+      // the session of the issue
       sessionKey: 'hook:linear:{{data.issueId | default: "comments"}}',
       message: [
         `${who} commented on {{data.issue.identifier | default: "something in Linear"}}: {{data.issue.title | default: "see the link"}}`,

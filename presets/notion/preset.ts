@@ -5,13 +5,13 @@ import { type EventMapping, signedOptions, toParts, toProof } from '../signed.ts
 
 const NotionOptions = z.strictObject({
   ...signedOptions,
-  /** Notion hands its secret over when the webhook is made: taken while `hookloom verify --arm` has the door open. */
+  /** Notion posts its secret when the webhook is created. It is accepted only while `hookloom verify --arm` waits for it. */
   handed: z.boolean().default(false),
 })
 type NotionOptions = z.infer<typeof NotionOptions>
 
-// one mapping for all events: the secret is handed over once, to one mapping
-/** https://developers.notion.com/reference/webhooks-events-delivery: ids and no text, which the agent reads through Notion's API. */
+// one mapping for all events, because the secret is posted once, to one mapping
+/** https://developers.notion.com/reference/webhooks-events-delivery: only ids. The agent reads the text with the API of Notion. */
 const events: readonly EventMapping[] = [
   {
     event: '',

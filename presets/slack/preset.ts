@@ -1,8 +1,8 @@
 // Mentions of the app, new channels and new members become agent turns.
 import { defineSignedPreset } from '../signed.ts'
 
-// No `message` events: a template cannot leave out what the app itself wrote, and an agent that answers in Slack
-// would answer itself without end. transforms/slack-message.ts tells people from bots.
+// Without `message` events: a template cannot leave out the messages of the app, so an agent that answers in Slack would answer
+// itself without end. transforms/slack-message.ts distinguishes people from bots.
 
 /** https://docs.slack.dev/reference/events */
 export default defineSignedPreset({

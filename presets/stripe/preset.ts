@@ -1,7 +1,7 @@
 // Completed checkouts, paid and failed invoices, new and ended subscriptions, and disputes become agent turns.
 import { defineSignedPreset } from '../signed.ts'
 
-// Stripe counts money in the smallest unit of its currency, and which one that is a template cannot look up
+// amounts are in the smallest unit of the currency, as Stripe sends them, because a template cannot look up that unit
 const money = (field: string) => `{{data.object.${field}}} {{data.object.currency}} (in the currency’s smallest unit)`
 const invoiceOf =
   'invoice {{data.object.number | default: "without a number"}} of {{data.object.customer_name | default: "a customer without a name"}} <{{data.object.customer_email | default: "no e-mail"}}>'

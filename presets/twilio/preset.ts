@@ -6,7 +6,7 @@ import { type EventMapping, signedOptions, toParts, toProof } from '../signed.ts
 const TwilioOptions = z
   .strictObject({
     ...signedOptions,
-    /** The URL that Twilio calls, as it stands in Twilio's console: it is signed. */
+    /** The URL that Twilio calls, exactly as in its console, because it is signed. */
     publicUrl: z
       .string()
       .regex(/^https?:\/\/[^\s/?#]+/i, 'must be an http or https URL')
