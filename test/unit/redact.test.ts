@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { withoutSecrets } from '../../src/cli/requests/redact.ts'
+import { removedMark, withoutSecrets } from '../../src/cli/requests/redact.ts'
+import { schemes } from '../../src/pipeline/senders.ts'
 
 const clean = (payload: string) => withoutSecrets({ headers: {}, query: {}, payload: { text: payload } }, [])
 
@@ -49,5 +50,20 @@ describe('a URL in a request that is kept', () => {
     const { headers, query } = withoutSecrets({ headers: { referer: url }, query: { from: url }, payload: null }, [])
     expect(headers).toEqual({ referer: 'https://[removed]@ci.example/' })
     expect(query).toEqual({ from: 'https://[removed]@ci.example/' })
+  })
+})
+
+describe('the proof of a sender', () => {
+  const headers = schemes.flatMap((scheme) => {
+    const { secretHeaders = [] } = scheme
+    // the header of Amazon SNS is the kind of the message; its signature is in the body
+    const named = 'header' in scheme && scheme.header !== undefined && scheme.kind !== 'x509' ? [scheme.header] : []
+    return [...named, ...secretHeaders]
+  })
+
+  test.each([...new Set(headers)])('in the header %s is removed, however the header is called', (name) => {
+    const kept = withoutSecrets({ headers: { [name]: 's3cret-proof' }, query: {}, payload: null }, [])
+    expect(kept.removed).toEqual([`headers.${name}`])
+    expect([undefined, removedMark]).toContain(kept.headers[name])
   })
 })

@@ -1,6 +1,7 @@
 // Makes a request safe for a repository: secrets are removed, and the rest stays as it was sent.
 import type { Delivery } from '../../model/delivery.ts'
 import { isJsonObject, type JsonValue } from '../../base/json.ts'
+import { schemes } from '../../pipeline/senders.ts'
 import { detectSource } from '../../pipeline/sources.ts'
 
 export const removedMark = '[removed]'
@@ -16,8 +17,12 @@ export type Redacted = Pick<KeepableRequest, 'headers' | 'query' | 'payload'> & 
   readonly removed: readonly string[]
 }
 
-const proofHeader =
-  /signature|token|secret|cookie|authorization|api-?key|password|credential|hmac|jwt|-sig$|-verification$|^x-trello-webhook$/i
+const proofName =
+  /signature|token|secret|cookie|authorization|api-?key|password|credential|hmac|jwt|-sig$|-verification$/i
+/** Of the known senders, whatever their names. The header of Amazon SNS is the kind of the message; its signature is in the body. */
+const proofHeaders = new Set(
+  schemes.flatMap((scheme) => ('header' in scheme && scheme.kind !== 'x509' ? (scheme.header ?? []) : [])),
+)
 // headers of the connection and of proxies: they say nothing about the event, and may have a person's address
 const connectionHeader =
   /^(host|connection|content-length|transfer-encoding|content-encoding|accept-encoding|expect|via|forwarded|x-forwarded-.*|x-real-ip|cf-.*|true-client-ip|x-request-id)$/i
@@ -115,10 +120,14 @@ function toDecoded(text: string): string {
 /** Some senders are recognized only by their signature header: then its name stays, without its value. */
 function cleanHeaders({ headers, verifiedBy }: KeepableRequest, removed: string[]): [string, string][] {
   const all = Object.entries(headers).filter(([name]) => !connectionHeader.test(name))
-  const bare = all.filter(([name]) => !proofHeader.test(name))
-  removed.push(...all.flatMap(([name]) => (proofHeader.test(name) ? [`headers.${name}`] : [])))
+  const bare = all.filter(([name]) => !isProof(name))
+  removed.push(...all.flatMap(([name]) => (isProof(name) ? [`headers.${name}`] : [])))
   const isKnown = verifiedBy !== undefined || toSource(bare) === toSource(all)
-  return isKnown ? bare : all.map(([name, value]) => [name, proofHeader.test(name) ? removedMark : value])
+  return isKnown ? bare : all.map(([name, value]) => [name, isProof(name) ? removedMark : value])
+}
+
+function isProof(name: string): boolean {
+  return proofHeaders.has(name) || proofName.test(name)
 }
 
 function toSource(headers: readonly (readonly [string, string])[]): string | undefined {
