@@ -5,6 +5,7 @@ import { createEffects } from './effects/effects.ts'
 import { createLive, type LiveOptions, type LiveStatus } from './live/live.ts'
 import { loadConfig } from './loader/config.ts'
 import { writeStateFile } from './loader/config-file.ts'
+import { createConfigMemory } from './loader/config-memory.ts'
 import { pickEnv } from './loader/config/env.ts'
 import { createTransformRuntime } from './loader/runtime.ts'
 import { newId } from './base/id.ts'
@@ -115,6 +116,7 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
     dir,
     env,
     load: loadModules,
+    onConfig: createConfigMemory({ dir, env }),
     verifierTools: (id) => ({ fetch: fetchPinned, now: clock, handed: () => handed.of(id) }),
     log,
     clock,

@@ -113,3 +113,29 @@ describe('the floors', () => {
     expect(cycles).toEqual([])
   })
 })
+
+describe('what a command loads', () => {
+  /** The modules that a file imports as it is loaded: no types, and nothing that `import()` loads later. */
+  const loadedBy = (file: string) =>
+    [
+      ...readFileSync(join(root, file), 'utf8').matchAll(
+        /^(?:import|export)\s+(?!type\b)([^'();]*?)\s*from\s+'([^']+)'/gm,
+      ),
+    ]
+      .filter(([, names = '']) => !/^\{(\s*type\s[^,}]+,?)*\s*\}$/.test(names))
+      .map(([, , from = '']) => (from.startsWith('.') ? relative(root, resolve(root, dirname(file), from)) : from))
+
+  function allLoadedBy(file: string, seen = new Set<string>()): Set<string> {
+    if (seen.has(file)) return seen
+    seen.add(file)
+    if (file.endsWith('.ts')) for (const next of loadedBy(file)) allLoadedBy(next, seen)
+    return seen
+  }
+
+  // the schema takes as long as all the rest of such a command
+  test.each(['bin', 'list', 'show', 'events', 'sessions'])('%s loads no schema', (name) => {
+    const loaded = allLoadedBy(`src/cli/${name}.ts`)
+    expect(loaded.size).toBeGreaterThan(10)
+    expect([...loaded].filter((module) => module === 'zod')).toEqual([])
+  })
+})

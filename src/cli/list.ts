@@ -4,9 +4,8 @@ import type { Job } from '../model/job.ts'
 import { Problem } from '../model/problem.ts'
 import type { DeliveryRecord } from '../store/store.ts'
 import type { Context } from './terminal/context.ts'
-import { askRefusals, type Refusal } from './gateway/gateway.ts'
+import type { Refusal } from './gateway/gateway.ts'
 import { printOlder, toCut, toTable, toTime } from './terminal/print.ts'
-import { follow } from './gateway/follow.ts'
 import { toDeliveryFields, toJobFields, toMoment } from '../server/records.ts'
 import { findId, findIdAmong, mostRead } from './gateway/ids.ts'
 import { readStore } from './gateway/stored.ts'
@@ -41,7 +40,7 @@ export async function list(context: Context, options: ListOptions): Promise<numb
     if (options.follow !== true)
       printOlder(context, command, { found: records, limit, cursor: ({ deliveryId }) => deliveryId })
   }
-  if (options.follow === true) await follow(context, options)
+  if (options.follow === true) await (await import('./gateway/follow.ts')).follow(context, options)
   return 0
 }
 
@@ -109,6 +108,7 @@ function toDeadRow({ createdAt, planned, id, lastError = '' }: Job): string[] {
 }
 
 async function listRefused(context: Context, { limit, before: given }: ListOptions): Promise<number> {
+  const { askRefusals } = await import('./gateway/gateway.ts')
   const refusals = await askRefusals(context)
   const ids = refusals.map(({ requestId }) => requestId)
   const before = given && findIdAmong(ids, given)

@@ -1,5 +1,6 @@
 // Renews the watch of a mailbox, which expires after seven days. A failure to renew is shown in the status.
-import { leastRenewMinutes, type WatchedGmail } from '../model/gmail-config.ts'
+import type { WatchedGmail } from '../model/gmail-config.ts'
+import { leastRenewMinutes } from '../model/gmail-modes.ts'
 import type { GmailApi } from './api.ts'
 import { type Pause, untilDone } from './pace.ts'
 import { toTopic } from './pubsub.ts'

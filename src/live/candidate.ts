@@ -1,5 +1,5 @@
 // Builds the next generation: reads everything from disk again, loads and tests it, and compares it with the generation that serves.
-import { loadConfig } from '../loader/config.ts'
+import { type LoadedConfig, loadConfig } from '../loader/config.ts'
 import { type Env, pickEnv } from '../loader/config/env.ts'
 import type { Input } from '../loader/read.ts'
 import { resolveTransformsRoot } from '../loader/root.ts'
@@ -33,6 +33,8 @@ export type CandidateSource = {
     env: Readonly<Record<string, string>>
   }) => Promise<LoadedModules>
   readonly verifierTools?: (mappingId: string) => VerifierTools
+  /** Gets each valid configuration, as it was read. */
+  readonly onConfig?: (loaded: LoadedConfig) => void
 }
 
 export type Candidate = {
@@ -46,10 +48,12 @@ export type Candidate = {
 
 /** Throws a Problem of the configuration. */
 export async function makeCandidate(
-  { dir, env: given, load, assembler, verifierTools }: CandidateSource & { readonly assembler: Assembler },
+  { dir, env: given, load, assembler, verifierTools, onConfig }: CandidateSource & { readonly assembler: Assembler },
   against: { serving: Candidate | undefined; changed: readonly string[]; suspects: ReadonlySet<string> },
 ): Promise<Candidate> {
-  const { config, env: settings } = loadConfig({ dir, env: given })
+  const read = loadConfig({ dir, env: given })
+  const { config, env: settings } = read
+  onConfig?.(read)
   const assembled = await assembler.assemble(config, against.serving?.assembled)
   const { mappings, verifiers, reports } = assembled
   // finds a template that does not parse before any transform is loaded

@@ -16,7 +16,7 @@ import {
   toModuleProblems,
   toSaved,
 } from './reload-log.ts'
-import { configFile, envFile } from '../loader/config.ts'
+import { configFile, envFile } from '../loader/config/text.ts'
 import type { Input } from '../loader/read.ts'
 import { createWatcher, type Watcher } from '../loader/watch.ts'
 import type { OwnChannel } from '../model/channel.ts'

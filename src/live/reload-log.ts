@@ -1,7 +1,7 @@
 // The log lines of a reload: one for each module that went live, and one for each new problem.
 import type { ModuleReport } from './gate.ts'
 import { relative, sep } from 'node:path'
-import { configFile, envFile } from '../loader/config.ts'
+import { configFile, envFile } from '../loader/config/text.ts'
 import type { Input } from '../loader/read.ts'
 import { toRealPath } from '../loader/watch.ts'
 import type { Config } from '../model/config.ts'

@@ -4,7 +4,7 @@ import { mkdir, open, realpath, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { applyEdits, type JSONPath, modify } from 'jsonc-parser'
 import { Problem } from '../model/problem.ts'
-import { configFile } from './config.ts'
+import { configFile } from './config/text.ts'
 import { toEnvLine } from './config/env.ts'
 import { parseJsonc } from './config/jsonc.ts'
 

@@ -2,7 +2,8 @@
 import { parse } from 'jsonc-parser'
 import { Config } from '../model/config.ts'
 import { Problem } from '../model/problem.ts'
-import { configFile, envFile, loadConfig, readText } from './config.ts'
+import { loadConfig } from './config.ts'
+import { configFile, envFile, readText } from './config/text.ts'
 import { type Env, parseEnv, substituteEnv } from './config/env.ts'
 
 export type ConfigParts = {

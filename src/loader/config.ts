@@ -5,15 +5,10 @@ import { type ConfigIssue, type ConfigPath, toDottedPath } from '../model/issue.
 import { toConfigIssues } from '../model/config-rules.ts'
 import { toKindOf } from '../base/json.ts'
 import { Problem } from '../model/problem.ts'
-import { type Env, parseEnv, readRegularFile, substituteEnv, toReadFault } from './config/env.ts'
+import { type Env, parseEnv, substituteEnv } from './config/env.ts'
 import { toKeyedIssues } from './config/issues.ts'
 import { parseJsonc, toPlace } from './config/jsonc.ts'
-
-export const configFile = 'hookloom.jsonc'
-export const envFile = '.env'
-
-/** Bytes. */
-const largestFile = 10_000_000
+import { configFile, envFile, readText } from './config/text.ts'
 
 export type LoadedConfig = {
   readonly config: Config
@@ -21,6 +16,8 @@ export type LoadedConfig = {
   readonly env: Env
   /** The text of hookloom.jsonc on disk. */
   readonly text: string
+  /** The text of .env on disk. Undefined if it does not exist. */
+  readonly envText: string | undefined
   /** The files of the configuration, also those that do not exist. A watcher watches them. */
   readonly files: readonly string[]
 }
@@ -37,7 +34,7 @@ export function loadConfig({ dir, env }: { dir: string; env: Env }): LoadedConfi
   const { config, problems } = findProblems(text, all)
   const wrong = [...fromFile.problems, ...problems.map((problem) => toPlacedLine(problem, text))]
   if (config === undefined || wrong.length > 0) throw toConfigProblem(wrong)
-  return { config, env: all, text, files }
+  return { config, env: all, text, envText, files }
 }
 
 /** The configuration in a text, or every reason why it is invalid. Exactly one of the two is set. */
@@ -135,17 +132,4 @@ function isSame(one: ConfigPath, other: ConfigPath): boolean {
 /** A variable whose value is undefined counts as not set. */
 function toSet(env: Env): Env {
   return Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined))
-}
-
-/** Undefined if the file does not exist. Throws `config-invalid` if it cannot be read. */
-export function readText(dir: string, name: string): string | undefined {
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(
-      readRegularFile(join(dir, name), largestFile),
-    )
-  } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
-    throw new Problem('config-invalid', `${name} in ${dir} cannot be read: ${toReadFault(error)}.`, { cause: error })
-  }
 }

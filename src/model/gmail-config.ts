@@ -1,11 +1,8 @@
 // `hooks.gmail` of the configuration: what the gmail preset makes of mails, and how the gateway watches the mailbox.
 import { z } from 'zod'
 import { Thinking } from './action.ts'
+import { gmailModes, leastRenewMinutes } from './gmail-modes.ts'
 import { filled, httpUrl } from './values.ts'
-
-/** How the gateway learns of new mails. `poll` needs only a consent; the others need a Google Cloud project. */
-export const gmailModes = ['pull', 'push', 'poll'] as const
-export type GmailMode = (typeof gmailModes)[number]
 
 /** The keys that the gmail preset reads. */
 export const GmailPresetConfig = z.strictObject({
@@ -44,9 +41,6 @@ export const GmailEndpoints = z.strictObject({
     .describe('URL where the APIs of the project are turned on. Change it only for tests.'),
 })
 export type GmailEndpoints = z.infer<typeof GmailEndpoints>
-
-/** The watch is checked at this interval, so it cannot be renewed more often. */
-export const leastRenewMinutes = 15
 
 const push = z.strictObject({
   host: filled

@@ -7,6 +7,11 @@ export function toGatewayFile(dir: string): string {
   return join(dir, 'state', 'gateway.json')
 }
 
+/** What the last gateway found valid, for commands. */
+export function toMemoryFile(dir: string): string {
+  return join(dir, 'state', 'config.json')
+}
+
 export function toStoreFile(dir: string, config: { readonly store: Pick<Config['store'], 'file'> }): string {
   return resolve(dir, config.store.file)
 }

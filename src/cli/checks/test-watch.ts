@@ -1,7 +1,7 @@
 // Runs the fixtures of a module again when the module, its imports or its fixtures are saved; all of them when the configuration changes.
 import { readFileSync, statSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
-import { configFile, envFile } from '../../loader/config.ts'
+import { configFile, envFile } from '../../loader/config/text.ts'
 import { toFixturesFolder } from '../../loader/fixture-files.ts'
 import { createWatcher } from '../../loader/watch.ts'
 import { silentLog } from '../../model/log.ts'

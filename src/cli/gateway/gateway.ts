@@ -1,43 +1,14 @@
 // How a command finds a running gateway and asks its admin port.
-import { readFileSync } from 'node:fs'
 import { z } from 'zod'
-import { toGatewayFile } from '../../model/places.ts'
 import type { Config } from '../../model/config.ts'
 import { toJson } from '../../base/json.ts'
 import { Problem, type ProblemCode, problems } from '../../model/problem.ts'
 import { type ConfigParts, loadConfigParts } from '../../loader/config-parts.ts'
 import type { Context } from '../terminal/context.ts'
 import { toWarning } from '../terminal/print.ts'
+import { findRunning, type RunningGateway } from './running.ts'
 
-const Address = z.object({
-  pid: z.int().positive(),
-  url: z.url(),
-  adminUrl: z.url(),
-  store: z.string().optional(),
-})
-/** `store`: the file of its store, absolute. */
-type RunningGateway = z.infer<typeof Address>
 type GatewayAddress = Pick<RunningGateway, 'url' | 'adminUrl'>
-
-/** The gateway that runs here. A killed gateway leaves its address file behind, so its pid is checked. */
-export function findRunning(dir: string): RunningGateway | undefined {
-  try {
-    const address = Address.parse(JSON.parse(readFileSync(toGatewayFile(dir), 'utf8')))
-    return isAlive(address.pid) ? address : undefined
-  } catch {
-    return undefined
-  }
-}
-
-export function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch (error) {
-    // EPERM: it runs, under another user
-    return error instanceof Error && 'code' in error && error.code === 'EPERM'
-  }
-}
 
 /** The address of the gateway of this configuration. Throws `gateway-unreachable` if it is not known. */
 export function toAddress(dir: string, { server, hooks }: Config): GatewayAddress {

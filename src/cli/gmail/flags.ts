@@ -1,6 +1,7 @@
 // The options of `hookloom gmail`, which replace those of the configuration.
 import { relative, resolve } from 'node:path'
-import { type GmailConfig, type GmailMode, isWatched, type WatchedGmail } from '../../model/gmail-config.ts'
+import { type GmailConfig, isWatched, type WatchedGmail } from '../../model/gmail-config.ts'
+import type { GmailMode } from '../../model/gmail-modes.ts'
 import { Problem } from '../../model/problem.ts'
 import type { Config } from '../../model/config.ts'
 

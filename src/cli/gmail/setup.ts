@@ -13,14 +13,15 @@ import {
   toSubscription,
   toTopic,
 } from '../../gmail/pubsub.ts'
-import { configFile, loadConfig, type LoadedConfig, parseConfig } from '../../loader/config.ts'
+import { loadConfig, type LoadedConfig, parseConfig } from '../../loader/config.ts'
+import { configFile } from '../../loader/config/text.ts'
 import { editConfig, privateMode, writeFileAtomic } from '../../loader/config-file.ts'
 import { assemble } from '../../live/assemble.ts'
 import type { WatchedGmail } from '../../model/gmail-config.ts'
 import { exitCodes, Problem } from '../../model/problem.ts'
 import type { Context } from '../terminal/context.ts'
 import { consent, createTools, reaches } from './auth.ts'
-import { isAlive } from '../gateway/gateway.ts'
+import { isAlive } from '../gateway/running.ts'
 import { type GmailFlags, requireWatched, toEdits, toMode } from './flags.ts'
 
 const services = ['gmail.googleapis.com', 'pubsub.googleapis.com']

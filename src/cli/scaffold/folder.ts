@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { configFile, envFile } from '../../loader/config.ts'
+import { configFile, envFile } from '../../loader/config/text.ts'
 import {
   codeFolderMode,
   codeMode,

@@ -94,7 +94,7 @@ function toSubstituted(text: string, env: Env, report: (rest: string) => void): 
 }
 
 /** Bytes. A private key in PEM has a few thousand. */
-const largestSecret = 65_536
+export const largestSecret = 65_536
 
 type Read = { readonly ok: true; readonly value: string } | { readonly ok: false; readonly why: string }
 

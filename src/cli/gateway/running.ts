@@ -1,0 +1,42 @@
+// The gateway that runs on a config directory. Every command that reads asks for it, so it loads no schema.
+import { readFileSync } from 'node:fs'
+import { isJsonObject, toJson } from '../../base/json.ts'
+import { toGatewayFile } from '../../model/places.ts'
+
+/** `store`: the file of its store, absolute. */
+export type RunningGateway = {
+  readonly pid: number
+  readonly url: string
+  readonly adminUrl: string
+  readonly store: string | undefined
+}
+
+/** The gateway that runs here. A killed gateway leaves its address file behind, so its pid is checked. */
+export function findRunning(dir: string): RunningGateway | undefined {
+  const address = readAddress(toGatewayFile(dir))
+  return address !== undefined && isAlive(address.pid) ? address : undefined
+}
+
+function readAddress(file: string): RunningGateway | undefined {
+  try {
+    const found = toJson(readFileSync(file, 'utf8'))
+    if (!isJsonObject(found)) return undefined
+    const { pid, url, adminUrl, store } = found
+    const isNamed =
+      typeof url === 'string' && URL.canParse(url) && typeof adminUrl === 'string' && URL.canParse(adminUrl)
+    if (!isNamed || typeof pid !== 'number' || !Number.isSafeInteger(pid) || pid <= 0) return undefined
+    return { pid, url, adminUrl, store: typeof store === 'string' ? store : undefined }
+  } catch {
+    return undefined
+  }
+}
+
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    // EPERM: it runs, under another user
+    return error instanceof Error && 'code' in error && error.code === 'EPERM'
+  }
+}

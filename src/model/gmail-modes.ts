@@ -1,0 +1,8 @@
+// What the command line and the schema of `hooks.gmail` share: the commands must not load the schema.
+
+/** How the gateway learns of new mails. `poll` needs only a consent; the others need a Google Cloud project. */
+export const gmailModes = ['pull', 'push', 'poll'] as const
+export type GmailMode = (typeof gmailModes)[number]
+
+/** Minutes. The watch is checked at this interval, so it cannot be renewed more often. */
+export const leastRenewMinutes = 15
