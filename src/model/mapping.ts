@@ -28,7 +28,7 @@ export const Match = z.strictObject({
   event: z
     .union([filled, z.array(filled).min(1)])
     .optional()
-    .describe('Event type in the words of the sender, such as "push", or a list of them.'),
+    .describe('Event type as the sender calls it, such as "push", or a list of them.'),
   headers: z
     .record(z.string(), z.union([z.string(), z.array(z.string()).min(1)]))
     .optional()
@@ -64,18 +64,20 @@ export const TransformRef = z.strictObject({
 export type TransformRef = z.infer<typeof TransformRef>
 
 export const Mapping = z.strictObject({
-  id: filled.optional().describe('Name of the mapping in traces and lists. Without it, mapping-<n>.'),
+  id: filled
+    .optional()
+    .describe('Name of the mapping in what commands and logs show. Default: `mapping-<n>`, by its position.'),
   match: Match.default({}).describe('Conditions. The mapping takes a delivery if all of them are true.'),
   action: z
     .enum(['wake', 'agent'])
     .default('agent')
     .describe('What a delivery becomes. agent: an agent turn. wake: a system event in the main session.'),
   wakeMode: WakeMode.default('now').describe(
-    'When the agent reads the event or the summary. now: at once. next-heartbeat: at the next regular heartbeat.',
+    'When the agent reads the event, or the summary of the run. now: at once. next-heartbeat: at the next regular heartbeat.',
   ),
-  name: filled.optional().describe('Template. Name of the hook for people: the summary begins with it.'),
+  name: filled.optional().describe('Template. Name for people, which the summary shows: `Hook <name>: …`.'),
   verify: VerifySettings.optional().describe(
-    'How to verify the sender. If it is set, only requests with a valid proof of the sender are accepted; the hook token alone is refused.',
+    'How to verify the sender. If it is set, only requests with a valid signature, or another proof of the sender, are accepted; the hook token alone is refused.',
   ),
   instructions: filled
     .optional()
@@ -114,20 +116,18 @@ export const Mapping = z.strictObject({
     ),
   deliver: z.boolean().default(true).describe('Whether the reply goes to a channel.'),
   channel: ChannelName.default('last').describe(
-    'Channel of the reply. last: the channel of the last reply that named one, else `channels.default`.',
+    'Channel of the reply. `last`, the default: the channel of the newest reply whose request or mapping set one, else `channels.default`.',
   ),
   to: filled
     .optional()
     .describe(
-      'Recipient on the channel, such as a chat id. Without it, the last recipient there, else that of the channel’s section.',
+      'Recipient on the channel, such as a chat id. Default: the last recipient on that channel, else `to` of its section.',
     ),
   model: filled
     .optional()
     .describe('Model of the run, as <provider>/<model> or an alias. Without it, the model of the agent.'),
   thinking: Thinking.optional().describe('Thinking level of the run. Without it, that of the agent.'),
-  timeoutSeconds: TimeoutSeconds.optional().describe(
-    'Seconds after which the run is ended. Without it, the limit of the agent.',
-  ),
+  timeoutSeconds: TimeoutSeconds.optional().describe('Time limit of the run, in seconds. Default: that of the agent.'),
   allowUnsafeExternalContent: z
     .boolean()
     .default(false)
@@ -136,7 +136,7 @@ export const Mapping = z.strictObject({
     ),
   transform: TransformRef.optional().describe('Code that makes or changes the action.'),
   retain: Retain.optional().describe(
-    'Requests that are kept when they are done, for `hookloom capture`: a number keeps the newest of the mapping, true all of them, false none. Without it, `hooks.retain`.',
+    'How many finished requests of the mapping stay in the store, for `hookloom replay` and `hookloom capture`: a number (the newest), true (all) or false (none). Default: `hooks.retain`.',
   ),
 })
 export type Mapping = z.infer<typeof Mapping>

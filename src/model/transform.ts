@@ -22,7 +22,7 @@ export type TransformInput<Payload = JsonValue> = {
   method: string
   /** The sender, such as `github`; undefined if it is not known. */
   source: string | undefined
-  /** The type of the event in the words of the sender, such as `pull_request`; undefined if it is not known. */
+  /** The type of the event as the sender calls it, such as `pull_request`; undefined if it is not known. */
   event: string | undefined
   /** When the request arrived, in milliseconds since the epoch. */
   receivedAt: number
@@ -58,7 +58,7 @@ export type AgentResult = {
   kind?: 'agent' | undefined
   /** The text for the agent. It reaches the agent inside the boundary for external content. */
   message?: string | undefined
-  /** Name of the hook for people. The summary of the run begins with it. */
+  /** Name for people, which the summary of the run shows: `Hook <name>: …`. */
   name?: string | undefined
   /** Id of the agent that runs the turn. `hooks.allowedAgentIds` limits it. */
   agentId?: string | undefined
@@ -68,7 +68,7 @@ export type AgentResult = {
   wakeMode?: WakeMode | undefined
   /** Whether the reply goes to a channel. */
   deliver?: boolean | undefined
-  /** Channel of the reply. `last`: the channel of the last reply that named one, else `channels.default`. */
+  /** Channel of the reply. `last`: the channel of the newest reply whose request or mapping set one, else `channels.default`. */
   channel?: ChannelName | undefined
   /** Recipient on the channel, such as a chat id. */
   to?: string | undefined
@@ -76,7 +76,7 @@ export type AgentResult = {
   model?: string | undefined
   /** How much the model thinks before it answers. */
   thinking?: Thinking | undefined
-  /** Seconds after which the run is ended; at most a day. */
+  /** Time limit of the run, in seconds; at most a day. */
   timeoutSeconds?: number | undefined
 }
 
