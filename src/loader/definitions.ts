@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { Problem } from '../model/problem.ts'
 import { findNamedFile, type Named } from './definition-files.ts'
 import { type Bundle, buildModule, type ModuleFile } from './modules/build.ts'
-import { type Evaluated, evaluateBundle, pickDefault } from './modules/evaluate.ts'
+import type { Evaluated } from './modules/evaluate.ts'
 import type { Input } from './read.ts'
 import { toFileLabel } from './root.ts'
 import { toThrownReport } from './modules/thrown.ts'
@@ -76,6 +76,8 @@ export async function loadNamed(
 }
 
 async function evaluate(bundle: Bundle): Promise<Definition | Problem> {
+  // jiti is large, and most gateways define nothing in code
+  const { evaluateBundle, pickDefault } = await import('./modules/evaluate.ts')
   let evaluated: Evaluated
   try {
     evaluated = await evaluateBundle(bundle, evaluateMs)

@@ -17,7 +17,7 @@ import { toDedupe } from './duplicates.ts'
 import type { Rerunner } from './rerun.ts'
 import { readState } from '../gmail/http-sink.ts'
 import type { GmailStatus } from '../gmail/status.ts'
-import { type MailWatcher, startWatcher } from '../gmail/watcher.ts'
+import type { MailWatcher } from '../gmail/watcher.ts'
 import type { Config } from '../model/config.ts'
 import { isWatched, type WatchedGmail } from '../model/gmail-config.ts'
 import { createClientOf } from './client.ts'
@@ -60,6 +60,8 @@ export function createMailbox(parts: MailboxParts): Mailbox {
     watcher = undefined
     if (gmail === undefined || isStopping) return
     log.info({ account: gmail.account, mode: gmail.mode }, 'the gateway watches the mailbox')
+    // a fifth of the code of the gateway, which few need
+    const { startWatcher } = await import('../gmail/watcher.ts')
     const gate = { ...signers, clientOf: createClientOf(trustedProxies) }
     watcher = startWatcher({ dir, gmail, sink: toSink(gmail), gate, log, clock })
   }
