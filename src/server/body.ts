@@ -51,8 +51,7 @@ function collect(
   return new Promise((resolve, reject) => {
     // a destroyed stream emits no more events
     if (req.destroyed) return reject(incomplete())
-    // one buffer that doubles, not a list of chunks: a list costs about 200 bytes for each one-byte chunk. If the bytes are
-    // counted, a length that was only declared takes no memory
+    // not a list of chunks, which costs 200 bytes for each one-byte chunk; a length that a stranger declares takes no memory
     const most = declared > 0 ? declared : limit
     let held = Buffer.from(new ArrayBuffer(take === undefined ? declared : 0))
     let size = 0
@@ -200,6 +199,8 @@ export function dropRest(req: IncomingMessage, res: ServerResponse): void {
  */
 export const unprovenLimits = { perClient: 8 * 1024 * 1024, clients: 8 }
 
+const tooMany = 'Too many unverified request bodies arrive at once. Send it again later.'
+
 /** The memory of one request. */
 export type UnprovenHold = {
   /**
@@ -231,10 +232,7 @@ export function createUnprovenBodies(): { open(): UnprovenHold; readonly size: n
         take(client, bytes, limit) {
           const share = Math.max(unprovenLimits.perClient, 2 * limit)
           const isOver = (held.get(client) ?? 0) + bytes > share || total + bytes > share * unprovenLimits.clients
-          if (bytes > 0 && isOver) {
-            const detail = 'Too many unverified request bodies arrive at once. Send it again later.'
-            throw new Problem('overloaded', detail, { retryAfterSeconds: 5 })
-          }
+          if (bytes > 0 && isOver) throw new Problem('overloaded', tooMany, { retryAfterSeconds: 5 })
           owner = client
           mine += bytes
           add(client, bytes)
