@@ -52,7 +52,6 @@ function collect(
     // a destroyed stream emits no more events
     if (req.destroyed) return reject(incomplete())
     // not a list of chunks, which costs 200 bytes for each one-byte chunk; a length that a stranger declares takes no memory
-    const most = declared > 0 ? declared : limit
     let held = Buffer.from(new ArrayBuffer(take === undefined ? declared : 0))
     let size = 0
 
@@ -70,7 +69,7 @@ function collect(
       const needed = size + chunk.length
       if (needed > limit) return fail(tooLarge(limit))
       if (needed > held.length) {
-        const room = Math.min(most, Math.max(needed, held.length * 2))
+        const room = Math.min(declared || limit, Math.max(needed, held.length * 2))
         try {
           take?.(room - held.length)
         } catch (error) {
