@@ -11,7 +11,7 @@ const floors: [RegExp, number][] = [
   [/^src\/(pipeline|loader|store)\//, 2],
   [/^src\/(effects|gmail)\//, 3],
   [/^src\/server\//, 4],
-  [/^(presets|transforms)\//, 5],
+  [/^(presets|transforms|src\/inspector)\//, 5],
   [/^src\/live\//, 6],
   [/^src\/app\.ts$/, 7],
   [/^src\/(index\.ts$|cli\/)/, 8],
@@ -19,7 +19,7 @@ const floors: [RegExp, number][] = [
 
 function filesBelow(dir: string): string[] {
   return readdirSync(join(root, dir), { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.ts') && !name.includes('node_modules'))
+    .filter((name) => /\.tsx?$/.test(name) && !name.includes('node_modules'))
     .map((name) => join(dir, name))
 }
 
@@ -87,13 +87,22 @@ describe('the floors', () => {
 
   test('presets and bundled transforms import only the authors’ door', () => {
     const beyond = [...graph]
-      .filter(([file]) => floorOf(file) === 5)
+      .filter(([file]) => /^(presets|transforms)\//.test(file))
       .flatMap(([file, imports]) =>
         imports.filter(
           (target) => houseOf(target) !== houseOf(file) && target !== 'src/define.ts' && floorOf(target) !== 5,
         ),
       )
     expect(beyond).toEqual([])
+  })
+
+  test('the page knows the types of the admin API, and nothing else', () => {
+    const inside = (file: string) => file.startsWith('src/inspector/')
+    const beyond = [...graph]
+      .filter(([file]) => inside(file))
+      .flatMap(([, imports]) => imports.filter((to) => !inside(to)))
+    expect(new Set(beyond)).toEqual(new Set(['src/server/api/types.ts']))
+    expect(graph.get('src/server/api/types.ts')).toEqual([])
   })
 
   test('nobody inside imports the hosts’ door', () => {

@@ -11,12 +11,14 @@ import { addHealthRoute } from './api/health.ts'
 import type { ApiParts } from './api/parts.ts'
 import { reply } from './api/reply.ts'
 import { addSessionRoutes } from './api/sessions.ts'
+import { createPageKeys } from './api/page-keys.ts'
+import { addPageRoutes } from './api/page.ts'
 import { addStreamRoute } from './api/streams.ts'
 import type { Drain, ParkedQuery } from './drain.ts'
 import type { HandedSecrets } from './handed.ts'
 import type { UnnamedProxies } from './client.ts'
 import type { Metrics } from './metrics.ts'
-import { createOperatorCheck, type IsOperator } from './operator.ts'
+import { createOperatorCheck, type OperatorOf } from './operator.ts'
 import { toRefusedRequest, withNearest } from './refusals.ts'
 import { send, toListener } from './server.ts'
 
@@ -32,13 +34,14 @@ export function createAdminApp(parts: AdminParts): RequestListener {
   const { refusals, generation } = parts
   const router = new Router({ sensitive: true, strict: true })
   const token = () => generation().config.gateway.token
-  const isOperator = createOperatorCheck({ token, clock: parts.clock })
-  const api = requireToken(isOperator, token)
+  const keys = createPageKeys({ token, clock: parts.clock })
+  const operatorOf = createOperatorCheck({ token, keys, clock: parts.clock })
+  const api = requireOperator({ operatorOf, token, accepts: ['token', 'page'] })
 
   router.use(requireLoopbackNames)
   router.get('/healthz', (ctx) => reply(ctx, {}))
   router.get('/readyz', async (ctx) => {
-    const showsAll = isOperator(ctx.req)
+    const showsAll = operatorOf(ctx.req) !== undefined
     const state = await toReadiness(parts)
     reply(ctx, showsAll ? state : toOutline(state), state.ok ? 200 : 503)
   })
@@ -67,6 +70,7 @@ export function createAdminApp(parts: AdminParts): RequestListener {
   addSessionRoutes(router, api, parts)
   addHealthRoute(router, api, parts)
   addStreamRoute(router, api, parts)
+  addPageRoutes(router, requireOperator({ operatorOf, token, accepts: ['token'] }), keys)
   router.post('/api/mappings/:id/arm', api, (ctx) => {
     const mappingId = findSigned(generation(), ctx.params['id'] ?? '')
     reply(ctx, { mappingId, until: new Date(parts.handed.arm(mappingId)).toISOString() })
@@ -74,7 +78,7 @@ export function createAdminApp(parts: AdminParts): RequestListener {
   router.all('/{*path}', () => {
     throw new Problem(
       'not-found',
-      'The admin port has GET /healthz, /readyz and /metrics, and /api for the commands. The hooks are on server.port.',
+      'The admin port has the page at /, GET /healthz, /readyz and /metrics, and /api. The hooks are on server.port.',
     )
   })
   return toListener(router, parts)
@@ -122,9 +126,13 @@ function findSigned({ mappings }: Generation, id: string): string {
 const loopbackName = /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/i
 
 async function requireLoopbackNames(ctx: Context, next: Next): Promise<void> {
-  const { host, origin } = ctx.req.headers
+  const { headers } = ctx.req
+  const { host, origin } = headers
+  // a link to the page from elsewhere: it shows nothing without a key, and the file of `hookloom open` is such a place
+  const opensPage =
+    ctx.path === '/' && headers['sec-fetch-mode'] === 'navigate' && headers['sec-fetch-dest'] === 'document'
   const sameSite = origin === undefined || loopbackName.test(origin.replace(/^https?:\/\//i, ''))
-  if (host === undefined || !loopbackName.test(host) || !sameSite || saysCrossSite(ctx.req.headers)) {
+  if (host === undefined || !loopbackName.test(host) || !sameSite || (saysCrossSite(headers) && !opensPage)) {
     throw new Problem(
       'origin-denied',
       'The admin port answers only requests to localhost that do not come from another site.',
@@ -133,10 +141,18 @@ async function requireLoopbackNames(ctx: Context, next: Next): Promise<void> {
   await next()
 }
 
-function requireToken(isOperator: IsOperator, token: () => string | undefined) {
+function requireOperator({
+  operatorOf,
+  token,
+  accepts,
+}: {
+  operatorOf: OperatorOf
+  token: () => string | undefined
+  accepts: readonly ReturnType<OperatorOf>[]
+}) {
   return async (ctx: Context, next: Next): Promise<void> => {
     if (token() === undefined) throw new Problem('unauthorized', 'Set gateway.token to use the admin API.')
-    if (!isOperator(ctx.req)) {
+    if (!accepts.includes(operatorOf(ctx.req))) {
       throw new Problem(
         'unauthorized',
         'The gateway token is missing. Send it as "Authorization: Bearer <gateway.token>".',

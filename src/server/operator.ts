@@ -3,17 +3,26 @@ import type { IncomingMessage } from 'node:http'
 import { Problem } from '../model/problem.ts'
 import type { Clock } from '../store/store.ts'
 import { createClientOf } from './client.ts'
+import type { PageKeys } from './api/page-keys.ts'
 import { createTokenCheck, readToken } from './admission.ts'
 import { createThrottle } from './throttle.ts'
 
 /**
- * True with the gateway token, false without any token. A wrong token counts and throws `unauthorized`; for a client that is
+ * `token` with the gateway token, `page` with a key of the page, undefined without any token. A wrong token counts and throws `unauthorized`; for a client that is
  * locked out, any token throws `rate-limited`. A request without a token does not count: a web page in the operator's browser
  * cannot send `Authorization`, and so cannot lock the operator out.
  */
-export type IsOperator = (req: IncomingMessage) => boolean
+export type OperatorOf = (req: IncomingMessage) => 'token' | 'page' | undefined
 
-export function createOperatorCheck({ token, clock }: { token: () => string | undefined; clock: Clock }): IsOperator {
+export function createOperatorCheck({
+  token,
+  keys,
+  clock,
+}: {
+  token: () => string | undefined
+  keys: Pick<PageKeys, 'isForm' | 'isValid'>
+  clock: Clock
+}): OperatorOf {
   const throttle = createThrottle({ clock })
   const clientOf = createClientOf([])
   let check: { token: string; matches: (given: string) => boolean } | undefined
@@ -21,14 +30,19 @@ export function createOperatorCheck({ token, clock }: { token: () => string | un
   return (req) => {
     const given = readToken(req.rawHeaders)
     const expected = token()
-    if (given.kind === 'none' || expected === undefined) return false
+    if (given.kind === 'none' || expected === undefined) return undefined
+    if (given.kind === 'token' && keys.isForm(given.token)) {
+      if (keys.isValid(given.token)) return 'page'
+      // not counted: pages that stayed open over a restart would lock out the operator, and nobody guesses 256 bits
+      throw new Problem('unauthorized', 'The key of this page is no longer valid. "hookloom open" opens it again.')
+    }
     const client = clientOf(req)
     const retryAfterSeconds = throttle.lockedFor(client)
     if (retryAfterSeconds !== undefined) {
       throw new Problem('rate-limited', 'Too many wrong gateway tokens. Try again later.', { retryAfterSeconds })
     }
     if (check?.token !== expected) check = { token: expected, matches: createTokenCheck(expected) }
-    if (given.kind === 'token' && check.matches(given.token)) return true
+    if (given.kind === 'token' && check.matches(given.token)) return 'token'
     throttle.fail(client)
     throw new Problem('unauthorized', 'The gateway token is wrong. Send "Authorization: Bearer <gateway.token>".')
   }

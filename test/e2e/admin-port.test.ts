@@ -40,6 +40,8 @@ const api: readonly (readonly [method: string, target: string])[] = [
   ['POST', '/api/parked/retry'],
   ['POST', '/api/parked/drop'],
   ['POST', '/api/mappings/any/arm'],
+  ['POST', '/api/page/code'],
+  ['POST', '/api/page/key'],
 ]
 const open: typeof api = [
   ['GET', '/healthz'],
@@ -144,13 +146,20 @@ describe('the gateway token', () => {
   })
 })
 
-test.each(['/', '/api', '/healthz/', '/Healthz', '/hooks/wake', '/api/sessions/a/b', '//healthz'])(
-  '%s is no page, and the answer says which are',
-  async (target) => {
-    const reply = await ask({ target, headers: bearer })
-    expect([toVerdict(reply), reply.body]).toEqual(['not-found', expect.stringContaining('/readyz')])
-  },
-)
+test.each([
+  '/inspector',
+  '/inspector/../package.json',
+  '/inspector/x.js',
+  '/api',
+  '/healthz/',
+  '/Healthz',
+  '/hooks/wake',
+  '/api/sessions/a/b',
+  '//healthz',
+])('%s is no page, and the answer says which are', async (target) => {
+  const reply = await ask({ target, headers: bearer })
+  expect([toVerdict(reply), reply.body]).toEqual(['not-found', expect.stringContaining('/readyz')])
+})
 
 test('what changes something takes a POST alone, and what reads a GET', async () => {
   for (const [method, target] of api) {

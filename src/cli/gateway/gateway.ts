@@ -84,7 +84,8 @@ export async function openAdmin(
   return response.body
 }
 
-function findAdmin(context: Context): { adminUrl: string; token: string } {
+/** The admin port and its token. Throws `config-invalid` if there is no token. */
+export function findAdmin(context: Context): { adminUrl: string; token: string } {
   const parts = findParts(context)
   const { token } = parts.gateway
   if (token === undefined && parts.problem !== undefined) throw parts.problem

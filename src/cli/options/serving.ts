@@ -54,6 +54,18 @@ export function addServingCommands(program: Command, act: Act): void {
     .action(act(async (context, ports: Ports) => (await import('../start.ts')).start(context, ports)))
 
   program
+    .command('open')
+    .summary('open the page of the running gateway')
+    .description(
+      'Prints a link to the page of the running gateway, and opens it where there is a browser. The link works once, and for ' +
+        'a minute; the page stays open for twelve hours.',
+    )
+    .option('--no-browser', 'only print the link')
+    .addOption(jsonOption())
+    .addHelpText('after', toExamples('hookloom open', 'hookloom open --no-browser'))
+    .action(act(async (context, options: { browser: boolean }) => (await import('../open.ts')).open(context, options)))
+
+  program
     .command('check')
     .summary('check the configuration, the templates and the modules')
     .description('Checks the configuration, every template, and every module with its fixtures. Needs no gateway.')

@@ -1,0 +1,48 @@
+// Prints a link to the page of the running gateway, and opens it where there is a browser.
+import { spawn } from 'node:child_process'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { z } from 'zod'
+import { writeStateFile } from '../loader/config-file.ts'
+import type { Env } from '../loader/config/env.ts'
+import { exitCodes } from '../model/problem.ts'
+import type { Context } from './terminal/context.ts'
+import { askAdmin, findAdmin } from './gateway/gateway.ts'
+
+const Issued = z.object({ code: z.string(), until: z.string() })
+
+export async function open(context: Context, { browser }: { browser: boolean }): Promise<number> {
+  const { code, until } = await askAdmin(context, { method: 'POST', path: '/api/page/code', answer: Issued })
+  const url = `${findAdmin(context).adminUrl}/#k=${code}`
+  const command = browser ? findBrowser(context.env) : undefined
+  if (context.json) context.printJson({ url, until, opened: command !== undefined })
+  else context.print(url)
+  if (command === undefined)
+    context.note('The link works once, and for a minute. Open it in a browser on this machine.')
+  else await launch(context.dir, url, command)
+  return exitCodes.ok
+}
+
+/** `BROWSER`, else the opener of the desktop; undefined where nobody would see a window. */
+function findBrowser(env: Env): string | undefined {
+  if (env['BROWSER'] !== undefined && env['BROWSER'] !== '') return env['BROWSER']
+  if (!process.stdout.isTTY) return undefined
+  if (process.platform === 'darwin') return 'open'
+  if (process.platform === 'win32') return 'explorer'
+  return env['DISPLAY'] !== undefined || env['WAYLAND_DISPLAY'] !== undefined ? 'xdg-open' : undefined
+}
+
+/**
+ * The browser gets a file that only its owner can read, and the file leads to the link: other users of the machine see the arguments
+ * of each process, and one of them could use the code first.
+ */
+async function launch(dir: string, url: string, command: string): Promise<void> {
+  const file = join(dir, 'state', 'open.html')
+  await writeStateFile(
+    file,
+    `<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=${url}">\n`,
+  )
+  const child = spawn(command, [pathToFileURL(file).href], { detached: true, stdio: 'ignore' })
+  child.once('error', () => undefined)
+  child.unref()
+}

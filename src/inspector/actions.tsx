@@ -1,0 +1,161 @@
+// What an operator does with a delivery. Each action says what it did, in the words of the gateway.
+import type { JSX } from 'preact'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import type { RequestFields, Retried, ShownDelivery } from '../server/api/types.ts'
+import { post } from './api.ts'
+import { go } from './place.ts'
+import { toVisible } from './text.tsx'
+
+type ActionsProps = {
+  readonly delivery: ShownDelivery
+  readonly request: RequestFields | undefined
+  readonly hooksUrl: string
+  readonly onDone: () => void
+}
+
+export function Actions({ delivery, request, hooksUrl, onDone }: ActionsProps): JSX.Element {
+  const { deliveryId, state, jobs } = delivery
+  const [said, setSaid] = useState<{ text: string; isBad: boolean }>({ text: '', isBad: false })
+  const [isBusy, setBusy] = useState(false)
+  const [edited, setEdited] = useState<string>()
+  const path = `/api/deliveries/${encodeURIComponent(deliveryId)}`
+  const isOpen = state === 'parked' || state === 'pending'
+  const canRetry = isOpen || jobs.some((job) => job.state === 'dead')
+
+  useEffect(() => {
+    setSaid({ text: '', isBad: false })
+    setEdited(undefined)
+  }, [deliveryId])
+
+  async function act(work: () => Promise<string>): Promise<void> {
+    setBusy(true)
+    try {
+      setSaid({ text: await work(), isBad: false })
+      onDone()
+    } catch (error) {
+      setSaid({ text: error instanceof Error ? error.message : 'It failed.', isBad: true })
+    } finally {
+      setBusy(false)
+    }
+  }
+
+  const retry = () =>
+    act(async () => {
+      const { state: now, jobs: queued } = await post<Retried>(`${path}/retry`)
+      return queued.length > 0 ? `${queued.length} queued again.` : `It ran again and is ${now}.`
+    })
+  const drop = () =>
+    act(async () => {
+      await post(`${path}/drop`)
+      return 'It is dropped.'
+    })
+  const again = (body?: string) =>
+    act(async () => {
+      const made = await post<Retried>(`${path}/again`, body === undefined ? undefined : { body })
+      setEdited(undefined)
+      go({ id: made.deliveryId ?? '' })
+      return `The new delivery is ${made.state}.`
+    })
+  const copy = (what: string, text: string) =>
+    act(async () => {
+      await navigator.clipboard.writeText(text)
+      return `${what} is in the clipboard.`
+    })
+
+  return (
+    <div class="actions">
+      <div role="group" aria-label="Actions">
+        <button type="button" id="retry" disabled={!canRetry || isBusy} onClick={retry} title="r">
+          retry
+        </button>
+        <button type="button" disabled={!isOpen || isBusy} onClick={drop}>
+          drop
+        </button>
+        <button type="button" disabled={request === undefined || isBusy} onClick={() => again()}>
+          run again
+        </button>
+        <button
+          type="button"
+          disabled={request?.encoding !== 'utf8' || isBusy}
+          aria-expanded={edited !== undefined}
+          onClick={() => setEdited(edited === undefined ? request?.body : undefined)}
+        >
+          edit and send
+        </button>
+        <button
+          type="button"
+          id="copy-curl"
+          disabled={request?.encoding !== 'utf8'}
+          onClick={() => request && copy('The curl command', toCurl(request, hooksUrl, delivery.hook))}
+          title="c"
+        >
+          copy as curl
+        </button>
+        <button
+          type="button"
+          disabled={request === undefined}
+          onClick={() => copy('The command', `hookloom capture ${deliveryId}`)}
+          title="Makes a fixture of it, without its secrets"
+        >
+          copy capture command
+        </button>
+        {request !== undefined && (
+          <button type="button" onClick={() => copy('The payload', request.body)}>
+            copy payload
+          </button>
+        )}
+      </div>
+      <p class={said.isBad ? 'said bad' : 'said'} role="status">
+        {toVisible(said.text)}
+      </p>
+      {edited !== undefined && <Editor body={edited} isBusy={isBusy} onSend={again} />}
+    </div>
+  )
+}
+
+function Editor({
+  body,
+  isBusy,
+  onSend,
+}: {
+  body: string
+  isBusy: boolean
+  onSend: (body: string) => void
+}): JSX.Element {
+  const area = useRef<HTMLTextAreaElement>(null)
+  useEffect(() => area.current?.focus(), [])
+  return (
+    <div class="editor">
+      <textarea ref={area} aria-label="Body" spellcheck={false} rows={12} defaultValue={toPretty(body)} />
+      <button type="button" disabled={isBusy} onClick={() => onSend(area.current?.value ?? '')}>
+        send as a new delivery
+      </button>
+    </div>
+  )
+}
+
+function toPretty(body: string): string {
+  try {
+    return JSON.stringify(JSON.parse(body), undefined, 2)
+  } catch {
+    return body
+  }
+}
+
+/** For a shell: the token is a variable, and no header can leave its quotes. Headers of the connection are curl's own. */
+export function toCurl({ method, url, headers, body }: RequestFields, hooksUrl: string, hook: string): string {
+  const search = url.includes('?') ? url.slice(url.indexOf('?')) : ''
+  const own = /^(host|connection|content-length|transfer-encoding|accept-encoding|expect|idempotency-key)$/
+  const kept = Object.entries(headers).filter(([name, value]) => !own.test(name) && value !== '[secret]')
+  const lines = [
+    `curl -sS -X ${method} ${toShellWord(`${hooksUrl}/${hook}${search}`)}`,
+    '-H "Authorization: Bearer $HOOKLOOM_TOKEN"',
+    ...kept.map(([name, value]) => `-H ${toShellWord(`${name}: ${value}`)}`),
+    `--data-binary ${toShellWord(body)}`,
+  ]
+  return lines.join(' \\\n  ')
+}
+
+function toShellWord(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`
+}

@@ -1,0 +1,59 @@
+// The admin API, called with the key of this tab.
+import { forgetKey, readKey } from './key.ts'
+
+/** A refusal of the gateway, in its own words. */
+export class Refused extends Error {
+  readonly status: number
+  constructor(status: number, sentence: string) {
+    super(sentence)
+    this.status = status
+  }
+}
+
+/** Called when the key is no longer valid. */
+let over: (why: string) => void = () => {}
+export function onOver(listener: (why: string) => void): void {
+  over = listener
+}
+
+export async function ask(path: string, init: RequestInit = {}): Promise<Response> {
+  const answer = await fetch(path, {
+    ...init,
+    headers: { ...init.headers, authorization: `Bearer ${readKey() ?? ''}` },
+  })
+  if (answer.ok) return answer
+  const text = await answer.text()
+  const sentence = toSentence(text) ?? `The gateway answered ${answer.status}.`
+  if (answer.status === 401) {
+    forgetKey()
+    over(sentence)
+  }
+  throw new Refused(answer.status, sentence)
+}
+
+function toSentence(text: string): string | undefined {
+  try {
+    const body: { error?: string } = JSON.parse(text)
+    return body.error
+  } catch {
+    return undefined
+  }
+}
+
+export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
+  const answer = await ask(path, signal === undefined ? {} : { signal })
+  // as: types.ts has the answers of the gateway that serves this page
+  return (await answer.json()) as T
+}
+
+export async function post<T>(path: string, body?: object): Promise<T> {
+  const answer = await ask(path, { method: 'POST', ...(body === undefined ? {} : { body: JSON.stringify(body) }) })
+  // as: see above
+  return (await answer.json()) as T
+}
+
+/** Parameters without the blank ones. */
+export function toQuery(fields: Readonly<Record<string, string | number | undefined>>): string {
+  const filled = Object.entries(fields).filter(([, value]) => value !== undefined && value !== '')
+  return new URLSearchParams(filled.map(([field, value]) => [field, String(value)])).toString()
+}

@@ -1,0 +1,122 @@
+// The rows that the list shows, kept up to date by the stream. Paused, it counts what came and shows it on request.
+import { useEffect, useRef, useState } from 'preact/hooks'
+import type { DeliveryRow, Page, RefusalFields, StatusFields } from '../server/api/types.ts'
+import { get, toQuery } from './api.ts'
+import type { Filters } from './place.ts'
+import { fits, mergeRows, mostRows, type Row, toRefusalRow, toRow } from './rows.ts'
+import { follow } from './stream.ts'
+
+export type Feed = {
+  readonly rows: readonly Row[]
+  readonly isLoading: boolean
+  readonly problem: string
+  readonly isConnected: boolean
+  readonly status: StatusFields | undefined
+  /** Rows that came while it was paused. */
+  readonly waiting: number
+  readonly isPaused: boolean
+  /** Counts changes: what shows one delivery reads it again. */
+  readonly changed: ReadonlyMap<string, number>
+  pause(isPaused: boolean): void
+  /** Reads the next older rows, if there are any. */
+  older(): void
+}
+
+const pageRows = 200
+
+export function useFeed({ state, hook, source, q }: Filters): Feed {
+  const filters = { state, hook, source, q }
+  const [rows, setRows] = useState<readonly Row[]>([])
+  const [isLoading, setLoading] = useState(true)
+  const [problem, setProblem] = useState('')
+  const [isConnected, setConnected] = useState(true)
+  const [status, setStatus] = useState<StatusFields>()
+  const [isPaused, setPaused] = useState(false)
+  const [waiting, setWaiting] = useState(0)
+  const [changed, setChanged] = useState<ReadonlyMap<string, number>>(new Map())
+  const [round, setRound] = useState(0)
+  const now = useRef({ filters, isPaused, next: null as string | null, held: new Map<string, Row>(), isReading: false })
+  now.current.filters = filters
+  now.current.isPaused = isPaused
+
+  useEffect(() => {
+    const ended = new AbortController()
+    const take = (came: readonly Row[]) => {
+      const { held, isPaused: isHeld, filters: wanted } = now.current
+      setChanged(
+        (before) => new Map([...before, ...came.map(({ id }) => [id, (before.get(id) ?? 0) + 1] as const)].slice(-500)),
+      )
+      if (!isHeld) return setRows((before) => mergeRows(before, came, wanted))
+      for (const row of came) if (fits(row, wanted) || held.has(row.id)) held.set(row.id, row)
+      for (const id of held.keys()) if (held.size > mostRows) held.delete(id)
+      setWaiting(held.size)
+    }
+    void follow(
+      {
+        deliveries: (came: readonly DeliveryRow[]) => take(came.map(toRow)),
+        refusals: (came: readonly RefusalFields[]) => take(came.map(toRefusalRow)),
+        status: setStatus,
+        reset: () => setRound((before) => before + 1),
+        connected: setConnected,
+      },
+      ended.signal,
+    )
+    return () => ended.abort()
+  }, [])
+
+  useEffect(() => {
+    const ended = new AbortController()
+    // one reads only the last of the words that one types
+    const timer = setTimeout(() => void load(ended.signal), q === '' ? 0 : 150)
+    return () => {
+      clearTimeout(timer)
+      ended.abort()
+    }
+  }, [state, hook, source, q, round])
+
+  async function load(signal: AbortSignal): Promise<void> {
+    setLoading(true)
+    try {
+      const found = state === 'refused' ? [] : await readPage(undefined, signal)
+      const asksRefusals = (state === '' || state === 'refused') && source === ''
+      const refusals = asksRefusals ? (await get<{ refusals: RefusalFields[] }>('/api/refusals', signal)).refusals : []
+      const oldest = now.current.next === null ? 0 : (found[0]?.at ?? 0)
+      const turnedAway = refusals.map(toRefusalRow).filter(({ at }) => at >= oldest)
+      setRows(mergeRows([], [...found, ...turnedAway], filters))
+      setProblem('')
+      setLoading(false)
+    } catch (error) {
+      if (signal.aborted) return
+      setProblem(error instanceof Error ? error.message : 'The list could not be read.')
+      setLoading(false)
+    }
+  }
+
+  async function readPage(before: string | undefined, signal?: AbortSignal): Promise<Row[]> {
+    const query = toQuery({ state, hook, source, q, before, limit: pageRows })
+    const page = await get<Page<'deliveries', DeliveryRow>>(`/api/deliveries?${query}`, signal)
+    now.current.next = page.next
+    return page.deliveries.map(toRow)
+  }
+
+  function older(): void {
+    const { next, isReading } = now.current
+    if (next === null || isReading || rows.length >= mostRows) return
+    now.current.isReading = true
+    void readPage(next)
+      .then((found) => setRows((before) => mergeRows(before, found, now.current.filters)))
+      .catch(() => undefined)
+      .finally(() => (now.current.isReading = false))
+  }
+
+  function pause(isHeld: boolean): void {
+    setPaused(isHeld)
+    if (isHeld) return
+    const came = [...now.current.held.values()]
+    now.current.held.clear()
+    setWaiting(0)
+    setRows((before) => mergeRows(before, came, filters))
+  }
+
+  return { rows, isLoading, problem, isConnected, status, waiting, isPaused, changed, pause, older }
+}

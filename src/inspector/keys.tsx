@@ -1,0 +1,67 @@
+// The keyboard. Every key has a button or a link that does the same.
+import type { JSX } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
+
+export const keys: readonly (readonly [key: string, meaning: string])[] = [
+  ['j  k', 'the next, the previous delivery'],
+  ['Enter', 'read the chosen delivery'],
+  ['Esc', 'back to the list'],
+  ['/', 'search'],
+  ['r', 'retry the chosen delivery'],
+  ['c', 'copy it as a curl command'],
+  ['e', 'open its transform in the editor'],
+  ['p', 'pause and resume the list'],
+  ['1  2  3', 'deliveries, sessions, health'],
+  ['?', 'this help'],
+]
+
+/** While one types, only Escape is a key of the page. */
+export function useKeys(actions: Readonly<Record<string, () => void>>): void {
+  const now = useRef(actions)
+  now.current = actions
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      if (event.ctrlKey || event.metaKey || event.altKey) return
+      // a dialog closes itself
+      if (document.querySelector('dialog[open]') !== null) return
+      const { target } = event
+      const isTyping = target instanceof HTMLInputElement || target instanceof HTMLTextAreaElement
+      if (isTyping && event.key !== 'Escape') return
+      const isPressable = target instanceof HTMLButtonElement || target instanceof HTMLAnchorElement
+      if (event.key === 'Enter' && (isPressable || (target instanceof HTMLElement && target.tagName === 'SUMMARY')))
+        return
+      const action = now.current[event.key]
+      if (action === undefined) return
+      event.preventDefault()
+      action()
+    }
+    addEventListener('keydown', onKey)
+    return () => removeEventListener('keydown', onKey)
+  }, [])
+}
+
+export function Help({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }): JSX.Element {
+  const dialog = useRef<HTMLDialogElement>(null)
+  useEffect(() => {
+    if (isOpen) dialog.current?.showModal()
+    else dialog.current?.close()
+  }, [isOpen])
+  return (
+    <dialog ref={dialog} onClose={onClose} aria-label="Keys">
+      <h2>Keys</h2>
+      <dl class="fields">
+        {keys.map(([key, meaning]) => (
+          <>
+            <dt key={key}>
+              <kbd>{key}</kbd>
+            </dt>
+            <dd>{meaning}</dd>
+          </>
+        ))}
+      </dl>
+      <button type="button" onClick={onClose}>
+        close
+      </button>
+    </dialog>
+  )
+}

@@ -1,0 +1,53 @@
+// What the page shows, in the fragment of its address: it can be kept as a bookmark, and never reaches a server or its log.
+import { useEffect, useState } from 'preact/hooks'
+
+export const views = ['list', 'sessions', 'health'] as const
+export type View = (typeof views)[number]
+
+export type Filters = { readonly state: string; readonly hook: string; readonly source: string; readonly q: string }
+
+/** `id`: the chosen delivery. `session`: `<agent>/<key>`. */
+export type Place = Filters & { readonly view: View; readonly id: string; readonly session: string }
+
+export function readPlace(): Place {
+  const fields = new URLSearchParams(location.hash.slice(1))
+  const text = (name: string) => fields.get(name) ?? ''
+  const view = views.find((each) => each === text('view')) ?? 'list'
+  return {
+    view,
+    id: text('id'),
+    session: text('session'),
+    state: text('state'),
+    hook: text('hook'),
+    source: text('source'),
+    q: text('q'),
+  }
+}
+
+export function toHash(place: Partial<Place>): string {
+  const filled = Object.entries(place).filter(([name, value]) => value !== '' && !(name === 'view' && value === 'list'))
+  return `#${new URLSearchParams(filled.map(([name, value]) => [name, String(value)])).toString()}`
+}
+
+/** `replaces`: the step before is not worth a step back, as while one types. */
+export function go(change: Partial<Place>, { replaces = false } = {}): void {
+  const hash = toHash({ ...readPlace(), ...change })
+  // a step back must lead to another place
+  if (replaces || hash === (location.hash || '#')) history.replaceState(null, '', hash)
+  else history.pushState(null, '', hash)
+  dispatchEvent(new Event('popstate'))
+}
+
+export function usePlace(): Place {
+  const [place, setPlace] = useState(readPlace)
+  useEffect(() => {
+    const read = () => setPlace(readPlace())
+    addEventListener('popstate', read)
+    addEventListener('hashchange', read)
+    return () => {
+      removeEventListener('popstate', read)
+      removeEventListener('hashchange', read)
+    }
+  }, [])
+  return place
+}

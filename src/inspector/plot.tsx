@@ -1,0 +1,76 @@
+// A small plot of the last sixty minutes: stacked bars, or lines. The numbers are also a table for those who do not see it.
+import type { JSX } from 'preact'
+import type { MinuteFields } from '../server/api/types.ts'
+import { toClock } from './text.tsx'
+
+export type Series = { readonly name: string; readonly of: (minute: MinuteFields) => number }
+
+const width = 240
+const height = 60
+const span = 60
+const minuteMs = 60_000
+
+type PlotProps = {
+  readonly title: string
+  readonly minutes: readonly MinuteFields[]
+  readonly series: readonly Series[]
+  readonly isStacked?: boolean
+}
+
+export function Plot({ title, minutes, series, isStacked = true }: PlotProps): JSX.Element {
+  const now = Math.floor(Date.now() / minuteMs) * minuteMs
+  const bars = minutes.flatMap((minute) => {
+    const at = span - 1 - (now - Date.parse(minute.at)) / minuteMs
+    return at >= 0 && at < span ? [{ at, minute, values: series.map(({ of }) => of(minute)) }] : []
+  })
+  const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0)
+  const most = Math.max(1, ...bars.map(({ values }) => (isStacked ? sum(values) : Math.max(...values))))
+  const step = width / span
+  const toY = (value: number) => height - (value / most) * height
+  return (
+    <figure class="plot">
+      <figcaption>
+        {title} <span class="dim">up to {most.toLocaleString('en')}</span>
+      </figcaption>
+      <svg viewBox={`0 0 ${width} ${height}`} preserveAspectRatio="none" aria-hidden="true">
+        {bars.map(({ at, values, minute }) =>
+          values.map((value, index) => {
+            const below = isStacked ? sum(values.slice(0, index)) : 0
+            return (
+              <rect
+                key={`${minute.at}${index}`}
+                class={`series-${index}`}
+                x={at * step}
+                width={step - 0.6}
+                y={toY(below + value)}
+                height={isStacked ? toY(0) - toY(value) : 1.6}
+              />
+            )
+          }),
+        )}
+      </svg>
+      <ul class="legend">
+        {series.map(({ name, of }, index) => (
+          <li key={name}>
+            <i class={`series-${index}`} /> {name}{' '}
+            <span class="dim">
+              {isStacked ? sum(minutes.map(of)).toLocaleString('en') : of(minutes.at(-1) ?? none)}
+            </span>
+          </li>
+        ))}
+      </ul>
+      <span class="sr">
+        {bars.length === 0 ? 'Nothing yet.' : `From ${toClock(Date.parse(bars[0]?.minute.at ?? ''))} until now.`}
+      </span>
+    </figure>
+  )
+}
+
+const none: MinuteFields = {
+  at: '',
+  deliveries: { pending: 0, parked: 0, accepted: 0, skipped: 0, dropped: 0 },
+  refused: 0,
+  runs: { done: 0, retried: 0, dead: 0 },
+  reloads: { live: 0, refused: 0 },
+  latencyMs: null,
+}

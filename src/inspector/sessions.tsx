@@ -1,0 +1,124 @@
+// The sessions, and one of them as a chat: what was asked, what was answered, and the events that wait for the next turn.
+import type { JSX } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import type { EventFields, MessageFields, Page, SessionFields, ShownSession } from '../server/api/types.ts'
+import { get, toQuery } from './api.ts'
+import { go, type Place } from './place.ts'
+import { Line, LongText, Time } from './text.tsx'
+
+export function Sessions({ place, version }: { place: Place; version: number }): JSX.Element {
+  const [sessions, setSessions] = useState<readonly SessionFields[]>()
+  const [shown, setShown] = useState<{ session: ShownSession; events: readonly EventFields[] }>()
+  const [problem, setProblem] = useState('')
+  const slash = place.session.indexOf('/')
+  const [agentId, sessionKey] = [place.session.slice(0, slash), place.session.slice(slash + 1)]
+
+  useEffect(() => {
+    const ended = new AbortController()
+    const timer = setTimeout(
+      () =>
+        void read(ended.signal).catch((error: unknown) => {
+          if (!ended.signal.aborted) setProblem(error instanceof Error ? error.message : 'It could not be read.')
+        }),
+      version === 0 ? 0 : 500,
+    )
+    return () => {
+      clearTimeout(timer)
+      ended.abort()
+    }
+  }, [place.session, version])
+
+  async function read(signal: AbortSignal): Promise<void> {
+    const page = await get<Page<'sessions', SessionFields>>('/api/sessions?limit=200', signal)
+    setSessions(page.sessions.toReversed())
+    setProblem('')
+    if (slash < 0) return setShown(undefined)
+    const path = `/api/sessions/${encodeURIComponent(sessionKey)}?${toQuery({ agentId })}`
+    const session = await get<ShownSession>(path, signal)
+    const recent = await get<Page<'events', EventFields>>('/api/events?limit=500', signal)
+    const own = recent.events.filter((event) => event.agentId === agentId && event.sessionKey === sessionKey)
+    setShown({ session, events: own })
+  }
+
+  return (
+    <div class={`sessions${slash < 0 ? '' : ' has-session'}`}>
+      <nav aria-label="Sessions">
+        {sessions === undefined && problem === '' && <p class="empty">Reading …</p>}
+        {sessions?.length === 0 && <p class="empty">No session yet.</p>}
+        <ul>
+          {sessions?.map((session) => {
+            const name = `${session.agentId}/${session.sessionKey}`
+            return (
+              <li key={name}>
+                <button
+                  type="button"
+                  class="session"
+                  aria-current={name === place.session}
+                  onClick={() => go({ view: 'sessions', session: name })}
+                >
+                  <Line text={session.sessionKey} most={120} />
+                  <span class="dim">
+                    <Line text={session.agentId} most={40} /> <Time at={session.updatedAt} />
+                  </span>
+                </button>
+              </li>
+            )
+          })}
+        </ul>
+      </nav>
+      <section class="chat" aria-label="Transcript" tabIndex={0}>
+        {problem !== '' && <p class="empty bad">{problem}</p>}
+        {slash < 0 && <p class="empty">Choose a session.</p>}
+        {shown !== undefined && slash >= 0 && <Chat {...shown} />}
+      </section>
+    </div>
+  )
+}
+
+type Said = { readonly at: string } & (
+  | { readonly kind: 'message'; readonly message: MessageFields }
+  | { readonly kind: 'event'; readonly event: EventFields }
+)
+
+function Chat({ session, events }: { session: ShownSession; events: readonly EventFields[] }): JSX.Element {
+  const said: Said[] = [
+    ...session.messages.map((message): Said => ({ kind: 'message', at: message.at, message })),
+    ...events.map((event): Said => ({ kind: 'event', at: event.at, event })),
+  ].toSorted((one, other) => Date.parse(one.at) - Date.parse(other.at))
+  return (
+    <>
+      <header class="title">
+        <h2>
+          <Line text={session.sessionKey} most={200} />
+        </h2>
+        <span class="dim">
+          agent <Line text={session.agentId} most={80} />
+          {session.recipient !== null && `, replies to ${session.recipient.channel} ${session.recipient.to ?? ''}`}
+        </span>
+      </header>
+      <ol class="said-list">
+        {said.map((each, at) =>
+          each.kind === 'message' ? (
+            <li key={at} class={`message ${each.message.role}`}>
+              <div class="dim">
+                {each.message.role} <Time at={each.at} />{' '}
+                <button type="button" class="link" onClick={() => go({ view: 'list', id: each.message.runId })}>
+                  run
+                </button>
+              </div>
+              <LongText text={each.message.text} label={`Message of ${each.message.role}`} />
+            </li>
+          ) : (
+            <li key={at} class={`event-line${each.event.consumedAt === null ? ' waits' : ''}`}>
+              <span class="dim">
+                event <Time at={each.at} /> <Line text={each.event.source} most={60} />
+                {each.event.consumedAt === null && ' · waits for the next turn'}
+              </span>{' '}
+              <Line text={each.event.text} most={2_000} />
+            </li>
+          ),
+        )}
+      </ol>
+    </>
+  )
+}

@@ -1,0 +1,54 @@
+// Text from outside. It is only ever a text node; what could change how a line reads is shown as a mark.
+import type { JSX } from 'preact'
+
+/** Controls, ANSI escapes among them, and the marks that turn the direction of text. Line breaks and tabs stay. */
+const hidden = /(?![\n\t])[\p{Cc}\u061C\u200B-\u200F\u2028-\u202E\u2060-\u2069\uFEFF]/gu
+
+/** `\u001b` becomes ␛, other controls their picture or their number. */
+export function toVisible(text: string): string {
+  return text.replace(hidden, (character) => {
+    const code = character.codePointAt(0) ?? 0
+    return code < 0x20 ? String.fromCodePoint(0x2400 + code) : `⟨${code.toString(16).padStart(4, '0')}⟩`
+  })
+}
+
+/** Characters that are drawn at once. A browser lays out some hundred kilobytes quickly, and five megabytes not at all. */
+const shown = 20_000
+
+export function LongText({ text, label }: { text: string; label: string }): JSX.Element {
+  const cut = text.length > shown
+  return (
+    <>
+      <pre tabIndex={0} aria-label={label}>
+        <bdi>{toVisible(cut ? text.slice(0, shown) : text)}</bdi>
+      </pre>
+      {cut && (
+        <p class="note">
+          {shown.toLocaleString('en')} of {text.length.toLocaleString('en')} characters. "Copy" takes all of them.
+        </p>
+      )}
+    </>
+  )
+}
+
+/** One line. */
+export function Line({ text, most = 300 }: { text: string; most?: number }): JSX.Element {
+  return <bdi>{toVisible(text.length > most ? `${text.slice(0, most)}…` : text).replaceAll(/\s+/g, ' ')}</bdi>
+}
+
+export function Time({ at }: { at: string }): JSX.Element {
+  return (
+    <time dateTime={at} title={at}>
+      {toClock(Date.parse(at))}
+    </time>
+  )
+}
+
+const clock = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit' })
+const day = new Intl.DateTimeFormat('en-GB', { day: '2-digit', month: 'short' })
+
+/** The time of today, the day and the time of before. */
+export function toClock(at: number): string {
+  const time = clock.format(at)
+  return new Date(at).toDateString() === new Date().toDateString() ? time : `${day.format(at)} ${time}`
+}

@@ -1,0 +1,129 @@
+// One browser and one gateway for all cases of the page: Debian's Chromium, without a window, driven by playwright-core.
+import { existsSync, mkdirSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import axe from 'axe-core'
+import { type Browser, type BrowserContext, chromium, type ConsoleMessage, type Page } from 'playwright-core'
+import { gatewayToken, hookToken } from '../e2e/gateway.ts'
+import { type Inside, startInside } from '../e2e/inside.ts'
+
+const places = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
+const executablePath = process.env['CHROMIUM'] ?? places.find((place) => existsSync(place))
+
+/** Without it, the cases are skipped. */
+export const hasBrowser = executablePath !== undefined
+
+const folder = resolve(import.meta.dirname, '../../.screenshots')
+
+export const mappings = [
+  { id: 'review', match: { path: 'review' }, transform: { module: 'review.ts' }, deliver: false, retain: true },
+  { id: 'skips', match: { path: 'plain', payload: { skip: true } }, messageTemplate: 'never', deliver: false },
+  {
+    id: 'plain',
+    match: { path: 'plain' },
+    messageTemplate: 'Say {{text}}',
+    sessionKey: 'hook:plain',
+    deliver: false,
+    retain: true,
+  },
+]
+
+export const transform = `export default ({ payload }, { log }) => {
+  log('seen ' + payload.title)
+  if (payload.bad) throw new Error('no reviewer for this')
+  if (payload.skip) return null
+  return { message: 'Review ' + payload.title, sessionKey: 'hook:review' }
+}`
+
+export type Stage = {
+  readonly gateway: Inside
+  readonly browser: Browser
+  /** Everything that a page wrote to its console as an error, and each exception. */
+  readonly errors: string[]
+  /** Posts JSON to a hook; the id of its delivery. */
+  post(hook: string, payload: unknown): Promise<string>
+  ask(path: string, method?: 'GET' | 'POST'): Promise<Record<string, unknown>>
+  /** A page with a fresh key. `hash`: what it shows. */
+  open(options?: { hash?: string; width?: number; height?: number; colorScheme?: 'light' | 'dark' }): Promise<Page>
+  close(): Promise<void>
+}
+
+export async function startStage(config: object = {}): Promise<Stage> {
+  const gateway = await startInside({
+    config: { server: { maxBodyBytes: 8_000_000 }, hooks: { mappings }, ...config },
+    files: { 'hooks/transforms/review.ts': transform },
+  })
+  const browser = await chromium.launch({
+    ...(executablePath === undefined ? {} : { executablePath }),
+    // the tests may run as root, where Chromium has no sandbox
+    args: ['--no-sandbox', '--disable-gpu'],
+  })
+  const errors: string[] = []
+  const contexts: BrowserContext[] = []
+
+  async function ask(path: string, method: 'GET' | 'POST' = 'GET'): Promise<Record<string, unknown>> {
+    const headers = { authorization: `Bearer ${gatewayToken}` }
+    return (await (await fetch(`${gateway.adminUrl}${path}`, { method, headers })).json()) as Record<string, unknown>
+  }
+
+  return {
+    gateway,
+    browser,
+    errors,
+    ask,
+    async post(hook, payload) {
+      const answer = await fetch(`${gateway.url}/${hook}`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${hookToken}`, 'content-type': 'application/json' },
+        body: typeof payload === 'string' ? payload : JSON.stringify(payload),
+      })
+      const text = await answer.text()
+      return text === '' ? '' : String((JSON.parse(text) as Record<string, unknown>)['deliveryId'])
+    },
+    async open({ hash = '', width = 1440, height = 900, colorScheme = 'light' } = {}) {
+      const context = await browser.newContext({
+        viewport: { width, height },
+        colorScheme,
+        permissions: ['clipboard-read', 'clipboard-write'],
+      })
+      contexts.push(context)
+      const page = await context.newPage()
+      page.on('console', (message) => void (isFault(message) && errors.push(message.text())))
+      page.on('pageerror', (error) => void errors.push(String(error)))
+      const { code } = await ask('/api/page/code', 'POST')
+      await page.goto(`${gateway.adminUrl}/#k=${String(code)}`)
+      await page.getByRole('navigation', { name: 'Views' }).waitFor()
+      if (hash !== '') await show(page, hash)
+      return page
+    },
+    async close() {
+      for (const context of contexts) await context.close()
+      await browser.close()
+    },
+  }
+}
+
+/** A 409 is an answer, not a fault: a request can be dropped between the two calls that read a delivery. */
+function isFault(message: ConsoleMessage): boolean {
+  return message.type() === 'error' && !message.text().includes('status of 409')
+}
+
+/** Another place of the same page. */
+export async function show(page: Page, hash: string): Promise<void> {
+  await page.evaluate(`location.hash = ${JSON.stringify(hash)}`)
+}
+
+export async function shoot(page: Page, name: string): Promise<void> {
+  mkdirSync(folder, { recursive: true })
+  await page.screenshot({ path: join(folder, `${name}.png`) })
+}
+
+/** What axe-core calls serious or critical. The policy of the page forbids inline scripts, so it is evaluated by the driver. */
+export async function findBarriers(page: Page): Promise<string[]> {
+  await page.evaluate(axe.source)
+  const found = await page.evaluate<{ violations: { id: string; impact: string; nodes: { html: string }[] }[] }>(
+    'axe.run()',
+  )
+  return found.violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(' | ')}`)
+}

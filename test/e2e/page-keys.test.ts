@@ -1,0 +1,174 @@
+// Who gets at the page and its keys: another site, another user of the machine, a link that leaked, a key that is kept too long.
+import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { createPageKeys } from '../../src/server/api/page-keys.ts'
+import { runCommand } from './command.ts'
+import { gatewayToken, makeFolder } from './gateway.ts'
+import { type Inside, startInside } from './inside.ts'
+import { type Headers, send } from './wire.ts'
+
+let gateway: Inside
+let port: number
+beforeAll(async () => {
+  gateway = await startInside()
+  port = Number(new URL(gateway.adminUrl).port)
+})
+
+const bearer = (token: string): Headers => [['authorization', `Bearer ${token}`]]
+const ask = async (method: string, target: string, headers: Headers = []) => {
+  const { status, body } = await send(port, { method, target, headers })
+  return { status, body: JSON.parse(body) as Record<string, string> }
+}
+const code = async () => (await ask('POST', '/api/page/code', bearer(gatewayToken))).body['code'] ?? ''
+const exchange = (given: string) => ask('POST', '/api/page/key', bearer(given))
+
+describe('a code', () => {
+  test('is exchanged once for a key, and the key opens the API', async () => {
+    const given = await code()
+    expect(given).toMatch(/^[\w-]{43}$/)
+    const { status, body } = await exchange(given)
+    expect([status, body['key']]).toEqual([200, expect.stringMatching(/^hlk_[\w-]{43}$/)])
+    expect((await ask('GET', '/api/deliveries', bearer(body['key'] ?? ''))).status).toBe(200)
+    const again = await exchange(given)
+    expect([again.status, again.body['error']]).toEqual([401, expect.stringContaining('hookloom open')])
+  })
+
+  test('opens nothing itself, and neither the gateway token nor a key is a code', async () => {
+    const given = await code()
+    expect((await ask('GET', '/api/deliveries', bearer(given))).status).toBe(401)
+    expect((await exchange(gatewayToken)).status).toBe(401)
+    const { body } = await exchange(given)
+    expect((await exchange(body['key'] ?? '')).status).toBe(401)
+    expect((await ask('POST', `/api/page/key?code=${await code()}`)).status).toBe(401)
+  })
+
+  test('is made for the gateway token alone: a key cannot prolong itself', async () => {
+    const { body } = await exchange(await code())
+    expect((await ask('POST', '/api/page/code', bearer(body['key'] ?? ''))).status).toBe(401)
+    expect((await ask('POST', '/api/page/code')).status).toBe(401)
+  })
+})
+
+describe('the keys', () => {
+  const stage = () => {
+    const now = { at: 1_000, token: 'one' }
+    return { now, keys: createPageKeys({ clock: () => now.at, token: () => now.token }) }
+  }
+
+  test('a code ends after a minute, and a key after twelve hours', () => {
+    const { now, keys } = stage()
+    const [late, used] = [keys.issueCode(), keys.issueCode()]
+    now.at += 59_999
+    const key = keys.exchange(used.text)?.text ?? ''
+    now.at += 1
+    expect(keys.exchange(late.text)).toBeUndefined()
+    now.at += 12 * 3_600_000 - 2
+    expect(keys.isValid(key)).toBe(true)
+    now.at += 1
+    expect(keys.isValid(key)).toBe(false)
+  })
+
+  test('a new gateway token ends all of them', () => {
+    const { now, keys } = stage()
+    const key = keys.exchange(keys.issueCode().text)?.text ?? ''
+    const other = keys.issueCode().text
+    now.token = 'two'
+    expect([keys.isValid(key), keys.exchange(other)]).toEqual([false, undefined])
+  })
+
+  test('no number of codes or keys fills the memory: the oldest are forgotten', () => {
+    const { keys } = stage()
+    const codes = Array.from({ length: 21 }, () => keys.issueCode().text)
+    expect([keys.exchange(codes[0] ?? ''), keys.exchange(codes[1] ?? '')?.text]).toEqual([
+      undefined,
+      expect.any(String),
+    ])
+    const made = Array.from({ length: 101 }, () => keys.exchange(keys.issueCode().text)?.text ?? '')
+    expect([keys.isValid(made[0] ?? ''), keys.isValid(made[1] ?? '')]).toEqual([false, true])
+  })
+
+  test('pages that stayed open over a restart do not lock the operator out', async () => {
+    for (let n = 0; n < 30; n++) {
+      expect((await ask('GET', '/api/deliveries', bearer(`hlk_${'x'.repeat(43)}`))).status).toBe(401)
+    }
+    expect((await ask('GET', '/api/deliveries', bearer(gatewayToken))).status).toBe(200)
+  })
+})
+
+describe('the files', () => {
+  const get = (target: string, headers: Headers = []) => send(port, { method: 'GET', target, headers })
+
+  test('come with a policy that allows nothing from elsewhere and no markup from text', async () => {
+    for (const target of ['/', '/inspector/page.js', '/inspector/page.css', '/inspector/icon.svg']) {
+      const { status, headers } = await get(target)
+      expect(status).toBe(200)
+      expect(headers).toMatchObject({
+        'content-security-policy':
+          "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; " +
+          "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+        'x-content-type-options': 'nosniff',
+        'x-frame-options': 'DENY',
+        'referrer-policy': 'no-referrer',
+        'cross-origin-resource-policy': 'same-origin',
+        'cross-origin-opener-policy': 'same-origin',
+      })
+      expect(headers['set-cookie']).toBeUndefined()
+    }
+    expect((await get('/')).body).not.toMatch(/<script>|style=|onload/)
+  })
+
+  test('are not for a name that resolves to loopback, nor for another site, except a link that opens the page', async () => {
+    const site: Headers = [['sec-fetch-site', 'cross-site']]
+    const opens: Headers = [...site, ['sec-fetch-mode', 'navigate'], ['sec-fetch-dest', 'document']]
+    const framed: Headers = [...site, ['sec-fetch-mode', 'navigate'], ['sec-fetch-dest', 'iframe']]
+    expect((await get('/', [['host', 'evil.test']])).status).toBe(403)
+    expect((await get('/', [['origin', 'http://evil.test']])).status).toBe(403)
+    expect((await get('/', site)).status).toBe(403)
+    expect((await get('/', framed)).status).toBe(403)
+    expect((await get('/', opens)).status).toBe(200)
+    for (const target of ['/inspector/page.js', '/api/deliveries', '/metrics']) {
+      expect((await get(target, opens)).status).toBe(403)
+    }
+    const post = await send(port, {
+      method: 'POST',
+      target: '/api/page/key',
+      headers: [...opens, ...bearer(await code())],
+    })
+    expect(post.status).toBe(403)
+  })
+
+  test('together are at most 30 kB, compressed', async () => {
+    const { gzipSync } = await import('node:zlib')
+    const sizes = await Promise.all(
+      ['/', '/inspector/page.js', '/inspector/page.css'].map(
+        async (target) => gzipSync((await get(target)).body).length,
+      ),
+    )
+    expect(sizes.reduce((sum, size) => sum + size)).toBeLessThan(30_000)
+  })
+})
+
+describe('hookloom open', () => {
+  test('prints a link that works once', async () => {
+    const { code: exit, stdout } = await runCommand(['open', '--no-browser'], { dir: gateway.dir })
+    const [, given = ''] = /^http:\/\/127\.0\.0\.1:\d+\/#k=([\w-]{43})\n$/.exec(stdout) ?? []
+    expect([exit, (await exchange(given)).status, (await exchange(given)).status]).toEqual([0, 200, 401])
+  })
+
+  test('gives the link to the browser in a file that other users cannot read, not as an argument', async () => {
+    const folder = makeFolder()
+    const [browser, seen] = [join(folder, 'browser'), join(folder, 'seen')]
+    writeFileSync(browser, `#!/bin/sh\nprintf %s "$*" > ${seen}.part && mv ${seen}.part ${seen}\n`)
+    chmodSync(browser, 0o755)
+    const { stdout } = await runCommand(['open', '--json'], { dir: gateway.dir, env: { BROWSER: browser } })
+    await expect.poll(() => readFileSync(seen, 'utf8'), { timeout: 10_000 }).toMatch(/^file:\/\/.*\/state\/open\.html$/)
+    const file = join(gateway.dir, 'state/open.html')
+    expect(statSync(file).mode & 0o077).toBe(0)
+    expect(readFileSync(file, 'utf8')).toContain((JSON.parse(stdout) as { url: string }).url)
+  })
+
+  test('needs a gateway', async () => {
+    expect((await runCommand(['open'], { dir: makeFolder() })).code).not.toBe(0)
+  })
+})
