@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { createEffects } from './effects/effects.ts'
+import { createReplayer } from './live/replayer.ts'
 import { createLive, type LiveOptions, type LiveStatus } from './live/live.ts'
 import { loadConfig } from './loader/config.ts'
 import { writeStateFile } from './loader/config-file.ts'
@@ -155,6 +156,7 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
     stopping: stopping.signal,
     log,
   })
+  const replayer = createReplayer({ current: generation, edited: live.edited, aside: runtime.aside, store, newId })
   const drain = createDrain({ store, rerunner, generation, log })
   const signers = createThrottle({ clock })
   const unnamedProxies = createUnnamedProxies(() => generation().config.server.trustedProxies)
@@ -196,7 +198,7 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
   const edge = { bodyTimeoutMs, log }
   const shown = { dir, changes, minutes: metrics.minutes, hooksUrl: () => url }
   const admin = await listen(
-    createAdminApp({ ...shared, ...shown, drain, clock, metrics, poke, unnamedProxies, status: toStatus }),
+    createAdminApp({ ...shared, ...shown, replayer, drain, clock, metrics, poke, unnamedProxies, status: toStatus }),
     { host: '127.0.0.1', port: adminPort, key: 'server.adminPort', ...edge },
   )
   stops.add('the admin port', () => admin.close(0))

@@ -40,6 +40,8 @@ export type CandidateSource = {
 export type Candidate = {
   readonly assembled: Assembled
   readonly generation: Generation
+  /** The files as they are, also code that does not go live: what a replay tries. */
+  readonly edited: Generation
   readonly parts: Parts
   /** The `process.env` of its transforms. */
   readonly env: Readonly<Record<string, string>>
@@ -71,7 +73,8 @@ export async function makeCandidate(
   })
   const parts = { config, mappings, transforms, verifiers }
   const generation = createGeneration({ ...parts, verifierTools })
-  return { generation, assembled, parts, env, modules: [...reports, ...modules] }
+  const edited = createGeneration({ ...parts, transforms: loaded.transforms })
+  return { generation, edited, assembled, parts, env, modules: [...reports, ...modules] }
 }
 
 /** A placeholder has no code, only a reason. In development, answers show it. */

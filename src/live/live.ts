@@ -4,14 +4,16 @@ import { createAssembler } from './assemble.ts'
 import { type Candidate, type CandidateSource, isAsServing, makeCandidate, toMended } from './candidate.ts'
 import type { ModuleReport } from './gate.ts'
 import { createGenerationRefcount } from './generation-refcount.ts'
-import { buildStable, createSaveTracker } from './stable-build.ts'
+import { buildStable, createSaveTracker, withBuildingLine } from './stable-build.ts'
 import {
+  countParked,
   type FoundProblem,
   isSameProblem,
   type LiveProblem,
   logProblems,
   logReload,
   logSettings,
+  type ParkedFor,
   toConfigProblem,
   toModuleProblems,
   toSaved,
@@ -30,7 +32,7 @@ export type LiveOptions = CandidateSource & {
   readonly clock: () => number
   readonly meter: Meter
   /** The number of parked deliveries that wait for a module, for the log of a reload. Without it, none are counted. */
-  readonly parkedFor?: (module: string) => Promise<number>
+  readonly parkedFor?: ParkedFor
 }
 
 export type LiveStatus = {
@@ -62,6 +64,8 @@ export type SwapListener = (generation: Generation, swap: Swap) => void
 export type Live = {
   /** The generation that serves. A request keeps the one that it began with. */
   current(): Generation
+  /** The files as they were at the newest load, live or not. Throws the problem of an invalid configuration. */
+  edited(): Generation
   /** The channels in code of that generation. */
   ownChannels(): readonly OwnChannel[]
   /** Loads the first generation. Throws `config-missing` or `config-invalid`, but not for a module that does not load. */
@@ -77,15 +81,13 @@ export type Live = {
   close(): Promise<void>
 }
 
-/** A build that takes longer than this logs a line before it is done. */
-const buildingMs = 300
-
 export function createLive({ log, clock, meter, parkedFor, ...options }: LiveOptions): Live {
   const refcount = createGenerationRefcount()
   const saves = createSaveTracker()
   const assembler = createAssembler(options.dir)
   const listeners: SwapListener[] = []
   let serving: Candidate | undefined
+  let newest: Candidate | Problem | undefined
   let endServing = () => {}
   let inputs: readonly Input[] = []
   let problems: readonly LiveProblem[] = []
@@ -112,36 +114,15 @@ export function createLive({ log, clock, meter, parkedFor, ...options }: LiveOpt
     return makeCandidate({ ...options, load, assembler }, { serving, changed: saves.changed(), suspects })
   }
 
-  /** Logs which module is being built, if the build takes long. */
-  async function withBuildingLine<Built>(run: () => Promise<Built>): Promise<Built> {
-    const timer = setTimeout(() => {
-      const saved = toSaved(options.dir, saves.fresh(), inputs).map(({ label }) => label)
-      log.info({}, `building ${saved.length === 0 ? 'the modules' : saved.join(', ')} …`)
-    }, buildingMs)
-    try {
-      return await run()
-    } finally {
-      clearTimeout(timer)
-    }
-  }
-
-  /** Counts the deliveries that wait for modules that went live or are broken. If the store cannot be read, the count is zero. */
-  async function countParked(modules: readonly ModuleReport[]): Promise<ReadonlyMap<string, number>> {
-    const counted = modules
-      .filter(({ kind }) => kind !== 'same')
-      .map(async ({ module }) => {
-        const count = await parkedFor?.(module).catch(() => 0)
-        return [module, count ?? 0] as const
-      })
-    return new Map(await Promise.all(counted))
-  }
+  const freshlySaved = () => toSaved(options.dir, saves.fresh(), inputs)
 
   async function reloadNow(): Promise<ReloadReport> {
     const startedAt = performance.now()
-    const built = await withBuildingLine(() =>
+    const built = await withBuildingLine(log, freshlySaved, () =>
       buildStable({ build, inputs: () => inputs, saves, isClosed: () => closed }),
     )
-    const saved = toSaved(options.dir, saves.fresh(), inputs)
+    newest = built
+    const saved = freshlySaved()
     saves.clear()
     const isRefused = built instanceof Problem
     const before = problems
@@ -149,7 +130,7 @@ export function createLive({ log, clock, meter, parkedFor, ...options }: LiveOpt
     const rest = isRefused ? problems.filter(({ module }) => module !== undefined) : []
     note(isRefused ? [toConfigProblem(built), ...rest] : toModuleProblems(built.modules))
     const isTaken = !isRefused && !closed
-    const parked = await countParked(isTaken ? built.modules : [])
+    const parked = await countParked(parkedFor, isTaken ? built.modules : [])
     const swapped = isTaken && (serving === undefined || !isAsServing(built, serving))
     const tookMs = performance.now() - startedAt
     if (swapped) swap(built)
@@ -187,10 +168,15 @@ export function createLive({ log, clock, meter, parkedFor, ...options }: LiveOpt
 
   const live: Live = {
     current,
+    edited() {
+      if (newest instanceof Problem) throw newest
+      return newest?.edited ?? current()
+    },
     ownChannels: () => serving?.assembled.channels ?? [],
     async start() {
-      const built = await withBuildingLine(build)
-      const parked = await countParked(built.modules)
+      const built = await withBuildingLine(log, freshlySaved, build)
+      newest = built
+      const parked = await countParked(parkedFor, built.modules)
       note(toModuleProblems(built.modules))
       swap(built)
       logProblems(log, { before: [], problems, modules: built.modules, parked })

@@ -28,6 +28,19 @@ export function isSameProblem(one: FoundProblem, other: FoundProblem): boolean {
 /** The number of parked deliveries that wait for a module. */
 export type Parked = ReadonlyMap<string, number>
 
+export type ParkedFor = (module: string) => Promise<number>
+
+/** What waits for modules that went live or are broken. A store that cannot be read counts none. */
+export async function countParked(parkedFor: ParkedFor | undefined, modules: readonly ModuleReport[]): Promise<Parked> {
+  const counted = modules
+    .filter(({ kind }) => kind !== 'same')
+    .map(async ({ module }) => {
+      const count = await parkedFor?.(module).catch(() => 0)
+      return [module, count ?? 0] as const
+    })
+  return new Map(await Promise.all(counted))
+}
+
 /** The path of a file below the config directory. */
 export type SavedFile = { readonly label: string; readonly isUsed: boolean }
 

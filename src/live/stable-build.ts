@@ -2,7 +2,9 @@
 import type { Input } from '../loader/read.ts'
 import type { Saved } from '../loader/watch.ts'
 import { type Problem, toProblem } from '../model/problem.ts'
+import type { Log } from '../model/log.ts'
 import type { Candidate } from './candidate.ts'
+import type { SavedFile } from './reload-log.ts'
 
 /** After this many builds that a save made outdated, a complete build is used although it is not the newest. */
 const mostOldRounds = 5
@@ -83,5 +85,25 @@ export function createSaveTracker(): SaveTracker {
       changed.clear()
       fresh.clear()
     },
+  }
+}
+
+/** A shorter build says nothing until it is done. */
+const buildingMs = 300
+
+/** A build that takes long says what it builds. */
+export async function withBuildingLine<Built>(
+  log: Log,
+  saved: () => readonly SavedFile[],
+  run: () => Promise<Built>,
+): Promise<Built> {
+  const timer = setTimeout(() => {
+    const labels = saved().map(({ label }) => label)
+    log.info({}, `building ${labels.length === 0 ? 'the modules' : labels.join(', ')} …`)
+  }, buildingMs)
+  try {
+    return await run()
+  } finally {
+    clearTimeout(timer)
   }
 }

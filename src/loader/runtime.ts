@@ -1,6 +1,6 @@
 // Runs the transforms of a gateway: isolated, limited, and loaded again when their code changes. Only this folder knows how a
 // module is loaded and where it runs.
-import type { Log } from '../model/log.ts'
+import { type Log, silentLog } from '../model/log.ts'
 import type { TransformRef } from '../model/mapping.ts'
 import { Problem, toProblemRecord } from '../model/problem.ts'
 import type { ProblemRecord } from '../model/problem.ts'
@@ -11,6 +11,7 @@ import type { Bundle } from './modules/build.ts'
 import { toFailed } from './worker/call.ts'
 import type { BundlePost } from './worker/messages.ts'
 import { createBundleCache, toStandIn } from './modules/bundle-cache.ts'
+import type { Task } from './pool/calls-in-flight.ts'
 import { createPool, type Pool, type PoolLimits } from './pool/pool.ts'
 import type { Input } from './read.ts'
 import { toModuleLabel } from './root.ts'
@@ -38,11 +39,22 @@ export type TransformRuntime = {
   load(wanted: { root: string; refs: readonly TransformRef[] }): Promise<ReadonlyMap<string, Transform>>
   /** Every file that the newest load read, with its state at that time. */
   inputs(): readonly Input[]
+  /**
+   * Threads for calls whose results are only compared. They take no time from the calls of deliveries, and a call that ends its
+   * thread does not count against its module.
+   */
+  aside(): Aside
   /** Calls the listener with each stopped module that may be called again, fully or once as a trial. */
   onRetry(listener: (module: string) => void): void
   /** For tests, metrics and the bench. */
   state(): ReturnType<Pool['state']> & { builds: number }
   /** Ends every thread. Calls in flight, and later ones, fail. */
+  close(): Promise<void>
+}
+
+export type Aside = {
+  /** The same code, called there. */
+  of(transforms: ReadonlyMap<string, Transform>): ReadonlyMap<string, Transform>
   close(): Promise<void>
 }
 
@@ -58,6 +70,7 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
   const tellRetry = (module: string) => retryListeners.forEach((listener) => listener(module))
   const breakers = createBreakers({ clock, onHalfOpen: tellRetry, onRecovered: tellRetry })
   const bundles = createBundleCache()
+  const codes = new WeakMap<Transform, Pick<Task, 'bundle' | 'export'>>()
   let good = new Map<string, Tried>()
   let nextId = 1
   let loading: Promise<unknown> = Promise.resolve()
@@ -128,7 +141,7 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
     if (problem !== undefined) return toStandIn(ref.module, problem)
     const { module } = ref
     const { bundle, post } = result.tried
-    return {
+    const transform: Transform = {
       module,
       hash: bundle.hash,
       problem: undefined,
@@ -149,9 +162,28 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
           })
         }),
     }
+    codes.set(transform, { bundle: post, export: ref.export })
+    return transform
+  }
+
+  function aside(): Aside {
+    const own = createPool({ limits: () => ({ ...limits(), workers: 1 }), env, log: silentLog, onStopped() {} })
+    const toAside = (transform: Transform): Transform => {
+      const code = codes.get(transform)
+      if (code === undefined) return transform
+      const { module, hash, problem } = transform
+      const run: Transform['run'] = (call) =>
+        new Promise((resolve) => own.submit({ ...code, call: { ...call, replay: true }, finish: resolve }))
+      return { module, hash, problem, run }
+    }
+    return {
+      of: (transforms) => new Map([...transforms].map(([key, transform]) => [key, toAside(transform)])),
+      close: own.close,
+    }
   }
 
   return {
+    aside,
     load: ({ root, refs }) => {
       // one after the other, because each load is compared with the load before it
       const result = loading.then(() => load(root, refs))

@@ -98,7 +98,7 @@ export const HooksConfig = z.strictObject({
       'Where messages about dead jobs and parked deliveries go, at most one for each cause and hour. Set it to hear of failures.',
     ),
   retain: Retain.optional().describe(
-    'Requests of each mapping that are kept when they are done: a number from 1 to 1000, true for all, false for none. Without it, none; `hookloom dev` keeps 100. Set it to make fixtures from real requests with `hookloom capture`.',
+    'Requests of each mapping that are kept when they are done: a number from 1 to 1000, true for all, false for none. Without it, none; `hookloom dev` keeps 100. Set it to see with `hookloom replay` what an edit changes.',
   ),
   answerWithinMs: milliseconds
     .default(800)

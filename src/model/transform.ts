@@ -34,6 +34,8 @@ export type TransformLog = (message: string) => void
 export type TransformContext = {
   /** Adds a line to the log of this delivery, which `hookloom show` prints: at most 100 lines of 500 characters. */
   log: TransformLog
+  /** True in `hookloom replay` and its like: the result is compared and thrown away. Skip what changes anything outside. */
+  replay: boolean
 }
 
 const agentFields = AgentPayload.partial().shape
@@ -103,6 +105,8 @@ export type TransformCall = {
   /** Never changed, never detached: a delivery that parks still needs it. */
   readonly body: Uint8Array
   readonly syntax: BodySyntax
+  /** The result is only compared. */
+  readonly replay?: true | undefined
 }
 
 /**

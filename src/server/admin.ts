@@ -9,6 +9,7 @@ import type { Generation } from '../pipeline/generation.ts'
 import { addDeliveryRoutes } from './api/deliveries.ts'
 import { addHealthRoute } from './api/health.ts'
 import type { ApiParts } from './api/parts.ts'
+import { addReplayRoutes, type ReplayerOfAdmin } from './api/replays.ts'
 import { reply } from './api/reply.ts'
 import { addSessionRoutes } from './api/sessions.ts'
 import { createPageKeys } from './api/page-keys.ts'
@@ -27,6 +28,7 @@ export type AdminParts = ApiParts & {
   readonly handed: HandedSecrets
   readonly metrics: Metrics
   readonly unnamedProxies: Pick<UnnamedProxies, 'warnings'>
+  readonly replayer: ReplayerOfAdmin
   readonly log: Log
 }
 
@@ -71,6 +73,7 @@ export function createAdminApp(parts: AdminParts): RequestListener {
   addHealthRoute(router, api, parts)
   addStreamRoute(router, api, parts)
   addPageRoutes(router, requireOperator({ operatorOf, token, accepts: ['token'] }), keys)
+  addReplayRoutes(router, api, parts.replayer)
   router.post('/api/mappings/:id/arm', api, (ctx) => {
     const mappingId = findSigned(generation(), ctx.params['id'] ?? '')
     reply(ctx, { mappingId, until: new Date(parts.handed.arm(mappingId)).toISOString() })

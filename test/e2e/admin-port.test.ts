@@ -39,6 +39,7 @@ const api: readonly (readonly [method: string, target: string])[] = [
   ['POST', '/api/deliveries/x/again'],
   ['POST', '/api/parked/retry'],
   ['POST', '/api/parked/drop'],
+  ['POST', '/api/replay'],
   ['POST', '/api/mappings/any/arm'],
   ['POST', '/api/page/code'],
   ['POST', '/api/page/key'],

@@ -1,7 +1,18 @@
 // The commands for mappings and transforms: add, write, try, test. Their options and their help.
 import { type Command, Option } from 'commander'
 import { Problem } from '../../model/problem.ts'
-import { type Act, collect, idArgument, jsonOption, toExamples } from '../terminal/usage.ts'
+import { mostReplays, usualReplays } from '../../model/replay.ts'
+import type { ReplayOptions } from '../replay.ts'
+import {
+  type Act,
+  collect,
+  idArgument,
+  jsonOption,
+  parseSince,
+  parseWhole,
+  parseWord,
+  toExamples,
+} from '../terminal/usage.ts'
 
 const headerOption = () =>
   new Option('--header <name: value>', 'a request header; may be given several times').argParser(collect)
@@ -99,6 +110,40 @@ function addTrying(program: Command, act: Act): void {
         return run(context, { hook, file, headers: options.header ?? [], event: options.event })
       }),
     )
+
+  program
+    .command('replay')
+    .summary('show what an edit would change, with requests that came in')
+    .description(
+      'Runs kept requests through the live code and through the files on disk, and shows what differs. Has no effects. ' +
+        '"retain" keeps requests.',
+    )
+    .addOption(
+      new Option('--last <n>', 'how many of the newest kept requests')
+        .argParser(parseWhole(1, mostReplays))
+        .default(usualReplays),
+    )
+    .option('--hook <name>', 'only requests of this hook')
+    .option('--source <sender>', 'only requests of this sender')
+    .addOption(
+      new Option('--since <time>', 'only requests since then: 30m, 2h, 7d, or a time in UTC').argParser(parseSince),
+    )
+    .option('--from <dir>', 'the edit: a config directory, such as a checkout of another branch')
+    .addOption(
+      new Option('--fail-on <what>', 'exit with code 70 if a request is anything but the same').argParser(
+        parseWord(['changed']),
+      ),
+    )
+    .addOption(jsonOption())
+    .addHelpText(
+      'after',
+      toExamples(
+        'hookloom replay',
+        'hookloom replay --hook github --since 2h',
+        'hookloom replay --from ../next --fail-on changed',
+      ),
+    )
+    .action(act(async (context, options: ReplayOptions) => (await import('../replay.ts')).replay(context, options)))
 
   program
     .command('send')

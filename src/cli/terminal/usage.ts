@@ -67,6 +67,20 @@ export function parseMoment(text: string): number {
   throw new InvalidArgumentError('Expected a time such as 2026-01-02T03:04:05.678Z')
 }
 
+const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+
+/** For `--since`: a time before now, such as 2h, or a moment. In milliseconds since the epoch. */
+export function parseSince(text: string): number {
+  const [, count, unit = ''] = /^(\d{1,6})([smhd])$/.exec(text) ?? []
+  const ms = unitMs[unit]
+  if (ms !== undefined) return Date.now() - Number(count) * ms
+  try {
+    return parseMoment(text)
+  } catch {
+    throw new InvalidArgumentError('Expected 30m, 2h, 7d, or a time such as 2026-01-02T03:04:05Z')
+  }
+}
+
 /** For an option that takes one of a few words. */
 export function parseWord<Word extends string>(words: readonly Word[]): (text: string) => Word {
   return (text) => {

@@ -1,0 +1,172 @@
+// Kept requests through the live code and through an edit: what would be different. Stores and sends nothing.
+import { resolve } from 'node:path'
+import colors from 'picocolors'
+import { z } from 'zod'
+import { newId } from '../base/id.ts'
+import { replay as replayKept } from '../live/replay.ts'
+import { type ChangeFields, ReplayReport, toReplayReport } from '../live/replay-report.ts'
+import { toProblems } from '../live/replayer.ts'
+import { envFile, readText } from '../loader/config/text.ts'
+import { type Env, parseEnv } from '../loader/config/env.ts'
+import { exitCodes } from '../model/problem.ts'
+import type { Transform } from '../model/transform.ts'
+import { createGeneration } from '../pipeline/generation.ts'
+import type { Outcome } from '../pipeline/outcome.ts'
+import type { KeptQuery } from '../store/store.ts'
+import { createBench } from './checks/bench.ts'
+import { askAdmin } from './gateway/gateway.ts'
+import { findRunning } from './gateway/running.ts'
+import { readStore } from './gateway/stored.ts'
+import { type Context, withProgress } from './terminal/context.ts'
+import { toDiff } from './terminal/diff.ts'
+import { toCut } from './terminal/print.ts'
+
+export type ReplayOptions = {
+  readonly last: number
+  readonly hook?: string
+  readonly source?: string
+  readonly since?: number
+  readonly from?: string
+  readonly failOn?: 'changed'
+}
+
+/** The time of a replay in this process. */
+const limitMs = 600_000
+
+export async function replay(context: Context, options: ReplayOptions): Promise<number> {
+  const { last: limit, hook, source, since, from, failOn } = options
+  const query = { limit, hook, source, since }
+  const isRunning = findRunning(context.dir) !== undefined
+  const report = await withProgress(context, 'Replaying', () =>
+    isRunning && from === undefined ? askReplay(context, query) : replayHere(context, query, { from, isRunning }),
+  )
+  if (context.json) printJson(context, report)
+  else print(context, report, from)
+  const isSame = report.counts.same === report.total && report.notRun === 0
+  return failOn === undefined || isSame ? exitCodes.ok : exitCodes.broken
+}
+
+function askReplay(context: Context, { limit, hook, source, since }: KeptQuery): Promise<ReplayReport> {
+  const query = new URLSearchParams({
+    last: String(limit),
+    ...(hook === undefined ? {} : { hook }),
+    ...(source === undefined ? {} : { source }),
+    ...(since === undefined ? {} : { since: String(since) }),
+  })
+  return askAdmin(context, { method: 'POST', path: `/api/replay?${query}`, answer: ReplayReport })
+}
+
+/** The edit runs in this process. What runs in a gateway is asked of it; without one, what was recorded takes its place. */
+async function replayHere(
+  context: Context,
+  query: KeptQuery,
+  { from, isRunning }: { from: string | undefined; isRunning: boolean },
+): Promise<ReplayReport> {
+  const env = from === undefined ? context.env : { ...readEnv(context.dir), ...context.env }
+  const bench = createBench({ dir: resolve(from ?? context.dir), env })
+  try {
+    const { parts } = await bench.load([])
+    const after = createGeneration({ ...parts, transforms: toReplayed(parts.transforms) })
+    const nothing = { deliveries: [], tooLarge: [], notRun: 0 }
+    const done = await readStore(context, nothing, (store) =>
+      replayKept({
+        store,
+        query,
+        before: isRunning
+          ? (page) =>
+              askLive(
+                context,
+                page.map(({ deliveryId }) => deliveryId),
+              )
+          : undefined,
+        after,
+        newId,
+        limitMs,
+      }),
+    )
+    return toReplayReport(done, { compared: isRunning ? 'live' : 'recorded', problems: toProblems(parts.transforms) })
+  } finally {
+    await bench.close()
+  }
+}
+
+/** A folder with an edit, such as a checkout, seldom has the secrets. */
+function readEnv(dir: string): Env {
+  return parseEnv(readText(dir, envFile) ?? '').values
+}
+
+function toReplayed(transforms: ReadonlyMap<string, Transform>): ReadonlyMap<string, Transform> {
+  return new Map(
+    [...transforms].map(([key, { module, hash, problem, run }]): [string, Transform] => [
+      key,
+      { module, hash, problem, run: (call) => run({ ...call, replay: true }) },
+    ]),
+  )
+}
+
+const Live = z.object({ outcomes: z.record(z.string(), z.custom<Outcome>()) })
+
+async function askLive(context: Context, ids: readonly string[]): Promise<ReadonlyMap<string, Outcome>> {
+  const path = `/api/replay/live?ids=${ids.join(',')}`
+  const { outcomes } = await askAdmin(context, { method: 'POST', path, answer: Live })
+  return new Map(Object.entries(outcomes))
+}
+
+/** A line for each delivery, and at the end one with the rest. */
+function printJson(context: Context, { deliveries, ...rest }: ReplayReport): void {
+  for (const delivery of deliveries) context.printJson(delivery)
+  context.printJson(rest)
+}
+
+function print(context: Context, report: ReplayReport, from: string | undefined): void {
+  const { total, groups, unstable, drift, tooLarge, notRun, problems, compared } = report
+  for (const problem of problems) context.note(`${colors.yellow('!')} ${toCut(problem, 500)}`)
+  if (total === 0 && tooLarge.length === 0) return context.print(nothingKept)
+  const edit = from === undefined ? 'the files on disk' : toCut(from, 80)
+  const other = compared === 'live' ? 'the live code' : 'what was recorded'
+  context.print(`${toRequests(total)}: ${other} (-) and ${edit} (+)`)
+  for (const group of groups) context.print(`\n${toHeading(group, group.class)}\n${toExample(group.example)}`)
+  if (unstable.length > 0) {
+    const paths = unstable.map(({ path, count }) => `${path} (${count})`).join(', ')
+    context.print(`\nLeft out, because two runs of the same code differ: ${toCut(paths, 500)}`)
+  }
+  for (const group of drift) {
+    context.print(`\n${toHeading(group, 'recorded (-), and live now (+)')}\n${toExample(group.example)}`)
+  }
+  context.print(`\n${toCounts(report)}`)
+  if (tooLarge.length > 0) context.print(`${toRequests(tooLarge.length)} not replayable: larger than 256 KiB.`)
+  if (notRun > 0) context.print(`${toRequests(notRun)} not replayed: the time was up.`)
+  const [first] = groups
+  if (first !== undefined)
+    context.print(`\n"hookloom capture ${first.example.deliveryId}" makes a fixture of a request.`)
+}
+
+const nothingKept =
+  'No request is kept. "retain": 100 in hooks or in a mapping keeps the newest requests, and "hookloom dev" does so by itself.'
+
+type Group = ReplayReport['drift'][number]
+
+function toHeading({ paths, count, percent }: Group, title: string): string {
+  const where = paths.length === 1 && paths[0] === 'decision' ? '' : paths.join(', ')
+  return `${colors.bold(title)}${where === '' ? '' : `  ${toCut(where, 200)}`}  ${toRequests(count)}, ${percent} %`
+}
+
+function toExample({ deliveryId, hook, changes }: Group['example']): string {
+  return [`  ${deliveryId}  ${toCut(hook, 60)}`, ...changes.flatMap(toLines)].join('\n')
+}
+
+function toLines({ path, before, after, recorded }: ChangeFields): string[] {
+  const record = recorded === undefined ? [] : [colors.dim(`recorded ${toCut(JSON.stringify(recorded), 120)}`)]
+  return [`  ${path}`, ...[...toDiff(before, after), ...record].map((line) => `    ${line}`)]
+}
+
+function toCounts({ counts, total }: ReplayReport): string {
+  const parts = Object.entries(counts).filter(([name, count]) => count > 0 || name === 'same')
+  return parts
+    .map(([name, count]) => `${count} ${name} (${Math.round((count / Math.max(1, total)) * 100)} %)`)
+    .join(', ')
+}
+
+function toRequests(count: number): string {
+  return count === 1 ? '1 request' : `${count} requests`
+}

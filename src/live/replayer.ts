@@ -1,0 +1,93 @@
+// Replays in a gateway: the live code against the files on disk. One replay runs at a time, in threads that end with it.
+import type { Aside } from '../loader/runtime.ts'
+import type { Transform } from '../model/transform.ts'
+import type { Generation } from '../pipeline/generation.ts'
+import type { Outcome } from '../pipeline/outcome.ts'
+import type { KeptDelivery, KeptQuery, StoreReader } from '../store/store.ts'
+import { type Replay, replay, runAll, toRenames, withTransforms } from './replay.ts'
+import { type ReplayReport, toReplayReport } from './replay-report.ts'
+
+export type Replayer = {
+  /**
+   * Compares the live code with the files on disk. If these are the same code, compares what was recorded with it. Throws
+   * `config-invalid` if the configuration on disk is invalid.
+   */
+  replay(query: KeptQuery): Promise<ReplayReport>
+  /** What the live code decides now on kept deliveries. Unknown ids, and deliveries whose request is not kept, are left out. */
+  decideLive(ids: readonly string[]): Promise<Readonly<Record<string, Outcome>>>
+  /** Two generations on the newest kept deliveries, for the line of a reload. */
+  between(before: Generation, after: Generation, query: KeptQuery & { readonly limitMs: number }): Promise<Replay>
+}
+
+/** A command waits for its answer for a minute. */
+const limitMs = 40_000
+
+export function createReplayer(parts: {
+  readonly current: () => Generation
+  /** The files on disk. */
+  readonly edited: () => Generation
+  readonly aside: () => Aside
+  readonly store: Pick<StoreReader, 'kept' | 'delivery' | 'request'>
+  readonly newId: () => string
+}): Replayer {
+  const { current, edited, aside, store, newId } = parts
+  let last: Promise<unknown> = Promise.resolve()
+
+  /** The generations with threads of their own. */
+  function withThreads<T>(work: (toAside: (generation: Generation) => Generation) => Promise<T>): Promise<T> {
+    const mine = last.then(async () => {
+      const threads = aside()
+      try {
+        return await work((generation) => withTransforms(generation, threads.of(generation.transforms)))
+      } finally {
+        await threads.close()
+      }
+    })
+    last = mine.catch(() => undefined)
+    return mine
+  }
+
+  function compare(before: Generation | undefined, after: Generation, query: KeptQuery & { limitMs: number }) {
+    return withThreads((toAside) => {
+      const live = before && toAside(before)
+      return replay({
+        store,
+        query,
+        before: live && ((page) => runAll(live, page, { newId })),
+        after: toAside(after),
+        toAfterId: before && toRenames(before, after),
+        newId,
+        limitMs: query.limitMs,
+      })
+    })
+  }
+
+  return {
+    async replay(query) {
+      const [live, disk] = [current(), edited()]
+      const isLive = live.id === disk.id
+      const done = await compare(isLive ? undefined : live, disk, { ...query, limitMs })
+      return toReplayReport(done, { compared: isLive ? 'recorded' : 'live', problems: toProblems(disk.transforms) })
+    },
+    async decideLive(ids) {
+      const found = await Promise.all(ids.map((id) => findKept(store, id)))
+      const page = found.flatMap((kept) => kept ?? [])
+      const outcomes = await withThreads((toAside) => runAll(toAside(current()), page, { newId }))
+      return Object.fromEntries(outcomes)
+    },
+    between: compare,
+  }
+}
+
+async function findKept(
+  store: Pick<StoreReader, 'delivery' | 'request'>,
+  id: string,
+): Promise<KeptDelivery | undefined> {
+  const [record, request] = await Promise.all([store.delivery(id), store.request(id)])
+  return record && request && { ...record, request }
+}
+
+/** Why modules do not load. */
+export function toProblems(transforms: ReadonlyMap<string, Transform>): string[] {
+  return [...new Set([...transforms.values()].flatMap(({ problem }) => problem?.detail ?? []))]
+}

@@ -1,0 +1,115 @@
+// What an edit would have done to requests that came in: the command, and the admin port that it asks.
+import { cpSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import type { ReplayReport } from '../../src/live/replay-report.ts'
+import { runCommand } from './command.ts'
+import { gatewayToken, hookToken, makeFolder, post as send, writeFiles } from './gateway.ts'
+import { readStore, startInside } from './inside.ts'
+
+const file = 'hooks/transforms/x.ts'
+/** The name is another one at each run. */
+const before = `export default ({ payload: { kind } }) =>
+  kind === 'old' ? null : { message: kind + ' one', name: 'at ' + process.hrtime.bigint() }\n`
+const after = `export default ({ payload: { kind } }, { replay }) => {
+  if (kind === 'skip') return null
+  if (kind === 'throw') throw new TypeError('never')
+  return { message: kind + (kind === 'field' ? ' two' : ' one'), name: 'at ' + process.hrtime.bigint(),
+    ...(replay ? {} : { thinking: 'high' }) }
+}\n`
+const config = {
+  hooks: {
+    retain: 50,
+    mappings: [
+      { match: { path: 'x', payload: { kind: 'moved' } }, messageTemplate: 'm', deliver: false },
+      { id: 'x', match: { path: 'x' }, transform: { module: 'x.ts' }, deliver: false },
+    ],
+  },
+}
+const edited = (dir: string) => {
+  const copy = makeFolder()
+  cpSync(dir, copy, { recursive: true, filter: (name) => !name.includes('/state') })
+  writeFiles(copy, { [file]: after })
+  return copy
+}
+
+async function record(url: string, kinds: readonly string[]): Promise<void> {
+  for (const kind of kinds) await send({ url, token: hookToken }, 'x', { kind }).catch(() => undefined)
+}
+const kinds = ['same', 'field', 'field', 'skip', 'throw', 'old', 'same']
+
+const expected = {
+  total: 7,
+  counts: { same: 2, changed: 2, 'now skipped': 1, 'now parks': 1, 'now works': 1, 'now refused': 0 },
+  tooLarge: [],
+  notRun: 0,
+  problems: [],
+}
+
+function check(report: Record<string, unknown> | undefined, compared: string): void {
+  expect(report).toMatchObject({ ...expected, compared })
+  // as: the last line of `replay --json`
+  const { groups, unstable } = report as ReplayReport
+  expect(groups.map((group) => [group.class, group.paths, group.count])).toEqual([
+    ['changed', ['actions[].message'], 2],
+    ['now works', ['decision'], 1],
+    ['now parks', ['decision'], 1],
+    ['now skipped', ['decision'], 1],
+  ])
+  expect(groups[0]?.example.changes).toEqual([{ path: 'actions[0].message', before: 'field one', after: 'field two' }])
+  expect(groups[2]?.example.after).toMatch(/^park transform-failed: .*TypeError/)
+  expect(unstable).toEqual([{ path: 'actions[].name', count: 5 }])
+}
+
+describe('hookloom replay', { timeout: 120_000 }, () => {
+  test('classifies what an edit changes exactly, with and without a gateway, and changes nothing', async () => {
+    const { dir, url, stop } = await startInside({ config, files: { [file]: before } })
+    await record(url, kinds)
+    const copy = edited(dir)
+    const rows = async () => {
+      const found = await readStore(dir, (store) => store.deliveries({ limit: 99 }))
+      return found.map(({ deliveryId, state, jobs }) => [deliveryId, state, jobs.map(({ id }) => id)])
+    }
+    const stored = await rows()
+    const live = await runCommand(['replay', '--from', copy, '--json'], { dir })
+    check(live.json().at(-1), 'live')
+    expect(live.json().slice(0, -1)).toHaveLength(7)
+    await stop()
+    const recorded = await runCommand(['replay', '--from', copy, '--json'], { dir })
+    check(recorded.json().at(-1), 'recorded')
+    expect(await rows()).toEqual(stored)
+    const text = await runCommand(['replay', '--from', copy, '--fail-on', 'changed'], { dir })
+    expect(text.code).toBe(70)
+    expect(text.stdout).toMatch(/- field one\n\s*\+ field two/)
+    expect(text.stdout).toContain('2 same (29 %), 2 changed (29 %)')
+    const same = await runCommand(['replay', '--fail-on', 'changed', '--last', '3'], { dir })
+    expect([same.code, same.stdout]).toEqual([0, expect.stringContaining('3 same (100 %)')])
+  })
+
+  test('compares the live code with a save that did not go live, and a live save with what was recorded', async () => {
+    const { dir, url, adminUrl } = await startInside({ config, files: { [file]: before } })
+    await record(url, kinds)
+    const ask = async (query = '') => {
+      const headers = { authorization: `Bearer ${gatewayToken}` }
+      const answer = await fetch(`${adminUrl}/api/replay${query}`, { method: 'POST', headers })
+      // as: the answer of the admin port
+      return [answer.status, (await answer.json()) as Record<string, unknown>] as const
+    }
+    const [, unchanged] = await ask()
+    expect(unchanged).toMatchObject({ compared: 'recorded', total: 7, counts: { same: 7 }, drift: [] })
+    // the fixture keeps the edit from going live
+    const fixture = { request: { path: 'x', payload: { kind: 'field' } }, expect: { decision: 'skip' } }
+    writeFiles(dir, { 'hooks/transforms/x.fixtures/f.json': JSON.stringify(fixture), [file]: after })
+    const until = performance.now() + 20_000
+    for (let report = unchanged; report['compared'] !== 'live' && performance.now() < until;) report = (await ask())[1]
+    check((await ask())[1], 'live')
+    const narrow = await runCommand(['replay', '--last', '2', '--since', '1h', '--hook', 'x', '--json'], { dir })
+    expect(narrow.json().at(-1)).toMatchObject({ compared: 'live', total: 2, counts: { same: 1, 'now works': 1 } })
+    rmSync(join(dir, 'hooks/transforms/x.fixtures'), { recursive: true })
+    for (let report = narrow.json().at(-1); report?.['compared'] === 'live' && performance.now() < until;)
+      report = (await ask())[1]
+    check((await ask())[1], 'recorded')
+    expect((await ask('?last=0'))[0]).toBe(400)
+    expect((await ask('?since=tomorrow'))[0]).toBe(400)
+  })
+})
