@@ -3,7 +3,8 @@ import { randomUUID } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { createEffects } from './effects/effects.ts'
 import { createReplayer } from './live/replayer.ts'
-import { createLive, type LiveOptions, type LiveStatus } from './live/live.ts'
+import { createLive } from './live/live.ts'
+import type { LiveOptions, LiveStatus } from './live/live-types.ts'
 import { loadConfig } from './loader/config.ts'
 import { writeStateFile } from './loader/config-file.ts'
 import { createConfigMemory } from './loader/config-memory.ts'
@@ -123,6 +124,7 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
     clock,
     meter,
     parkedFor: (module) => store.parkedFor(module),
+    compareKept: (...generations) => replayer.between(...generations),
   })
   stops.add('the watcher of the configuration', () => live.close())
   await live.start()
@@ -144,18 +146,8 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
   const { accepted, parked, poke } = effects
   const keepByDefault = development ? keptInDevelopment : false
   const stopping = new AbortController()
-  const rerunner = new Rerunner({
-    generation,
-    hold,
-    store,
-    clock,
-    newId,
-    keepByDefault,
-    accepted,
-    parked,
-    stopping: stopping.signal,
-    log,
-  })
+  const rerunnerParts = { generation, hold, store, clock, newId, keepByDefault, accepted, parked, log }
+  const rerunner = new Rerunner({ ...rerunnerParts, stopping: stopping.signal })
   const replayer = createReplayer({ current: generation, edited: live.edited, aside: runtime.aside, store, newId })
   const drain = createDrain({ store, rerunner, generation, log })
   const signers = createThrottle({ clock })
@@ -196,9 +188,10 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
   let url: string | undefined
   const { port = config.server.port, adminPort = config.server.adminPort } = options
   const edge = { bodyTimeoutMs, log }
-  const shown = { dir, changes, minutes: metrics.minutes, hooksUrl: () => url }
+  const replays = { ...replayer, publish: live.publish }
+  const shown = { dir, changes, replayer: replays, minutes: metrics.minutes, hooksUrl: () => url }
   const admin = await listen(
-    createAdminApp({ ...shared, ...shown, replayer, drain, clock, metrics, poke, unnamedProxies, status: toStatus }),
+    createAdminApp({ ...shared, ...shown, drain, clock, metrics, poke, unnamedProxies, status: toStatus }),
     { host: '127.0.0.1', port: adminPort, key: 'server.adminPort', ...edge },
   )
   stops.add('the admin port', () => admin.close(0))

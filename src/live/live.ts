@@ -1,9 +1,10 @@
 // Save → live: one generation serves. The next one replaces it in one assignment, after all of it was tested.
 import { join } from 'node:path'
 import { createAssembler } from './assemble.ts'
-import { type Candidate, type CandidateSource, isAsServing, makeCandidate, toMended } from './candidate.ts'
-import type { ModuleReport } from './gate.ts'
+import { type Candidate, isAsServing, makeCandidate, toMended } from './candidate.ts'
 import { createGenerationRefcount } from './generation-refcount.ts'
+import type { Live, LiveOptions, ReloadReport, SwapListener } from './live-types.ts'
+import { compareRecent, isHeldBack, logHeldBack, type RecentChanges } from './recent.ts'
 import { buildStable, createSaveTracker, withBuildingLine } from './stable-build.ts'
 import {
   countParked,
@@ -13,7 +14,6 @@ import {
   logProblems,
   logReload,
   logSettings,
-  type ParkedFor,
   toConfigProblem,
   toModuleProblems,
   toSaved,
@@ -21,72 +21,22 @@ import {
 import { configFile, envFile } from '../loader/config/text.ts'
 import type { Input } from '../loader/read.ts'
 import { createWatcher, type Watcher } from '../loader/watch.ts'
-import type { OwnChannel } from '../model/channel.ts'
-import type { Log, Meter } from '../model/log.ts'
 import { toStoreFiles } from '../model/places.ts'
-import { Problem, type ProblemRecord, toProblemRecord } from '../model/problem.ts'
+import { Problem, toProblemRecord } from '../model/problem.ts'
 import type { Generation } from '../pipeline/generation.ts'
 
-export type LiveOptions = CandidateSource & {
-  readonly log: Log
-  readonly clock: () => number
-  readonly meter: Meter
-  /** The number of parked deliveries that wait for a module, for the log of a reload. Without it, none are counted. */
-  readonly parkedFor?: ParkedFor
-}
+/** A save that may be held back waits for the comparison for this long; the line of a reload for that long. */
+const heldMs = 5_000
+const lineMs = 2_000
+const none: RecentChanges = new Map()
 
-export type LiveStatus = {
-  readonly generation: string
-  /** A saved file is not live, or is invalid. */
-  readonly degraded: boolean
-  readonly problems: readonly LiveProblem[]
-  readonly lastReloadAt: number
-  /** The last time at which all saved files were live. */
-  readonly lastGoodAt: number | undefined
-}
-
-/** `problem`: why the configuration was refused. Then `modules` is empty, and the last generation keeps serving unchanged. */
-export type ReloadReport = {
-  readonly generation: string
-  readonly swapped: boolean
-  readonly tookMs: number
-  readonly modules: readonly ModuleReport[]
-  readonly problem: ProblemRecord | undefined
-}
-
-/**
- * `mended`: modules whose parked deliveries may succeed now. `retired` resolves when the last request of the previous generation
- * has ended: deliveries that it parked in the meantime may run again too.
- */
-export type Swap = { readonly mended: readonly string[]; readonly retired: Promise<void> }
-export type SwapListener = (generation: Generation, swap: Swap) => void
-
-export type Live = {
-  /** The generation that serves. A request keeps the one that it began with. */
-  current(): Generation
-  /** The files as they were at the newest load, live or not. Throws the problem of an invalid configuration. */
-  edited(): Generation
-  /** The channels in code of that generation. */
-  ownChannels(): readonly OwnChannel[]
-  /** Loads the first generation. Throws `config-missing` or `config-invalid`, but not for a module that does not load. */
-  start(): Promise<void>
-  /** Starts to watch. Resolves when every later save will be noticed, and all saves since the start are live. */
-  watch(): Promise<void>
-  /** Reloads, after a running reload has ended. Never rejects. */
-  reload(): Promise<ReloadReport>
-  status(): LiveStatus
-  onSwap(listener: SwapListener): void
-  /** Marks the generation as used by a request until the returned function is called: `retired` waits for it. */
-  hold(generation: Generation): () => void
-  close(): Promise<void>
-}
-
-export function createLive({ log, clock, meter, parkedFor, ...options }: LiveOptions): Live {
+export function createLive({ log, clock, meter, parkedFor, compareKept, ...options }: LiveOptions): Live {
   const refcount = createGenerationRefcount()
   const saves = createSaveTracker()
   const assembler = createAssembler(options.dir)
   const listeners: SwapListener[] = []
   let serving: Candidate | undefined
+  let held: Candidate | undefined
   let newest: Candidate | Problem | undefined
   let endServing = () => {}
   let inputs: readonly Input[] = []
@@ -131,16 +81,27 @@ export function createLive({ log, clock, meter, parkedFor, ...options }: LiveOpt
     note(isRefused ? [toConfigProblem(built), ...rest] : toModuleProblems(built.modules))
     const isTaken = !isRefused && !closed
     const parked = await countParked(parkedFor, isTaken ? built.modules : [])
-    const swapped = isTaken && (serving === undefined || !isAsServing(built, serving))
+    const isNew = isTaken && (serving === undefined || !isAsServing(built, serving))
+    const holding = isNew && serving?.parts.config.hooks.transforms.hold ? await compare(serving, built, heldMs) : none
+    held = isNew && isHeldBack(holding) ? built : undefined
+    const swapped = isNew && held === undefined
     const tookMs = performance.now() - startedAt
+    const previous = serving
     if (swapped) swap(built)
     const isWhole = isTaken && built.modules.every(({ kind }) => kind === 'live' || kind === 'same')
     meter('reloads', { outcome: isWhole ? 'live' : 'refused' })
     const modules = isTaken ? built.modules : []
-    logReload(log, { before, problems, modules, parked, tookMs, saved: swapped ? [] : saved })
+    const line = { before, problems, modules, parked, tookMs, saved: isNew ? [] : saved }
+    if (held !== undefined) logHeldBack(log, holding)
+    else if (!swapped || previous === undefined || compareKept === undefined) logReload(log, { ...line, recent: none })
+    // what is live need not wait for it
+    else void compare(previous, built, lineMs).then((recent) => logReload(log, { ...line, recent }))
     const problem = isRefused ? toProblemRecord(built) : undefined
     return { generation: current().id, swapped, tookMs, modules, problem }
   }
+
+  const compare = (before: Candidate, after: Candidate, limitMs: number) =>
+    compareRecent(compareKept, { before, after, limitMs })
 
   function swap(built: Candidate): void {
     const before = serving
@@ -211,9 +172,19 @@ export function createLive({ log, clock, meter, parkedFor, ...options }: LiveOpt
       last = mine.catch((error: unknown) => log.error({ err: error }, 'a reload failed inside the gateway'))
       return mine
     },
+    async publish() {
+      await last
+      if (held === undefined) throw new Problem('conflict', 'No save waits: the files on disk are live.')
+      const built = held
+      held = undefined
+      swap(built)
+      for (const { module } of built.modules.filter(({ kind }) => kind === 'live')) log.info({}, `${module} is live`)
+      return { generation: current().id }
+    },
     status: () => ({
       generation: current().id,
-      degraded: problems.length > 0,
+      degraded: problems.length > 0 || held !== undefined,
+      held: held !== undefined,
       problems,
       lastReloadAt,
       lastGoodAt,

@@ -1,5 +1,6 @@
 // The log lines of a reload: one for each module that went live, and one for each new problem.
 import type { ModuleReport } from './gate.ts'
+import { type RecentChanges, toRecentFact } from './recent.ts'
 import { relative, sep } from 'node:path'
 import { configFile, envFile } from '../loader/config/text.ts'
 import type { Input } from '../loader/read.ts'
@@ -95,6 +96,7 @@ export function logReload(
     readonly modules: readonly ModuleReport[]
     readonly parked: Parked
     readonly tookMs: number
+    readonly recent: RecentChanges
     /** Files that were saved, if no generation was replaced. */
     readonly saved: readonly SavedFile[]
   },
@@ -103,11 +105,14 @@ export function logReload(
   for (const { module, kind, fixtures, problem } of reload.modules) {
     const waiting = toParked(reload.parked.get(module) ?? 0)
     const drained = waiting === '' ? '' : `; ${waiting} will run again`
-    if (kind === 'live') log.info({}, `${module} is live (${toFacts(reload.tookMs, fixtures)})${drained}`)
+    const facts = [toFacts(reload.tookMs, fixtures), toRecentFact(reload.recent, module)].filter((fact) => fact !== '')
+    if (kind === 'live') log.info({}, `${module} is live (${facts.join('; ')})${drained}`)
     const wasWrong = reload.before.some((other) => other.module === module)
     if (kind === 'same' && problem === undefined && wasWrong)
       log.info({}, `${module} is valid again; the code that serves has not changed`)
   }
+  const ofConfig = toRecentFact(reload.recent, configFile)
+  if (ofConfig !== '') log.info({}, `${configFile}: ${ofConfig}`)
   logProblems(log, reload)
 }
 

@@ -1,4 +1,4 @@
-// Replays in a gateway: the live code against the files on disk. One replay runs at a time, in threads that end with it.
+// Replays in a gateway: the live code against the files on disk. One replay of a command runs at a time, in threads that end with it.
 import type { Aside } from '../loader/runtime.ts'
 import type { Transform } from '../model/transform.ts'
 import type { Generation } from '../pipeline/generation.ts'
@@ -34,15 +34,17 @@ export function createReplayer(parts: {
   let last: Promise<unknown> = Promise.resolve()
 
   /** The generations with threads of their own. */
-  function withThreads<T>(work: (toAside: (generation: Generation) => Generation) => Promise<T>): Promise<T> {
-    const mine = last.then(async () => {
-      const threads = aside()
-      try {
-        return await work((generation) => withTransforms(generation, threads.of(generation.transforms)))
-      } finally {
-        await threads.close()
-      }
-    })
+  async function withThreads<T>(work: (toAside: (generation: Generation) => Generation) => Promise<T>): Promise<T> {
+    const threads = aside()
+    try {
+      return await work((generation) => withTransforms(generation, threads.of(generation.transforms)))
+    } finally {
+      await threads.close()
+    }
+  }
+
+  function inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const mine = last.then(work)
     last = mine.catch(() => undefined)
     return mine
   }
@@ -66,13 +68,13 @@ export function createReplayer(parts: {
     async replay(query) {
       const [live, disk] = [current(), edited()]
       const isLive = live.id === disk.id
-      const done = await compare(isLive ? undefined : live, disk, { ...query, limitMs })
+      const done = await inTurn(() => compare(isLive ? undefined : live, disk, { ...query, limitMs }))
       return toReplayReport(done, { compared: isLive ? 'recorded' : 'live', problems: toProblems(disk.transforms) })
     },
     async decideLive(ids) {
       const found = await Promise.all(ids.map((id) => findKept(store, id)))
       const page = found.flatMap((kept) => kept ?? [])
-      const outcomes = await withThreads((toAside) => runAll(toAside(current()), page, { newId }))
+      const outcomes = await inTurn(() => withThreads((toAside) => runAll(toAside(current()), page, { newId })))
       return Object.fromEntries(outcomes)
     },
     between: compare,

@@ -132,6 +132,12 @@ export const HooksConfig = z.strictObject({
         .describe(
           'What happens to parked deliveries when their transform works again. auto: they run. ask: they wait for `hookloom retry --parked`.',
         ),
+      hold: z
+        .boolean()
+        .default(false)
+        .describe(
+          'Whether a save that would change one of the newest kept deliveries waits for `hookloom publish`. It needs requests that `hooks.retain` keeps.',
+        ),
       env: z
         .array(filled)
         .default([])

@@ -146,6 +146,14 @@ function addTrying(program: Command, act: Act): void {
     .action(act(async (context, options: ReplayOptions) => (await import('../replay.ts')).replay(context, options)))
 
   program
+    .command('publish')
+    .summary('make a save live that waits')
+    .description('Makes a save live that waits because it changes recent deliveries: see hooks.transforms.hold.')
+    .addOption(jsonOption())
+    .addHelpText('after', toExamples('hookloom publish'))
+    .action(act(async (context) => (await import('../publish.ts')).publish(context)))
+
+  program
     .command('send')
     .summary('post a payload or a sample to the running gateway')
     .description(

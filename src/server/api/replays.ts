@@ -13,11 +13,14 @@ const mostIds = 100
 export type ReplayerOfAdmin = {
   replay(query: KeptQuery): Promise<object>
   decideLive(ids: readonly string[]): Promise<object>
+  /** Makes live what `hooks.transforms.hold` held back. */
+  publish(): Promise<object>
 }
 
 /** `operator`: refuses everybody else. */
 export function addReplayRoutes(router: Router, operator: Middleware, replayer: ReplayerOfAdmin): void {
   router.post('/api/replay', operator, async (ctx) => reply(ctx, await replayer.replay(toKeptQuery(ctx.query))))
+  router.post('/api/publish', operator, async (ctx) => reply(ctx, await replayer.publish()))
   router.post('/api/replay/live', operator, async (ctx) =>
     reply(ctx, { outcomes: await replayer.decideLive(toIds(ctx)) }),
   )

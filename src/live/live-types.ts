@@ -1,0 +1,69 @@
+// What the parts of a gateway know of the live generation.
+import type { OwnChannel } from '../model/channel.ts'
+import type { Log, Meter } from '../model/log.ts'
+import type { ProblemRecord } from '../model/problem.ts'
+import type { Generation } from '../pipeline/generation.ts'
+import type { CandidateSource } from './candidate.ts'
+import type { ModuleReport } from './gate.ts'
+import type { CompareKept } from './recent.ts'
+import type { LiveProblem, ParkedFor } from './reload-log.ts'
+
+export type LiveOptions = CandidateSource & {
+  readonly log: Log
+  readonly clock: () => number
+  readonly meter: Meter
+  /** The number of parked deliveries that wait for a module, for the log of a reload. Without it, none are counted. */
+  readonly parkedFor?: ParkedFor
+  /** Kept deliveries through two generations. Without it, a reload says nothing of them, and holds back nothing. */
+  readonly compareKept?: CompareKept
+}
+
+export type LiveStatus = {
+  readonly generation: string
+  /** A saved file is not live, or is invalid. */
+  readonly degraded: boolean
+  /** A save waits for `publish`. */
+  readonly held: boolean
+  readonly problems: readonly LiveProblem[]
+  readonly lastReloadAt: number
+  /** The last time at which all saved files were live. */
+  readonly lastGoodAt: number | undefined
+}
+
+/** `problem`: why the configuration was refused. Then `modules` is empty, and the last generation keeps serving unchanged. */
+export type ReloadReport = {
+  readonly generation: string
+  readonly swapped: boolean
+  readonly tookMs: number
+  readonly modules: readonly ModuleReport[]
+  readonly problem: ProblemRecord | undefined
+}
+
+/**
+ * `mended`: modules whose parked deliveries may succeed now. `retired` resolves when the last request of the previous generation
+ * has ended: deliveries that it parked in the meantime may run again too.
+ */
+export type Swap = { readonly mended: readonly string[]; readonly retired: Promise<void> }
+export type SwapListener = (generation: Generation, swap: Swap) => void
+
+export type Live = {
+  /** The generation that serves. A request keeps the one that it began with. */
+  current(): Generation
+  /** The files as they were at the newest load, live or not. Throws the problem of an invalid configuration. */
+  edited(): Generation
+  /** The channels in code of that generation. */
+  ownChannels(): readonly OwnChannel[]
+  /** Loads the first generation. Throws `config-missing` or `config-invalid`, but not for a module that does not load. */
+  start(): Promise<void>
+  /** Starts to watch. Resolves when every later save will be noticed, and all saves since the start are live. */
+  watch(): Promise<void>
+  /** Reloads, after a running reload has ended. Never rejects. */
+  reload(): Promise<ReloadReport>
+  /** Makes live what `hooks.transforms.hold` held back. Rejects with `conflict` if there is nothing. */
+  publish(): Promise<{ readonly generation: string }>
+  status(): LiveStatus
+  onSwap(listener: SwapListener): void
+  /** Marks the generation as used by a request until the returned function is called: `retired` waits for it. */
+  hold(generation: Generation): () => void
+  close(): Promise<void>
+}

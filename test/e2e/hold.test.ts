@@ -1,0 +1,77 @@
+// What a save says of the deliveries before it, and a save that waits for a person.
+import { expect, test } from 'vitest'
+import type { Log } from '../../src/model/log.ts'
+import { runCommand } from './command.ts'
+import { gatewayToken, hookToken, post, writeFiles } from './gateway.ts'
+import { startInside } from './inside.ts'
+
+const file = 'hooks/transforms/x.ts'
+const says = (text: string) => `export default ({ payload: { n } }) => ({ message: n > 1 ? '${text}' : 'small' })\n`
+const config = (hold: boolean) => ({
+  hooks: {
+    retain: 50,
+    transforms: { hold },
+    mappings: [{ id: 'x', match: { path: 'x' }, transform: { module: 'x.ts' }, deliver: false }],
+  },
+})
+
+function createLines() {
+  const lines: string[] = []
+  const listeners = new Set<() => void>()
+  const add = (_fields: object, text: string) => {
+    lines.push(text)
+    for (const listener of listeners) listener()
+  }
+  const log: Log = { debug: add, info: add, warn: add, error: add }
+  const logged = (pattern: RegExp) =>
+    new Promise<string>((found) => {
+      const look = () => {
+        const line = lines.find((each) => pattern.test(each))
+        if (line === undefined) return
+        listeners.delete(look)
+        found(line)
+      }
+      listeners.add(look)
+      look()
+    })
+  return { log, logged }
+}
+
+test('the line of a reload says how many recent deliveries would differ', { timeout: 60_000 }, async () => {
+  const { log, logged } = createLines()
+  const { dir, url } = await startInside({ config: config(false), files: { [file]: says('one') }, log })
+  for (const n of [1, 2, 3]) await post({ url, token: hookToken }, 'x', { n })
+  writeFiles(dir, { [file]: says('two') })
+  expect(await logged(/^x\.ts is live/)).toMatch(
+    /^x\.ts is live \(\d+ ms; 2 of the last 3 deliveries would differ: hookloom replay\)$/,
+  )
+  const replay = await runCommand(['replay', '--json'], { dir })
+  expect(replay.json().at(-1)).toMatchObject({ compared: 'recorded', counts: { same: 1, changed: 2 } })
+})
+
+test(
+  'with hold, a save that changes recent deliveries waits for publish, and another one does not',
+  { timeout: 60_000 },
+  async () => {
+    const { log, logged } = createLines()
+    const { dir, url, adminUrl } = await startInside({ config: config(true), files: { [file]: says('one') }, log })
+    const readiness = async () => {
+      const answer = await fetch(`${adminUrl}/readyz`, { headers: { authorization: `Bearer ${gatewayToken}` } })
+      return answer.json()
+    }
+    for (const n of [1, 2]) await post({ url, token: hookToken }, 'x', { n })
+    expect((await runCommand(['publish'], { dir })).code).toBe(65)
+    writeFiles(dir, { [file]: says('two') })
+    await logged(/^x\.ts waits: 1 of the last 2 deliveries would differ\. "hookloom replay" shows them/)
+    expect(await readiness()).toMatchObject({ ok: true, degraded: true, held: true })
+    const replay = await runCommand(['replay', '--json'], { dir })
+    expect(replay.json().at(-1)).toMatchObject({ compared: 'live', counts: { same: 1, changed: 1 } })
+    expect((await runCommand(['publish'], { dir })).code).toBe(0)
+    expect(await readiness()).toMatchObject({ degraded: false, held: false })
+    await logged(/^x\.ts is live$/)
+    expect((await runCommand(['replay', '--json'], { dir })).json().at(-1)).toMatchObject({ compared: 'recorded' })
+    writeFiles(dir, { [file]: `// only a comment\n${says('two')}\nexport const unused = 1\n` })
+    await logged(/^x\.ts is live \(/)
+    expect(await readiness()).toMatchObject({ degraded: false, held: false })
+  },
+)
