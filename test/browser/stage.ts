@@ -47,9 +47,10 @@ export type Stage = {
   close(): Promise<void>
 }
 
-export async function startStage(config: object = {}): Promise<Stage> {
+/** `dir`: a config directory that has a store already. */
+export async function startStage({ dir }: { dir?: string } = {}): Promise<Stage> {
   const gateway = await startInside({
-    config: { server: { maxBodyBytes: 8_000_000 }, hooks: { mappings }, ...config },
+    ...(dir === undefined ? { config: { server: { maxBodyBytes: 8_000_000 }, hooks: { mappings } } } : { dir }),
     files: { 'hooks/transforms/review.ts': transform },
   })
   const browser = await chromium.launch({

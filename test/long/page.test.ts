@@ -1,0 +1,77 @@
+// The page and its list in a store of a hundred thousand deliveries, while two hundred a second come in. It prints what it measured.
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { createSqliteStore } from '../../src/store/sqlite/sqlite.ts'
+import { hasBrowser, mappings, startStage } from '../browser/stage.ts'
+import { newDelivery, newJob } from '../contract/stage.ts'
+import { makeConfigDir } from '../e2e/gateway.ts'
+
+const stored = 100_000
+const perSecond = 200
+const seconds = 15
+/** Parts of a second, in which the deliveries and one question for a list are spread. */
+const ticks = 20
+const queries = ['limit=100', 'hook=plain', 'state=parked', 'q=nothing-has-this', 'source=github&q=push']
+const mebibyte = 1024 * 1024
+
+test.skipIf(!hasBrowser)('the list stays quick and the page small', { timeout: 600_000 }, async () => {
+  const dir = makeConfigDir({ config: { hooks: { mappings } } })
+  await fill(join(dir, 'state/hookloom.db'))
+  const stage = await startStage({ dir })
+  try {
+    const page = await stage.open()
+    const client = await stage.browser.newBrowserCDPSession()
+    const asked = new Map<string, number[]>(queries.map((query) => [query, []]))
+    for (let tick = 0; tick < seconds * ticks; tick += 1) {
+      const end = performance.now() + 1_000 / ticks
+      const sent = Array.from({ length: perSecond / ticks }, (_, n) => stage.post('plain', { text: `${tick} ${n}` }))
+      const query = queries[tick % queries.length] ?? ''
+      const began = performance.now()
+      await stage.ask(`/api/deliveries?${query}`)
+      asked.get(query)?.push(performance.now() - began)
+      await Promise.all(sent)
+      await new Promise((done) => setTimeout(done, Math.max(0, end - performance.now())))
+    }
+    const newest = await stage.post('plain', { text: 'the last one' })
+    await page.locator(`#row-${newest}`).waitFor({ timeout: 60_000 })
+    const { processInfo } = await client.send('SystemInfo.getProcessInfo')
+    const renderers = processInfo.filter(({ type }) => type === 'renderer').map(({ id }) => toPrivateBytes(id))
+    const heap = await page.evaluate<number>('performance.memory.usedJSHeapSize')
+    console.log({
+      lists: Object.fromEntries([...asked].map(([query, took]) => [query, toPercentiles(took)])),
+      rowsInDocument: await page.locator('.row').count(),
+      heap: `${Math.round(heap / mebibyte)} MiB`,
+      renderers: renderers.map((bytes) => `${Math.round(bytes / mebibyte)} MiB`).join(', '),
+    })
+    expect(Math.max(...renderers)).toBeLessThan(150 * mebibyte)
+    expect(stage.errors).toEqual([])
+  } finally {
+    await stage.close()
+  }
+})
+
+async function fill(file: string): Promise<void> {
+  const store = createSqliteStore({ file, clock: Date.now })
+  const hooks = ['github', 'stripe', 'deploy']
+  for (let n = 0; n < stored; n += 1_000) {
+    const batch = Array.from({ length: 1_000 }, (_, at) =>
+      store.append(newDelivery({ at: Date.now(), hook: hooks[at % 3] ?? '', jobs: [newJob({ state: 'done' })] })),
+    )
+    await Promise.all(batch)
+  }
+  await store.close()
+}
+
+/** What the process has for itself, without the libraries that all processes of the browser share. */
+function toPrivateBytes(pid: number): number {
+  const rollup = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8')
+  const kibibytes = [...rollup.matchAll(/^Private_(?:Clean|Dirty): +(\d+) kB/gm)].map(([, size]) => Number(size))
+  return kibibytes.reduce((sum, size) => sum + size, 0) * 1_024
+}
+
+function toPercentiles(took: readonly number[]): string {
+  const sorted = took.toSorted((one, other) => one - other)
+  const at = (share: number) => Math.round(sorted[Math.floor((sorted.length - 1) * share)] ?? 0)
+  return `p50 ${at(0.5)} ms, p95 ${at(0.95)} ms, of ${took.length}`
+}
