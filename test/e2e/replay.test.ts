@@ -113,3 +113,21 @@ describe('hookloom replay', { timeout: 120_000 }, () => {
     expect((await ask('?since=tomorrow'))[0]).toBe(400)
   })
 })
+
+test('show --diff shows what differs between two deliveries and nothing else', { timeout: 60_000 }, async () => {
+  const { dir, url } = await startInside({ config, files: { [file]: before } })
+  await record(url, ['one', 'other', 'old'])
+  const [old, other, one] = (await readStore(dir, (store) => store.kept({ limit: 9 }))).map((kept) => kept.deliveryId)
+  const diff = async (...ids: string[]) => (await runCommand(['show', '--diff', ...ids, '--json'], { dir })).json()[0]
+  const changes = (await diff(one ?? '', other ?? ''))?.['changes']
+  expect(changes).toEqual(
+    expect.arrayContaining([
+      { path: 'actions[0].message', before: 'one one', after: 'other one' },
+      { path: 'payload.kind', before: 'one', after: 'other' },
+    ]),
+  )
+  expect(await diff(one ?? '', one ?? '')).toEqual({ deliveryIds: [one, one], changes: [] })
+  const text = await runCommand(['show', '--diff', one ?? '', old ?? ''], { dir })
+  expect(text.stdout).toMatch(/decision\n\s*- accept agent: one one\n\s*\+ skip/)
+  expect((await runCommand(['show', '--diff', one ?? ''], { dir })).code).toBe(64)
+})

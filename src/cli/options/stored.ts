@@ -1,6 +1,7 @@
 // The commands that show and change what a gateway stored: their options and their help.
 import { type Command, Option } from 'commander'
 import { deliveryStates } from '../../model/delivery.ts'
+import { Problem } from '../../model/problem.ts'
 import type { EventsOptions } from '../events.ts'
 import type { ListOptions } from '../list.ts'
 import type { DropOptions } from '../drop.ts'
@@ -97,11 +98,21 @@ function addDeliveries(program: Command, act: Act): void {
   program
     .command('show')
     .summary('show one delivery with its trace, jobs and steps')
-    .description('Shows one delivery with its trace, jobs and steps.')
+    .description('Shows one delivery with its trace, jobs and steps, or how two deliveries differ.')
     .argument('<id>', idArgument)
+    .argument('[other]', 'with --diff: the second delivery')
+    .option('--diff', 'what differs between two deliveries: their requests, if both are kept, and what they became')
     .addOption(jsonOption())
-    .addHelpText('after', toExamples(`hookloom show ${exampleId}`))
-    .action(act(async (context, id: string) => (await import('../show.ts')).show(context, { id })))
+    .addHelpText('after', toExamples(`hookloom show ${exampleId}`, `hookloom show --diff ${exampleId} last`))
+    .action(
+      act(async (context, id: string, other: string | undefined, { diff }: { diff?: boolean }) => {
+        if ((diff === true) !== (other !== undefined)) {
+          throw new Problem('usage-invalid', 'show takes one id, or two ids with --diff.')
+        }
+        if (other === undefined) return (await import('../show.ts')).show(context, { id })
+        return (await import('../show-diff.ts')).showDiff(context, [id, other])
+      }),
+    )
 
   program
     .command('retry')
