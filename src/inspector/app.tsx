@@ -129,6 +129,10 @@ function Announcer({ feed }: { feed: Feed }): JSX.Element {
   const newest = useRef('')
   const rows = useRef(feed.rows)
   rows.current = feed.rows
+  // the rows that were there at first are no news
+  useEffect(() => {
+    newest.current ||= feed.rows[0]?.id ?? ''
+  }, [feed.rows])
   useEffect(() => {
     const timer = setInterval(() => {
       const [first] = rows.current
