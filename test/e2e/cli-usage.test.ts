@@ -33,7 +33,8 @@ describe('the command line', { timeout: 60_000 }, () => {
       ['gmail', 'setup', '--account', 'ada@example.org', '--credentials', 'no-such-file.json'],
       'no-such-file.json cannot be read: the file does not exist.',
     ],
-    [['show', 'one', 'two'], 'Expected 1 argument but got 2'],
+    [['drop', 'one', 'two'], 'Expected 1 argument but got 2'],
+    [['show', 'one', 'two'], 'show takes one id, or two ids with --diff.'],
     [['run', 'github', 'no-such-file.json'], 'the file does not exist'],
     [['run', 'github', 'package.json', '--header', 'no colon'], '--header takes "name: value"'],
   ])('%j is exit 64 and says why', async (args, why) => {
