@@ -1,4 +1,10 @@
 // Rules that all engines share.
+import { Problem } from '../model/problem.ts'
+
+/** A store that cannot be read or written now. `detail` may be shown to senders. */
+export function unavailable(detail: string, retryAfterSeconds: number, cause?: unknown): Problem {
+  return new Problem('store-unavailable', detail, { retryAfterSeconds, cause })
+}
 
 /** Replaces NUL with U+FFFD: SQLite truncates a text at a NUL, and Postgres rejects it. */
 export function toStoredText(text: string): string {

@@ -18,8 +18,10 @@ import { describeTasks } from './tasks.ts'
 /** The store under test and its clock. */
 export type Stage = { readonly store: Store; readonly clock: Moved }
 
-export function storeContract(name: string, open: (clock: Clock) => Promise<Store>): void {
-  describe(`the ${name} store`, () => {
+/** `whySkipped`: why this machine cannot test the engine. */
+export function storeContract(name: string, open: (clock: Clock) => Promise<Store>, whySkipped?: string): void {
+  const reason = whySkipped === undefined ? '' : ` (skipped: ${whySkipped})`
+  describe.skipIf(whySkipped !== undefined)(`the ${name} store${reason}`, () => {
     let stage: Stage
     beforeEach(async () => {
       const clock = createClock()

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { type Database, openDatabase, toTrouble } from './driver.ts'
 import { toShownName } from './files.ts'
 import { toSchemaVersion } from './migrations.ts'
-import { unavailable } from './operations.ts'
+import { unavailable } from '../rules.ts'
 
 export type ReadConnection = {
   /** Runs a query; returns `empty` if the file has no store yet. Throws `store-unavailable` if the file cannot be read. */

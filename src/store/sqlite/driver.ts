@@ -1,9 +1,9 @@
 // The only file that imports the SQLite library. The library has the API of `node:sqlite`, and also runs on Node 20.
 import { DatabaseSync, type StatementSync } from '@photostructure/sqlite'
+import type { Row, SqlValue } from '../rows.ts'
 import { toStoredText } from '../rules.ts'
 
-export type SqlValue = string | number | Uint8Array | null
-export type Row = Readonly<Record<string, SqlValue>>
+export type { Row, SqlValue }
 
 /** One connection. Each statement is prepared once and cached by its text, so SQL texts must be constant. */
 export type Database = {

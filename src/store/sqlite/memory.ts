@@ -3,7 +3,8 @@ import { runBatch } from './batch.ts'
 import type { ReadConnection } from './connection.ts'
 import { type Database, openDatabase, toFacts, toTrouble } from './driver.ts'
 import { migrate } from './migrations.ts'
-import { type Operation, type OperationOf, type Results, unavailable, unwritable, type Writer } from './operations.ts'
+import { unavailable } from '../rules.ts'
+import { type Operation, type OperationOf, type Results, unwritable, type Writer } from './operations.ts'
 
 type Use = <Found>(query: (db: Database) => Found) => Found
 

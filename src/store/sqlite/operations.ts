@@ -1,6 +1,7 @@
 // The operations that the main thread sends to the writer. They contain only strings, numbers and bytes, so that a batch is
 // cheap to clone.
-import { Problem, type ProblemCode } from '../../model/problem.ts'
+import type { Problem, ProblemCode } from '../../model/problem.ts'
+import { unavailable } from '../rules.ts'
 import type { Row, SqlValue } from './driver.ts'
 import type { Appended, CursorMove, DedupeKey, StoreHealth } from '../store.ts'
 
@@ -184,10 +185,6 @@ export type Writer = {
   }
   facts(): StoreHealth['facts']
   close(): Promise<void>
-}
-
-export function unavailable(detail: string, retryAfterSeconds: number, cause?: unknown): Problem {
-  return new Problem('store-unavailable', detail, { retryAfterSeconds, cause })
 }
 
 /** For an operation that failed alone: the rest of its batch was committed. */

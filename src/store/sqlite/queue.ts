@@ -5,6 +5,7 @@ import { Worker } from 'node:worker_threads'
 import type { Log } from '../../model/log.ts'
 import { Problem, type ProblemCode } from '../../model/problem.ts'
 import type { Room } from '../room.ts'
+import { unavailable } from '../rules.ts'
 import type { Clock, StoreHealth } from '../store.ts'
 import { createDirectWriter } from './direct.ts'
 import { toSize } from './files.ts'
@@ -15,7 +16,6 @@ import {
   type Reply,
   type Request,
   type Results,
-  unavailable,
   unwritable,
   type Writer,
   type WriterOptions,

@@ -18,7 +18,7 @@ import {
   toSessionWithState,
   toSystemEvent,
   toWaitingEvents,
-} from './rows.ts'
+} from '../rows.ts'
 import { deliveryStates } from '../../model/delivery.ts'
 import type { Job } from '../../model/job.ts'
 import type { Clock, DeliveriesQuery, DeliveryRecord, Store, StoreReader } from '../store.ts'

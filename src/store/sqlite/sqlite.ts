@@ -8,7 +8,7 @@ import { openMemory } from './memory.ts'
 import type { Results, Writer } from './operations.ts'
 import { createWriterQueue, spawnWriter } from './queue.ts'
 import { createReads } from './reads.ts'
-import { toClaimedJob } from './rows.ts'
+import { toClaimedJob } from '../rows.ts'
 import { toAddTask, toAppend, toAppendAll, toJobValues, toReport, toRing, toSettlementValues } from './values.ts'
 
 /** The most rows that one operation of a sweep visits. */

@@ -1,5 +1,5 @@
-// Rows as records: the inverse of values.ts.
-import { deliveryStates, type DeliveryHead, type DeliveryState } from '../../model/delivery.ts'
+// Rows as records. All engines name their columns alike: texts, numbers (0 and 1 for false and true), bytes, and JSON as text.
+import { deliveryStates, type DeliveryHead, type DeliveryState } from '../model/delivery.ts'
 import {
   jobStates,
   type ClaimedJob,
@@ -9,9 +9,8 @@ import {
   type Recipient,
   type Session,
   type SystemEvent,
-} from '../../model/job.ts'
-import type { JsonValue } from '../../base/json.ts'
-import type { Row, SqlValue } from './driver.ts'
+} from '../model/job.ts'
+import type { JsonValue } from '../base/json.ts'
 import type {
   Answered,
   DeliveryRecord,
@@ -20,11 +19,14 @@ import type {
   LaneLoad,
   OpenDelivery,
   WaitingEvents,
-} from '../store.ts'
-import { unavailable } from './operations.ts'
+} from './store.ts'
+import { unavailable } from './rules.ts'
+
+export type SqlValue = string | number | Uint8Array | null
+export type Row = Readonly<Record<string, SqlValue>>
 
 function column<T extends SqlValue>(row: Row, name: string): T {
-  // as: the tables are STRICT, and only this folder writes them
+  // as: the columns have types, and only the engines write them
   return row[name] as T
 }
 
@@ -34,7 +36,7 @@ function optional<T extends SqlValue>(row: Row, name: string): T | undefined {
 
 function json<T>(row: Row, name: string): T {
   try {
-    // as: values.ts wrote this text from the same type
+    // as: the engine wrote this text from the same type
     return JSON.parse(column<string>(row, name)) as T
   } catch {
     // no cause: its message quotes the text

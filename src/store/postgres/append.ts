@@ -1,0 +1,219 @@
+// New deliveries: one statement stores a batch with its requests, jobs and events.
+import type { Appended, NewDelivery, NewEvent, NewJob } from '../store.ts'
+import { toAnswered } from '../rows.ts'
+import type { Param, Query } from './connection.ts'
+
+const deliveryColumns = [
+  ['id', 'text'],
+  ['received_at', 'bigint'],
+  ['hook', 'text'],
+  ['source', 'text'],
+  ['event', 'text'],
+  ['dedupe_key', 'text'],
+  ['body_hash', 'text'],
+  ['answer_status', 'integer'],
+  ['answer_body', 'text'],
+  ['state', 'text'],
+  ['mapping_id', 'text'],
+  ['generation', 'text'],
+  ['transform_hash', 'text'],
+  ['waits_for', 'text'],
+  ['problem', 'text'],
+  ['trace', 'text'],
+  ['log', 'text'],
+  ['bytes', 'bigint'],
+] as const
+
+const jobColumns = [
+  ['delivery_id', 'text'],
+  ['id', 'text'],
+  ['lane', 'text'],
+  ['state', 'text'],
+  ['agent_id', 'text'],
+  ['session_key', 'text'],
+  ['bytes', 'bigint'],
+  ['planned', 'text'],
+  ['steps', 'text'],
+  ['step_name', 'text'],
+] as const
+
+const eventColumns = [
+  ['delivery_id', 'text'],
+  ['agent_id', 'text'],
+  ['session_key', 'text'],
+  ['text', 'text'],
+  ['source', 'text'],
+  ['trusted', 'smallint'],
+  ['wakes', 'smallint'],
+] as const
+
+type Columns = readonly (readonly [name: string, type: string])[]
+
+const names = (columns: Columns) => columns.map(([name]) => name).join(', ')
+const unnest = (columns: Columns, first: number) =>
+  `unnest(${columns.map(([, type], index) => `$${first + index}::${type}[]`).join(', ')})
+    WITH ORDINALITY AS input (${names(columns)}, place)`
+
+const firstJob = deliveryColumns.length + 4
+
+/** Inserts jobs and events of the deliveries in `found (seq, id)`. Parts begin at `$firstJob`. Sessions are locked in one order. */
+const children = (now: string, first: number) => `
+  jobs_in AS (SELECT input.*, found.seq AS delivery_seq FROM ${unnest(jobColumns, first)}
+    JOIN found ON found.id = input.delivery_id),
+  jobs_out AS (INSERT INTO jobs (id, delivery_seq, lane, state, agent_id, session_key, bytes, created_at, run_at, ended_at)
+    SELECT id, delivery_seq, lane, state, agent_id, session_key, bytes, ${now}, ${now},
+      CASE WHEN state = 'done' THEN ${now} END FROM jobs_in ORDER BY place RETURNING seq, id),
+  parts_out AS (INSERT INTO job_parts (job_seq, planned, steps, step_names)
+    SELECT o.seq, i.planned, i.steps, string_to_array(i.step_name, ',') FROM jobs_in i JOIN jobs_out o USING (id)),
+  events_in AS (SELECT input.* FROM ${unnest(eventColumns, first + jobColumns.length)} JOIN found ON found.id = input.delivery_id),
+  events_out AS (INSERT INTO events (${names(eventColumns)}, at)
+    SELECT ${names(eventColumns)}, ${now} FROM events_in ORDER BY place),
+  sessions_out AS (INSERT INTO sessions (agent_id, session_key, updated_at)
+    SELECT DISTINCT agent_id, session_key, ${now} FROM events_in ORDER BY agent_id, session_key
+    ON CONFLICT (agent_id, session_key) DO UPDATE SET updated_at = excluded.updated_at
+      WHERE excluded.updated_at > sessions.updated_at)`
+
+/** A row without a key of its own waits for none, but is a duplicate of the row that has the key. */
+const insertBatch = (now: string) => `
+  WITH input AS (SELECT * FROM ${unnest(
+    [...deliveryColumns, ['head', 'text'], ['body', 'bytea'], ['repeats', 'text']],
+    1,
+  )}),
+  found AS (INSERT INTO deliveries (${names(deliveryColumns)}, settled_at)
+    SELECT ${names(deliveryColumns)}, CASE WHEN state NOT IN ('pending', 'parked') THEN ${now} END FROM input
+    WHERE repeats IS NULL OR NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.hook = input.hook AND d.dedupe_key = input.repeats)
+    ORDER BY place
+    ON CONFLICT (hook, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING RETURNING seq, id),
+  requests_out AS (INSERT INTO requests (delivery_seq, head, body)
+    SELECT found.seq, head, body FROM input JOIN found USING (id) WHERE head IS NOT NULL),
+  ${children(now, firstJob)}
+  SELECT id FROM found`
+
+/** For a delivery that is stored already: $1 is its seq, $2 its id. */
+export const insertChildren = (now: string) => `WITH found AS (SELECT $1::bigint AS seq, $2::text AS id),
+  ${children(now, 3)} SELECT 1 AS done`
+
+export const selectAnswered = `SELECT id, state, answer_status, answer_body, body_hash FROM deliveries
+  WHERE hook = $1 AND dedupe_key = $2`
+
+/** Two deliveries of a batch must not have the same dedupe key: a row of the batch does not see the others. */
+export async function appendBatch(query: Query, deliveries: readonly NewDelivery[], now: string): Promise<Appended[]> {
+  const stored = await query(insertBatch(now), ...toBatchParams(deliveries))
+  const ids = new Set(stored.map(({ id }) => id))
+  for (const { id, ring, mappingId } of deliveries) if (ids.has(id)) await keepNewest(query, id, { ring, mappingId })
+  const appended: Appended[] = []
+  for (const delivery of deliveries) {
+    const isStored = ids.has(delivery.id)
+    appended.push(isStored ? { kind: 'stored' } : await toDuplicate(query, delivery, now))
+  }
+  return appended
+}
+
+type Ring = { readonly ring: number | undefined; readonly mappingId: string | undefined }
+
+/** Adds a delivery to the ring of its mapping, and deletes the requests that it pushes out. */
+export async function keepNewest(query: Query, id: string, { ring, mappingId = '' }: Ring): Promise<void> {
+  if (ring === undefined) return
+  await query('INSERT INTO rings (seq, mapping_id) SELECT seq, $2 FROM deliveries WHERE id = $1', id, mappingId)
+  await query(
+    `WITH older AS (DELETE FROM rings WHERE seq IN
+        (SELECT seq FROM rings WHERE mapping_id = $1 ORDER BY seq DESC OFFSET $2) RETURNING seq)
+      DELETE FROM requests WHERE delivery_seq IN (SELECT seq FROM older)`,
+    mappingId,
+    ring,
+  )
+}
+
+type StoredRequest = NewDelivery['request']
+
+/** Empty for a request that is too large to be kept. */
+export function toHeadText(request: StoredRequest): string | null {
+  if (request === undefined) return null
+  return request === 'too large' ? '' : JSON.stringify(request.head)
+}
+
+export function toBody(request: StoredRequest): Uint8Array | null {
+  if (request === undefined) return null
+  return request === 'too large' ? new Uint8Array() : request.body
+}
+
+export function toBytes(request: StoredRequest): number {
+  return Buffer.byteLength(toHeadText(request) ?? '') + (toBody(request)?.byteLength ?? 0)
+}
+
+/** The key may have been forgotten since the insert. Then the delivery is stored after all. */
+async function toDuplicate(query: Query, delivery: NewDelivery, now: string): Promise<Appended> {
+  const { hook, dedupe } = delivery
+  if (dedupe === undefined) throw new Error('a delivery without a key conflicted with a key')
+  const [row] = await query(selectAnswered, hook, dedupe.key)
+  if (row === undefined) return (await appendBatch(query, [delivery], now))[0] ?? { kind: 'stored' }
+  const first = toAnswered(row)
+  if (first.bodyHash !== dedupe.bodyHash) await markDiffering(query, first.deliveryId)
+  return { kind: 'duplicate', first }
+}
+
+export async function markDiffering(query: Query, id: string): Promise<void> {
+  await query('UPDATE deliveries SET body_differed = 1 WHERE id = $1', id)
+}
+
+function toBatchParams(deliveries: readonly NewDelivery[]): Param[] {
+  const rows = deliveries.map((delivery) => {
+    const { dedupe, answer, request, state } = delivery
+    const takesKey = dedupe !== undefined && answer.status === 200
+    const waits = state === 'pending' || state === 'parked'
+    const head = toHeadText(request)
+    const body = toBody(request)
+    return [
+      delivery.id,
+      delivery.receivedAt,
+      delivery.hook,
+      delivery.source,
+      delivery.event,
+      takesKey ? dedupe.key : null,
+      dedupe?.bodyHash,
+      answer.status,
+      answer.body,
+      state,
+      delivery.mappingId,
+      delivery.generation,
+      delivery.transformHash,
+      delivery.waitsFor,
+      delivery.problem && JSON.stringify(delivery.problem),
+      JSON.stringify(delivery.trace),
+      JSON.stringify(delivery.log),
+      waits ? toBytes(request) : 0,
+      head,
+      body,
+      takesKey ? null : dedupe?.key,
+    ]
+  })
+  return [...toColumns(rows, firstJob - 1), ...toChildParams(deliveries)]
+}
+
+/** The params of `children`: jobs, then events. */
+export function toChildParams(deliveries: readonly { id: string; jobs: readonly NewJob[] }[]): Param[] {
+  const jobs = deliveries.flatMap(({ id: deliveryId, jobs: own }) =>
+    own.map(({ id, lane, state, planned, steps }) => {
+      const text = JSON.stringify(planned)
+      const { agentId, sessionKey } = planned
+      const stepNames = steps.map(({ name }) => name).join(',')
+      const bytes = Buffer.byteLength(text)
+      return [deliveryId, id, lane, state, agentId, sessionKey, bytes, text, JSON.stringify(steps), stepNames]
+    }),
+  )
+  const events = deliveries.flatMap(({ id, jobs: own }) =>
+    own.flatMap((job) => job.events.map((event) => toEventParams(id, event))),
+  )
+  return [...toColumns(jobs, jobColumns.length), ...toColumns(events, eventColumns.length)]
+}
+
+type Value = Exclude<Param, readonly unknown[]>
+
+export function toEventParams(deliveryId: string | null, event: NewEvent): Value[] {
+  const { agentId, sessionKey, text, source, trusted, wakes } = event
+  return [deliveryId, agentId, sessionKey, text, source, trusted ? 1 : 0, wakes ? 1 : 0]
+}
+
+function toColumns(rows: readonly (readonly Value[])[], width: number): Param[] {
+  return Array.from({ length: width }, (_, column) => rows.map((row) => row[column] ?? null))
+}

@@ -1,0 +1,129 @@
+// Changes of stored deliveries. Each function runs in a transaction of its caller.
+import type { Appended, CursorMove, NewDelivery, Settlement } from '../store.ts'
+import { appendBatch, insertChildren, keepNewest, toBody, toBytes, toChildParams, toHeadText } from './append.ts'
+import type { Query } from './connection.ts'
+
+export async function appendAll(
+  query: Query,
+  { deliveries, move, now }: { deliveries: readonly NewDelivery[]; move: CursorMove; now: string },
+): Promise<Appended[] | 'moved'> {
+  const { name, from, to } = move
+  const moved =
+    from === undefined
+      ? await query('INSERT INTO cursors VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING name', name, to)
+      : await query('UPDATE cursors SET value = $3 WHERE name = $1 AND value = $2 RETURNING name', name, from, to)
+  if (moved.length === 0) return 'moved'
+  const appended: Appended[] = []
+  // one by one: a row of a batch would not see its twin
+  for (const delivery of deliveries) appended.push(...(await appendBatch(query, [delivery], now)))
+  return appended
+}
+
+const settleDelivery = (now: string) => `UPDATE deliveries SET state = $2, mapping_id = $3, generation = $4,
+    transform_hash = $5, waits_for = $6, problem = $7, trace = $8, log = $9, bytes = coalesce($10, bytes),
+    settled_at = CASE WHEN $2 IN ('pending', 'parked') THEN NULL ELSE ${now} END
+  WHERE id = $1 AND state IN ('pending', 'parked') RETURNING seq`
+
+/** A delivery that stays pending or parked keeps its request unless a new one is given. */
+export async function settle(
+  query: Query,
+  { id, settlement, now }: { id: string; settlement: Settlement; now: string },
+): Promise<boolean> {
+  const { state, problem, request, jobs, ring, mappingId } = settlement
+  const waits = state === 'pending' || state === 'parked'
+  const [row] = await query(
+    settleDelivery(now),
+    id,
+    state,
+    mappingId,
+    settlement.generation,
+    settlement.transformHash,
+    settlement.waitsFor,
+    problem && JSON.stringify(problem),
+    JSON.stringify(settlement.trace),
+    JSON.stringify(settlement.log),
+    waits ? request && toBytes(request) : 0,
+  )
+  if (row === undefined) return false
+  const seq = Number(row['seq'])
+  if (request !== undefined) {
+    await query(
+      `INSERT INTO requests (delivery_seq, head, body) VALUES ($1, $2, $3)
+        ON CONFLICT (delivery_seq) DO UPDATE SET head = excluded.head, body = excluded.body`,
+      seq,
+      toHeadText(request),
+      toBody(request),
+    )
+  } else if (!waits) await query('DELETE FROM requests WHERE delivery_seq = $1', seq)
+  if (jobs.length > 0) await query(insertChildren(now), seq, id, ...toChildParams([{ id, jobs }]))
+  await keepNewest(query, id, { ring, mappingId })
+  return true
+}
+
+/** Drops a delivery and its queued jobs. False if nothing was waiting. */
+export async function drop(query: Query, id: string, now: string): Promise<boolean> {
+  const [row] = await query('SELECT seq FROM deliveries WHERE id = $1', id)
+  return row !== undefined && (await dropBySeq(query, Number(row['seq']), now))
+}
+
+export async function dropBySeq(query: Query, seq: number, now: string): Promise<boolean> {
+  const dropped = await query(
+    `UPDATE deliveries SET state = 'dropped', settled_at = ${now}, waits_for = NULL, bytes = 0
+      WHERE seq = $1 AND state IN ('pending', 'parked') RETURNING seq`,
+    seq,
+  )
+  if (dropped.length > 0) await query('DELETE FROM requests WHERE delivery_seq = $1', seq)
+  const ended = await query(
+    `UPDATE jobs SET state = 'dead', ended_at = ${now}, last_error = 'dropped'
+      WHERE delivery_seq = $1 AND state = 'queued' RETURNING seq`,
+    seq,
+  )
+  return dropped.length + ended.length > 0
+}
+
+/** Rows that one step visits: locks are held for a short time, and vacuum follows. */
+const sweepRows = 500
+
+/** One step of a sweep, from `after` on. Deletes what ended before `before`, and drops what still waits since then. */
+export async function sweepStep(
+  query: Query,
+  { before, after, now }: { before: number; after: number; now: string },
+): Promise<{ count: number; after: number | undefined }> {
+  const rows = await query(
+    `SELECT d.seq, d.received_at, ${now} AS now, coalesce(d.settled_at < $1, false)::int AS settled,
+        EXISTS (SELECT 1 FROM jobs j WHERE j.delivery_seq = d.seq AND coalesce(j.ended_at >= $1, true))::int AS busy
+      FROM deliveries d WHERE d.seq > $2 ORDER BY d.seq LIMIT $3`,
+    before,
+    after,
+    sweepRows,
+  )
+  const end = rows.findIndex(({ received_at: at, now: moment }) => Number(at) >= before && Number(at) <= Number(moment))
+  const old = (end < 0 ? rows : rows.slice(0, end)).filter(({ received_at: at }) => Number(at) < before)
+  const ended = old.filter(({ settled, busy }) => settled === 1 && busy === 0).map(({ seq }) => Number(seq))
+  const deleted = await query('DELETE FROM deliveries WHERE seq = ANY ($1::bigint[]) RETURNING seq', ended)
+  let count = deleted.length
+  for (const { seq, settled, busy } of old) {
+    if ((settled !== 1 || busy !== 0) && (await dropBySeq(query, Number(seq), now))) count += 1
+  }
+  const last = rows.at(-1)
+  return { count, after: end >= 0 || rows.length < sweepRows || !last ? undefined : Number(last['seq']) }
+}
+
+/** Deletes old events, messages, sessions and tasks. Returns how many rows it changed; call it until it returns 0. */
+export async function pruneStep(query: Query, before: number, now: string): Promise<number> {
+  const statements = [
+    `UPDATE jobs SET state = 'dead', ended_at = ${now}, last_error = 'dropped' WHERE seq IN
+      (SELECT seq FROM jobs WHERE stands_for IS NOT NULL AND state = 'queued' AND created_at < $1 LIMIT $2) RETURNING seq`,
+    `DELETE FROM jobs WHERE seq IN (SELECT seq FROM jobs
+      WHERE stands_for IS NOT NULL AND created_at < $1 AND ended_at < $1 LIMIT $2) RETURNING seq`,
+    `DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE at < $1 LIMIT $2) RETURNING seq`,
+    `DELETE FROM messages WHERE seq IN (SELECT seq FROM messages WHERE at < $1 LIMIT $2) RETURNING seq`,
+    `DELETE FROM sessions WHERE (agent_id, session_key) IN
+      (SELECT agent_id, session_key FROM sessions WHERE updated_at < $1 LIMIT $2) RETURNING agent_id`,
+    `DELETE FROM task_names WHERE stands_for IN (SELECT stands_for FROM task_names t
+      WHERE NOT EXISTS (SELECT 1 FROM jobs j WHERE j.stands_for = t.stands_for) LIMIT $2) AND $1::bigint > 0 RETURNING stands_for`,
+  ]
+  let changed = 0
+  for (const sql of statements) changed += (await query(sql, before, sweepRows)).length
+  return changed
+}

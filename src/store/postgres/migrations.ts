@@ -1,0 +1,162 @@
+// The schema. Migrations only go forward, in one transaction under a lock: gateways that start at the same time migrate once.
+import { Problem } from '../../model/problem.ts'
+import type { Row } from '../rows.ts'
+
+/**
+ * `seq` is the order of arrival; times are milliseconds since the epoch. Identifiers are compared by their bytes.
+ *
+ * Rows that are claimed and updated are narrow, and their tables leave room on each page for new versions of a row. Requests,
+ * plans, steps and posts are in tables of their own. The partial indexes have what is unfinished only, so their size does
+ * not grow with the history. `jobs_running` makes two running jobs of a lane impossible. A row of
+ * `task_names` is what two gateways lock that add the same task at once. A head without
+ * characters means: the request was too large to be kept.
+ */
+const first = `
+CREATE TABLE deliveries (
+  seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  id text COLLATE "C" NOT NULL UNIQUE,
+  received_at bigint NOT NULL,
+  settled_at bigint,
+  bytes bigint NOT NULL DEFAULT 0,
+  answer_status integer NOT NULL,
+  body_differed smallint NOT NULL DEFAULT 0,
+  state text COLLATE "C" NOT NULL,
+  hook text COLLATE "C" NOT NULL,
+  source text COLLATE "C",
+  event text COLLATE "C",
+  mapping_id text COLLATE "C",
+  generation text NOT NULL,
+  transform_hash text,
+  waits_for text COLLATE "C",
+  dedupe_key text COLLATE "C",
+  body_hash text,
+  answer_body text NOT NULL,
+  problem text,
+  trace text NOT NULL,
+  log text NOT NULL
+) WITH (fillfactor = 85);
+CREATE UNIQUE INDEX deliveries_key ON deliveries (hook, dedupe_key) WHERE dedupe_key IS NOT NULL;
+CREATE INDEX deliveries_listed ON deliveries (state, seq);
+CREATE INDEX deliveries_open ON deliveries (received_at, seq) INCLUDE (bytes) WHERE state IN ('pending', 'parked');
+CREATE INDEX deliveries_waiting ON deliveries (waits_for, received_at, seq) WHERE state IN ('pending', 'parked');
+
+CREATE TABLE requests (
+  delivery_seq bigint PRIMARY KEY REFERENCES deliveries (seq) ON DELETE CASCADE,
+  head text NOT NULL,
+  body bytea NOT NULL
+);
+
+CREATE TABLE rings (
+  seq bigint PRIMARY KEY REFERENCES deliveries (seq) ON DELETE CASCADE,
+  mapping_id text COLLATE "C" NOT NULL
+);
+CREATE INDEX rings_mapping ON rings (mapping_id, seq);
+
+CREATE TABLE jobs (
+  seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  delivery_seq bigint REFERENCES deliveries (seq) ON DELETE CASCADE,
+  created_at bigint NOT NULL,
+  run_at bigint NOT NULL,
+  locked_until bigint,
+  failing_since bigint,
+  ended_at bigint,
+  fence bigint NOT NULL DEFAULT 0,
+  bytes bigint NOT NULL,
+  attempts integer NOT NULL DEFAULT 0,
+  id text COLLATE "C" NOT NULL UNIQUE,
+  state text COLLATE "C" NOT NULL,
+  lane text COLLATE "C",
+  stands_for text COLLATE "C",
+  agent_id text COLLATE "C" NOT NULL,
+  session_key text COLLATE "C" NOT NULL,
+  last_error text
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000,
+  autovacuum_analyze_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX jobs_delivery ON jobs (delivery_seq);
+CREATE INDEX jobs_queued ON jobs (seq) WHERE state = 'queued';
+CREATE INDEX jobs_leased ON jobs (locked_until) WHERE state = 'running';
+CREATE INDEX jobs_dead ON jobs (seq) WHERE state = 'dead';
+CREATE INDEX jobs_lane ON jobs (lane, seq) WHERE lane IS NOT NULL AND ended_at IS NULL;
+CREATE INDEX jobs_unlaned ON jobs (seq) WHERE lane IS NULL AND state = 'queued';
+CREATE INDEX jobs_bytes ON jobs (seq) INCLUDE (bytes) WHERE ended_at IS NULL;
+CREATE INDEX jobs_states ON jobs (state);
+CREATE UNIQUE INDEX jobs_running ON jobs (lane) WHERE lane IS NOT NULL AND state = 'running';
+CREATE INDEX jobs_standing ON jobs (stands_for) WHERE stands_for IS NOT NULL AND state = 'queued';
+CREATE INDEX jobs_task ON jobs (stands_for, created_at) WHERE stands_for IS NOT NULL;
+
+CREATE TABLE job_parts (
+  job_seq bigint PRIMARY KEY REFERENCES jobs (seq) ON DELETE CASCADE,
+  step_names text[] NOT NULL DEFAULT '{}',
+  planned text NOT NULL,
+  steps text NOT NULL,
+  posts text NOT NULL DEFAULT '[]'
+) WITH (fillfactor = 70);
+
+CREATE TABLE events (
+  seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  at bigint NOT NULL,
+  consumed_at bigint,
+  trusted smallint NOT NULL,
+  wakes smallint NOT NULL,
+  agent_id text COLLATE "C" NOT NULL,
+  session_key text COLLATE "C" NOT NULL,
+  source text NOT NULL,
+  delivery_id text,
+  text text NOT NULL
+) WITH (fillfactor = 85);
+CREATE INDEX events_waiting ON events (agent_id, session_key, seq) INCLUDE (wakes) WHERE consumed_at IS NULL;
+CREATE INDEX events_at ON events (at);
+
+CREATE TABLE sessions (
+  agent_id text COLLATE "C" NOT NULL,
+  session_key text COLLATE "C" NOT NULL,
+  updated_at bigint NOT NULL,
+  recipient_channel text,
+  recipient_to text,
+  runner_state text,
+  PRIMARY KEY (agent_id, session_key)
+) WITH (fillfactor = 70);
+CREATE INDEX sessions_updated ON sessions (updated_at);
+
+CREATE TABLE messages (
+  seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  at bigint NOT NULL,
+  agent_id text COLLATE "C" NOT NULL,
+  session_key text COLLATE "C" NOT NULL,
+  run_id text COLLATE "C" NOT NULL,
+  role text NOT NULL,
+  text text NOT NULL
+);
+CREATE INDEX messages_session ON messages (agent_id, session_key, seq);
+CREATE INDEX messages_run ON messages (run_id);
+
+CREATE TABLE task_names (
+  stands_for text COLLATE "C" PRIMARY KEY
+);
+
+CREATE TABLE cursors (
+  name text COLLATE "C" PRIMARY KEY,
+  value text NOT NULL
+);
+`
+
+/** In order. Never edit a migration that was released; add another one. */
+const migrations: readonly string[] = [first]
+
+/** Applies the missing migrations. Throws `config-invalid` if a newer hookloom wrote the database. */
+export async function migrate(query: (sql: string, ...params: number[]) => Promise<Row[]>): Promise<void> {
+  await query('CREATE TABLE IF NOT EXISTS hookloom_schema (version integer NOT NULL)')
+  // not an advisory lock: a pooler may give it to another client
+  await query('LOCK TABLE hookloom_schema IN ACCESS EXCLUSIVE MODE')
+  const [row] = await query('SELECT version FROM hookloom_schema')
+  const version = Number(row?.['version'] ?? 0)
+  if (version > migrations.length) {
+    throw new Problem(
+      'config-invalid',
+      `The database was written by a newer hookloom (schema ${version}; this one knows ${migrations.length}). Update hookloom.`,
+    )
+  }
+  for (const sql of migrations.slice(version)) await query(sql)
+  await query('DELETE FROM hookloom_schema')
+  await query('INSERT INTO hookloom_schema VALUES ($1)', migrations.length)
+}

@@ -1,0 +1,131 @@
+// The store of several gateways: Postgres, plain SQL. All of them may write at once; the database decides who has a job.
+import { type Log, silentLog } from '../../model/log.ts'
+import { Problem } from '../../model/problem.ts'
+import { createRoom } from '../room.ts'
+import type { Store, StoreHealth } from '../store.ts'
+import { appendBatch, markDiffering } from './append.ts'
+import { createBatches } from './batches.ts'
+import { createConnections } from './connection.ts'
+import { appendAll, drop, pruneStep, settle, sweepStep } from './deliveries.ts'
+import { addTask, claim, extend, requeue } from './jobs.ts'
+import { createReads, waitingBytes } from './reads.ts'
+import { report } from './report.ts'
+
+export type PostgresOptions = {
+  /** `postgres://user:password@host:port/database`. It may contain a password, so no message quotes it. */
+  readonly url: string
+  /**
+   * The current time as an SQL expression, in milliseconds since the epoch. Default: the clock of the database. Tests give the time
+   * of their own clock.
+   */
+  readonly now?: () => string
+  /** The most bytes that may wait. Read for each delivery. It is checked against a figure of at most a second ago. Default: no limit. */
+  readonly maxWaitingBytes?: () => number
+  /** The most appends that may wait for the database. Default 10,000. */
+  readonly maxQueued?: number
+  readonly log?: Log
+}
+
+export type PostgresStore = Store & {
+  /**
+   * Tries to connect and to migrate. Resolves even if the database cannot be reached now: each call tries again, and health() says
+   * why. Rejects with `config-invalid` if a newer hookloom wrote the database, or if it loses commits by configuration.
+   */
+  ready(): Promise<void>
+}
+
+const databaseNow = '(extract(epoch FROM statement_timestamp()) * 1000)::bigint'
+const measureEveryMs = 1_000
+
+/** Does not connect: the first call does, and each call after a failure tries again. */
+export function createPostgresStore(options: PostgresOptions): PostgresStore {
+  const { url, now = () => databaseNow, maxQueued = 10_000, log = silentLog } = options
+  const { maxWaitingBytes = () => Number.POSITIVE_INFINITY } = options
+  const { query, transaction, trouble, close } = createConnections({ url, log })
+  const room = createRoom({ maxBytes: maxWaitingBytes, log })
+  /** Bytes that were appended since the last measurement. */
+  let unmeasured = 0
+  let measuredAt = 0
+
+  const batches = createBatches({
+    maxQueued,
+    store: (batch) =>
+      batch.some(({ ring }) => ring !== undefined)
+        ? transaction((session) => appendBatch(session.query, batch, now()))
+        : appendBatch(query, batch, now()),
+  })
+
+  /** A store without a limit is not measured. */
+  async function measure(): Promise<void> {
+    if (maxWaitingBytes() === Number.POSITIVE_INFINITY || performance.now() - measuredAt < measureEveryMs) return
+    measuredAt = performance.now()
+    const bytes = await waitingBytes(query)
+    unmeasured = 0
+    room.update(bytes)
+  }
+
+  function refuseBeyondRoom(bytes: number): void {
+    const refusal = room.refusalOf(bytes, unmeasured)
+    if (refusal !== undefined) throw refusal
+    unmeasured += bytes
+  }
+
+  async function sweep(before: number): Promise<number> {
+    let total = 0
+    for (let after: number | undefined = 0; after !== undefined;) {
+      const from: number = after
+      const step = await transaction((session) => sweepStep(session.query, { before, after: from, now: now() }))
+      total += step.count
+      after = step.after
+    }
+    while ((await transaction((session) => pruneStep(session.query, before, now()))) > 0);
+    return total
+  }
+
+  return {
+    ...createReads(query, now),
+    ready: async () => {
+      try {
+        await query('SELECT 1')
+      } catch (error) {
+        if (!(error instanceof Problem) || error.code !== 'store-unavailable') throw error
+      }
+    },
+    append: async (delivery) => {
+      await measure()
+      refuseBeyondRoom(toBytesThatWait(delivery))
+      return await batches.append(delivery)
+    },
+    appendAll: async (deliveries, move) => {
+      await measure()
+      refuseBeyondRoom(deliveries.reduce((total, delivery) => total + toBytesThatWait(delivery), 0))
+      return await transaction((session) => appendAll(session.query, { deliveries, move, now: now() }))
+    },
+    markDiffering: (id) => markDiffering(query, id),
+    settle: (id, settlement) => transaction((session) => settle(session.query, { id, settlement, now: now() })),
+    forget: async ({ hook, key }) => {
+      await query('UPDATE deliveries SET dedupe_key = NULL WHERE hook = $1 AND dedupe_key = $2', hook, key)
+    },
+    claim: (given) => transaction((session) => claim(session.query, { ...given, now: now() })),
+    report: (job, what) => transaction((session) => report(session.query, { job, what, now: now() })),
+    extend: (jobs, leaseMs) => extend(query, { jobs, leaseMs, now: now() }),
+    addTask: (task) => transaction((session) => addTask(session.query, task, now())),
+    requeue: (id) => transaction((session) => requeue(session.query, id, now())),
+    drop: (id) => transaction((session) => drop(session.query, id, now())),
+    sweep,
+    health: async (): Promise<StoreHealth> => {
+      const rows = await query(`SELECT current_setting('server_version') AS version`).catch(() => [])
+      const facts = { postgres: String(rows[0]?.['version'] ?? 'unknown'), waiting: batches.waiting() }
+      return { engine: 'postgres', trouble: trouble() ?? room.trouble(), warning: room.warning(), facts }
+    },
+    close,
+  }
+}
+
+/** The bytes of a delivery that will wait: its request while it is pending or parked, and its queued jobs. */
+function toBytesThatWait({ state, request, jobs }: Parameters<Store['append']>[0]): number {
+  const waits = state === 'pending' || state === 'parked'
+  const body = waits && typeof request === 'object' ? request.body.byteLength : 0
+  const queued = jobs.filter((job) => job.state === 'queued')
+  return body + queued.reduce((total, { planned }) => total + JSON.stringify(planned).length, 0)
+}

@@ -1,0 +1,199 @@
+// The read calls of the store: single rows and short lists, found by index.
+import type { Job } from '../../model/job.ts'
+import {
+  type Row,
+  type SqlValue,
+  toAnswered,
+  toDeliveryCounts,
+  toDeliveryRecord,
+  toJob,
+  toJobCounts,
+  toKeptDelivery,
+  toKeptRequest,
+  toLaneLoad,
+  toMessage,
+  toOpenDelivery,
+  toSession,
+  toSessionWithState,
+  toSystemEvent,
+  toWaitingEvents,
+} from '../rows.ts'
+import type { DeliveryRecord, Store, StoreReader } from '../store.ts'
+import { selectAnswered } from './append.ts'
+import type { Query } from './connection.ts'
+import { heads, isDue, isFree, selectJob } from './jobs.ts'
+
+export type Reads = Omit<StoreReader, 'close'> & Pick<Store, 'answered' | 'open' | 'nextDueInMs'>
+
+const recordColumns = `d.seq, d.id, d.received_at, d.hook, d.source, d.event, d.mapping_id, d.generation, d.transform_hash,
+  d.state, d.body_differed, d.settled_at, d.answer_status, d.answer_body, d.problem, d.trace, d.log`
+
+/** The newest `$limit` rows, oldest first. */
+const newest = (sql: string, order: string, limit: string) =>
+  `SELECT * FROM (${sql} ORDER BY ${order} DESC LIMIT ${limit}) n ORDER BY ${order}`
+
+/** Newest rows of before the moment $1, whole moments only: as many as it takes to have $2 rows. */
+const newestMoments = (table: string, moment: string, order: string) => `SELECT * FROM ${table}
+  WHERE ${moment} < $1 AND ${moment} >= (SELECT min(${moment}) FROM
+    (SELECT ${moment} FROM ${table} WHERE ${moment} < $1 ORDER BY ${moment} DESC LIMIT $2) n)
+  ORDER BY ${order}`
+
+const place = (id: string) =>
+  `coalesce((SELECT seq FROM deliveries WHERE id = ${id}), (SELECT delivery_seq FROM jobs WHERE id = ${id}))`
+
+/** Filters before $2, the seq of a place. A text is searched in what lists show, and at the beginning of the id. */
+const selectDeliveries = newest(
+  `SELECT ${recordColumns} FROM deliveries d WHERE d.seq < $2 AND ($3::text IS NULL OR d.state = $3)
+    AND ($4::text IS NULL OR d.hook = $4) AND ($5::text IS NULL OR d.source = $5)
+    AND ($6::text IS NULL OR starts_with(d.id, $6) OR strpos(translate(concat_ws(chr(10), d.hook, d.source, d.event, d.mapping_id),
+      'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz'), $6) > 0)`,
+  'seq',
+  '$1',
+)
+const isStored = `r.head <> ''`
+const selectKept = `SELECT ${recordColumns}, r.head, CASE WHEN ${isStored} THEN r.body END AS body
+  FROM requests r JOIN deliveries d ON d.seq = r.delivery_seq
+  WHERE d.seq < $1 AND d.state <> 'pending' AND d.received_at >= $2 AND ($3::text IS NULL OR d.hook = $3)
+    AND ($4::text IS NULL OR d.source = $4) AND ($5::text[] IS NULL OR d.mapping_id = ANY ($5))
+  ORDER BY d.seq DESC LIMIT $6`
+const selectRequest = `SELECT r.head, r.body FROM requests r WHERE r.delivery_seq = ${place('$1')} AND ${isStored}`
+const selectIds = `SELECT id, id AS delivery_id FROM deliveries WHERE id >= $1 AND id < $2
+  UNION ALL SELECT j.id, d.id FROM jobs j LEFT JOIN deliveries d ON d.seq = j.delivery_seq WHERE j.id >= $1 AND j.id < $2
+  ORDER BY id LIMIT $3`
+/** One statement, so the count and the events are of the same snapshot. */
+const selectWaiting = `WITH waiting AS (SELECT seq, wakes FROM events
+    WHERE agent_id = $1 AND session_key = $2 AND consumed_at IS NULL)
+  SELECT sums.*, e.* FROM
+    (SELECT count(*) AS count, coalesce(max(wakes), 0) AS any_wakes FROM waiting) sums
+    LEFT JOIN events e ON e.seq IN (SELECT seq FROM waiting ORDER BY seq LIMIT $3) ORDER BY e.seq`
+const selectOpen = `SELECT d.id, d.received_at, d.state, d.hook, d.waits_for, d.generation, r.head, r.body
+  FROM deliveries d JOIN requests r ON r.delivery_seq = d.seq
+  WHERE d.state IN ('pending', 'parked') AND ${isStored} AND ($1::text IS NULL OR d.state = $1)
+    AND (d.received_at, d.seq) > ($2, $3) AND ($5::text IS NULL OR d.id = $5) AND ($6::text IS NULL OR d.waits_for = $6)
+  ORDER BY d.received_at, d.seq LIMIT $4`
+const selectLanes = `SELECT l.lane, l.jobs, j.created_at AS since, (j.state = 'running')::int AS running
+  FROM (SELECT lane, count(*) AS jobs, min(seq) AS first FROM jobs
+    WHERE lane IS NOT NULL AND ended_at IS NULL GROUP BY lane ORDER BY jobs DESC, lane LIMIT $1) l
+  JOIN jobs j ON j.seq = l.first ORDER BY l.jobs DESC, l.lane`
+const selectBytes = `SELECT (SELECT coalesce(sum(bytes), 0) FROM jobs WHERE ended_at IS NULL)::bigint
+  + (SELECT coalesce(sum(bytes), 0) FROM deliveries WHERE state IN ('pending', 'parked'))::bigint AS bytes`
+
+/** The jobs that their lanes do not hold back: the head of each lane, and those without a lane. */
+const free = (condition: string) => `WITH RECURSIVE ${heads}
+  SELECT min(j.run_at) AS run_at FROM jobs j WHERE j.seq = ANY (ARRAY(
+    SELECT seq FROM heads UNION ALL SELECT seq FROM jobs WHERE lane IS NULL AND state = 'queued')) AND ${isFree} AND ${condition}`
+
+/** Behind every row and every moment. */
+const end = Number.MAX_SAFE_INTEGER
+
+export async function waitingBytes(query: Query): Promise<number> {
+  return Number((await query(selectBytes))[0]?.['bytes'] ?? 0)
+}
+
+export function createReads(query: Query, now: () => string): Reads {
+  const one = async (...given: Parameters<Query>) => (await query(...given))[0]
+  const seqOf = async (sql: string, id: string | undefined): Promise<number | null> => {
+    if (id === undefined) return end
+    const seq = (await one(sql, id))?.['seq']
+    return typeof seq === 'number' ? seq : null
+  }
+  const placeOf = (id: string | undefined) => seqOf(`SELECT ${place('$1')} AS seq`, id)
+  const toRecords = async (rows: readonly Row[]): Promise<DeliveryRecord[]> => {
+    const jobs = new Map<SqlValue | undefined, Job[]>(rows.map(({ seq }) => [seq, []]))
+    if (rows.length === 0) return []
+    const seqs = rows.map(({ seq }) => Number(seq))
+    for (const row of await query(`${selectJob} WHERE j.delivery_seq = ANY ($1::bigint[]) ORDER BY j.seq`, seqs)) {
+      jobs.get(row['delivery_seq'])?.push(toJob(row))
+    }
+    return rows.map((row) => toDeliveryRecord(row, jobs.get(row['seq']) ?? []))
+  }
+  return {
+    deliveries: async ({ limit, before, state, hook, source, text }) => {
+      const word = text?.replace(/[A-Z]/g, (letter) => letter.toLowerCase()).trim() || undefined
+      return toRecords(await query(selectDeliveries, limit, await placeOf(before), state, hook, source, word))
+    },
+    delivery: async (id) =>
+      (await toRecords(await query(`SELECT ${recordColumns} FROM deliveries d WHERE d.seq = ${place('$1')}`, id)))[0],
+    request: async (id) => {
+      const row = await one(selectRequest, id)
+      return row && toKeptRequest(row)
+    },
+    kept: async ({ limit, before, hook, source, since = 0, mappings }) => {
+      const rows = await query(selectKept, await placeOf(before), since, hook, source, mappings, limit)
+      return (await toRecords(rows)).map((record, index) => toKeptDelivery(record, rows[index]))
+    },
+    events: async ({ limit, before = end }) =>
+      (await query(newestMoments('events', 'at', 'at, seq'), before, limit)).map(toSystemEvent),
+    sessions: async ({ limit, before = end }) => {
+      const sql = newestMoments('sessions', 'updated_at', 'updated_at, agent_id, session_key')
+      return (await query(sql, before, limit)).map(toSession)
+    },
+    session: async ({ agentId, sessionKey }) => {
+      const row = await one('SELECT * FROM sessions WHERE agent_id = $1 AND session_key = $2', agentId, sessionKey)
+      return row && toSessionWithState(row)
+    },
+    waiting: async ({ agentId, sessionKey, limit }) =>
+      toWaitingEvents(await query(selectWaiting, agentId, sessionKey, limit)),
+    job: async (id) => {
+      const row = await one(`${selectJob} WHERE j.id = $1`, id)
+      return row && toJob(row)
+    },
+    idsFrom: async ({ prefix, limit }) =>
+      (await query(selectIds, prefix, `${prefix}\u{10ffff}`, limit)).map(({ id, delivery_id: deliveryId }) => ({
+        id: String(id),
+        deliveryId: typeof deliveryId === 'string' ? deliveryId : undefined,
+      })),
+    deadJobs: async ({ limit, before }) => {
+      const last = await seqOf('SELECT seq FROM jobs WHERE id = $1', before)
+      const sql = newest(`${selectJob} WHERE j.state = 'dead' AND j.seq < $1`, 'seq', '$2')
+      return (await query(sql, last, limit)).map(toJob)
+    },
+    taskAgeMs: async (standsFor) => {
+      const sql = `SELECT ${now()} - max(created_at) AS age FROM jobs WHERE stands_for = $1`
+      return toNumber((await one(sql, standsFor))?.['age'])
+    },
+    cursor: async (name) => {
+      const value = (await one('SELECT value FROM cursors WHERE name = $1', name))?.['value']
+      return typeof value === 'string' ? value : undefined
+    },
+    messages: async ({ agentId, sessionKey, limit, runId }) => {
+      const sql = `SELECT * FROM messages WHERE agent_id = $1 AND session_key = $2 AND ($3::text IS NULL OR run_id = $3)`
+      return (await query(newest(sql, 'seq', '$4'), agentId, sessionKey, runId, limit)).map(toMessage)
+    },
+    lanes: async ({ limit }) => (await query(selectLanes, limit)).map(toLaneLoad),
+    counts: async () => ({
+      deliveries: toDeliveryCounts(await query('SELECT state, count(*) AS count FROM deliveries GROUP BY state')),
+      jobs: toJobCounts(await query('SELECT state, count(*) AS count FROM jobs GROUP BY state')),
+    }),
+    parkedFor: async (module) => {
+      const sql = `SELECT count(*) AS count FROM deliveries
+        WHERE state IN ('pending', 'parked') AND state = 'parked' AND waits_for = $1`
+      return Number((await one(sql, module))?.['count'] ?? 0)
+    },
+    waitingBytes: () => waitingBytes(query),
+    answered: async ({ hook, key }) => {
+      const row = await one(selectAnswered, hook, key)
+      return row && toAnswered(row)
+    },
+    open: async ({ limit, waitsFor, state, id, after }) => {
+      const start = { received_at: -1, seq: 0 }
+      const from =
+        after === undefined ? start : await one('SELECT received_at, seq FROM deliveries WHERE id = $1', after)
+      if (from === undefined) return []
+      const { received_at: receivedAt = null, seq = null } = from
+      return (await query(selectOpen, state, receivedAt, seq, limit, id, waitsFor)).map(toOpenDelivery)
+    },
+    nextDueInMs: async () => {
+      const row = await one(`SELECT run_at - ${now()} AS wait FROM (${free('true')}) f`)
+      return toNumber(row?.['wait'])
+    },
+    dueForMs: async () => {
+      const age = toNumber((await one(`SELECT ${now()} - run_at AS age FROM (${free(isDue(now()))}) f`))?.['age'])
+      return age && Math.max(0, age)
+    },
+  }
+}
+
+function toNumber(value: SqlValue | undefined): number | undefined {
+  return typeof value === 'number' ? value : undefined
+}

@@ -1,0 +1,142 @@
+// A worker's report. It runs in a transaction, under the lock of the job's row.
+import type { JobReport } from '../store.ts'
+import { toEventParams } from './append.ts'
+import type { Query } from './connection.ts'
+
+/** A session's row is locked until the commit, so sessions are touched last, in one order. */
+const touchSession = (now: string) => `INSERT INTO sessions (agent_id, session_key, updated_at) VALUES ($1, $2, ${now})
+  ON CONFLICT (agent_id, session_key) DO UPDATE SET updated_at = greatest(sessions.updated_at, excluded.updated_at)`
+
+type Held = {
+  readonly seq: number
+  readonly id: string
+  readonly deliveryId: string | null
+  readonly agentId: string
+  readonly sessionKey: string
+}
+
+export async function report(
+  query: Query,
+  { job, what, now }: { job: { id: string; fence: number }; what: JobReport; now: string },
+): Promise<boolean> {
+  const { step, posts } = what
+  const [row] = await query(
+    `SELECT j.seq, j.agent_id, j.session_key, d.id AS delivery_id, ($3::text = ANY (p.step_names))::int AS recorded
+      FROM jobs j JOIN job_parts p ON p.job_seq = j.seq LEFT JOIN deliveries d ON d.seq = j.delivery_seq
+      WHERE j.id = $1 AND j.fence = $2 AND j.state = 'running' FOR UPDATE OF j`,
+    job.id,
+    job.fence,
+    step?.name,
+  )
+  if (row === undefined) return false
+  const held: Held = {
+    seq: Number(row['seq']),
+    id: job.id,
+    deliveryId: row['delivery_id'] === null ? null : String(row['delivery_id']),
+    agentId: String(row['agent_id']),
+    sessionKey: String(row['session_key']),
+  }
+  if (posts !== undefined) {
+    await query('UPDATE job_parts SET posts = $2 WHERE job_seq = $1', held.seq, JSON.stringify(posts))
+  }
+  await end(query, { held, what, now, isNewStep: step !== undefined && row['recorded'] !== 1 })
+  if (row['recorded'] !== 1) await record(query, { held, what, now })
+  return true
+}
+
+type Recording = { readonly held: Held; readonly what: JobReport; readonly now: string }
+
+async function record(query: Query, { held, what, now }: Recording): Promise<void> {
+  const { seq, id, deliveryId, agentId, sessionKey } = held
+  const { step, events = [], messages = [], consumed = [], runnerState, recipient } = what
+  if (step) {
+    await query(
+      `UPDATE job_parts SET step_names = step_names || $2::text,
+          steps = CASE WHEN steps = '[]' THEN '[' ELSE left(steps, -1) || ',' END || $3 || ']' WHERE job_seq = $1`,
+      seq,
+      step.name,
+      JSON.stringify(step),
+    )
+  }
+  for (const event of events) {
+    await query(
+      `INSERT INTO events (delivery_id, agent_id, session_key, text, source, trusted, wakes, at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, ${now})`,
+      ...toEventParams(deliveryId, event),
+    )
+  }
+  for (const { role, text } of messages) {
+    await query(
+      `INSERT INTO messages (agent_id, session_key, at, role, run_id, text) VALUES ($1, $2, ${now}, $3, $4, $5)`,
+      agentId,
+      sessionKey,
+      role,
+      id,
+      text,
+    )
+  }
+  if (consumed.length > 0) {
+    await query(
+      `UPDATE events SET consumed_at = ${now}
+        WHERE agent_id = $1 AND session_key = $2 AND consumed_at IS NULL AND seq = ANY ($3::bigint[])`,
+      agentId,
+      sessionKey,
+      consumed,
+    )
+  }
+  const touched = [
+    ...events.map((event) => [event.agentId, event.sessionKey] as const),
+    ...(messages.length > 0 || runnerState !== undefined ? [[agentId, sessionKey] as const] : []),
+    ...(recipient === undefined ? [] : [[agentId, 'main'] as const]),
+  ]
+  const names = [...new Map(touched.map((name) => [name.join('\0'), name]))].toSorted(([a], [b]) => (a < b ? -1 : 1))
+  for (const [, name] of names) await query(touchSession(now), ...name)
+  if (runnerState !== undefined) {
+    const text = runnerState === null ? null : JSON.stringify(runnerState)
+    const set = 'UPDATE sessions SET runner_state = $3 WHERE agent_id = $1 AND session_key = $2'
+    await query(set, agentId, sessionKey, text)
+  }
+  if (recipient !== undefined) {
+    const set = `UPDATE sessions SET recipient_channel = $2, recipient_to = $3 WHERE agent_id = $1 AND session_key = 'main'`
+    await query(set, agentId, recipient.channel, recipient.to)
+  }
+}
+
+type Ending = Recording & { readonly isNewStep: boolean }
+
+async function end(query: Query, { held: { seq }, what, now, isNewStep }: Ending): Promise<void> {
+  const { outcome, leaseMs } = what
+  if (isNewStep) await query('UPDATE jobs SET failing_since = NULL WHERE seq = $1 AND failing_since IS NOT NULL', seq)
+  switch (outcome?.kind) {
+    case undefined:
+      if (leaseMs === undefined) return
+      await query(`UPDATE jobs SET locked_until = ${now} + $2::bigint WHERE seq = $1`, seq, leaseMs)
+      return
+    case 'release':
+      await query(
+        `UPDATE jobs SET state = 'queued', fence = 0, locked_until = NULL, run_at = ${now} WHERE seq = $1`,
+        seq,
+      )
+      return
+    case 'retry':
+      await query(
+        `UPDATE jobs SET state = 'queued', fence = 0, locked_until = NULL, attempts = attempts + $2::int, last_error = $3,
+          run_at = ${now} + $4::bigint, failing_since = coalesce(failing_since, ${now}) WHERE seq = $1`,
+        seq,
+        outcome.counted === false ? 0 : 1,
+        outcome.error,
+        outcome.afterMs,
+      )
+      return
+    case 'done':
+    case 'dead':
+      await query(
+        `UPDATE jobs SET state = $2, locked_until = NULL, attempts = attempts + $3::int, ended_at = ${now},
+          last_error = coalesce($4, last_error) WHERE seq = $1`,
+        seq,
+        outcome.kind,
+        outcome.kind === 'dead' && outcome.counted === false ? 0 : 1,
+        outcome.kind === 'dead' ? outcome.error : null,
+      )
+  }
+}

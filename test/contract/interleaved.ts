@@ -1,0 +1,169 @@
+// Calls of several owners on the same data, in an order that a seed decides, several of them in flight at once. Checks what a user would
+// notice: one running job a lane, arrival order in a lane, no effect lost or repeated, each event consumed once and only if it was shown.
+import { expect } from 'vitest'
+import type { ClaimedJob } from '../../src/model/job.ts'
+import type { Store } from '../../src/store/store.ts'
+import { newTask } from './tasks.ts'
+import { keyed, type Moved, newDelivery, newEvent, newJob, planned } from './stage.ts'
+
+const leaseMs = 1_000
+const lanes = ['a', 'b', 'c', 'd', undefined] as const
+const mostInFlight = 6
+
+type Held = { readonly job: ClaimedJob; readonly store: Store; readonly shown: readonly number[] }
+
+export type Run = {
+  readonly stores: readonly Store[]
+  readonly clock: Moved
+  readonly seed: number
+  readonly steps: number
+}
+
+export async function interleave({ stores, clock, seed, steps }: Run): Promise<{ done: number; stale: number }> {
+  const random = createRandom(seed)
+  const below = (count: number) => Math.floor(random() * count)
+  const pick = <Item>(items: readonly Item[]): Item | undefined => items[below(items.length)]
+  const anyStore = () => pick(stores) as Store
+  /** Ids in order of arrival. */
+  const arrived = new Map<string, string[]>()
+  const ended = new Map<string, string[]>()
+  const appending = new Map<string, Promise<unknown>>()
+  const consumed = new Set<number>()
+  const keys: { key: string; stored: number }[] = []
+  const all = new Set<string>()
+  const finished = new Set<string>()
+  let held: Held[] = []
+  let stale = 0
+
+  async function append(): Promise<void> {
+    const lane = pick(lanes)
+    const store = anyStore()
+    const session = lane ?? 'none'
+    const events = [newEvent({ sessionKey: session, text: 'said' })]
+    const jobs = [newJob({ lane, planned: planned(session) }), newJob({ state: 'done', events })]
+    const write = () => store.append(newDelivery({ at: clock(), jobs }))
+    const [{ id }] = jobs as [{ id: string }, unknown]
+    // one after the other within a lane, so that the order of arrival is known
+    const before = appending.get(session)
+    const mine = (async () => {
+      await before
+      await write()
+      all.add(id)
+      if (lane !== undefined) arrived.set(lane, [...(arrived.get(lane) ?? []), id])
+    })()
+    appending.set(session, mine)
+    await mine
+  }
+
+  /** The same key at several owners at once. */
+  async function appendTwins(): Promise<void> {
+    const key = { key: `k${keys.length}`, stored: 0 }
+    keys.push(key)
+    const twins = stores.map(() => newJob())
+    const results = await Promise.all(
+      stores.map((store, index) =>
+        store.append(newDelivery({ at: clock(), ...keyed(key.key), jobs: twins.slice(index, index + 1) })),
+      ),
+    )
+    for (const [index, { kind }] of results.entries()) {
+      if (kind === 'stored') all.add(twins[index]?.id ?? '')
+      key.stored += kind === 'stored' ? 1 : 0
+    }
+    expect(key.stored).toBe(1)
+  }
+
+  async function claim(store = anyStore()): Promise<void> {
+    const jobs = await store.claim({ limit: 1 + below(3), leaseMs })
+    for (const job of jobs) {
+      const { agentId, sessionKey } = job.planned
+      const waiting = await anyStore().waiting({ agentId, sessionKey, limit: 1 + below(4) })
+      held.push({ job, store, shown: waiting.events.map(({ id }) => id) })
+    }
+  }
+
+  async function report(): Promise<void> {
+    const mine = pick(held)
+    if (mine === undefined) return
+    held = held.filter((each) => each !== mine)
+    const { job, store, shown } = mine
+    const dice = below(10)
+    if (dice === 0) return // the worker died
+    if (dice === 1) return void (await store.report(job, { outcome: { kind: 'release' } }))
+    if (dice === 2) {
+      const outcome = { kind: 'retry', afterMs: below(2 * leaseMs), error: 'busy' } as const
+      return void (await store.report(job, { outcome }))
+    }
+    const isWritten = await store.report(job, {
+      step: { name: 'run', state: 'done', at: clock() },
+      events: [newEvent({ sessionKey: 'effects', text: job.id })],
+      consumed: shown,
+      outcome: { kind: 'done' },
+    })
+    if (!isWritten) return void (stale += 1)
+    expect(finished.has(job.id)).toBe(false)
+    finished.add(job.id)
+    const lane = job.planned.sessionKey
+    if (arrived.has(lane)) ended.set(lane, [...(ended.get(lane) ?? []), job.id])
+    for (const id of shown) {
+      // a job without a lane may run beside another one of its session
+      if (lane !== 'none') expect(consumed.has(id)).toBe(false)
+      consumed.add(id)
+    }
+  }
+
+  async function addTasks(): Promise<void> {
+    const given = { standsFor: 'beat', lane: 'beat', unlessWithinMs: 5 * leaseMs }
+    const tasks = stores.map(() => newTask(given))
+    const added = await Promise.all(stores.map((store, index) => store.addTask(tasks[index] ?? newTask(given))))
+    expect(added.filter(Boolean).length).toBeLessThanOrEqual(1)
+    for (const [index, isAdded] of added.entries()) if (isAdded) all.add(tasks[index]?.id ?? '')
+  }
+
+  async function step(): Promise<void> {
+    const dice = below(100)
+    if (dice < 25) return append()
+    if (dice < 28) return appendTwins()
+    if (dice < 58) return claim()
+    if (dice < 90) return report()
+    if (dice < 93) return addTasks()
+    const mine = pick(held)
+    if (dice < 97 && mine !== undefined) return void (await mine.store.extend([mine.job], leaseMs))
+    clock.advance(below(2 * leaseMs))
+  }
+
+  const inFlight = new Set<Promise<void>>()
+  for (let count = 0; count < steps; count += 1) {
+    const running = step().finally(() => inFlight.delete(running))
+    inFlight.add(running)
+    if (inFlight.size >= mostInFlight) await Promise.race(inFlight)
+  }
+  await Promise.all(inFlight)
+  // the end: everything that was stored is done, however many workers died
+  for (let round = 0; finished.size < all.size && round < 50 * all.size; round += 1) {
+    clock.advance(2 * leaseMs)
+    await claim()
+    while (held.length > 0) await report()
+  }
+
+  const [store] = stores
+  if (store === undefined) throw new Error('no store was given')
+  expect([...finished].toSorted()).toEqual([...all].toSorted())
+  for (const [lane, ids] of arrived) expect(ended.get(lane)).toEqual(ids)
+  const events = await store.events({ limit: 10 * (steps + 1) })
+  const effects = events.filter(({ sessionKey }) => sessionKey === 'effects').map(({ text }) => text)
+  expect(effects.toSorted()).toEqual([...all].toSorted())
+  expect(events.filter(({ consumedAt }) => consumedAt !== undefined)).toHaveLength(consumed.size)
+  expect((await store.counts()).jobs).toMatchObject({ queued: 0, running: 0, dead: 0 })
+  return { done: finished.size, stale }
+}
+
+/** The mulberry32 generator: the same numbers for the same seed. */
+function createRandom(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
+  }
+}

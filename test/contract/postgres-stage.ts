@@ -1,0 +1,49 @@
+// A schema for each store under test, in the database of HOOKLOOM_TEST_POSTGRES, and the reason to skip where there is none.
+import { randomBytes } from 'node:crypto'
+import { Client } from 'pg'
+import { createPostgresStore } from '../../src/store/postgres/postgres.ts'
+import type { Clock, Store } from '../../src/store/store.ts'
+
+const url = process.env['HOOKLOOM_TEST_POSTGRES'] ?? 'postgres://root@127.0.0.1:5432/test'
+
+export async function withDatabase<Result>(work: (client: Client) => Promise<Result>): Promise<Result> {
+  const client = new Client({ connectionString: url, connectionTimeoutMillis: 2_000 })
+  await client.connect()
+  try {
+    return await work(client)
+  } finally {
+    await client.end()
+  }
+}
+
+/** Why tests of Postgres are skipped; undefined if they can run. Throws where HOOKLOOM_TEST_POSTGRES demands them. */
+export const whyNoPostgres: string | undefined = await withDatabase(async () => undefined).catch((error: unknown) => {
+  if (process.env['HOOKLOOM_TEST_POSTGRES'] !== undefined) throw error
+  return `no Postgres at ${new URL(url).host}: set HOOKLOOM_TEST_POSTGRES to the URL of a database`
+})
+
+/** The URL of a new, empty schema. */
+export async function newSchema(): Promise<{ schema: string; url: string; drop: () => Promise<void> }> {
+  const schema = `hookloom_${randomBytes(6).toString('hex')}`
+  await withDatabase((client) => client.query(`CREATE SCHEMA ${schema}`))
+  const drop = () => withDatabase(async (client) => void (await client.query(`DROP SCHEMA ${schema} CASCADE`)))
+  const separator = url.includes('?') ? '&' : '?'
+  return { schema, url: `${url}${separator}options=${encodeURIComponent(`-c search_path=${schema}`)}`, drop }
+}
+
+/** Stores on the same new schema. The schema is dropped when the last one is closed. */
+export async function openStores(count: number, clock: Clock): Promise<Store[]> {
+  const { url: own, drop } = await newSchema()
+  let open = count
+  return Array.from({ length: count }, () => {
+    const store = createPostgresStore({ url: own, now: () => `${clock()}::bigint` })
+    return {
+      ...store,
+      close: async () => {
+        await store.close()
+        open -= 1
+        if (open === 0) await drop()
+      },
+    }
+  })
+}

@@ -1,0 +1,17 @@
+// Ten thousand calls of two gateways on one Postgres.
+import { expect, onTestFinished, test } from 'vitest'
+import { interleave } from '../contract/interleaved.ts'
+import { openStores, whyNoPostgres } from '../contract/postgres-stage.ts'
+import { createClock } from '../contract/stage.ts'
+
+test.skipIf(whyNoPostgres)(
+  'ten thousand calls of two gateways keep lanes, effects and events true',
+  async () => {
+    const clock = createClock()
+    const stores = await openStores(2, clock)
+    onTestFinished(async () => void (await Promise.all(stores.map((store) => store.close()))))
+    const { done, stale } = await interleave({ stores, clock, seed: 20_261_122, steps: 10_000 })
+    expect([done > 2_000, stale > 0]).toEqual([true, true])
+  },
+  1_800_000,
+)
