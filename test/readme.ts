@@ -62,7 +62,11 @@ function toRows(schema: Schema, prefix: string): string[][] {
     if (value.properties !== undefined && !withOwnTable.has(path)) return toRows(value, `${path}.`)
     const fallback = value.default === undefined ? '' : `\`${JSON.stringify(value.default)}\``
     // a page would take <model> for an HTML tag
-    const row = [`\`${path}\``, fallback, (value.description ?? '').replaceAll('<', String.raw`\<`)]
+    const row = [
+      `\`${path}\``,
+      fallback,
+      (value.description ?? '').replaceAll(/`[^`]*`|</g, (part) => (part === '<' ? String.raw`\<` : part)),
+    ]
     const inner = withOwnTable.has(path) ? undefined : value.items?.properties && value.items
     return [row, ...(inner === undefined ? [] : toRows(inner, `${path}[].`))]
   })

@@ -116,7 +116,7 @@ export const Mapping = z.strictObject({
     ),
   deliver: z.boolean().default(true).describe('Whether the reply goes to a channel.'),
   channel: ChannelName.default('last').describe(
-    'Channel of the reply. `last`, the default: the channel of the newest reply whose request or mapping set one, else `channels.default`.',
+    'Channel of the reply. `last`, the default: the channel of the newest reply whose request, mapping or transform set one, else `channels.default`.',
   ),
   to: filled
     .optional()
