@@ -2,7 +2,7 @@
 import type { DeliveryState } from '../model/delivery.ts'
 import type { Job } from '../model/job.ts'
 import { Problem } from '../model/problem.ts'
-import type { DeliveryRecord } from '../store/store.ts'
+import type { DeliveryRecord } from '../store/records.ts'
 import type { Context } from './terminal/context.ts'
 import type { Refusal } from './gateway/gateway.ts'
 import { printOlder, toCut, toTable, toTime } from './terminal/print.ts'

@@ -2,7 +2,7 @@
 import { type Job, type Post, type ShownPostState, type Step, toShownPostState } from '../model/job.ts'
 import { cut, toPrintable } from '../base/text.ts'
 import { Problem, type TraceEntry } from '../model/problem.ts'
-import type { DeliveryRecord } from '../store/store.ts'
+import type { DeliveryRecord } from '../store/records.ts'
 import type { Context } from './terminal/context.ts'
 import { toCut, toFields, toIndented, toTable, toTime } from './terminal/print.ts'
 import { toJobFields, toShownFields } from '../server/records.ts'

@@ -2,7 +2,8 @@
 import { toBackoffMs } from '../base/retry.ts'
 import type { ClaimedJob } from '../model/job.ts'
 import type { Log } from '../model/log.ts'
-import type { Clock, JobReport, Store } from '../store/store.ts'
+import type { JobReport } from '../store/records.ts'
+import type { Clock, Store } from '../store/store.ts'
 import { pause } from '../base/time.ts'
 import { toErrorName } from '../base/exceptions.ts'
 

@@ -1,7 +1,8 @@
 // Performs one claimed job from its first missing step. Each effect is recorded before the next one starts; the last record also ends the job.
 import type { ClaimedJob, Step, StepName } from '../model/job.ts'
 import type { Log, Meter } from '../model/log.ts'
-import type { Clock, JobReport, NewEvent } from '../store/store.ts'
+import type { JobReport, NewEvent } from '../store/records.ts'
+import type { Clock } from '../store/store.ts'
 import type { Death } from './alerts.ts'
 import type { Agent } from './agents.ts'
 import { deliver, type DeliveryTools } from './deliver.ts'

@@ -2,7 +2,7 @@
 import type { Alert, Planned, PlannedAction } from '../model/action.ts'
 import type { Config } from '../model/config.ts'
 import type { Job, Step, StepName } from '../model/job.ts'
-import type { NewEvent, NewJob } from '../store/store.ts'
+import type { NewEvent, NewJob } from '../store/records.ts'
 import { isActive, toHeartbeat } from './agents.ts'
 import { toLine } from '../pipeline/boundary.ts'
 import { cut } from '../base/text.ts'

@@ -1,7 +1,7 @@
 // How a step ends, when a failed step is tried again, and when its job is dead. Pure: the clock and the random number are passed in.
 import { type Backoff, toBackoffMs } from '../base/retry.ts'
 import type { Step } from '../model/job.ts'
-import type { JobReport } from '../store/store.ts'
+import type { JobReport } from '../store/records.ts'
 
 export type RetryPolicy = Backoff & {
   /** Counted attempts of a job, the first included; after the last one it is dead. */

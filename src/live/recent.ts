@@ -2,7 +2,7 @@
 import { configFile } from '../loader/config/text.ts'
 import type { Log } from '../model/log.ts'
 import type { Generation } from '../pipeline/generation.ts'
-import type { KeptQuery } from '../store/store.ts'
+import type { KeptQuery } from '../store/records.ts'
 import type { Candidate } from './candidate.ts'
 import type { Replay } from './replay.ts'
 
@@ -60,7 +60,7 @@ export function toRecentFact(changes: RecentChanges, label: string): string {
 }
 
 function toDiffer({ differ, of }: Recent): string {
-  return `${differ} of the last ${of} ${of === 1 ? 'delivery' : 'deliveries'} would differ`
+  return of === 1 ? 'the last delivery would differ' : `${differ} of the last ${of} deliveries would differ`
 }
 
 /** Whether a save waits for `hookloom publish`: it changes a delivery, or that is not known. */

@@ -11,7 +11,8 @@ import { isHookOpened } from '../pipeline/hook.ts'
 import { type Outcome, toComparedAction, toOutcome, toRefusedOutcome } from '../pipeline/outcome.ts'
 import { decide } from '../pipeline/pipeline.ts'
 import { checkBody, toDelivery } from '../server/delivery.ts'
-import type { KeptDelivery, KeptQuery, KeptRequest, StoreReader } from '../store/store.ts'
+import type { KeptDelivery, KeptQuery, KeptRequest } from '../store/records.ts'
+import type { StoreReader } from '../store/store.ts'
 
 /** A kept delivery, compared. */
 export type Replayed = Compared &

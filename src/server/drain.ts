@@ -2,7 +2,8 @@
 import type { Log } from '../model/log.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { OpenDelivery, Store } from '../store/store.ts'
+import type { OpenDelivery } from '../store/records.ts'
+import type { Store } from '../store/store.ts'
 import { type Rerunner, walkWaiting } from './rerun.ts'
 
 export type DrainParts = {

@@ -9,7 +9,8 @@ import { type Problem, toProblem } from '../model/problem.ts'
 import { type Decision, decide } from '../pipeline/pipeline.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import { type Hook, toHookLabel } from '../pipeline/hook.ts'
-import type { Clock, DedupeKey, Settlement, Store } from '../store/store.ts'
+import type { DedupeKey, Settlement } from '../store/records.ts'
+import type { Clock, Store } from '../store/store.ts'
 import { type Admission, toHookName, toUrlPath } from './admission.ts'
 import {
   type Answer,

@@ -1,7 +1,7 @@
 // What `--json` and /api show of stored records. Every field is always present, null if unknown; times are ISO 8601.
 import type { Planned } from '../model/action.ts'
 import { type Job, type Message, type Session, type SystemEvent, toShownPostState } from '../model/job.ts'
-import type { DeliveryRecord } from '../store/store.ts'
+import type { DeliveryRecord } from '../store/records.ts'
 import type {
   DeliveryFields,
   DeliveryRow,

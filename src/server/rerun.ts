@@ -1,6 +1,7 @@
 // Runs waiting deliveries again: those that were pending when the process ended, and parked ones.
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
-import type { OpenDelivery, Store, Clock, NewJob, Settlement } from '../store/store.ts'
+import type { OpenDelivery, NewJob, Settlement } from '../store/records.ts'
+import type { Store, Clock } from '../store/store.ts'
 import { toBackoffMs } from '../base/retry.ts'
 import type { Delivery } from '../model/delivery.ts'
 import type { Log } from '../model/log.ts'

@@ -1,7 +1,7 @@
 // What a decision becomes: the rows that make it durable, and the answer to the sender.
 import type { PlannedAction } from '../model/action.ts'
 import { Problem, toProblemRecord } from '../model/problem.ts'
-import type { Answered, KeptRequest, NewJob, DedupeKey, NewDelivery, Settlement } from '../store/store.ts'
+import type { Answered, KeptRequest, NewJob, DedupeKey, NewDelivery, Settlement } from '../store/records.ts'
 import { planJobs, whyDeferred } from '../effects/plan.ts'
 import { type Delivery, toDeliveryHead } from '../model/delivery.ts'
 import type { Log } from '../model/log.ts'

@@ -19,7 +19,7 @@ import type {
   LaneLoad,
   OpenDelivery,
   WaitingEvents,
-} from './store.ts'
+} from './records.ts'
 import { unavailable } from './rules.ts'
 
 export type SqlValue = string | number | Uint8Array | null

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { KeptQuery, NewDelivery } from '../../src/store/store.ts'
+import type { KeptQuery, NewDelivery } from '../../src/store/records.ts'
 import { accepted, newDelivery, parked, request } from './stage.ts'
 import type { Stage } from './store.ts'
 

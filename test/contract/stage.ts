@@ -1,7 +1,7 @@
 // The clock and the records that the store suite uses. The clock moves only when a test moves it.
 import { v7 as uuid } from 'uuid'
 import type { PlannedAction } from '../../src/model/action.ts'
-import type { KeptRequest, NewDelivery, NewEvent, NewJob, Settlement } from '../../src/store/store.ts'
+import type { KeptRequest, NewDelivery, NewEvent, NewJob, Settlement } from '../../src/store/records.ts'
 
 export type Moved = { (): number; advance(ms: number): void }
 

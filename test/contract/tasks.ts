@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { v7 as uuid } from 'uuid'
 import type { Step } from '../../src/model/job.ts'
-import type { NewTask } from '../../src/store/store.ts'
+import type { NewTask } from '../../src/store/records.ts'
 import { claimOne } from './jobs.ts'
 import { newDelivery, newEvent, newJob } from './stage.ts'
 import type { Stage } from './store.ts'

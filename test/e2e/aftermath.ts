@@ -4,7 +4,7 @@ import { expect, vi } from 'vitest'
 import type { SystemEvent } from '../../src/model/job.ts'
 import { openDatabase } from '../../src/store/sqlite/driver.ts'
 import { createSqliteReader } from '../../src/store/sqlite/sqlite.ts'
-import type { DeliveryRecord } from '../../src/store/store.ts'
+import type { DeliveryRecord } from '../../src/store/records.ts'
 import type { Sent } from './load.ts'
 
 const all = { limit: 1_000_000 }

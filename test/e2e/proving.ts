@@ -2,7 +2,7 @@
 import { createHookloom, type HookloomOptions } from '../../src/app.ts'
 import type { MappingInput } from '../../src/define.ts'
 import { createMemoryStore } from '../../src/store/sqlite/sqlite.ts'
-import type { DeliveryRecord } from '../../src/store/store.ts'
+import type { DeliveryRecord } from '../../src/store/records.ts'
 import { onFileEnd } from '../file-end.ts'
 import { gatewayToken, makeConfigDir } from './gateway.ts'
 import { type Reply, type RequestParts, send } from './wire.ts'

@@ -6,7 +6,7 @@ import { Config } from '../../src/model/config.ts'
 import { silentLog } from '../../src/model/log.ts'
 import { createGeneration } from '../../src/pipeline/generation.ts'
 import { createMemoryStore } from '../../src/store/sqlite/sqlite.ts'
-import type { OpenDelivery } from '../../src/store/store.ts'
+import type { OpenDelivery } from '../../src/store/records.ts'
 
 const account = 'desk@example.org'
 const toPayload = (id: string): GmailPayload => ({

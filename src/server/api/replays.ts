@@ -3,7 +3,7 @@ import type Router from '@koa/router'
 import type { Context, Middleware } from 'koa'
 import { Problem } from '../../model/problem.ts'
 import { mostReplays, usualReplays } from '../../model/replay.ts'
-import type { KeptQuery } from '../../store/store.ts'
+import type { KeptQuery } from '../../store/records.ts'
 import { reply } from './reply.ts'
 
 /** Deliveries of one question for what the live code decides. */

@@ -1,7 +1,8 @@
 // GET /api/stream: what changes, as server-sent events. A client that reads slowly gets fewer and larger events, not a queue of them.
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { DeliveryRecord, StoreReader } from '../../store/store.ts'
+import type { DeliveryRecord } from '../../store/records.ts'
+import type { StoreReader } from '../../store/store.ts'
 import { toMoment, toRowFields } from '../records.ts'
 import type { Changes } from './changes.ts'
 import type { RefusalFields, StatusFields } from './types.ts'

@@ -1,5 +1,5 @@
 // New deliveries: one statement stores a batch with its requests, jobs and events.
-import type { Appended, NewDelivery, NewEvent, NewJob } from '../store.ts'
+import type { Appended, NewDelivery, NewEvent, NewJob } from '../records.ts'
 import { toAnswered } from '../rows.ts'
 import type { Param, Query } from './connection.ts'
 

@@ -1,7 +1,7 @@
 // Appends that arrive while a batch commits form the next batch. Each of two connections has one batch in flight. There is no timer.
 import { Problem } from '../../model/problem.ts'
 import { unavailable } from '../rules.ts'
-import type { Appended, NewDelivery } from '../store.ts'
+import type { Appended, NewDelivery } from '../records.ts'
 
 const mostInFlight = 2
 const batchLimit = 256

@@ -1,5 +1,5 @@
 // Changes of stored deliveries. Each function runs in a transaction of its caller.
-import type { Appended, CursorMove, NewDelivery, Settlement } from '../store.ts'
+import type { Appended, CursorMove, NewDelivery, Settlement } from '../records.ts'
 import { appendBatch, insertChildren, keepNewest, toBody, toBytes, toChildParams, toHeadText } from './append.ts'
 import type { Query } from './connection.ts'
 

@@ -1,7 +1,7 @@
 // Claims and tasks. The clock is the database's. No statement waits for a job that another gateway has in its hands.
 import { type Row, toClaimedJob } from '../rows.ts'
 import { clockSetBackMs, leaseLost } from '../rules.ts'
-import type { NewTask } from '../store.ts'
+import type { NewTask } from '../records.ts'
 import type { ClaimedJob } from '../../model/job.ts'
 import type { Query } from './connection.ts'
 

@@ -18,7 +18,8 @@ import {
   toSystemEvent,
   toWaitingEvents,
 } from '../rows.ts'
-import type { DeliveryRecord, Store, StoreReader } from '../store.ts'
+import type { DeliveryRecord } from '../records.ts'
+import type { Store, StoreReader } from '../store.ts'
 import { selectAnswered } from './append.ts'
 import type { Query } from './connection.ts'
 import { heads, isDue, isFree, selectJob } from './jobs.ts'

@@ -1,5 +1,5 @@
 // A worker's report. It runs in a transaction, under the lock of the job's row.
-import type { JobReport } from '../store.ts'
+import type { JobReport } from '../records.ts'
 import { toEventParams } from './append.ts'
 import type { Query } from './connection.ts'
 

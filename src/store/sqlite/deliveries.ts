@@ -3,7 +3,7 @@ import type { Database, Row } from './driver.ts'
 import { endQueued, insertJobs } from './jobs.ts'
 import { deliveryColumns, type OperationOf, type RingValues, settlementColumns } from './operations.ts'
 import { toAnswered } from '../rows.ts'
-import type { Appended, DedupeKey } from '../store.ts'
+import type { Appended, DedupeKey } from '../records.ts'
 
 const insertDelivery = `INSERT INTO deliveries (${deliveryColumns.join(', ')})
   VALUES (${deliveryColumns.map(() => '?').join(', ')})

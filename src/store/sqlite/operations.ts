@@ -3,7 +3,7 @@
 import type { Problem, ProblemCode } from '../../model/problem.ts'
 import { unavailable } from '../rules.ts'
 import type { Row, SqlValue } from './driver.ts'
-import type { Appended, CursorMove, DedupeKey, StoreHealth } from '../store.ts'
+import type { Appended, CursorMove, DedupeKey, StoreHealth } from '../records.ts'
 
 /** The columns of a settlement, in the order of its values. */
 export const settlementColumns = [

@@ -21,7 +21,8 @@ import {
 } from '../rows.ts'
 import { deliveryStates } from '../../model/delivery.ts'
 import type { Job } from '../../model/job.ts'
-import type { Clock, DeliveriesQuery, DeliveryRecord, Store, StoreReader } from '../store.ts'
+import type { DeliveriesQuery, DeliveryRecord } from '../records.ts'
+import type { Clock, Store, StoreReader } from '../store.ts'
 
 /** All read calls of a store. */
 export type Reads = StoreReader & Pick<Store, 'answered' | 'open' | 'nextDueInMs'>

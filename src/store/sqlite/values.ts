@@ -17,7 +17,7 @@ import type {
   NewJob,
   NewTask,
   Settlement,
-} from '../store.ts'
+} from '../records.ts'
 
 const stateAt = deliveryColumns.indexOf('state')
 

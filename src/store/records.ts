@@ -1,0 +1,230 @@
+// What goes into a store and comes out of it. The calls and their promises are in store.ts.
+import type { Alert, Heartbeat, PlannedAction } from '../model/action.ts'
+import type { DeliveryHead, DeliveryState } from '../model/delivery.ts'
+import type { Job, Message, Post, Recipient, Step, SystemEvent } from '../model/job.ts'
+import type { JsonValue } from '../base/json.ts'
+import type { ProblemRecord, TraceEntry } from '../model/problem.ts'
+
+/** Identifies a delivery, so that a redelivery is recognised. A key is unique within its hook. */
+export type DedupeKey = {
+  readonly hook: string
+  readonly key: string
+  /** SHA-256 of the body, in hex. A redelivery with a different hash sets `bodyDiffered` on the first delivery. */
+  readonly bodyHash: string
+}
+
+/** The answer to a delivery. A duplicate of the delivery gets the same answer again. */
+export type Answered = {
+  readonly deliveryId: string
+  readonly state: DeliveryState
+  readonly status: number
+  readonly body: string
+  /** SHA-256 of the body of the answered delivery, in hex. */
+  readonly bodyHash: string
+}
+
+/** A stored request. It is kept while its delivery is pending or parked, and afterwards if `retain` says so. */
+export type KeptRequest = { readonly head: DeliveryHead; readonly body: Uint8Array }
+
+/** A system event to store. It is written in the same transaction as the job or report that causes it. */
+export type NewEvent = Pick<SystemEvent, 'agentId' | 'sessionKey' | 'text' | 'source' | 'trusted' | 'wakes'>
+export type NewMessage = Pick<Message, 'role' | 'text'>
+
+/** A job to store. */
+export type NewJob = {
+  readonly id: string
+  readonly planned: PlannedAction
+  /** Jobs in one lane run one at a time, in arrival order. A job without a lane waits for no other job. */
+  readonly lane: string | undefined
+  /** `done` if storing the job completes it: every step is in `steps`. */
+  readonly state: 'queued' | 'done'
+  /** Steps that are complete when the job is stored. */
+  readonly steps: readonly Step[]
+  /** Events of these steps, written with the job. */
+  readonly events: readonly NewEvent[]
+}
+
+/** A job that no delivery caused, such as a heartbeat. */
+export type NewTask = {
+  readonly id: string
+  readonly planned: Heartbeat | Alert
+  readonly lane: string
+  /** What the task is for. While a task with the same text is queued, no second one is added. */
+  readonly standsFor: string
+  /** No task is added either if one with the same `standsFor` was added within this time: another owner was first. Default 0. */
+  readonly unlessWithinMs?: number
+}
+
+/** The outcome of processing a delivery. */
+export type Settlement = {
+  readonly state: DeliveryState
+  readonly mappingId: string | undefined
+  readonly generation: string
+  /** The hash of the transform that ran. */
+  readonly transformHash?: string | undefined
+  /** The module that must be fixed before a parked delivery can run; undefined if the delivery waits for no module. */
+  readonly waitsFor?: string | undefined
+  readonly jobs: readonly NewJob[]
+  readonly problem?: ProblemRecord | undefined
+  readonly trace: readonly TraceEntry[]
+  readonly log: readonly string[]
+  /**
+   * Present if the request must be stored. A delivery that stays pending or parked keeps a request stored before.
+   * `too large`: it should be kept and is not; `kept` shows that.
+   */
+  readonly request?: KeptRequest | 'too large' | undefined
+  /**
+   * Of an accepted or skipped delivery: the number of the newest requests of its mapping that stay stored, counting only deliveries
+   * that were stored with a `ring`. The same transaction deletes older ones; their deliveries stay. Deliveries without a mapping
+   * count together.
+   */
+  readonly ring?: number | undefined
+}
+
+/** A delivery to store. */
+export type NewDelivery = Settlement & {
+  readonly id: string
+  readonly receivedAt: number
+  readonly hook: string
+  readonly source: string | undefined
+  readonly event: string | undefined
+  readonly dedupe: DedupeKey | undefined
+  readonly answer: { readonly status: number; readonly body: string }
+}
+
+/**
+ * A step of a cursor: a position in an external sequence, such as the history id of a mailbox. It is stored with the deliveries
+ * read up to it. `from`: the value from which they were read; undefined if the cursor was never set.
+ */
+export type CursorMove = { readonly name: string; readonly from: string | undefined; readonly to: string }
+
+/** `duplicate`: nothing was stored, because the dedupe key is taken. `first` is the answer to the delivery that has the key. */
+export type Appended = { kind: 'stored' } | { kind: 'duplicate'; first: Answered }
+
+/** A worker's report on a job that it has leased. All parts of a report are written in one transaction. */
+export type JobReport = {
+  /**
+   * A step that is complete. If the job already has a step of this name, that step is unchanged, and the events, messages,
+   * `consumed`, `runnerState` and `recipient` of this report are ignored.
+   */
+  readonly step?: Step
+  readonly events?: readonly NewEvent[]
+  /** Messages to append to the transcript of the job's session. */
+  readonly messages?: readonly NewMessage[]
+  /** The ids of the events of the job's session that the turn was shown: they are now consumed. No other event is. */
+  readonly consumed?: readonly number[]
+  /** The runner's state for the job's session, kept until its next turn. Null deletes it. */
+  readonly runnerState?: JsonValue
+  /** Where the reply was delivered. It is stored with the main session of the job's agent. */
+  readonly recipient?: Recipient
+  /** The current state of all messages of the reply. It replaces the stored posts, even if `step` is already recorded. */
+  readonly posts?: readonly Post[]
+  /** Without an outcome: the lease ends this many milliseconds from now. Absent: the end of the lease does not change. */
+  readonly leaseMs?: number
+  /**
+   * Absent: the worker keeps its lease.
+   *
+   * - `done` ends the job and counts the attempt.
+   * - `retry` queues the job for `afterMs` and counts the attempt, unless `counted` is false, for example after a
+   *   rate limit. A job that would be due more than two days ahead is due at once: the clock was set back.
+   * - `release` queues the job, due at once, without counting the attempt. A shutdown releases its jobs.
+   * - `dead` ends the job as failed and counts the attempt, unless `counted` is false because nothing was tried.
+   *
+   * After `done` and `dead`, the next job of the lane can be claimed.
+   */
+  readonly outcome?:
+    | { readonly kind: 'done' }
+    | { readonly kind: 'retry'; readonly afterMs: number; readonly error: string; readonly counted?: boolean }
+    | { readonly kind: 'release' }
+    | { readonly kind: 'dead'; readonly error: string; readonly counted?: boolean }
+}
+
+/** A delivery and its jobs, as commands and the admin API show them. */
+export type DeliveryRecord = {
+  readonly deliveryId: string
+  readonly receivedAt: number
+  readonly hook: string
+  readonly source: string | undefined
+  readonly event: string | undefined
+  readonly mappingId: string | undefined
+  readonly generation: string
+  readonly transformHash: string | undefined
+  readonly state: DeliveryState
+  /** True: a redelivery had the same key and a different body. */
+  readonly bodyDiffered: boolean
+  /** When it was accepted, skipped or dropped; undefined while it waits. */
+  readonly settledAt: number | undefined
+  /** What the sender got. A delivery that waited keeps its first answer. */
+  readonly answer: { readonly status: number; readonly body: string }
+  readonly problem: ProblemRecord | undefined
+  readonly trace: readonly TraceEntry[]
+  readonly log: readonly string[]
+  readonly jobs: readonly Job[]
+}
+
+/** Filters of `deliveries`. All that are given must hold. */
+export type DeliveriesQuery = {
+  readonly limit: number
+  readonly state?: DeliveryState | undefined
+  readonly hook?: string | undefined
+  readonly source?: string | undefined
+  readonly text?: string | undefined
+  readonly before?: string | undefined
+}
+
+/** The unfinished jobs of a lane. `since`: when the first of them was stored. */
+export type LaneLoad = {
+  readonly lane: string
+  readonly jobs: number
+  readonly since: number
+  readonly running: boolean
+}
+
+/** A turn consumes exactly the events that it was shown, by their ids: an event with a lower id may become visible later. */
+export type WaitingEvent = SystemEvent & { readonly id: number }
+
+/** The unconsumed events of a session. */
+export type WaitingEvents = {
+  /** In the order of their ids, up to the limit of the query. */
+  readonly events: readonly WaitingEvent[]
+  /** The number of all unconsumed events. */
+  readonly count: number
+  /** True: at least one unconsumed event asks for a turn at once. */
+  readonly wakes: boolean
+}
+
+/** A pending or parked delivery, with the request to run again. */
+export type OpenDelivery = {
+  readonly deliveryId: string
+  readonly receivedAt: number
+  readonly state: 'pending' | 'parked'
+  readonly hook: string
+  readonly waitsFor: string | undefined
+  readonly generation: string
+  readonly request: KeptRequest
+}
+
+/** A delivery whose request is stored. Undefined: the request was too large. */
+export type KeptDelivery = DeliveryRecord & { readonly request: KeptRequest | undefined }
+
+export type KeptQuery = {
+  readonly limit: number
+  /** The id of a delivery: only those that arrived before it; none if the store has no such id. */
+  readonly before?: string | undefined
+  readonly hook?: string | undefined
+  readonly source?: string | undefined
+  /** Only those that were received then or later. */
+  readonly since?: number | undefined
+  /** Ids of mappings: only deliveries that one of them took. */
+  readonly mappings?: readonly string[] | undefined
+}
+
+export type StoreHealth = {
+  readonly engine: string
+  /** Why the store does not work; undefined while it works. */
+  readonly trouble: string | undefined
+  /** What will become trouble, such as a limit that is near. */
+  readonly warning?: string | undefined
+  /** Facts about the engine for `hookloom doctor` and /readyz, such as SQLite's journal mode. */
+  readonly facts: Readonly<Record<string, string | number>>
+}
