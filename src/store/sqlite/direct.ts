@@ -18,7 +18,7 @@ export type DirectWriter = {
 }
 
 /** The thread must not wait for a slow disk: on average, commits take less than this. */
-const fastMs = 1
+const fastMs = 2
 /** The share of the newest commit in the average. */
 const share = 0.2
 /** So often at most in a row: only the writer thread checkpoints, and the WAL grows by some pages with each commit. */
