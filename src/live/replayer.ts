@@ -78,7 +78,11 @@ export function createReplayer(parts: {
       const outcomes = await inTurn(() => withThreads((toAside) => runAll(toAside(current()), page, { newId })))
       return Object.fromEntries(outcomes)
     },
-    between: compare,
+    async between(before, after, query) {
+      // threads cost 50 ms of a save, and most gateways keep nothing
+      const [newest] = await store.kept({ ...query, limit: 1 })
+      return newest === undefined ? { deliveries: [], tooLarge: [], notRun: 0 } : compare(before, after, query)
+    },
   }
 }
 
