@@ -56,8 +56,10 @@ export function describeDeliveries(stage: () => Stage): void {
       const { store, clock } = stage()
       const twins = [1, 2, 3].map(() => newDelivery({ at: clock(), ...keyed('k'), jobs: [newJob()] }))
       const appended = await Promise.all(twins.map((twin) => store.append(twin)))
-      expect(appended.map(({ kind }) => kind)).toEqual(['stored', 'duplicate', 'duplicate'])
-      expect(appended[1]).toMatchObject({ first: { deliveryId: twins[0]?.id } })
+      // with two gateways, any of them may come first
+      const first = twins[appended.findIndex(({ kind }) => kind === 'stored')]
+      const others = appended.filter(({ kind }) => kind === 'duplicate')
+      expect(others).toMatchObject([1, 2].map(() => ({ first: { deliveryId: first?.id } })))
       expect((await store.counts()).jobs.queued).toBe(1)
     })
 

@@ -110,11 +110,16 @@ describe('reading commands beside a running gateway', { timeout: 60_000 }, () =>
 
   test('events shows what waits for the agent, oldest first', async () => {
     const events = await read('events')
-    expect(events).toMatchObject([
-      { sessionKey: 'main', text: 'The kettle boils', deliveryId: wake['deliveryId'], consumedAt: null },
-      { sessionKey: 'main', deliveryId: ticket['deliveryId'], consumedAt: null },
-      { sessionKey: 'main', text: expect.stringContaining('later.ts'), consumedAt: null },
-    ])
+    // the run of the ticket ends before or after the other one is parked
+    const [first, ...others] = events
+    expect(first).toMatchObject({ text: 'The kettle boils', deliveryId: wake['deliveryId'], consumedAt: null })
+    expect(others).toHaveLength(2)
+    expect(others).toContainEqual(expect.objectContaining({ deliveryId: ticket['deliveryId'], consumedAt: null }))
+    expect(others).toContainEqual(
+      expect.objectContaining({ text: expect.stringContaining('later.ts'), consumedAt: null }),
+    )
+    const times = events.map(({ at }) => String(at))
+    expect(times).toEqual(times.toSorted())
     for (const event of events) {
       expect(Object.keys(event)).toEqual(
         expect.arrayContaining(['sessionKey', 'text', 'at', 'deliveryId', 'consumedAt']),
