@@ -124,8 +124,9 @@ async function postAll(posts: readonly Post[], channel: Channel, posting: Postin
     if (post.state === 'sent') continue
     const begun = toBegun(post, channel)
     // marked again after a pause that was longer than the lease: the store decides whether the job is still ours
-    do if (!(await save(begun))) return { kind: 'aborted' }
-    while (!posting.mayAct())
+    let isOurs = await save(begun)
+    while (isOurs && !posting.mayAct()) isOurs = await save(begun)
+    if (!isOurs) return { kind: 'aborted' }
     const result = await postOne(begun, channel, posting)
     if (result.kind === 'sent') {
       written = replace(written, { ...begun, state: 'sent', id: result.id, at: clock() })

@@ -154,7 +154,10 @@ export interface Store extends StoreReader {
   report(job: { id: string; fence: number }, report: JobReport): Promise<boolean>
   /** Sets leases to end `leaseMs` from now. Returns the ids of the jobs that are still leased under their fence. */
   extend(jobs: readonly { id: string; fence: number }[], leaseMs: number): Promise<string[]>
-  /** Milliseconds until the next queued job that its lane does not hold back is due, not above 0 if it is; undefined if there is none. */
+  /**
+   * Milliseconds until the next queued job is due; 0 or less if it is due now. Jobs that wait for an earlier job of their lane do not
+   * count. Undefined if there is no such job.
+   */
   nextDueInMs(): Promise<number | undefined>
   /**
    * Queues a task. Returns false, and writes nothing, if a task with the same `standsFor` is queued, a retry included, or was

@@ -79,7 +79,7 @@ const selectLanes = `SELECT l.lane, l.jobs, j.created_at AS since, (j.state = 'r
 const selectBytes = `SELECT (SELECT coalesce(sum(bytes), 0) FROM jobs WHERE ended_at IS NULL)::bigint
   + (SELECT coalesce(sum(bytes), 0) FROM deliveries WHERE state IN ('pending', 'parked'))::bigint AS bytes`
 
-/** The jobs that their lanes do not hold back: the head of each lane, and those without a lane. */
+/** The jobs that wait for no other job: the first job of each lane, and all jobs without a lane. */
 const free = (condition: string) => `WITH RECURSIVE ${heads}
   SELECT min(j.run_at) AS run_at FROM jobs j WHERE j.seq = ANY (ARRAY(
     SELECT seq FROM heads UNION ALL SELECT seq FROM jobs WHERE lane IS NULL AND state = 'queued')) AND ${isFree} AND ${condition}`
