@@ -1,4 +1,4 @@
-/** Each firing alert of a Prometheus group becomes an agent run in the session of that alert; resolved alerts are left out. */
+/** Each firing alert of a Prometheus group becomes an agent run in the session of that alert, up to ten, and the rest share a run; resolved alerts are left out. */
 import { defineTransform } from 'hookloom'
 
 /** The fields of a notification that are read: https://prometheus.io/docs/alerting/latest/configuration/#webhook_config */

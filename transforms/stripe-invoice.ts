@@ -1,4 +1,4 @@
-/** A Stripe payment that failed for the last time becomes an agent run; one that is repeated or succeeds becomes a wake. */
+/** A Stripe payment that failed for the last time becomes an agent run; one that Stripe will try again, or that succeeds, becomes a wake. */
 import { defineTransform } from 'hookloom'
 
 /** The fields of an event about an invoice that are read: https://docs.stripe.com/api/invoices/object */

@@ -72,12 +72,13 @@ function toShadowIssues(mapping: Mapping, earlier: readonly Mapping[], at: Confi
 }
 
 /** Whether the other one takes whatever this one matches: it is opened by the same proof, and each of its conditions is here too. */
-function isShadowed({ match, verify }: Mapping, other: Mapping): boolean {
+function isShadowed({ match, verify, accept = [] }: Mapping, other: Mapping): boolean {
   if (JSON.stringify(verify) !== JSON.stringify(other.verify)) return false
   const [mine, theirs] = [match, other.match]
   const isPath = theirs.path === undefined || toHookName(theirs.path) === toHookName(mine.path ?? '')
   return (
     isPath &&
+    accept.every((syntax) => other.accept?.includes(syntax)) &&
     isNarrower(mine.source, theirs.source) &&
     isNarrower(mine.event, theirs.event) &&
     isNarrowerRecord(mine.headers, theirs.headers) &&

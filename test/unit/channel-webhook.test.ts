@@ -65,3 +65,11 @@ it('a secret that begins with whsec_ and is not base64 after it is found when th
   expect(parse('whsec_not base64')).toBe(false)
   expect(parse('whsec_')).toBe(false)
 })
+
+it('a receiver that cannot be reached is named by the key that has its address', async () => {
+  const unreachable = { url: 'http://127.0.0.1:1/in', secret }
+  const { detail } = await channel({ unreachable })
+    .send(toOutgoing())
+    .then((result) => (result.kind === 'sent' ? { detail: '' } : result))
+  expect(detail).toMatch(/was not reached: .*Check the URL of the endpoint and the network of this machine\./)
+})

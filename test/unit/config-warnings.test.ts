@@ -71,6 +71,10 @@ describe('doctor', () => {
       'a channel whose section has a recipient',
       { rest: { channels: { telegram: { ...telegram, to: '1' }, default: { channel: 'telegram' } } } },
     ],
+    [
+      'a mapping that accepts text after one that does not',
+      { hooks: { mappings: [{ match: { path: 'a' } }, { match: { path: 'a' }, accept: ['text'] }] } },
+    ],
     ['a mapping of another path', { hooks: { mappings: [{ match: { path: 'a' } }, { match: { path: 'b' } }] } }],
     [
       'a wider mapping behind a narrower one',

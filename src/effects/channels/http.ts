@@ -133,6 +133,8 @@ export type Failed = Exclude<SendResult, { kind: 'sent' }>
 export type FailureContext = {
   /** The name for people: `Telegram`. */
   readonly provider: string
+  /** What has the address in the configuration. Default: `baseUrl`. */
+  readonly address?: string
   /** The provider's error code, from `toCode`. */
   readonly code?: string | undefined
   /** The next move, as a sentence. */
@@ -147,12 +149,15 @@ export type FailureContext = {
  */
 const surelyRefused = new Set([408, 425, 503, 521, 523, 525, 526])
 
-export function toFailure(outcome: HttpOutcome, { provider, code, hint, retryAfterMs }: FailureContext): Failed {
+export function toFailure(
+  outcome: HttpOutcome,
+  { provider, address = 'baseUrl', code, hint, retryAfterMs }: FailureContext,
+): Failed {
   if (outcome.kind !== 'answer') {
     return outcome.kind === 'unsent'
       ? {
           kind: 'transient',
-          detail: `${provider} was not reached: ${outcome.detail}. Check baseUrl and the network of this machine.`,
+          detail: `${provider} was not reached: ${outcome.detail}. Check ${address} and the network of this machine.`,
         }
       : { kind: 'ambiguous', detail: `${provider}: ${outcome.detail}.` }
   }
@@ -166,13 +171,13 @@ export function toFailure(outcome: HttpOutcome, { provider, code, hint, retryAft
   if (status >= 300) {
     return {
       kind: 'permanent',
-      detail: `${provider} answered ${status}, a redirect, which is not followed. Set baseUrl to the final address.`,
+      detail: `${provider} answered ${status}, a redirect, which is not followed. Change ${address} to the final address.`,
     }
   }
   if (code !== undefined) return { kind: 'ambiguous', detail }
   return {
     kind: 'ambiguous',
-    detail: `${provider} answered ${status}, but not in the documented format. Check baseUrl.`,
+    detail: `${provider} answered ${status}, but not in the documented format. Check ${address}.`,
   }
 }
 

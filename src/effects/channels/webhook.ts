@@ -66,15 +66,9 @@ function toKey(secret: string): Buffer {
 }
 
 function toResult(outcome: HttpOutcome, id: string): SendResult {
-  const provider = 'The receiver'
-  if (outcome.kind !== 'answer') return toFailure(outcome, { provider })
+  const context = { provider: 'The receiver', address: 'the URL of the endpoint' }
+  if (outcome.kind !== 'answer') return toFailure(outcome, context)
   const { status } = outcome
   if (status >= 200 && status < 300) return { kind: 'sent', id }
-  if (status >= 300 && status < 400) {
-    return {
-      kind: 'permanent',
-      detail: `${provider} answered ${status}, a redirect, which is not followed. Set the final URL of the endpoint.`,
-    }
-  }
-  return toFailure(outcome, { provider, hint: hints.get(status) })
+  return toFailure(outcome, { ...context, hint: hints.get(status) })
 }
