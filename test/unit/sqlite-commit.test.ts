@@ -45,6 +45,13 @@ describe('a commit', () => {
     expect((await store.counts()).deliveries.accepted).toBe(201)
   })
 
+  test('has the order of the calls: of twins that are appended at once, the first one is stored', async () => {
+    const store = openStore(join(newFolder(), 'x.db'))
+    const twins = [1, 2, 3].map(() => newDelivery({ at: 1, ...keyed('k') }))
+    const appended = await Promise.all(twins.map((twin) => store.append(twin)))
+    expect(appended).toMatchObject([{ kind: 'stored' }, ...[1, 2].map(() => ({ first: { deliveryId: twins[0]?.id } }))])
+  })
+
   test('contains the valid operations of a batch even if one operation fails', async () => {
     const store = openStore(join(newFolder(), 'x.db'))
     await store.ready()
