@@ -90,10 +90,12 @@ export type Comparison = {
   readonly to: Variant
   /**
    * - `throughput`: how many times as many requests a second.
+   * - `processor`: how many times as much processor time a request, of all threads of the server.
+   * - `latency`: how many times as long the p50.
    * - `added`: microseconds by which the p50 is longer.
    * - `lag`: by how many commits of the slower disk the p99 is longer. A queue that grows behind the disk costs dozens.
    */
-  readonly as: 'throughput' | 'lag' | 'added'
+  readonly as: 'throughput' | 'processor' | 'latency' | 'lag' | 'added'
   /** Missing: it is shown, and nothing is asked of it. */
   readonly goal?: number
 }
@@ -120,7 +122,12 @@ export const comparisons: readonly Comparison[] = [
   // nothing that koa serves can be more times as fast as koa itself: on a fast disk the processor limits both, see `slow`
   ratio(durable, insert, many),
   ratio(koa, insert, many),
-  ratio(durable, koa, many),
+  ratio(durable, koa, many, 0.5),
+  { ...ratio(durable, koa, many, 2), as: 'processor', title: 'processor time of a request, gateway / koa' },
+  ratio(durable, koa, large, 0.6),
+  ratio(durable, koa, huge, 0.75),
+  { ...ratio(durable, koa, huge, 1.35), as: 'processor', title: 'processor time of a request, gateway / koa' },
+  { ...ratio(durable, insert, one, 2), as: 'latency', title: 'p50, gateway / koa, insert each' },
   ratio(durable, http, many),
   ratio(memory, koa, many),
   { ...ratio(slow2, single2, many, 4), suite: 'slow' },

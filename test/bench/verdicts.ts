@@ -50,6 +50,10 @@ function compare({ of, to, load, as }: Comparison, samples: readonly Sample[]): 
   switch (as) {
     case 'throughput':
       return a.perSecond / b.perSecond
+    case 'processor':
+      return a.cpuMicros / b.cpuMicros
+    case 'latency':
+      return a.p50Ms / b.p50Ms
     case 'lag':
       return (a.p99Ms - b.p99Ms) / of.server.delayMs
     case 'added':
