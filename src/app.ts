@@ -12,7 +12,7 @@ import { pickEnv } from './loader/config/env.ts'
 import { createTransformRuntime } from './loader/runtime.ts'
 import { newId } from './base/id.ts'
 import { type Log, silentLog, withLevel } from './model/log.ts'
-import { toGatewayFile, toHandedFile, toStoreFile } from './model/places.ts'
+import { toGatewayFile, toHandedFile, toShownPlace, toStorePlace } from './model/places.ts'
 import type { Generation } from './pipeline/generation.ts'
 import { createPinnedFetch, type Transport } from './pipeline/verifiers/pinned-fetch.ts'
 import { createAdminApp } from './server/admin.ts'
@@ -29,9 +29,9 @@ import { Rerunner } from './server/rerun.ts'
 import { createHookApp, listen } from './server/server.ts'
 import { createStops, type Stops } from './server/stops.ts'
 import { createThrottle } from './server/throttle.ts'
+import { openStore } from './store/open.ts'
 import { createRetention } from './store/retention.ts'
-import { createSqliteStore, type SqliteStore } from './store/sqlite/sqlite.ts'
-import type { Clock, Store } from './store/store.ts'
+import type { Clock, OpenedStore, Store } from './store/store.ts'
 
 export type HookloomOptions = {
   /** The config directory. */
@@ -39,7 +39,7 @@ export type HookloomOptions = {
   readonly env?: Readonly<Record<string, string | undefined>>
   /** `hookloom dev`: answers show operators' problems, and a sender's redelivery runs again. */
   readonly development?: boolean
-  /** Default: the SQLite file of `store.file`. The gateway closes it. */
+  /** Default: the store of the configuration. The gateway closes it. */
   readonly store?: Store
   readonly log?: Log
   /** Milliseconds since the epoch. A store that is handed in has its own clock for leases and timers. */
@@ -94,10 +94,10 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
   const log = withLevel(options.log ?? silentLog, () => level)
 
   // 1. The store.
-  const file = toStoreFile(dir, config)
+  const place = toStorePlace(dir, config)
   let { maxWaitingBytes } = config.store
-  const sqliteOptions = { file, maxWaitingBytes: () => maxWaitingBytes, clock: Date.now, log }
-  const opened: Store & Partial<SqliteStore> = options.store ?? createSqliteStore(sqliteOptions)
+  const opened: Store & Partial<OpenedStore> =
+    options.store ?? (await openStore(place, { maxWaitingBytes: () => maxWaitingBytes, log }))
   const changes = createChanges()
   const store = withChanges(opened, changes)
   stops.add('the store', () => store.close(), { limitMs: storeCloseMs })
@@ -206,7 +206,7 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
   url = `http://${host.includes(':') ? `[${host}]` : host}:${hooks.port}${config.hooks.path}`
   const adminUrl = `http://127.0.0.1:${admin.port}`
   const address = { pid: process.pid, url, adminUrl, startedAt: new Date(startedAt).toISOString() }
-  const storeFile = options.store === undefined ? { store: file } : {}
+  const storeFile = options.store === undefined ? { store: toShownPlace(place) } : {}
   stops.add('the address file', await announce(dir, { ...address, ...storeFile }))
   // it stops first: from then on, deliveries that are cut off wait for the next start
   stops.add('the waiting deliveries', () => stopping.abort())

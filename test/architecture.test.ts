@@ -147,4 +147,10 @@ describe('what a command loads', () => {
     expect(loaded.size).toBeGreaterThan(10)
     expect([...loaded].filter((module) => module === 'zod')).toEqual([])
   })
+
+  test.each(['index', 'app', 'cli/bin', 'cli/doctor'])('%s loads the library of Postgres only for a URL', (name) => {
+    const loaded = allLoadedBy(`src/${name}.ts`)
+    expect(loaded.size).toBeGreaterThan(10)
+    expect([...loaded].filter((module) => module === 'pg' || module.startsWith('src/store/postgres'))).toEqual([])
+  })
 })

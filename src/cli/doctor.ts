@@ -1,21 +1,16 @@
 // Whether this installation works: the checks of `check`, and the store, the disk, the running gateway, the runners and the channels.
-import { existsSync } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 import { z } from 'zod'
 import { assemble } from '../live/assemble.ts'
 import type { Config } from '../model/config.ts'
 import { toJson } from '../base/json.ts'
-import { toStoreFile } from '../model/places.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
-import { toWaitingText } from '../store/room.ts'
-import { openDatabase, toTrouble } from '../store/sqlite/driver.ts'
-import { createSqliteReader } from '../store/sqlite/sqlite.ts'
 import { type Context, withProgress } from './terminal/context.ts'
 import { checkConfig, checkMappings, checkWarnings, type Finding, tellFindings, toFailed } from './checks/findings.ts'
 import { ask } from './gateway/gateway.ts'
 import { findRunning } from './gateway/running.ts'
-import { toCut } from './terminal/print.ts'
 import { checkOutlets, checkWorkspaces } from './checks/probes.ts'
+import { checkStore } from './checks/store.ts'
 
 const leastFreeBytes = 200 * 1024 * 1024
 
@@ -31,7 +26,7 @@ export async function doctor(context: Context, { ask: isAsking = false }: { ask?
       const assembling = assemble(context.dir, config)
       return [
         ...(await checkMappings(context, config, assembling)),
-        ...(await checkStore(findRunning(context.dir)?.store ?? toStoreFile(context.dir, config), config)),
+        ...(await checkStore(context.dir, config)),
         await checkDisk(context.dir),
         ...(await checkGateway(context.dir, config)),
         ...(await checkWorkspaces(context, config)),
@@ -40,54 +35,6 @@ export async function doctor(context: Context, { ask: isAsking = false }: { ask?
     },
   )
   return tellFindings(context, [...findings, ...further, ...checkWarnings(loaded)])
-}
-
-async function checkStore(file: string, { store: { maxWaitingBytes } }: Config): Promise<Finding[]> {
-  if (!existsSync(file))
-    return [{ name: 'store', ok: true, detail: `${file} does not exist yet: no gateway has run here` }]
-  const reader = createSqliteReader({ file })
-  try {
-    const { deliveries, jobs } = await reader.counts()
-    const detail = `${file}: ${deliveries.parked} parked, ${deliveries.pending} pending, ${jobs.queued} queued, ${jobs.dead} dead`
-    const waiting = toWaitingText(await reader.waitingBytes(), maxWaitingBytes)
-    const next = [
-      ...(waiting === undefined ? [] : [waiting]),
-      ...(deliveries.parked === 0 ? [] : ['"hookloom list --state parked" shows the parked deliveries.']),
-      ...(jobs.dead === 0 ? [] : ['"hookloom list --dead" shows why they failed.']),
-    ]
-    const found: Finding =
-      next.length === 0
-        ? { name: 'store', ok: true, detail }
-        : { name: 'store', ok: false, severity: 'warning', detail: [detail, ...next].join('\n') }
-    return [found, checkIntegrity(file)]
-  } catch (error) {
-    if (!(error instanceof Problem)) throw error
-    return [toFailed('store', error.message, exitCodes[error.kind])]
-  } finally {
-    await reader.close()
-  }
-}
-
-function checkIntegrity(file: string): Finding {
-  const name = 'store-integrity'
-  try {
-    const db = openDatabase(file, { readOnly: true, busyMs: 2_000 })
-    try {
-      const found = String(db.get('PRAGMA quick_check(1)')?.['quick_check'])
-      const journal = String(db.get('PRAGMA journal_mode')?.['journal_mode'])
-      if (found !== 'ok') return toFailed(name, `SQLite finds damage: ${toCut(found, 200)}`, exitCodes.broken)
-      if (journal !== 'wal') return toFailed(name, `journal_mode is ${journal}, expected wal`, exitCodes.broken)
-      return { name, ok: true, detail: 'quick_check finds no damage, journal_mode is wal' }
-    } finally {
-      db.close()
-    }
-  } catch (error) {
-    return toFailed(
-      name,
-      `${file} cannot be opened: ${toTrouble(error)?.what ?? 'SQLite refuses it'}`,
-      exitCodes.unavailable,
-    )
-  }
 }
 
 async function checkDisk(dir: string): Promise<Finding> {

@@ -139,8 +139,8 @@ export function logSettings(log: Log, before: Settings, after: Settings): void {
     JSON.stringify(pick(before)) !== JSON.stringify(pick(after))
   if (differs(({ config }) => config)) log.info({}, `${configFile} is live`)
   if (differs(({ env }) => env)) log.info({}, 'the environment of transforms is live')
-  if (!differs(({ config }) => [config.server, config.store.file])) return
-  log.warn({}, 'changes of server and store.file may take effect only at the next start')
+  if (!differs(({ config }) => [config.server, config.store.file, config.store.url])) return
+  log.warn({}, 'changes of server, store.file and store.url may take effect only at the next start')
 }
 
 function toSentence(detail: string): string {

@@ -17,6 +17,7 @@ const builtInHooks = ['wake', 'agent']
 export function toConfigIssues(config: Config): ConfigIssue[] {
   return [
     ...toTokenIssues(config),
+    ...toStoreIssues(config),
     ...toDefaultKeyIssues(config),
     ...toAgentIssues(config),
     ...toAliasIssues(config),
@@ -110,6 +111,11 @@ function toTokenIssues({ hooks, gateway }: Config): ConfigIssue[] {
     }
     return issues
   })
+}
+
+function toStoreIssues({ store: { file, url } }: Config): ConfigIssue[] {
+  if (file === undefined || url === undefined) return []
+  return [toIssue(['store', 'url'], 'and store.file are both set. Remove one of them: a gateway has one store.')]
 }
 
 function toDefaultKeyIssues(config: Config): ConfigIssue[] {

@@ -1,4 +1,5 @@
 // The keys of the configuration file. Unknown keys are errors. The descriptions become the JSON Schema for editors and the table of the page.
+import { isPostgresUrl } from '../base/postgres-url.ts'
 import { trimSlashes } from '../base/text.ts'
 import { z } from 'zod'
 import { ChannelName } from './action.ts'
@@ -204,8 +205,20 @@ export const Config = z.strictObject({
   store: z
     .strictObject({
       file: filled
-        .default('state/hookloom.db')
-        .describe('Path of the SQLite file, relative to the config directory. Choose a local disk.'),
+        .optional()
+        .describe(
+          'Path of the SQLite file, relative to the config directory. Default: `state/hookloom.db`. Choose a local disk.',
+        ),
+      url: z
+        .string()
+        .refine(
+          isPostgresUrl,
+          'is a Postgres URL, such as postgres://user:password@host:5432/database; special characters of the password are percent-encoded',
+        )
+        .optional()
+        .describe(
+          'URL of a Postgres database, in place of `file`. Set it if several gateways share a store. It contains a password, so write "${DATABASE_URL}".',
+        ),
       maxWaitingBytes: z
         .int()
         .positive()

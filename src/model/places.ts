@@ -1,5 +1,6 @@
 // The files of a config directory.
 import { join, resolve } from 'node:path'
+import { toShownDatabase } from '../base/postgres-url.ts'
 import type { Config } from './config.ts'
 
 /** The address of a running gateway, for commands. It is removed at the stop. */
@@ -12,13 +13,27 @@ export function toMemoryFile(dir: string): string {
   return join(dir, 'state', 'config.json')
 }
 
-export function toStoreFile(dir: string, config: { readonly store: Pick<Config['store'], 'file'> }): string {
-  return resolve(dir, config.store.file)
+type OfStore = { readonly store: Pick<Config['store'], 'file' | 'url'> }
+
+/** Where the store is. `file` is absolute. `url` may contain a password: show `toShownPlace` of it. */
+export type StorePlace =
+  | { readonly kind: 'file'; readonly file: string }
+  | { readonly kind: 'url'; readonly url: string }
+
+export function toStorePlace(dir: string, { store: { file = 'state/hookloom.db', url } }: OfStore): StorePlace {
+  return url === undefined ? { kind: 'file', file: resolve(dir, file) } : { kind: 'url', url }
 }
 
-/** The store file, and the files that SQLite and the lock of the store keep next to it. */
+/** The file, or the URL without its user, password and parameters. */
+export function toShownPlace(place: StorePlace): string {
+  return place.kind === 'file' ? place.file : `postgres://${toShownDatabase(place.url)}`
+}
+
+/** The store file, and the files that SQLite and the lock of the store keep next to it. None of a database. */
 export function toStoreFiles(dir: string, config: Config): string[] {
-  const file = toStoreFile(dir, config)
+  const place = toStorePlace(dir, config)
+  if (place.kind === 'url') return []
+  const { file } = place
   return ['', '-wal', '-shm', '-journal', '.lock', '.lock-journal', '.pid'].map((ending) => `${file}${ending}`)
 }
 

@@ -181,5 +181,13 @@ export interface Store extends StoreReader {
   health(): Promise<StoreHealth>
 }
 
+export type OpenedStore = Store & {
+  /**
+   * Tries to open the store. Resolves even if it cannot be opened now: each call tries again, and health() says why. Rejects if
+   * another gateway owns it, if a newer hookloom wrote it, or if its settings would lose deliveries.
+   */
+  ready(): Promise<void>
+}
+
 /** Milliseconds since the epoch. */
 export type Clock = () => number

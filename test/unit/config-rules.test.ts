@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { toShownDatabase } from '../../src/base/postgres-url.ts'
 import { parseConfig } from '../../src/loader/config.ts'
 
 const token = 'a-token-of-the-hooks'
@@ -50,6 +51,53 @@ describe('tokens', () => {
 
   test('no refusal shows a token', () => {
     expect(ofHooks({}, { gateway: { token } }).join()).not.toContain(token)
+  })
+})
+
+describe('the store', () => {
+  const ofStore = (store: object) => problems({ store })
+
+  test('is a file or a database, and not both', () => {
+    expect(
+      told({
+        good: ofStore({ url: 'postgres://db/hooks' }),
+        bad: ofStore({ url: 'postgres://db/hooks', file: 'x.db' }),
+      }),
+    ).toEqual(only('store.url'))
+    expect(ofStore({ file: 'x.db' })).toEqual([])
+  })
+
+  test.each([
+    'postgres://db',
+    'postgresql://user:p%40ss%2Fword@db.example.com:5432/hooks?sslmode=verify-full',
+    'postgres://user:a+b!c@[::1]:5432/hooks',
+    'postgres://user@/hooks?host=%2Fvar%2Frun%2Fpostgresql',
+  ])('takes the URL %s', (url) => {
+    expect(ofStore({ url })).toEqual([])
+  })
+
+  // each is a URL whose password would be shown if a part of it were taken for the host or the database
+  test.each([
+    'mysql://user:canary@db/hooks',
+    'user:canary@db/hooks',
+    'postgres://user:can/ary@db/hooks',
+    'postgres://user:1234/canary@db/hooks',
+    'postgres://user:1234?canary@db/hooks',
+    'postgres://user:canary#1@db/hooks',
+    'postgres://user:canary%zz@db/hooks',
+    'postgres://user:canary @db/hooks',
+    'postgres://user:canary@one@db/hooks',
+    'postgres://user:canary@db:port/hooks',
+  ])('refuses %s, and shows nothing of it', (url) => {
+    const [line = '', ...more] = ofStore({ url })
+    expect([line, more]).toEqual([expect.stringMatching(/^store\.url: expected a value that is a Postgres URL/), []])
+    expect(line).not.toContain('canary')
+    expect(toShownDatabase(url)).toBe('localhost')
+  })
+
+  test('is shown by host, port and database only', () => {
+    expect(toShownDatabase('postgres://user:canary@db:5432/hooks?password=canary')).toBe('db:5432/hooks')
+    expect(toShownDatabase('postgres://user:canary@/hooks?host=%2Frun%2Fpg')).toBe('/run/pg/hooks')
   })
 })
 

@@ -1,7 +1,8 @@
 // Reads the store of a config directory, with or without a running gateway.
 import { existsSync } from 'node:fs'
-import { toStoreFile } from '../../model/places.ts'
-import { createSqliteReader } from '../../store/sqlite/sqlite.ts'
+import { type StorePlace, toShownPlace, toStorePlace } from '../../model/places.ts'
+import { Problem } from '../../model/problem.ts'
+import { openReader } from '../../store/open.ts'
 import type { StoreReader } from '../../store/store.ts'
 import type { Context } from '../terminal/context.ts'
 import { recallStore } from '../../loader/config/recall.ts'
@@ -9,11 +10,14 @@ import { findRunning } from './running.ts'
 
 /** The result of `read`; `empty` if there is no store yet. */
 export async function readStore<T>(context: Context, empty: T, read: (reader: StoreReader) => Promise<T>): Promise<T> {
-  const file = await findStoreFile(context)
-  if (!existsSync(file)) return empty
-  const reader = createSqliteReader({ file })
+  const place = await findPlace(context)
+  if (place.kind === 'file' && !existsSync(place.file)) return empty
+  const reader = await openReader(place)
   try {
     return await read(reader)
+  } catch (error) {
+    if (place.kind === 'url' && error instanceof Problem && error.code === 'config-missing') return empty
+    throw error
   } finally {
     await reader.close()
   }
@@ -23,14 +27,29 @@ export async function readStore<T>(context: Context, empty: T, read: (reader: St
  * The store of the running gateway, else that of the configuration. Throws `config-missing` if there is neither a configuration
  * nor a store.
  */
-async function findStoreFile(context: Context): Promise<string> {
+async function findPlace(context: Context): Promise<StorePlace> {
   const known = recallStore(context)
   const running = findRunning(context.dir)?.store
-  if (known !== undefined) return running ?? known
+  if (known !== undefined) return toRunningPlace(running, { kind: 'file', file: known })
   // the schema of the configuration takes as long as all the rest of a command
   const { findParts } = await import('./gateway.ts')
   const parts = findParts(context)
-  const file = running ?? toStoreFile(context.dir, parts)
-  if (parts.problem?.code === 'config-missing' && !existsSync(file)) throw parts.problem
-  return file
+  if (!parts.isStoreKnown && parts.problem !== undefined) throw parts.problem
+  const place = toRunningPlace(running, toStorePlace(context.dir, parts))
+  const isThere = place.kind === 'url' || existsSync(place.file)
+  if (parts.problem?.code === 'config-missing' && !isThere) throw parts.problem
+  return place
+}
+
+/**
+ * `running`: what a gateway wrote of its store into its address file. That has no password, so the URL of a database comes from the
+ * configuration. Throws `conflict` if it names another database now.
+ */
+export function toRunningPlace(running: string | undefined, configured: StorePlace): StorePlace {
+  if (running === undefined || running === toShownPlace(configured)) return configured
+  if (!running.startsWith('postgres://')) return { kind: 'file', file: running }
+  throw new Problem(
+    'conflict',
+    `The running gateway uses ${running}, and the configuration names ${toShownPlace(configured)} now. Restart the gateway.`,
+  )
 }

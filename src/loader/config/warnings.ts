@@ -57,6 +57,31 @@ export function toWarnings(
     toUnsafeContent(config),
     toFileModes(files),
     ...toReferences(config, text),
+    ...toSharing(config),
+  ]
+}
+
+/** What several gateways on one database do not share through it. */
+function toSharing({ store, agents, runners, hooks }: Config): Finding[] {
+  if (store.url === undefined) return []
+  const used = [agents.defaults.runner, ...agents.list.map(({ runner }) => runner)]
+  const commands = used.filter(
+    (name): name is string => name === 'claude' || name === 'codex' || runners[name ?? '']?.kind === 'command',
+  )
+  const parts = [
+    'the workspaces of the agents',
+    ...(commands.length === 0 ? [] : [`the session files of ${[...new Set(commands)].join(' and ')}`]),
+    ...(hooks.gmail === undefined ? [] : ['the Gmail credentials (state/gmail-consent.json, or serviceAccountKey)']),
+  ]
+  const list = parts.length === 1 ? parts[0] : `${parts.slice(0, -1).join(', ')} and ${parts.at(-1)}`
+  return [
+    {
+      name: 'several-gateways',
+      ok: true,
+      detail:
+        `gateways that share store.url need the same configuration and modules; ${list} are on the disk of each gateway: ` +
+        'share these folders between the machines, or pin what needs them to one gateway',
+    },
   ]
 }
 

@@ -143,20 +143,40 @@ CREATE TABLE cursors (
 /** In order. Never edit a migration that was released; add another one. */
 const migrations: readonly string[] = [first]
 
-/** Applies the missing migrations. Throws `config-invalid` if a newer hookloom wrote the database. */
-export async function migrate(query: (sql: string, ...params: number[]) => Promise<Row[]>): Promise<void> {
+type MigrationQuery = (sql: string, ...params: number[]) => Promise<Row[]>
+
+/** Applies the missing migrations. `shown`: the database, for errors. Throws `config-invalid` if a newer hookloom wrote it. */
+export async function migrate(query: MigrationQuery, shown: string): Promise<void> {
   await query('CREATE TABLE IF NOT EXISTS hookloom_schema (version integer NOT NULL)')
   // not an advisory lock: a pooler may give it to another client
   await query('LOCK TABLE hookloom_schema IN ACCESS EXCLUSIVE MODE')
-  const [row] = await query('SELECT version FROM hookloom_schema')
-  const version = Number(row?.['version'] ?? 0)
-  if (version > migrations.length) {
-    throw new Problem(
-      'config-invalid',
-      `The database was written by a newer hookloom (schema ${version}; this one knows ${migrations.length}). Update hookloom.`,
-    )
-  }
+  const version = await readVersion(query, shown)
+  if (version === migrations.length) return
   for (const sql of migrations.slice(version)) await query(sql)
   await query('DELETE FROM hookloom_schema')
   await query('INSERT INTO hookloom_schema VALUES ($1)', migrations.length)
+}
+
+/** For readers. Throws `config-missing` if no gateway has used the database yet, and `config-invalid` if its schema is another one. */
+export async function checkVersion(query: MigrationQuery, shown: string): Promise<void> {
+  const [found] = await query(`SELECT to_regclass('hookloom_schema')::text AS name`)
+  const version = found?.['name'] ? await readVersion(query, shown) : 0
+  if (version === migrations.length) return
+  if (version === 0) throw new Problem('config-missing', `There is no store in ${shown}. Start the gateway once.`)
+  throw new Problem(
+    'config-invalid',
+    `The store in ${shown} has schema ${version}, and this hookloom reads schema ${migrations.length}. ` +
+      'Start a gateway of this version: it updates the schema.',
+  )
+}
+
+async function readVersion(query: MigrationQuery, shown: string): Promise<number> {
+  const [row] = await query('SELECT version FROM hookloom_schema')
+  const version = Number(row?.['version'] ?? 0)
+  if (version <= migrations.length) return version
+  throw new Problem(
+    'config-invalid',
+    `The store in ${shown} was written by a newer hookloom (schema ${version}; this one knows ${migrations.length}). ` +
+      'Update hookloom, or set another store.url.',
+  )
 }

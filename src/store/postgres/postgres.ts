@@ -3,7 +3,7 @@ import { type Log, silentLog } from '../../model/log.ts'
 import { Problem } from '../../model/problem.ts'
 import { createRoom } from '../room.ts'
 import type { StoreHealth } from '../records.ts'
-import type { Store } from '../store.ts'
+import type { OpenedStore, Store, StoreReader } from '../store.ts'
 import { appendBatch, markDiffering } from './append.ts'
 import { createBatches } from './batches.ts'
 import { createConnections } from './connection.ts'
@@ -27,22 +27,14 @@ export type PostgresOptions = {
   readonly log?: Log
 }
 
-export type PostgresStore = Store & {
-  /**
-   * Tries to connect and to migrate. Resolves even if the database cannot be reached now: each call tries again, and health() says
-   * why. Rejects with `config-invalid` if a newer hookloom wrote the database, or if it loses commits by configuration.
-   */
-  ready(): Promise<void>
-}
-
 const databaseNow = '(extract(epoch FROM statement_timestamp()) * 1000)::bigint'
 const measureEveryMs = 1_000
 
 /** Does not connect: the first call does, and each call after a failure tries again. */
-export function createPostgresStore(options: PostgresOptions): PostgresStore {
+export function createPostgresStore(options: PostgresOptions): OpenedStore {
   const { url, now = () => databaseNow, maxQueued = 10_000, log = silentLog } = options
   const { maxWaitingBytes = () => Number.POSITIVE_INFINITY } = options
-  const { query, transaction, trouble, close } = createConnections({ url, log })
+  const { open, query, transaction, trouble, close } = createConnections({ url, log })
   const room = createRoom({ maxBytes: maxWaitingBytes, log })
   /** Bytes that were appended since the last measurement. */
   let unmeasured = 0
@@ -87,7 +79,7 @@ export function createPostgresStore(options: PostgresOptions): PostgresStore {
     ...createReads(query, now),
     ready: async () => {
       try {
-        await query('SELECT 1')
+        await open()
       } catch (error) {
         if (!(error instanceof Problem) || error.code !== 'store-unavailable') throw error
       }
@@ -121,6 +113,15 @@ export function createPostgresStore(options: PostgresOptions): PostgresStore {
     },
     close,
   }
+}
+
+/**
+ * Reads a store, whether gateways are running or not. Calls reject with `config-missing` if no gateway has used the database yet,
+ * with `config-invalid` if its schema is another one, and with `store-unavailable` if it cannot be read.
+ */
+export function createPostgresReader({ url }: { url: string }): StoreReader {
+  const { query, close } = createConnections({ url, prepare: 'check', maxConnections: 2 })
+  return { ...createReads(query, () => databaseNow), close }
 }
 
 /** The bytes of a delivery that will wait: its request while it is pending or parked, and its queued jobs. */

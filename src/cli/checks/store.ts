@@ -1,0 +1,94 @@
+// What `doctor` looks at in the store: what waits in it, and whether its engine is sound.
+import { existsSync } from 'node:fs'
+import type { Config } from '../../model/config.ts'
+import { type StorePlace, toShownPlace, toStorePlace } from '../../model/places.ts'
+import { exitCodes, Problem } from '../../model/problem.ts'
+import { openReader } from '../../store/open.ts'
+import { toWaitingText } from '../../store/room.ts'
+import { openDatabase, toTrouble } from '../../store/sqlite/driver.ts'
+import { findRunning } from '../gateway/running.ts'
+import { toRunningPlace } from '../gateway/stored.ts'
+import { toPrintable } from '../../base/text.ts'
+import { toCut } from '../terminal/print.ts'
+import { type Finding, toFailed } from './findings.ts'
+
+const oldQueueMs = 60_000
+
+export async function checkStore(dir: string, config: Config): Promise<Finding[]> {
+  try {
+    const place = toRunningPlace(findRunning(dir)?.store, toStorePlace(dir, config))
+    if (place.kind === 'url') return await checkPostgres(place, config)
+    if (existsSync(place.file)) return [await checkContents(place, config), checkIntegrity(place.file)]
+    return [{ name: 'store', ok: true, detail: `${place.file} does not exist yet: no gateway has run here` }]
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error
+    return [toFailed('store', error.message, exitCodes[error.kind])]
+  }
+}
+
+async function checkContents(place: StorePlace, { store: { maxWaitingBytes } }: Config): Promise<Finding> {
+  const reader = await openReader(place)
+  try {
+    const { deliveries, jobs } = await reader.counts()
+    const dueForMs = (await reader.dueForMs()) ?? 0
+    const detail = `${toShownPlace(place)}: ${deliveries.parked} parked, ${deliveries.pending} pending, ${jobs.queued} queued, ${jobs.dead} dead`
+    const waiting = toWaitingText(await reader.waitingBytes(), maxWaitingBytes)
+    const next = [
+      ...(waiting === undefined ? [] : [waiting]),
+      ...(dueForMs < oldQueueMs ? [] : [toOldQueue(dueForMs)]),
+      ...(deliveries.parked === 0 ? [] : ['"hookloom list --state parked" shows the parked deliveries.']),
+      ...(jobs.dead === 0 ? [] : ['"hookloom list --dead" shows why they failed.']),
+    ]
+    if (next.length === 0) return { name: 'store', ok: true, detail }
+    return { name: 'store', ok: false, severity: 'warning', detail: [detail, ...next].join('\n') }
+  } finally {
+    await reader.close()
+  }
+}
+
+function toOldQueue(dueForMs: number): string {
+  return (
+    `A job has been due for ${Math.floor(dueForMs / 60_000)} minutes. Either no gateway runs, or the gateways have too little time for ` +
+    'their jobs. "hookloom list" shows what waits.'
+  )
+}
+
+async function checkPostgres(place: StorePlace & { kind: 'url' }, config: Config): Promise<Finding[]> {
+  const name = 'database'
+  const { readPostgresFacts } = await import('../../store/postgres/facts.ts')
+  const { shown, version, latencyMs, schema, faults, warnings } = await readPostgresFacts(place.url)
+  const isNew = schema?.code === 'config-missing'
+  const detail = `Postgres ${toCut(version, 60)} at ${shown}, ${latencyMs} ms for a statement, ${isNew ? 'no tables yet: no gateway has used it' : 'the schema is of this version'}`
+  const problems = [
+    ...faults.map((fault) => `${shown}: ${fault}`),
+    ...(schema === undefined || isNew ? [] : [schema.message]),
+  ]
+  if (problems.length > 0) return problems.map((problem) => toFailed(name, problem, exitCodes.config))
+  const found: Finding =
+    warnings.length === 0
+      ? { name, ok: true, detail }
+      : { name, ok: false, severity: 'warning', detail: toPrintable([detail, ...warnings].join('\n')) }
+  return isNew ? [found] : [await checkContents(place, config), found]
+}
+
+function checkIntegrity(file: string): Finding {
+  const name = 'store-integrity'
+  try {
+    const db = openDatabase(file, { readOnly: true, busyMs: 2_000 })
+    try {
+      const found = String(db.get('PRAGMA quick_check(1)')?.['quick_check'])
+      const journal = String(db.get('PRAGMA journal_mode')?.['journal_mode'])
+      if (found !== 'ok') return toFailed(name, `SQLite finds damage: ${toCut(found, 200)}`, exitCodes.broken)
+      if (journal !== 'wal') return toFailed(name, `journal_mode is ${journal}, expected wal`, exitCodes.broken)
+      return { name, ok: true, detail: 'quick_check finds no damage, journal_mode is wal' }
+    } finally {
+      db.close()
+    }
+  } catch (error) {
+    return toFailed(
+      name,
+      `${file} cannot be opened: ${toTrouble(error)?.what ?? 'SQLite refuses it'}`,
+      exitCodes.unavailable,
+    )
+  }
+}

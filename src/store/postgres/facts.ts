@@ -1,0 +1,86 @@
+// What an operator wants to know of a database before it hurts: for `hookloom doctor`, read-only, and also where no gateway has run yet.
+import { toShownDatabase } from '../../base/postgres-url.ts'
+import { Problem } from '../../model/problem.ts'
+import { createConnections, type Query } from './connection.ts'
+import { checkVersion } from './migrations.ts'
+
+export type PostgresFacts = {
+  /** `host:port/database` */
+  readonly shown: string
+  readonly version: string
+  /** The median time of an empty statement. */
+  readonly latencyMs: number
+  /** Why this program cannot use the tables; `config-missing` if there are none yet. */
+  readonly schema: Problem | undefined
+  /** Settings that would lose deliveries, or prevent writing. */
+  readonly faults: readonly string[]
+  /** What makes it slow in time. */
+  readonly warnings: readonly string[]
+}
+
+const oldSnapshotSeconds = 300
+
+/** Vacuum removes no row version that is newer than the oldest of these. Without pg_read_all_stats, only the user's own are visible. */
+const selectSnapshots = `SELECT * FROM (
+    SELECT 'the connection ' || pid || ' (' || coalesce(nullif(application_name, ''), 'without a name') || ', ' || state || ')' AS holder,
+      'SELECT pg_terminate_backend(' || pid || ')' AS ending, extract(epoch FROM clock_timestamp() - xact_start)::integer AS seconds
+    FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+      AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)
+    UNION ALL
+    SELECT 'the prepared transaction ' || quote_literal(gid), 'ROLLBACK PREPARED ' || quote_literal(gid),
+      extract(epoch FROM clock_timestamp() - prepared)::integer FROM pg_prepared_xacts WHERE database = current_database()) held
+  WHERE seconds >= $1 ORDER BY seconds DESC LIMIT 3`
+
+/** Throws `store-unavailable` if the database does not answer; the message says why, and what to do. */
+export async function readPostgresFacts(url: string): Promise<PostgresFacts> {
+  const shown = toShownDatabase(url)
+  const { transaction, close } = createConnections({ url, prepare: 'nothing', maxConnections: 1 })
+  try {
+    return await transaction(async ({ query }) => {
+      const [row] = await query(`SELECT current_setting('server_version') AS version, current_setting('fsync') AS fsync,
+        current_setting('synchronous_commit') AS commits, pg_is_in_recovery()::integer AS is_standby`)
+      const snapshots = await query(selectSnapshots, oldSnapshotSeconds)
+      return {
+        shown,
+        version: String(row?.['version']),
+        latencyMs: await measure(query),
+        schema: await checkVersion(query, shown).then(
+          () => undefined,
+          (error: unknown) => {
+            if (error instanceof Problem) return error
+            throw error
+          },
+        ),
+        faults: [
+          ...(row?.['is_standby'] === 1
+            ? ['It is a standby, which cannot be written. Correct store.url to name the primary.']
+            : []),
+          ...(row?.['commits'] === 'off'
+            ? [
+                'synchronous_commit is off for this user. Set it to on, for example: ALTER ROLE … SET synchronous_commit = on.',
+              ]
+            : []),
+          ...(row?.['fsync'] === 'off'
+            ? ['fsync is off, so a power cut destroys the database. Set fsync = on in postgresql.conf.']
+            : []),
+        ],
+        warnings: snapshots.map(
+          ({ holder, ending, seconds }) =>
+            `Vacuum is held back: ${holder} has had a transaction open for ${Math.floor(Number(seconds) / 60)} minutes, so deleted rows stay and claims become slow. End it: ${ending}`,
+        ),
+      }
+    })
+  } finally {
+    await close()
+  }
+}
+
+async function measure(query: Query): Promise<number> {
+  const times: number[] = []
+  for (let round = 0; round < 5; round += 1) {
+    const startedAt = performance.now()
+    await query('SELECT 1')
+    times.push(performance.now() - startedAt)
+  }
+  return Math.round((times.toSorted((one, other) => one - other)[2] ?? 0) * 10) / 10
+}

@@ -1,0 +1,252 @@
+// A gateway whose store is a Postgres database: its start, its commands, and what a database that fails does to senders.
+import { readFileSync, writeFileSync } from 'node:fs'
+import { createServer, connect, type Server, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { newSchema, whyNoPostgres, withDatabase } from '../contract/postgres-stage.ts'
+import { runBuilt, runCommand } from './command.ts'
+import { type Gateway, makeConfigDir, post, startGateway } from './gateway.ts'
+
+const password = 'canary%40password'
+
+/** With a password, which the server does not ask for. */
+function withPassword(url: string): string {
+  return url.replace(/^(\w+:\/\/[^:@/]+)(?::[^@/]*)?@/, `$1:${password}@`)
+}
+
+/** A schema that is gone at the end of the file. */
+const schemas: (() => Promise<void>)[] = []
+async function newUrl(): Promise<{ url: string; schema: string }> {
+  const { url, schema, drop } = await newSchema()
+  schemas.push(drop)
+  return { url: withPassword(url), schema }
+}
+afterAll(async () => void (await Promise.all(schemas.map((drop) => drop()))))
+
+const config = { store: { url: '${DATABASE_URL}' } }
+
+/** Forwards to the database while it is open. */
+async function createDoor(url: string): Promise<{ url: string; open: () => Promise<void>; shut: () => Promise<void> }> {
+  const { hostname, port } = new URL(url)
+  const sockets = new Set<Socket>()
+  const newServer = () =>
+    createServer((near) => {
+      const far = connect(Number(port || 5432), hostname)
+      for (const socket of [near, far]) {
+        sockets.add(socket)
+        socket.on('error', () => undefined).on('close', () => (near.destroy(), far.destroy()))
+      }
+      near.pipe(far).pipe(near)
+    })
+  let server: Server = newServer()
+  const listen = (at: number) => new Promise<void>((done) => server.listen(at, '127.0.0.1', done))
+  const shut = async () => {
+    const closed = new Promise((done) => server.close(done))
+    for (const socket of sockets) socket.destroy()
+    await closed
+  }
+  await listen(0)
+  const address = server.address()
+  const own = typeof address === 'object' && address !== null ? address.port : 0
+  return {
+    url: url.replace(`@${hostname}:${port}/`, `@127.0.0.1:${own}/`),
+    open: () => {
+      server = newServer()
+      return listen(own)
+    },
+    shut,
+  }
+}
+
+describe.skipIf(whyNoPostgres)('a gateway on Postgres', { timeout: 120_000 }, () => {
+  let gateway: Gateway
+  let env: { DATABASE_URL: string }
+  let shown: string
+
+  beforeAll(async () => {
+    const { url } = await newUrl()
+    env = { DATABASE_URL: url }
+    const { host, pathname } = new URL(url)
+    shown = `${host}${pathname}`
+    gateway = await startGateway({ config, env })
+    await post(gateway, 'wake', { text: 'hello' })
+  }, 60_000)
+
+  const commands = [
+    ['list', '--json'],
+    ['list', '--dead', '--json'],
+    ['show', 'last', '--json'],
+    ['events', '--json'],
+    ['sessions', '--json'],
+  ]
+  const runAll = () => Promise.all(commands.map((args) => runCommand(args, { dir: gateway.dir, env })))
+
+  test('is read by the commands beside it and after it', async () => {
+    const beside = await runAll()
+    expect(beside.map(({ code }) => code)).toEqual(commands.map(() => 0))
+    expect(beside[0]?.json()).toMatchObject([{ hook: 'wake', state: 'accepted' }])
+    expect(beside[3]?.json()).toMatchObject([{ text: 'hello' }])
+    const running = await runCommand(['doctor', '--json'], { dir: gateway.dir, env })
+    expect(running.json()).toContainEqual({
+      name: 'database',
+      ok: true,
+      detail: expect.stringMatching(new RegExp(`^Postgres \\d.* at ${shown}, [\\d.]+ ms`)),
+    })
+    expect(running.json()).toContainEqual(
+      expect.objectContaining({
+        name: 'store',
+        ok: true,
+        detail: expect.stringContaining(`postgres://${shown}: 0 parked`),
+      }),
+    )
+    const outputs = [...beside, running].map(({ stdout, stderr }) => stdout + stderr)
+    outputs.push(readFileSync(join(gateway.dir, 'state', 'gateway.json'), 'utf8'))
+    expect(outputs.at(-1)).toContain(`"store":"postgres://${shown}"`)
+    await gateway.stop()
+    const after = await runAll()
+    expect(after.map(({ stdout }) => stdout)).toEqual(beside.map(({ stdout }) => stdout))
+    const check = await runCommand(['check'], { dir: gateway.dir, env })
+    expect(check.stdout).toMatch(
+      /several-gateways.*the workspaces of the agents are on the disk of each gateway: share/s,
+    )
+    outputs.push(gateway.output(), check.stdout, (await runCommand(['schema'], { dir: gateway.dir, env })).stdout)
+    expect(outputs.filter((text) => /canary.{1,3}password/.test(text))).toEqual([])
+  })
+
+  test('continues with what is in the database after a restart', async () => {
+    const again = await startGateway({ dir: gateway.dir, env })
+    await post(again, 'wake', { text: 'again' })
+    const { stdout } = await runCommand(['events'], { dir: gateway.dir, env })
+    expect(stdout).toMatch(/hello[^]*again/)
+    await again.stop()
+  })
+
+  test('cannot be read where the variable of its URL is not set, and the error says so', async () => {
+    const { code, stderr } = await runCommand(['list'], { dir: gateway.dir })
+    expect({ code, stderr }).toEqual({
+      code: 78,
+      stderr: expect.stringContaining('needs DATABASE_URL, which is not set'),
+    })
+  })
+
+  test('says of a changed store.url that it takes effect at the next start', async () => {
+    const { url } = await newUrl()
+    const changing = await startGateway({ config: { store: { url } } })
+    const file = join(changing.dir, 'hookloom.jsonc')
+    const text = readFileSync(file, 'utf8')
+    const other = url.replace('/test', '/other')
+    expect(other).not.toBe(url)
+    writeFileSync(file, text.replace(url, other))
+    await changing.printed(/changes of .*store\.url may take effect only at the next start/)
+    const { code, stderr } = await runCommand(['list'], { dir: changing.dir })
+    expect({ code, stderr }).toEqual({
+      code: 65,
+      stderr: expect.stringMatching(/uses postgres:.*\/test, and .*\/other now\. Restart/),
+    })
+    await changing.stop()
+    expect(changing.output() + stderr).not.toContain('canary')
+  })
+})
+
+describe.skipIf(whyNoPostgres)('a database that cannot be used', { timeout: 120_000 }, () => {
+  test('does not prevent the start: hooks answer 503 with Retry-After until it is there', async () => {
+    const { url } = await newUrl()
+    const door = await createDoor(url)
+    await door.shut()
+    const env = { DATABASE_URL: door.url }
+    const gateway = await startGateway({ config, env })
+    const send = () =>
+      fetch(`${gateway.url}/wake`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${gateway.token}`, 'content-type': 'application/json' },
+        body: '{"text":"hello"}',
+      })
+    const refused = await send()
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '5'])
+    const refusal = await refused.text()
+    expect(refusal).toContain('"store-unavailable"')
+    expect(refusal).not.toMatch(/127\.0\.0\.1|test|ECONN/)
+    expect((await fetch(`${gateway.adminUrl}/readyz`)).status).toBe(503)
+    const doctor = await runCommand(['doctor', '--json'], { dir: gateway.dir, env })
+    expect(doctor.json()).toContainEqual(
+      expect.objectContaining({
+        name: 'store',
+        ok: false,
+        detail: expect.stringMatching(
+          /^Postgres at 127\.0\.0\.1:\d+\/test cannot be used: nothing listens there\. Start Postgres/,
+        ),
+      }),
+    )
+    await door.open()
+    expect((await send()).status).toBe(200)
+    await gateway.printed(/The store can be used again/)
+    // and one that goes away while it serves
+    await door.shut()
+    expect((await send()).status).toBe(503)
+    await door.open()
+    expect((await send()).status).toBe(200)
+    await gateway.stop()
+    expect(gateway.output()).not.toMatch(/canary.{1,3}password/)
+    const { stdout } = await runCommand(['events', '--json'], { dir: gateway.dir, env })
+    expect(stdout.split('\n').filter((line) => line.includes('hello'))).toHaveLength(2)
+    await door.shut()
+  })
+
+  test('prevents the start if a newer hookloom wrote it', async () => {
+    const { url, schema } = await newUrl()
+    await withDatabase(async (client) => {
+      await client.query(`CREATE TABLE ${schema}.hookloom_schema (version integer NOT NULL)`)
+      await client.query(`INSERT INTO ${schema}.hookloom_schema VALUES (999)`)
+    })
+    const dir = makeConfigDir({ config })
+    const start = await runBuilt(['start'], { dir, env: { DATABASE_URL: url } })
+    expect({ ...start, all: start.stdout + start.stderr }).toMatchObject({
+      code: 78,
+      all: expect.stringMatching(/newer hookloom \(schema 999; this one knows \d+\)/),
+    })
+    const list = await runCommand(['list'], { dir, env: { DATABASE_URL: url } })
+    expect(list).toMatchObject({ code: 78, stderr: expect.stringContaining('newer hookloom') })
+  })
+
+  test('prevents the start if synchronous_commit is off, and doctor says it too', async () => {
+    const { url } = await newUrl()
+    const off = url.replace('options=', 'options=-c%20synchronous_commit%3Doff%20')
+    const dir = makeConfigDir({ config })
+    const env = { DATABASE_URL: off }
+    const start = await runBuilt(['start'], { dir, env })
+    expect({ ...start, all: start.stdout + start.stderr }).toMatchObject({
+      code: 78,
+      all: expect.stringMatching(/In .*\/test, synchronous_commit is off .*Set it to on/),
+    })
+    const doctor = await runCommand(['doctor', '--json'], { dir, env })
+    expect(doctor.json()).toContainEqual(
+      expect.objectContaining({
+        name: 'database',
+        ok: false,
+        detail: expect.stringMatching(/\/test: synchronous_commit is off/),
+      }),
+    )
+  })
+
+  test('is named by doctor if it does not exist, and an empty one is not a fault', async () => {
+    const { url } = await newUrl()
+    const dir = makeConfigDir({ config })
+    const doctor = async (given: string) =>
+      (await runCommand(['doctor', '--json'], { dir, env: { DATABASE_URL: given } })).json()
+    expect(await doctor(url)).toContainEqual(
+      expect.objectContaining({
+        name: 'database',
+        ok: true,
+        detail: expect.stringContaining('no gateway has used it'),
+      }),
+    )
+    expect(await doctor(url.replace('/test', '/nowhere'))).toContainEqual(
+      expect.objectContaining({
+        name: 'store',
+        ok: false,
+        detail: expect.stringMatching(/\/nowhere cannot be used: the database does not exist\. Create it/),
+      }),
+    )
+    expect((await runCommand(['list'], { dir, env: { DATABASE_URL: url } })).code).toBe(0)
+  })
+})
