@@ -47,3 +47,21 @@ export async function openStores(count: number, clock: Clock): Promise<Store[]> 
     }
   })
 }
+
+/** One store, whose calls go to these stores in turn. */
+export function takeTurns(stores: readonly Store[]): Store {
+  const [first] = stores
+  if (first === undefined) throw new Error('no store was opened')
+  let calls = 0
+  const close = () => Promise.all(stores.map((store) => store.close()))
+  const inTurn =
+    (name: keyof Store) =>
+    (...given: unknown[]) => {
+      calls += 1
+      const store = stores[calls % stores.length] ?? first
+      return Reflect.apply(store[name], store, given)
+    }
+  const names = Object.keys(first) as (keyof Store)[] // the keys of a store
+  // as: every call of a store, under its name
+  return Object.fromEntries(names.map((name) => [name, name === 'close' ? close : inTurn(name)])) as unknown as Store
+}

@@ -2,7 +2,9 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer, connect, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
+import { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { readPostgresFacts } from '../../src/store/postgres/facts.ts'
 import { newSchema, whyNoPostgres, withDatabase } from '../contract/postgres-stage.ts'
 import { runBuilt, runCommand } from './command.ts'
 import { type Gateway, makeConfigDir, post, startGateway } from './gateway.ts'
@@ -119,6 +121,40 @@ describe.skipIf(whyNoPostgres)('a gateway on Postgres', { timeout: 120_000 }, ()
     const { stdout } = await runCommand(['events'], { dir: gateway.dir, env })
     expect(stdout).toMatch(/hello[^]*again/)
     await again.stop()
+  })
+
+  test('is slow in time if a transaction stays open or jobs wait: doctor warns, and says how to end it', async () => {
+    const other = await startGateway({ dir: gateway.dir, env })
+    await post(other, 'agent', { message: 'hello' })
+    await other.printed(/"msg":"[^"]*(replied|done|run)/)
+    await other.stop()
+    const idle = new Client({ connectionString: env.DATABASE_URL, application_name: 'report' })
+    await idle.connect()
+    const { rows } = await idle.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')
+    await idle.query(
+      `UPDATE jobs SET state = 'queued', ended_at = NULL, created_at = run_at - 1, run_at = run_at - 300000 WHERE seq = (SELECT max(seq) FROM jobs)`,
+    )
+    await idle.query('BEGIN ISOLATION LEVEL REPEATABLE READ')
+    await idle.query('SELECT count(*) FROM jobs')
+    const facts = await readPostgresFacts(env.DATABASE_URL, { oldSnapshotSeconds: 0 })
+    const ofIdle = facts.warnings.filter((warning) => warning.includes(`pid ${rows[0]?.pid} `))
+    expect(ofIdle).toEqual([
+      expect.stringMatching(
+        /^Vacuum is held back: .*\(report, idle in transaction\).*End it: SELECT pg_terminate_backend\(\d+\)$/,
+      ),
+    ])
+    await idle.query('COMMIT')
+    const after = await readPostgresFacts(env.DATABASE_URL, { oldSnapshotSeconds: 0 })
+    expect(after.warnings.filter((warning) => warning.includes(`pid ${rows[0]?.pid} `))).toEqual([])
+    await idle.end()
+    const doctor = await runCommand(['doctor', '--json'], { dir: gateway.dir, env })
+    expect(doctor.json()).toContainEqual(
+      expect.objectContaining({
+        name: 'store',
+        ok: false,
+        detail: expect.stringMatching(/A job has been due for 5 minutes\. Either no gateway runs/),
+      }),
+    )
   })
 
   test('cannot be read where the variable of its URL is not set, and the error says so', async () => {

@@ -10,6 +10,11 @@ import { pages, readBlocks } from '../pages.ts'
 
 type Part = Record<string, unknown>
 
+/** A value of the form that its key demands. */
+function toValue(name: string): string {
+  return name === 'DATABASE_URL' ? 'postgres://user:password@db/hooks' : `value-of-${name}`
+}
+
 /** Where a part of a configuration belongs, by the schema that has all of its keys. */
 const places: readonly { readonly keys: readonly string[]; readonly put: (part: Part) => Part }[] = [
   { keys: Object.keys(Config.shape), put: (part) => part },
@@ -46,10 +51,10 @@ test('the pages show configurations', () => {
 })
 
 test.each(shown)('$page shows under "$section" what the configuration takes', ({ text }) => {
-  const filled = toConfig(text.replaceAll(/\$\{\w+\}/g, 'value'))
+  const filled = toConfig(text.replaceAll(/\$\{(\w+)\}/g, (_, name: string) => toValue(name)))
   expect(Config.safeParse(filled).error?.issues).toBeUndefined()
   // what a part leaves out is in the text around it
   if (!isWhole(text)) return
-  const named = [...text.matchAll(/\$\{(\w+)\}/g)].map(([, name = '']) => [name, `value-of-${name}`])
+  const named = [...text.matchAll(/\$\{(\w+)\}/g)].map(([, name = '']) => [name, toValue(name)])
   expect(parseConfig(JSON.stringify(toConfig(text)), Object.fromEntries(named)).problems).toEqual([])
 })

@@ -18,11 +18,9 @@ export type PostgresFacts = {
   readonly warnings: readonly string[]
 }
 
-const oldSnapshotSeconds = 300
-
 /** Vacuum removes no row version that is newer than the oldest of these. Without pg_read_all_stats, only the user's own are visible. */
 const selectSnapshots = `SELECT * FROM (
-    SELECT 'the connection ' || pid || ' (' || coalesce(nullif(application_name, ''), 'without a name') || ', ' || state || ')' AS holder,
+    SELECT 'the connection with pid ' || pid || ' (' || coalesce(nullif(application_name, ''), 'without a name') || ', ' || state || ')' AS holder,
       'SELECT pg_terminate_backend(' || pid || ')' AS ending, extract(epoch FROM clock_timestamp() - xact_start)::integer AS seconds
     FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
       AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)
@@ -32,7 +30,7 @@ const selectSnapshots = `SELECT * FROM (
   WHERE seconds >= $1 ORDER BY seconds DESC LIMIT 3`
 
 /** Throws `store-unavailable` if the database does not answer; the message says why, and what to do. */
-export async function readPostgresFacts(url: string): Promise<PostgresFacts> {
+export async function readPostgresFacts(url: string, { oldSnapshotSeconds = 300 } = {}): Promise<PostgresFacts> {
   const shown = toShownDatabase(url)
   const { transaction, close } = createConnections({ url, prepare: 'nothing', maxConnections: 1 })
   try {

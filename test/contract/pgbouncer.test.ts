@@ -1,0 +1,97 @@
+// The contract through a pgBouncer in transaction mode, with fewer connections to the server than the stores have: each transaction may
+// have another one, and nothing that a session would keep is kept.
+import { spawn, spawnSync } from 'node:child_process'
+import { chmodSync, writeFileSync } from 'node:fs'
+import { connect, createServer } from 'node:net'
+import { join } from 'node:path'
+import { createPostgresStore } from '../../src/store/postgres/postgres.ts'
+import type { Clock, Store } from '../../src/store/store.ts'
+import { makeFolder } from '../e2e/gateway.ts'
+import { onFileEnd } from '../file-end.ts'
+import { newSchema, takeTurns, whyNoPostgres, withDatabase } from './postgres-stage.ts'
+import { storeContract } from './store.ts'
+
+const isInstalled = spawnSync('pgbouncer', ['--version']).error === undefined
+const whySkipped = whyNoPostgres ?? (isInstalled ? undefined : 'pgbouncer is not installed')
+
+let bouncer: Promise<{ url: string; schema: string }> | undefined
+
+storeContract(
+  'Postgres of two gateways behind pgBouncer',
+  async (clock) => {
+    const { url, schema } = await (bouncer ??= startBouncer())
+    await empty(schema)
+    return takeTurns([openStore(url, clock), openStore(url, clock)])
+  },
+  whySkipped,
+)
+
+function openStore(url: string, clock: Clock): Store {
+  return createPostgresStore({ url, now: () => `${clock()}::bigint` })
+}
+
+/** pgBouncer with two connections to a new schema. */
+async function startBouncer(): Promise<{ url: string; schema: string }> {
+  const { url, schema, drop } = await newSchema()
+  onFileEnd(drop)
+  const { hostname, port: serverPort, pathname, username, password } = new URL(url)
+  const folder = makeFolder()
+  // it refuses to run as root
+  chmodSync(folder, 0o755)
+  const port = await freePort()
+  const login = `user=${username}${password === '' ? '' : ` password=${decodeURIComponent(password)}`}`
+  const file = join(folder, 'pgbouncer.ini')
+  writeFileSync(
+    file,
+    `[databases]
+hooks = host=${hostname} port=${serverPort || 5432} dbname=${pathname.slice(1)} ${login} connect_query='SET search_path TO ${schema}'
+[pgbouncer]
+pool_mode = transaction
+default_pool_size = 2
+auth_type = any
+listen_addr = 127.0.0.1
+listen_port = ${port}
+unix_socket_dir =
+`,
+  )
+  const child = spawn('pgbouncer', [...(process.getuid?.() === 0 ? ['-u', 'nobody'] : []), file], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  let printed = ''
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (printed += text))
+  onFileEnd(() => child.kill('SIGKILL'))
+  const ended = new Promise<never>((_, failed) =>
+    child.once('exit', (code) => failed(new Error(`pgbouncer ended with ${code}: ${printed}`))),
+  )
+  ended.catch(() => undefined)
+  while (!(await Promise.race([isOpen(port), ended])));
+  return { url: `postgres://any@127.0.0.1:${port}/hooks`, schema }
+}
+
+function isOpen(port: number): Promise<boolean> {
+  return new Promise((done) => {
+    const socket = connect(port, '127.0.0.1')
+    socket.once('connect', () => done(true)).once('error', () => done(false))
+    socket.once('connect', () => socket.destroy())
+  })
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+  const address = server.address()
+  await new Promise((done) => server.close(done))
+  return typeof address === 'object' && address !== null ? address.port : 0
+}
+
+/** As a new schema would be: with all tables and no row. */
+async function empty(schema: string): Promise<void> {
+  await withDatabase(async (client) => {
+    const { rows } = await client.query<{ name: string }>(
+      `SELECT quote_ident(schemaname) || '.' || quote_ident(tablename) AS name FROM pg_tables WHERE schemaname = $1 AND tablename <> 'hookloom_schema'`,
+      [schema],
+    )
+    if (rows.length > 0)
+      await client.query(`TRUNCATE ${rows.map(({ name }) => name).join(', ')} RESTART IDENTITY CASCADE`)
+  })
+}
