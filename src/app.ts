@@ -1,20 +1,19 @@
 // The parts of a gateway, the order in which they start, and the same order reversed to stop.
 import { randomUUID } from 'node:crypto'
-import { rmSync } from 'node:fs'
 import { createEffects } from './effects/effects.ts'
 import { createReplayer } from './live/replayer.ts'
 import { createLive } from './live/live.ts'
 import type { LiveOptions, LiveStatus } from './live/live-types.ts'
 import { loadConfig } from './loader/config.ts'
-import { writeStateFile } from './loader/config-file.ts'
 import { createConfigMemory } from './loader/config-memory.ts'
 import { pickEnv } from './loader/config/env.ts'
 import { createTransformRuntime } from './loader/runtime.ts'
 import { newId } from './base/id.ts'
 import { type Log, silentLog, withLevel } from './model/log.ts'
-import { toGatewayFile, toHandedFile, toShownPlace, toStorePlace } from './model/places.ts'
+import { toHandedFile, toShownPlace, toStorePlace } from './model/places.ts'
 import type { Generation } from './pipeline/generation.ts'
 import { createPinnedFetch, type Transport } from './pipeline/verifiers/pinned-fetch.ts'
+import { announce } from './server/address.ts'
 import { createAdminApp } from './server/admin.ts'
 import { createAdmission } from './server/admission.ts'
 import { createChanges, withChanges } from './server/api/changes.ts'
@@ -23,12 +22,14 @@ import { createMetrics } from './server/metrics.ts'
 import { createDrain } from './server/drain.ts'
 import { createHandedSecrets } from './server/handed.ts'
 import { createMailbox } from './server/mailbox.ts'
+import { createNode } from './server/node.ts'
 import { createReceiver } from './server/receive.ts'
 import { createRefusalLog, Refusals } from './server/refusals.ts'
 import { Rerunner } from './server/rerun.ts'
 import { createHookApp, listen } from './server/server.ts'
 import { createStops, type Stops } from './server/stops.ts'
 import { createThrottle } from './server/throttle.ts'
+import type { LeaseTimes } from './store/named-leases.ts'
 import { openStore } from './store/open.ts'
 import { createRetention } from './store/retention.ts'
 import type { Clock, OpenedStore, Store } from './store/store.ts'
@@ -49,6 +50,8 @@ export type HookloomOptions = {
   /** In place of `server.port` and `server.adminPort`; 0 is any free port. */
   readonly port?: number | undefined
   readonly adminPort?: number | undefined
+  /** How long the duties of a gateway that died wait for another one. Tests shorten it. */
+  readonly leaseTimes?: LeaseTimes
   /** Where the console channel writes. */
   readonly write?: (text: string) => void
 }
@@ -105,6 +108,9 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
   const { trouble } = await store.health()
   if (trouble !== undefined)
     log.error({ trouble }, 'the store cannot be written; every hook answers 503 until this is fixed')
+  const node = createNode({ store, log, leaseTimes: options.leaseTimes })
+  stops.add('the duties of this gateway', () => node.stop())
+  const { duties } = node
   const metrics = createMetrics({ store, clock })
   const { meter } = metrics
 
@@ -132,6 +138,7 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
 
   // 3. What runs jobs, waiting deliveries and the mailbox.
   const effects = createEffects({
+    keepsTime: duties.heartbeats.isHeld,
     dir,
     config: () => generation().config,
     ownChannels: live.ownChannels,
@@ -152,7 +159,8 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
   const drain = createDrain({ store, rerunner, generation, log })
   const signers = createThrottle({ clock })
   const unnamedProxies = createUnnamedProxies(() => generation().config.server.trustedProxies)
-  const mailbox = createMailbox({ dir, env: settings, generation, store, rerunner, signers, clock, newId, log })
+  const inboxParts = { dir, env: settings, generation, store, rerunner, signers, clock, newId, log }
+  const mailbox = createMailbox({ ...inboxParts, duty: duties.mailbox })
 
   // 4. What a new generation, and a module that may be called again, set going.
   runtime.onRetry((module) => void drain.drain([module], { again: true }))
@@ -210,10 +218,11 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
   stops.add('the address file', await announce(dir, { ...address, ...storeFile }))
   // it stops first: from then on, deliveries that are cut off wait for the next start
   stops.add('the waiting deliveries', () => stopping.abort())
-  const retention = createRetention({ store, days: () => generation().config.store.retainDays, clock, log })
+  const days = () => generation().config.store.retainDays
+  const retention = createRetention({ store, days, duty: duties.retention, clock, log })
   stops.add('the deletion of old deliveries', () => retention.stop())
   void drain.resume()
-  mailbox.apply(config)
+  node.start({ effects, mailbox: { apply: () => mailbox.apply(generation().config) } })
   await live.watch()
   return { url, adminUrl, generation, status: live.status }
 
@@ -232,15 +241,4 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
       problems: [...status.problems, ...troubles],
     }
   }
-}
-
-/** Writes where the gateway listens, for commands. Returns a function that removes the file. */
-async function announce(dir: string, address: object): Promise<() => void> {
-  const file = toGatewayFile(dir)
-  try {
-    await writeStateFile(file, `${JSON.stringify(address)}\n`)
-  } catch {
-    // the store is in this folder too, and reports that it cannot be written
-  }
-  return () => rmSync(file, { force: true })
 }

@@ -6,7 +6,7 @@ import type { NewJob } from '../store/records.ts'
 import type { Clock, Store } from '../store/store.ts'
 import { toAgent, toAgentIds } from './agents.ts'
 import { type Alerts, createAlerts } from './alerts.ts'
-import { createHeartbeats } from './heartbeats.ts'
+import { createHeartbeats, type Heartbeats } from './heartbeats.ts'
 import { createRunnersAndChannels, type RunnerAndChannelParts } from './runners-and-channels.ts'
 import { whyDeferred } from './plan.ts'
 import { createWorkspaceReader } from './workspace.ts'
@@ -19,6 +19,8 @@ export type EffectsOptions = RunnerAndChannelParts & {
   /** Channels in code, as they are live with the configuration. */
   readonly ownChannels: () => readonly OwnChannel[]
   readonly store: Store
+  /** False: another gateway queues the heartbeats of the intervals. Default: true. */
+  readonly keepsTime?: () => boolean
   readonly clock: Clock
   readonly newId: () => string
   readonly meter: Meter
@@ -35,6 +37,8 @@ export type Effects = {
   readonly parked: Alerts['parked']
   /** Called when the configuration has changed. */
   refresh(): void
+  readonly timekeeperChanged: Heartbeats['timekeeperChanged']
+  readonly lookForWakes: Heartbeats['lookForWakes']
   /** Starts nothing new, waits `graceMs` for running jobs, and releases the rest. */
   stop(options: { graceMs: number }): Promise<void>
 }
@@ -59,6 +63,7 @@ export function createEffects(options: EffectsOptions): Effects {
     agents: () => toAgentIds(config()).map((id) => toAgent(config(), id, dir)),
     clock,
     newId,
+    ...(options.keepsTime && { keepsTime: options.keepsTime }),
     added: () => worker.poke(),
     log,
   })
@@ -89,6 +94,8 @@ export function createEffects(options: EffectsOptions): Effects {
     poke: worker.poke,
     parked: alerts.parked,
     refresh: heartbeats.refresh,
+    timekeeperChanged: heartbeats.timekeeperChanged,
+    lookForWakes: heartbeats.lookForWakes,
     async stop(grace) {
       heartbeats.stop()
       await worker.stop(grace)

@@ -12,6 +12,8 @@ export type HeartbeatOptions = {
   readonly agents: () => readonly { readonly id: string; readonly heartbeat: HeartbeatConfig }[]
   readonly clock: Clock
   readonly newId: () => string
+  /** False: another gateway queues the turns of the intervals. Wakes of this gateway are queued here. Default: true. */
+  readonly keepsTime?: () => boolean
   /** Called when a turn is queued. */
   readonly added: () => void
   readonly log: Log
@@ -23,12 +25,18 @@ export type Heartbeats = {
   wake(agentId: string): void
   /** The configuration has changed. */
   refresh(): void
+  /** This gateway keeps the time from now on, or no longer. */
+  timekeeperChanged(): void
+  /** An event asks for a turn, perhaps of a gateway that died before it queued the turn. Does nothing unless this gateway keeps the time. */
+  lookForWakes(): Promise<void>
   stop(): void
 }
 
 /** Wakes within this time make one turn. */
 const coalesceMs = 250
 const storeRetryMs = 5_000
+/** The gateway that stored an event queues its turn within `coalesceMs`. Much later, that gateway is dead. */
+const orphanedMs = 2_000
 /** Longest sleep: a timer cannot wait longer than 24 days, and the clock of a machine may be set. */
 const longestSleepMs = 900_000
 
@@ -37,14 +45,17 @@ type Schedule = {
   lastAt: number
   /** The time of the first wake that waits for a turn. */
   wokenAt: number | undefined
+  /** Another gateway queued a turn since this one was woken. It may have shown the events of the wake. */
+  isOvertaken?: boolean
   timer: NodeJS.Timeout | undefined
   recalling?: NodeJS.Timeout
 }
 
 export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
-  const { store, agents, clock, newId, added, log } = options
+  const { store, agents, clock, newId, added, log, keepsTime = () => true } = options
   const schedules = new Map<string, Schedule>()
   let isStopped = false
+  let isLooking = false
 
   function configOf(agentId: string): HeartbeatConfig | undefined {
     return agents().find(({ id }) => id === agentId)?.heartbeat
@@ -56,6 +67,7 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
     if (schedule === undefined || isStopped) return
     clearTimeout(schedule.timer)
     if (config === undefined || config.every === 0) return
+    if (schedule.wokenAt === undefined && !keepsTime()) return
     const now = clock()
     // a clock that was set back must not delay the next turn
     schedule.lastAt = Math.min(schedule.lastAt, now)
@@ -72,8 +84,14 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
     // the clock was set, or the hours ended while the timer slept
     if (toDue(schedule, config, now) > now) return plan(agentId)
     const { wokenAt } = schedule
+    if (wokenAt === undefined && !keepsTime()) return
     const reason = wokenAt === undefined ? 'interval' : 'wake'
     try {
+      if (schedule.isOvertaken === true && wokenAt !== undefined && !(await isWoken(agentId))) {
+        schedule.wokenAt = undefined
+        schedule.isOvertaken = false
+        return plan(agentId)
+      }
       const isAdded = await store.addTask({
         id: newId(),
         planned: { kind: 'heartbeat', agentId, sessionKey: mainSessionKey, reason },
@@ -81,7 +99,11 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
         standsFor: toTaskName(agentId),
         unlessWithinMs: toLeastGapMs(config, reason),
       })
-      if (!isAdded && (await wasOvertaken(agentId, schedule, now))) return plan(agentId)
+      if (!isAdded && (await wasOvertaken(agentId, schedule, now))) {
+        schedule.isOvertaken = true
+        return plan(agentId)
+      }
+      schedule.isOvertaken = false
       schedule.lastAt = now
       // a wake that arrived during the write waits for the next turn
       if (schedule.wokenAt === wokenAt) schedule.wokenAt = undefined
@@ -91,6 +113,10 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
       log.warn({ agentId, thrown: toErrorName(thrown) }, 'a heartbeat could not be queued; it is tried again')
       if (!isStopped) schedule.timer = setTimeout(() => void beat(agentId), storeRetryMs)
     }
+  }
+
+  async function isWoken(agentId: string): Promise<boolean> {
+    return (await store.waiting({ agentId, sessionKey: mainSessionKey, limit: 0 })).wakes
   }
 
   /** Another gateway queued a turn since the last one that this gateway knows. The next one here is due after that one. */
@@ -114,7 +140,7 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
       const ageMs = await store.taskAgeMs(toTaskName(agentId))
       if (ageMs !== undefined) schedule.lastAt = clock() - ageMs
       const { wakes } = await store.waiting({ agentId, sessionKey: mainSessionKey, limit: 1 })
-      if (wakes) schedule.wokenAt ??= clock()
+      if (wakes && keepsTime()) schedule.wokenAt ??= clock()
     } catch (thrown) {
       log.warn(
         { agentId, thrown: toErrorName(thrown) },
@@ -125,21 +151,40 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
     plan(agentId)
   }
 
+  /** An event that is older than the newest turn is in that turn, or was. */
+  async function lookAt(agentId: string): Promise<void> {
+    const { wokenForMs } = await store.waiting({ agentId, sessionKey: mainSessionKey, limit: 0 })
+    if (wokenForMs === undefined || wokenForMs < orphanedMs) return
+    const ageMs = await store.taskAgeMs(toTaskName(agentId))
+    if (ageMs === undefined || wokenForMs < ageMs) wake(agentId)
+  }
+
+  function wake(agentId: string): void {
+    const schedule = schedules.get(agentId)
+    if (schedule === undefined || schedule.wokenAt !== undefined) return
+    schedule.wokenAt = clock()
+    plan(agentId)
+  }
+
   return {
     async start() {
       await Promise.all(agents().map(({ id }) => open(id)))
     },
-    wake(agentId) {
-      const schedule = schedules.get(agentId)
-      if (schedule === undefined || schedule.wokenAt !== undefined) return
-      schedule.wokenAt = clock()
-      plan(agentId)
-    },
+    wake,
     refresh() {
       for (const { id } of agents()) {
         if (schedules.has(id)) plan(id)
         else void open(id)
       }
+    },
+    timekeeperChanged() {
+      for (const [agentId, schedule] of schedules) void recall(agentId, schedule)
+    },
+    async lookForWakes() {
+      if (!keepsTime() || isLooking) return
+      isLooking = true
+      await Promise.all([...schedules.keys()].map(lookAt)).catch(() => undefined)
+      isLooking = false
     },
     stop() {
       isStopped = true

@@ -11,6 +11,7 @@ import {
 import type { Log } from '../model/log.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import type { NewDelivery } from '../store/records.ts'
+import type { Duty } from '../store/named-leases.ts'
 import type { Clock, Store } from '../store/store.ts'
 import { toWaitingAnswer, toPending, toRow } from './settlement.ts'
 import { toDelivery, toLocalHead } from './delivery.ts'
@@ -29,12 +30,14 @@ export type MailboxParts = Omit<InboxParts, 'account'> & {
   readonly dir: string
   /** With `HOOKLOOM_SKIP_GMAIL=1` the gateway does not watch: `hookloom gmail run` does. */
   readonly env: Readonly<Record<string, string | undefined>>
+  /** The gateway that has it watches the mailbox. */
+  readonly duty: Duty
   /** The throttle of failed signatures. A push without a valid token counts there. */
   readonly signers: Throttle
 }
 
 export type Mailbox = {
-  /** Watches the mailbox of this configuration. Does nothing if it is watched already. */
+  /** Watches the mailbox of this configuration, if this gateway has the duty. Does nothing if it is watched already. */
   apply(config: Config): void
   /** Undefined if no mailbox is watched. */
   status(): GmailStatus | undefined
@@ -44,7 +47,7 @@ export type Mailbox = {
 }
 
 export function createMailbox(parts: MailboxParts): Mailbox {
-  const { dir, env, signers, clock, log } = parts
+  const { dir, env, duty, signers, clock, log } = parts
   let watched = ''
   let watcher: MailWatcher | undefined
   let isStopping = false
@@ -69,7 +72,7 @@ export function createMailbox(parts: MailboxParts): Mailbox {
 
   return {
     apply({ hooks, server: { trustedProxies } }) {
-      const isOn = hooks.enabled && env['HOOKLOOM_SKIP_GMAIL'] !== '1'
+      const isOn = hooks.enabled && env['HOOKLOOM_SKIP_GMAIL'] !== '1' && duty.isHeld()
       const gmail = isOn && isWatched(hooks.gmail) ? hooks.gmail : undefined
       const wanted = gmail === undefined ? '' : JSON.stringify([gmail, trustedProxies])
       if (wanted === watched || isStopping) return

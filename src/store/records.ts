@@ -191,7 +191,18 @@ export type WaitingEvents = {
   readonly count: number
   /** True: at least one unconsumed event asks for a turn at once. */
   readonly wakes: boolean
+  /** The milliseconds since the newest of those that ask for a turn was stored; undefined if none does. */
+  readonly wokenForMs: number | undefined
 }
+
+/** A right that one owner has at a time, such as to watch a mailbox. */
+export type Lease = { readonly name: string; readonly fence: number }
+
+/**
+ * What another owner left to do. `jobs`: a job may be claimed. `waiting`: a delivery is pending or parked. `wakes`: an event that asks for
+ * a turn is not consumed; it is not signalled at once, because its owner queues the turn.
+ */
+export type Signal = 'jobs' | 'waiting' | 'wakes'
 
 /** A pending or parked delivery, with the request to run again. */
 export type OpenDelivery = {

@@ -1,15 +1,17 @@
-// Deletes old deliveries a minute after the start and then every hour.
+// Deletes old deliveries a minute after the start and then every hour. Of several gateways, one does it.
 import type { Log } from '../model/log.ts'
+import type { Duty } from './named-leases.ts'
 import type { Clock, Store } from './store.ts'
 
 const everyMs = 3_600_000
 const firstAfterMs = 60_000
 const dayMs = 86_400_000
 
-export function createRetention(parts: { store: Store; days: () => number; clock: Clock; log: Log }) {
-  const { store, days, clock, log } = parts
+export function createRetention(parts: { store: Store; days: () => number; duty: Duty; clock: Clock; log: Log }) {
+  const { store, days, duty, clock, log } = parts
   let running: Promise<void> | undefined
   const sweep = () => {
+    if (!duty.isHeld()) return
     running ??= sweepOnce().finally(() => {
       running = undefined
     })

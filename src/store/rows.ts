@@ -161,13 +161,14 @@ export function toSessionWithState(row: Row): Session & { runnerState: JsonValue
 }
 
 /** Each row has the sums. A session without events has one row, without an event. */
-export function toWaitingEvents(rows: readonly Row[]): WaitingEvents {
+export function toWaitingEvents(rows: readonly Row[], now: number): WaitingEvents {
   const [sums] = rows
-  if (!sums) return { events: [], count: 0, wakes: false }
+  if (!sums) return { events: [], count: 0, wakes: false, wokenForMs: undefined }
   return {
     events: rows.filter(({ seq }) => seq !== null).map((row) => ({ ...toSystemEvent(row), id: column(row, 'seq') })),
     count: column(sums, 'count'),
-    wakes: sums['any_wakes'] === 1,
+    wakes: sums['woken_at'] !== null,
+    wokenForMs: sums['woken_at'] === null ? undefined : Math.max(0, now - column<number>(sums, 'woken_at')),
   }
 }
 

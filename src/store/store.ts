@@ -33,6 +33,8 @@ import type {
   KeptDelivery,
   KeptQuery,
   StoreHealth,
+  Lease,
+  Signal,
 } from './records.ts'
 
 /** The part of the store that a read-only process has. */
@@ -171,6 +173,23 @@ export interface Store extends StoreReader {
   requeue(jobId: string): Promise<boolean>
   /** Ends a delivery: pending or parked becomes dropped, and its queued jobs become dead. Returns false if nothing changed. */
   drop(deliveryId: string): Promise<boolean>
+
+  /**
+   * Takes those of the named leases that nobody has, each for `leaseMs` and under a new, random fence, and returns them. A lease that
+   * ran out belongs to nobody. An engine with one owner begins without leases, because its lock proves that the owner before is dead.
+   */
+  lease(query: { names: readonly string[]; leaseMs: number }): Promise<Lease[]>
+  /** Sets leases to end `leaseMs` from now, also one that ran out and that nobody else took. Returns the names of those still held. */
+  extendLeases(held: readonly Lease[], leaseMs: number): Promise<string[]>
+  /** Ends leases that are still held under their fence. */
+  endLeases(held: readonly Lease[]): Promise<void>
+  /**
+   * Calls the listener soon after another owner committed something that this owner may act on. A signal may come late, twice,
+   * or for no reason. It may also be lost: about once a second, the listener is called for everything that waits. So a listener
+   * only looks. Writes of this owner are not signalled to it. An engine with one owner never calls the listener. Returns a function
+   * that ends the calls.
+   */
+  subscribe(listener: (signal: Signal) => void): () => void
 
   /**
    * Deletes what ended before `before`: deliveries with their jobs, tasks, events, messages and sessions. Drops deliveries

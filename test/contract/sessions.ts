@@ -43,7 +43,7 @@ export function describeSessions(stage: () => Stage): void {
 
     test('are none in a session without unconsumed events', async () => {
       await waitingAfter({ sessionKey: 'other' })
-      const nothing = { events: [], count: 0, wakes: false }
+      const nothing = { events: [], count: 0, wakes: false, wokenForMs: undefined }
       expect(await stage().store.waiting({ ...main, limit: 9 })).toEqual(nothing)
     })
 

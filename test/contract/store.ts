@@ -7,6 +7,7 @@ import { describeDue } from './due.ts'
 import { describeJobs } from './jobs.ts'
 import { describeKept } from './kept.ts'
 import { describeLanes } from './lanes.ts'
+import { describeLeases } from './leases.ts'
 import { describeOpen } from './open.ts'
 import { describePosts } from './posts.ts'
 import { describeReads } from './reads.ts'
@@ -43,6 +44,7 @@ export function storeContract(name: string, open: (clock: Clock) => Promise<Stor
       describeReads,
       describeKept,
       describeSweep,
+      describeLeases,
     ]
     for (const part of parts) part(() => stage)
   })

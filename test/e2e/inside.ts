@@ -16,7 +16,7 @@ export type Inside = {
 }
 
 type InsideOptions = Pick<GatewayOptions, 'config' | 'files' | 'dir'> &
-  Partial<Pick<HookloomOptions, 'store' | 'log' | 'write' | 'env' | 'development'>>
+  Partial<Pick<HookloomOptions, 'store' | 'leaseTimes' | 'log' | 'write' | 'env' | 'development'>>
 
 /** Replies for the console channel go nowhere, unless `write` is given. */
 export async function startInside({ config, files, dir: given, ...options }: InsideOptions = {}): Promise<Inside> {

@@ -2,6 +2,7 @@
 import type { Appended, NewDelivery, NewEvent, NewJob } from '../records.ts'
 import { toAnswered } from '../rows.ts'
 import type { Param, Query } from './connection.ts'
+import { channel } from './listener.ts'
 
 const deliveryColumns = [
   ['id', 'text'],
@@ -55,6 +56,7 @@ const unnest = (columns: Columns, first: number) =>
     WITH ORDINALITY AS input (${names(columns)}, place)`
 
 const firstJob = deliveryColumns.length + 4
+const lastParam = firstJob + jobColumns.length + eventColumns.length
 
 /** Inserts jobs and events of the deliveries in `found (seq, id)`. Parts begin at `$firstJob`. Sessions are locked in one order. */
 const children = (now: string, first: number) => `
@@ -87,7 +89,7 @@ const insertBatch = (now: string) => `
   requests_out AS (INSERT INTO requests (delivery_seq, head, body)
     SELECT found.seq, head, body FROM input JOIN found USING (id) WHERE head IS NOT NULL),
   ${children(now, firstJob)}
-  SELECT id FROM found`
+  SELECT id, CASE WHEN $${lastParam} <> '' THEN pg_notify(${channel}, $${lastParam})::text END AS told FROM found`
 
 /** For a delivery that is stored already: $1 is its seq, $2 its id. */
 export const insertChildren = (now: string) => `WITH found AS (SELECT $1::bigint AS seq, $2::text AS id),
@@ -96,15 +98,19 @@ export const insertChildren = (now: string) => `WITH found AS (SELECT $1::bigint
 export const selectAnswered = `SELECT id, state, answer_status, answer_body, body_hash FROM deliveries
   WHERE hook = $1 AND dedupe_key = $2`
 
-/** Two deliveries of a batch must not have the same dedupe key: a row of the batch does not see the others. */
-export async function appendBatch(query: Query, deliveries: readonly NewDelivery[], now: string): Promise<Appended[]> {
-  const stored = await query(insertBatch(now), ...toBatchParams(deliveries))
+/** `payload`: a notification to the other gateways, or empty. Two deliveries of a batch must not have the same dedupe key: a row of the batch does not see the others. */
+export async function appendBatch(
+  query: Query,
+  deliveries: readonly NewDelivery[],
+  { now, payload }: { now: string; payload: string },
+): Promise<Appended[]> {
+  const stored = await query(insertBatch(now), ...toBatchParams(deliveries), payload)
   const ids = new Set(stored.map(({ id }) => id))
   for (const { id, ring, mappingId } of deliveries) if (ids.has(id)) await keepNewest(query, id, { ring, mappingId })
   const appended: Appended[] = []
   for (const delivery of deliveries) {
     const isStored = ids.has(delivery.id)
-    appended.push(isStored ? { kind: 'stored' } : await toDuplicate(query, delivery, now))
+    appended.push(isStored ? { kind: 'stored' } : await toDuplicate(query, delivery, { now, payload }))
   }
   return appended
 }
@@ -142,11 +148,15 @@ export function toBytes(request: StoredRequest): number {
 }
 
 /** The key may have been forgotten since the insert. Then the delivery is stored after all. */
-async function toDuplicate(query: Query, delivery: NewDelivery, now: string): Promise<Appended> {
+async function toDuplicate(
+  query: Query,
+  delivery: NewDelivery,
+  how: { now: string; payload: string },
+): Promise<Appended> {
   const { hook, dedupe } = delivery
   if (dedupe === undefined) throw new Error('a delivery without a key conflicted with a key')
   const [row] = await query(selectAnswered, hook, dedupe.key)
-  if (row === undefined) return (await appendBatch(query, [delivery], now))[0] ?? { kind: 'stored' }
+  if (row === undefined) return (await appendBatch(query, [delivery], how))[0] ?? { kind: 'stored' }
   const first = toAnswered(row)
   if (first.bodyHash !== dedupe.bodyHash) await markDiffering(query, first.deliveryId)
   return { kind: 'duplicate', first }

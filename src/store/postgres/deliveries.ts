@@ -15,7 +15,7 @@ export async function appendAll(
   if (moved.length === 0) return 'moved'
   const appended: Appended[] = []
   // one by one: a row of a batch would not see its twin
-  for (const delivery of deliveries) appended.push(...(await appendBatch(query, [delivery], now)))
+  for (const delivery of deliveries) appended.push(...(await appendBatch(query, [delivery], { now, payload: '' })))
   return appended
 }
 
@@ -120,6 +120,7 @@ export async function pruneStep(query: Query, before: number, now: string): Prom
     `DELETE FROM messages WHERE seq IN (SELECT seq FROM messages WHERE at < $1 LIMIT $2) RETURNING seq`,
     `DELETE FROM sessions WHERE (agent_id, session_key) IN
       (SELECT agent_id, session_key FROM sessions WHERE updated_at < $1 LIMIT $2) RETURNING agent_id`,
+    `DELETE FROM leases WHERE name IN (SELECT name FROM leases WHERE until < $1 LIMIT $2) RETURNING name`,
     `DELETE FROM task_names WHERE stands_for IN (SELECT stands_for FROM task_names t
       WHERE NOT EXISTS (SELECT 1 FROM jobs j WHERE j.stands_for = t.stands_for) LIMIT $2) AND $1::bigint > 0 RETURNING stands_for`,
   ]

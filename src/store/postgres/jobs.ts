@@ -12,7 +12,7 @@ export const jobTables = 'job_parts p ON p.job_seq = j.seq LEFT JOIN deliveries 
 export const selectJob = `SELECT ${jobColumns} FROM jobs j JOIN ${jobTables}`
 
 /** 52 random bits, and never 0, which no claim has. */
-const newFence = '1 + floor(random() * 4503599627370496)::bigint'
+export const newFence = '1 + floor(random() * 4503599627370496)::bigint'
 
 /** The queued jobs that arrived first. Usually enough of them can run. */
 const windowSize = 200

@@ -140,8 +140,18 @@ CREATE TABLE cursors (
 );
 `
 
+/** Rights that one gateway has at a time. The look for what waits reads indexes only. */
+const shared = `
+CREATE TABLE leases (
+  name text COLLATE "C" PRIMARY KEY,
+  fence bigint NOT NULL,
+  until bigint NOT NULL
+) WITH (fillfactor = 70);
+CREATE INDEX events_wakes ON events (seq) WHERE consumed_at IS NULL AND wakes = 1;
+`
+
 /** In order. Never edit a migration that was released; add another one. */
-const migrations: readonly string[] = [first]
+const migrations: readonly string[] = [first, shared]
 
 type MigrationQuery = (sql: string, ...params: number[]) => Promise<Row[]>
 

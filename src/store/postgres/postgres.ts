@@ -2,13 +2,15 @@
 import { type Log, silentLog } from '../../model/log.ts'
 import { Problem } from '../../model/problem.ts'
 import { createRoom } from '../room.ts'
-import type { StoreHealth } from '../records.ts'
+import type { Settlement, Signal, StoreHealth } from '../records.ts'
 import type { OpenedStore, Store, StoreReader } from '../store.ts'
 import { appendBatch, markDiffering } from './append.ts'
 import { createBatches } from './batches.ts'
-import { createConnections } from './connection.ts'
+import { createConnections, type Query } from './connection.ts'
 import { appendAll, drop, pruneStep, settle, sweepStep } from './deliveries.ts'
 import { addTask, claim, extend, requeue } from './jobs.ts'
+import { endLeases, extendLeases, lease } from './leases.ts'
+import { channel, createListener, type ListenerTimes } from './listener.ts'
 import { createReads, waitingBytes } from './reads.ts'
 import { report } from './report.ts'
 
@@ -24,6 +26,8 @@ export type PostgresOptions = {
   readonly maxWaitingBytes?: () => number
   /** The most appends that may wait for the database. Default 10,000. */
   readonly maxQueued?: number
+  /** How the connection for signals is checked. Tests shorten it. */
+  readonly listening?: ListenerTimes
   readonly log?: Log
 }
 
@@ -35,6 +39,7 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
   const { url, now = () => databaseNow, maxQueued = 10_000, log = silentLog } = options
   const { maxWaitingBytes = () => Number.POSITIVE_INFINITY } = options
   const { open, query, transaction, trouble, close } = createConnections({ url, log })
+  const listener = createListener({ url, query, now, log, times: options.listening })
   const room = createRoom({ maxBytes: maxWaitingBytes, log })
   /** Bytes that were appended since the last measurement. */
   let unmeasured = 0
@@ -44,9 +49,20 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
     maxQueued,
     store: (batch) =>
       batch.some(({ ring }) => ring !== undefined)
-        ? transaction((session) => appendBatch(session.query, batch, now()))
-        : appendBatch(query, batch, now()),
+        ? transaction((session) => appendBatch(session.query, batch, toHow(batch)))
+        : appendBatch(query, batch, toHow(batch)),
   })
+
+  const toHow = (batch: readonly Settlement[]) => ({ now: now(), payload: listener.toPayload(toSignals(batch)) })
+
+  /** One transaction that signals what it wrote, unless it wrote nothing. */
+  const writing = <Result>(signals: readonly Signal[], write: (query: Query) => Promise<Result>): Promise<Result> =>
+    transaction(async (session) => {
+      const result = await write(session.query)
+      const payload = listener.toPayload(signals)
+      if (payload !== '' && result !== false) await session.query(`SELECT pg_notify(${channel}, $1)`, payload)
+      return result
+    })
 
   /** A store without a limit is not measured. */
   async function measure(): Promise<void> {
@@ -92,26 +108,40 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
     appendAll: async (deliveries, move) => {
       await measure()
       refuseBeyondRoom(deliveries.reduce((total, delivery) => total + toBytesThatWait(delivery), 0))
-      return await transaction((session) => appendAll(session.query, { deliveries, move, now: now() }))
+      return await writing(toSignals(deliveries), (own) => appendAll(own, { deliveries, move, now: now() }))
     },
     markDiffering: (id) => markDiffering(query, id),
-    settle: (id, settlement) => transaction((session) => settle(session.query, { id, settlement, now: now() })),
+    settle: (id, settlement) => writing(toSignals([settlement]), (own) => settle(own, { id, settlement, now: now() })),
     forget: async ({ hook, key }) => {
       await query('UPDATE deliveries SET dedupe_key = NULL WHERE hook = $1 AND dedupe_key = $2', hook, key)
     },
     claim: (given) => transaction((session) => claim(session.query, { ...given, now: now() })),
-    report: (job, what) => transaction((session) => report(session.query, { job, what, now: now() })),
+    // the next job of the lane: the worker that reports claims it, unless it stops
+    report: (job, what) =>
+      writing(what.outcome?.kind === 'release' ? ['jobs'] : [], (own) => report(own, { job, what, now: now() })),
     extend: (jobs, leaseMs) => extend(query, { jobs, leaseMs, now: now() }),
-    addTask: (task) => transaction((session) => addTask(session.query, task, now())),
-    requeue: (id) => transaction((session) => requeue(session.query, id, now())),
+    addTask: (task) => writing(['jobs'], (own) => addTask(own, task, now())),
+    requeue: (id) => writing(['jobs'], (own) => requeue(own, id, now())),
     drop: (id) => transaction((session) => drop(session.query, id, now())),
     sweep,
+    lease: (given) => lease(query, { ...given, now: now() }),
+    extendLeases: (leases, leaseMs) => extendLeases(query, { leases, leaseMs, now: now() }),
+    endLeases: (leases) => endLeases(query, leases),
+    subscribe: listener.subscribe,
     health: async (): Promise<StoreHealth> => {
       const rows = await query(`SELECT current_setting('server_version') AS version`).catch(() => [])
       const facts = { postgres: String(rows[0]?.['version'] ?? 'unknown'), waiting: batches.waiting() }
-      return { engine: 'postgres', trouble: trouble() ?? room.trouble(), warning: room.warning(), facts }
+      return {
+        engine: 'postgres',
+        trouble: trouble() ?? room.trouble(),
+        warning: room.warning() ?? listener.warning(),
+        facts,
+      }
     },
-    close,
+    close: async () => {
+      listener.close()
+      await close()
+    },
   }
 }
 
@@ -122,6 +152,12 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
 export function createPostgresReader({ url }: { url: string }): StoreReader {
   const { query, close } = createConnections({ url, prepare: 'check', maxConnections: 2 })
   return { ...createReads(query, () => databaseNow), close }
+}
+
+function toSignals(batch: readonly Pick<Settlement, 'state' | 'jobs'>[]): Signal[] {
+  const waits = batch.some(({ state }) => state === 'pending' || state === 'parked')
+  const queues = batch.some(({ jobs }) => jobs.some(({ state }) => state === 'queued'))
+  return [...(queues ? (['jobs'] as const) : []), ...(waits ? (['waiting'] as const) : [])]
 }
 
 /** The bytes of a delivery that will wait: its request while it is pending or parked, and its queued jobs. */

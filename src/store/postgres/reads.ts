@@ -62,10 +62,10 @@ const selectIds = `SELECT id, id AS delivery_id FROM deliveries WHERE id >= $1 A
   UNION ALL SELECT j.id, d.id FROM jobs j LEFT JOIN deliveries d ON d.seq = j.delivery_seq WHERE j.id >= $1 AND j.id < $2
   ORDER BY id LIMIT $3`
 /** One statement, so the count and the events are of the same snapshot. */
-const selectWaiting = `WITH waiting AS (SELECT seq, wakes FROM events
+const selectWaiting = (now: string) => `WITH waiting AS (SELECT seq, wakes, at FROM events
     WHERE agent_id = $1 AND session_key = $2 AND consumed_at IS NULL)
   SELECT sums.*, e.* FROM
-    (SELECT count(*) AS count, coalesce(max(wakes), 0) AS any_wakes FROM waiting) sums
+    (SELECT count(*) AS count, max(at) FILTER (WHERE wakes = 1) AS woken_at, ${now} AS now FROM waiting) sums
     LEFT JOIN events e ON e.seq IN (SELECT seq FROM waiting ORDER BY seq LIMIT $3) ORDER BY e.seq`
 const selectOpen = `SELECT d.id, d.received_at, d.state, d.hook, d.waits_for, d.generation, r.head, r.body
   FROM deliveries d JOIN requests r ON r.delivery_seq = d.seq
@@ -133,8 +133,10 @@ export function createReads(query: Query, now: () => string): Reads {
       const row = await one('SELECT * FROM sessions WHERE agent_id = $1 AND session_key = $2', agentId, sessionKey)
       return row && toSessionWithState(row)
     },
-    waiting: async ({ agentId, sessionKey, limit }) =>
-      toWaitingEvents(await query(selectWaiting, agentId, sessionKey, limit)),
+    waiting: async ({ agentId, sessionKey, limit }) => {
+      const rows = await query(selectWaiting(now()), agentId, sessionKey, limit)
+      return toWaitingEvents(rows, Number(rows[0]?.['now'] ?? 0))
+    },
     job: async (id) => {
       const row = await one(`${selectJob} WHERE j.id = $1`, id)
       return row && toJob(row)

@@ -76,7 +76,8 @@ const selectSession = 'SELECT * FROM sessions WHERE agent_id = ? AND session_key
 const selectWaiting = `WITH waiting AS (SELECT seq, wakes FROM events
     WHERE agent_id = ?1 AND session_key = ?2 AND consumed_at IS NULL)
   SELECT sums.*, e.* FROM
-    (SELECT count(*) AS count, coalesce(max(wakes), 0) AS any_wakes FROM waiting) sums
+    (SELECT count(*) AS count, (SELECT max(at) FROM events WHERE agent_id = ?1 AND session_key = ?2 AND wakes = 1
+      AND consumed_at IS NULL) AS woken_at FROM waiting) sums
     LEFT JOIN events e ON e.seq IN (SELECT seq FROM waiting ORDER BY seq LIMIT ?3) ORDER BY e.seq`
 const selectMessages = newest('SELECT * FROM messages WHERE agent_id = ? AND session_key = ?', 'seq')
 const selectRunMessages = newest(
@@ -168,7 +169,8 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
       const row = one(selectSession, agentId, sessionKey)
       return row && toSessionWithState(row)
     },
-    waiting: async ({ agentId, sessionKey, limit }) => toWaitingEvents(all(selectWaiting, agentId, sessionKey, limit)),
+    waiting: async ({ agentId, sessionKey, limit }) =>
+      toWaitingEvents(all(selectWaiting, agentId, sessionKey, limit), clock()),
     job: async (id) => {
       const row = one(`${selectJob} WHERE j.id = ?`, id)
       return row && toJob(row)

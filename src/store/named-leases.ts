@@ -1,0 +1,120 @@
+// The leases of this gateway: kept while it lives, and given back when it stops. Another gateway gets them within 30 s of a crash.
+import { toErrorName } from '../base/exceptions.ts'
+import type { Log } from '../model/log.ts'
+import type { Lease } from './records.ts'
+import type { Store } from './store.ts'
+
+export type LeaseTimes = { readonly leaseMs: number; readonly everyMs: number }
+
+/** A dead gateway is replaced after `leaseMs` and at most `everyMs`. */
+export const leaseTimes: LeaseTimes = { leaseMs: 20_000, everyMs: 5_000 }
+
+/** Something that one gateway does for all. */
+export type Duty = {
+  /** False: another gateway does it, or may do it by now. */
+  isHeld(): boolean
+}
+
+export type NamedLeases = {
+  /** From now on, this gateway takes the duty when it is free. `changed` is called when it got or lost it. */
+  duty(name: string, changed: () => void): Duty
+  /** The names that were free, which this gateway has now until `release`. */
+  take(names: readonly string[]): Promise<string[]>
+  /** Never rejects: a lease that cannot be ended runs out. */
+  release(names: readonly string[]): Promise<void>
+  /** Gives everything back. */
+  stop(): Promise<void>
+}
+
+type Held = { readonly lease: Lease; sureAt: Moment }
+/** The wall clock goes on while a machine sleeps; the other one cannot be set. */
+type Moment = { readonly wall: number; readonly steady: number }
+
+export function createNamedLeases(parts: {
+  readonly store: Pick<Store, 'lease' | 'extendLeases' | 'endLeases'>
+  readonly log: Log
+  readonly times?: LeaseTimes | undefined
+}): NamedLeases {
+  const { store, log, times: { leaseMs, everyMs } = leaseTimes } = parts
+  const held = new Map<string, Held>()
+  const duties = new Map<string, { readonly changed: () => void; wasHeld: boolean }>()
+  let isStopped = false
+  let running: Promise<void> | undefined
+  const timer = setInterval(() => void tick(), everyMs).unref()
+
+  const toMoment = (): Moment => ({ wall: Date.now(), steady: performance.now() })
+  const isHeld = (name: string): boolean => {
+    const sureAt = held.get(name)?.sureAt
+    if (sureAt === undefined || isStopped) return false
+    const now = toMoment()
+    return Math.max(now.wall - sureAt.wall, now.steady - sureAt.steady) < leaseMs
+  }
+
+  function tick(): Promise<void> {
+    running ??= keep().finally(() => (running = undefined))
+    return running
+  }
+
+  /** Extends what is held, and takes the duties that are free. */
+  async function keep(): Promise<void> {
+    try {
+      await extend()
+      const wanted = [...duties.keys()].filter((name) => !held.has(name))
+      if (wanted.length > 0 && !isStopped) await take(wanted)
+    } catch (thrown) {
+      log.debug({ thrown: toErrorName(thrown) }, 'the leases of this gateway could not be extended; it tries again')
+    }
+    for (const [name, duty] of duties) {
+      if (isHeld(name) === duty.wasHeld) continue
+      duty.wasHeld = !duty.wasHeld
+      duty.changed()
+    }
+  }
+
+  async function extend(): Promise<void> {
+    const mine = [...held.values()]
+    if (mine.length === 0) return
+    const sureAt = toMoment()
+    const still = new Set(
+      await store.extendLeases(
+        mine.map(({ lease }) => lease),
+        leaseMs,
+      ),
+    )
+    for (const own of mine) {
+      const { name } = own.lease
+      if (still.has(name)) own.sureAt = sureAt
+      else if (held.get(name) === own) held.delete(name)
+    }
+  }
+
+  async function take(names: readonly string[]): Promise<string[]> {
+    const sureAt = toMoment()
+    const leases = await store.lease({ names, leaseMs })
+    for (const lease of leases) held.set(lease.name, { lease, sureAt })
+    if (isStopped) await release(leases.map(({ name }) => name))
+    return isStopped ? [] : leases.map(({ name }) => name)
+  }
+
+  async function release(names: readonly string[]): Promise<void> {
+    const leases = names.flatMap((name) => held.get(name)?.lease ?? [])
+    for (const name of names) held.delete(name)
+    if (leases.length > 0) await store.endLeases(leases).catch(() => undefined)
+  }
+
+  return {
+    duty(name, changed) {
+      duties.set(name, { changed, wasHeld: false })
+      void (running ?? Promise.resolve()).then(tick)
+      return { isHeld: () => isHeld(name) }
+    },
+    take,
+    release,
+    async stop() {
+      isStopped = true
+      clearInterval(timer)
+      await running
+      await release([...held.keys()])
+    },
+  }
+}

@@ -1,0 +1,33 @@
+// The calls that several owners need, for an engine with one owner. Its lock proves that no other owner is alive, so memory is enough.
+import { randomInt } from 'node:crypto'
+import type { Lease } from './records.ts'
+import type { Clock, Store } from './store.ts'
+
+type Shared = Pick<Store, 'lease' | 'extendLeases' | 'endLeases' | 'subscribe'>
+
+export function createOneOwner(clock: Clock): Shared {
+  const leases = new Map<string, { readonly fence: number; until: number }>()
+  const isHeld = ({ name, fence }: Lease) => leases.get(name)?.fence === fence
+
+  return {
+    async lease({ names, leaseMs }) {
+      const now = clock()
+      const free = [...new Set(names)].filter((name) => (leases.get(name)?.until ?? 0) <= now)
+      return free.map((name) => {
+        const fence = 1 + randomInt(2 ** 47)
+        leases.set(name, { fence, until: now + leaseMs })
+        return { name, fence }
+      })
+    },
+    async extendLeases(held, leaseMs) {
+      const until = clock() + leaseMs
+      const still = held.filter(isHeld)
+      for (const { name, fence } of still) leases.set(name, { fence, until })
+      return still.map(({ name }) => name)
+    },
+    async endLeases(held) {
+      for (const lease of held) if (isHeld(lease)) leases.delete(lease.name)
+    },
+    subscribe: () => () => {},
+  }
+}

@@ -1,0 +1,190 @@
+// Signals between gateways: LISTEN on a connection of its own, checked by pings, and a look once a second for what got lost.
+import { randomBytes } from 'node:crypto'
+import { Socket } from 'node:net'
+import { Client } from 'pg'
+import { toBackoffMs } from '../../base/retry.ts'
+import type { Log } from '../../model/log.ts'
+import type { Signal } from '../records.ts'
+import { clockSetBackMs } from '../rules.ts'
+import type { Query } from './connection.ts'
+
+export type ListenerTimes = {
+  /** Between two pings. */
+  readonly pingMs: number
+  /** A ping that did not come back by then shows that the connection is dead, or that a pooler keeps the notifications. */
+  readonly pongMs: number
+  readonly pollMs: number
+}
+
+export type Listener = {
+  subscribe(listener: (signal: Signal) => void): () => void
+  /** The text of a notification that all other gateways understand; empty for no signal. */
+  toPayload(signals: readonly Signal[]): string
+  /** Why signals come late; undefined while they come at once, or nobody listens. */
+  warning(): string | undefined
+  close(): void
+}
+
+/** The table names the channel: two installations in one database do not hear each other. */
+export const channel = `('hookloom_' || 'leases'::regclass::oid)`
+const letters: Readonly<Record<string, Signal>> = { j: 'jobs', w: 'waiting' }
+const ping = 'p'
+const retry = { firstMs: 500, capMs: 30_000 }
+const connectMs = 5_000
+/** The queued jobs that arrived first: the look must stay cheap while a million jobs wait for their retry. */
+const looked = 200
+
+const look = (now: string) => `SELECT
+  (EXISTS (SELECT 1 FROM (SELECT run_at, created_at FROM jobs WHERE state = 'queued' ORDER BY seq LIMIT ${looked}) first
+      WHERE run_at <= ${now} OR run_at = created_at OR run_at > ${now} + ${clockSetBackMs})
+    OR EXISTS (SELECT 1 FROM jobs WHERE state = 'running' AND locked_until <= ${now}))::int AS jobs,
+  EXISTS (SELECT 1 FROM deliveries WHERE state IN ('pending', 'parked'))::int AS waiting,
+  EXISTS (SELECT 1 FROM events WHERE consumed_at IS NULL AND wakes = 1)::int AS wakes`
+
+export function createListener(parts: {
+  readonly url: string
+  readonly query: Query
+  readonly now: () => string
+  readonly log: Log
+  readonly times?: ListenerTimes | undefined
+}): Listener {
+  const {
+    url,
+    query,
+    now,
+    log,
+    times: { pingMs, pongMs, pollMs } = { pingMs: 10_000, pongMs: 5_000, pollMs: 1_000 },
+  } = parts
+  const sender = randomBytes(4).toString('hex')
+  const listeners = new Set<(signal: Signal) => void>()
+  let isClosed = false
+  let connection: { readonly client: Client; readonly socket: Socket } | undefined
+  let isDeaf = false
+  let failures = 0
+  let pong: (() => void) | undefined
+  let timers: NodeJS.Timeout[] = []
+  let looking = false
+
+  const tell = (signal: Signal) => {
+    for (const listener of listeners) listener(signal)
+  }
+
+  function hear(payload: string | undefined): void {
+    const [from, said = ''] = (payload ?? '').split(' ')
+    if (from === sender && said === ping) return pong?.()
+    if (from === sender) return
+    for (const letter of said) {
+      const signal = letters[letter]
+      if (signal !== undefined) tell(signal)
+    }
+  }
+
+  async function connect(): Promise<void> {
+    if (isClosed) return
+    // its own socket: a connection that the network lost can only be destroyed
+    const socket = new Socket()
+    const client = new Client({
+      connectionString: url,
+      stream: () => socket,
+      keepAlive: true,
+      connectionTimeoutMillis: connectMs,
+      query_timeout: connectMs,
+      application_name: 'hookloom listener',
+    })
+    const own = { client, socket }
+    connection = own
+    client.on('error', () => lose(own))
+    client.on('end', () => lose(own))
+    client.on('notification', ({ payload }) => hear(payload))
+    try {
+      // by the pool first: it creates the tables
+      await query('SELECT 1')
+      await client.connect()
+      const { rows } = await client.query(`SELECT ${channel} AS name`)
+      await client.query(`LISTEN "${String(rows[0].name)}"`)
+      await check()
+    } catch {
+      lose(own)
+    }
+  }
+
+  function lose(own: typeof connection): void {
+    if (own === undefined || connection !== own) return
+    connection = undefined
+    own.socket.destroy()
+    if (isClosed) return
+    failures += 1
+    later(() => void connect(), toBackoffMs(failures, retry))
+  }
+
+  /** The ping is sent by the pool: a pooler may return to a connection what that connection itself sent, and nothing else. */
+  async function check(): Promise<void> {
+    const own = connection
+    if (own === undefined || isClosed) return
+    const isLate = setTimeout(() => note(own), pongMs).unref()
+    pong = () => {
+      clearTimeout(isLate)
+      failures = 0
+      if (isDeaf) log.info({}, 'Notifications from Postgres arrive again.')
+      isDeaf = false
+    }
+    try {
+      await query(`SELECT pg_notify(${channel}, $1)`, `${sender} ${ping}`)
+    } catch {
+      // the database cannot be used at all; the store says so
+      clearTimeout(isLate)
+    }
+  }
+
+  function note(own: typeof connection): void {
+    if (connection !== own) return
+    if (!isDeaf) log.warn({}, deafText)
+    isDeaf = true
+    lose(own)
+  }
+
+  async function lookOnce(): Promise<void> {
+    if (looking) return
+    looking = true
+    const [found] = await query(look(now())).catch(() => [])
+    looking = false
+    if (isClosed) return
+    for (const signal of ['jobs', 'waiting', 'wakes'] as const) if (found?.[signal] === 1) tell(signal)
+  }
+
+  function later(run: () => void, ms: number): void {
+    const timer = setTimeout(() => {
+      timers = timers.filter((each) => each !== timer)
+      run()
+    }, ms).unref()
+    timers.push(timer)
+  }
+
+  function start(): void {
+    void connect()
+    timers.push(setInterval(() => void check(), pingMs).unref(), setInterval(() => void lookOnce(), pollMs).unref())
+  }
+
+  return {
+    subscribe(listener) {
+      if (listeners.size === 0 && timers.length === 0) start()
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
+    toPayload: (signals) => {
+      const said = Object.keys(letters).filter((letter) => signals.includes(letters[letter] ?? 'wakes'))
+      return said.length === 0 ? '' : `${sender} ${said.join('')}`
+    },
+    warning: () => (isDeaf ? deafText : undefined),
+    close() {
+      isClosed = true
+      for (const timer of timers) clearTimeout(timer)
+      connection?.socket.destroy()
+      connection = undefined
+    },
+  }
+}
+
+const deafText =
+  'Notifications from Postgres do not arrive, so the gateway looks once a second for the work of other gateways. LISTEN needs a ' +
+  'direct connection, or a pooler in session mode.'

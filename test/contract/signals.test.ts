@@ -1,0 +1,172 @@
+// What one owner of a store learns of the writes of another.
+import { randomUUID } from 'node:crypto'
+import { createServer, connect, type Socket } from 'node:net'
+import { afterEach, describe, expect, test } from 'vitest'
+import { createPostgresStore, type PostgresOptions } from '../../src/store/postgres/postgres.ts'
+import { createMemoryStore } from '../../src/store/sqlite/sqlite.ts'
+import type { Signal } from '../../src/store/records.ts'
+import type { Store } from '../../src/store/store.ts'
+import { claimOne } from './jobs.ts'
+import { newSchema, whyNoPostgres, withDatabase } from './postgres-stage.ts'
+import { accepted, createClock, newDelivery, newEvent, newJob, parked } from './stage.ts'
+import { newTask } from './tasks.ts'
+
+const never = 3_600_000
+const quiet = { pingMs: never, pongMs: never, pollMs: never }
+const clock = createClock()
+const slow = { timeout: 20_000 }
+
+let closing: (() => Promise<unknown>)[] = []
+afterEach(async () => {
+  for (const close of closing.toReversed()) await close()
+  closing = []
+})
+
+async function openTwo(listening = quiet, listenerUrl = (url: string) => url) {
+  const { url, drop } = await newSchema()
+  closing.push(drop)
+  const open = (options: Partial<PostgresOptions> = {}) => {
+    const store = createPostgresStore({ url, listening, now: () => `${clock()}::bigint`, ...options })
+    closing.push(store.close)
+    return store
+  }
+  return { writer: open(), reader: open({ url: listenerUrl(url) }), url }
+}
+
+/** The signals of a store, and a promise of the next one of a kind. */
+function listen(store: Store) {
+  const heard: Signal[] = []
+  let noted = () => {}
+  store.subscribe((signal) => {
+    heard.push(signal)
+    noted()
+  })
+  const next = async (signal: Signal) => {
+    while (!heard.includes(signal)) await new Promise<void>((resolve) => (noted = resolve))
+    heard.length = 0
+  }
+  return { heard, next }
+}
+
+/** Resolves when a ping came back: from then on, the store hears others. */
+async function connected(store: Store, writer: Store): Promise<ReturnType<typeof listen>> {
+  const ears = listen(store)
+  await expect
+    .poll(async () => {
+      await writer.addTask(newTask({ standsFor: `hello/${randomUUID()}`, lane: 'hello' }))
+      return ears.heard
+    }, slow)
+    .toContain('jobs')
+  ears.heard.length = 0
+  return ears
+}
+
+describe('a store with one owner', () => {
+  test('calls no listener: the caller knows its own writes', async () => {
+    const store = createMemoryStore({ clock })
+    const { heard } = listen(store)
+    await store.append(newDelivery({ at: clock(), jobs: [newJob()] }))
+    expect(heard).toEqual([])
+  })
+})
+
+describe.skipIf(whyNoPostgres !== undefined)(`a store with several owners (${whyNoPostgres ?? 'Postgres'})`, () => {
+  test('tells the others of each write that leaves something to do, and the writer of none', async () => {
+    const { writer, reader } = await openTwo()
+    const { next } = await connected(reader, writer)
+    const own = listen(writer)
+    const job = newJob()
+    await writer.append(newDelivery({ at: clock(), jobs: [job] }))
+    await next('jobs')
+    const waiting = newDelivery({ at: clock(), ...parked() })
+    await writer.append(waiting)
+    await next('waiting')
+    await writer.settle(waiting.id, accepted({ jobs: [newJob()] }))
+    await next('jobs')
+    const move = { name: 'place', from: undefined, to: '1' }
+    await writer.appendAll([newDelivery({ at: clock(), ...parked({ state: 'pending' }) })], move)
+    await next('waiting')
+    await writer.report(await claimOne(writer), { outcome: { kind: 'release' } })
+    await next('jobs')
+    const [dead] = await writer.claim({ limit: 1, leaseMs: 1_000 })
+    if (dead === undefined) throw new Error('a job is due')
+    await writer.report(dead, { outcome: { kind: 'dead', error: 'no' } })
+    await writer.requeue(dead.id)
+    await next('jobs')
+    expect(own.heard).toEqual([])
+  })
+
+  test('tells nobody of a write that leaves nothing to do', async () => {
+    const { writer, reader } = await openTwo()
+    const { heard, next } = await connected(reader, writer)
+    heard.length = 0
+    await writer.append(newDelivery({ at: clock(), jobs: [newJob({ state: 'done', events: [newEvent()] })] }))
+    await writer.append(newDelivery({ at: clock(), state: 'skipped' }))
+    await writer.append(newDelivery({ at: clock(), ...parked() }))
+    await next('waiting')
+    expect(heard).toEqual([])
+  })
+
+  test('looks once a second for what no notification told, and for nothing that is not there', async () => {
+    const { writer, reader } = await openTwo({ ...quiet, pollMs: 20 })
+    const { heard, next } = listen(reader)
+    // before the listener is connected
+    await writer.append(newDelivery({ at: clock(), jobs: [newJob()] }))
+    await next('jobs')
+    await writer.append(
+      newDelivery({ at: clock(), jobs: [newJob({ state: 'done', events: [newEvent({ wakes: true })] })] }),
+    )
+    await next('wakes')
+    expect(heard).not.toContain('waiting')
+    await writer.append(newDelivery({ at: clock(), ...parked() }))
+    await next('waiting')
+  })
+
+  test('hears again after its connection was terminated', async () => {
+    const { writer, reader } = await openTwo()
+    await connected(reader, writer)
+    await withDatabase((client) =>
+      client.query(
+        `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'hookloom listener'`,
+      ),
+    )
+    expect(await connected(reader, writer)).toBeDefined()
+  })
+
+  test('notices that a connection swallows notifications, says so, and makes another one', async () => {
+    const proxy = await startProxy()
+    const { writer, reader } = await openTwo({ pingMs: 50, pongMs: 100, pollMs: never }, proxy.through)
+    const warning = async () => (await reader.health()).warning
+    await connected(reader, writer)
+    await expect.poll(warning, slow).toBeUndefined()
+    proxy.freezeListener()
+    await expect.poll(warning, slow).toMatch(/LISTEN needs a direct connection/)
+    await connected(reader, writer)
+    await expect.poll(warning, slow).toBeUndefined()
+  })
+})
+
+/** A proxy in front of the database. It stops to forward one connection as a lost network does: without a word. */
+async function startProxy() {
+  const target = new URL(process.env['HOOKLOOM_TEST_POSTGRES'] ?? 'postgres://root@127.0.0.1:5432/test')
+  const listeners: Socket[] = []
+  const server = createServer((client) => {
+    const upstream = connect(Number(target.port || 5432), target.hostname)
+    client.pipe(upstream).pipe(client)
+    client.on('data', (chunk) => {
+      if (chunk.includes('hookloom listener')) listeners.push(upstream)
+    })
+    for (const socket of [client, upstream]) socket.on('error', () => {})
+    client.on('close', () => upstream.destroy())
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('the proxy has a port')
+  closing.push(async () => server.close())
+  return {
+    through: (url: string) => Object.assign(new URL(url), { host: `127.0.0.1:${address.port}` }).href,
+    freezeListener: () => {
+      for (const upstream of listeners) upstream.unpipe()
+    },
+  }
+}

@@ -1,0 +1,107 @@
+// Two gateways on one Postgres, in one process: what one of them accepts, another one may do, and what is to be done once is done once.
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, describe, expect, test } from 'vitest'
+import { createPostgresStore, type PostgresOptions } from '../../src/store/postgres/postgres.ts'
+import { newSchema, whyNoPostgres } from '../contract/postgres-stage.ts'
+import { hookToken, makeFolder } from './gateway.ts'
+import { startInside } from './inside.ts'
+
+let closing: (() => Promise<unknown>)[] = []
+afterEach(async () => {
+  for (const close of closing.toReversed()) await close()
+  closing = []
+})
+
+type Given = Pick<PostgresOptions, 'listening'> & {
+  readonly config?: object
+  readonly files?: Readonly<Record<string, string>>
+}
+
+async function openDatabase() {
+  const { url, drop } = await newSchema()
+  closing.push(drop)
+  const replies: string[] = []
+  const start = async (name: string, { config, files, ...options }: Given = {}) => {
+    const own = createPostgresStore({ url, ...options })
+    const gateway = await startInside({
+      store: own,
+      config: { ...config },
+      ...(files && { files }),
+      leaseTimes: { leaseMs: 2_000, everyMs: 200 },
+      write: (text) => replies.push(`${name}: ${text}`),
+    })
+    closing.push(gateway.stop)
+    return { ...gateway, store: own }
+  }
+  return { start, replies }
+}
+
+async function send(
+  gateway: { url: string },
+  hook: string,
+  body: object,
+): Promise<{ status: number; deliveryId: string }> {
+  const response = await fetch(`${gateway.url}/${hook}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${hookToken}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  })
+  return { status: response.status, ...((await response.json()) as { deliveryId: string }) }
+}
+
+const never = { pingMs: 3_600_000, pongMs: 3_600_000, pollMs: 3_600_000 }
+
+describe.skipIf(whyNoPostgres !== undefined)(
+  `two gateways on one Postgres (${whyNoPostgres ?? 'there is one'})`,
+  () => {
+    test('a job that its gateway has no slot for is claimed by the other one at once', async () => {
+      const { start } = await openDatabase()
+      const door = join(makeFolder(), 'door')
+      const script = `cat > /dev/null; while ! [ -e ${door} ]; do sleep 0.05; done; echo done`
+      const config = {
+        agents: { defaults: { maxConcurrent: 1, runner: 'door' } },
+        runners: { door: { kind: 'command', command: 'sh', args: ['-c', script], input: 'stdin' } },
+      }
+      // no look once a second: only a notification tells the other gateway
+      const one = await start('one', { config, listening: never })
+      const two = await start('two', { config, listening: never })
+      const running = async () => (await one.store.counts()).jobs.running
+      await send(one, 'agent', { message: 'first' })
+      await expect.poll(running).toBe(1)
+      await send(one, 'agent', { message: 'second' })
+      await send(two, 'agent', { message: 'third' })
+      await expect.poll(running).toBe(2)
+      writeFileSync(door, '')
+      await expect.poll(async () => (await one.store.counts()).jobs.done).toBe(3)
+    })
+
+    test('an interval has one heartbeat, and another gateway goes on when the first one stops', async () => {
+      const { start, replies } = await openDatabase()
+      const config = { agents: { defaults: { heartbeat: { every: '1s', minIntervalSeconds: 1, prompt: 'Look.' } } } }
+      const one = await start('one', { config })
+      const two = await start('two', { config })
+      const beats = async () => (await two.store.counts()).jobs
+      const startedAt = Date.now()
+      await expect.poll(async () => (await beats()).done, { timeout: 20_000 }).toBeGreaterThan(3)
+      const most = (Date.now() - startedAt) / 1_000 + 2
+      expect((await beats()).done).toBeLessThanOrEqual(most)
+      await one.stop()
+      const { done } = await beats()
+      await expect.poll(async () => (await beats()).done, { timeout: 20_000 }).toBeGreaterThan(done + 1)
+      expect(replies.length).toBeGreaterThan(0)
+    })
+
+    test('a wake has one turn, whichever gateway takes it', async () => {
+      const { start } = await openDatabase()
+      const config = { agents: { defaults: { heartbeat: { minIntervalSeconds: 1 } } } }
+      const one = await start('one', { config })
+      const two = await start('two', { config })
+      await Promise.all([send(one, 'wake', { text: 'a', mode: 'now' }), send(two, 'wake', { text: 'b', mode: 'now' })])
+      const waiting = async () => (await one.store.waiting({ agentId: 'main', sessionKey: 'main', limit: 1 })).count
+      await expect.poll(waiting, { timeout: 30_000 }).toBe(0)
+      const texts = await one.store.messages({ agentId: 'main', sessionKey: 'main', limit: 99 })
+      expect(texts.filter(({ role }) => role === 'user')).toHaveLength(1)
+    })
+  },
+)
