@@ -4,7 +4,7 @@ import colors from 'picocolors'
 import { z } from 'zod'
 import { newId } from '../base/id.ts'
 import { replay as replayKept } from '../live/replay.ts'
-import { type ChangeFields, ReplayReport, toReplayReport } from '../live/replay-report.ts'
+import { ReplayReport, toReplayReport } from '../live/replay-report.ts'
 import { toProblems } from '../live/replayer.ts'
 import { envFile, readText } from '../loader/config/text.ts'
 import { type Env, parseEnv } from '../loader/config/env.ts'
@@ -12,6 +12,7 @@ import { exitCodes } from '../model/problem.ts'
 import type { Transform } from '../model/transform.ts'
 import { createGeneration } from '../pipeline/generation.ts'
 import type { Outcome } from '../pipeline/outcome.ts'
+import type { ChangeFields, GroupFields } from '../server/api/replay-types.ts'
 import type { KeptQuery } from '../store/records.ts'
 import { createBench } from './checks/bench.ts'
 import { askAdmin } from './gateway/gateway.ts'
@@ -144,14 +145,12 @@ function print(context: Context, report: ReplayReport, from: string | undefined)
 const nothingKept =
   'No request is kept. "retain": 100 in hooks or in a mapping keeps the newest requests, and "hookloom dev" does so by itself.'
 
-type Group = ReplayReport['drift'][number]
-
-function toHeading({ paths, count, percent }: Group, title: string): string {
+function toHeading({ paths, count, percent }: GroupFields, title: string): string {
   const where = paths.length === 1 && paths[0] === 'decision' ? '' : paths.join(', ')
   return `${colors.bold(title)}${where === '' ? '' : `  ${toCut(where, 200)}`}  ${toRequests(count)}, ${percent} %`
 }
 
-function toExample({ deliveryId, hook, changes }: Group['example']): string {
+function toExample({ deliveryId, hook, changes }: GroupFields['example']): string {
   return [`  ${deliveryId}  ${toCut(hook, 60)}`, ...changes.flatMap(toLines)].join('\n')
 }
 

@@ -9,10 +9,16 @@ import { Help, useKeys } from './keys.tsx'
 import { Filters, List } from './list.tsx'
 import { go, type Place, usePlace, type View, views } from './place.ts'
 import { Refusal } from './refusal.tsx'
+import { Replay } from './replay.tsx'
 import { toOutcome } from './rows.ts'
 import { Sessions } from './sessions.tsx'
 
-const names: Readonly<Record<View, string>> = { list: 'deliveries', sessions: 'sessions', health: 'health' }
+const names: Readonly<Record<View, string>> = {
+  list: 'deliveries',
+  replay: 'replay',
+  sessions: 'sessions',
+  health: 'health',
+}
 
 export function App(): JSX.Element {
   const place = usePlace()
@@ -45,10 +51,11 @@ export function App(): JSX.Element {
     r: press('retry'),
     c: press('copy-curl'),
     e: press('open-editor'),
-    p: () => feed.pause(!feed.isPaused),
+    p: press('pause'),
     1: show('list'),
-    2: show('sessions'),
-    3: show('health'),
+    2: show('replay'),
+    3: show('sessions'),
+    4: show('health'),
   })
   const count = [...feed.changed.values()].reduce((sum, each) => sum + each, 0)
 
@@ -75,6 +82,7 @@ export function App(): JSX.Element {
       </header>
       <main>
         {place.view === 'list' && <ListView feed={feed} place={place} hooksUrl={health?.hooksUrl ?? ''} />}
+        {place.view === 'replay' && <Replay place={place} status={feed.status} />}
         {place.view === 'sessions' && <Sessions place={place} version={count} />}
         {place.view === 'health' && <Health health={health} />}
       </main>
@@ -111,6 +119,13 @@ function ListView({ feed, place, hooksUrl }: { feed: Feed; place: Place; hooksUr
 
 function Status({ feed, status }: { feed: Feed; status: StatusFields | undefined }): JSX.Element {
   if (!feed.isConnected) return <span class="status bad">not connected, trying again …</span>
+  if (status?.held === true) {
+    return (
+      <button type="button" class="status bad link" onClick={() => go({ view: 'replay' })}>
+        a save waits
+      </button>
+    )
+  }
   if (status?.degraded === true) {
     return (
       <button type="button" class="status bad link" onClick={() => go({ view: 'health' })}>

@@ -39,6 +39,11 @@ export function Health({ health }: { health: HealthFields | undefined }): JSX.El
         <h2>Live code</h2>
         <p class={health.degraded ? 'warn' : 'good'}>
           {health.degraded ? 'A saved file is not live.' : 'All saved files are live.'}{' '}
+          {health.held && (
+            <button type="button" class="link" onClick={() => go({ view: 'replay' })}>
+              It would change recent deliveries.
+            </button>
+          )}{' '}
           <span class="dim">
             generation {health.generation}
             {health.lastReloadAt !== null && (

@@ -10,8 +10,8 @@ export const keys: readonly (readonly [key: string, meaning: string])[] = [
   ['r', 'retry the chosen delivery'],
   ['c', 'copy it as a curl command'],
   ['e', 'open its transform in the editor'],
-  ['p', 'pause and resume the list'],
-  ['1  2  3', 'deliveries, sessions, health'],
+  ['p', 'pause and resume the list, the replay'],
+  ['1  2  3  4', 'deliveries, replay, sessions, health'],
   ['?', 'this help'],
 ]
 
@@ -25,7 +25,7 @@ export function useKeys(actions: Readonly<Record<string, () => void>>): void {
       // a dialog closes itself
       if (document.querySelector('dialog[open]') !== null) return
       const { target } = event
-      const isTyping = target instanceof HTMLInputElement || target instanceof HTMLTextAreaElement
+      const isTyping = target instanceof HTMLElement && /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName)
       if (isTyping && event.key !== 'Escape') return
       const isPressable = target instanceof HTMLButtonElement || target instanceof HTMLAnchorElement
       if (event.key === 'Enter' && (isPressable || (target instanceof HTMLElement && target.tagName === 'SUMMARY')))

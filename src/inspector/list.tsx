@@ -179,7 +179,13 @@ export function Filters({ place, feed }: { place: Place; feed: Feed }): JSX.Elem
             </button>
           ),
       )}
-      <button type="button" class="pause" aria-pressed={feed.isPaused} onClick={() => feed.pause(!feed.isPaused)}>
+      <button
+        type="button"
+        id="pause"
+        class="pause"
+        aria-pressed={feed.isPaused}
+        onClick={() => feed.pause(!feed.isPaused)}
+      >
         {feed.isPaused ? `resume${feed.waiting > 0 ? ` · ${feed.waiting} new` : ''}` : 'pause'}
       </button>
     </div>

@@ -1,13 +1,13 @@
 // What the page shows, in the fragment of its address: it can be kept as a bookmark, and never reaches a server or its log.
 import { useEffect, useState } from 'preact/hooks'
 
-export const views = ['list', 'sessions', 'health'] as const
+export const views = ['list', 'replay', 'sessions', 'health'] as const
 export type View = (typeof views)[number]
 
 export type Filters = { readonly state: string; readonly hook: string; readonly source: string; readonly q: string }
 
-/** `id`: the chosen delivery. `session`: `<agent>/<key>`. */
-export type Place = Filters & { readonly view: View; readonly id: string; readonly session: string }
+/** `id`: the chosen delivery. `session`: `<agent>/<key>`. `last`: how many requests are replayed. */
+export type Place = Filters & { readonly view: View } & { readonly [Name in 'id' | 'session' | 'last']: string }
 
 export function readPlace(): Place {
   const fields = new URLSearchParams(location.hash.slice(1))
@@ -17,6 +17,7 @@ export function readPlace(): Place {
     view,
     id: text('id'),
     session: text('session'),
+    last: text('last'),
     state: text('state'),
     hook: text('hook'),
     source: text('source'),

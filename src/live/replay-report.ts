@@ -2,46 +2,36 @@
 import { z } from 'zod'
 import { type Class, classes, type ShownChange, toGroups, toPaths } from '../pipeline/comparison.ts'
 import { toWords } from '../pipeline/outcome.ts'
+import type * as api from '../server/api/replay-types.ts'
 import { toMoment } from '../server/records.ts'
 import type { Replay, Replayed } from './replay.ts'
 
-const ChangeFields = z.object({
-  path: z.string(),
-  before: z.unknown(),
-  after: z.unknown(),
-  /** What was decided when the request came, where the live code decides otherwise now. */
-  recorded: z.unknown().optional(),
-})
-export type ChangeFields = z.infer<typeof ChangeFields>
-
-const Example = z.object({
-  deliveryId: z.string(),
-  hook: z.string(),
-  before: z.string(),
-  after: z.string(),
-  changes: z.array(ChangeFields),
+const GroupFields = z.object({
+  paths: z.array(z.string()),
+  count: z.number(),
+  percent: z.number(),
+  example: z.object({
+    deliveryId: z.string(),
+    hook: z.string(),
+    before: z.string(),
+    after: z.string(),
+    changes: z.array(
+      z.object({ path: z.string(), before: z.unknown(), after: z.unknown(), recorded: z.unknown().optional() }),
+    ),
+  }),
 })
 
-const GroupFields = z.object({ paths: z.array(z.string()), count: z.number(), percent: z.number(), example: Example })
-
+/** What `server/api/replay-types.ts` describes, as a gateway answers it. */
 export const ReplayReport = z.object({
-  /** The left side. `live`: the code that serves. `recorded`: what was decided, as the edit is live already or no gateway runs. */
   compared: z.enum(['live', 'recorded']),
   total: z.number(),
   counts: z.record(z.enum(classes), z.number()),
-  /** Of all classes but `same`, the largest first. */
   groups: z.array(GroupFields.extend({ class: z.enum(classes) })),
-  /** Paths that differ between two runs of the edit, which are left out. */
   unstable: z.array(z.object({ path: z.string(), count: z.number() })),
-  /** Where the live code decides otherwise than was recorded. `before` is the record, `after` the live code. */
   drift: z.array(GroupFields),
-  /** Ids of deliveries whose requests were too large to keep. */
   tooLarge: z.array(z.string()),
-  /** Deliveries that were not reached in time. */
   notRun: z.number(),
-  /** Why modules of the edit do not load. */
   problems: z.array(z.string()),
-  /** The newest first. */
   deliveries: z.array(
     z.object({
       deliveryId: z.string(),
@@ -55,8 +45,8 @@ export const ReplayReport = z.object({
       drift: z.array(z.string()),
     }),
   ),
-})
-export type ReplayReport = z.infer<typeof ReplayReport>
+}) satisfies z.ZodType<api.ReplayReport>
+export type ReplayReport = api.ReplayReport
 
 /** Characters of a value, and those of them that come before the place where two values part. */
 const longestValue = 2_000
@@ -76,22 +66,21 @@ export function toReplayReport(
     compared,
     total,
     counts: toCounts(deliveries),
-    groups: toGroups(changed).map(({ example, paths, ...group }) => ({
+    groups: toGroups(changed).map(({ example, ...group }) => ({
       ...group,
-      paths: [...paths],
       percent: toPercent(group.count, total),
       example: toExample(example),
     })),
     unstable: toPathCounts(deliveries),
     drift: toGroups(drifted).map(({ paths, count, example }) => ({
-      paths: [...paths],
+      paths,
       count,
       percent: toPercent(count, total),
       example: toExample(example),
     })),
-    tooLarge: [...tooLarge],
+    tooLarge,
     notRun,
-    problems: [...problems],
+    problems,
     deliveries: deliveries.map(toLine),
   }
 }
@@ -129,7 +118,7 @@ function toExample({ deliveryId, hook, before, after, changes }: Replayed) {
 }
 
 /** Long texts from shortly before the place where they part. */
-function toShownChange({ path, before, after, recorded }: ShownChange): ChangeFields {
+function toShownChange({ path, before, after, recorded }: ShownChange): api.ChangeFields {
   const from = typeof before === 'string' && typeof after === 'string' ? toStart(before, after) : 0
   const toShown = (value: unknown) => (typeof value === 'string' ? toPart(value, from) : (value ?? null))
   return {
@@ -161,7 +150,7 @@ function toLine(one: Replayed): ReplayReport['deliveries'][number] {
     event: one.event ?? null,
     class: one.class,
     paths: toPaths(one.changes),
-    unstable: [...one.unstable],
+    unstable: one.unstable,
     drift: toPaths(one.drift),
   }
 }

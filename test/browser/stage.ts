@@ -47,12 +47,14 @@ export type Stage = {
   close(): Promise<void>
 }
 
-/** `dir`: a config directory that has a store already. */
-export async function startStage({ dir }: { dir?: string } = {}): Promise<Stage> {
-  const gateway = await startInside({
-    ...(dir === undefined ? { config: { server: { maxBodyBytes: 8_000_000 }, hooks: { mappings } } } : { dir }),
-    files: { 'hooks/transforms/review.ts': transform },
-  })
+const usual = {
+  config: { server: { maxBodyBytes: 8_000_000 }, hooks: { mappings } },
+  files: { 'hooks/transforms/review.ts': transform },
+}
+
+/** `given`: another configuration with its files, or a config directory that has a store already. */
+export async function startStage(given: Parameters<typeof startInside>[0] = usual): Promise<Stage> {
+  const gateway = await startInside(given)
   const browser = await chromium.launch({
     ...(executablePath === undefined ? {} : { executablePath }),
     // the tests may run as root, where Chromium has no sandbox

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { createSqliteStore } from '../../src/store/sqlite/sqlite.ts'
-import { hasBrowser, mappings, startStage } from '../browser/stage.ts'
+import { hasBrowser, mappings, startStage, transform } from '../browser/stage.ts'
 import { newDelivery, newJob } from '../contract/stage.ts'
 import { makeConfigDir } from '../e2e/gateway.ts'
 
@@ -18,7 +18,7 @@ const mebibyte = 1024 * 1024
 test.skipIf(!hasBrowser)('the list stays quick and the page small', { timeout: 600_000 }, async () => {
   const dir = makeConfigDir({ config: { hooks: { mappings } } })
   await fill(join(dir, 'state/hookloom.db'))
-  const stage = await startStage({ dir })
+  const stage = await startStage({ dir, files: { 'hooks/transforms/review.ts': transform } })
   try {
     const page = await stage.open()
     const client = await stage.browser.newBrowserCDPSession()

@@ -32,6 +32,7 @@ async function toHealth({ store, generation, status, dir, hooksUrl, minutes }: H
   return {
     generation: live.generation,
     degraded: live.degraded,
+    held: live.held,
     problems: await Promise.all(broken),
     lastReloadAt: toMomentOrNull(lastReloadAt),
     lastGoodAt: toMomentOrNull(lastGoodAt),

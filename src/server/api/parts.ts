@@ -10,6 +10,8 @@ import type { MinuteFields } from './types.ts'
 export type Readiness = {
   readonly generation: string
   readonly degraded: boolean
+  /** A save waits for a person. */
+  readonly held: boolean
   readonly problems: readonly {
     readonly detail: string
     readonly module?: string | undefined

@@ -5,13 +5,14 @@ import { Problem } from '../../model/problem.ts'
 import { mostReplays, usualReplays } from '../../model/replay.ts'
 import type { KeptQuery } from '../../store/records.ts'
 import { reply } from './reply.ts'
+import type { ReplayReport } from './replay-types.ts'
 
 /** Deliveries of one question for what the live code decides. */
 const mostIds = 100
 
 /** Its answers are JSON. */
 export type ReplayerOfAdmin = {
-  replay(query: KeptQuery): Promise<object>
+  replay(query: KeptQuery): Promise<ReplayReport>
   decideLive(ids: readonly string[]): Promise<object>
   /** Makes live what `hooks.transforms.hold` held back. */
   publish(): Promise<object>

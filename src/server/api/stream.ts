@@ -5,6 +5,7 @@ import type { DeliveryRecord } from '../../store/records.ts'
 import type { StoreReader } from '../../store/store.ts'
 import { toMoment, toRowFields } from '../records.ts'
 import type { Changes } from './changes.ts'
+import type { Readiness } from './parts.ts'
 import type { RefusalFields, StatusFields } from './types.ts'
 
 /** Changes of this time are one event. A page that draws more often than five times a second is not easier to read. */
@@ -87,17 +88,12 @@ function toFrame(event: string, data: string, place?: number): string {
   return `${place === undefined ? '' : `id: ${run}.${place}\n`}event: ${event}\ndata: ${data}\n\n`
 }
 
-export function toStatusFields(status: {
-  readonly generation: string
-  readonly degraded: boolean
-  readonly problems: readonly unknown[]
-  readonly lastReloadAt?: number | undefined
-}): StatusFields {
-  const { generation, degraded, problems, lastReloadAt } = status
+export function toStatusFields({ generation, degraded, held, problems, lastReloadAt }: Readiness): StatusFields {
   return {
     generation,
     degraded,
+    held,
     problems: problems.length,
-    lastReloadAt: lastReloadAt === undefined || lastReloadAt === 0 ? null : toMoment(lastReloadAt),
+    lastReloadAt: lastReloadAt === 0 ? null : toMoment(lastReloadAt),
   }
 }

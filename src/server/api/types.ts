@@ -195,6 +195,7 @@ export type BrokenFields = {
 export type HealthFields = {
   readonly generation: string
   readonly degraded: boolean
+  readonly held: boolean
   readonly problems: readonly BrokenFields[]
   readonly lastReloadAt: string | null
   readonly lastGoodAt: string | null
@@ -219,6 +220,8 @@ export type HealthFields = {
 export type StatusFields = {
   readonly generation: string
   readonly degraded: boolean
+  /** A save waits for `POST /api/publish`. */
+  readonly held: boolean
   readonly problems: number
   readonly lastReloadAt: string | null
 }

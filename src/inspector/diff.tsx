@@ -1,0 +1,153 @@
+// Two values next to each other, line by line: what only one of them has is marked, and what both have is left out but for two lines.
+import type { JSX } from 'preact'
+import { toVisible } from './text.tsx'
+
+/** `noted`: only in the record, where the live code differs from it. */
+type Piece = { readonly kind: 'same' | 'removed' | 'added' | 'noted' | 'gap'; readonly text: string }
+
+/** Lines of both values that are compared one by one. Beyond that, all lines between the equal ends count as different. */
+const mostCompared = 400
+const context = 2
+/** Characters of a line before the place where it differs from the other one. */
+const lead = 60
+const mostShown = 120
+
+/** `removed`: only in the first value; `added`: only in the second. */
+function toPieces(before: unknown, after: unknown): Piece[] {
+  const [old, now] = [toLines(before), toLines(after)]
+  let start = 0
+  while (start < old.length && start < now.length && old[start] === now[start]) start += 1
+  let end = 0
+  while (end < Math.min(old.length, now.length) - start && old.at(-1 - end) === now.at(-1 - end)) end += 1
+  const same = (lines: readonly string[]) => lines.map((text): Piece => ({ kind: 'same', text }))
+  const middle = toMiddle(old.slice(start, old.length - end), now.slice(start, now.length - end))
+  return withGaps([...same(old.slice(0, start)), ...middle, ...same(old.slice(old.length - end))])
+}
+
+function toLines(value: unknown): string[] {
+  if (value === undefined || value === null) return []
+  return (typeof value === 'string' ? value : JSON.stringify(value, undefined, 2)).split('\n')
+}
+
+/** By the longest common sequence of lines. */
+function toMiddle(old: readonly string[], now: readonly string[]): Piece[] {
+  const removed = (text = ''): Piece => ({ kind: 'removed', text })
+  const added = (text = ''): Piece => ({ kind: 'added', text })
+  if (old.length + now.length > mostCompared) return [...old.map(removed), ...now.map(added)]
+  const width = now.length + 1
+  const lengths = new Uint16Array((old.length + 1) * width)
+  const at = (i: number, j: number) => lengths[i * width + j] ?? 0
+  for (let i = old.length - 1; i >= 0; i -= 1) {
+    for (let j = now.length - 1; j >= 0; j -= 1) {
+      lengths[i * width + j] = old[i] === now[j] ? at(i + 1, j + 1) + 1 : Math.max(at(i + 1, j), at(i, j + 1))
+    }
+  }
+  const pieces: Piece[] = []
+  for (let [i, j] = [0, 0]; i < old.length || j < now.length;) {
+    if (i < old.length && old[i] === now[j]) {
+      pieces.push({ kind: 'same', text: old[i] ?? '' })
+      i += 1
+      j += 1
+    } else if (j >= now.length || (i < old.length && at(i + 1, j) >= at(i, j + 1))) pieces.push(removed(old[i++]))
+    else pieces.push(added(now[j++]))
+  }
+  return pieces
+}
+
+function withGaps(pieces: readonly Piece[]): Piece[] {
+  const isNear = (at: number) => pieces.slice(Math.max(0, at - context), at + context + 1).some(isChange)
+  return pieces.flatMap((piece, at): Piece[] => {
+    if (isNear(at)) return [piece]
+    return at === 0 || isNear(at - 1) ? [{ kind: 'gap', text: '⋯' }] : []
+  })
+}
+
+const toNoted = (piece: Piece): Piece => (piece.kind === 'added' ? { ...piece, kind: 'noted' } : piece)
+const isChange = ({ kind }: Piece) => kind === 'removed' || kind === 'added'
+
+/** The columns of one field. `names`: of the two values. `recorded`: a third value, where there is one. */
+export function Diff({
+  before,
+  after,
+  names,
+  recorded,
+}: {
+  before: unknown
+  after: unknown
+  names: readonly [string, string]
+  recorded?: unknown
+}): JSX.Element {
+  const pieces = toPieces(before, after)
+  return (
+    <div class="columns">
+      <Side name={names[0]} pieces={pieces} other="added" />
+      <Side name={names[1]} pieces={pieces} other="removed" />
+      {recorded !== undefined && (
+        <Side name="recorded when it came" pieces={toPieces(before, recorded).map(toNoted)} other="removed" />
+      )}
+    </div>
+  )
+}
+
+/** `other`: the lines that this side does not have. */
+function Side({
+  name,
+  pieces,
+  other,
+}: {
+  name: string
+  pieces: readonly Piece[]
+  other: 'removed' | 'added'
+}): JSX.Element {
+  const own = pieces.flatMap((piece, at) => (piece.kind === other ? [] : [{ ...piece, twin: toTwin(pieces, at) }]))
+  return (
+    <figure>
+      <figcaption class="dim">{name}</figcaption>
+      <pre tabIndex={0} aria-label={name}>
+        {own.length === 0 && <span class="dim">nothing</span>}
+        {own.slice(0, mostShown).map(({ kind, text, twin }, at) => (
+          <DiffLine key={at} kind={kind} text={text} twin={twin} />
+        ))}
+        {own.length > mostShown && <span class="dim">{own.length - mostShown} more lines</span>}
+      </pre>
+    </figure>
+  )
+}
+
+/** The only line that takes the place of another one, so that both can show where they differ. */
+function toTwin(pieces: readonly Piece[], at: number): string | undefined {
+  const kind = (index: number) => (pieces[index]?.kind === 'noted' ? 'added' : pieces[index]?.kind)
+  if (kind(at) === 'removed' && kind(at + 1) === 'added' && kind(at + 2) !== 'added' && kind(at - 1) !== 'removed') {
+    return pieces[at + 1]?.text
+  }
+  if (kind(at) === 'added' && kind(at - 1) === 'removed' && kind(at - 2) !== 'removed' && kind(at + 1) !== 'added') {
+    return pieces[at - 1]?.text
+  }
+  return undefined
+}
+
+function DiffLine({ kind, text, twin }: { kind: Piece['kind']; text: string; twin: string | undefined }): JSX.Element {
+  const [head, middle, tail] = twin === undefined ? ['', text, ''] : toParts(text, twin)
+  const sign = { removed: '− ', added: '+ ', noted: '≠ ', same: '  ', gap: '' }[kind]
+  const Mark = kind === 'removed' ? 'del' : kind === 'same' || kind === 'gap' ? 'span' : 'ins'
+  return (
+    <span class={`line ${kind}`}>
+      {sign}
+      <bdi>
+        {head.length > lead ? `…${toVisible(head.slice(-lead))}` : toVisible(head)}
+        <Mark>{toVisible(middle)}</Mark>
+        {toVisible(tail.slice(0, lead))}
+        {tail.length > lead && '…'}
+      </bdi>
+    </span>
+  )
+}
+
+/** What both lines begin with, what differs, and what both end with. */
+function toParts(text: string, twin: string): [string, string, string] {
+  let start = 0
+  while (start < text.length && text[start] === twin[start]) start += 1
+  let end = 0
+  while (end < Math.min(text.length, twin.length) - start && text.at(-1 - end) === twin.at(-1 - end)) end += 1
+  return [text.slice(0, start), text.slice(start, text.length - end), text.slice(text.length - end)]
+}

@@ -1,0 +1,131 @@
+// What an edit would have done to kept requests: compares the code that serves with the files on disk, again at each save.
+import type { JSX } from 'preact'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import type { ReplayReport } from '../server/api/replay-types.ts'
+import type { StatusFields } from '../server/api/types.ts'
+import { post, toQuery } from './api.ts'
+import { go, type Place } from './place.ts'
+import { Report, toRequests } from './report.tsx'
+
+export const usualLast = 50
+const choices = [20, 50, 100, 200, 500, 1_000]
+
+type ReplayProps = { readonly place: Place; readonly status: StatusFields | undefined }
+
+export function Replay({ place, status }: ReplayProps): JSX.Element {
+  const [isPaused, setPaused] = useState(false)
+  const [round, setRound] = useState(0)
+  // what is on disk and what serves: it changes at each save
+  const saved = status && `${status.lastReloadAt} ${status.generation}`
+  const seen = useRef(saved)
+  if (!isPaused) seen.current = saved
+  const last = Number(place.last) || usualLast
+  const query = toQuery({ last, hook: place.hook, source: place.source })
+  const { report, problem, isBusy } = useReplay(query, seen.current === undefined ? '' : `${seen.current} ${round}`)
+  const isBehind = seen.current !== saved
+  return (
+    <div class="replay">
+      <h2 class="sr">Replay</h2>
+      <div class="filters" role="search" aria-label="Requests to replay">
+        <label>
+          the last{' '}
+          <select value={last} onChange={({ currentTarget }) => go({ last: currentTarget.value })}>
+            {[...new Set([...choices, last])]
+              .toSorted((one, other) => one - other)
+              .map((count) => (
+                <option key={count} value={count}>
+                  {count}
+                </option>
+              ))}
+          </select>
+        </label>
+        {(['hook', 'source'] as const).map((name) => (
+          <label key={name}>
+            {name}{' '}
+            <input
+              value={place[name]}
+              placeholder="all"
+              spellcheck={false}
+              autocomplete="off"
+              onChange={({ currentTarget }) => go({ [name]: currentTarget.value.trim() })}
+            />
+          </label>
+        ))}
+        <button type="button" disabled={isBusy} onClick={() => setRound(round + 1)}>
+          run again
+        </button>
+        <button type="button" id="pause" class="pause" aria-pressed={isPaused} onClick={() => setPaused(!isPaused)}>
+          {isPaused ? `resume${isBehind ? ' · saved since' : ''}` : 'pause'}
+        </button>
+      </div>
+      {status?.held === true && <Held />}
+      <p class={problem === '' ? 'said' : 'said bad'} role="status">
+        {problem !== '' ? problem : toSummary(report, isBusy)}
+      </p>
+      <div class="report" tabIndex={0} aria-busy={isBusy} aria-label="Result of the replay" role="region">
+        {report !== undefined && <Report report={report} />}
+      </div>
+    </div>
+  )
+}
+
+/** One replay at a time: what changes while it runs is taken by the next one. `wanted` is empty before the state is known. */
+function useReplay(query: string, wanted: string) {
+  const [report, setReport] = useState<ReplayReport>()
+  const [problem, setProblem] = useState('')
+  const [isBusy, setBusy] = useState(true)
+  const now = useRef({ query, key: '', done: '', isRunning: false, isOver: false })
+  now.current.query = query
+  now.current.key = wanted && `${query} ${wanted}`
+
+  useEffect(() => void run(), [query, wanted])
+  useEffect(() => () => void (now.current.isOver = true), [])
+
+  async function run(): Promise<void> {
+    const { current } = now
+    if (current.isRunning) return
+    current.isRunning = true
+    while (current.done !== current.key && !current.isOver) {
+      const { key } = current
+      setBusy(true)
+      try {
+        setReport(await post<ReplayReport>(`/api/replay?${current.query}`))
+        setProblem('')
+      } catch (error) {
+        setProblem(error instanceof Error ? error.message : 'The replay failed.')
+      }
+      current.done = key
+    }
+    current.isRunning = false
+    setBusy(current.key === '')
+  }
+
+  return { report, problem, isBusy }
+}
+
+function toSummary(report: ReplayReport | undefined, isBusy: boolean): string {
+  if (isBusy || report === undefined) return 'Replaying …'
+  const { total, counts, compared } = report
+  if (total === 0) return ''
+  const differ = total - counts.same
+  const what = compared === 'live' ? 'A save is not live. ' : ''
+  return `${what}${toRequests(total)}, ${differ === 0 ? 'no difference' : `${differ} would differ`}.`
+}
+
+/** A save that `hooks.transforms.hold` holds back. */
+function Held(): JSX.Element {
+  const [said, setSaid] = useState('')
+  const publish = () =>
+    void post('/api/publish').catch((error: unknown) => setSaid(error instanceof Error ? error.message : 'It failed.'))
+  return (
+    <section class="problem" aria-label="A save that waits">
+      <p>
+        A save waits, because it would change recent deliveries.{' '}
+        <button type="button" id="publish" onClick={publish}>
+          publish
+        </button>{' '}
+        <span role="status">{said}</span>
+      </p>
+    </section>
+  )
+}

@@ -1,0 +1,66 @@
+// The answers of the admin API about kept requests, as types only: replays, and fixtures made from deliveries.
+
+/** What an edit does to a request. */
+export type ReplayClass =
+  | 'same'
+  | 'changed'
+  | 'now skipped'
+  | 'now refused'
+  | 'now parks'
+  | 'now works'
+  | 'another mapping'
+
+/** Long texts begin shortly before the place where they differ. Null: the field is not there. */
+export type ChangeFields = {
+  readonly path: string
+  readonly before: unknown
+  readonly after: unknown
+  /** What was decided when the request came, where the live code decides otherwise now. */
+  readonly recorded?: unknown
+}
+
+/** Requests that change at the same paths, with the first of them as the example. */
+export type GroupFields = {
+  readonly paths: readonly string[]
+  readonly count: number
+  readonly percent: number
+  readonly example: {
+    readonly deliveryId: string
+    readonly hook: string
+    /** Both outcomes in one line. */
+    readonly before: string
+    readonly after: string
+    readonly changes: readonly ChangeFields[]
+  }
+}
+
+export type ReplayReport = {
+  /** What the edit is compared with. `live`: the code that serves. `recorded`: what was decided, as the edit is live already or no gateway runs. */
+  readonly compared: 'live' | 'recorded'
+  readonly total: number
+  readonly counts: { readonly [Name in ReplayClass]: number }
+  /** Of all classes but `same`, the largest first. */
+  readonly groups: readonly (GroupFields & { readonly class: ReplayClass })[]
+  /** Paths that differ between two runs of the edit, which are left out. */
+  readonly unstable: readonly { readonly path: string; readonly count: number }[]
+  /** Where the live code decides otherwise than was recorded. `before` is the record, `after` the live code. */
+  readonly drift: readonly GroupFields[]
+  /** Ids of deliveries whose requests were too large to keep. */
+  readonly tooLarge: readonly string[]
+  /** Deliveries that were not reached in time. */
+  readonly notRun: number
+  /** Why modules of the edit do not load. */
+  readonly problems: readonly string[]
+  /** The newest first. */
+  readonly deliveries: readonly {
+    readonly deliveryId: string
+    readonly receivedAt: string
+    readonly hook: string
+    readonly source: string | null
+    readonly event: string | null
+    readonly class: ReplayClass
+    readonly paths: readonly string[]
+    readonly unstable: readonly string[]
+    readonly drift: readonly string[]
+  }[]
+}

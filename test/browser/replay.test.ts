@@ -1,0 +1,192 @@
+// The replay on the page: it follows each save by itself, shows what would change, and publishes what is held back.
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { writeFiles } from '../e2e/gateway.ts'
+import { findBarriers, hasBrowser, shoot, show, type Stage, startStage } from './stage.ts'
+
+const wait = { timeout: 15_000 }
+const file = 'hooks/transforms/x.ts'
+const fixture = 'hooks/transforms/x.fixtures/keeps-it.json'
+const config = (hold = false) => ({
+  hooks: {
+    retain: 200,
+    transforms: { hold },
+    mappings: [
+      { id: 'x', match: { path: 'x' }, transform: { module: 'x.ts' }, deliver: false },
+      { id: 'y', match: { path: 'y' }, messageTemplate: '{{n}}', deliver: false },
+    ],
+  },
+})
+/** The name is another one at each run: it depends on a clock. */
+const first = `export default ({ payload: { kind } }) =>
+  ({ message: 'Dear ' + kind + ',\\nthe build is done.\\n\\nBye', name: 'at ' + process.hrtime.bigint() })\n`
+const second = `export default ({ payload: { kind } }) => {
+  if (kind === 'skip') return null
+  if (kind === 'throw') throw new TypeError('never')
+  return { message: 'Dear ' + kind + ',\\nthe build is ' + (kind === 'field' ? 'green' : 'done') + '.\\n\\nBye',
+    name: 'at ' + process.hrtime.bigint() }
+}\n`
+const third = first.replaceAll('the build', 'your build')
+const kinds = ['same', 'field', 'field', 'skip', 'throw', 'same', 'same', 'same', 'same', 'same']
+
+describe.skipIf(!hasBrowser)(
+  'the replay on the page, in Chromium (apt-get install chromium, or CHROMIUM=<file>)',
+  { timeout: 60_000 },
+  () => {
+    let stage: Stage
+    let page: Page
+    const report = () => page.locator('.report')
+    const classes = async () =>
+      (await page.locator('.classes li:not(.none)').allInnerTexts()).map((text) => text.replaceAll(/\s+/g, ' '))
+    const says = (text: string) => page.locator('.replay > .said', { hasText: text }).waitFor(wait)
+    const save = (text: string) => writeFiles(stage.gateway.dir, { [file]: text })
+
+    beforeAll(async () => {
+      stage = await startStage({ config: config(), files: { [file]: first } })
+      for (const kind of kinds) await stage.post('x', { kind })
+      page = await stage.open({ hash: 'view=replay' })
+      await says('10 requests, no difference.')
+    }, 60_000)
+    afterAll(() => stage.close())
+
+    test('follows a save by itself: one field, one skip, one exception and a field of the clock are classified exactly', async () => {
+      const began = performance.now()
+      save(second)
+      await report().locator('ins', { hasText: 'green' }).first().waitFor(wait)
+      console.log(`from the save to its diff on the page: ${Math.round(performance.now() - began)} ms`)
+      await says('10 requests, 4 would differ.')
+      expect(await classes()).toEqual(['6 same 60 %', '2 changed 20 %', '1 now skipped 10 %', '1 now parks 10 %'])
+      const groups = await page.locator('.group h3').allInnerTexts()
+      expect(groups.map((text) => text.replaceAll(/\s+/g, ' '))).toEqual([
+        'changed actions[].message 2 requests, 20 %',
+        'now parks 1 request, 10 %',
+        'now skipped 1 request, 10 %',
+      ])
+      expect(await page.locator('.unstable li').allInnerTexts()).toEqual(['actions[].name 8 requests'])
+      const [before, after] = await page.locator('.group.changed pre').allInnerTexts()
+      expect(before?.split('\n')).toEqual(['  Dear field,', '− the build is done.', '  ', '  Bye'])
+      expect(after?.split('\n')).toEqual(['  Dear field,', '+ the build is green.', '  ', '  Bye'])
+      expect(await page.locator('.group.changed del').allInnerTexts()).toEqual(['done'])
+      await page.locator('.group.now-parks pre', { hasText: 'park transform-failed' }).waitFor(wait)
+    })
+
+    test('shows what was recorded as a third column, where the live code decides otherwise already', async () => {
+      const expected = { request: { path: 'x', payload: { kind: 'same' } }, expect: { decision: 'skip' } }
+      writeFiles(stage.gateway.dir, { [fixture]: JSON.stringify(expected), [file]: third })
+      await says('A save is not live. 10 requests, 10 would differ.')
+      const changed = page.locator('.group.changed').filter({ hasText: '8 requests' })
+      const names = await changed.locator('figcaption').allInnerTexts()
+      expect(names.slice(0, 2)).toEqual(['live code', 'files on disk'])
+      const field = page.locator('.change', { hasText: 'recorded when it came' }).first()
+      await field.waitFor(wait)
+      expect(await field.locator('figcaption').allInnerTexts()).toEqual([
+        'live code',
+        'files on disk',
+        'recorded when it came',
+      ])
+      await page
+        .getByRole('region', { name: /decided otherwise when it came/ })
+        .first()
+        .waitFor(wait)
+      expect(await page.locator('.group.now-works h3').innerText()).toContain('2 requests, 20 %')
+    })
+
+    test('keeps what it shows in the address, and takes it from there', async () => {
+      await page.getByRole('combobox', { name: 'the last' }).selectOption('20')
+      const hook = page.getByRole('textbox', { name: 'hook' })
+      await hook.fill('y')
+      await hook.press('Enter')
+      await page.getByText('No request is kept.').waitFor(wait)
+      expect(new URL(page.url()).hash).toBe('#view=replay&last=20&hook=y')
+      await stage.post('y', { n: 1 })
+      await page.reload()
+      await says('1 request, no difference.')
+      expect(await page.getByRole('textbox', { name: 'hook' }).inputValue()).toBe('y')
+      await show(page, 'view=replay&last=3&source=nobody')
+      await page.getByText('No request is kept.').waitFor(wait)
+      await show(page, 'view=replay&last=3&hook=x')
+      await says('3 requests, 3 would differ.')
+      await page.goBack()
+      await page.goBack()
+      await says('1 request, no difference.')
+    })
+
+    test('pauses at a save, says that one came, and catches up', async () => {
+      await show(page, 'view=replay&hook=x')
+      await says('10 requests, 10 would differ.')
+      await page.keyboard.press('p')
+      await page.getByRole('button', { name: 'resume' }).waitFor(wait)
+      save(third.replaceAll('Bye', 'So long'))
+      await page.getByRole('button', { name: 'resume · saved since' }).waitFor(wait)
+      expect(await report().getByText('So long').count()).toBe(0)
+      await page.keyboard.press('p')
+      await report().getByText('So long').first().waitFor(wait)
+    })
+
+    test('leads to the delivery of an example, and lists every request', async () => {
+      await report().getByText('All requests').click()
+      await expect.poll(() => report().locator('tbody tr').count(), wait).toBe(10)
+      const id = await page.locator('.group .id').first().innerText()
+      await page.locator('.group .id').first().click()
+      await page.locator('#detail .id', { hasText: id }).waitFor(wait)
+      await page.keyboard.press('Escape')
+      await page.keyboard.press('2')
+      await says('10 requests, 10 would differ.')
+    })
+
+    test('shows a payload full of markup, and code that adds more of it, as text', async () => {
+      const text = '<img src=x onerror="window.owned=1">\u202Egnp.exe\u001B[2J'
+      await stage.post('x', { kind: text })
+      save(third.replaceAll('Bye', '<script>window.owned=1</script>'))
+      await page.getByRole('button', { name: 'run again' }).click()
+      await report().getByText('<script>').first().waitFor(wait)
+      await report().getByText('onerror').first().waitFor(wait)
+      expect(await page.evaluate('window.owned')).toBeUndefined()
+      expect(await report().locator('img').count()).toBe(0)
+      const shown = await report().innerText()
+      expect([...'\u202E\u001B'].filter((mark) => shown.includes(mark))).toEqual([])
+    })
+
+    test(
+      'nothing serious for axe-core, no overflow, and screenshots, in light and dark, narrow and wide',
+      { timeout: 120_000 },
+      async () => {
+        await show(page, 'view=replay&hook=x')
+        await page.locator('.group').first().waitFor(wait)
+        for (const [colorScheme, width] of [
+          ['light', 1440],
+          ['dark', 1440],
+          ['light', 360],
+          ['dark', 3840],
+        ] as const) {
+          await page.emulateMedia({ colorScheme })
+          await page.setViewportSize({ width, height: 900 })
+          await shoot(page, `replay-${colorScheme}-${width}`)
+          if (width !== 3840) expect(await findBarriers(page), `${colorScheme} ${width}`).toEqual([])
+          const overflow = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
+          expect(overflow, `${width}`).toBeLessThanOrEqual(0)
+        }
+        expect(stage.errors).toEqual([])
+      },
+    )
+
+    test('publishes a save that waits because it would change recent deliveries', async () => {
+      const held = await startStage({ config: config(true), files: { [file]: first } })
+      try {
+        for (const kind of kinds) await held.post('x', { kind })
+        const other = await held.open()
+        writeFiles(held.gateway.dir, { [file]: third })
+        await other.getByRole('button', { name: 'a save waits' }).click()
+        const summary = other.locator('.replay > .said')
+        await summary.getByText('A save is not live. 10 requests, 10 would differ.').waitFor(wait)
+        await other.getByRole('button', { name: 'publish' }).click()
+        await other.locator('#publish').waitFor({ ...wait, state: 'hidden' })
+        await summary.getByText(/^10 requests, 10 would differ\./).waitFor(wait)
+        expect(await held.ask('/readyz')).toMatchObject({ held: false, degraded: false })
+        expect(held.errors).toEqual([])
+      } finally {
+        await held.close()
+      }
+    })
+  },
+)
