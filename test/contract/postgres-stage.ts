@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { Client } from 'pg'
 import { createPostgresStore } from '../../src/store/postgres/postgres.ts'
 import type { Clock, Store } from '../../src/store/store.ts'
+import { onFileEnd } from '../file-end.ts'
 
 const url = process.env['HOOKLOOM_TEST_POSTGRES'] ?? 'postgres://root@127.0.0.1:5432/test'
 
@@ -31,18 +32,23 @@ export async function newSchema(): Promise<{ schema: string; url: string; drop: 
   return { schema, url: `${url}${separator}options=${encodeURIComponent(`-c search_path=${schema}`)}`, drop }
 }
 
-/** Stores on the same new schema. The schema is dropped when the last one is closed. */
+/** Schemas whose stores are closed. To empty one takes a tenth of the time that a new one takes. */
+const free: Awaited<ReturnType<typeof newSchema>>[] = []
+
+/** Stores on the same empty schema. It is free again when the last one is closed, and dropped at the end of the test file. */
 export async function openStores(count: number, clock: Clock): Promise<Store[]> {
-  const { url: own, drop } = await newSchema()
+  const used = free.pop() ?? (await newFree())
   let open = count
   return Array.from({ length: count }, () => {
-    const store = createPostgresStore({ url: own, now: () => `${clock()}::bigint` })
+    const store = createPostgresStore({ url: used.url, now: () => `${clock()}::bigint` })
     return {
       ...store,
       close: async () => {
         await store.close()
         open -= 1
-        if (open === 0) await drop()
+        if (open > 0) return
+        await empty(used.schema)
+        free.push(used)
       },
     }
   })
@@ -64,4 +70,26 @@ export function takeTurns(stores: readonly Store[]): Store {
   const names = Object.keys(first) as (keyof Store)[] // the keys of a store
   // as: every call of a store, under its name
   return Object.fromEntries(names.map((name) => [name, name === 'close' ? close : inTurn(name)])) as unknown as Store
+}
+
+async function newFree() {
+  onFileEnd(dropFree)
+  return newSchema()
+}
+
+async function dropFree(): Promise<void> {
+  await Promise.all(free.splice(0).map(({ drop }) => drop()))
+}
+
+async function empty(schema: string): Promise<void> {
+  await withDatabase(async (client) => {
+    const { rows } = await client.query<{ name: string }>(
+      `SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables
+        WHERE schemaname = $1 AND tablename <> 'hookloom_schema'`,
+      [schema],
+    )
+    // not TRUNCATE, which makes a new file for each table
+    const deletes = rows.map(({ name }) => `DELETE FROM ${name}`).join('; ')
+    await client.query(`BEGIN; ${deletes}; COMMIT`)
+  })
 }
