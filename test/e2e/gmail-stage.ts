@@ -1,8 +1,11 @@
 // A config directory whose mailbox lies on a Google on loopback.
+import { spawn } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { account, client, type FakeGoogle } from './fakes/google.ts'
-import { makeConfigDir } from './gateway.ts'
+import { onFileEnd } from '../file-end.ts'
+import { mainFile, makeConfigDir, toChildEnv } from './gateway.ts'
+import { readStore } from './inside.ts'
 
 export const project = 'proj-123456'
 
@@ -32,4 +35,37 @@ export function writeClientFile(dir: string): string {
   const file = join(dir, 'client.json')
   writeFileSync(file, JSON.stringify({ installed: { ...client, project_id: project } }))
   return file
+}
+
+/** A mail that the fake mailbox receives. */
+export const mail = (id: string) => ({ id, subject: `subject ${id}` })
+
+/** Subjects of the runs, in order of arrival. */
+export async function runs(dir: string): Promise<string[]> {
+  const deliveries = await readStore(dir, (reader) => reader.deliveries({ limit: 500 }))
+  return deliveries.flatMap(({ jobs }) =>
+    jobs.flatMap(({ planned }) => (planned.kind === 'agent' && 'action' in planned ? [planned.action.message] : [])),
+  )
+}
+
+/** `hookloom gmail run`, in a process of its own. */
+export function startRun(dir: string) {
+  const child = spawn(process.execPath, [mainFile, 'gmail', 'run', '--config-dir', dir], {
+    env: toChildEnv(),
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  onFileEnd(() => child.kill('SIGKILL'))
+  let text = ''
+  const exited = new Promise<number | null>((resolve) => child.once('close', resolve))
+  const printed = (pattern: RegExp) =>
+    new Promise<void>((resolve) => {
+      const look = (chunk = '') => {
+        text += chunk
+        if (pattern.test(text)) resolve()
+      }
+      child.stdout.setEncoding('utf8').on('data', look)
+      child.stderr.setEncoding('utf8').on('data', look)
+      look()
+    })
+  return { child, exited, printed, output: () => text }
 }

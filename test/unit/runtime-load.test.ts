@@ -1,7 +1,6 @@
 import { rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { silentLog } from '../../src/model/log.ts'
 import { createStage, resultOf, toLoaded } from './runtime-stage.ts'
 
 describe('a module that did not change', () => {
@@ -129,32 +128,6 @@ describe('a module that harms while it loads', () => {
     await expect(load('../x.ts')).rejects.toMatchObject({ code: 'config-invalid' })
   })
 })
-
-test(
-  '300 reloads leave each worker with as many bundles as there are modules, and their memory',
-  {
-    timeout: 120_000,
-  },
-  async () => {
-    const replaced: unknown[] = []
-    const log = { ...silentLog, warn: (fields: object) => void replaced.push(fields) }
-    const { write, load, runtime } = await createStage({ workers: 1, memoryMb: 40, log })
-    await write({ 'y.ts': 'export default () => 0' })
-    const values: unknown[] = []
-    for (let n = 1; n <= 300; n++) {
-      // 300 of them, each with its source map, would be far over the limit
-      const text = `${n}`.padEnd(100_000, 'x')
-      await write({ 'x.ts': `export default () => '${text}'.length + ${n}` })
-      const modules = await load('x.ts', 'y.ts')
-      values.push(await resultOf(modules['x.ts']))
-    }
-    expect(values).toEqual(Array.from({ length: 300 }, (_, index) => 100_001 + index))
-    expect(replaced).toEqual([])
-    expect(runtime.state()).toMatchObject({ builds: 301, serving: [{ bundles: 2 }], threads: 2 })
-    await load('y.ts')
-    expect(runtime.state()).toMatchObject({ serving: [{ bundles: 1 }] })
-  },
-)
 
 test('zod is there with nothing installed, and a version beside the modules goes first', async () => {
   const { write, load } = await createStage()

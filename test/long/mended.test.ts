@@ -2,9 +2,9 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
-import { findDamage } from './aftermath.ts'
-import { type Gateway, startGateway } from './gateway.ts'
-import { readStore } from './inside.ts'
+import { findDamage } from '../e2e/aftermath.ts'
+import { type Gateway, startGateway } from '../e2e/gateway.ts'
+import { readStore } from '../e2e/inside.ts'
 
 const version = (name: string) => `export default ({ payload }) => ({ text: '${name} ' + payload.n })\n`
 const broken = `export default () => { throw new Error('not like this') }\n`

@@ -1,0 +1,75 @@
+// Every mail one run, whatever dies in between.
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { runCommand } from '../e2e/command.ts'
+import { type FakeGoogle, startGoogle } from '../e2e/fakes/google.ts'
+import { startGateway } from '../e2e/gateway.ts'
+import { mail, makeMailDir, runs, startRun } from '../e2e/gmail-stage.ts'
+
+/** Resolves when Google is asked for this, as often as it is. */
+function asked(google: FakeGoogle, path: string): () => Promise<void> {
+  let waiting: (() => void)[] = []
+  google.before(path, () => {
+    for (const resolve of waiting.splice(0)) resolve()
+  })
+  return () => new Promise((resolve) => (waiting = [...waiting, resolve]))
+}
+
+test(
+  'a mailbox inside the gateway loses no mail and runs none twice, when the process dies between fetch and store',
+  { timeout: 60_000 },
+  async () => {
+    const google = await startGoogle()
+    const dir = makeMailDir(google)
+    let gateway = await startGateway({ dir })
+    await gateway.printed(/watched from now on/)
+    let isArmed = true
+    google.before('/messages/b', async () => {
+      // the first mail is fetched and nothing is stored
+      if (isArmed) await gateway.kill()
+      isArmed = false
+    })
+    google.mailbox.receive(mail('a'), mail('b'), mail('c'))
+    await new Promise<void>((resolve) => gateway.child.once('exit', () => resolve()))
+    expect(await runs(dir)).toEqual([])
+    gateway = await startGateway({ dir })
+    await gateway.printed(/new mails were delivered/)
+    await gateway.kill()
+    const next = asked(google, '/history')
+    const asks = next()
+    gateway = await startGateway({ dir })
+    await asks
+    await gateway.stop()
+    expect(await runs(dir)).toEqual(['subject a', 'subject b', 'subject c'])
+  },
+)
+
+test(
+  'gmail run posts each mail once, also when it dies between the posts and the move of its place',
+  { timeout: 60_000 },
+  async () => {
+    const google = await startGoogle()
+    const dir = makeMailDir(google)
+    const gateway = await startGateway({ dir, env: { HOOKLOOM_SKIP_GMAIL: '1' } })
+    const first = startRun(dir)
+    await first.printed(/watched from now on/)
+    google.before('/messages/c', () => void first.child.kill('SIGKILL'))
+    google.mailbox.receive(mail('a'), mail('b'), mail('c'))
+    await first.exited
+    const second = startRun(dir)
+    await second.printed(/new mails were delivered/)
+    const place = JSON.parse(readFileSync(join(dir, 'state/gmail-cursor.json'), 'utf8')) as { historyId: string }
+    expect(place.historyId).toBe(String(google.mailbox.historyId))
+    // as if it had died before it wrote its place
+    writeFileSync(join(dir, 'state/gmail-cursor.json'), JSON.stringify({ ...place, historyId: '1000' }))
+    second.child.kill('SIGTERM')
+    expect(await second.exited).toBe(0)
+    expect(await runCommand(['gmail', 'sync'], { dir })).toMatchObject({
+      code: 0,
+      stdout: '3 new mails were delivered.\n',
+    })
+    await gateway.stop()
+    expect((await runs(dir)).toSorted()).toEqual(['subject a', 'subject b', 'subject c'])
+  },
+)
