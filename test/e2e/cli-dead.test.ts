@@ -6,7 +6,7 @@ test('retry --dead runs again all that list --dead shows, heartbeats too', { tim
   const gateway = await startGateway({
     config: {
       runners: { gone: { kind: 'command', command: 'no-such-program' } },
-      agents: { defaults: { runner: 'gone' } },
+      agents: { defaults: { runner: 'gone', heartbeat: { minIntervalSeconds: 1 } } },
     },
   })
   const { dir, url } = gateway

@@ -238,7 +238,7 @@ describe('changing commands', { timeout: 60_000 }, () => {
     const { dir, ...gateway } = await startGateway({
       config: {
         runners: { gone: { kind: 'command', command: 'no-such-program' } },
-        agents: { defaults: { runner: 'gone' } },
+        agents: { defaults: { runner: 'gone', heartbeat: { minIntervalSeconds: 1 } } },
       },
     })
     const { runId, deliveryId } = await post(gateway, 'agent', { message: 'Look', wakeMode: 'now' })
