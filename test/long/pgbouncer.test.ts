@@ -8,8 +8,8 @@ import { createPostgresStore } from '../../src/store/postgres/postgres.ts'
 import type { Clock, Store } from '../../src/store/store.ts'
 import { makeFolder } from '../e2e/gateway.ts'
 import { onFileEnd } from '../file-end.ts'
-import { newSchema, takeTurns, whyNoPostgres, withDatabase } from './postgres-stage.ts'
-import { storeContract } from './store.ts'
+import { newSchema, takeTurns, whyNoPostgres, withDatabase } from '../contract/postgres-stage.ts'
+import { storeContract } from '../contract/store.ts'
 
 const isInstalled = spawnSync('pgbouncer', ['--version']).error === undefined
 const whySkipped = whyNoPostgres ?? (isInstalled ? undefined : 'pgbouncer is not installed')
