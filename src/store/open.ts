@@ -1,6 +1,7 @@
 // The engine of a place: SQLite for a file, Postgres for a URL. What Postgres needs is loaded only for a URL.
 import type { Log } from '../model/log.ts'
 import type { StorePlace } from '../model/places.ts'
+import { copyRows, type CopySource, type CopyTarget } from './copy.ts'
 import { createSqliteReader, createSqliteStore } from './sqlite/sqlite.ts'
 import type { OpenedStore, StoreReader } from './store.ts'
 
@@ -21,4 +22,22 @@ export async function openReader(place: StorePlace): Promise<StoreReader> {
   if (place.kind === 'file') return createSqliteReader({ file: place.file })
   const { createPostgresReader } = await import('./postgres/postgres.ts')
   return createPostgresReader({ url: place.url })
+}
+
+/**
+ * Copies everything into an empty store of any engine, all or nothing, and returns the number of rows of each table. No gateway may use
+ * either store: else it throws `store-locked`. Throws `conflict` if the target is not empty.
+ */
+export async function copyStore(
+  { from, to }: { from: StorePlace; to: StorePlace },
+  report: (table: string, rows: number) => void,
+): Promise<Readonly<Record<string, number>>> {
+  const copy = (target: CopyTarget) => readAll(from, (source) => copyRows(source, target, report))
+  if (to.kind === 'file') return (await import('./sqlite/copy.ts')).writeSqlite(to.file, copy)
+  return (await import('./postgres/copy.ts')).writePostgres(to.url, copy)
+}
+
+async function readAll<Result>(place: StorePlace, run: (source: CopySource) => Promise<Result>): Promise<Result> {
+  if (place.kind === 'file') return (await import('./sqlite/copy.ts')).readSqlite(place.file, run)
+  return (await import('./postgres/copy.ts')).readPostgres(place.url, run)
 }

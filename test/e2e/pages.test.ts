@@ -14,6 +14,8 @@ const elsewhere: readonly RegExp[] = [
   /^(npm|gcloud|echo "whsec_)/,
   /hookloom gmail /,
   /hookloom init --from /,
+  // needs a gateway that is stopped
+  /hookloom store copy /,
   // serves until it is stopped
   /^hookloom start$/,
   // a tool that not every machine has

@@ -184,6 +184,49 @@ describe.skipIf(whyNoPostgres)('a gateway on Postgres', { timeout: 120_000 }, ()
   })
 })
 
+describe.skipIf(whyNoPostgres)('hookloom store copy', { timeout: 120_000 }, () => {
+  test('moves a stopped gateway from SQLite to Postgres and back, and shows no password', async () => {
+    const { url } = await newUrl()
+    const env = { DATABASE_URL: url }
+    const gateway = await startGateway()
+    const { dir } = gateway
+    await post(gateway, 'wake', { text: 'hello' })
+    const copy = (to: string) => runCommand(['store', 'copy', '--to', to], { dir, env })
+    const early = await copy('${DATABASE_URL}')
+    expect(early).toMatchObject({ code: 69, stderr: expect.stringMatching(/in use by another gateway/) })
+    await gateway.stop()
+    const { stdout: before } = await runCommand(['list', '--json'], { dir, env })
+
+    const copied = await copy('${DATABASE_URL}')
+    expect(copied).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(
+        /^deliveries {2}1\n[^]*Now set "store": \{ "url": "\$\{DATABASE_URL\}" \} in hookloom\.jsonc/,
+      ),
+    })
+    const again = await startGateway({ dir, config, env })
+    expect((await runCommand(['list', '--json'], { dir, env })).stdout).toBe(before)
+    const back = join(dir, 'state', 'back.db')
+    await again.stop()
+    const returned = await copy(back)
+    expect(returned).toMatchObject({ code: 0, stdout: expect.stringContaining(`"store": { "file": "${back}" }`) })
+    expect(await copy(url)).toMatchObject({
+      code: 64,
+      stderr: expect.stringContaining('--to names the store of this configuration'),
+    })
+    expect(await copy(url.replace('postgres:', 'mysql:'))).toMatchObject({
+      code: 64,
+      stderr: expect.stringMatching(/^✗ --to must be a Postgres URL/),
+    })
+    expect(await copy('${NOTHING}')).toMatchObject({
+      code: 64,
+      stderr: expect.stringMatching(/--to needs NOTHING, which is not set/),
+    })
+    const outputs = [early, copied, returned].map(({ stdout, stderr }) => stdout + stderr)
+    expect(outputs.filter((text) => text.includes('canary'))).toEqual([])
+  })
+})
+
 describe.skipIf(whyNoPostgres)('a database that cannot be used', { timeout: 120_000 }, () => {
   test('does not prevent the start: hooks answer 503 with Retry-After until it is there', async () => {
     const { url } = await newUrl()

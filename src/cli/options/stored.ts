@@ -21,6 +21,7 @@ const beforeMomentOption = (field: string) =>
 
 export function addStoredCommands(program: Command, act: Act): void {
   addDeliveries(program, act)
+  addStore(program, act)
 
   program
     .command('events')
@@ -45,6 +46,29 @@ export function addStoredCommands(program: Command, act: Act): void {
       act(async (context, key: string | undefined, options: { limit: number; before?: number }) =>
         (await import('../sessions.ts')).sessions(context, { key, limit: options.limit, before: options.before }),
       ),
+    )
+}
+
+function addStore(program: Command, act: Act): void {
+  program
+    .commandsGroup('Other:')
+    .command('store')
+    .summary('copy the store to another engine')
+    .description('Copies the store to another engine or another place.')
+    .command('copy')
+    .summary('copy everything into an empty store')
+    .description(
+      'Copies everything from the store of the configuration into an empty store: deliveries, jobs, events, sessions, transcripts and ' +
+        'cursors, with their ids and their order. Stop every gateway that uses one of the stores first. A copy that fails leaves nothing.',
+    )
+    .requiredOption('--to <place>', 'the URL of a Postgres database, or a file that does not exist; ${NAME} reads .env')
+    .addOption(jsonOption())
+    .addHelpText(
+      'after',
+      toExamples("hookloom store copy --to '${DATABASE_URL}'", 'hookloom store copy --to state/copy.db'),
+    )
+    .action(
+      act(async (context, options: { to: string }) => (await import('../store-copy.ts')).storeCopy(context, options)),
     )
 }
 

@@ -1,0 +1,55 @@
+// Moves a store to another engine or another place, while no gateway runs.
+import { resolve } from 'node:path'
+import { isPostgresUrl } from '../base/postgres-url.ts'
+import { loadConfig } from '../loader/config.ts'
+import { type Env, substituteEnv } from '../loader/config/env.ts'
+import { configFile } from '../loader/config/text.ts'
+import { type StorePlace, toShownPlace, toStorePlace } from '../model/places.ts'
+import { exitCodes, Problem } from '../model/problem.ts'
+import { copyStore } from '../store/open.ts'
+import { type Context, withProgress } from './terminal/context.ts'
+
+/** `to`: a URL or a file. `${NAME}` in it reads the environment or `.env`, because a command line is visible to other users. */
+export async function storeCopy(context: Context, { to: given }: { to: string }): Promise<number> {
+  const { config, env } = loadConfig(context)
+  const from = toStorePlace(context.dir, config)
+  const to = toTarget(given, env)
+  if (JSON.stringify(from) === JSON.stringify(to)) {
+    throw new Problem(
+      'usage-invalid',
+      `--to names the store of this configuration, ${toShownPlace(to)}. Name another place.`,
+    )
+  }
+  const lines: string[] = []
+  const copied = await withProgress(context, `Copying ${toShownPlace(from)} to ${toShownPlace(to)}`, () =>
+    copyStore({ from, to }, (table, rows) => lines.push(`${table.padEnd(10)}  ${rows}`)),
+  )
+  if (context.json) context.printJson({ from: toShownPlace(from), to: toShownPlace(to), copied })
+  else {
+    context.print(lines.join('\n'))
+    context.print(`\nCopied and counted. ${toShownPlace(from)} is unchanged.`)
+    context.print(`Now set ${toKey(given, to)} in ${configFile}, and start the gateway.`)
+  }
+  return exitCodes.ok
+}
+
+function toTarget(given: string, env: Env): StorePlace {
+  const { value, issues } = substituteEnv(given, env)
+  const [issue] = issues
+  if (issue !== undefined) throw new Problem('usage-invalid', `--to${issue.text}`)
+  const text = String(value)
+  if (isPostgresUrl(text)) return { kind: 'url', url: text }
+  // not quoted: it may be a URL with a password
+  if (/^[a-z][a-z\d+.-]*:/i.test(text)) {
+    throw new Problem(
+      'usage-invalid',
+      '--to must be a Postgres URL (postgres://user:password@host:5432/database) or a file.',
+    )
+  }
+  return { kind: 'file', file: resolve(text) }
+}
+
+function toKey(given: string, to: StorePlace): string {
+  if (to.kind === 'file') return `"store": { "file": ${JSON.stringify(to.file)} }`
+  return `"store": { "url": ${given.includes('${') ? JSON.stringify(given) : '"${DATABASE_URL}"'} }`
+}

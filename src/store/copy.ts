@@ -1,0 +1,144 @@
+// Everything in a store, row by row, into an empty store of any engine. A row has the same columns in every engine, in the order of arrival.
+import { Problem } from '../model/problem.ts'
+import type { Row, SqlValue } from './rows.ts'
+
+export type ColumnType = 'integer' | 'text' | 'bytes'
+
+export type CopiedTable = {
+  readonly name: string
+  /** A unique key, by which rows are read in order. */
+  readonly key: readonly string[]
+  readonly columns: Readonly<Record<string, ColumnType>>
+}
+
+const events = { seq: 'integer', at: 'integer', agent_id: 'text', session_key: 'text', text: 'text' } as const
+
+/** In an order in which each row follows the rows that it refers to. Leases and gates are not copied: the next owner makes its own. */
+export const copiedTables: readonly CopiedTable[] = [
+  {
+    name: 'deliveries',
+    key: ['seq'],
+    columns: {
+      seq: 'integer',
+      id: 'text',
+      received_at: 'integer',
+      settled_at: 'integer',
+      state: 'text',
+      hook: 'text',
+      source: 'text',
+      event: 'text',
+      mapping_id: 'text',
+      generation: 'text',
+      transform_hash: 'text',
+      waits_for: 'text',
+      dedupe_key: 'text',
+      body_hash: 'text',
+      body_differed: 'integer',
+      answer_status: 'integer',
+      answer_body: 'text',
+      problem: 'text',
+      trace: 'text',
+      log: 'text',
+      head: 'text',
+      body: 'bytes',
+    },
+  },
+  { name: 'rings', key: ['seq'], columns: { seq: 'integer', mapping_id: 'text' } },
+  {
+    name: 'jobs',
+    key: ['seq'],
+    columns: {
+      seq: 'integer',
+      id: 'text',
+      delivery_seq: 'integer',
+      lane: 'text',
+      state: 'text',
+      created_at: 'integer',
+      run_at: 'integer',
+      locked_until: 'integer',
+      failing_since: 'integer',
+      ended_at: 'integer',
+      fence: 'integer',
+      attempts: 'integer',
+      stands_for: 'text',
+      last_error: 'text',
+      steps: 'text',
+      posts: 'text',
+      planned: 'text',
+    },
+  },
+  {
+    name: 'events',
+    key: ['seq'],
+    columns: {
+      ...events,
+      consumed_at: 'integer',
+      trusted: 'integer',
+      wakes: 'integer',
+      source: 'text',
+      delivery_id: 'text',
+    },
+  },
+  {
+    name: 'sessions',
+    key: ['agent_id', 'session_key'],
+    columns: {
+      agent_id: 'text',
+      session_key: 'text',
+      updated_at: 'integer',
+      recipient_channel: 'text',
+      recipient_to: 'text',
+      runner_state: 'text',
+    },
+  },
+  { name: 'messages', key: ['seq'], columns: { ...events, run_id: 'text', role: 'text' } },
+  { name: 'cursors', key: ['name'], columns: { name: 'text', value: 'text' } },
+]
+
+/** A store that nobody writes until the end of the copy. */
+export type CopySource = {
+  /** Rows whose key follows `after`, by their key. Undefined: from the first one. */
+  read(table: CopiedTable, after: readonly SqlValue[] | undefined, limit: number): Promise<Row[]>
+  count(table: CopiedTable): Promise<number>
+}
+
+/** An empty store. What is written becomes visible at the end, all at once, or not at all. */
+export type CopyTarget = {
+  write(table: CopiedTable, rows: readonly Row[]): Promise<void>
+  count(table: CopiedTable): Promise<number>
+}
+
+/** The largest requests have a few hundred kilobytes. */
+const rowsAtOnce = 200
+
+/** Throws `store-unavailable` if a table of the target does not have as many rows as that of the source. Returns the numbers. */
+export async function copyRows(
+  source: CopySource,
+  target: CopyTarget,
+  report: (table: string, rows: number) => void,
+): Promise<Readonly<Record<string, number>>> {
+  const copied: Record<string, number> = {}
+  for (const table of copiedTables) {
+    const count = await copyTable(table, source, target)
+    const [there, here] = [await source.count(table), await target.count(table)]
+    if (there !== count || here !== count) {
+      const found = `the source has ${there} rows in ${table.name}, ${count} were read, and the target has ${here}`
+      throw new Problem('store-unavailable', `The copy is not complete, and was discarded: ${found}. Run it again.`)
+    }
+    copied[table.name] = count
+    report(table.name, count)
+  }
+  return copied
+}
+
+async function copyTable(table: CopiedTable, source: CopySource, target: CopyTarget): Promise<number> {
+  let count = 0
+  for (let after: readonly SqlValue[] | undefined; ;) {
+    const rows = await source.read(table, after, rowsAtOnce)
+    const last = rows.at(-1)
+    if (last === undefined) return count
+    await target.write(table, rows)
+    count += rows.length
+    after = table.key.map((column) => last[column] ?? null)
+  }
+}

@@ -1,0 +1,100 @@
+// A SQLite file as the source and as the target of a copy.
+import { existsSync, linkSync, mkdirSync, rmSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { Problem } from '../../model/problem.ts'
+import type { CopySource, CopyTarget } from '../copy.ts'
+import { type Database, openDatabase, toTrouble } from './driver.ts'
+import { ensurePrivate, toShownName } from './files.ts'
+import { takeLock } from './lock.ts'
+import { migrate } from './migrations.ts'
+
+/** Throws `store-locked` while a gateway uses the file, and `config-missing` if there is none. */
+export async function readSqlite<Result>(file: string, run: (source: CopySource) => Promise<Result>): Promise<Result> {
+  if (!existsSync(file))
+    throw new Problem('config-missing', `There is no store at ${file}, so there is nothing to copy.`)
+  const lock = takeLock(file)
+  const db = openDatabase(file, { readOnly: false, busyMs: 2_000 })
+  try {
+    migrate(db, toShownName(file))
+    db.exec('BEGIN')
+    return await run({
+      read: async ({ name, key, columns }, after, limit) => {
+        const place = key.join(', ')
+        const from = after === undefined ? '' : `WHERE (${place}) > (${key.map(() => '?').join(', ')})`
+        const sql = `SELECT ${Object.keys(columns).join(', ')} FROM ${name} ${from} ORDER BY ${place} LIMIT ?`
+        try {
+          return db.all(sql, ...(after ?? []), limit)
+        } catch (error) {
+          const what = toTrouble(error)?.what ?? 'SQLite refuses it'
+          throw new Problem('store-unavailable', `${name} in ${file} cannot be read: ${what}. Run "hookloom doctor".`, {
+            cause: error,
+          })
+        }
+      },
+      count: async ({ name }) => toCount(db, name),
+    })
+  } finally {
+    db.close()
+    lock.release()
+  }
+}
+
+/** Throws `conflict` if there is such a file. Until the end, the copy has another name. */
+export async function writeSqlite<Result>(file: string, run: (target: CopyTarget) => Promise<Result>): Promise<Result> {
+  const exists = () =>
+    new Problem('conflict', `${file} exists already. Give --to the name of a file that does not exist.`)
+  if (existsSync(file)) throw exists()
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+  const draft = `${file}.copy`
+  rmSync(draft, { force: true })
+  ensurePrivate(draft)
+  const db = openDatabase(draft, { readOnly: false, busyMs: 2_000 })
+  try {
+    db.exec('PRAGMA journal_mode = MEMORY; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON')
+    migrate(db, toShownName(file))
+    db.exec('BEGIN IMMEDIATE')
+    const result = await run({
+      write: async ({ name, columns }, rows) => {
+        const names = Object.keys(columns)
+        // every gate is closed until all jobs are there
+        const [gate, closed] = name === 'jobs' ? [', gate', ', 1'] : ['', '']
+        const sql = `INSERT INTO ${name} (${names.join(', ')}${gate}) VALUES (${names.map(() => '?').join(', ')}${closed})`
+        for (const row of rows) db.run(sql, ...names.map((column) => row[column] ?? null))
+      },
+      count: async ({ name }) => toCount(db, name),
+    })
+    openGates(db)
+    db.exec('COMMIT')
+    db.close()
+    linkSync(draft, file)
+    return result
+  } catch (error) {
+    throw error instanceof Error && 'code' in error && error.code === 'EEXIST' ? exists() : error
+  } finally {
+    closeQuietly(db)
+    rmSync(draft, { force: true })
+  }
+}
+
+function closeQuietly(db: Database): void {
+  try {
+    db.close()
+  } catch {
+    // it was closed before the link
+  }
+}
+
+/** Only the first unfinished job of a lane can be claimed, and none of a lane in which one runs. */
+function openGates(db: Database): void {
+  db.run(
+    `UPDATE jobs SET gate = CASE WHEN state <> 'queued' OR run_at <= ? OR run_at = created_at THEN 0 ELSE 2 END
+      WHERE lane IS NULL OR ended_at IS NOT NULL OR state = 'running'
+        OR (seq IN (SELECT min(seq) FROM jobs WHERE lane IS NOT NULL AND ended_at IS NULL GROUP BY lane)
+          AND lane NOT IN (SELECT lane FROM jobs WHERE lane IS NOT NULL AND ended_at IS NULL AND state = 'running'))`,
+    Date.now(),
+  )
+}
+
+function toCount(db: Database, table: string): number {
+  return Number(db.get(`SELECT count(*) AS count FROM ${table}`)?.['count'])
+}

@@ -1,0 +1,285 @@
+// A copy of a store is the same store: everything that a reader sees, and everything that a gateway does with it next.
+import { existsSync, readdirSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
+import type { StorePlace } from '../../src/model/places.ts'
+import { copiedTables } from '../../src/store/copy.ts'
+import { copyStore, openReader, openStore } from '../../src/store/open.ts'
+import { openDatabase } from '../../src/store/sqlite/driver.ts'
+import { Problem } from '../../src/model/problem.ts'
+import { silentLog } from '../../src/model/log.ts'
+import type { KeptRequest, NewDelivery } from '../../src/store/records.ts'
+import type { OpenedStore, Store, StoreReader } from '../../src/store/store.ts'
+import { makeFolder } from '../e2e/gateway.ts'
+import { newSchema, whyNoPostgres, withDatabase } from './postgres-stage.ts'
+import { newDelivery as newDeliveryAt, newEvent, newJob, planned, request } from './stage.ts'
+
+const drops: (() => Promise<void>)[] = []
+afterAll(async () => void (await Promise.all(drops.map((drop) => drop()))))
+
+async function newDatabase(): Promise<StorePlace & { schema: string }> {
+  const { url, schema, drop } = await newSchema()
+  drops.push(drop)
+  return { kind: 'url', url, schema }
+}
+
+function newFile(): StorePlace & { kind: 'file' } {
+  return { kind: 'file', file: join(makeFolder(), 'state', 'x.db') }
+}
+
+async function withStore<Result>(place: StorePlace, work: (store: OpenedStore) => Promise<Result>): Promise<Result> {
+  const store = await openStore(place, { maxWaitingBytes: () => Number.POSITIVE_INFINITY, log: silentLog })
+  try {
+    return await work(store)
+  } finally {
+    await store.close()
+  }
+}
+
+const newDelivery = (over: Partial<NewDelivery> = {}) => newDeliveryAt({ at: Date.now(), ...over })
+const beat = { kind: 'heartbeat', agentId: 'main', sessionKey: 'main', reason: 'interval' } as const
+
+const limit = 1_000
+
+/** The engines return bytes of different classes. */
+function toShown(kept: KeptRequest | undefined) {
+  return kept && { head: { ...kept.head }, body: Buffer.from(kept.body).toString('hex') }
+}
+
+/** Everything that a reader can show. */
+async function readEverything(place: StorePlace) {
+  const reader: StoreReader = await openReader(place)
+  try {
+    const deliveries = await reader.deliveries({ limit })
+    const sessions = await reader.sessions({ limit })
+    const named = sessions.map(({ agentId, sessionKey }) => ({ agentId, sessionKey }))
+    const ids = await reader.idsFrom({ prefix: '', limit })
+    const all = await Promise.all(ids.map(({ id }) => reader.job(id)))
+    return {
+      deliveries,
+      sessions,
+      ids,
+      jobs: all,
+      requests: (await Promise.all(deliveries.map(({ deliveryId }) => reader.request(deliveryId)))).map(toShown),
+      kept: (await reader.kept({ limit })).map((kept) => ({ ...kept, request: toShown(kept.request) })),
+      events: await reader.events({ limit }),
+      states: await Promise.all(named.map((name) => reader.session(name))),
+      waiting: await Promise.all(named.map((name) => reader.waiting({ ...name, limit }))),
+      messages: await Promise.all(named.map((name) => reader.messages({ ...name, limit }))),
+      dead: await reader.deadJobs({ limit }),
+      lanes: await reader.lanes({ limit }),
+      counts: await reader.counts(),
+      cursor: await reader.cursor('mailbox'),
+      parked: await reader.parkedFor('broken.ts'),
+    }
+  } finally {
+    await reader.close()
+  }
+}
+
+/** A store with a row of every kind. */
+async function fill(place: StorePlace): Promise<void> {
+  await withStore(place, async (store) => {
+    await store.appendAll([newDelivery()], { name: 'mailbox', from: undefined, to: '17' })
+    await store.append(
+      newDelivery({
+        id: 'parked',
+        hook: 'ci',
+        state: 'parked',
+        waitsFor: 'broken.ts',
+        jobs: [],
+        request: request('{"a":"\u{1f600}"}'),
+      }),
+    )
+    await store.append(newDelivery({ id: 'pending', hook: 'ci', state: 'pending', jobs: [], request: request('{}') }))
+    await store.append(
+      newDelivery({ id: 'kept', hook: 'ci', mappingId: 'm', ring: 2, request: request('[1]'), jobs: [] }),
+    )
+    await store.append(
+      newDelivery({ id: 'large', hook: 'ci', mappingId: 'm', ring: 2, request: 'too large', jobs: [] }),
+    )
+    await store.append(
+      newDelivery({ id: 'keyed', hook: 'ci', jobs: [], dedupe: { hook: 'ci', key: 'k1', bodyHash: 'h' } }),
+    )
+    const names = ['done', 'dead', 'later', 'first', 'second', 'alone']
+    for (const name of names) {
+      const lane =
+        name === 'first' || name === 'second' || name === 'later' ? 'lane' : name === 'alone' ? undefined : name
+      const job = newJob({
+        id: `job-${name}`,
+        lane,
+        planned: planned(`hook:${name}`),
+        events: name === 'done' ? [newEvent({ text: 'seen' }), newEvent({ text: 'unseen', wakes: true })] : [],
+      })
+      await store.append(newDelivery({ id: `of-${name}`, jobs: [job] }))
+    }
+    await store.addTask({
+      id: 'beat',
+      planned: beat,
+      lane: 'main',
+      standsFor: 'beat:main',
+    })
+    const claimed = await store.claim({ limit: 50, leaseMs: 60_000 })
+    const report = async (id: string, what: Parameters<Store['report']>[1]) => {
+      const job = claimed.find((one) => one.id === id)
+      if (job === undefined) throw new Error(`${id} was not claimed`)
+      expect(await store.report(job, what)).toBe(true)
+    }
+    const events = (await store.waiting({ agentId: 'main', sessionKey: 'main', limit: 1 })).events
+    await report('job-done', {
+      step: { name: 'run', state: 'done', at: 1, result: 'yes' },
+      messages: [
+        { role: 'user', text: 'question' },
+        { role: 'assistant', text: 'answer' },
+      ],
+      consumed: events.map(({ id }) => id),
+      runnerState: { thread: 7 },
+      recipient: { channel: 'telegram', to: '42' },
+    })
+    await report('job-done', { outcome: { kind: 'done' } })
+    await report('job-dead', { outcome: { kind: 'dead', error: 'no such recipient' } })
+    await report('job-later', { outcome: { kind: 'retry', afterMs: 3_600_000, error: 'busy' } })
+    for (const { id, fence } of claimed) await store.report({ id, fence }, { outcome: { kind: 'release' } })
+  })
+}
+
+describe.skipIf(whyNoPostgres)(
+  `a copy${whyNoPostgres === undefined ? '' : ` (skipped: ${whyNoPostgres})`}`,
+  { timeout: 60_000 },
+  () => {
+    test('from SQLite to Postgres and back shows everything that the first store shows, in its order', async () => {
+      const [first, second, third, fourth] = [newFile(), await newDatabase(), newFile(), await newDatabase()]
+      await fill(first)
+      const seen: string[] = []
+      const counted = await copyStore({ from: first, to: second }, (table, rows) => seen.push(`${table} ${rows}`))
+      expect(seen).toEqual(Object.entries(counted).map(([table, rows]) => `${table} ${rows}`))
+      expect(counted).toMatchObject({ deliveries: 12, rings: 2, jobs: 7, events: 2, messages: 2, cursors: 1 })
+      const original = await readEverything(first)
+      expect(original.deliveries).toHaveLength(12)
+      expect(await readEverything(second)).toEqual(original)
+      expect(await copyStore({ from: second, to: third }, () => {})).toEqual(counted)
+      expect(await readEverything(third)).toEqual(original)
+      expect(await copyStore({ from: second, to: fourth }, () => {})).toEqual(counted)
+      expect(await readEverything(fourth)).toEqual(original)
+      expect(readdirSync(dirname(third.file)).filter((name) => name.endsWith('.copy'))).toEqual([])
+    })
+
+    test.each(['SQLite', 'Postgres'])('in %s goes on where the first store stopped', async (engine) => {
+      const [from, to] = engine === 'SQLite' ? [await newDatabase(), newFile()] : [newFile(), await newDatabase()]
+      await fill(from)
+      await copyStore({ from, to }, () => {})
+      const next = (place: StorePlace) =>
+        withStore(place, async (store) => {
+          const bytes = await store.waitingBytes()
+          const isKnown = await store.append(
+            newDelivery({ id: 'again', hook: 'ci', jobs: [], dedupe: { hook: 'ci', key: 'k1', bodyHash: 'h' } }),
+          )
+          const isBeating = await store.addTask({
+            id: 'beat2',
+            planned: beat,
+            lane: 'main',
+            standsFor: 'beat:main',
+          })
+          await store.append(newDelivery({ id: 'last', jobs: [newJob({ id: 'job-last', lane: 'lane' })] }))
+          const claimed = await store.claim({ limit: 50, leaseMs: 60_000 })
+          const dueInMs = (await store.nextDueInMs()) ?? -1
+          const order = (await store.deliveries({ limit })).map(({ deliveryId }) => deliveryId).slice(1)
+          const moved = await store.appendAll([], { name: 'mailbox', from: '17', to: '18' })
+          return {
+            bytes,
+            isKnown,
+            isBeating,
+            claimed: claimed.map(({ id }) => id),
+            isLater: dueInMs > 3_000_000,
+            order,
+            moved,
+          }
+        })
+      const expected = await next(from)
+      expect(expected).toMatchObject({ isKnown: { kind: 'duplicate' }, isBeating: false, isLater: true, moved: [] })
+      // the lane of the retry waits for it, and what has no lane does not
+      expect(expected.claimed).toEqual(['job-alone', 'beat'])
+      expect(await next(to)).toEqual(expected)
+    })
+
+    test('into a store that has anything is refused, and changes nothing', async () => {
+      const [file, database] = [newFile(), await newDatabase()]
+      await fill(file)
+      await withStore(database, (store) => store.append(newDelivery({ id: 'mine' })))
+      await expect(copyStore({ from: file, to: database }, () => {})).rejects.toMatchObject({
+        code: 'conflict',
+        message: expect.stringMatching(/\/test is not empty: deliveries has 1 rows\./),
+      })
+      expect((await readEverything(database)).ids).toEqual([{ id: 'mine', deliveryId: 'mine' }])
+      const other = newFile()
+      await withStore(other, (store) => store.ready())
+      await expect(copyStore({ from: file, to: other }, () => {})).rejects.toMatchObject({
+        code: 'conflict',
+        message: expect.stringContaining('exists already'),
+      })
+    })
+
+    test('of a store that a gateway uses is refused, in both engines', async () => {
+      const [file, database] = [newFile(), await newDatabase()]
+      await withStore(file, async (store) => {
+        await store.ready()
+        await expect(copyStore({ from: file, to: database }, () => {})).rejects.toMatchObject({ code: 'store-locked' })
+      })
+      await withStore(database, async (store) => {
+        await store.ready()
+        await withDatabase((client) =>
+          client.query(`CREATE TABLE IF NOT EXISTS ${database.schema}.leases (name text, fence bigint, until bigint)`),
+        )
+        const target = newFile()
+        await withDatabase((client) =>
+          client.query(
+            `INSERT INTO ${database.schema}.leases VALUES ('retention', 1, (extract(epoch FROM clock_timestamp()) * 1000)::bigint + 60000)`,
+          ),
+        )
+        await expect(copyStore({ from: database, to: target }, () => {})).rejects.toMatchObject({
+          code: 'store-locked',
+          message: expect.stringMatching(/^A gateway uses the store in .*\/test\. Stop/),
+        })
+        expect(existsSync(target.file)).toBe(false)
+        await withDatabase((client) => client.query(`UPDATE ${database.schema}.leases SET until = 1`))
+        expect(await copyStore({ from: database, to: target }, () => {})).toMatchObject({ deliveries: 0 })
+      })
+    })
+
+    test('that fails leaves nothing in the target, and the next one works', async () => {
+      const [from, to] = [newFile(), await newDatabase()]
+      await fill(from)
+      const stop = () => {
+        throw new Problem('store-unavailable', 'the disk failed')
+      }
+      await expect(copyStore({ from, to }, stop)).rejects.toThrow('the disk failed')
+      expect((await readEverything(to)).ids).toEqual([])
+      const target = newFile()
+      await expect(copyStore({ from, to: target }, stop)).rejects.toThrow('the disk failed')
+      expect(readdirSync(dirname(target.file))).toEqual([])
+      expect(await copyStore({ from, to: target }, () => {})).toMatchObject({ deliveries: 12 })
+      expect(await copyStore({ from, to }, () => {})).toMatchObject({ deliveries: 12 })
+    })
+
+    test('has every table of both engines, but for those that an engine keeps for itself', async () => {
+      const [file, database] = [newFile(), await newDatabase()]
+      for (const place of [file, database]) await withStore(place, (store) => store.ready())
+      const db = openDatabase(file.file, { readOnly: true, busyMs: 0 })
+      onTestFinished(() => db.close())
+      const ofSqlite = db.all(`SELECT name FROM sqlite_schema WHERE type = 'table'`).map(({ name }) => String(name))
+      const { rows } = await withDatabase((client) =>
+        client.query<{ tablename: string }>('SELECT tablename FROM pg_tables WHERE schemaname = $1', [database.schema]),
+      )
+      const copied = new Set(copiedTables.map(({ name }) => name))
+      const others = (names: string[]) => names.filter((name) => !copied.has(name)).toSorted()
+      expect(others(ofSqlite)).toEqual(['waiting_bytes'])
+      // requests and job_parts are copied with deliveries and jobs
+      expect(others(rows.map(({ tablename }) => tablename)).filter((name) => name !== 'leases')).toEqual([
+        'hookloom_schema',
+        'job_parts',
+        'requests',
+        'task_names',
+      ])
+    })
+  },
+)
