@@ -110,7 +110,7 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
     log.error({ trouble }, 'the store cannot be written; every hook answers 503 until this is fixed')
   const node = createNode({ store, log, leaseTimes: options.leaseTimes })
   stops.add('the duties of this gateway', () => node.stop())
-  const { duties } = node
+  const { duties, leases } = node
   const metrics = createMetrics({ store, clock })
   const { meter } = metrics
 
@@ -153,10 +153,10 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
   const { accepted, parked, poke } = effects
   const keepByDefault = development ? keptInDevelopment : false
   const stopping = new AbortController()
-  const rerunnerParts = { generation, hold, store, clock, newId, keepByDefault, accepted, parked, log }
+  const rerunnerParts = { generation, hold, store, leases, clock, newId, keepByDefault, accepted, parked, log }
   const rerunner = new Rerunner({ ...rerunnerParts, stopping: stopping.signal })
   const replayer = createReplayer({ current: generation, edited: live.edited, aside: runtime.aside, store, newId })
-  const drain = createDrain({ store, rerunner, generation, log })
+  const drain = createDrain({ store, rerunner, generation, leases, log })
   const signers = createThrottle({ clock })
   const unnamedProxies = createUnnamedProxies(() => generation().config.server.trustedProxies)
   const inboxParts = { dir, env: settings, generation, store, rerunner, signers, clock, newId, log }
@@ -222,7 +222,7 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
   const retention = createRetention({ store, days, duty: duties.retention, clock, log })
   stops.add('the deletion of old deliveries', () => retention.stop())
   void drain.resume()
-  node.start({ effects, mailbox: { apply: () => mailbox.apply(generation().config) } })
+  node.start({ effects, drain, mailbox: { apply: () => mailbox.apply(generation().config) } })
   await live.watch()
   return { url, adminUrl, generation, status: live.status }
 

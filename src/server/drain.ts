@@ -3,6 +3,7 @@ import type { Log } from '../model/log.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { OpenDelivery } from '../store/records.ts'
+import type { NamedLeases } from '../store/named-leases.ts'
 import type { Store } from '../store/store.ts'
 import { type Rerunner, walkWaiting } from './rerun.ts'
 
@@ -10,6 +11,8 @@ export type DrainParts = {
   readonly store: Pick<Store, 'open' | 'counts' | 'drop'>
   readonly rerunner: Pick<Rerunner, 'rerun' | 'resumePending'>
   readonly generation: () => Generation
+  /** So that one gateway drains a module at a time, in order. Default: no other gateway can. */
+  readonly leases?: Pick<NamedLeases, 'take' | 'release'>
   readonly log: Log
 }
 
@@ -17,6 +20,7 @@ export type DrainParts = {
 export type ParkedQuery = { readonly hook: string | undefined; readonly after: string | undefined }
 
 const longestPassMs = 5_000
+const lookEveryMs = 5_000
 
 export type Drained = { readonly settled: number; readonly stillParked: number }
 
@@ -32,6 +36,11 @@ export type Drain = {
    * works now. Never rejects.
    */
   resume(): Promise<void>
+  /**
+   * Another gateway left deliveries that wait: it died, or it has other code. Runs those that are pending, and those that are parked for a
+   * module that works here and whose code did not park them before. Looks at most every five seconds, also if it is called more often.
+   */
+  look(): void
   /** Runs all parked deliveries, or those of one hook, through the current generation, whatever they wait for. */
   retryParked(query: ParkedQuery): Promise<Drained & { readonly next: string | undefined }>
   /** Drops them. */
@@ -40,13 +49,18 @@ export type Drain = {
   stop(): Promise<void>
 }
 
-export function createDrain({ store, rerunner, generation, log }: DrainParts): Drain {
+export function createDrain(parts: DrainParts): Drain {
+  const { store, rerunner, generation, log } = parts
+  const leases = parts.leases ?? { take: async (names: readonly string[]) => [...names], release: async () => {} }
   const wanted = new Set<string>()
   /** Whether deliveries that this generation parked run too. */
   let again = false
   let asked = 0
   let stopped = false
   let running: Promise<Drained> | undefined
+  let looking: Promise<void> | undefined
+  let nextLook: NodeJS.Timeout | undefined
+  let lookedAt = Number.NEGATIVE_INFINITY
 
   async function run(): Promise<Drained> {
     let settled = 0
@@ -65,18 +79,61 @@ export function createDrain({ store, rerunner, generation, log }: DrainParts): D
   /** One walk through the modules, oldest delivery first. It ends early when `isOver`. */
   async function runPass(isOver: () => boolean): Promise<Drained> {
     const { id } = generation()
-    let settled = 0
-    let stillParked = 0
-    for (const module of wanted) {
-      for await (const open of walkWaiting({ store, query: { state: 'parked', waitsFor: module } })) {
-        if (isOver()) return { settled, stillParked }
-        if (!again && open.generation === id) continue
+    const drained = { settled: 0, stillParked: 0 }
+    for (const module of wanted) await drainModule(module, { notFailedBy: again ? [] : [id], isOver, drained })
+    return drained
+  }
+
+  type Pass = {
+    readonly notFailedBy: readonly string[]
+    isOver(): boolean
+    drained: { settled: number; stillParked: number }
+  }
+
+  /** Does nothing while another gateway drains the module: what that one leaves is found by the next look. */
+  async function drainModule(module: string, { notFailedBy, isOver, drained }: Pass): Promise<void> {
+    const lease = `drain/${module}`
+    if (isOver() || (await leases.take([lease])).length === 0) return
+    try {
+      for await (const open of walkWaiting({ store, query: { state: 'parked', waitsFor: module, notFailedBy } })) {
+        if (isOver()) return
         const state = await rerunner.rerun(open)
-        if (state === 'parked' || state === 'waiting') stillParked += 1
-        else settled += 1
+        if (state === 'parked' || state === 'waiting') drained.stillParked += 1
+        else drained.settled += 1
       }
+    } finally {
+      await leases.release([lease])
     }
-    return { settled, stillParked }
+  }
+
+  function toSound(): Map<string, string | undefined> {
+    const sound = [...generation().transforms.values()].filter(({ problem }) => problem === undefined)
+    return new Map(sound.map(({ module, hash }) => [module, hash]))
+  }
+
+  async function lookOnce(): Promise<void> {
+    try {
+      await rerunner.resumePending()
+      if (generation().config.hooks.transforms.drain === 'ask') return
+      const drained = { settled: 0, stillParked: 0 }
+      for (const [module, hash] of toSound()) {
+        const notFailedBy = [generation().id, ...(hash === undefined ? [] : [hash])]
+        await drainModule(module, { notFailedBy, isOver: () => stopped || running !== undefined, drained })
+      }
+      if (drained.settled + drained.stillParked > 0) log.info(drained, 'parked deliveries ran again')
+    } catch (error) {
+      log.debug({ err: error }, 'waiting deliveries could not be read; they are looked for again')
+    }
+  }
+
+  function look(): void {
+    if (stopped || looking !== undefined || nextLook !== undefined) return
+    const waitMs = Math.max(0, lookedAt + lookEveryMs - performance.now())
+    nextLook = setTimeout(() => {
+      nextLook = undefined
+      lookedAt = performance.now()
+      looking = lookOnce().finally(() => (looking = undefined))
+    }, waitMs).unref()
   }
 
   /** Calls `act` for the parked deliveries after one, oldest first. Returns the last one, or undefined after the end. */
@@ -129,12 +186,11 @@ export function createDrain({ store, rerunner, generation, log }: DrainParts): D
 
   return {
     drain,
+    look,
     async resume() {
       try {
         await rerunner.resumePending()
-        const sound = [...generation().transforms.values()].filter(({ problem }) => problem === undefined)
-        const modules = sound.map(({ module }) => module)
-        await drain(modules, { again: true })
+        await drain([...toSound().keys()], { again: true })
       } catch (error) {
         log.error({ err: error }, 'waiting deliveries could not be read; they run again at the next start')
       }
@@ -158,7 +214,8 @@ export function createDrain({ store, rerunner, generation, log }: DrainParts): D
     },
     async stop() {
       stopped = true
-      await running
+      clearTimeout(nextLook)
+      await Promise.all([running, looking])
     },
   }
 }

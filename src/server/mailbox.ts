@@ -93,7 +93,7 @@ type InboxParts = {
   readonly account: string
   readonly generation: () => Generation
   readonly store: Pick<Store, 'appendAll' | 'cursor' | 'open'>
-  readonly rerunner: Pick<Rerunner, 'rerun'>
+  readonly rerunner: Pick<Rerunner, 'rerun' | 'claim' | 'release'>
   readonly clock: Clock
   readonly newId: () => string
   readonly log: Log
@@ -112,6 +112,7 @@ export function createInbox(parts: InboxParts): MailSink {
       try {
         const [open] = await store.open({ id, state: 'pending', limit: 1 })
         if (open !== undefined) await rerunner.rerun(open)
+        else await rerunner.release([id])
       } catch (error) {
         log.error(
           { err: error, deliveryId: id },
@@ -132,14 +133,21 @@ export function createInbox(parts: InboxParts): MailSink {
         toMailRow(payload, { generation: current, id: newId(), receivedAt: clock() }),
       )
       const to = JSON.stringify(state)
-      const appended = await store.appendAll(rows, { name, from: place, to })
-      // not a Problem: the sync begins again at the new place
-      if (appended === 'moved')
-        throw new Error('Another process moved the position in the mailbox. The next sync begins there.')
+      // before the rows are there for other gateways
+      await rerunner.claim(rows.map(({ id }) => id))
+      const stored = new Set<string>()
+      try {
+        const appended = await store.appendAll(rows, { name, from: place, to })
+        // not a Problem: the sync begins again at the new place
+        if (appended === 'moved')
+          throw new Error('Another process moved the position in the mailbox. The next sync begins there.')
+        for (const [index, { id }] of rows.entries()) if (appended[index]?.kind === 'stored') stored.add(id)
+      } finally {
+        await rerunner.release(rows.flatMap(({ id }) => (stored.has(id) ? [] : [id])))
+      }
       place = to
-      const ids = rows.flatMap(({ id }, index) => (appended[index]?.kind === 'stored' ? [id] : []))
       // in the order of the mails, without delaying the next sync
-      running = running.then(() => runAll(ids))
+      running = running.then(() => runAll([...stored]))
     },
   }
 }

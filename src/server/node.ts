@@ -8,6 +8,7 @@ import type { Store } from '../store/store.ts'
 export type NodeActors = {
   readonly effects: Pick<Effects, 'poke' | 'lookForWakes' | 'timekeeperChanged'>
   readonly mailbox: { apply(): void }
+  readonly drain: { look(): void }
 }
 
 export type Node = {
@@ -32,12 +33,13 @@ export function createNode(parts: { store: Store; log: Log; leaseTimes?: LeaseTi
     },
     start(given) {
       actors = given
-      const { effects, mailbox } = given
+      const { effects, mailbox, drain } = given
       // a duty that it got before
       effects.timekeeperChanged()
       mailbox.apply()
       unsubscribe = store.subscribe((signal) => {
         if (signal === 'jobs') effects.poke()
+        if (signal === 'waiting') drain.look()
         if (signal === 'wakes') void effects.lookForWakes()
       })
     },

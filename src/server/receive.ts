@@ -139,9 +139,15 @@ export function createReceiver(parts: ReceiverParts): Receive {
     const decision = patienceMs === undefined ? await deciding : await within(patienceMs, deciding)
     if (decision === undefined) {
       checkLate(delivery, deciding)
-      const { answer, isOurs } = await row.wait(toPending(delivery, generation.id))
+      // before the row is there for other gateways
+      await parts.rerunner.claim([delivery.id])
+      const { answer, isOurs } = await row.wait(toPending(delivery, generation.id)).catch(async (error: unknown) => {
+        await parts.rerunner.release([delivery.id])
+        throw error
+      })
       // the delivery is on disk, and is settled when the transform ends
       if (isOurs) void parts.rerunner.settleLate(deciding, delivery, generation, row.state)
+      else await parts.rerunner.release([delivery.id])
       return answer
     }
     // code that returned an action has parsed the payload; after any other decision the body may be unparsed

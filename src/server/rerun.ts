@@ -1,6 +1,7 @@
-// Runs waiting deliveries again: those that were pending when the process ended, and parked ones.
+// Runs waiting deliveries again: those that were pending when their gateway ended, and parked ones.
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import type { OpenDelivery, NewJob, Settlement } from '../store/records.ts'
+import type { NamedLeases } from '../store/named-leases.ts'
 import type { Store, Clock } from '../store/store.ts'
 import { toBackoffMs } from '../base/retry.ts'
 import type { Delivery } from '../model/delivery.ts'
@@ -16,6 +17,8 @@ export type RerunnerParts = {
   readonly generation: () => Generation
   readonly hold: (generation: Generation) => () => void
   readonly store: Store
+  /** So that one gateway runs a delivery at a time. Default: no other gateway can. */
+  readonly leases?: Pick<NamedLeases, 'take' | 'release'>
   readonly clock: Clock
   readonly newId: () => string
   /** See `toSettlement`. */
@@ -33,15 +36,30 @@ const backoff = { firstMs: 200, capMs: 30_000 }
 export class Rerunner {
   readonly #parts: RerunnerParts
   readonly #stopping: AbortSignal
-  /** Deliveries whose code runs in this process now. */
+  readonly #leases: NonNullable<RerunnerParts['leases']>
+  /** Deliveries that no other gateway may run now. */
+  readonly #claimed = new Set<string>()
+  /** Those whose code runs now. */
   readonly #inHand = new Set<string>()
 
   constructor(parts: RerunnerParts) {
     this.#parts = parts
+    this.#leases = parts.leases ?? { take: async (names) => [...names], release: async () => {} }
     this.#stopping = parts.stopping ?? new AbortController().signal
   }
 
-  /** Runs the deliveries that the previous process left pending, oldest first. Those that run in this process already are left out. */
+  /** Keeps other gateways from running deliveries until `rerun` or `settleLate` ends. Call it before they are stored as pending. */
+  async claim(deliveryIds: readonly string[]): Promise<void> {
+    const taken = new Set(await this.#leases.take(deliveryIds.map(toLeaseName)))
+    for (const id of deliveryIds) if (taken.has(toLeaseName(id))) this.#claimed.add(id)
+  }
+
+  async release(deliveryIds: readonly string[]): Promise<void> {
+    const mine = deliveryIds.filter((id) => this.#claimed.delete(id))
+    if (mine.length > 0) await this.#leases.release(mine.map(toLeaseName))
+  }
+
+  /** Runs the deliveries that a gateway left pending, oldest first. Those that run here or in another gateway are left out. */
   async resumePending(): Promise<void> {
     const { store, log } = this.#parts
     let settled = 0
@@ -54,20 +72,34 @@ export class Rerunner {
     log.info({ deliveries: settled }, 'deliveries that were pending at the last stop ran again')
   }
 
-  /** Runs a delivery through the current generation. Returns its state afterwards. */
+  /** Runs a delivery through the current generation. Returns its state afterwards; `waiting` if it was not settled here. */
   async rerun(open: OpenDelivery): Promise<string> {
-    const generation = this.#parts.generation()
+    const { deliveryId: id } = open
+    if (this.#inHand.has(id)) return 'waiting'
+    this.#inHand.add(id)
     try {
-      const { request, deliveryId: id, receivedAt } = open
-      const hook = generation.hook(request.head.path)
-      const delivery = toDelivery(request.head, request.body, { hook, id, receivedAt })
-      const deciding = decide(delivery, { hook, config: generation.config, newId: this.#parts.newId })
-      return await this.settleLate(deciding, delivery, generation, open.state)
+      if (!this.#claimed.has(id)) await this.claim([id])
+      // another gateway runs it
+      if (!this.#claimed.has(id)) return 'waiting'
+      // settled by another gateway since it was read
+      if ((await this.#parts.store.open({ id, limit: 1 })).length === 0) return 'already settled'
+      return await this.#rerunClaimed(open)
     } catch (error) {
-      const { deliveryId } = open
-      this.#parts.log.error({ err: error, deliveryId }, 'a waiting delivery cannot be read; it stays in its state')
+      this.#parts.log.error({ err: error, deliveryId: id }, 'a waiting delivery cannot be read; it stays in its state')
       return 'waiting'
+    } finally {
+      this.#inHand.delete(id)
+      await this.release([id])
     }
+  }
+
+  async #rerunClaimed(open: OpenDelivery): Promise<string> {
+    const generation = this.#parts.generation()
+    const { request, deliveryId: id, receivedAt } = open
+    const hook = generation.hook(request.head.path)
+    const delivery = toDelivery(request.head, request.body, { hook, id, receivedAt })
+    const deciding = decide(delivery, { hook, config: generation.config, newId: this.#parts.newId })
+    return await this.settleLate(deciding, delivery, generation, open.state)
   }
 
   /** Settles a delivery that is already stored. Never rejects: if the outcome cannot be stored, the delivery keeps its state. */
@@ -98,6 +130,7 @@ export class Rerunner {
     } finally {
       this.#inHand.delete(delivery.id)
       letGo()
+      await this.release([delivery.id])
     }
   }
 
@@ -120,6 +153,10 @@ export class Rerunner {
   }
 }
 
+function toLeaseName(deliveryId: string): string {
+  return `delivery/${deliveryId}`
+}
+
 /** The sender already has its 200, so a refusal parks the delivery for the operator. */
 function toLasting(decision: Decision): LastingDecision {
   return decision.kind === 'refuse' ? { ...decision, kind: 'park', waitsFor: undefined } : decision
@@ -127,7 +164,11 @@ function toLasting(decision: Decision): LastingDecision {
 
 type Walk = {
   readonly store: Pick<Store, 'open' | 'counts'>
-  readonly query: { readonly state: 'pending' | 'parked'; readonly waitsFor?: string }
+  readonly query: {
+    readonly state: 'pending' | 'parked'
+    readonly waitsFor?: string
+    readonly notFailedBy?: readonly string[]
+  }
   /** Deliveries that are left out. */
   readonly skips?: (deliveryId: string) => boolean
 }
@@ -137,11 +178,12 @@ type Walk = {
  * not keep the walk going.
  */
 export async function* walkWaiting({ store, query, skips = () => false }: Walk): AsyncGenerator<OpenDelivery> {
-  let left = (await store.counts()).deliveries[query.state]
   let after: string | undefined
-  while (left > 0) {
+  let left: number | undefined
+  while (left !== 0) {
     const [open] = await store.open({ ...query, limit: 1, after })
     if (!open) return
+    left ??= (await store.counts()).deliveries[query.state]
     after = open.deliveryId
     if (!skips(after)) {
       left -= 1

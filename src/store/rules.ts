@@ -11,6 +11,13 @@ export function toStoredText(text: string): string {
   return text.includes('\0') ? text.replaceAll('\0', '\uFFFD') : text
 }
 
+/**
+ * What parked a delivery before, as SQL: generations and hashes, separated by spaces. The newest fifty or so, because each save of a
+ * module may add two. `toEnd` makes the expression of the last 4000 characters of a text.
+ */
+export const failedBefore = (toEnd: (text: string) => string): string => `CASE WHEN state = 'parked'
+  THEN ${toEnd(`coalesce(failed_by, '') || ' ' || generation || ' ' || coalesce(transform_hash, '')`)} ELSE failed_by END`
+
 /** The last error of a job whose lease expired without a report. */
 export const leaseLost = 'The gateway that ran this job died, or lost its lease, before it reported.'
 

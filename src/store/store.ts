@@ -133,9 +133,13 @@ export interface Store extends StoreReader {
   /**
    * Pending and parked deliveries with their requests, oldest first. `after` is the id of a delivery, in any state:
    * only deliveries that follow it in this order are returned, and none if the store does not have it.
+   *
+   * A delivery remembers the generation and the transform of each settlement that parked it. `notFailedBy` leaves out those that one
+   * of these parked, by the id of the generation or the hash of the transform.
    */
   open(query: {
     limit: number
+    notFailedBy?: readonly string[]
     waitsFor?: string
     state?: 'pending' | 'parked'
     id?: string

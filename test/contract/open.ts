@@ -43,6 +43,27 @@ export function describeOpen(stage: () => Stage): void {
       expect(await ids({ limit: 9, after: 'nobody' })).toEqual([])
     })
 
+    test('leaves out what one of these generations or transforms parked, at any time', async () => {
+      const { store, clock } = stage()
+      const by = (generation: string, transformHash?: string) => parked({ generation, transformHash })
+      const twice = newDelivery({ at: clock(), ...by('g1', 'h1') })
+      const broken = newDelivery({ at: clock(), ...by('g1') })
+      const pending = newDelivery({ at: clock(), ...by('g9', 'h9'), state: 'pending' })
+      for (const each of [twice, broken, pending]) await store.append(each)
+      await store.settle(twice.id, by('g2', 'h2'))
+      const ids = async (...notFailedBy: string[]) =>
+        (await store.open({ limit: 9, notFailedBy })).map(({ deliveryId }) => deliveryId)
+      expect(await ids()).toEqual([twice.id, broken.id, pending.id])
+      expect(await ids('g1')).toEqual([pending.id])
+      expect(await ids('g2')).toEqual([broken.id, pending.id])
+      expect(await ids('h1')).toEqual([broken.id, pending.id])
+      expect(await ids('h2', 'else')).toEqual([broken.id, pending.id])
+      // what is pending was not parked, and no part of a name is the name
+      expect(await ids('g9', 'h9', 'h', 'g')).toEqual([twice.id, broken.id, pending.id])
+      for (let count = 0; count < 200; count += 1) await store.settle(twice.id, by(`later-${count}`, `hash-${count}`))
+      expect(await ids('later-190')).toEqual([broken.id, pending.id])
+    })
+
     test('can be filtered by module, by state and by id', async () => {
       const { store, clock } = stage()
       const a = newDelivery({ at: clock(), ...parked({ waitsFor: 'a.ts' }) })

@@ -1,5 +1,5 @@
 // Two gateways on one Postgres, in one process: what one of them accepts, another one may do, and what is to be done once is done once.
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { createPostgresStore, type PostgresOptions } from '../../src/store/postgres/postgres.ts'
@@ -103,5 +103,81 @@ describe.skipIf(whyNoPostgres !== undefined)(
       const texts = await one.store.messages({ agentId: 'main', sessionKey: 'main', limit: 99 })
       expect(texts.filter(({ role }) => role === 'user')).toHaveLength(1)
     })
+
+    test('a delivery whose transform is slow is run by its gateway alone, and by another one when that gateway is gone', async () => {
+      const { start } = await openDatabase()
+      const ran = join(makeFolder(), 'ran')
+      const door = join(makeFolder(), 'door')
+      const files = { 'hooks/transforms/slow.ts': slowTransform({ ran, door }) }
+      const config = {
+        hooks: {
+          answerWithinMs: 50,
+          transforms: { env: [] },
+          mappings: [{ id: 'slow', match: { path: 'slow' }, transform: { module: 'slow.ts' } }],
+        },
+      }
+      const one = await start('one', { config, files })
+      const two = await start('two', { config, files })
+      const { deliveryId } = await send(one, 'slow', { n: 1 })
+      const state = async () => (await two.store.delivery(deliveryId))?.state
+      expect(await state()).toBe('pending')
+      // as a gateway leaves it that died: the same request, and a lease that nobody extends
+      const [open] = await two.store.open({ id: deliveryId, limit: 1 })
+      if (open === undefined) throw new Error('it is pending')
+      const [lease] = await two.store.lease({ names: ['delivery/orphan'], leaseMs: 1_500 })
+      expect(lease).toBeDefined()
+      const orphan = { state: 'pending', mappingId: undefined, generation: 'g', jobs: [], trace: [], log: [] } as const
+      const { request, hook, receivedAt } = open
+      const answer = { status: 200, body: '{}' }
+      const rest = {
+        id: 'orphan',
+        source: undefined,
+        event: undefined,
+        dedupe: undefined,
+        request,
+        hook,
+        receivedAt,
+        answer,
+      }
+      await two.store.append({ ...orphan, ...rest })
+      await expect.poll(() => readFileSync(ran, 'utf8'), slow).toBe('.'.repeat(2))
+      writeFileSync(door, '')
+      await expect.poll(state, slow).toBe('accepted')
+      await expect.poll(async () => (await two.store.delivery('orphan'))?.state, slow).toBe('accepted')
+      expect(readFileSync(ran, 'utf8')).toBe('..')
+    })
+
+    test('what the older code of one gateway parks is run once by a gateway that has newer code, and by no gateway twice', async () => {
+      const { start } = await openDatabase()
+      const ran = join(makeFolder(), 'ran')
+      const config = {
+        hooks: { mappings: [{ id: 'x', match: { path: 'x' }, transform: { module: 'x.ts' } }] },
+      }
+      const toFiles = (outcome: string) => ({
+        'hooks/transforms/x.ts': `import { appendFileSync } from 'node:fs'
+        export default ({ payload }) => { appendFileSync('${ran}', '${outcome[0]}'); ${outcome} }`,
+      })
+      const broken = await start('broken', { config, files: toFiles(`throw new Error('older')`) })
+      const alsoBroken = await start('also broken', { config, files: toFiles(`throw new Error('other')`) })
+      const { deliveryId } = await send(broken, 'x', { n: 1 })
+      const waits = () => readFileSync(ran, 'utf8')
+      await expect.poll(waits, slow).toBe('tt')
+      expect((await alsoBroken.store.delivery(deliveryId))?.state).toBe('parked')
+      const mended = await start('mended', { config, files: toFiles(`return { message: 'it works' }`) })
+      await expect.poll(async () => (await mended.store.delivery(deliveryId))?.state, slow).toBe('accepted')
+      expect(waits()).toBe('ttr')
+    })
   },
 )
+
+const slow = { timeout: 20_000 }
+
+/** It says that it ran, and waits until the door is open. */
+function slowTransform({ ran, door }: { ran: string; door: string }): string {
+  return `import { appendFileSync, existsSync } from 'node:fs'
+    export default async ({ payload }) => {
+      appendFileSync('${ran}', '.')
+      while (!existsSync('${door}')) await new Promise((resolve) => setTimeout(resolve, 20))
+      return { message: 'through' }
+    }`
+}

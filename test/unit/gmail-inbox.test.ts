@@ -42,6 +42,8 @@ function createStage(store = createMemoryStore({ clock: () => 5 }), fails: reado
     log: silentLog,
   }
   const rerunner = {
+    claim: async () => {},
+    release: async () => {},
     async rerun(open: OpenDelivery) {
       if (fails.includes(open.deliveryId)) throw new Error('it cannot be run')
       ran.push(open)

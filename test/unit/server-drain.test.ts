@@ -1,7 +1,8 @@
 // How the drain walks through what is parked; test/reload/drain.test.ts runs it with real modules.
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { silentLog } from '../../src/model/log.ts'
-import { createDrain } from '../../src/server/drain.ts'
+import { createDrain, type DrainParts } from '../../src/server/drain.ts'
+import { createOneOwner } from '../../src/store/one-owner.ts'
 import { createMemoryStore } from '../../src/store/sqlite/sqlite.ts'
 import type { OpenDelivery } from '../../src/store/records.ts'
 import type { Store } from '../../src/store/store.ts'
@@ -9,9 +10,12 @@ import { newDelivery, parked } from '../contract/stage.ts'
 import { toGeneration } from './decide.ts'
 
 /** A drain whose deliveries all park again, and the ids of those that it ran. */
-function createStage(onRun: (open: OpenDelivery, store: Store) => Promise<unknown> = async () => {}) {
+function createStage(
+  onRun: (open: OpenDelivery, store: Store) => Promise<unknown> = async () => {},
+  leases?: DrainParts['leases'],
+) {
   const store = createMemoryStore({ clock: Date.now })
-  const generation = toGeneration([])
+  const generation = toGeneration([], { transforms: { 'a.ts': () => null } })
   const ran: string[] = []
   const limits: number[] = []
   const drain = createDrain({
@@ -24,6 +28,7 @@ function createStage(onRun: (open: OpenDelivery, store: Store) => Promise<unknow
       },
     },
     generation: () => generation,
+    ...(leases && { leases }),
     log: silentLog,
     rerunner: {
       resumePending: async () => {},
@@ -64,4 +69,44 @@ test('ends although every delivery that it runs is followed by another one', asy
   for (const n of [1, 2]) await park(`d-${n}`, n)
   await drain.drain(['a.ts'], { again: true })
   expect(ran).toEqual(['d-1', 'd-2'])
+})
+
+test('leaves a module to the gateway that drains it, and takes what that one left at the next look', async () => {
+  vi.useFakeTimers()
+  try {
+    const leases = createOneOwner(Date.now)
+    const lease = {
+      take: async (names: readonly string[]) => (await leases.lease({ names, leaseMs: 9_000 })).map(({ name }) => name),
+    }
+    const { drain, ran, park } = createStage(undefined, { ...lease, release: async () => {} })
+    await park('d-1', 1)
+    await leases.lease({ names: ['drain/a.ts'], leaseMs: 9_000 })
+    expect(await drain.drain(['a.ts'])).toEqual({ settled: 0, stillParked: 0 })
+    drain.look()
+    await vi.advanceTimersByTimeAsync(0)
+    expect(ran).toEqual([])
+    drain.look()
+    await vi.advanceTimersByTimeAsync(4_000)
+    expect(ran).toEqual([])
+    await vi.advanceTimersByTimeAsync(5_000)
+    drain.look()
+    await vi.advanceTimersByTimeAsync(5_000)
+    expect(ran).toEqual(['d-1'])
+  } finally {
+    vi.useRealTimers()
+  }
+})
+
+test('does not run again at a look what this code parked, only at a save or a retry', async () => {
+  const { drain, ran, park } = createStage()
+  await park('d-1', 1)
+  await drain.drain(['a.ts'])
+  expect(ran).toEqual(['d-1'])
+  vi.useFakeTimers()
+  drain.look()
+  await vi.advanceTimersByTimeAsync(1)
+  vi.useRealTimers()
+  expect(ran).toEqual(['d-1'])
+  await drain.drain(['a.ts'], { again: true })
+  expect(ran).toEqual(['d-1', 'd-1'])
 })

@@ -1,6 +1,7 @@
 // Changes of stored deliveries. Each function runs in a transaction of its caller.
 import type { Appended, CursorMove, NewDelivery, Settlement } from '../records.ts'
 import { appendBatch, insertChildren, keepNewest, toBody, toBytes, toChildParams, toHeadText } from './append.ts'
+import { failedBefore } from '../rules.ts'
 import type { Query } from './connection.ts'
 
 export async function appendAll(
@@ -19,7 +20,9 @@ export async function appendAll(
   return appended
 }
 
-const settleDelivery = (now: string) => `UPDATE deliveries SET state = $2, mapping_id = $3, generation = $4,
+const settleDelivery = (
+  now: string,
+) => `UPDATE deliveries SET failed_by = ${failedBefore((text) => `right(${text}, 4000)`)}, state = $2, mapping_id = $3, generation = $4,
     transform_hash = $5, waits_for = $6, problem = $7, trace = $8, log = $9, bytes = coalesce($10, bytes),
     settled_at = CASE WHEN $2 IN ('pending', 'parked') THEN NULL ELSE ${now} END
   WHERE id = $1 AND state IN ('pending', 'parked') RETURNING seq`

@@ -151,7 +151,7 @@ CREATE INDEX events_wakes ON events (seq) WHERE consumed_at IS NULL AND wakes = 
 `
 
 /** In order. Never edit a migration that was released; add another one. */
-const migrations: readonly string[] = [first, shared]
+const migrations: readonly string[] = [first, shared, 'ALTER TABLE deliveries ADD COLUMN failed_by text']
 
 type MigrationQuery = (sql: string, ...params: number[]) => Promise<Row[]>
 

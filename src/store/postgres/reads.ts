@@ -74,6 +74,8 @@ const selectOpen = `SELECT d.id, d.received_at, d.state, d.hook, d.waits_for, d.
   FROM deliveries d JOIN requests r ON r.delivery_seq = d.seq
   WHERE d.state IN ('pending', 'parked') AND ${isStored} AND ($1::text IS NULL OR d.state = $1)
     AND (d.received_at, d.seq) > ($2, $3) AND ($5::text IS NULL OR d.id = $5) AND ($6::text IS NULL OR d.waits_for = $6)
+    AND ($7::text[] IS NULL OR NOT $7 && (string_to_array(coalesce(d.failed_by, ''), ' ')
+      || CASE WHEN d.state = 'parked' THEN ARRAY[d.generation, d.transform_hash] END))
   ORDER BY d.received_at, d.seq LIMIT $4`
 const selectLanes = `SELECT l.lane, l.jobs, j.created_at AS since, (j.state = 'running')::int AS running
   FROM (SELECT lane, count(*) AS jobs, min(seq) AS first FROM jobs
@@ -181,13 +183,13 @@ export function createReads(query: Query, now: () => string): Reads {
       const row = await one(selectAnswered, hook, key)
       return row && toAnswered(row)
     },
-    open: async ({ limit, waitsFor, state, id, after }) => {
+    open: async ({ limit, waitsFor, state, id, after, notFailedBy }) => {
       const start = { received_at: -1, seq: 0 }
       const from =
         after === undefined ? start : await one('SELECT received_at, seq FROM deliveries WHERE id = $1', after)
       if (from === undefined) return []
       const { received_at: receivedAt = null, seq = null } = from
-      return (await query(selectOpen, state, receivedAt, seq, limit, id, waitsFor)).map(toOpenDelivery)
+      return (await query(selectOpen, state, receivedAt, seq, limit, id, waitsFor, notFailedBy)).map(toOpenDelivery)
     },
     nextDueInMs: async () => {
       const row = await one(`SELECT run_at - ${now()} AS wait FROM (${free('true')}) f`)

@@ -3,11 +3,14 @@ import type { Database, Row } from './driver.ts'
 import { endQueued, insertJobs } from './jobs.ts'
 import { deliveryColumns, type OperationOf, type RingValues, settlementColumns } from './operations.ts'
 import { toAnswered } from '../rows.ts'
+import { failedBefore } from '../rules.ts'
 import type { Appended, DedupeKey } from '../records.ts'
 
 const insertDelivery = `INSERT INTO deliveries (${deliveryColumns.join(', ')})
   VALUES (${deliveryColumns.map(() => '?').join(', ')})
   ON CONFLICT (hook, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING`
+
+export const failed = failedBefore((text) => `substr(${text}, -4000)`)
 
 /** A delivery that stays pending or parked keeps its head and body unless new ones are given. */
 const settleDelivery = `UPDATE deliveries SET ${settlementColumns
@@ -16,7 +19,7 @@ const settleDelivery = `UPDATE deliveries SET ${settlementColumns
       ? `${column} = CASE WHEN ?1 IN ('pending', 'parked') THEN coalesce(?${index + 1}, ${column}) ELSE ?${index + 1} END`
       : `${column} = ?${index + 1}`,
   )
-  .join(', ')} WHERE seq = ?${settlementColumns.length + 1}`
+  .join(', ')}, failed_by = ${failed} WHERE seq = ?${settlementColumns.length + 1}`
 
 export const selectAnswered = `SELECT id, state, answer_status, answer_body, body_hash FROM deliveries
   WHERE hook = ? AND dedupe_key = ?`

@@ -146,6 +146,7 @@ const migrations: readonly string[] = [
   listed,
   rings,
   `CREATE UNIQUE INDEX jobs_running ON jobs (lane) WHERE lane IS NOT NULL AND state = 'running'`,
+  'ALTER TABLE deliveries ADD COLUMN failed_by TEXT',
 ]
 
 /** The number of migrations applied to a file. Throws `config-invalid` if a newer hookloom wrote the file. */

@@ -1,6 +1,6 @@
 // The read calls of the store, over a read-only connection: single rows and short lists, found by index.
 import type { Database, SqlValue } from './driver.ts'
-import { selectAnswered } from './deliveries.ts'
+import { failed, selectAnswered } from './deliveries.ts'
 import { selectJob } from './jobs.ts'
 import type { ReadConnection } from './connection.ts'
 import {
@@ -98,10 +98,11 @@ const selectOpen = (table: string, condition: string) => `
   SELECT id, received_at, state, hook, waits_for, generation, head, body FROM deliveries ${table}
   WHERE state IN ('pending', 'parked') AND head IS NOT NULL AND body IS NOT NULL
     AND (?1 IS NULL OR state = ?1) AND (received_at, seq) > (?2, ?3) AND ${condition}
+    AND NOT EXISTS (SELECT 1 FROM json_each(?5) WHERE instr(' ' || ${failed} || ' ', ' ' || value || ' ') > 0)
   ORDER BY received_at, seq LIMIT ?4`
 const selectAnyOpen = selectOpen('INDEXED BY deliveries_open', 'true')
-const selectOpenByModule = selectOpen('INDEXED BY deliveries_waiting', 'waits_for = ?5')
-const selectOpenById = selectOpen('', 'id = ?5 AND (?6 IS NULL OR waits_for = ?6)')
+const selectOpenByModule = selectOpen('INDEXED BY deliveries_waiting', 'waits_for = ?6')
+const selectOpenById = selectOpen('', 'id = ?6 AND (?7 IS NULL OR waits_for = ?7)')
 
 /**
  * Counts rows by state. Most rows are in the usual end state, so their number is the number of all rows, which SQLite counts
@@ -206,11 +207,10 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
       const row = one(selectAnswered, hook, key)
       return row && toAnswered(row)
     },
-    open: async ({ limit, waitsFor, state = null, id, after }) => {
+    open: async ({ limit, waitsFor, state = null, id, after, notFailedBy = [] }) => {
       const place = after === undefined ? start : one('SELECT received_at, seq FROM deliveries WHERE id = ?', after)
       if (!place) return []
-      const { received_at: receivedAt = null, seq = null } = place
-      const page = [state, receivedAt, seq, limit]
+      const page = [state, place['received_at'] ?? null, place['seq'] ?? null, limit, JSON.stringify(notFailedBy)]
       if (id !== undefined) return all(selectOpenById, ...page, id, waitsFor ?? null).map(toOpenDelivery)
       if (waitsFor !== undefined) return all(selectOpenByModule, ...page, waitsFor).map(toOpenDelivery)
       return all(selectAnyOpen, ...page).map(toOpenDelivery)
