@@ -1,7 +1,15 @@
 #!/usr/bin/env node
 // The program `hookloom`: the command line of this process, its streams and its exit code.
+import * as nodeModule from 'node:module'
+import { join } from 'node:path'
 import { exitCodes } from '../model/problem.ts'
-import { main } from './main.ts'
+
+// Node 22 can keep compiled code from one start to the next. The folder belongs to the package: whoever can write there can change
+// the code too. Node's own default is a folder that all users of the machine share. If it cannot be written, nothing is kept.
+if ('enableCompileCache' in nodeModule && typeof nodeModule.enableCompileCache === 'function') {
+  nodeModule.enableCompileCache(join(import.meta.dirname, '../node_modules/.cache/hookloom'))
+}
+const { main } = await import('./main.ts')
 
 // `hookloom list | head` closes the pipe early, and that is no failure
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {

@@ -108,7 +108,7 @@ function createBlanks(text: string): Blanks {
   }
 }
 
-const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
+let graphemes: Intl.Segmenter | undefined
 
 /** The best end of a piece in (at, max]; the white space there is dropped. */
 function lastBreak({
@@ -161,6 +161,8 @@ function lastMatch(window: string, pattern: RegExp): number {
 
 /** The last grapheme boundary up to `max`; inside a longer grapheme, the last code point boundary. At least one character. */
 function lastCharacter(text: string, max: number): number {
+  // made when it is needed: its tables take two megabytes
+  graphemes ??= new Intl.Segmenter(undefined, { granularity: 'grapheme' })
   const boundary = graphemes.segment(text).containing(max)?.index ?? max
   if (boundary > 0) return boundary
   const isLow = /^[\uDC00-\uDFFF]/.test(text.slice(max))

@@ -28,14 +28,12 @@ import {
 } from './signed.ts'
 import { createKeyring, toSecretKey } from './keys.ts'
 import type { HmacScheme, Syntax } from './scheme.ts'
-import { mostFields, toFormText } from './twilio.ts'
+import { toFormText } from './twilio.ts'
 import { toPortVariants, toPublicUrl } from './url.ts'
 
 const openingBrace = 0x7b
 
-const noForm = refused(
-  `The body is not a form of at most ${mostFields.toLocaleString('en')} fields, and the URL does not have its hash.`,
-)
+const noForm = refused('The body is not a form of at most 1,000 fields, and the URL does not have its hash.')
 
 /** Throws `config-invalid` if a required setting is missing. */
 export function createHmacProof(scheme: HmacScheme, { settings, secrets, now }: ProofTools): Proof {

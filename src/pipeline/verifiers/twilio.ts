@@ -6,7 +6,7 @@ import { isDigest, readHeader } from './proof.ts'
 import { queryOf } from './url.ts'
 
 /** Twilio sends some dozens; reading and sorting tens of thousands would be work that any stranger can ask for. */
-export const mostFields = 1_000
+const mostFields = 1_000
 
 const ampersand = 0x26
 

@@ -1,0 +1,60 @@
+// What a start and a reading command have to load. The times themselves depend on the machine.
+import { execFileSync, execSync } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import * as nodeModule from 'node:module'
+import { join, resolve } from 'node:path'
+import { describe, expect, test } from 'vitest'
+
+const root = resolve(import.meta.dirname, '../..')
+const dist = join(root, 'dist')
+
+/** What the chunk of a command imports before it runs, and all that these import. */
+function loadedBy(command: string): { readonly packages: readonly string[]; readonly text: string } {
+  const entries = readdirSync(dist).filter((name) => new RegExp(`^(main|${command})(-[\\w-]{8})?\\.js$`).test(name))
+  const texts = new Map<string, string>()
+  const packages = new Set<string>()
+  const visit = (file: string) => {
+    if (texts.has(file)) return
+    const text = readFileSync(join(dist, file), 'utf8')
+    texts.set(file, text)
+    for (const [, specifier = ''] of text.matchAll(/^(?:import|export)\b[^'"\n]*["']([^'"\n]+)["'];?$/gm)) {
+      if (specifier.startsWith('./')) visit(specifier.slice(2))
+      else if (!nodeModule.isBuiltin(specifier)) packages.add(specifier)
+    }
+  }
+  for (const entry of entries) visit(entry)
+  expect(entries.length).toBeGreaterThan(1)
+  return { packages: [...packages], text: [...texts.values()].join('') }
+}
+
+describe('what a command loads', () => {
+  test('a start loads no package but SQLite, so it searches no other folder for files', () => {
+    expect(loadedBy('start').packages).toEqual(['@photostructure/sqlite'])
+  })
+
+  test('a reading command loads neither the schema of the configuration nor the server', () => {
+    const { packages, text } = loadedBy('list')
+    expect(packages).toEqual(['@photostructure/sqlite'])
+    expect(text).not.toMatch(/class \$?Zod|createHookApp/)
+    expect(loadedBy('start').text).toMatch(/createHookApp/)
+  })
+
+  test('loaded code has no comments, but has the licences of the libraries in it', () => {
+    const { text } = loadedBy('start')
+    expect(text).toMatch(/createHookApp\(/)
+    expect(text).toMatch(/MIT Licensed/)
+    expect(text).not.toMatch(/^\s*\/\*\*/m)
+  })
+
+  test('the first npx command of a fresh clone does not build the package again', () => {
+    const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+    const before = statSync(join(dist, 'main.js')).mtimeMs
+    execSync(scripts.prepare, { cwd: root, env: { ...process.env, npm_command: 'exec' } })
+    expect(statSync(join(dist, 'main.js')).mtimeMs).toBe(before)
+  })
+
+  test.skipIf(!('enableCompileCache' in nodeModule))('compiled code is kept in the folder of the package', () => {
+    execFileSync(process.execPath, [join(dist, 'main.js'), '--version'])
+    expect(existsSync(join(root, 'node_modules/.cache/hookloom'))).toBe(true)
+  })
+})
