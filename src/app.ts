@@ -155,7 +155,7 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
   const stopping = new AbortController()
   const rerunnerParts = { generation, hold, store, leases, clock, newId, keepByDefault, accepted, parked, log }
   const rerunner = new Rerunner({ ...rerunnerParts, stopping: stopping.signal })
-  const replayer = createReplayer({ current: generation, edited: live.edited, aside: runtime.aside, store, newId })
+  const replayer = createReplayer({ dir, current: generation, edited: live.edited, aside: runtime.aside, store, newId })
   const drain = createDrain({ store, rerunner, generation, leases, log })
   const signers = createThrottle({ clock })
   const unnamedProxies = createUnnamedProxies(() => generation().config.server.trustedProxies)

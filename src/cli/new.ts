@@ -14,8 +14,8 @@ import { greeting, renderFirstTransform } from './scaffold/first-transform.ts'
 import { makeEditorConfig } from './scaffold/folder.ts'
 import { toFields } from './terminal/print.ts'
 import { readRequest } from './requests/input.ts'
-import { readKept, toSecrets } from './requests/kept.ts'
-import { type Redacted, withoutSecrets } from './requests/redact.ts'
+import { readKept } from './requests/kept.ts'
+import { type Redacted, toSecrets, withoutSecrets } from '../pipeline/redact.ts'
 import { assemble } from '../live/assemble.ts'
 
 /** `from`: a file, `-` for standard input, `last`, the id of a delivery, or a sender. `event`: of the sender. */

@@ -1,6 +1,7 @@
 // What an operator does with a delivery. Each action says what it did, in the words of the gateway.
 import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
+import type { CapturedFields } from '../server/api/replay-types.ts'
 import type { RequestFields, Retried, ShownDelivery } from '../server/api/types.ts'
 import { post } from './api.ts'
 import { go } from './place.ts'
@@ -18,6 +19,7 @@ export function Actions({ delivery, request, hooksUrl, onDone }: ActionsProps): 
   const [said, setSaid] = useState<{ text: string; isBad: boolean }>({ text: '', isBad: false })
   const [isBusy, setBusy] = useState(false)
   const [edited, setEdited] = useState<string>()
+  const [isNaming, setNaming] = useState(false)
   const path = `/api/deliveries/${encodeURIComponent(deliveryId)}`
   const isOpen = state === 'parked' || state === 'pending'
   const canRetry = isOpen || jobs.some((job) => job.state === 'dead')
@@ -25,6 +27,7 @@ export function Actions({ delivery, request, hooksUrl, onDone }: ActionsProps): 
   useEffect(() => {
     setSaid({ text: '', isBad: false })
     setEdited(undefined)
+    setNaming(false)
   }, [deliveryId])
 
   async function act(work: () => Promise<string>): Promise<void> {
@@ -55,6 +58,14 @@ export function Actions({ delivery, request, hooksUrl, onDone }: ActionsProps): 
       setEdited(undefined)
       go({ id: made.deliveryId ?? '' })
       return `The new delivery is ${made.state}.`
+    })
+  const capture = (name: string) =>
+    act(async () => {
+      const made = await post<CapturedFields>(`${path}/capture`, name === '' ? {} : { name })
+      setNaming(false)
+      const removed = made.removed.length === 0 ? '' : ` Removed: ${made.removed.join(', ')}.`
+      const note = made.note === null ? '' : ` It fails until the code is fixed: ${made.note}`
+      return `Created ${made.file}. It expects the decision ${made.decision}.${removed}${note}`
     })
   const copy = (what: string, text: string) =>
     act(async () => {
@@ -93,11 +104,12 @@ export function Actions({ delivery, request, hooksUrl, onDone }: ActionsProps): 
         </button>
         <button
           type="button"
-          disabled={request === undefined}
-          onClick={() => copy('The command', `hookloom capture ${deliveryId}`)}
-          title="Makes a fixture of it, without its secrets"
+          disabled={request === undefined || delivery.madeBy?.kind !== 'transform' || isBusy}
+          aria-expanded={isNaming}
+          onClick={() => setNaming(!isNaming)}
+          title="Writes the request, without its secrets, as a test of the transform"
         >
-          copy capture command
+          capture as fixture
         </button>
         {request !== undefined && (
           <button type="button" onClick={() => copy('The payload', request.body)}>
@@ -108,6 +120,7 @@ export function Actions({ delivery, request, hooksUrl, onDone }: ActionsProps): 
       <p class={said.isBad ? 'said bad' : 'said'} role="status">
         {toVisible(said.text)}
       </p>
+      {isNaming && <Namer isBusy={isBusy} onName={capture} />}
       {edited !== undefined && <Editor body={edited} isBusy={isBusy} onSend={again} />}
     </div>
   )
@@ -131,6 +144,28 @@ function Editor({
         send as a new delivery
       </button>
     </div>
+  )
+}
+
+function Namer({ isBusy, onName }: { isBusy: boolean; onName: (name: string) => void }): JSX.Element {
+  const field = useRef<HTMLInputElement>(null)
+  useEffect(() => field.current?.focus(), [])
+  return (
+    <form
+      class="editor"
+      onSubmit={(event) => {
+        event.preventDefault()
+        onName(field.current?.value.trim() ?? '')
+      }}
+    >
+      <label>
+        name of the fixture{' '}
+        <input ref={field} placeholder="by its event and id" spellcheck={false} autocomplete="off" />
+      </label>
+      <button type="submit" disabled={isBusy}>
+        write the fixture
+      </button>
+    </form>
   )
 }
 

@@ -1,10 +1,14 @@
-// Replays in a gateway: the live code against the files on disk. One replay of a command runs at a time, in threads that end with it.
+// Kept requests in a gateway: replays of the live code against the files on disk, and fixtures. One at a time, in threads that end with it.
+import { resolveTransformsRoot } from '../loader/root.ts'
 import type { Aside } from '../loader/runtime.ts'
+import { Problem } from '../model/problem.ts'
 import type { Transform } from '../model/transform.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import type { Outcome } from '../pipeline/outcome.ts'
 import type { KeptDelivery, KeptQuery } from '../store/records.ts'
+import type { CapturedFields } from '../server/api/replay-types.ts'
 import type { StoreReader } from '../store/store.ts'
+import { capture, findModuleOf, type Stored, toKept } from './capture.ts'
 import { type Replay, replay, runAll, toRenames, withTransforms } from './replay.ts'
 import { type ReplayReport, toReplayReport } from './replay-report.ts'
 
@@ -16,6 +20,11 @@ export type Replayer = {
   replay(query: KeptQuery): Promise<ReplayReport>
   /** What the live code decides now on kept deliveries. Unknown ids, and deliveries whose request is not kept, are left out. */
   decideLive(ids: readonly string[]): Promise<Readonly<Record<string, Outcome>>>
+  /**
+   * Makes a fixture with the files on disk; see `capture`. `module`: one that a mapping names. Throws `config-invalid` if the configuration
+   * on disk is invalid.
+   */
+  capture(stored: Stored, asked: { name?: string | undefined; module?: string | undefined }): Promise<CapturedFields>
   /** Two generations on the newest kept deliveries, for the line of a reload. */
   between(before: Generation, after: Generation, query: KeptQuery & { readonly limitMs: number }): Promise<Replay>
 }
@@ -24,6 +33,8 @@ export type Replayer = {
 const limitMs = 40_000
 
 export function createReplayer(parts: {
+  /** The config directory. */
+  readonly dir: string
   readonly current: () => Generation
   /** The files on disk. */
   readonly edited: () => Generation
@@ -31,7 +42,7 @@ export function createReplayer(parts: {
   readonly store: Pick<StoreReader, 'kept' | 'delivery' | 'request'>
   readonly newId: () => string
 }): Replayer {
-  const { current, edited, aside, store, newId } = parts
+  const { dir, current, edited, aside, store, newId } = parts
   let last: Promise<unknown> = Promise.resolve()
 
   /** The generations with threads of their own. */
@@ -77,6 +88,24 @@ export function createReplayer(parts: {
       const page = found.flatMap((kept) => kept ?? [])
       const outcomes = await inTurn(() => withThreads((toAside) => runAll(toAside(current()), page, { newId })))
       return Object.fromEntries(outcomes)
+    },
+    async capture(stored, { name, module: asked }) {
+      const { config, transforms, verifiers, ...disk } = edited()
+      const parts = { config, mappings: disk.mappings.map(({ mapping }) => mapping), verifiers }
+      const kept = toKept(stored, parts)
+      const module = asked ?? (await findModuleOf(kept))
+      if (!parts.mappings.some(({ transform }) => transform?.module === module)) {
+        throw new Problem(
+          'usage-invalid',
+          'module must be a module that a mapping names. "hookloom capture" takes others.',
+        )
+      }
+      const root = await resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
+      return inTurn(async () => {
+        const threads = aside()
+        const own = { ...parts, transforms: threads.of(transforms, { replay: false }) }
+        return capture(kept, { name, module, root, parts: own }).finally(() => threads.close())
+      })
     },
     async between(before, after, query) {
       // threads cost 50 ms of a save, and most gateways keep nothing

@@ -1,6 +1,6 @@
 // Writes hookloom.jsonc and .env: completely or not at all, readable by the owner only. Keeps every comment of an edited file.
 import { randomUUID } from 'node:crypto'
-import { mkdir, open, realpath, rename, rm } from 'node:fs/promises'
+import { constants, copyFile, link, mkdir, open, realpath, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { applyEdits, type JSONPath, modify } from 'jsonc-parser'
 import { Problem } from '../model/problem.ts'
@@ -117,6 +117,37 @@ export async function writeFileAtomic(file: string, text: string, mode: number):
   await reportUnwritable(dirname(file), async () => replaceFile(await realpath(file).catch(() => file), text, mode))
 }
 
+/** Like `writeFileAtomic`, but replaces nothing: false if a file has the name, or a symlink, also one that leads nowhere. */
+export async function createFileAtomic(file: string, text: string, mode: number): Promise<boolean> {
+  let isNew = false
+  const put = async (draft: string) => {
+    isNew = await linkNew(draft, file)
+    await rm(draft)
+  }
+  await reportUnwritable(dirname(file), () => writeDraft(file, { text, mode, put }))
+  return isNew
+}
+
+async function linkNew(draft: string, file: string): Promise<boolean> {
+  // some file systems have no hard links
+  const create = () =>
+    link(draft, file).catch((error: unknown) => {
+      if (!['EPERM', 'ENOTSUP', 'ENOSYS'].includes(toCode(error))) throw error
+      return copyFile(draft, file, constants.COPYFILE_EXCL)
+    })
+  try {
+    await create()
+    return true
+  } catch (error) {
+    if (toCode(error) === 'EEXIST') return false
+    throw error
+  }
+}
+
+function toCode(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : ''
+}
+
 const unwritable: Readonly<Record<string, string>> = {
   EACCES: 'permission denied',
   EPERM: 'permission denied',
@@ -132,7 +163,7 @@ export async function reportUnwritable<Result>(folder: string, write: () => Prom
   try {
     return await write()
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+    const code = toCode(error)
     const why = unwritable[code]
     if (why === undefined) throw error
     const next = 'Change its owner or its mode, or choose another folder with --config-dir.'
@@ -149,7 +180,15 @@ export async function writeStateFile(file: string, text: string): Promise<void> 
   await replaceFile(file, text, privateMode)
 }
 
-async function replaceFile(target: string, text: string, mode: number): Promise<void> {
+function replaceFile(target: string, text: string, mode: number): Promise<void> {
+  return writeDraft(target, { text, mode, put: (draft) => rename(draft, target) })
+}
+
+/** `put` gives the complete file its name. */
+async function writeDraft(
+  target: string,
+  { text, mode, put }: { text: string; mode: number; put: (draft: string) => Promise<void> },
+): Promise<void> {
   const folder = dirname(target)
   const draft = join(folder, `.${basename(target)}.${randomUUID()}.tmp`)
   try {
@@ -162,7 +201,7 @@ async function replaceFile(target: string, text: string, mode: number): Promise<
     } finally {
       await handle.close()
     }
-    await rename(draft, target)
+    await put(draft)
   } catch (error) {
     await rm(draft, { force: true })
     throw error

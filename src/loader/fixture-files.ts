@@ -1,14 +1,18 @@
 // The fixtures of a module: requests with their expected results, one JSON file each, in `<module>.fixtures/` next to the module.
-import { readdir } from 'node:fs/promises'
+import { mkdir, readdir, realpath } from 'node:fs/promises'
 import { extname, join } from 'node:path'
 import { applyEdits, modify } from 'jsonc-parser'
 import { z } from 'zod'
 import { toFirstIssue } from '../model/issue.ts'
 import type { JsonValue } from '../base/json.ts'
+import { Problem } from '../model/problem.ts'
+import { codeFolderMode, createFileAtomic, privateMode, reportUnwritable } from './config-file.ts'
 import { readInside } from './read.ts'
+import { isInside, toModuleLabel, toRealPath } from './root.ts'
 
 const mostFixtures = 200
-const largestFixture = 1_000_000
+/** Bytes. */
+export const largestFixture = 1_000_000
 
 export const fixtureDecisions = ['accept', 'skip', 'park', 'refusal'] as const
 
@@ -79,6 +83,37 @@ export function parseFixture(text: string): Fixture | string {
   }
   const parsed = Fixture.safeParse(value)
   return parsed.success ? parsed.data : toFirstIssue(parsed.error, value)
+}
+
+/**
+ * Writes a new fixture of a module; the path of its file. `root` is a real path. Throws `conflict` if the file exists, if the module has as
+ * many fixtures as are read, and if a symlink leads out of the root.
+ */
+export async function writeFixture(
+  root: string,
+  module: string,
+  { name, text }: { name: string; text: string },
+): Promise<string> {
+  const folder = join(root, toFixturesFolder(module))
+  const label = toModuleLabel(toFixturesFolder(module))
+  const outside = () =>
+    new Problem('conflict', `${label} leads out of the transforms directory. No fixture was written.`)
+  if (!isInside(root, await toRealPath(folder))) throw outside()
+  const made = await reportUnwritable(folder, async () => {
+    await mkdir(folder, { recursive: true, mode: codeFolderMode })
+    return realpath(folder)
+  })
+  if (!isInside(root, made)) throw outside()
+  const names = (await readdir(made)).filter((each) => each.endsWith('.json'))
+  if (names.length >= mostFixtures) {
+    throw new Problem(
+      'conflict',
+      `${label} has ${names.length} fixtures, and only ${mostFixtures} are read. Delete some.`,
+    )
+  }
+  const file = join(folder, name)
+  if (await createFileAtomic(join(made, name), text, privateMode)) return file
+  throw new Problem('conflict', `${file} exists already. Nothing was overwritten: give it another name.`)
 }
 
 /** The result of the request of a fixture, in the format of a fixture. */

@@ -53,8 +53,8 @@ export type TransformRuntime = {
 }
 
 export type Aside = {
-  /** The same code, called there. */
-  of(transforms: ReadonlyMap<string, Transform>): ReadonlyMap<string, Transform>
+  /** The same code, called there. `replay`: whether its context says so. */
+  of(transforms: ReadonlyMap<string, Transform>, options?: { replay: boolean }): ReadonlyMap<string, Transform>
   close(): Promise<void>
 }
 
@@ -168,16 +168,17 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
 
   function aside(): Aside {
     const own = createPool({ limits: () => ({ ...limits(), workers: 1 }), env, log: silentLog, onStopped() {} })
-    const toAside = (transform: Transform): Transform => {
+    const toAside = (transform: Transform, replay: boolean): Transform => {
       const code = codes.get(transform)
       if (code === undefined) return transform
       const { module, hash, problem } = transform
       const run: Transform['run'] = (call) =>
-        new Promise((resolve) => own.submit({ ...code, call: { ...call, replay: true }, finish: resolve }))
+        new Promise((resolve) => own.submit({ ...code, call: replay ? { ...call, replay } : call, finish: resolve }))
       return { module, hash, problem, run }
     }
     return {
-      of: (transforms) => new Map([...transforms].map(([key, transform]) => [key, toAside(transform)])),
+      of: (transforms, { replay } = { replay: true }) =>
+        new Map([...transforms].map(([key, transform]) => [key, toAside(transform, replay)])),
       close: own.close,
     }
   }

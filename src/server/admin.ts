@@ -73,7 +73,7 @@ export function createAdminApp(parts: AdminParts): RequestListener {
   addHealthRoute(router, api, parts)
   addStreamRoute(router, api, parts)
   addPageRoutes(router, requireOperator({ operatorOf, token, accepts: ['token'] }), keys)
-  addReplayRoutes(router, api, parts.replayer)
+  addReplayRoutes(router, api, parts)
   router.post('/api/mappings/:id/arm', api, (ctx) => {
     const mappingId = findSigned(generation(), ctx.params['id'] ?? '')
     reply(ctx, { mappingId, until: new Date(parts.handed.arm(mappingId)).toISOString() })

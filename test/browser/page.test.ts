@@ -1,4 +1,6 @@
 // The page in a real browser: what it shows, what it does, and what a hostile payload cannot do.
+import { readdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { writeFiles } from '../e2e/gateway.ts'
@@ -140,6 +142,29 @@ describe.skipIf(!hasBrowser)(
         expect(curl).toContain(`'${stage.gateway.url}/review'`)
         expect(curl).toContain('"Authorization: Bearer $HOOKLOOM_TOKEN"')
         expect(curl).toContain(`--data-binary '{"title":"x","bad":true}'`)
+      })
+
+      test('becomes a fixture of its transform, under a name that one may choose, and never over another one', async () => {
+        const folder = join(stage.gateway.dir, 'hooks/transforms/review.fixtures')
+        const write = async (name: string) => {
+          await page.getByRole('button', { name: 'capture as fixture' }).click()
+          await page.getByRole('textbox', { name: 'name of the fixture' }).fill(name)
+          await page.keyboard.press('Enter')
+        }
+        await write('')
+        const created = page.locator('.said', { hasText: /Created.* It fails until the code is fixed: .*/ })
+        await created.waitFor(wait)
+        expect(await created.innerText()).toContain(`${folder}/review-${ids.parked.slice(-8)}.json`)
+        await write('red')
+        await page.locator('.said', { hasText: 'red.json' }).waitFor(wait)
+        await write('red')
+        await page.locator('.said.bad', { hasText: 'exists already' }).waitFor(wait)
+        expect(readdirSync(folder).toSorted()).toEqual(['red.json', `review-${ids.parked.slice(-8)}.json`])
+        rmSync(folder, { recursive: true })
+        await show(page, `id=${await stage.post('plain', { text: 'no transform' })}`)
+        await expect.poll(() => page.getByRole('button', { name: 'capture as fixture' }).isDisabled(), wait).toBe(true)
+        await show(page, `id=${ids.parked}`)
+        await page.getByText('no reviewer for this').first().waitFor(wait)
       })
 
       test('is sent again, as it was and with another body', async () => {

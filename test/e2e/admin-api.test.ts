@@ -164,6 +164,7 @@ describe('one delivery', () => {
       ['{"body":"{"}', 400],
       ['{"bodies":""}', 400],
       [JSON.stringify({ body: 'x'.repeat(300_000) }), 413],
+      [JSON.stringify({ body: 'x'.repeat(2_000_000) }), 413],
     ] as const) {
       expect((await ask(`/api/deliveries/${id}/again`, { method: 'POST', body: wrong })).status).toBe(status)
     }

@@ -39,7 +39,10 @@ const api: readonly (readonly [method: string, target: string])[] = [
   ['POST', '/api/deliveries/x/again'],
   ['POST', '/api/parked/retry'],
   ['POST', '/api/parked/drop'],
+  ['POST', '/api/deliveries/x/capture'],
   ['POST', '/api/replay'],
+  ['POST', '/api/replay/live'],
+  ['POST', '/api/publish'],
   ['POST', '/api/mappings/any/arm'],
   ['POST', '/api/page/code'],
   ['POST', '/api/page/key'],
@@ -106,8 +109,8 @@ describe('the gateway token', () => {
     ['the right one as Basic', [['authorization', `Basic ${gatewayToken}`]]],
     ['the right one in a cookie', [['cookie', `token=${gatewayToken}`]]],
   ])('%s opens nothing of /api', async (_, headers) => {
-    // two ports for each: twenty wrong ones lock a client out
-    const ports = [toPort(await startInside()), toPort(await startInside())]
+    // three ports for each: twenty wrong ones lock a client out
+    const ports = [toPort(await startInside()), toPort(await startInside()), toPort(await startInside())]
     for (const [index, [method, target]] of api.entries()) {
       const own = ports[index % ports.length] ?? 0
       for (const asked of [target, `${target}?token=${gatewayToken}`]) {

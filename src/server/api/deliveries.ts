@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import type Router from '@koa/router'
 import type { Middleware } from 'koa'
 import { z } from 'zod'
-import { readBody } from '../../base/http.ts'
 import { toJson } from '../../base/json.ts'
 import { resolveTransformsRoot } from '../../loader/root.ts'
 import type { Job } from '../../model/job.ts'
@@ -15,7 +14,7 @@ import type { ApiParts } from './parts.ts'
 import { checkBody, toDelivery } from '../delivery.ts'
 import { toRowFields, toShownFields } from '../records.ts'
 import { toPending, toRow, toWaitingAnswer } from '../settlement.ts'
-import { readLimit, readState, readText, type RouteContext } from './query.ts'
+import { readBodyText, readLimit, readState, readText, type RouteContext } from './query.ts'
 import { reply } from './reply.ts'
 import type { DeliveryRow, MadeBy, Page, RequestFields, Retried, ShownDelivery } from './types.ts'
 
@@ -145,14 +144,14 @@ export async function toPlaceInFile(
   return { file: join(root, module), line }
 }
 
-async function find(store: Store, ctx: RouteContext): Promise<DeliveryRecord> {
+export async function find(store: Store, ctx: RouteContext): Promise<DeliveryRecord> {
   const record = await store.delivery(ctx.params['id'] ?? '')
   if (record === undefined)
     throw new Problem('not-found', 'No delivery or run has this id. "hookloom list" shows the ids.')
   return record
 }
 
-async function findRequest(store: Store, { deliveryId, state }: DeliveryRecord): Promise<KeptRequest> {
+export async function findRequest(store: Store, { deliveryId, state }: DeliveryRecord): Promise<KeptRequest> {
   const request = await store.request(deliveryId)
   if (request !== undefined) return request
   throw new Problem(
@@ -211,7 +210,7 @@ const Edited = z.strictObject({ body: z.string() })
 async function readEdited(ctx: RouteContext, { config }: Generation): Promise<Uint8Array | undefined> {
   const { maxBodyBytes } = config.server
   // JSON can escape each byte with six
-  const text = await readBody(ctx.req, 6 * maxBodyBytes + 1_024)
+  const text = await readBodyText(ctx, 6 * maxBodyBytes + 1_024)
   if (text === '') return undefined
   const edited = Edited.safeParse(toJson(text ?? ''))
   if (text !== undefined && !edited.success) {

@@ -1,5 +1,6 @@
-// The query parameters of the admin API. A wrong one is refused: a filter with a typo must not show everything.
+// What comes with a request to the admin API. A wrong parameter is refused: a filter with a typo must not show everything.
 import type { Context } from 'koa'
+import { readBody } from '../../base/http.ts'
 import { deliveryStates, type DeliveryState } from '../../model/delivery.ts'
 import { Problem } from '../../model/problem.ts'
 
@@ -40,4 +41,9 @@ export function readState(ctx: Context): DeliveryState | 'dead' | undefined {
   const state = deliveryStates.find((each) => each === text)
   if (state !== undefined) return state
   throw new Problem('usage-invalid', `state must be one of ${[...deliveryStates, 'dead'].join(', ')}.`)
+}
+
+/** The body; undefined if it is over the limit. The connection stays, so that the refusal can be sent. */
+export function readBodyText({ req }: Context, maxBytes: number): Promise<string | undefined> {
+  return readBody(req.iterator({ destroyOnReturn: false }), maxBytes)
 }

@@ -64,3 +64,16 @@ export type ReplayReport = {
     readonly drift: readonly string[]
   }[]
 }
+
+/** A fixture that was written. `note`: why the code fails on it now. */
+export type CapturedFields = {
+  /** Absolute. */
+  readonly file: string
+  readonly module: string
+  readonly deliveryId: string
+  /** Where a secret was removed, at most 100 places. */
+  readonly removed: readonly string[]
+  /** What the fixture expects. */
+  readonly decision: string
+  readonly note: string | null
+}

@@ -1,8 +1,10 @@
 // Makes a request safe for a repository: secrets are removed, and the rest stays as it was sent.
-import type { Delivery } from '../../model/delivery.ts'
-import { isJsonObject, type JsonValue } from '../../base/json.ts'
-import { schemes } from '../../pipeline/senders.ts'
-import { detectSource } from '../../pipeline/sources.ts'
+import { isJsonObject, type JsonValue } from '../base/json.ts'
+import { type Config, toHookTokens } from '../model/config.ts'
+import type { Delivery } from '../model/delivery.ts'
+import type { NamedMapping } from './compile.ts'
+import { schemes } from './senders.ts'
+import { detectSource } from './sources.ts'
 
 export const removedMark = '[removed]'
 
@@ -44,6 +46,12 @@ const secretPaths: readonly RegExp[] = [
 ]
 // a shorter secret may occur in any text
 const shortestSecret = 6
+
+/** The secrets of the configuration, which no fixture may have. */
+export function toSecrets(config: Config, mappings: readonly NamedMapping[]): string[] {
+  const shared = mappings.flatMap(({ verify }) => [verify?.secret, ...(verify?.secrets ?? []), verify?.verifyToken])
+  return [...toHookTokens(config.hooks), config.gateway.token, ...shared].flatMap((secret) => secret ?? [])
+}
 
 /** `secrets`: known secrets, which are removed everywhere. */
 export function withoutSecrets(request: KeepableRequest, secrets: readonly string[]): Redacted {
@@ -88,7 +96,7 @@ function toSafeUrl(url: string, depth: number): string {
     .reduce((rest, pattern) => rest.replace(pattern, `$1${removedMark}`), url)
     .replace(/^((?:https?|wss?):\/\/)[^/?#]*@/i, `$1${removedMark}@`)
     .replace(/^([^/]*:\/\/)[^/?#:]*:[^/?#]*@/, `$1${removedMark}@`)
-    .replace(/(?<=[?&#;])([^=&#;]+)=([^&#;]+)/g, (pair: string, name: string, value: string) => {
+    .replace(/(?<=[?&#;])([^?=&#;]+)=([^&#;]+)/g, (pair: string, name: string, value: string) => {
       const isOpen = !isSecretParameter(toDecoded(name)) && !hasSecretUrl(toDecoded(value), depth + 1)
       return isOpen ? pair : `${name}=${removedMark}`
     })
