@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import { configDefaults, defineConfig } from 'vitest/config'
 
 export default defineConfig({
@@ -15,8 +16,8 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'short',
-          // a thread for each core: it is idle while a command runs that a test started
-          maxWorkers: '100%',
+          // two processes for each core: half of the time, a test waits for a timer or for a process that it started
+          maxWorkers: 2 * availableParallelism(),
           // modules are evaluated once for a thread: to do it for each file takes a third of the time
           isolate: false,
           include: ['test/**/*.test.ts'],
