@@ -76,8 +76,8 @@ const selectSession = 'SELECT * FROM sessions WHERE agent_id = ? AND session_key
 const selectWaiting = `WITH waiting AS (SELECT seq, wakes FROM events
     WHERE agent_id = ?1 AND session_key = ?2 AND consumed_at IS NULL)
   SELECT sums.*, e.* FROM
-    (SELECT count(*) AS count, (SELECT max(at) FROM events WHERE agent_id = ?1 AND session_key = ?2 AND wakes = 1
-      AND consumed_at IS NULL) AS woken_at FROM waiting) sums
+    (SELECT count(*) AS count, (SELECT at FROM events WHERE seq = (SELECT max(seq) FROM events
+      WHERE agent_id = ?1 AND session_key = ?2 AND wakes = 1 AND consumed_at IS NULL)) AS woken_at FROM waiting) sums
     LEFT JOIN events e ON e.seq IN (SELECT seq FROM waiting ORDER BY seq LIMIT ?3) ORDER BY e.seq`
 const selectMessages = newest('SELECT * FROM messages WHERE agent_id = ? AND session_key = ?', 'seq')
 const selectRunMessages = newest(
