@@ -4,6 +4,7 @@ import { type Job, type Message, type Session, type SystemEvent, toShownPostStat
 import type { DeliveryRecord } from '../store/records.ts'
 import type {
   DeliveryFields,
+  DeliveryHead,
   DeliveryRow,
   EventFields,
   JobFields,
@@ -20,19 +21,15 @@ export function toActionFields(planned: Planned): object {
   return { kind, ...fields, agentId: planned.agentId, sessionKey: planned.sessionKey }
 }
 
+function toDeliveryHead(record: DeliveryRecord): DeliveryHead {
+  const { deliveryId, receivedAt, hook, source = null, event = null, mappingId = null, state } = record
+  return { deliveryId, receivedAt: toMoment(receivedAt), hook, source, event, mappingId, state }
+}
+
 export function toDeliveryFields(record: DeliveryRecord): DeliveryFields {
-  const { deliveryId, receivedAt, hook, source, event, mappingId, generation, state, jobs } = record
-  return {
-    deliveryId,
-    receivedAt: toMoment(receivedAt),
-    hook,
-    source: source ?? null,
-    event: event ?? null,
-    mappingId: mappingId ?? null,
-    generation,
-    state,
-    actions: jobs.map((job) => toActionFields(job.planned)),
-  }
+  const { state, ...head } = toDeliveryHead(record)
+  const actions = record.jobs.map((job) => toActionFields(job.planned))
+  return { ...head, generation: record.generation, state, actions }
 }
 
 /** The most actions in a row: `forEach` can make two hundred. */
@@ -40,18 +37,12 @@ const shownActions = 3
 
 /** A delivery in a list: it stays small, however large its payload and its actions are. */
 export function toRowFields(record: DeliveryRecord): DeliveryRow {
-  const { deliveryId, receivedAt, hook, source, event, mappingId, state, settledAt, problem, jobs } = record
+  const { receivedAt, settledAt, problem, jobs } = record
   const count = (wanted: Job['state']) => jobs.filter((job) => job.state === wanted).length
   const steps = jobs.flatMap((job) => job.steps.map(({ at }) => at))
   const isDone = steps.length > 0 && jobs.every((job) => job.state === 'done')
   return {
-    deliveryId,
-    receivedAt: toMoment(receivedAt),
-    hook,
-    source: source ?? null,
-    event: event ?? null,
-    mappingId: mappingId ?? null,
-    state,
+    ...toDeliveryHead(record),
     code: problem?.code ?? null,
     became: jobs.slice(0, shownActions).map(({ planned: { kind, sessionKey } }) => ({ kind, sessionKey })),
     jobs: {

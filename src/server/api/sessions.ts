@@ -21,20 +21,14 @@ type SessionParts = Pick<ApiParts, 'store' | 'generation'>
 export function addSessionRoutes(router: Router, api: Middleware, parts: SessionParts): void {
   const { store } = parts
   router.get('/api/sessions', api, async (ctx) => {
-    const limit = readLimit(ctx)
-    const sessions = await store.sessions({ limit, before: readMoment(ctx, 'before') })
-    const [oldest] = sessions
-    const next = sessions.length < limit || oldest === undefined ? null : toMoment(oldest.updatedAt)
-    const page: Page<'sessions', SessionFields> = { sessions: sessions.map(toSessionHead), next }
+    const { rows, next } = await readPage(ctx, store.sessions, ({ updatedAt }) => updatedAt)
+    const page: Page<'sessions', SessionFields> = { sessions: rows.map(toSessionHead), next }
     reply(ctx, page)
   })
   router.get('/api/sessions/:key', api, async (ctx) => reply(ctx, await readSession(parts, ctx)))
   router.get('/api/events', api, async (ctx) => {
-    const limit = readLimit(ctx)
-    const events = await store.events({ limit, before: readMoment(ctx, 'before') })
-    const [oldest] = events
-    const next = events.length < limit || oldest === undefined ? null : toMoment(oldest.at)
-    const page: Page<'events', EventFields> = { events: events.map(toEventFields), next }
+    const { rows, next } = await readPage(ctx, store.events, ({ at }) => at)
+    const page: Page<'events', EventFields> = { events: rows.map(toEventFields), next }
     reply(ctx, page)
   })
   router.get('/api/runs/:id', api, async (ctx) => {
@@ -46,6 +40,18 @@ export function addSessionRoutes(router: Router, api: Middleware, parts: Session
       )
     reply(ctx, await toRunFields(store, job))
   })
+}
+
+/** Rows in the order of the moment `toAt`. `next`: the moment of the oldest one; null if there are no older ones. */
+async function readPage<Row>(
+  ctx: RouteContext,
+  read: (query: { limit: number; before: number | undefined }) => Promise<readonly Row[]>,
+  toAt: (row: Row) => number,
+): Promise<{ rows: readonly Row[]; next: string | null }> {
+  const limit = readLimit(ctx)
+  const rows = await read({ limit, before: readMoment(ctx, 'before') })
+  const [oldest] = rows
+  return { rows, next: rows.length < limit || oldest === undefined ? null : toMoment(toAt(oldest)) }
 }
 
 /** A session of the agent that `?agentId=` names, or of the default agent, with its newest messages and its waiting events. */

@@ -5,8 +5,7 @@ export type JobState = 'queued' | 'running' | 'done' | 'dead'
 export type Fault = { readonly code: string; readonly detail: string; readonly frame?: string }
 export type Tried = { readonly mappingId: string; readonly matched: boolean; readonly why: string }
 
-/** One delivery in a list. It has no text of a payload, except the session keys that a mapping made of it. */
-export type DeliveryRow = {
+export type DeliveryHead = {
   readonly deliveryId: string
   readonly receivedAt: string
   readonly hook: string
@@ -14,6 +13,10 @@ export type DeliveryRow = {
   readonly event: string | null
   readonly mappingId: string | null
   readonly state: State
+}
+
+/** One delivery in a list. It has no text of a payload, except the session keys that a mapping made of it. */
+export type DeliveryRow = DeliveryHead & {
   /** The code of its problem. */
   readonly code: string | null
   /** Its first actions. `jobs` counts all of them. */
@@ -72,15 +75,8 @@ export type JobFields = {
 /** A run with its texts. `prompt`: as it was built, with the boundary; null before the turn has ended. */
 export type RunFields = JobFields & { readonly prompt: string | null; readonly reply: string | null }
 
-export type DeliveryFields = {
-  readonly deliveryId: string
-  readonly receivedAt: string
-  readonly hook: string
-  readonly source: string | null
-  readonly event: string | null
-  readonly mappingId: string | null
+export type DeliveryFields = DeliveryHead & {
   readonly generation: string
-  readonly state: State
   readonly actions: readonly object[]
 }
 
