@@ -24,6 +24,9 @@ export type Feed = {
 
 const pageRows = 200
 
+type PageOfRows = { readonly rows: readonly Row[]; readonly next: string | null }
+const none: PageOfRows = { rows: [], next: null }
+
 export function useFeed({ state, hook, source, q }: Filters): Feed {
   const filters = { state, hook, source, q }
   const [rows, setRows] = useState<readonly Row[]>([])
@@ -77,12 +80,22 @@ export function useFeed({ state, hook, source, q }: Filters): Feed {
   async function load(signal: AbortSignal): Promise<void> {
     setLoading(true)
     try {
-      const found = state === 'refused' ? [] : await readPage(undefined, signal)
       const asksRefusals = (state === '' || state === 'refused') && source === ''
       const refusals = asksRefusals ? (await get<{ refusals: RefusalFields[] }>('/api/refusals', signal)).refusals : []
-      const oldest = now.current.next === null ? 0 : (found[0]?.at ?? 0)
-      const turnedAway = refusals.map(toRefusalRow).filter(({ at }) => at >= oldest)
-      setRows(mergeRows([], [...found, ...turnedAway], filters))
+      let turnedAway = refusals.map(toRefusalRow)
+      let next: string | null = null
+      let count = 0
+      for (let isFirst = true; isFirst || (next !== null && count < pageRows); isFirst = false) {
+        const page: PageOfRows = state === 'refused' ? none : await readPage(next, signal)
+        next = page.next
+        now.current.next = next
+        count += page.rows.length
+        const oldest = next === null ? 0 : (page.rows[0]?.at ?? Number.POSITIVE_INFINITY)
+        const found = [...page.rows, ...turnedAway.filter(({ at }) => at >= oldest)]
+        turnedAway = turnedAway.filter(({ at }) => at < oldest)
+        const isReplaced = isFirst
+        setRows((before) => mergeRows(isReplaced ? [] : before, found, filters))
+      }
       setProblem('')
       setLoading(false)
     } catch (error) {
@@ -92,21 +105,31 @@ export function useFeed({ state, hook, source, q }: Filters): Feed {
     }
   }
 
-  async function readPage(before: string | undefined, signal?: AbortSignal): Promise<Row[]> {
-    const query = toQuery({ state, hook, source, q, before, limit: pageRows })
-    const page = await get<Page<'deliveries', DeliveryRow>>(`/api/deliveries?${query}`, signal)
-    now.current.next = page.next
-    return page.deliveries.map(toRow)
+  /** A search looks at a part of a large store: a page may have few rows, or none, although there are more. */
+  async function readPage(before: string | null, signal?: AbortSignal): Promise<PageOfRows> {
+    const query = toQuery({ state, hook, source, q, before: before ?? undefined, limit: pageRows })
+    const { deliveries, next } = await get<Page<'deliveries', DeliveryRow>>(`/api/deliveries?${query}`, signal)
+    return { rows: deliveries.map(toRow), next }
   }
 
   function older(): void {
-    const { next, isReading } = now.current
-    if (next === null || isReading || rows.length >= mostRows) return
+    if (now.current.next === null || now.current.isReading || rows.length >= mostRows) return
     now.current.isReading = true
-    void readPage(next)
-      .then((found) => setRows((before) => mergeRows(before, found, now.current.filters)))
+    void readOlder(now.current.next)
       .catch(() => undefined)
       .finally(() => (now.current.isReading = false))
+  }
+
+  async function readOlder(from: string): Promise<void> {
+    for (let at = from; ;) {
+      const page = await readPage(at)
+      // the list was read again since
+      if (now.current.next !== at) return
+      now.current.next = page.next
+      setRows((before) => mergeRows(before, page.rows, now.current.filters))
+      if (page.next === null || page.rows.length > 0) return
+      at = page.next
+    }
   }
 
   function pause(isHeld: boolean): void {

@@ -170,6 +170,7 @@ export type DeliveriesQuery = {
   readonly source?: string | undefined
   readonly text?: string | undefined
   readonly before?: string | undefined
+  readonly from?: string | undefined
 }
 
 /** The unfinished jobs of a lane. `since`: when the first of them was stored. */

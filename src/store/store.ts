@@ -41,10 +41,15 @@ import type {
 export interface StoreReader {
   /**
    * The newest `limit` deliveries, oldest first. `before` (the id of a delivery or of one of its jobs): only those that arrived
-   * before it; none if the store has no such id. `text`: only those whose id begins with it, and those whose hook, source, event
+   * before it; none if the store has no such id. `from` (such an id): only this one and those that arrived after it. `text`: only those whose id begins with it, and those whose hook, source, event
    * or mapping contains it, in any case of ASCII letters. No filter reads a request or a job.
    */
   deliveries(query: DeliveriesQuery): Promise<DeliveryRecord[]>
+  /**
+   * The id of the delivery that arrived about `rows` deliveries before `before`, or before all; undefined if there are none older. A
+   * search takes steps of this length: `from` of one step is `before` of the next.
+   */
+  stepBack(query: { readonly before?: string | undefined; readonly rows: number }): Promise<string | undefined>
   /** Finds a delivery by its id or by the id of one of its jobs. */
   delivery(id: string): Promise<DeliveryRecord | undefined>
   /** Finds the request of a delivery by the same ids; undefined if it is not stored, or no longer. */

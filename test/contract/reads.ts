@@ -171,6 +171,30 @@ export function describeReads(stage: () => Stage): void {
       expect(await ids({ limit: 9, before: 'nobody' })).toEqual([])
     })
 
+    test('a search in steps looks at each delivery once, whatever was deleted between them', async () => {
+      const { store, clock } = stage()
+      const all = Array.from({ length: 9 }, () => newDelivery({ at: clock() }))
+      expect(await store.stepBack({ rows: 2 })).toBeUndefined()
+      for (const each of all) await store.append(each)
+      const steps: string[][] = []
+      for (let before: string | undefined; ;) {
+        const from = await store.stepBack({ before, rows: 2 })
+        steps.push(
+          (await store.deliveries({ limit: 9, before, from, text: 'hub' })).map(({ deliveryId }) => deliveryId),
+        )
+        if (from === undefined) break
+        before = from
+      }
+      expect(steps.toReversed().flat()).toEqual(all.map(({ id }) => id))
+      expect(steps.map(({ length }) => length)).toEqual([2, 2, 2, 2, 1])
+      const [first, second] = all.map(({ id }) => id)
+      expect(await store.stepBack({ before: second, rows: 1 })).toBe(first)
+      expect(await store.stepBack({ before: second, rows: 1_000 })).toBeUndefined()
+      expect(await store.stepBack({ before: 'nobody', rows: 1 })).toBeUndefined()
+      expect(await store.deliveries({ limit: 9, from: 'nobody' })).toEqual([])
+      expect(await store.deliveries({ limit: 1, from: first })).toMatchObject([{ deliveryId: all.at(-1)?.id }])
+    })
+
     test('what is older than a dead job is found page by page, none lost and none repeated', async () => {
       const { store, clock } = stage()
       const jobs = Array.from({ length: 5 }, () => newJob())

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { createSqliteStore } from '../../src/store/sqlite/sqlite.ts'
-import { hasBrowser, mappings, startStage, transform } from '../browser/stage.ts'
+import { hasBrowser, mappings, show, startStage, transform } from '../browser/stage.ts'
 import { newDelivery, newJob } from '../contract/stage.ts'
 import { makeConfigDir } from '../e2e/gateway.ts'
 
@@ -42,6 +42,12 @@ test.skipIf(!hasBrowser)('the list stays quick and the page small', { timeout: 6
       const { user, system } = process.cpuUsage(began)
       alone.get(query)?.push((user + system) / 1_000)
     }
+    // a search goes through all of them in steps, of which each is one question
+    await show(page, 'q=the-oldest')
+    await page.locator('.row .hook', { hasText: 'the-oldest' }).waitFor({ timeout: 60_000 })
+    await show(page, 'q=nothing-has-this')
+    await page.getByText('Nothing fits these filters.').waitFor({ timeout: 60_000 })
+    await show(page, '')
     const newest = await stage.post('plain', { text: 'the last one' })
     await page.locator(`#row-${newest}`).waitFor({ timeout: 60_000 })
     const { processInfo } = await client.send('SystemInfo.getProcessInfo')
@@ -64,6 +70,7 @@ test.skipIf(!hasBrowser)('the list stays quick and the page small', { timeout: 6
 async function fill(file: string): Promise<void> {
   const store = createSqliteStore({ file, clock: Date.now })
   const hooks = ['github', 'stripe', 'deploy']
+  await store.append(newDelivery({ at: Date.now(), hook: 'the-oldest' }))
   for (let n = 0; n < stored; n += 1_000) {
     const batch = Array.from({ length: 1_000 }, (_, at) =>
       store.append(newDelivery({ at: Date.now(), hook: hooks[at % 3] ?? '', jobs: [newJob({ state: 'done' })] })),

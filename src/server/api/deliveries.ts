@@ -53,6 +53,12 @@ export function addDeliveryRoutes(router: Router, api: Middleware, parts: Delive
   })
 }
 
+/**
+ * Deliveries that one search looks at. The store is read in the thread that answers requests, and a search of a large store must not
+ * hold them up.
+ */
+const searched = 25_000
+
 /** Filters are those of the store. Dead jobs have an index of their own, so the filters are applied to what it finds. */
 async function listDeliveries(store: Store, ctx: RouteContext): Promise<Page<'deliveries', DeliveryRow>> {
   const [limit, state, before] = [readLimit(ctx), readState(ctx), readText(ctx, 'before')]
@@ -61,8 +67,9 @@ async function listDeliveries(store: Store, ctx: RouteContext): Promise<Page<'de
     throw new Problem('not-found', 'before must be the id of a delivery. "hookloom list" shows the ids.')
   }
   if (state === 'dead') return listDead(store, { limit, before, ...filters })
-  const records = await store.deliveries({ limit, state, before, ...filters })
-  return toPage(records, limit)
+  const isSearch = Object.values(filters).some((filter) => filter !== undefined)
+  const from = isSearch ? await store.stepBack({ before, rows: searched }) : undefined
+  return toPage(await store.deliveries({ limit, state, before, from, ...filters }), limit, from)
 }
 
 type DeadQuery = { limit: number; before: string | undefined } & {
@@ -90,11 +97,10 @@ async function listDead(store: Store, { limit, before, hook, source, text }: Dea
   return toPage([...found.values()].toReversed(), limit)
 }
 
-function toPage(records: readonly DeliveryRecord[], limit: number): Page<'deliveries', DeliveryRow> {
-  return {
-    deliveries: records.map(toRowFields),
-    next: records.length < limit ? null : (records[0]?.deliveryId ?? null),
-  }
+/** `from`: where a search ended that looked at a part. */
+function toPage(records: readonly DeliveryRecord[], limit: number, from?: string): Page<'deliveries', DeliveryRow> {
+  const last = records.length < limit ? from : records[0]?.deliveryId
+  return { deliveries: records.map(toRowFields), next: last ?? null }
 }
 
 async function show({ store, generation, dir }: DeliveryParts, record: DeliveryRecord): Promise<ShownDelivery> {

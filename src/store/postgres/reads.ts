@@ -43,17 +43,19 @@ const place = (id: string) =>
   `coalesce((SELECT seq FROM deliveries WHERE id = ${id}), (SELECT delivery_seq FROM jobs WHERE id = ${id}))`
 
 /**
- * Filters before $2, the seq of a place. A text is searched in what lists show, and at the beginning of the id. With the collation C,
+ * Filters between $7 and $2, the seqs of two places. A text is searched in what lists show, and at the beginning of the id. With the collation C,
  * `lower` changes ASCII letters only, and takes an eighth of the time of `translate`.
  */
 const selectDeliveries = newest(
-  `SELECT ${recordColumns} FROM deliveries d WHERE d.seq < $2 AND ($3::text IS NULL OR d.state = $3)
+  `SELECT ${recordColumns} FROM deliveries d WHERE d.seq < $2 AND d.seq >= $7 AND ($3::text IS NULL OR d.state = $3)
     AND ($4::text IS NULL OR d.hook = $4) AND ($5::text IS NULL OR d.source = $5)
     AND ($6::text IS NULL OR starts_with(d.id, $6) OR strpos(
       lower(concat_ws(chr(10), d.hook, d.source, d.event, d.mapping_id) COLLATE "C"), $6) > 0)`,
   'seq',
   '$1',
 )
+const selectStep = `SELECT id FROM deliveries
+  WHERE seq <= coalesce($1::bigint, (SELECT max(seq) + 1 FROM deliveries)) - $2::bigint ORDER BY seq DESC LIMIT 1`
 const isStored = `r.head <> ''`
 const selectKept = `SELECT ${recordColumns}, r.head, CASE WHEN ${isStored} THEN r.body END AS body
   FROM requests r JOIN deliveries d ON d.seq = r.delivery_seq
@@ -114,9 +116,15 @@ export function createReads(query: Query, now: () => string): Reads {
     return rows.map((row) => toDeliveryRecord(row, jobs.get(row['seq']) ?? []))
   }
   return {
-    deliveries: async ({ limit, before, state, hook, source, text }) => {
+    deliveries: async ({ limit, before, from, state, hook, source, text }) => {
       const word = text?.replace(/[A-Z]/g, (letter) => letter.toLowerCase()).trim() || undefined
-      return toRecords(await query(selectDeliveries, limit, await placeOf(before), state, hook, source, word))
+      const [last, first] = [await placeOf(before), from === undefined ? 0 : await placeOf(from)]
+      return toRecords(await query(selectDeliveries, limit, last, state, hook, source, word, first))
+    },
+    stepBack: async ({ before, rows }) => {
+      const place = before === undefined ? undefined : await placeOf(before)
+      const id = place === null ? undefined : (await one(selectStep, place, rows))?.['id']
+      return typeof id === 'string' ? id : undefined
     },
     delivery: async (id) =>
       (await toRecords(await query(`SELECT ${recordColumns} FROM deliveries d WHERE d.seq = ${place('$1')}`, id)))[0],

@@ -3,6 +3,7 @@ import type { Database, SqlValue } from './driver.ts'
 import { failed, selectAnswered } from './deliveries.ts'
 import { selectJob } from './jobs.ts'
 import type { ReadConnection } from './connection.ts'
+import { end, findRows, newest, recordColumns, selectPlace, stepBack, toPlace } from './search.ts'
 import {
   toAnswered,
   toDeliveryCounts,
@@ -19,19 +20,12 @@ import {
   toSystemEvent,
   toWaitingEvents,
 } from '../rows.ts'
-import { deliveryStates } from '../../model/delivery.ts'
 import type { Job } from '../../model/job.ts'
-import type { DeliveriesQuery, DeliveryRecord } from '../records.ts'
+import type { DeliveryRecord } from '../records.ts'
 import type { Clock, Store, StoreReader } from '../store.ts'
 
 /** All read calls of a store. */
 export type Reads = StoreReader & Pick<Store, 'answered' | 'open' | 'nextDueInMs'>
-
-const recordColumns = `seq, id, received_at, hook, source, event, mapping_id, generation, transform_hash, state,
-  body_differed, settled_at, answer_status, answer_body, problem, trace, log`
-
-/** The newest `limit` rows, oldest first. */
-const newest = (sql: string, order: string) => `SELECT * FROM (${sql} ORDER BY ${order} DESC LIMIT ?) ORDER BY ${order}`
 
 /** Newest rows of before a moment, whole moments only: as many as it takes to have `?2` rows. */
 const newestMoments = (table: string, moment: string, order: string) => `SELECT * FROM ${table}
@@ -39,20 +33,6 @@ const newestMoments = (table: string, moment: string, order: string) => `SELECT 
     (SELECT ${moment} FROM ${table} WHERE ${moment} < ?1 ORDER BY ${moment} DESC LIMIT ?2))
   ORDER BY ${order}`
 
-const selectDeliveries = newest(`SELECT ${recordColumns} FROM deliveries WHERE seq < ?`, 'seq')
-/** The index has every column of the condition, so a search reads no row. LIKE ignores the case of ASCII letters. */
-const foundInState = (state: string) => `SELECT * FROM (SELECT seq FROM deliveries INDEXED BY deliveries_listed
-  WHERE state = '${state}' AND seq < ?1 AND (?2 IS NULL OR state = ?2) AND (?3 IS NULL OR hook = ?3)
-    AND (?4 IS NULL OR source = ?4)
-    AND (?5 IS NULL OR hook LIKE ?5 ESCAPE '|' OR source LIKE ?5 ESCAPE '|' OR event LIKE ?5 ESCAPE '|'
-      OR mapping_id LIKE ?5 ESCAPE '|' OR (id >= ?6 AND id < ?7))
-  ORDER BY seq DESC LIMIT ?8)`
-const selectFound = newest(
-  `SELECT ${recordColumns} FROM deliveries WHERE seq IN (${deliveryStates.map(foundInState).join(' UNION ALL ')})`,
-  'seq',
-).replace(/LIMIT \?(?=\) ORDER BY seq$)/, 'LIMIT ?8')
-const selectPlace = `SELECT
-  coalesce((SELECT seq FROM deliveries WHERE id = ?1), (SELECT delivery_seq FROM jobs WHERE id = ?1)) AS seq`
 const selectDelivery = `SELECT ${recordColumns} FROM deliveries WHERE seq = (${selectPlace})`
 /** `?5`: a JSON array of mapping ids, or null. */
 const selectKept = `SELECT ${recordColumns}, head, body FROM deliveries INDEXED BY deliveries_kept
@@ -91,8 +71,6 @@ const selectLanes = `SELECT lane, jobs, (SELECT created_at FROM jobs WHERE seq =
     WHERE lane IS NOT NULL AND ended_at IS NULL GROUP BY lane ORDER BY jobs DESC, lane LIMIT ?)`
 
 const start = { received_at: -1, seq: 0 }
-/** Behind every row and every moment. */
-const end = Number.MAX_SAFE_INTEGER
 /** The deliveries after the place (?2, ?3). The index is searched by `received_at`. */
 const selectOpen = (table: string, condition: string) => `
   SELECT id, received_at, state, hook, waits_for, generation, head, body FROM deliveries ${table}
@@ -142,14 +120,8 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
   const one = (sql: string, ...values: SqlValue[]) => connection.use(undefined, (db) => db.get(sql, ...values))
   const all = (sql: string, ...values: SqlValue[]) => connection.use([], (db) => db.all(sql, ...values))
   return {
-    deliveries: async (query) =>
-      connection.use([], (db) => {
-        const { limit, before } = query
-        const place = before === undefined ? end : toPlace(db.get(selectPlace, before))
-        const found = toFilterValues(query)
-        if (found.some((value) => value !== null)) return toRecords(db, db.all(selectFound, place, ...found, limit))
-        return toRecords(db, db.all(selectDeliveries, place, limit))
-      }),
+    deliveries: async (query) => connection.use([], (db) => toRecords(db, findRows(db, query))),
+    stepBack: async (query) => connection.use(undefined, (db) => stepBack(db, query)),
     delivery: async (id) => connection.use([], (db) => toRecords(db, db.all(selectDelivery, id)))[0],
     request: async (id) => {
       const row = one(selectRequest, id)
@@ -157,7 +129,7 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
     },
     kept: async ({ limit, before, hook = null, source = null, since = 0, mappings }) =>
       connection.use([], (db) => {
-        const place = before === undefined ? end : toPlace(db.get(selectPlace, before))
+        const place = before === undefined ? end : toPlace(db, before)
         const among = mappings === undefined ? null : JSON.stringify(mappings)
         const rows = db.all(selectKept, place, since, hook, source, among, limit)
         return toRecords(db, rows).map((record, index) => toKeptDelivery(record, rows[index]))
@@ -180,7 +152,7 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
         deliveryId: typeof deliveryId === 'string' ? deliveryId : undefined,
       })),
     deadJobs: async ({ limit, before }) => {
-      const place = before === undefined ? end : toPlace(one('SELECT seq FROM jobs WHERE id = ?', before))
+      const place = before === undefined ? end : (one('SELECT seq FROM jobs WHERE id = ?', before)?.['seq'] ?? null)
       return all(selectDeadJobs, place, limit).map(toJob)
     },
     taskAgeMs: async (standsFor) => {
@@ -226,21 +198,6 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
     },
     close: async () => connection.close(),
   }
-}
-
-/** The values of ?2 to ?7 of `selectFound`. */
-function toFilterValues({ state, hook, source, text }: DeliveriesQuery): SqlValue[] {
-  const filters = [state ?? null, hook ?? null, source ?? null]
-  // SQLite takes patterns of up to 50,000 bytes
-  const word = text?.trim().slice(0, 5_000)
-  if (word === undefined || word === '') return [...filters, null, null, null]
-  const prefix = word.toLowerCase()
-  return [...filters, `%${word.replace(/[%_|]/g, '|$&')}%`, prefix, `${prefix}\u{10ffff}`]
-}
-
-/** Null, which nothing is before, where there is no such row. */
-function toPlace(row: ReturnType<Database['get']>): SqlValue {
-  return row?.['seq'] ?? null
 }
 
 function toRecords(db: Database, rows: ReturnType<Database['all']>): DeliveryRecord[] {
