@@ -6,11 +6,13 @@ export type Figure = {
   readonly title: string
   /** Missing: it is shown, and nothing is asked of it. A goal of 0 has no slack. */
   readonly most?: number
+  /** In place of `most`, where more is better. */
+  readonly least?: number
 }
 
 /** What is measured in a way of its own, in a child that lives through the rounds. */
 export type Probe = {
-  readonly name: 'verify' | 'micro' | 'isolation' | 'queue' | 'reload' | 'runaway'
+  readonly name: 'verify' | 'micro' | 'isolation' | 'queue' | 'reload' | 'runaway' | 'postgres'
   /** Once, however many rounds there are: it has rounds of its own. */
   readonly once?: boolean
   readonly figures: readonly Figure[]
@@ -30,6 +32,8 @@ export const reloadsWanted = 2000
 export const reloadSeconds = 40
 export const runawayTimeoutMs = 200
 export const queuedRuns = 1000
+export const claimedSessions = 2000
+export const backlogJobs = 1_000_000
 
 /**
  * The budget of each stage: its processor time in JSON.parses of the same body, so that it is the same on any machine, and the bytes
@@ -119,6 +123,16 @@ export const probes: readonly Probe[] = [
       { key: 'template', title: 'p99 of a template during a loop / without', most: 2 },
       { key: 'series transform', title: 'p99 of another transform, loop after loop / without' },
       { key: 'series template', title: 'p99 of a template, loop after loop / without' },
+    ],
+  },
+  {
+    name: 'postgres',
+    figures: [
+      { key: 'accept', title: 'requests a second, 64 × 1 kB, Postgres / SQLite', least: 0.6 },
+      { key: 'perSecond', title: 'requests a second on Postgres, 64 × 1 kB' },
+      { key: 'two', title: 'requests a second, two gateways on one Postgres / one' },
+      { key: 'claims', title: `runs claimed and reported a second, ${claimedSessions} sessions`, least: 500 },
+      { key: 'backlog', title: `deliveries stored a second, with ${backlogJobs} jobs queued / without`, least: 0.8 },
     ],
   },
 ]

@@ -13,7 +13,9 @@ export type GatewayOptions = {
   readonly dir: string
   readonly token: string
   /** `single`: SQLite with a commit for each request. `memory`: SQLite in memory, which commits on the main thread. */
-  readonly store: 'sqlite' | 'single' | 'memory'
+  readonly store: 'sqlite' | 'single' | 'memory' | 'postgres'
+  /** Of the database, for `postgres`. */
+  readonly url?: string
   /** Milliseconds that each commit takes longer, as on a slower disk. */
   readonly delayMs: number
   /** Each module among the files, by its path below the transforms root, gets a hook of its name. */
@@ -50,7 +52,7 @@ export async function startGateway(options: GatewayOptions): Promise<BenchedGate
   }
   writeFileSync(
     join(dir, 'hookloom.jsonc'),
-    JSON.stringify({ ...toConfig(token, transforms), ...toModels(options.modelUrl) }),
+    JSON.stringify({ ...toConfig(token, transforms), ...toModels(options.modelUrl), ...toStore(options.url) }),
   )
   // as: the package is built from this source
   const { createMemoryStore, createSqliteStore } = (await import(built)) as typeof import('../../src/index.ts')
@@ -59,6 +61,10 @@ export async function startGateway(options: GatewayOptions): Promise<BenchedGate
     options.runtime === undefined ? built : new URL(`${options.runtime}.mjs`, import.meta.url).href
   )) as typeof import('../../src/index.ts')
   const clock = Date.now
+  if (options.store === 'postgres') {
+    const { url } = await createHookloom({ dir, env: {}, write: () => {} })
+    return { port: Number(new URL(url).port), empty: () => {}, jobsDone: async () => 0, jobsQueued: async () => 0 }
+  }
   // where the default configuration has it: a store among the watched files would wake the watcher at each commit
   const file = join(dir, 'state/hookloom.db')
   mkdirSync(join(dir, 'state'))
@@ -86,6 +92,10 @@ export async function startGateway(options: GatewayOptions): Promise<BenchedGate
 }
 
 export const toRoot = (dir: string): string => join(dir, 'hooks', 'transforms')
+
+function toStore(url: string | undefined): object {
+  return url === undefined ? {} : { store: { url } }
+}
 
 function toModels(baseUrl: string | undefined): object {
   if (baseUrl === undefined) return {}

@@ -1,6 +1,7 @@
 // A process that measures one probe, once for each round that it is asked for.
 import { createIsolationProbe } from './probe-isolation.ts'
 import { createMicroProbe } from './probe-micro.ts'
+import { createPostgresProbe } from './probe-postgres.ts'
 import { createQueueProbe } from './probe-queue.ts'
 import { createReloadProbe } from './probe-reload.ts'
 import { createRunawayProbe } from './probe-runaway.ts'
@@ -29,6 +30,8 @@ async function create(options: ProbeOptions): Promise<RunningProbe> {
       return createIsolationProbe(options)
     case 'queue':
       return createQueueProbe(options)
+    case 'postgres':
+      return createPostgresProbe(options)
     case 'reload':
       return createReloadProbe(options)
     case 'runaway':

@@ -70,25 +70,16 @@ export async function runSuites(options: RunOptions): Promise<Measured> {
             const sample = await measure(server, { variant, load, seconds: options.seconds, generator })
             samples.push({ suite: suite.name, round, ...sample })
           } finally {
-            if (known === undefined) await end(server)
+            if (known === undefined) await server.child.kill()
           }
         }
       }
     }
   } finally {
-    for (const server of servers.values()) await end(server)
+    for (const { child } of servers.values()) await child.kill()
     await generator.kill()
   }
   return { samples, disk, busy }
-}
-
-async function end({ child }: Running): Promise<void> {
-  try {
-    await child.ask('stop')
-  } catch {
-    // it has ended
-  }
-  await child.kill()
 }
 
 /** Each round begins with another variant: nobody is always the first after a pause. */

@@ -33,10 +33,7 @@ export type Row = {
 }
 
 export function toVerdicts(samples: readonly Sample[]): Verdict[] {
-  const measured = new Set(samples.map(({ variant }) => variant))
   return comparisons.flatMap((comparison) => {
-    // a peer that is not installed
-    if (comparison.suite === 'peers' && !measured.has(comparison.to)) return []
     const rounds = new Set(samples.filter(({ suite }) => suite === comparison.suite).map(({ round }) => round))
     const values = [...rounds].map((round) => {
       const ofRound = samples.filter((sample) => sample.suite === comparison.suite && sample.round === round)
@@ -72,16 +69,19 @@ export function toProbeVerdicts(probes: readonly Probe[], samples: readonly Prob
   })
 }
 
-function toFigureVerdict({ key, title, most }: Figure, samples: readonly ProbeSample[]): Verdict {
+function toFigureVerdict({ key, title, most, least }: Figure, samples: readonly ProbeSample[]): Verdict {
   const values = samples.map(({ figures }) => figures[key] ?? Number.NaN)
-  return toVerdict({ title, load: undefined, as: 'figure', goal: most }, values)
+  return toVerdict({ title, load: undefined, as: 'figure', goal: least ?? most }, values, least === undefined)
 }
 
 type Judged = Pick<Verdict, 'title' | 'load' | 'as'> & { readonly goal?: number | undefined }
 
-function toVerdict({ title, load, as, goal }: Judged, values: readonly number[]): Verdict {
+function toVerdict(
+  { title, load, as, goal }: Judged,
+  values: readonly number[],
+  isMost = as !== 'throughput',
+): Verdict {
   const value = toMedian(values)
-  const isMost = as !== 'throughput'
   const floor = goal === undefined ? undefined : isMost ? goal / floorShare : goal * floorShare
   // NaN holds nothing
   const holds = floor === undefined || (isMost ? value <= floor : value >= floor)
@@ -120,5 +120,5 @@ function toRow(group: readonly Sample[]): Row[] {
 
 /** Suites in their order, loads from light to heavy. */
 function toRank({ suite, load }: Row): number {
-  return ['accept', 'slow', 'agent', 'isolation', 'peers'].indexOf(suite) * 1e12 + load.bytes * 1e4 + load.connections
+  return ['accept', 'slow', 'agent', 'isolation'].indexOf(suite) * 1e12 + load.bytes * 1e4 + load.connections
 }
