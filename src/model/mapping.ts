@@ -18,7 +18,7 @@ export const Match = z.strictObject({
     .string()
     .optional()
     .describe(
-      'Hook name: the part of the URL after `hooks.path`, case-sensitive. Without it, the mapping takes any name.',
+      'Hook name: the part of the URL after `hooks.path`, case-sensitive. Without it, the mapping takes any name but `wake` and `agent`.',
     ),
   source: filled
     .optional()
@@ -84,10 +84,14 @@ export const Mapping = z.strictObject({
     .describe('Your own fixed text for the agent, outside the boundary. It is never a template.'),
   messageTemplate: filled
     .optional()
-    .describe('Template of the message, for the action agent. Without it, the message is the payload.'),
+    .describe(
+      'Template of the message, for the action agent. Without it, the message is the payload, or what the transform returns.',
+    ),
   textTemplate: filled
     .optional()
-    .describe('Template of the text, for the action wake. Without it, the text is the payload.'),
+    .describe(
+      'Template of the text, for the action wake. Without it, the text is the payload, or what the transform returns.',
+    ),
   accept: z
     .array(z.enum(['text', 'xml']))
     .min(1)
@@ -116,7 +120,7 @@ export const Mapping = z.strictObject({
     ),
   deliver: z.boolean().default(true).describe('Whether the reply goes to a channel.'),
   channel: ChannelName.default('last').describe(
-    'Channel of the reply. `last`, the default: the channel of the newest reply whose request, mapping or transform set one, else `channels.default`.',
+    'Channel of the reply. `last`, the default: the channel of the newest reply whose request, mapping or transform set one, else `channels.default`, else WhatsApp if it has a recipient.',
   ),
   to: filled
     .optional()
