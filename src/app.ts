@@ -23,6 +23,7 @@ import { createDrain } from './server/drain.ts'
 import { createHandedSecrets } from './server/handed.ts'
 import { createMailbox } from './server/mailbox.ts'
 import { createNode } from './server/node.ts'
+import { createReadiness } from './server/readiness.ts'
 import { createReceiver } from './server/receive.ts'
 import { createRefusalLog, Refusals } from './server/refusals.ts'
 import { Rerunner } from './server/rerun.ts'
@@ -69,8 +70,6 @@ export type Hookloom = {
 
 /** Requests of each mapping, where the configuration does not say how many. */
 const keptInDevelopment = 100
-const requestGraceMs = 10_000
-const jobGraceMs = 10_000
 /** A large commit may still be running. */
 const storeCloseMs = 30_000
 
@@ -93,6 +92,9 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
   const write = options.write ?? ((text: string) => void process.stdout.write(text))
   const clock = options.clock ?? Date.now
   const { config, env: settings } = loadConfig({ dir, env })
+  const { host, bodyTimeoutMs, stopTimeoutMs } = config.server
+  stops.within(stopTimeoutMs)
+  const graceMs = stopTimeoutMs / 4
   let level = config.server.log
   const log = withLevel(options.log ?? silentLog, () => level)
 
@@ -177,7 +179,7 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
   // 5. The start: jobs, then the ports, then what waited.
   const startedAt = clock()
   effects.start()
-  stops.add('the jobs', () => effects.stop({ graceMs: jobGraceMs }), { limitMs: 2 * jobGraceMs })
+  stops.add('the jobs', () => effects.stop({ graceMs }), { limitMs: 2 * graceMs })
   stops.add('the parked deliveries', () => drain.stop())
   stops.add('the mailbox', () => mailbox.stop())
   const shared = {
@@ -192,25 +194,24 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
     parked,
     log,
   }
-  const { host, bodyTimeoutMs } = config.server
   let url: string | undefined
   const { port = config.server.port, adminPort = config.server.adminPort } = options
   const edge = { bodyTimeoutMs, log }
   const replays = { ...replayer, publish: live.publish }
   const shown = { dir, changes, replayer: replays, minutes: metrics.minutes, hooksUrl: () => url }
-  const admin = await listen(
-    createAdminApp({ ...shared, ...shown, drain, clock, metrics, poke, unnamedProxies, status: toStatus }),
-    { host: '127.0.0.1', port: adminPort, key: 'server.adminPort', ...edge },
-  )
+  const peerOf = createPeerOf(() => generation().config.server.trustedProxies)
+  const readiness = createReadiness({ store, peerOf, log })
+  const watched = { drain, clock, metrics, poke, unnamedProxies, readiness, status: toStatus }
+  const loopback = { host: '127.0.0.1', port: adminPort, key: 'server.adminPort', ...edge }
+  const admin = await listen(createAdminApp({ ...shared, ...shown, ...watched }), loopback)
   stops.add('the admin port', () => admin.close(0))
   const admission = createAdmission({ tokens: createThrottle({ clock }), signers, unnamedProxies })
   const refusalLog = createRefusalLog(log)
   stops.add('the log of refusals', () => refusalLog.stop())
   const receive = createReceiver({ ...shared, keepByDefault, meter, admission, refusalLog, clock, development })
-  const peerOf = createPeerOf(() => generation().config.server.trustedProxies)
-  const hookApp = createHookApp({ receive, newId: randomUUID, log })
+  const hookApp = createHookApp({ receive, readiness, newId: randomUUID, log })
   const hooks = await listen(hookApp, { host, port, peerOf, ...edge })
-  stops.add('the hook port', () => hooks.close(requestGraceMs), { limitMs: 2 * requestGraceMs })
+  stops.add('the hook port', () => hooks.close(graceMs), { limitMs: 2 * graceMs })
   url = `http://${host.includes(':') ? `[${host}]` : host}:${hooks.port}${config.hooks.path}`
   const adminUrl = `http://127.0.0.1:${admin.port}`
   const address = { pid: process.pid, url, adminUrl, startedAt: new Date(startedAt).toISOString() }
@@ -221,6 +222,8 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
   const days = () => generation().config.store.retainDays
   const retention = createRetention({ store, days, duty: duties.retention, clock, log })
   stops.add('the deletion of old deliveries', () => retention.stop())
+  // before all others: a balancer must know before the hook port closes
+  stops.add('the balancers', () => readiness.retire(graceMs), { limitMs: 2 * graceMs })
   void drain.resume()
   node.start({ effects, drain, mailbox: { apply: () => mailbox.apply(generation().config) } })
   await live.watch()

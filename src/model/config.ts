@@ -180,6 +180,11 @@ export const Config = z.strictObject({
         .default(262_144)
         .describe('Bytes. A larger body is refused, also if it is larger only after decompression.'),
       bodyTimeoutMs: milliseconds.default(15_000).describe('Milliseconds in which a body must arrive completely.'),
+      stopTimeoutMs: milliseconds
+        .default(40_000)
+        .describe(
+          'Milliseconds in which a stop ends, a quarter each for balancers to notice, for requests, for runs and for the rest. Runs that need longer run again. Increase it if your balancers check rarely.',
+        ),
       log: z
         .enum(logLevels)
         .default('info')
@@ -206,14 +211,12 @@ export const Config = z.strictObject({
     .strictObject({
       file: filled
         .optional()
-        .describe(
-          'Path of the SQLite file, relative to the config directory. Default: `state/hookloom.db`. Choose a local disk.',
-        ),
+        .describe('Path of the SQLite file, relative to the config directory. Default: `state/hookloom.db`.'),
       url: z
         .string()
         .refine(
           isPostgresUrl,
-          'is a Postgres URL, such as postgres://user:password@host:5432/database; special characters of the password are percent-encoded',
+          'is a Postgres URL, such as postgres://user:password@host:5432/database, with special characters percent-encoded',
         )
         .optional()
         .describe(

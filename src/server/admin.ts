@@ -19,6 +19,7 @@ import type { Drain, ParkedQuery } from './drain.ts'
 import type { HandedSecrets } from './handed.ts'
 import type { UnnamedProxies } from './client.ts'
 import type { Metrics } from './metrics.ts'
+import type { Readiness } from './readiness.ts'
 import { createOperatorCheck, type OperatorOf } from './operator.ts'
 import { toRefusedRequest, withNearest } from './refusals.ts'
 import { send, toListener } from './server.ts'
@@ -27,6 +28,7 @@ export type AdminParts = ApiParts & {
   readonly drain: Pick<Drain, 'retryParked' | 'dropParked'>
   readonly handed: HandedSecrets
   readonly metrics: Metrics
+  readonly readiness: Pick<Readiness, 'isReady'>
   readonly unnamedProxies: Pick<UnnamedProxies, 'warnings'>
   readonly replayer: ReplayerOfAdmin
   readonly log: Log
@@ -90,10 +92,10 @@ export function createAdminApp(parts: AdminParts): RequestListener {
 /**
  * `ok`: deliveries become durable. `degraded`: a saved file is not live, or its deliveries park. `warnings`: limits that are near.
  */
-async function toReadiness({ store, status, unnamedProxies }: AdminParts) {
+async function toReadiness({ store, status, unnamedProxies, readiness }: AdminParts) {
   const { warning, ...health } = await store.health()
   return {
-    ok: health.trouble === undefined,
+    ok: health.trouble === undefined && (await readiness.isReady()),
     ...status(),
     warnings: warning === undefined ? [] : [warning],
     proxies: unnamedProxies.warnings(),

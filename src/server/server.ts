@@ -10,6 +10,7 @@ import { dropRest } from './body.ts'
 import { createPeerOf } from './client.ts'
 import { connectionLimits, createConnections } from './connections.ts'
 import { createMalformedGuard, mostHeaders } from './malformed.ts'
+import type { Readiness } from './readiness.ts'
 import type { Receive } from './receive.ts'
 
 export type Listening = {
@@ -21,10 +22,18 @@ export type Listening = {
 
 type ListenerParts = { readonly newId: () => string; readonly log: Log }
 
-/** The public port. It has only the hooks. */
-export function createHookApp(parts: ListenerParts & { receive: Receive }): RequestListener {
+/** The public port. It has only the hooks, and `/readyz` for balancers. */
+export function createHookApp(
+  parts: ListenerParts & { receive: Receive; readiness?: Pick<Readiness, 'check'> },
+): RequestListener {
   const router = new Router({ sensitive: true, strict: true })
   router.all('/{*path}', async (ctx) => {
+    const isCheck = ctx.path === '/readyz' && (ctx.method === 'GET' || ctx.method === 'HEAD')
+    const ready = isCheck ? await parts.readiness?.check(ctx.req) : undefined
+    if (ready !== undefined) {
+      const headers = { 'cache-control': 'no-store' }
+      return send(ctx, { status: ready ? 200 : 503, body: JSON.stringify({ ok: ready }), headers })
+    }
     const requestId = ctx.response.get('x-request-id')
     const answer = await parts.receive({ req: ctx.req, requestId, continueNow: () => continueBody(ctx) })
     send(ctx, answer)

@@ -115,7 +115,7 @@ test.skipIf(!has('caddy', 'version'))(
   async () => {
     const dir = makeFolder()
     const port = await freePort()
-    const block = readBlock(page, 'text', 'reverse_proxy')
+    const block = readBlock(page, 'text', 'hooks.example.com')
     const file = join(dir, 'Caddyfile')
     writeFileSync(file, block)
     // with its own name it would ask for a certificate

@@ -23,6 +23,19 @@ describe('the stop of a gateway', () => {
     expect(lines).toEqual([])
   })
 
+  test('gives all parts together the time of the configuration, and each that is late a second', async () => {
+    const stops = createStops(log)
+    const isStopped: string[] = []
+    stops.within(3_000)
+    for (const part of ['first', 'second', 'third'])
+      stops.add(part, () => new Promise(() => isStopped.push(part)), { limitMs: 2_500 })
+    const stopped = stops.run()
+    await vi.advanceTimersByTimeAsync(4_500)
+    await stopped
+    expect(isStopped).toEqual(['third', 'second', 'first'])
+    expect(lines.map((line) => Reflect.get(line, 'limitMs'))).toEqual([2_500, 1_000, 1_000])
+  })
+
   test('goes on without a part that does not end, and says which one', async () => {
     const stops = createStops(log)
     let isClosed = false

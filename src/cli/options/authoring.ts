@@ -2,6 +2,7 @@
 import { type Command, Option } from 'commander'
 import { Problem } from '../../model/problem.ts'
 import { mostReplays, usualReplays } from '../../model/replay.ts'
+import type { ServiceKind } from '../add-service.ts'
 import type { ReplayOptions } from '../replay.ts'
 import {
   type Act,
@@ -27,8 +28,8 @@ function addCreating(program: Command, act: Act): void {
   const add = program
     .commandsGroup('Write and try mappings:')
     .command('add')
-    .summary('add a preset or a bundled transform')
-    .description('Adds a preset or a bundled transform.')
+    .summary('add a preset, a bundled transform or a service')
+    .description('Adds a preset, a bundled transform, or the files of a service.')
 
   add
     .command('preset')
@@ -51,6 +52,21 @@ function addCreating(program: Command, act: Act): void {
     .argument('<name>', 'name of the transform')
     .addHelpText('after', toExamples('hookloom add transform github-pull-request'))
     .action(act(async (context, name: string) => (await import('../add.ts')).addTransform(context, { name })))
+
+  add
+    .command('service')
+    .summary('write what runs the gateway as a service')
+    .description(
+      'Writes files into the config directory. systemd: a hardened unit. docker: a Dockerfile. compose: a Dockerfile, and a compose ' +
+        'file with Postgres, two gateways and a load balancer. Overwrites nothing.',
+    )
+    .requiredOption('--kind <kind>', 'systemd, docker or compose', parseWord(['systemd', 'docker', 'compose']))
+    .addHelpText('after', toExamples('hookloom add service --kind systemd', 'hookloom add service --kind compose'))
+    .action(
+      act(async (context, options: { kind: ServiceKind }) =>
+        (await import('../add-service.ts')).addService(context, options),
+      ),
+    )
 
   program
     .command('new')

@@ -1,0 +1,71 @@
+// Whether a balancer may send requests here. A gateway that stops is unready first, and goes on serving until its balancers know.
+import type { IncomingMessage } from 'node:http'
+import type { Log } from '../model/log.ts'
+import type { createPeerOf } from './client.ts'
+import type { Store } from '../store/store.ts'
+
+/** A balancer needs up to three failed checks before it takes a gateway out. */
+const enoughAnswers = 3
+/** A balancer that did not ask for so long does not ask any more. */
+const forgottenMs = 30_000
+const mostBalancers = 64
+
+export type Readiness = {
+  /** False: the store cannot be written, or the gateway stops. */
+  isReady(): Promise<boolean>
+  /** `isReady` for a check that comes to the hook port. Undefined: it does not come from one of `server.trustedProxies` itself. */
+  check(req: Pick<IncomingMessage, 'headers' | 'socket'>): Promise<boolean | undefined>
+  /** Unready from now on. Resolves when every balancer that asks has been told so three times, at the latest after `limitMs`. */
+  retire(limitMs: number): Promise<void>
+}
+
+export function createReadiness(parts: {
+  readonly store: Pick<Store, 'health'>
+  /** Undefined for a trusted proxy. */
+  readonly peerOf: ReturnType<typeof createPeerOf>
+  readonly log: Log
+}): Readiness {
+  const { store, peerOf, log } = parts
+  /** Of each balancer, by its address: when it asked last, and how often it was told that this gateway stops. */
+  const balancers = new Map<string, { askedAt: number; told: number }>()
+  let isRetiring = false
+  let allKnow = () => {}
+
+  const isReady = async () => !isRetiring && (await store.health()).trouble === undefined
+  const isWaiting = () => [...balancers.values()].some(({ told }) => told < enoughAnswers)
+
+  function note(address: string): void {
+    const known = balancers.get(address)
+    balancers.delete(address)
+    const oldest = balancers.keys().next()
+    if (balancers.size >= mostBalancers && !oldest.done) balancers.delete(oldest.value)
+    balancers.set(address, { askedAt: performance.now(), told: (known?.told ?? 0) + (isRetiring ? 1 : 0) })
+  }
+
+  return {
+    isReady,
+    async check({ headers, socket }) {
+      // a request that a balancer passes on is not its own
+      if (peerOf(socket.remoteAddress) !== undefined || headers['x-forwarded-for'] !== undefined) return undefined
+      const ready = await isReady()
+      note(socket.remoteAddress ?? '')
+      if (isRetiring && !isWaiting()) allKnow()
+      return ready
+    },
+    async retire(limitMs) {
+      isRetiring = true
+      for (const [address, { askedAt }] of balancers) {
+        if (performance.now() - askedAt > forgottenMs) balancers.delete(address)
+      }
+      if (!isWaiting()) return
+      log.info({ balancers: balancers.size }, 'unready; waiting until the balancers know')
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, limitMs)
+        allKnow = () => {
+          clearTimeout(timer)
+          resolve()
+        }
+      })
+    },
+  }
+}

@@ -1,0 +1,150 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { renderCaddyfile, renderDockerfile, renderUnit } from '../../src/cli/scaffold/service.ts'
+import { readBlock } from '../pages.ts'
+import { runCommand } from './command.ts'
+import { mainFile, makeConfigDir, makeFolder } from './gateway.ts'
+
+const has = (program: string, ...args: string[]) => spawnSync(program, args).status === 0
+const read = (dir: string, file: string) => readFileSync(join(dir, file), 'utf8')
+const add = (dir: string, kind: string) => runCommand(['add', 'service', '--kind', kind], { dir })
+
+describe('hookloom add service --kind systemd', () => {
+  test('writes a unit of this program, this directory and its owner, and overwrites none', async () => {
+    const dir = makeConfigDir({ config: { server: { stopTimeoutMs: 100_000 } } })
+    const { code, stdout } = await add(dir, 'systemd')
+    expect({ code, stdout }).toEqual({
+      code: 0,
+      stdout: expect.stringContaining(`cp ${dir}/hookloom.service /etc/systemd/system/`),
+    })
+    const unit = read(dir, 'hookloom.service')
+    expect(unit).toContain(`\nExecStart=${process.execPath} ${mainFile} start\n`)
+    expect(unit).toContain(`\nEnvironment=HOOKLOOM_HOME=${dir}\n`)
+    expect(unit).toContain('\nTimeoutStopSec=120\n')
+    const again = await add(dir, 'systemd')
+    expect(again).toMatchObject({
+      code: 78,
+      stderr: expect.stringContaining('hookloom.service exists already. Nothing was written'),
+    })
+    expect(read(dir, 'hookloom.service')).toBe(unit)
+  })
+
+  const paths = { dir: '/srv/my hooks/100%', program: '/opt/hookloom', node: process.execPath }
+  const facts = { ...paths, user: 'root', group: 'root', owner: '0:0', stopTimeoutMs: 1, hooksPath: '/hooks', port: 1 }
+
+  test.skipIf(!has('systemd-analyze', '--version'))(
+    'writes what systemd accepts and rates as well confined, also for odd paths (needs systemd-analyze)',
+    () => {
+      const file = join(makeFolder(), 'hookloom.service')
+      writeFileSync(file, renderUnit(facts))
+      const { stderr } = spawnSync('systemd-analyze', ['verify', '--man=no', file], { encoding: 'utf8' })
+      // the machine's own units may have faults of their own
+      expect(stderr.split('\n').filter((line) => line.includes('hookloom'))).toEqual([])
+      const rated = spawnSync('systemd-analyze', ['security', '--offline=yes', '--threshold=50', file], {
+        encoding: 'utf8',
+      })
+      expect(rated.stdout).toMatch(/Overall exposure level for hookloom\.service: [0-4]\.\d/)
+    },
+  )
+
+  test('does not hide a directory below /home from the gateway', () => {
+    expect(renderUnit(facts)).toContain('\nProtectHome=true\n')
+    expect(renderUnit({ ...facts, dir: '/home/ada/.hookloom' })).toContain('\nProtectHome=read-only\n')
+  })
+})
+
+describe('hookloom add service --kind compose', () => {
+  test('writes two gateways, a database and a balancer that reads /readyz, and a password into .env', async () => {
+    const dir = makeConfigDir({ config: { hooks: { path: '/in' }, server: { port: 9000 } } })
+    writeFileSync(join(dir, '.env'), 'OTHER=1')
+    const { code, stdout } = await add(dir, 'compose')
+    expect({ code, stdout }).toEqual({
+      code: 0,
+      stdout: expect.stringContaining('"trustedProxies": ["172.30.27.0/24"]'),
+    })
+    const compose = read(dir, 'compose.yaml')
+    const { uid, gid } = statSync(dir)
+    expect(compose.match(/^ {2}\S+(?=:)/gm)?.map((name) => name.trim())).toEqual([
+      'balancer',
+      'gateway-1',
+      'gateway-2',
+      'postgres',
+      'default',
+    ])
+    expect(compose).toContain(`\n    user: '${uid}:${gid}'\n`)
+    expect(compose).toContain(`dockerfile: "${dir}/Dockerfile"`)
+    expect(compose).toContain('stop_grace_period: 60s')
+    expect(read(dir, 'Caddyfile')).toMatch(
+      /handle \/in\/\* \{\s+reverse_proxy gateway-1:9000 gateway-2:9000 \{[^}]*health_uri \/readyz\n/,
+    )
+    expect(read(dir, '.env')).toMatch(/^OTHER=1\nPOSTGRES_PASSWORD=[0-9a-f]{48}\n$/)
+    expect(stdout + compose).not.toContain(read(dir, '.env').slice(-49, -1))
+    // mount points that Docker would create as root
+    expect(['state', 'agents', 'gateway-1', 'gateway-2'].filter((folder) => !existsSync(join(dir, folder)))).toEqual([])
+  })
+
+  test('keeps the password that is there, and writes nothing where one of its files exists', async () => {
+    const dir = makeConfigDir()
+    writeFileSync(join(dir, '.env'), 'POSTGRES_PASSWORD=mine\n')
+    writeFileSync(join(dir, 'Caddyfile'), '# mine')
+    expect(await add(dir, 'compose')).toMatchObject({
+      code: 78,
+      stderr: expect.stringContaining('Caddyfile exists already'),
+    })
+    expect(existsSync(join(dir, 'compose.yaml'))).toBe(false)
+    const other = makeConfigDir()
+    writeFileSync(join(other, '.env'), 'POSTGRES_PASSWORD=mine\n')
+    expect((await add(other, 'compose')).code).toBe(0)
+    expect(read(other, '.env')).toBe('POSTGRES_PASSWORD=mine\n')
+  })
+
+  test.skipIf(!has('caddy', 'version'))('writes what Caddy accepts (needs caddy)', async () => {
+    const dir = makeConfigDir()
+    await add(dir, 'compose')
+    const { status, stderr } = spawnSync(
+      'caddy',
+      ['validate', '--adapter', 'caddyfile', '--config', join(dir, 'Caddyfile')],
+      {
+        encoding: 'utf8',
+        env: { ...process.env, HOME: dir, XDG_DATA_HOME: dir, XDG_CONFIG_HOME: dir },
+      },
+    )
+    expect([status, status === 0 ? '' : stderr]).toEqual([0, ''])
+  })
+
+  test.skipIf(!has('docker', 'compose', 'version'))(
+    'writes what Docker Compose accepts (needs docker compose)',
+    async () => {
+      const dir = makeConfigDir()
+      await add(dir, 'compose')
+      const { status, stderr } = spawnSync('docker', ['compose', '--project-directory', dir, 'config', '--quiet'], {
+        encoding: 'utf8',
+      })
+      expect([status, stderr]).toEqual([0, ''])
+    },
+  )
+})
+
+test('the page for production shows what the command writes', () => {
+  const paths = { dir: '/var/lib/hookloom', program: '/opt/hookloom', node: '/usr/bin/node' }
+  const serving = { stopTimeoutMs: 40_000, hooksPath: '/hooks', port: 8790 }
+  const shown = { ...paths, ...serving, user: 'hookloom', group: 'hookloom', owner: '999:999' }
+  const page = 'src/cli/operations/README.md'
+  expect(readBlock(page, 'ini', '[Service]')).toBe(renderUnit(shown))
+  expect(readBlock(page, 'dockerfile', 'FROM')).toBe(renderDockerfile())
+  expect(readBlock(page, 'text', 'health_uri')).toBe(renderCaddyfile(shown))
+})
+
+test('hookloom add service needs a configuration, and a kind that it knows', async () => {
+  const dir = makeFolder()
+  expect(await add(dir, 'systemd')).toMatchObject({
+    code: 78,
+    stderr: expect.stringContaining('"hookloom init" makes one'),
+  })
+  expect(await add(dir, 'sysd')).toMatchObject({
+    code: 64,
+    stderr: expect.stringMatching(/Expected one of systemd, docker, compose|Did you mean/),
+  })
+})
