@@ -5,6 +5,7 @@ import { pathToFileURL } from 'node:url'
 import { compileChildren } from './child.ts'
 import { type BenchOptions, parseOptions, usage } from './options.ts'
 import { busyShare, describeMachine } from './machine.ts'
+import { describePeers } from './peers.ts'
 import { toDisk, toMisses, toText } from './report.ts'
 import { runProbes } from './probes.ts'
 import { runSuites } from './run.ts'
@@ -36,6 +37,7 @@ async function bench(options: BenchOptions): Promise<number> {
     busy: Math.max(...busy),
     disk: toDisk(disk),
     verdicts: [...toVerdicts(samples), ...toProbeVerdicts(options.probes, figures)],
+    notes: options.peers ? describePeers() : [],
     rows: toRows(samples),
   }
   process.stdout.write(options.json ? `${JSON.stringify(report)}\n` : `${toText(report)}\n`)

@@ -1,12 +1,14 @@
 import { parseArgs } from 'node:util'
 import { type Probe, probes } from './figures.ts'
-import { type Suite, suites, usual } from './suites.ts'
+import { type Suite, suites, toPeersSuite, usual } from './suites.ts'
 
 export type BenchOptions = {
   readonly rounds: number
   readonly seconds: number
   readonly suites: readonly Suite[]
   readonly probes: readonly Probe[]
+  /** Other programs are measured too. */
+  readonly peers: boolean
   readonly json: boolean
 }
 
@@ -17,6 +19,7 @@ export const usage = `npm run bench -- [options]
   --seconds S     measured time of each variant under each load (1)
   --only a,b      suites: ${names.join(', ')} (${usual.join(',')})
   --all           every suite
+  --peers         OpenClaw, Node-RED and adnanh/webhook on the same work, if they are installed
   --json          one JSON object instead of tables
 The exit code is 1 when a measurement misses its floor, 64 for a wrong option.`
 
@@ -27,14 +30,17 @@ export function parseOptions(args: readonly string[]): BenchOptions | 'help' {
     options: {
       rounds: { type: 'string', default: '3' },
       seconds: { type: 'string', default: '1' },
-      only: { type: 'string', default: usual.join(',') },
+      only: { type: 'string' },
       all: { type: 'boolean', default: false },
+      peers: { type: 'boolean', default: false },
       json: { type: 'boolean', default: false },
       help: { type: 'boolean', short: 'h', default: false },
     },
   })
   if (values.help) return 'help'
-  const only = values.all ? names : values.only.split(',').map((name) => name.trim())
+  // with --peers, the others run only if they are named
+  const wanted = values.only?.split(',').map((name) => name.trim()) ?? (values.peers ? [] : usual)
+  const only: readonly string[] = values.all ? names : wanted
   const unknown = only.find((name) => !names.some((known) => known === name))
   if (unknown !== undefined) throw new Error(`--only: there is no suite "${unknown}".`)
   const rounds = toPositive('--rounds', values.rounds)
@@ -42,8 +48,9 @@ export function parseOptions(args: readonly string[]): BenchOptions | 'help' {
   return {
     rounds,
     seconds: toPositive('--seconds', values.seconds),
-    suites: suites.filter(({ name }) => only.includes(name)),
+    suites: [...suites.filter(({ name }) => only.includes(name)), ...(values.peers ? [toPeersSuite()] : [])],
     probes: probes.filter(({ name }) => only.includes(name)),
+    peers: values.peers,
     json: values.json,
   }
 }

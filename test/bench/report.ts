@@ -10,6 +10,8 @@ export type Report = {
   readonly busy: number
   readonly disk: DiskTimes
   readonly verdicts: readonly Verdict[]
+  /** What has to be known of the peers. */
+  readonly notes: readonly string[]
   readonly rows: readonly Row[]
 }
 
@@ -18,7 +20,7 @@ export function toDisk(rounds: readonly DiskTimes[]): DiskTimes {
   return { p50Ms: toMedian(rounds.map(({ p50Ms }) => p50Ms)), p99Ms: toMedian(rounds.map(({ p99Ms }) => p99Ms)) }
 }
 
-export function toText({ machine, busy, disk, verdicts, rows }: Report): string {
+export function toText({ machine, busy, disk, verdicts, notes, rows }: Report): string {
   const ratios = verdicts.map((verdict) => [
     verdict.title,
     verdict.load === undefined ? '' : toLoadText(verdict.load),
@@ -44,6 +46,7 @@ export function toText({ machine, busy, disk, verdicts, rows }: Report): string 
     ...(rows.length === 0
       ? []
       : [toTable(['server', 'load', 'req/s', 'p50 ms', 'p99 ms', 'cpu µs/req', ''], absolutes)]),
+    ...(notes.length === 0 ? [] : [notes.join('\n')]),
     `disk: append and fdatasync p50 ${disk.p50Ms.toFixed(3)} ms, p99 ${disk.p99Ms.toFixed(3)} ms`,
     `machine: ${machine}, in use by others ${Math.round(busy * 100)} %`,
   ].join('\n\n')

@@ -70,16 +70,25 @@ export async function runSuites(options: RunOptions): Promise<Measured> {
             const sample = await measure(server, { variant, load, seconds: options.seconds, generator })
             samples.push({ suite: suite.name, round, ...sample })
           } finally {
-            if (known === undefined) await server.child.kill()
+            if (known === undefined) await end(server)
           }
         }
       }
     }
   } finally {
-    for (const { child } of servers.values()) await child.kill()
+    for (const server of servers.values()) await end(server)
     await generator.kill()
   }
   return { samples, disk, busy }
+}
+
+async function end({ child }: Running): Promise<void> {
+  try {
+    await child.ask('stop')
+  } catch {
+    // it has ended
+  }
+  await child.kill()
 }
 
 /** Each round begins with another variant: nobody is always the first after a pause. */

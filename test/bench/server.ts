@@ -3,16 +3,26 @@ import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createBareHttp, createBareKoa, createInsertEach } from './baselines.ts'
 import { type GatewayOptions, startGateway } from './gateway.ts'
+import { type PeerKind, type RunningPeer, startPeer } from './peers.ts'
 
 export type ServerOptions = Omit<GatewayOptions, 'store'> & {
-  readonly kind: 'sqlite' | 'single' | 'memory' | 'postgres' | 'insert' | 'koa' | 'http'
+  readonly kind: 'sqlite' | 'single' | 'memory' | 'postgres' | 'insert' | 'koa' | 'http' | PeerKind
 }
 
-export type ServerRequest = 'usage' | 'empty' | 'jobs' | 'queued'
-/** `usage`: microseconds of processor time of all threads. `jobs`: jobs done so far, `queued`: jobs that wait. `empty`: the port. */
+export type ServerRequest = 'usage' | 'empty' | 'jobs' | 'queued' | 'stop'
+/**
+ * `usage`: microseconds of processor time of all threads, and of the processes of a peer. `jobs`: jobs done so far, `queued`: jobs that
+ * wait. `empty`, `stop`: the port. A peer has to be stopped before its server ends.
+ */
 export type ServerReply = { readonly result: number } | { readonly failure: string }
 
-type Served = { readonly port: number; empty(): void; jobsDone(): Promise<number>; jobsQueued(): Promise<number> }
+type Served = {
+  readonly port: number
+  empty(): void
+  jobsDone(): Promise<number>
+  jobsQueued(): Promise<number>
+  readonly peer?: RunningPeer
+}
 
 async function serve(options: ServerOptions): Promise<Served> {
   switch (options.kind) {
@@ -27,8 +37,14 @@ async function serve(options: ServerOptions): Promise<Served> {
       return listen(createBareKoa())
     case 'http':
       return listen(createBareHttp())
+    default: {
+      const peer = await startPeer(options.kind, options)
+      return { ...nothingKept, port: peer.port, peer }
+    }
   }
 }
+
+const nothingKept = { empty: () => {}, jobsDone: async () => 0, jobsQueued: async () => 0 }
 
 async function listen(server: Server): Promise<Served> {
   await new Promise<void>((resolve) => {
@@ -36,14 +52,14 @@ async function listen(server: Server): Promise<Served> {
   })
   // as: a server that listens on a port has this address
   const { port } = server.address() as AddressInfo
-  return { port, empty: () => {}, jobsDone: async () => 0, jobsQueued: async () => 0 }
+  return { ...nothingKept, port }
 }
 
 async function reply(served: Served, request: ServerRequest): Promise<number> {
   switch (request) {
     case 'usage': {
       const { user, system } = process.cpuUsage()
-      return user + system
+      return user + system + (served.peer?.usage() ?? 0)
     }
     case 'jobs':
       return served.jobsDone()
@@ -52,6 +68,9 @@ async function reply(served: Served, request: ServerRequest): Promise<number> {
     case 'empty':
       // without a forced collection: that throws compiled code away with the garbage, which costs more than it tidies
       served.empty()
+      return served.port
+    case 'stop':
+      served.peer?.stop()
       return served.port
   }
 }

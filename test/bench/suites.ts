@@ -1,5 +1,6 @@
 // What is measured, and what must come out.
 import type { StandIn } from './gateway.ts'
+import { findPeer, peerKinds } from './peers.ts'
 import type { ServerOptions } from './server.ts'
 
 export type Variant = {
@@ -14,7 +15,7 @@ export type Variant = {
 export type Load = { readonly connections: number; readonly bytes: number }
 
 export type Suite = {
-  readonly name: 'accept' | 'slow' | 'agent' | 'isolation'
+  readonly name: 'accept' | 'slow' | 'agent' | 'isolation' | 'peers'
   readonly variants: readonly Variant[]
   readonly loads: readonly Load[]
 }
@@ -34,6 +35,7 @@ const memory = other('memory', 'gateway, SQLite in memory, no disk')
 const insert = other('insert', 'koa, insert each')
 const single = other('single', 'gateway, one commit a request')
 const single2 = other('single', 'gateway, one commit a request, 2 ms more', 2)
+const peers = peerKinds.map((kind) => ({ kind, variant: { name: kind, server: { kind, delayMs: 0 }, path } }))
 const koa = other('koa', 'koa')
 const http = other('http', 'node:http')
 const fast = gateway('gateway, 0 ms more')
@@ -80,6 +82,16 @@ export const suites: readonly Suite[] = [
     loads: [one, many, huge],
   },
 ]
+
+/** The peers that are installed, beside the gateway. */
+export const toPeersSuite = (): Suite => ({
+  name: 'peers',
+  variants: [
+    durable,
+    ...peers.filter(({ kind }) => findPeer(kind) !== undefined).map(({ variant }): Variant => variant),
+  ],
+  loads: [one, many, huge],
+})
 
 /** A comparison of two variants under one load, in the same round. */
 export type Comparison = {
@@ -142,6 +154,12 @@ export const comparisons: readonly Comparison[] = [
   { ...added(isolated, inline), title: 'p50 that the worker adds, µs' },
   // without a disk, whose own spread is several times what is looked for; the probe asks what can be asked of it
   { ...added(isolatedMemory, inlineMemory), title: 'p50 that the worker adds, SQLite in memory, µs' },
+  ...peers.flatMap(({ kind, variant }) =>
+    [one, many, huge].map((load) => {
+      const goal = kind === 'openclaw' ? (load === many ? 2 : 1) : undefined
+      return { ...ratio(durable, variant, load, goal), suite: 'peers' } as const
+    }),
+  ),
   { ...added(tripMemory, inlineMemory), title: 'p50 that a bare trip to a thread adds, SQLite in memory, µs' },
 ]
 

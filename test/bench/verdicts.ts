@@ -33,7 +33,10 @@ export type Row = {
 }
 
 export function toVerdicts(samples: readonly Sample[]): Verdict[] {
+  const measured = new Set(samples.map(({ variant }) => variant))
   return comparisons.flatMap((comparison) => {
+    // a peer that is not installed
+    if (comparison.suite === 'peers' && !measured.has(comparison.to)) return []
     const rounds = new Set(samples.filter(({ suite }) => suite === comparison.suite).map(({ round }) => round))
     const values = [...rounds].map((round) => {
       const ofRound = samples.filter((sample) => sample.suite === comparison.suite && sample.round === round)
@@ -120,5 +123,5 @@ function toRow(group: readonly Sample[]): Row[] {
 
 /** Suites in their order, loads from light to heavy. */
 function toRank({ suite, load }: Row): number {
-  return ['accept', 'slow', 'agent', 'isolation'].indexOf(suite) * 1e12 + load.bytes * 1e4 + load.connections
+  return ['accept', 'slow', 'agent', 'isolation', 'peers'].indexOf(suite) * 1e12 + load.bytes * 1e4 + load.connections
 }

@@ -1,0 +1,246 @@
+// Other programs that receive webhooks, on the work of the benched hook: token, JSON, a text of five fields, 200. None of them comes
+// with this package; who wants to compare installs them.
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { existsSync, mkdirSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { homedir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+
+export const peerKinds = ['openclaw', 'node-red', 'webhook'] as const
+export type PeerKind = (typeof peerKinds)[number]
+
+/** How it is started, and in which version. */
+export type Peer = { readonly command: readonly [string, ...string[]]; readonly version: string }
+
+export type RunningPeer = {
+  readonly port: number
+  /** Microseconds of processor time of all its processes, those that have ended too. Only Linux tells. */
+  usage(): number
+  stop(): void
+}
+
+type Place = { readonly dir: string; readonly port: number; readonly token: string }
+
+type Kind = {
+  readonly pinned: string
+  /** What a 200 of it means. */
+  readonly means: string
+  readonly install: string
+  find(): Peer | undefined
+  /** Writes its configuration. Returns the rest of the command line. */
+  configure(place: Place): { readonly args: readonly string[]; readonly env?: Readonly<Record<string, string>> }
+}
+
+const path = '/hooks/bench'
+const startLimitMs = 120_000
+/** USER_HZ of every Linux that Node runs on. */
+const tickMicros = 10_000
+
+const folder = process.env['HOOKLOOM_PEERS'] ?? join(homedir(), '.cache/hookloom-peers')
+const ownNode = join(folder, 'node_modules/.bin/node')
+const node = existsSync(ownNode) ? ownNode : process.execPath
+const install = (name: string) =>
+  `npm install --prefix ${folder} node@24.21.0 && PATH=${join(folder, 'node_modules/.bin')}:$PATH npm install --prefix ${folder} ${name}`
+
+const kinds: Readonly<Record<PeerKind, Kind>> = {
+  openclaw: {
+    pinned: '2026.9.6',
+    means: 'the text waits in memory, in a queue of 20 that drops the oldest; a restart loses it',
+    install: install('openclaw@2026.9.6'),
+    find: () => findPackage('openclaw', 'openclaw.mjs'),
+    configure({ dir, port, token }) {
+      const config = {
+        gateway: { mode: 'local', bind: 'loopback', port, auth: { mode: 'token', token: `${token}-of-the-gateway` } },
+        logging: { file: join(dir, 'openclaw.log') },
+        hooks: {
+          enabled: true,
+          token,
+          mappings: [
+            {
+              match: { path: 'bench' },
+              action: 'wake',
+              wakeMode: 'next-heartbeat',
+              textTemplate: '{{action}} #{{issue.number}} {{issue.title}} by {{sender.login}}: {{issue.html_url}}',
+            },
+          ],
+        },
+      }
+      writeFileSync(join(dir, 'openclaw.json'), JSON.stringify(config))
+      const env = { HOME: dir, OPENCLAW_STATE_DIR: dir, OPENCLAW_CONFIG_PATH: join(dir, 'openclaw.json') }
+      return { args: ['gateway', 'run', '--port', String(port)], env }
+    },
+  },
+  'node-red': {
+    pinned: '5.0.7',
+    means: 'a function has made the text; nothing is kept',
+    install: install('node-red@5.0.7'),
+    find: () => findPackage('node-red', 'red.js'),
+    configure({ dir, port, token }) {
+      const settings = { uiHost: '127.0.0.1', uiPort: port, disableEditor: true, flowFile: 'flows.json', userDir: dir }
+      writeFileSync(join(dir, 'settings.cjs'), `module.exports = ${JSON.stringify(settings)}`)
+      const code =
+        `if (msg.req.headers.authorization !== 'Bearer ${token}') return { ...msg, statusCode: 401, payload: { ok: false } }\n` +
+        'const { action, issue, sender } = msg.payload\n' +
+        "flow.set('text', action + ' #' + issue.number + ' ' + issue.title + ' by ' + sender.login + ': ' + issue.html_url)\n" +
+        "return { ...msg, statusCode: 200, payload: { ok: true, mode: 'next-heartbeat' } }"
+      const flows = [
+        { id: 't', type: 'tab', label: 'bench' },
+        { id: 'i', z: 't', type: 'http in', url: path, method: 'post', upload: false, wires: [['f']] },
+        { id: 'f', z: 't', type: 'function', func: code, outputs: 1, wires: [['r']] },
+        { id: 'r', z: 't', type: 'http response', statusCode: '', headers: {}, wires: [] },
+      ]
+      writeFileSync(join(dir, 'flows.json'), JSON.stringify(flows))
+      return { args: ['--settings', join(dir, 'settings.cjs')], env: { HOME: dir } }
+    },
+  },
+  webhook: {
+    pinned: '2.8.0',
+    means: 'a command, here /bin/true with the five fields, has ended; nothing is kept',
+    install: 'apt-get install webhook',
+    find: findWebhook,
+    configure({ dir, port, token }) {
+      const fields = ['action', 'issue.number', 'issue.title', 'sender.login', 'issue.html_url']
+      const hook = {
+        id: 'bench',
+        'execute-command': '/bin/true',
+        // otherwise it answers before it starts the command, and the commands run while the next server is measured
+        'include-command-output-in-response': true,
+        'pass-arguments-to-command': fields.map((name) => ({ source: 'payload', name })),
+        'trigger-rule': {
+          match: { type: 'value', value: `Bearer ${token}`, parameter: { source: 'header', name: 'Authorization' } },
+        },
+        'trigger-rule-mismatch-http-response-code': 401,
+      }
+      writeFileSync(join(dir, 'hooks.json'), JSON.stringify([hook]))
+      return { args: ['-hooks', join(dir, 'hooks.json'), '-ip', '127.0.0.1', '-port', String(port)] }
+    },
+  },
+}
+
+export const findPeer = (kind: PeerKind): Peer | undefined => kinds[kind].find()
+
+/** A sentence for each peer: what its 200 means, or how it is installed. */
+export function describePeers(): string[] {
+  return peerKinds.map((kind) => {
+    const { pinned, means, install: how } = kinds[kind]
+    const peer = findPeer(kind)
+    if (peer === undefined) return `${kind} is not installed. ${pinned}: ${how}`
+    const runtime =
+      kind === 'webhook' ? '' : ` on node ${execFileSync(node, ['--version'], { encoding: 'utf8' }).trim()}`
+    return `A 200 of ${kind} ${peer.version}${runtime} means: ${means}.`
+  })
+}
+
+/** Resolves when it answers 200. */
+export async function startPeer(kind: PeerKind, { dir, token }: Omit<Place, 'port'>): Promise<RunningPeer> {
+  const peer = findPeer(kind)
+  if (peer === undefined) throw new Error(`${kind} is not installed: ${kinds[kind].install}`)
+  mkdirSync(dir, { recursive: true })
+  const port = await findPort()
+  const { args, env = {} } = kinds[kind].configure({ dir, port, token })
+  const log = join(dir, 'output.log')
+  const output = openSync(log, 'a')
+  const [command, ...first] = peer.command
+  const child = spawn(command, [...first, ...args], {
+    cwd: dir,
+    env: { PATH: `${dirname(node)}:${process.env['PATH'] ?? ''}`, ...env },
+    stdio: ['ignore', output, output],
+  })
+  const stop = () => stopAll(child)
+  process.once('exit', stop)
+  try {
+    await waitUntilReady(child, { port, token })
+  } catch (error) {
+    stop()
+    throw new Error(`${kind} did not answer: ${String(error)}\n${readFileSync(log, 'utf8').slice(-2000)}`, {
+      cause: error,
+    })
+  }
+  return { port, usage: () => toUsage(child), stop }
+}
+
+async function waitUntilReady(child: ChildProcess, { port, token }: Pick<Place, 'port' | 'token'>): Promise<void> {
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+  const issue = { number: 1, title: 'ready?', html_url: 'https://forge.example/1' }
+  const body = JSON.stringify({ action: 'opened', issue, sender: { login: 'bench' } })
+  const url = `http://127.0.0.1:${port}${path}`
+  for (let last = 'no answer', until = Date.now() + startLimitMs; ; await pause(200)) {
+    if (child.exitCode !== null) throw new Error(`it ended with ${child.exitCode}`)
+    if (Date.now() > until) throw new Error(last)
+    const answer = await fetch(url, { method: 'POST', headers, body }).catch((error: unknown) => String(error))
+    if (typeof answer === 'string') last = answer
+    else if (answer.status === 200) return void (await answer.text())
+    else last = `status ${answer.status}: ${(await answer.text()).slice(0, 200)}`
+  }
+}
+
+function findPackage(name: string, file: string): Peer | undefined {
+  const home = join(folder, 'node_modules', name)
+  if (!existsSync(join(home, file))) return undefined
+  const { version }: { version: string } = JSON.parse(readFileSync(join(home, 'package.json'), 'utf8'))
+  return { command: [node, join(home, file)], version }
+}
+
+function findWebhook(): Peer | undefined {
+  try {
+    const said = execFileSync('webhook', ['-version'], { encoding: 'utf8' })
+    return { command: ['webhook'], version: said.replace('webhook version', '').trim() }
+  } catch {
+    return undefined
+  }
+}
+
+async function findPort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve)
+  })
+  const address = server.address()
+  await new Promise((resolve) => {
+    server.close(resolve)
+  })
+  if (address === null || typeof address === 'string') throw new Error('no port is free')
+  return address.port
+}
+
+type ProcessStat = { readonly pid: number; readonly parent: number; readonly ticks: number }
+
+/** The process and its descendants. Empty where there is no /proc. */
+function toFamily({ pid }: ChildProcess): ProcessStat[] {
+  const all = existsSync('/proc/self/stat') ? readdirSync('/proc').flatMap(toStat) : []
+  const family = all.filter((one) => one.pid === pid)
+  // it grows while it is walked
+  for (const { pid: parent } of family) family.push(...all.filter((one) => one.parent === parent))
+  return family
+}
+
+function toStat(name: string): ProcessStat[] {
+  if (!/^\d+$/.test(name)) return []
+  try {
+    const text = readFileSync(`/proc/${name}/stat`, 'latin1')
+    // behind the name of the program, which may have spaces: proc_pid_stat(5), from field 3
+    const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
+    const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0)
+    return [{ pid: Number(name), parent: Number(fields[1]), ticks }]
+  } catch {
+    // it has ended
+    return []
+  }
+}
+
+function toUsage(child: ChildProcess): number {
+  const family = toFamily(child)
+  return family.length === 0 ? Number.NaN : family.reduce((sum, { ticks }) => sum + ticks, 0) * tickMicros
+}
+
+function stopAll(child: ChildProcess): void {
+  const pids = toFamily(child).map(({ pid }) => pid)
+  for (const pid of pids.length > 0 ? pids : [child.pid ?? 0]) {
+    try {
+      if (pid > 0) process.kill(pid, 'SIGKILL')
+    } catch {
+      // it has ended
+    }
+  }
+}
