@@ -51,6 +51,8 @@ export type HookloomOptions = {
   /** In place of `server.port` and `server.adminPort`; 0 is any free port. */
   readonly port?: number | undefined
   readonly adminPort?: number | undefined
+  /** Of the program, to show it to the other gateways of a store. */
+  readonly version?: string
   /** How long the duties of a gateway that died wait for another one. Tests shorten it. */
   readonly leaseTimes?: LeaseTimes
   /** Where the console channel writes. */
@@ -110,7 +112,9 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
   const { trouble } = await store.health()
   if (trouble !== undefined)
     log.error({ trouble }, 'the store cannot be written; every hook answers 503 until this is fixed')
-  const node = createNode({ store, log, leaseTimes: options.leaseTimes })
+  let url: string | undefined
+  const info = () => ({ version: options.version ?? 'unknown', generation: generation().id, address: url ?? '' })
+  const node = createNode({ store, log, leaseTimes: options.leaseTimes, info })
   stops.add('the duties of this gateway', () => node.stop())
   const { duties, leases } = node
   const metrics = createMetrics({ store, clock })
@@ -171,6 +175,7 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
     maxWaitingBytes = next.config.store.maxWaitingBytes
     effects.refresh()
     mailbox.apply(next.config)
+    void node.join()
     void drain.drain(mended)
     // deliveries that the generation before parked in its last requests
     void retired.then(() => drain.drain(mended))
@@ -182,19 +187,8 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
   stops.add('the jobs', () => effects.stop({ graceMs }), { limitMs: 2 * graceMs })
   stops.add('the parked deliveries', () => drain.stop())
   stops.add('the mailbox', () => mailbox.stop())
-  const shared = {
-    generation,
-    hold,
-    store,
-    refusals: new Refusals(development),
-    rerunner,
-    handed,
-    newId,
-    accepted,
-    parked,
-    log,
-  }
-  let url: string | undefined
+  const refusals = new Refusals(development)
+  const shared = { generation, hold, store, refusals, rerunner, handed, newId, accepted, parked, log }
   const { port = config.server.port, adminPort = config.server.adminPort } = options
   const edge = { bodyTimeoutMs, log }
   const replays = { ...replayer, publish: live.publish }
@@ -209,10 +203,12 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
   const refusalLog = createRefusalLog(log)
   stops.add('the log of refusals', () => refusalLog.stop())
   const receive = createReceiver({ ...shared, keepByDefault, meter, admission, refusalLog, clock, development })
+  await node.join()
   const hookApp = createHookApp({ receive, readiness, newId: randomUUID, log })
   const hooks = await listen(hookApp, { host, port, peerOf, ...edge })
   stops.add('the hook port', () => hooks.close(graceMs), { limitMs: 2 * graceMs })
   url = `http://${host.includes(':') ? `[${host}]` : host}:${hooks.port}${config.hooks.path}`
+  void node.join()
   const adminUrl = `http://127.0.0.1:${admin.port}`
   const address = { pid: process.pid, url, adminUrl, startedAt: new Date(startedAt).toISOString() }
   const storeFile = options.store === undefined ? { store: toShownPlace(place) } : {}

@@ -2,11 +2,13 @@
 import type { DeliveryState } from '../model/delivery.ts'
 import type { Job } from '../model/job.ts'
 import { Problem } from '../model/problem.ts'
+import { toPrintable } from '../base/text.ts'
+import type { NodeRecord } from '../store/owners.ts'
 import type { DeliveryRecord } from '../store/records.ts'
 import type { Context } from './terminal/context.ts'
 import type { Refusal } from './gateway/gateway.ts'
 import { printOlder, toCut, toTable, toTime } from './terminal/print.ts'
-import { toDeliveryFields, toJobFields, toMoment } from '../server/records.ts'
+import { toDeliveryFields, toDifferent, toJobFields, toMoment } from '../server/records.ts'
 import { findId, findIdAmong, mostRead } from './gateway/ids.ts'
 import { readStore } from './gateway/stored.ts'
 
@@ -28,10 +30,18 @@ export async function list(context: Context, options: ListOptions): Promise<numb
   if (refused === true) return listRefused(context, options)
   if (dead === true) return listDead(context, options)
   const before = options.before && (await findId(context, options.before))
-  const records = await readStore(context, [], async (store) => {
-    if (before !== undefined && (await store.delivery(before)) === undefined) throw toUnknown('delivery', before)
-    return store.deliveries({ limit, before, state, hook, source, text })
-  })
+  const none = { records: [], nodes: [] }
+  const { records, nodes } = await readStore<{ records: DeliveryRecord[]; nodes: NodeRecord[] }>(
+    context,
+    none,
+    async (store) => {
+      if (before !== undefined && (await store.delivery(before)) === undefined) throw toUnknown('delivery', before)
+      return {
+        records: await store.deliveries({ limit, before, state, hook, source, text }),
+        nodes: await store.nodes(),
+      }
+    },
+  )
   if (context.json) for (const record of records) context.printJson(toDeliveryFields(record))
   else if (records.length === 0) context.print(toNone(`${state ?? ''} delivery`.trim(), before))
   else {
@@ -40,6 +50,8 @@ export async function list(context: Context, options: ListOptions): Promise<numb
     if (options.follow !== true)
       printOlder(context, command, { found: records, limit, cursor: ({ deliveryId }) => deliveryId })
   }
+  const different = toDifferent(nodes)
+  if (different !== undefined) context.note(toPrintable(different))
   if (options.follow === true) await (await import('./gateway/follow.ts')).follow(context, options)
   return 0
 }

@@ -41,6 +41,7 @@ function toText(record: DeliveryRecord): string {
       ['event', record.event ?? ''],
       ['mapping', record.mappingId ?? ''],
       ['generation', record.generation],
+      ['gateway', record.node ?? ''],
       ['transform', record.transformHash ?? ''],
       ['next', record.state === 'parked' ? `${toAgain(deliveryId)}, "hookloom drop ${deliveryId}" ends it.` : ''],
       ['twin', record.bodyDiffered ? 'another request had the same key and a different body' : ''],

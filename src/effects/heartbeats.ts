@@ -7,7 +7,7 @@ import { mainSessionKey, toLane } from './plan.ts'
 import { toErrorName } from '../base/exceptions.ts'
 
 export type HeartbeatOptions = {
-  readonly store: Pick<Store, 'addTask' | 'taskAgeMs' | 'waiting'>
+  readonly store: Pick<Store, 'addTask' | 'taskAgeMs' | 'waiting' | 'wokenForMs'>
   /** Read anew each time, so that a new config counts at once. */
   readonly agents: () => readonly { readonly id: string; readonly heartbeat: HeartbeatConfig }[]
   readonly clock: Clock
@@ -153,7 +153,7 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
 
   /** An event that is older than the newest turn is in that turn, or was. */
   async function lookAt(agentId: string): Promise<void> {
-    const { wokenForMs } = await store.waiting({ agentId, sessionKey: mainSessionKey, limit: 0 })
+    const wokenForMs = await store.wokenForMs({ agentId, sessionKey: mainSessionKey })
     if (wokenForMs === undefined || wokenForMs < orphanedMs) return
     const ageMs = await store.taskAgeMs(toTaskName(agentId))
     if (ageMs === undefined || wokenForMs < ageMs) wake(agentId)

@@ -108,7 +108,7 @@ export async function runTurn(
 }
 
 const noSession = { history: [], state: undefined }
-const noEvents: WaitingEvents = { events: [], count: 0, wakes: false, wokenForMs: undefined }
+const noEvents: WaitingEvents = { events: [], count: 0, wakes: false }
 
 /** Events that did not fit wait for the next turn, which comes soon if one of the events asked for it. */
 function toConsumed({ waiting: shown }: TurnContext, { events, count, wakes }: WaitingEvents): Partial<Recorded> {

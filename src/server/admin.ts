@@ -21,6 +21,7 @@ import type { UnnamedProxies } from './client.ts'
 import type { Metrics } from './metrics.ts'
 import type { Readiness } from './readiness.ts'
 import { createOperatorCheck, type OperatorOf } from './operator.ts'
+import { toDifferent } from './records.ts'
 import { toRefusedRequest, withNearest } from './refusals.ts'
 import { send, toListener } from './server.ts'
 
@@ -93,11 +94,14 @@ export function createAdminApp(parts: AdminParts): RequestListener {
  * `ok`: deliveries become durable. `degraded`: a saved file is not live, or its deliveries park. `warnings`: limits that are near.
  */
 async function toReadiness({ store, status, unnamedProxies, readiness }: AdminParts) {
-  const { warning, ...health } = await store.health()
+  const [{ warning, ...health }, nodes] = await Promise.all([store.health(), store.nodes().catch(() => [])])
+  const different = toDifferent(nodes)
   return {
     ok: health.trouble === undefined && (await readiness.isReady()),
     ...status(),
     warnings: warning === undefined ? [] : [warning],
+    nodes,
+    ...(different && { different }),
     proxies: unnamedProxies.warnings(),
     store: health,
   }

@@ -1,6 +1,7 @@
 // What `--json` and /api show of stored records. Every field is always present, null if unknown; times are ISO 8601.
 import type { Planned } from '../model/action.ts'
 import { type Job, type Message, type Session, type SystemEvent, toShownPostState } from '../model/job.ts'
+import type { NodeRecord } from '../store/owners.ts'
 import type { DeliveryRecord } from '../store/records.ts'
 import type {
   DeliveryFields,
@@ -29,7 +30,7 @@ function toDeliveryHead(record: DeliveryRecord): DeliveryHead {
 export function toDeliveryFields(record: DeliveryRecord): DeliveryFields {
   const { state, ...head } = toDeliveryHead(record)
   const actions = record.jobs.map((job) => toActionFields(job.planned))
-  return { ...head, generation: record.generation, state, actions }
+  return { ...head, generation: record.generation, node: record.node ?? null, state, actions }
 }
 
 /** The most actions in a row: `forEach` can make two hundred. */
@@ -143,4 +144,12 @@ export function toSessionFields(
 /** ISO 8601. */
 export function toMoment(at: number): string {
   return new Date(at).toISOString()
+}
+
+/** A sentence that names the gateways whose generations differ; undefined if they do not. */
+export function toDifferent(nodes: readonly NodeRecord[]): string | undefined {
+  const generations = new Set(nodes.map(({ generation }) => generation))
+  if (generations.size < 2) return undefined
+  const named = nodes.map(({ id, version, generation }) => `${id} (${version}): ${generation}`)
+  return `The gateways on this store have different generations: ${named.join(', ')}. If no rollout is under way, make their files alike.`
 }

@@ -39,6 +39,7 @@ export const copiedTables: readonly CopiedTable[] = [
       problem: 'text',
       trace: 'text',
       log: 'text',
+      failed_by: 'text',
       head: 'text',
       body: 'bytes',
     },

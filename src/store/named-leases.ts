@@ -1,7 +1,7 @@
 // The leases of this gateway: kept while it lives, and given back when it stops. Another gateway gets them within 30 s of a crash.
 import { toErrorName } from '../base/exceptions.ts'
 import type { Log } from '../model/log.ts'
-import type { Lease } from './records.ts'
+import type { Lease } from './owners.ts'
 import type { Store } from './store.ts'
 
 export type LeaseTimes = { readonly leaseMs: number; readonly everyMs: number }

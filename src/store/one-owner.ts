@@ -1,10 +1,11 @@
-// The calls that several owners need, for an engine with one owner. Its lock proves that no other owner is alive, so memory is enough.
+// The calls that several owners need, for an engine with one owner.
 import { randomInt } from 'node:crypto'
-import type { Lease } from './records.ts'
+import type { Lease } from './owners.ts'
 import type { Clock, Store } from './store.ts'
 
 type Shared = Pick<Store, 'lease' | 'extendLeases' | 'endLeases' | 'subscribe'>
 
+/** The lock of the engine proves that no other owner is alive, so memory is enough. */
 export function createOneOwner(clock: Clock): Shared {
   const leases = new Map<string, { readonly fence: number; until: number }>()
   const isHeld = ({ name, fence }: Lease) => leases.get(name)?.fence === fence

@@ -152,6 +152,8 @@ export type DeliveryRecord = {
   readonly state: DeliveryState
   /** True: a redelivery had the same key and a different body. */
   readonly bodyDiffered: boolean
+  /** The gateway that stored it; undefined if that gateway had not joined, or if the delivery was copied from another store. */
+  readonly node: string | undefined
   /** When it was accepted, skipped or dropped; undefined while it waits. */
   readonly settledAt: number | undefined
   /** What the sender got. A delivery that waited keeps its first answer. */
@@ -192,18 +194,7 @@ export type WaitingEvents = {
   readonly count: number
   /** True: at least one unconsumed event asks for a turn at once. */
   readonly wakes: boolean
-  /** The milliseconds since the newest of those that ask for a turn was stored; undefined if none does. */
-  readonly wokenForMs: number | undefined
 }
-
-/** A right that one owner has at a time, such as to watch a mailbox. */
-export type Lease = { readonly name: string; readonly fence: number }
-
-/**
- * What another owner left to do. `jobs`: a job may be claimed. `waiting`: a delivery is pending or parked. `wakes`: an event that asks for
- * a turn is not consumed; it is not signalled at once, because its owner queues the turn.
- */
-export type Signal = 'jobs' | 'waiting' | 'wakes'
 
 /** A pending or parked delivery, with the request to run again. */
 export type OpenDelivery = {

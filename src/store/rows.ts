@@ -11,6 +11,7 @@ import {
   type SystemEvent,
 } from '../model/job.ts'
 import type { JsonValue } from '../base/json.ts'
+import type { NodeRecord } from './owners.ts'
 import type {
   Answered,
   DeliveryRecord,
@@ -81,7 +82,7 @@ export function toClaimedJob(row: Row, now: number): ClaimedJob {
   return { ...job, fence: column(row, 'fence'), lapsed: optional<number>(row, 'lapsed'), failingForMs }
 }
 
-export function toDeliveryRecord(row: Row, jobs: readonly Job[]): DeliveryRecord {
+export function toDeliveryRecord(row: Row, jobs: readonly Job[], node = optional<string>(row, 'node')): DeliveryRecord {
   return {
     deliveryId: column(row, 'id'),
     receivedAt: column(row, 'received_at'),
@@ -92,6 +93,7 @@ export function toDeliveryRecord(row: Row, jobs: readonly Job[]): DeliveryRecord
     generation: column(row, 'generation'),
     transformHash: optional<string>(row, 'transform_hash'),
     state: column<DeliveryState>(row, 'state'),
+    node,
     bodyDiffered: row['body_differed'] === 1,
     settledAt: optional<number>(row, 'settled_at'),
     answer: { status: column(row, 'answer_status'), body: column(row, 'answer_body') },
@@ -161,14 +163,13 @@ export function toSessionWithState(row: Row): Session & { runnerState: JsonValue
 }
 
 /** Each row has the sums. A session without events has one row, without an event. */
-export function toWaitingEvents(rows: readonly Row[], now: number): WaitingEvents {
+export function toWaitingEvents(rows: readonly Row[]): WaitingEvents {
   const [sums] = rows
-  if (!sums) return { events: [], count: 0, wakes: false, wokenForMs: undefined }
+  if (!sums) return { events: [], count: 0, wakes: false }
   return {
     events: rows.filter(({ seq }) => seq !== null).map((row) => ({ ...toSystemEvent(row), id: column(row, 'seq') })),
     count: column(sums, 'count'),
-    wakes: sums['woken_at'] !== null,
-    wokenForMs: sums['woken_at'] === null ? undefined : Math.max(0, now - column<number>(sums, 'woken_at')),
+    wakes: sums['any_wakes'] === 1,
   }
 }
 
@@ -187,6 +188,16 @@ export function toLaneLoad(row: Row): LaneLoad {
     jobs: column(row, 'jobs'),
     since: column(row, 'since'),
     running: row['running'] === 1,
+  }
+}
+
+export function toNodeRecord(row: Row): NodeRecord {
+  return {
+    id: column(row, 'id'),
+    version: column(row, 'version'),
+    generation: column(row, 'generation'),
+    address: column(row, 'address'),
+    seenAt: column(row, 'seen_at'),
   }
 }
 

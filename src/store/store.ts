@@ -15,6 +15,7 @@
 import type { DeliveryState } from '../model/delivery.ts'
 import type { ClaimedJob, Job, JobState, Message, Session, SystemEvent } from '../model/job.ts'
 import type { JsonValue } from '../base/json.ts'
+import type { NodeInfo, NodeRecord, Lease, Signal } from './owners.ts'
 import type {
   DedupeKey,
   Answered,
@@ -33,8 +34,6 @@ import type {
   KeptDelivery,
   KeptQuery,
   StoreHealth,
-  Lease,
-  Signal,
 } from './records.ts'
 
 /** The part of the store that a read-only process has. */
@@ -70,6 +69,8 @@ export interface StoreReader {
   ): Promise<(Session & { runnerState: JsonValue | undefined }) | undefined>
   /** The unconsumed events of a session: the oldest `limit`, and the number of all. */
   waiting(query: { agentId: string; sessionKey: string; limit: number }): Promise<WaitingEvents>
+  /** The milliseconds since the newest unconsumed event that asks for a turn was stored; undefined if none does. */
+  wokenForMs(name: Pick<Session, 'agentId' | 'sessionKey'>): Promise<number | undefined>
   /** Finds a job by its id, tasks included. */
   job(id: string): Promise<Job | undefined>
   /** The ids of deliveries and jobs that begin with a text, in the order of the ids. `deliveryId`: undefined for a task. */
@@ -95,6 +96,11 @@ export interface StoreReader {
   waitingBytes(): Promise<number>
   /** For how long the job has been due that has been due for longest; undefined if no job is due. */
   dueForMs(): Promise<number | undefined>
+  /**
+   * The gateways that are on the store, in the order of their ids. One that has not joined again for half a minute is left out. An engine
+   * with one owner has at most one: the last that joined and did not leave.
+   */
+  nodes(): Promise<NodeRecord[]>
   close(): Promise<void>
 }
 
@@ -192,6 +198,13 @@ export interface Store extends StoreReader {
   extendLeases(held: readonly Lease[], leaseMs: number): Promise<string[]>
   /** Ends leases that are still held under their fence. */
   endLeases(held: readonly Lease[]): Promise<void>
+  /**
+   * Says that this gateway is on the store. Deliveries that it stores from then on name it. It says so again every ten seconds, and when
+   * its generation changes.
+   */
+  join(node: NodeInfo): Promise<void>
+  /** The gateway is no longer on the store. Its deliveries still name it. */
+  leave(id: string): Promise<void>
   /**
    * Calls the listener soon after another owner committed something that this owner may act on. A signal may come late, twice,
    * or for no reason. It may also be lost: about once a second, the listener is called for everything that waits. So a listener

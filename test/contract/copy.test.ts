@@ -272,11 +272,13 @@ describe.skipIf(whyNoPostgres)(
       )
       const copied = new Set(copiedTables.map(({ name }) => name))
       const others = (names: string[]) => names.filter((name) => !copied.has(name)).toSorted()
-      expect(others(ofSqlite)).toEqual(['waiting_bytes'])
+      expect(others(ofSqlite)).toEqual(['nodes', 'waiting_bytes'])
       // requests and job_parts are copied with deliveries and jobs
-      expect(others(rows.map(({ tablename }) => tablename)).filter((name) => name !== 'leases')).toEqual([
+      expect(others(rows.map(({ tablename }) => tablename))).toEqual([
         'hookloom_schema',
         'job_parts',
+        'leases',
+        'nodes',
         'requests',
         'task_names',
       ])

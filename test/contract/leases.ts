@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Lease } from '../../src/store/records.ts'
+import type { Lease } from '../../src/store/owners.ts'
 import type { Store } from '../../src/store/store.ts'
 import type { Stage } from './store.ts'
 

@@ -43,7 +43,7 @@ export function describeSessions(stage: () => Stage): void {
 
     test('are none in a session without unconsumed events', async () => {
       await waitingAfter({ sessionKey: 'other' })
-      const nothing = { events: [], count: 0, wakes: false, wokenForMs: undefined }
+      const nothing = { events: [], count: 0, wakes: false }
       expect(await stage().store.waiting({ ...main, limit: 9 })).toEqual(nothing)
     })
 
@@ -53,6 +53,21 @@ export function describeSessions(stage: () => Stage): void {
       const all = await waitingAfter({ wakes: true })
       expect(all).toMatchObject({ wakes: true, events: [{ wakes: false }, { wakes: true }] })
       expect(await store.waiting({ ...main, limit: 1 })).toMatchObject({ wakes: true, events: [{ wakes: false }] })
+    })
+  })
+
+  describe('wokenForMs', () => {
+    test('is the age of the newest unconsumed event that asks for a turn, of one session', async () => {
+      const { store, clock } = stage()
+      expect(await store.wokenForMs(main)).toBeUndefined()
+      await waitingAfter({ wakes: true })
+      clock.advance(100)
+      const ids = await idsAfter({ wakes: true })
+      clock.advance(10)
+      await waitingAfter({}, { sessionKey: 'other', wakes: true })
+      expect(await store.wokenForMs(main)).toBe(10)
+      await store.report(await turnIn('main'), { consumed: ids.slice(1, 2) })
+      expect(await store.wokenForMs(main)).toBe(110)
     })
   })
 

@@ -4,7 +4,7 @@ import { createServer, connect, type Socket } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
 import { createPostgresStore, type PostgresOptions } from '../../src/store/postgres/postgres.ts'
 import { createMemoryStore } from '../../src/store/sqlite/sqlite.ts'
-import type { Signal } from '../../src/store/records.ts'
+import type { Signal } from '../../src/store/owners.ts'
 import type { Store } from '../../src/store/store.ts'
 import { claimOne } from './jobs.ts'
 import { newSchema, whyNoPostgres, withDatabase } from './postgres-stage.ts'
@@ -120,6 +120,20 @@ describe.skipIf(whyNoPostgres !== undefined)(`a store with several owners (${why
     expect(heard).not.toContain('waiting')
     await writer.append(newDelivery({ at: clock(), ...parked() }))
     await next('waiting')
+  })
+
+  test('shows each gateway that joined within half a minute', async () => {
+    const { writer, reader } = await openTwo()
+    const toNode = (id: string) => ({ id, version: '1', generation: 'g', address: '' })
+    const ids = async () => (await reader.nodes()).map(({ id }) => id)
+    await reader.join(toNode('b'))
+    await writer.join(toNode('a'))
+    expect(await ids()).toEqual(['a', 'b'])
+    clock.advance(29_999)
+    await reader.join(toNode('b'))
+    expect(await ids()).toEqual(['a', 'b'])
+    clock.advance(1)
+    expect(await ids()).toEqual(['b'])
   })
 
   test('hears again after its connection was terminated', async () => {

@@ -8,6 +8,7 @@ import { describeJobs } from './jobs.ts'
 import { describeKept } from './kept.ts'
 import { describeLanes } from './lanes.ts'
 import { describeLeases } from './leases.ts'
+import { describeNodes } from './nodes.ts'
 import { describeOpen } from './open.ts'
 import { describePosts } from './posts.ts'
 import { describeReads } from './reads.ts'
@@ -45,6 +46,7 @@ export function storeContract(name: string, open: (clock: Clock) => Promise<Stor
       describeKept,
       describeSweep,
       describeLeases,
+      describeNodes,
     ]
     for (const part of parts) part(() => stage)
   })

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { createPostgresStore, type PostgresOptions } from '../../src/store/postgres/postgres.ts'
 import { newSchema, whyNoPostgres } from '../contract/postgres-stage.ts'
-import { hookToken, makeFolder } from './gateway.ts'
+import { gatewayToken, hookToken, makeFolder } from './gateway.ts'
 import { startInside } from './inside.ts'
 
 let closing: (() => Promise<unknown>)[] = []
@@ -55,6 +55,40 @@ const never = { pingMs: 3_600_000, pongMs: 3_600_000, pollMs: 3_600_000 }
 describe.skipIf(whyNoPostgres !== undefined)(
   `two gateways on one Postgres (${whyNoPostgres ?? 'there is one'})`,
   () => {
+    test('each delivery says which gateway took it, and gateways with different generations are named', async () => {
+      const { start } = await openDatabase()
+      const one = await start('one', { config: { hooks: { defaultSessionKey: 'hook:a' } } })
+      const readiness = async (gateway: { adminUrl: string }) => {
+        const response = await fetch(`${gateway.adminUrl}/readyz`, {
+          headers: { authorization: `Bearer ${gatewayToken}` },
+        })
+        return (await response.json()) as {
+          nodes: { id: string; generation: string; address: string }[]
+          different?: string
+        }
+      }
+      const {
+        nodes: [first],
+        ...alone
+      } = await readiness(one)
+      expect(alone.different).toBeUndefined()
+      expect(first).toMatchObject({ generation: expect.any(String), address: one.url })
+      const two = await start('two', { config: { hooks: { defaultSessionKey: 'hook:b' } } })
+      const both = await readiness(one)
+      expect(both.nodes).toHaveLength(2)
+      for (const { id, generation } of both.nodes) {
+        expect(both.different).toContain(id)
+        expect(both.different).toContain(generation)
+      }
+      const { deliveryId } = await send(two, 'wake', { text: 'a' })
+      const second = both.nodes.find(({ id }) => id !== first?.id)
+      expect(await one.store.delivery(deliveryId)).toMatchObject(
+        second === undefined ? {} : { node: second.id, generation: second.generation },
+      )
+      await two.stop()
+      expect((await readiness(one)).nodes).toEqual([expect.objectContaining({ id: first?.id })])
+    })
+
     test('a job that its gateway has no slot for is claimed by the other one at once', async () => {
       const { start } = await openDatabase()
       const door = join(makeFolder(), 'door')

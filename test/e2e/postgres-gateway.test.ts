@@ -205,7 +205,7 @@ describe.skipIf(whyNoPostgres)('hookloom store copy', { timeout: 120_000 }, () =
       ),
     })
     const again = await startGateway({ dir, config, env })
-    expect((await runCommand(['list', '--json'], { dir, env })).stdout).toBe(before)
+    expect(withoutNode((await runCommand(['list', '--json'], { dir, env })).stdout)).toBe(withoutNode(before))
     const back = join(dir, 'state', 'back.db')
     await again.stop()
     const returned = await copy(back)
@@ -329,3 +329,8 @@ describe.skipIf(whyNoPostgres)('a database that cannot be used', { timeout: 120_
     expect((await runCommand(['list'], { dir, env: { DATABASE_URL: url } })).code).toBe(0)
   })
 })
+
+/** A copy does not say which gateway took a delivery. */
+function withoutNode(list: string): string {
+  return list.replaceAll(/"node":"[^"]*"/g, '"node":null')
+}

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import type { Config } from '../../model/config.ts'
 import { type StorePlace, toShownPlace, toStorePlace } from '../../model/places.ts'
 import { exitCodes, Problem } from '../../model/problem.ts'
+import { toDifferent } from '../../server/records.ts'
 import { openReader } from '../../store/open.ts'
 import { toWaitingText } from '../../store/room.ts'
 import { openDatabase, toTrouble } from '../../store/sqlite/driver.ts'
@@ -68,7 +69,21 @@ async function checkPostgres(place: StorePlace & { kind: 'url' }, config: Config
     warnings.length === 0
       ? { name, ok: true, detail }
       : { name, ok: false, severity: 'warning', detail: toPrintable([detail, ...warnings].join('\n')) }
-  return isNew ? [found] : [await checkContents(place, config), found]
+  return isNew ? [found] : [await checkContents(place, config), found, await checkNodes(place)]
+}
+
+async function checkNodes(place: StorePlace): Promise<Finding> {
+  const reader = await openReader(place)
+  try {
+    const nodes = await reader.nodes()
+    const different = toDifferent(nodes)
+    const name = 'gateways'
+    if (different !== undefined) return { name, ok: false, severity: 'warning', detail: toPrintable(different) }
+    const named = nodes.map(({ id, version, address }) => `${id} (${version}) at ${address}`)
+    return { name, ok: true, detail: toPrintable(named.join(', ') || 'no gateway runs on this store') }
+  } finally {
+    await reader.close()
+  }
 }
 
 function checkIntegrity(file: string): Finding {

@@ -1,6 +1,7 @@
 // A gateway from its start to the signal that stops it.
 import { createHookloom, type Hookloom, type HookloomOptions } from '../../app.ts'
 import { toErrorName } from '../../base/exceptions.ts'
+import { readVersion } from '../scaffold/package.ts'
 import type { Log } from '../../model/log.ts'
 
 /** In place of those of the configuration. */
@@ -32,7 +33,7 @@ export async function serve({ announce, ...options }: ServeOptions): Promise<num
   process.on('unhandledRejection', (thrown) => {
     log.error({ thrown: toErrorName(thrown) }, 'unhandled promise rejection')
   })
-  const gateway = await createHookloom(options)
+  const gateway = await createHookloom({ ...options, version: readVersion() })
   announce(gateway)
   log.info({ signal: await stopping }, 'stopping')
   await gateway.stop()

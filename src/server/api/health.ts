@@ -2,7 +2,7 @@
 import type Router from '@koa/router'
 import type { Middleware } from 'koa'
 import type { ApiParts } from './parts.ts'
-import { toMoment } from '../records.ts'
+import { toDifferent, toMoment } from '../records.ts'
 import { toPlaceInFile } from './deliveries.ts'
 import { reply } from './reply.ts'
 import type { BrokenFields, HealthFields } from './types.ts'
@@ -17,12 +17,13 @@ export function addHealthRoute(router: Router, api: Middleware, parts: HealthPar
 }
 
 async function toHealth({ store, generation, status, dir, hooksUrl, minutes }: HealthParts): Promise<HealthFields> {
-  const [{ trouble, warning }, counts, waitingBytes, dueForMs, lanes] = await Promise.all([
+  const [{ trouble, warning }, counts, waitingBytes, dueForMs, lanes, nodes] = await Promise.all([
     store.health(),
     store.counts(),
     store.waitingBytes(),
     store.dueForMs(),
     store.lanes({ limit: shownLanes }),
+    store.nodes(),
   ])
   const { problems, lastReloadAt, lastGoodAt, ...live } = status()
   const broken = problems.map(async (problem): Promise<BrokenFields> => ({
@@ -36,6 +37,8 @@ async function toHealth({ store, generation, status, dir, hooksUrl, minutes }: H
     problems: await Promise.all(broken),
     lastReloadAt: toMomentOrNull(lastReloadAt),
     lastGoodAt: toMomentOrNull(lastGoodAt),
+    nodes: nodes.map((node) => ({ ...node, seenAt: toMoment(node.seenAt) })),
+    different: toDifferent(nodes) ?? null,
     hooksUrl: hooksUrl() ?? null,
     store: { trouble: trouble ?? null, warning: warning ?? null, waitingBytes },
     deliveries: counts.deliveries,

@@ -77,6 +77,8 @@ export type RunFields = JobFields & { readonly prompt: string | null; readonly r
 
 export type DeliveryFields = DeliveryHead & {
   readonly generation: string
+  /** The gateway that took it. */
+  readonly node: string | null
   readonly actions: readonly object[]
 }
 
@@ -195,6 +197,16 @@ export type HealthFields = {
   readonly problems: readonly BrokenFields[]
   readonly lastReloadAt: string | null
   readonly lastGoodAt: string | null
+  /** The gateways on the store. */
+  readonly nodes: readonly {
+    readonly id: string
+    readonly version: string
+    readonly generation: string
+    readonly address: string
+    readonly seenAt: string
+  }[]
+  /** A sentence that names the gateways whose generations differ; null if they do not. */
+  readonly different: string | null
   /** Base of the hooks, with `hooks.path`; null before the port listens. */
   readonly hooksUrl: string | null
   readonly store: { readonly trouble: string | null; readonly warning: string | null; readonly waitingBytes: number }

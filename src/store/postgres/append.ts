@@ -81,8 +81,8 @@ const insertBatch = (now: string) => `
     [...deliveryColumns, ['head', 'text'], ['body', 'bytea'], ['repeats', 'text']],
     1,
   )}),
-  found AS (INSERT INTO deliveries (${names(deliveryColumns)}, settled_at)
-    SELECT ${names(deliveryColumns)}, CASE WHEN state NOT IN ('pending', 'parked') THEN ${now} END FROM input
+  found AS (INSERT INTO deliveries (${names(deliveryColumns)}, node, settled_at)
+    SELECT ${names(deliveryColumns)}, $${lastParam + 1}::text, CASE WHEN state NOT IN ('pending', 'parked') THEN ${now} END FROM input
     WHERE repeats IS NULL OR NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.hook = input.hook AND d.dedupe_key = input.repeats)
     ORDER BY place
     ON CONFLICT (hook, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING RETURNING seq, id),
@@ -98,19 +98,22 @@ export const insertChildren = (now: string) => `WITH found AS (SELECT $1::bigint
 export const selectAnswered = `SELECT id, state, answer_status, answer_body, body_hash FROM deliveries
   WHERE hook = $1 AND dedupe_key = $2`
 
-/** `payload`: a notification to the other gateways, or empty. Two deliveries of a batch must not have the same dedupe key: a row of the batch does not see the others. */
+/** `payload`: a notification to the other gateways, or empty. `node`: this gateway. */
+export type AppendOptions = { readonly now: string; readonly payload: string; readonly node: string | undefined }
+
+/** Two deliveries of a batch must not have the same dedupe key: a row of the batch does not see the others. */
 export async function appendBatch(
   query: Query,
   deliveries: readonly NewDelivery[],
-  { now, payload }: { now: string; payload: string },
+  { now, payload, node }: AppendOptions,
 ): Promise<Appended[]> {
-  const stored = await query(insertBatch(now), ...toBatchParams(deliveries), payload)
+  const stored = await query(insertBatch(now), ...toBatchParams(deliveries), payload, node)
   const ids = new Set(stored.map(({ id }) => id))
   for (const { id, ring, mappingId } of deliveries) if (ids.has(id)) await keepNewest(query, id, { ring, mappingId })
   const appended: Appended[] = []
   for (const delivery of deliveries) {
     const isStored = ids.has(delivery.id)
-    appended.push(isStored ? { kind: 'stored' } : await toDuplicate(query, delivery, { now, payload }))
+    appended.push(isStored ? { kind: 'stored' } : await toDuplicate(query, delivery, { now, payload, node }))
   }
   return appended
 }
@@ -148,11 +151,7 @@ export function toBytes(request: StoredRequest): number {
 }
 
 /** The key may have been forgotten since the insert. Then the delivery is stored after all. */
-async function toDuplicate(
-  query: Query,
-  delivery: NewDelivery,
-  how: { now: string; payload: string },
-): Promise<Appended> {
+async function toDuplicate(query: Query, delivery: NewDelivery, how: AppendOptions): Promise<Appended> {
   const { hook, dedupe } = delivery
   if (dedupe === undefined) throw new Error('a delivery without a key conflicted with a key')
   const [row] = await query(selectAnswered, hook, dedupe.key)

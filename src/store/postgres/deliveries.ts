@@ -6,7 +6,11 @@ import type { Query } from './connection.ts'
 
 export async function appendAll(
   query: Query,
-  { deliveries, move, now }: { deliveries: readonly NewDelivery[]; move: CursorMove; now: string },
+  {
+    deliveries,
+    move,
+    ...how
+  }: { deliveries: readonly NewDelivery[]; move: CursorMove; now: string; node: string | undefined },
 ): Promise<Appended[] | 'moved'> {
   const { name, from, to } = move
   const moved =
@@ -16,7 +20,7 @@ export async function appendAll(
   if (moved.length === 0) return 'moved'
   const appended: Appended[] = []
   // one by one: a row of a batch would not see its twin
-  for (const delivery of deliveries) appended.push(...(await appendBatch(query, [delivery], { now, payload: '' })))
+  for (const delivery of deliveries) appended.push(...(await appendBatch(query, [delivery], { ...how, payload: '' })))
   return appended
 }
 
@@ -124,6 +128,7 @@ export async function pruneStep(query: Query, before: number, now: string): Prom
     `DELETE FROM sessions WHERE (agent_id, session_key) IN
       (SELECT agent_id, session_key FROM sessions WHERE updated_at < $1 LIMIT $2) RETURNING agent_id`,
     `DELETE FROM leases WHERE name IN (SELECT name FROM leases WHERE until < $1 LIMIT $2) RETURNING name`,
+    `DELETE FROM nodes WHERE id IN (SELECT id FROM nodes WHERE seen_at < $1 LIMIT $2) RETURNING id`,
     `DELETE FROM task_names WHERE stands_for IN (SELECT stands_for FROM task_names t
       WHERE NOT EXISTS (SELECT 1 FROM jobs j WHERE j.stands_for = t.stands_for) LIMIT $2) AND $1::bigint > 0 RETURNING stands_for`,
   ]

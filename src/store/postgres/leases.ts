@@ -1,5 +1,5 @@
-// Named leases, as rows. Not advisory locks: a pooler may give those to another client.
-import type { Lease } from '../records.ts'
+// Named leases and the gateways, as rows. Not advisory locks: a pooler may give those to another client.
+import type { Lease, NodeInfo } from '../owners.ts'
 import type { Query } from './connection.ts'
 import { newFence } from './jobs.ts'
 
@@ -36,4 +36,16 @@ export async function extendLeases(
 
 export async function endLeases(query: Query, leases: readonly Lease[]): Promise<void> {
   await query(`DELETE FROM leases USING ${held}`, ...toParams(leases))
+}
+
+export async function join(query: Query, node: NodeInfo, now: string): Promise<void> {
+  await query(
+    `INSERT INTO nodes (id, version, generation, address, seen_at) VALUES ($1, $2, $3, $4, ${now})
+      ON CONFLICT (id) DO UPDATE SET version = excluded.version, generation = excluded.generation,
+        address = excluded.address, seen_at = excluded.seen_at`,
+    node.id,
+    node.version,
+    node.generation,
+    node.address,
+  )
 }

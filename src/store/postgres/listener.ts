@@ -4,7 +4,7 @@ import { Socket } from 'node:net'
 import { Client } from 'pg'
 import { toBackoffMs } from '../../base/retry.ts'
 import type { Log } from '../../model/log.ts'
-import type { Signal } from '../records.ts'
+import type { Signal } from '../owners.ts'
 import { clockSetBackMs } from '../rules.ts'
 import type { Query } from './connection.ts'
 

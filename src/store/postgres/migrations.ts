@@ -150,8 +150,19 @@ CREATE TABLE leases (
 CREATE INDEX events_wakes ON events (seq) WHERE consumed_at IS NULL AND wakes = 1;
 `
 
+const nodes = `
+CREATE TABLE nodes (
+  id text COLLATE "C" PRIMARY KEY,
+  version text NOT NULL,
+  generation text NOT NULL,
+  address text NOT NULL,
+  seen_at bigint NOT NULL
+) WITH (fillfactor = 70);
+ALTER TABLE deliveries ADD COLUMN node text;
+`
+
 /** In order. Never edit a migration that was released; add another one. */
-const migrations: readonly string[] = [first, shared, 'ALTER TABLE deliveries ADD COLUMN failed_by text']
+const migrations: readonly string[] = [first, shared, 'ALTER TABLE deliveries ADD COLUMN failed_by text', nodes]
 
 type MigrationQuery = (sql: string, ...params: number[]) => Promise<Row[]>
 

@@ -2,14 +2,15 @@
 import { type Log, silentLog } from '../../model/log.ts'
 import { Problem } from '../../model/problem.ts'
 import { createRoom } from '../room.ts'
-import type { Settlement, Signal, StoreHealth } from '../records.ts'
+import type { Signal } from '../owners.ts'
+import type { Settlement, StoreHealth } from '../records.ts'
 import type { OpenedStore, Store, StoreReader } from '../store.ts'
 import { appendBatch, markDiffering } from './append.ts'
 import { createBatches } from './batches.ts'
 import { createConnections, type Query } from './connection.ts'
 import { appendAll, drop, pruneStep, settle, sweepStep } from './deliveries.ts'
 import { addTask, claim, extend, requeue } from './jobs.ts'
-import { endLeases, extendLeases, lease } from './leases.ts'
+import { endLeases, extendLeases, join, lease } from './leases.ts'
 import { channel, createListener, type ListenerTimes } from './listener.ts'
 import { createReads, waitingBytes } from './reads.ts'
 import { report } from './report.ts'
@@ -44,6 +45,7 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
   /** Bytes that were appended since the last measurement. */
   let unmeasured = 0
   let measuredAt = 0
+  let node: string | undefined
 
   const batches = createBatches({
     maxQueued,
@@ -53,7 +55,7 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
         : appendBatch(query, batch, toHow(batch)),
   })
 
-  const toHow = (batch: readonly Settlement[]) => ({ now: now(), payload: listener.toPayload(toSignals(batch)) })
+  const toHow = (batch: readonly Settlement[]) => ({ now: now(), payload: listener.toPayload(toSignals(batch)), node })
 
   /** One transaction that signals what it wrote, unless it wrote nothing. */
   const writing = <Result>(signals: readonly Signal[], write: (query: Query) => Promise<Result>): Promise<Result> =>
@@ -108,7 +110,7 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
     appendAll: async (deliveries, move) => {
       await measure()
       refuseBeyondRoom(deliveries.reduce((total, delivery) => total + toBytesThatWait(delivery), 0))
-      return await writing(toSignals(deliveries), (own) => appendAll(own, { deliveries, move, now: now() }))
+      return await writing(toSignals(deliveries), (own) => appendAll(own, { deliveries, move, now: now(), node }))
     },
     markDiffering: (id) => markDiffering(query, id),
     settle: (id, settlement) => writing(toSignals([settlement]), (own) => settle(own, { id, settlement, now: now() })),
@@ -127,6 +129,13 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
     lease: (given) => lease(query, { ...given, now: now() }),
     extendLeases: (leases, leaseMs) => extendLeases(query, { leases, leaseMs, now: now() }),
     endLeases: (leases) => endLeases(query, leases),
+    join: async (joining) => {
+      await join(query, joining, now())
+      node = joining.id
+    },
+    leave: async (id) => {
+      await query('DELETE FROM nodes WHERE id = $1', id)
+    },
     subscribe: listener.subscribe,
     health: async (): Promise<StoreHealth> => {
       const rows = await query(`SELECT current_setting('server_version') AS version`).catch(() => [])

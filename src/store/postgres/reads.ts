@@ -12,6 +12,7 @@ import {
   toKeptRequest,
   toLaneLoad,
   toMessage,
+  toNodeRecord,
   toOpenDelivery,
   toSession,
   toSessionWithState,
@@ -27,7 +28,7 @@ import { heads, isDue, isFree, selectJob } from './jobs.ts'
 export type Reads = Omit<StoreReader, 'close'> & Pick<Store, 'answered' | 'open' | 'nextDueInMs'>
 
 const recordColumns = `d.seq, d.id, d.received_at, d.hook, d.source, d.event, d.mapping_id, d.generation, d.transform_hash,
-  d.state, d.body_differed, d.settled_at, d.answer_status, d.answer_body, d.problem, d.trace, d.log`
+  d.state, d.body_differed, d.settled_at, d.answer_status, d.answer_body, d.problem, d.trace, d.log, d.node`
 
 /** The newest `$limit` rows, oldest first. */
 const newest = (sql: string, order: string, limit: string) =>
@@ -67,10 +68,10 @@ const selectIds = `SELECT id, id AS delivery_id FROM deliveries WHERE id >= $1 A
   UNION ALL SELECT j.id, d.id FROM jobs j LEFT JOIN deliveries d ON d.seq = j.delivery_seq WHERE j.id >= $1 AND j.id < $2
   ORDER BY id LIMIT $3`
 /** One statement, so the count and the events are of the same snapshot. */
-const selectWaiting = (now: string) => `WITH waiting AS (SELECT seq, wakes, at FROM events
+const selectWaiting = `WITH waiting AS (SELECT seq, wakes FROM events
     WHERE agent_id = $1 AND session_key = $2 AND consumed_at IS NULL)
   SELECT sums.*, e.* FROM
-    (SELECT count(*) AS count, max(at) FILTER (WHERE wakes = 1) AS woken_at, ${now} AS now FROM waiting) sums
+    (SELECT count(*) AS count, coalesce(max(wakes), 0) AS any_wakes FROM waiting) sums
     LEFT JOIN events e ON e.seq IN (SELECT seq FROM waiting ORDER BY seq LIMIT $3) ORDER BY e.seq`
 const selectOpen = `SELECT d.id, d.received_at, d.state, d.hook, d.waits_for, d.generation, r.head, r.body
   FROM deliveries d JOIN requests r ON r.delivery_seq = d.seq
@@ -91,6 +92,8 @@ const free = (condition: string) => `WITH RECURSIVE ${heads}
   SELECT min(j.run_at) AS run_at FROM jobs j WHERE j.seq = ANY (ARRAY(
     SELECT seq FROM heads UNION ALL SELECT seq FROM jobs WHERE lane IS NULL AND state = 'queued')) AND ${isFree} AND ${condition}`
 
+/** A gateway joins again every ten seconds. */
+const aliveMs = 30_000
 /** Behind every row and every moment. */
 const end = Number.MAX_SAFE_INTEGER
 
@@ -146,9 +149,13 @@ export function createReads(query: Query, now: () => string): Reads {
       const row = await one('SELECT * FROM sessions WHERE agent_id = $1 AND session_key = $2', agentId, sessionKey)
       return row && toSessionWithState(row)
     },
-    waiting: async ({ agentId, sessionKey, limit }) => {
-      const rows = await query(selectWaiting(now()), agentId, sessionKey, limit)
-      return toWaitingEvents(rows, Number(rows[0]?.['now'] ?? 0))
+    waiting: async ({ agentId, sessionKey, limit }) =>
+      toWaitingEvents(await query(selectWaiting, agentId, sessionKey, limit)),
+    wokenForMs: async ({ agentId, sessionKey }) => {
+      const sql = `SELECT ${now()} - max(at) AS age FROM events
+        WHERE agent_id = $1 AND session_key = $2 AND consumed_at IS NULL AND wakes = 1`
+      const age = toNumber((await one(sql, agentId, sessionKey))?.['age'])
+      return age && Math.max(0, age)
     },
     job: async (id) => {
       const row = await one(`${selectJob} WHERE j.id = $1`, id)
@@ -185,6 +192,10 @@ export function createReads(query: Query, now: () => string): Reads {
       const sql = `SELECT count(*) AS count FROM deliveries
         WHERE state IN ('pending', 'parked') AND state = 'parked' AND waits_for = $1`
       return Number((await one(sql, module))?.['count'] ?? 0)
+    },
+    nodes: async () => {
+      const sql = `SELECT * FROM nodes WHERE seen_at > ${now()} - ${aliveMs} ORDER BY id`
+      return (await query(sql)).map(toNodeRecord)
     },
     waitingBytes: () => waitingBytes(query),
     answered: async ({ hook, key }) => {

@@ -5,6 +5,7 @@ import { Problem } from '../../model/problem.ts'
 import { type Database, toTrouble } from './driver.ts'
 import { addTask, claim, extend, report, requeue } from './jobs.ts'
 import type { Failure, Operation, Outcome, Results } from './operations.ts'
+import { join, leave } from './nodes.ts'
 import { forgetTouched, touchSessions } from './sessions.ts'
 import { prune, sweep } from './sweep.ts'
 
@@ -82,6 +83,10 @@ function perform(db: Database, operation: Operation): Results[Operation['kind']]
       return extend(db, operation)
     case 'requeue':
       return requeue(db, operation)
+    case 'join':
+      return join(db, operation)
+    case 'leave':
+      return leave(db, operation)
     case 'sweep':
       return sweep(db, operation)
     case 'prune':

@@ -2,6 +2,7 @@
 // migrations than this code has is refused.
 import { Problem } from '../../model/problem.ts'
 import type { Database } from './driver.ts'
+import { nodesSchema } from './nodes.ts'
 import { waitingBytes } from './waiting-bytes.ts'
 
 /**
@@ -147,6 +148,7 @@ const migrations: readonly string[] = [
   rings,
   `CREATE UNIQUE INDEX jobs_running ON jobs (lane) WHERE lane IS NOT NULL AND state = 'running'`,
   'ALTER TABLE deliveries ADD COLUMN failed_by TEXT',
+  nodesSchema,
 ]
 
 /** The number of migrations applied to a file. Throws `config-invalid` if a newer hookloom wrote the file. */

@@ -3,6 +3,7 @@
 import type { Problem, ProblemCode } from '../../model/problem.ts'
 import { unavailable } from '../rules.ts'
 import type { Row, SqlValue } from './driver.ts'
+import type { NodeInfo } from '../owners.ts'
 import type { Appended, CursorMove, DedupeKey, StoreHealth } from '../records.ts'
 
 /** The columns of a settlement, in the order of its values. */
@@ -106,6 +107,8 @@ export type Operation =
         | { readonly kind: 'dead'; readonly error: string; readonly counted: boolean }
     }
   | { readonly kind: 'extend'; readonly until: number; readonly jobs: readonly { id: string; fence: number }[] }
+  | { readonly kind: 'join'; readonly at: number; readonly node: NodeInfo }
+  | { readonly kind: 'leave'; readonly id: string }
   | { readonly kind: 'requeue'; readonly at: number; readonly id: string }
   | {
       readonly kind: 'sweep'
@@ -130,6 +133,8 @@ export type Results = {
   claim: Row[]
   report: boolean
   extend: string[]
+  join: undefined
+  leave: undefined
   requeue: boolean
   /** `after` is undefined at the end of the sweep. */
   sweep: { count: number; after: number | undefined }

@@ -2,6 +2,7 @@
 import type { Database, SqlValue } from './driver.ts'
 import { failed, selectAnswered } from './deliveries.ts'
 import { selectJob } from './jobs.ts'
+import { createNodeOf, readNodes } from './nodes.ts'
 import type { ReadConnection } from './connection.ts'
 import { end, findRows, newest, recordColumns, selectPlace, stepBack, toPlace } from './search.ts'
 import {
@@ -56,9 +57,10 @@ const selectSession = 'SELECT * FROM sessions WHERE agent_id = ? AND session_key
 const selectWaiting = `WITH waiting AS (SELECT seq, wakes FROM events
     WHERE agent_id = ?1 AND session_key = ?2 AND consumed_at IS NULL)
   SELECT sums.*, e.* FROM
-    (SELECT count(*) AS count, (SELECT at FROM events WHERE seq = (SELECT max(seq) FROM events
-      WHERE agent_id = ?1 AND session_key = ?2 AND wakes = 1 AND consumed_at IS NULL)) AS woken_at FROM waiting) sums
+    (SELECT count(*) AS count, coalesce(max(wakes), 0) AS any_wakes FROM waiting) sums
     LEFT JOIN events e ON e.seq IN (SELECT seq FROM waiting ORDER BY seq LIMIT ?3) ORDER BY e.seq`
+const selectWoken = `SELECT at FROM events WHERE seq = (SELECT max(seq) FROM events
+  WHERE agent_id = ? AND session_key = ? AND wakes = 1 AND consumed_at IS NULL)`
 const selectMessages = newest('SELECT * FROM messages WHERE agent_id = ? AND session_key = ?', 'seq')
 const selectRunMessages = newest(
   'SELECT * FROM messages INDEXED BY messages_run WHERE run_id = ? AND agent_id = ? AND session_key = ?',
@@ -140,8 +142,11 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
       const row = one(selectSession, agentId, sessionKey)
       return row && toSessionWithState(row)
     },
-    waiting: async ({ agentId, sessionKey, limit }) =>
-      toWaitingEvents(all(selectWaiting, agentId, sessionKey, limit), clock()),
+    waiting: async ({ agentId, sessionKey, limit }) => toWaitingEvents(all(selectWaiting, agentId, sessionKey, limit)),
+    wokenForMs: async ({ agentId, sessionKey }) => {
+      const at = one(selectWoken, agentId, sessionKey)?.['at']
+      return typeof at === 'number' ? Math.max(0, clock() - at) : undefined
+    },
     job: async (id) => {
       const row = one(`${selectJob} WHERE j.id = ?`, id)
       return row && toJob(row)
@@ -196,6 +201,7 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
       const at = one(longestDue, now)?.['run_at']
       return typeof at === 'number' ? Math.max(0, now - at) : undefined
     },
+    nodes: async () => connection.use([], readNodes),
     close: async () => connection.close(),
   }
 }
@@ -204,5 +210,6 @@ function toRecords(db: Database, rows: ReturnType<Database['all']>): DeliveryRec
   const jobs = new Map<SqlValue | undefined, Job[]>(rows.map(({ seq }) => [seq, []]))
   for (const row of db.all(selectJobs, JSON.stringify([...jobs.keys()])))
     jobs.get(row['delivery_seq'])?.push(toJob(row))
-  return rows.map((row) => toDeliveryRecord(row, jobs.get(row['seq']) ?? []))
+  const nodeOf = createNodeOf(db)
+  return rows.map((row) => toDeliveryRecord(row, jobs.get(row['seq']) ?? [], nodeOf(row['seq'])))
 }

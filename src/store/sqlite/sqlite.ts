@@ -100,6 +100,7 @@ type Parts = {
 
 function toStore({ connection, writer, clock, room }: Parts): SqliteStore {
   const reads = createReads(connection, clock)
+  let joined: string | undefined
 
   /** Sweeps in small operations, so that appends can run in between. */
   async function sweep(before: number): Promise<number> {
@@ -147,6 +148,16 @@ function toStore({ connection, writer, clock, room }: Parts): SqliteStore {
     addTask: async (task) => writer.run(toAddTask(task, clock())),
     requeue: async (id) => writer.run({ kind: 'requeue', at: clock(), id }),
     drop: async (id) => writer.run({ kind: 'drop', at: clock(), id }),
+    join: async (node) => {
+      // there is no other gateway that would have to know that this one is alive
+      if (JSON.stringify(node) === joined) return
+      await writer.run({ kind: 'join', at: clock(), node })
+      joined = JSON.stringify(node)
+    },
+    leave: async (id) => {
+      joined = undefined
+      await writer.run({ kind: 'leave', id })
+    },
     sweep,
     health: async () => {
       if (isStalled()) return toHealth('The store cannot write: the disk does not respond.')

@@ -1,0 +1,59 @@
+import { describe, expect, test } from 'vitest'
+import type { NodeInfo } from '../../src/store/owners.ts'
+import type { Store } from '../../src/store/store.ts'
+import { newDelivery, newJob } from './stage.ts'
+import type { Stage } from './store.ts'
+
+const info: NodeInfo = { id: 'host-1', version: '1.2.3', generation: 'g1', address: 'http://127.0.0.1:8790/hooks' }
+
+/** Twice, because the calls may go to two stores in turn. */
+async function join(store: Store, node = info): Promise<void> {
+  for (let times = 0; times < 2; times += 1) await store.join(node)
+}
+
+export function describeNodes(stage: () => Stage): void {
+  describe('a gateway', () => {
+    test('is on the store from when it joins until it leaves, as it joined last', async () => {
+      const { store, clock } = stage()
+      expect(await store.nodes()).toEqual([])
+      await join(store)
+      expect(await store.nodes()).toEqual([{ ...info, seenAt: clock() }])
+      clock.advance(9_000)
+      await join(store, { ...info, generation: 'g2' })
+      expect(await store.nodes()).toEqual([{ ...info, generation: 'g2', seenAt: clock() }])
+      await store.leave('host-1')
+      expect(await store.nodes()).toEqual([])
+      await join(store)
+      expect(await store.nodes()).toMatchObject([info])
+    })
+
+    test('is named by the deliveries that it stored, also after it left, and by no others', async () => {
+      const { store, clock } = stage()
+      const [before, first, second, third] = [0, 0, 0, 0].map(() => newDelivery({ at: clock(), jobs: [newJob()] }))
+      if (!before || !first || !second || !third) throw new Error('four were made')
+      await store.append(before)
+      await join(store)
+      await store.append(first)
+      await store.appendAll([second], { name: 'place', from: undefined, to: '1' })
+      await store.leave('host-1')
+      await join(store, { ...info, id: 'host-2' })
+      await store.append(third)
+      const nodeOf = async ({ id }: { id: string }) => (await store.delivery(id))?.node
+      expect(await nodeOf(first)).toBe('host-1')
+      expect(await nodeOf(second)).toBe('host-1')
+      expect(await nodeOf(third)).toBe('host-2')
+      expect(await nodeOf(before)).toBeUndefined()
+      expect((await store.deliveries({ limit: 2 })).map(({ node }) => node)).toEqual(['host-1', 'host-2'])
+    })
+
+    test('is forgotten by a sweep when nothing names it any more', async () => {
+      const { store, clock } = stage()
+      await join(store)
+      await store.append(newDelivery({ at: clock() }))
+      clock.advance(60_000)
+      await store.sweep(clock())
+      await join(store, { ...info, id: 'host-2' })
+      expect(await store.nodes()).toMatchObject([{ id: 'host-2' }])
+    })
+  })
+}
