@@ -22,6 +22,8 @@ export type GatewayOptions = {
   readonly transforms?: { readonly files: Readonly<Record<string, string>>; readonly limits: { timeoutMs?: number } }
   /** Runs ask the model behind this URL. */
   readonly modelUrl?: string
+  /** One turn runs, and takes longer than a measurement: the jobs of all other runs wait. */
+  readonly waits?: boolean
   /** Transforms run on the main thread: see inline-runtime.ts and trip-runtime.ts. */
   readonly runtime?: StandIn
 }
@@ -52,7 +54,12 @@ export async function startGateway(options: GatewayOptions): Promise<BenchedGate
   }
   writeFileSync(
     join(dir, 'hookloom.jsonc'),
-    JSON.stringify({ ...toConfig(token, transforms), ...toModels(options.modelUrl), ...toStore(options.url) }),
+    JSON.stringify({
+      ...toConfig(token, transforms),
+      ...toModels(options.modelUrl),
+      ...toStore(options.url),
+      ...toRunner(options.waits),
+    }),
   )
   // as: the package is built from this source
   const { createMemoryStore, createSqliteStore } = (await import(built)) as typeof import('../../src/index.ts')
@@ -97,6 +104,12 @@ function toStore(url: string | undefined): object {
   return url === undefined ? {} : { store: { url } }
 }
 
+function toRunner(waits = false): object {
+  if (!waits) return {}
+  const runner = { kind: 'command', command: process.execPath, args: ['-e', 'setTimeout(() => {}, 20_000)'] }
+  return { runners: { waits: runner }, agents: { defaults: { runner: 'waits', maxConcurrent: 1 } } }
+}
+
 function toModels(baseUrl: string | undefined): object {
   if (baseUrl === undefined) return {}
   return {
@@ -115,6 +128,7 @@ function toConfig(token: string, { files, limits }: NonNullable<GatewayOptions['
       ...(modules.length === 0 ? {} : { transforms: limits }),
       mappings: [
         benchMapping,
+        { ...benchMapping, match: { path: 'bench-github' }, verify: { scheme: 'github', secret: token } },
         { match: { path: 'bench-agent' }, action: 'agent', messageTemplate: fields, channel: 'console' },
         ...modules.map((module) => ({
           match: { path: basename(module, '.ts') },

@@ -1,5 +1,6 @@
 // A process that sends webhooks: raw sockets with keep-alive, one request in flight on each, because a client library would take
 // more of the machine than the server that is measured.
+import { createHmac, createSecretKey } from 'node:crypto'
 import { connect, type Socket } from 'node:net'
 import { performance } from 'node:perf_hooks'
 import { createEventBody } from './events.ts'
@@ -9,6 +10,8 @@ export type LoadJob = {
   readonly port: number
   readonly path: string
   readonly token: string
+  /** As GitHub does: the token is its secret then. */
+  readonly signed?: boolean
   readonly connections: number
   /** Size of a body. */
   readonly bytes: number
@@ -93,19 +96,32 @@ function toMissing(text: string): number {
   return length === undefined ? -1 : end + 4 + Number(length) - text.length
 }
 
+/** Places in the head, written over for each signed request. */
+const noSerial = '0'.repeat(36)
+const noDigest = '0'.repeat(64)
+
 /** One buffer a connection, written over for each request: by then the kernel has the last one, for it was answered. */
 function createRequest(job: LoadJob, seed: number): { next(): Buffer } {
   const body = createEventBody(job.bytes, seed)
+  const proof = job.signed
+    ? `x-github-event: issues\r\nx-github-delivery: ${noSerial}\r\nx-hub-signature-256: sha256=${noDigest}\r\n`
+    : `authorization: Bearer ${job.token}\r\n`
   const head =
-    `POST ${job.path} HTTP/1.1\r\nhost: 127.0.0.1:${job.port}\r\nauthorization: Bearer ${job.token}\r\n` +
+    `POST ${job.path} HTTP/1.1\r\nhost: 127.0.0.1:${job.port}\r\n${proof}` +
     `content-type: application/json\r\nuser-agent: hookloom-bench\r\ncontent-length: ${body.bytes.length}\r\n\r\n`
   const whole = Buffer.concat([Buffer.from(head, 'latin1'), body.bytes])
   const tail = whole.subarray(head.length)
+  const key = createSecretKey(job.token, 'utf8')
   return {
     next() {
       serial += 1
       body.renumber(serial)
       body.bytes.copy(tail)
+      if (job.signed) {
+        whole.write(String(serial).padStart(noSerial.length, '0'), whole.indexOf('x-github-delivery: ') + 19, 'latin1')
+        const digest = createHmac('sha256', key).update(body.bytes).digest('hex')
+        whole.write(digest, whole.indexOf('=', whole.indexOf('x-hub-signature-256: ')) + 1, 'latin1')
+      }
       return whole
     },
   }

@@ -109,7 +109,7 @@ async function start(variant: Variant, generator: Generator, { folder, built }: 
   const args = [JSON.stringify(server)]
   const { child, first: port } = await startChild<ServerRequest, number>(join(folder, 'server.mjs'), args)
   try {
-    await warm(port, generator, variant.runsJobs ? warmUpPath : variant.path)
+    await warm(port, generator, variant)
   } catch (error) {
     await child.kill()
     throw error
@@ -118,9 +118,11 @@ async function start(variant: Variant, generator: Generator, { folder, built }: 
 }
 
 /** Never on the hook that runs jobs: a backlog is not part of warming up. */
-async function warm(port: number, generator: Generator, path: string): Promise<void> {
+async function warm(port: number, generator: Generator, { runsJobs, ...variant }: Variant): Promise<void> {
+  const path = runsJobs ? warmUpPath : variant.path
+  const signed = variant.signed ?? false
   for (let second = 0, answered = 0; second < warmUpSeconds && answered < warmUpRequests; second += 1) {
-    answered += (await generator.ask({ port, path, token, ...warmUp, seconds: 1 })).answered
+    answered += (await generator.ask({ port, path, token, signed, ...warmUp, seconds: 1 })).answered
   }
 }
 
@@ -130,7 +132,14 @@ async function measure({ port, child }: Running, { variant, load, seconds, gener
   await child.ask('empty')
   const jobsBefore = variant.runsJobs ? await child.ask('jobs') : 0
   const before = await child.ask('usage')
-  const result = await generator.ask({ port, path: variant.path, token, ...load, seconds })
+  const result = await generator.ask({
+    port,
+    path: variant.path,
+    token,
+    signed: variant.signed ?? false,
+    ...load,
+    seconds,
+  })
   const used = (await child.ask('usage')) - before
   const jobs = variant.runsJobs ? (await child.ask('jobs')) - jobsBefore : undefined
   return {

@@ -6,8 +6,10 @@ import type { ServerOptions } from './server.ts'
 export type Variant = {
   /** Name in the tables. */
   readonly name: string
-  readonly server: Pick<ServerOptions, 'kind' | 'delayMs' | 'transforms' | 'runtime'>
+  readonly server: Pick<ServerOptions, 'kind' | 'delayMs' | 'transforms' | 'runtime' | 'waits'>
   readonly path: string
+  /** It is sent as GitHub sends, with a signature in place of the token. */
+  readonly signed?: boolean
   /** Jobs run beside, and are counted. Its server is a new one in each round, and gone after it with its backlog. */
   readonly runsJobs?: boolean
 }
@@ -15,7 +17,7 @@ export type Variant = {
 export type Load = { readonly connections: number; readonly bytes: number }
 
 export type Suite = {
-  readonly name: 'accept' | 'slow' | 'agent' | 'isolation' | 'peers'
+  readonly name: 'accept' | 'slow' | 'agent' | 'signed' | 'isolation' | 'peers'
   readonly variants: readonly Variant[]
   readonly loads: readonly Load[]
 }
@@ -44,6 +46,14 @@ const slow5 = gateway('gateway, 5 ms more', 5)
 const insert2 = other('insert', 'koa, insert each, 2 ms more', 2)
 const wakes = gateway('gateway, wakes')
 const agents: Variant = { ...gateway('gateway, agents'), path: '/hooks/bench-agent', runsJobs: true }
+
+/** What an accepted run costs alone. */
+const waiting: Variant = {
+  name: 'gateway, agents whose runs wait',
+  server: { kind: 'sqlite', delayMs: 0, waits: true },
+  path: '/hooks/bench-agent',
+}
+const signed: Variant = { ...gateway('gateway, signed by GitHub'), path: '/hooks/bench-github', signed: true }
 
 /** The template of the benched hook as code. */
 const reshape = `export default ({ payload: { action, issue, sender } }) => ({
@@ -75,7 +85,8 @@ const huge: Load = { connections: 64, bytes: 100_000 }
 export const suites: readonly Suite[] = [
   { name: 'accept', variants: [durable, memory, single, insert, koa, http], loads: [one, few, many, large, huge] },
   { name: 'slow', variants: [fast, slow2, slow5, single2, insert2], loads: [many] },
-  { name: 'agent', variants: [wakes, agents], loads: [many] },
+  { name: 'agent', variants: [wakes, agents, waiting], loads: [many] },
+  { name: 'signed', variants: [wakes, signed], loads: [many, large] },
   {
     name: 'isolation',
     variants: [isolated, inline, isolatedMemory, inlineMemory, tripMemory],
@@ -105,9 +116,10 @@ export type Comparison = {
    * - `processor`: how many times as much processor time a request, of all threads of the server.
    * - `latency`: how many times as long the p50.
    * - `added`: microseconds by which the p50 is longer.
+   * - `added work`: microseconds of processor time that a request costs more.
    * - `lag`: by how many commits of the slower disk the p99 is longer. A queue that grows behind the disk costs dozens.
    */
-  readonly as: 'throughput' | 'processor' | 'latency' | 'lag' | 'added'
+  readonly as: 'throughput' | 'processor' | 'latency' | 'lag' | 'added' | 'added work'
   /** Missing: it is shown, and nothing is asked of it. */
   readonly goal?: number
 }
@@ -123,6 +135,12 @@ const ratio = (of: Variant, to: Variant, load: Load, goal?: number): Comparison 
 })
 
 const added = (of: Variant, to: Variant) => ({ ...ratio(of, to, one), suite: 'isolation', as: 'added' }) as const
+
+const signature = {
+  suite: 'signed',
+  as: 'added work',
+  title: 'processor time that a GitHub signature adds, µs',
+} as const
 
 export const comparisons: readonly Comparison[] = [
   ratio(durable, memory, many, 0.7),
@@ -147,6 +165,15 @@ export const comparisons: readonly Comparison[] = [
   { ...ratio(slow2, fast, many, 3), suite: 'slow', as: 'lag', title: 'p99 with 2 ms more, in commits' },
   { ...ratio(slow5, fast, many, 3), suite: 'slow', as: 'lag', title: 'p99 with 5 ms more, in commits' },
   { ...ratio(agents, wakes, many), suite: 'agent' },
+  {
+    ...ratio(waiting, wakes, many, 1.3),
+    suite: 'agent',
+    as: 'processor',
+    title: 'processor time of an accepted run / wake',
+  },
+  // 15 µs and the hash, which takes about 3 µs for 1 kB and 10 µs for 10 kB
+  { ...ratio(signed, wakes, many, 18), ...signature },
+  { ...ratio(signed, wakes, large, 25), ...signature },
   { ...ratio(isolated, inline, many, 0.85), suite: 'isolation' },
   { ...ratio(isolated, inline, huge, 0.95), suite: 'isolation' },
   { ...ratio(isolatedMemory, inlineMemory, many), suite: 'isolation' },
@@ -164,7 +191,7 @@ export const comparisons: readonly Comparison[] = [
 ]
 
 /** What runs when nothing is named: about three minutes. */
-export const usual = ['accept', 'slow', 'agent'] as const
+export const usual = ['accept', 'slow', 'agent', 'signed'] as const
 
 /** Machines are noisy: the bench fails at this share of a goal. */
 export const floorShare = 0.75

@@ -61,6 +61,8 @@ function compare({ of, to, load, as }: Comparison, samples: readonly Sample[]): 
       return (a.p99Ms - b.p99Ms) / of.server.delayMs
     case 'added':
       return (a.p50Ms - b.p50Ms) * 1000
+    case 'added work':
+      return a.cpuMicros - b.cpuMicros
   }
 }
 
@@ -123,5 +125,9 @@ function toRow(group: readonly Sample[]): Row[] {
 
 /** Suites in their order, loads from light to heavy. */
 function toRank({ suite, load }: Row): number {
-  return ['accept', 'slow', 'agent', 'isolation', 'peers'].indexOf(suite) * 1e12 + load.bytes * 1e4 + load.connections
+  return (
+    ['accept', 'slow', 'agent', 'signed', 'isolation', 'peers'].indexOf(suite) * 1e12 +
+    load.bytes * 1e4 +
+    load.connections
+  )
 }
