@@ -53,7 +53,7 @@ export function Delivery({ id, version, hooksUrl }: { id: string; version: numbe
               onClick={() => go({ source: delivery.source ?? '' })}
               title="Only this source"
             >
-              <Line text={delivery.source} most={60} />
+              <Line text={delivery.sourceName ?? delivery.source} most={60} />
             </button>
           )}{' '}
           <span class="dim">

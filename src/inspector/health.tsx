@@ -81,6 +81,7 @@ export function Health({ health }: { health: HealthFields | undefined }): JSX.El
         )}
       </section>
       <Queues health={health} />
+      <Nodes health={health} />
       <section aria-label="The last hour">
         <h2>The last hour</h2>
         <div class="plots">
@@ -181,6 +182,53 @@ function Queues({ health }: { health: HealthFields }): JSX.Element {
           </tbody>
         </table>
       )}
+    </section>
+  )
+}
+
+/** The gateways on the store. */
+function Nodes({ health: { nodes, different } }: { health: HealthFields }): JSX.Element | null {
+  if (nodes.length === 0) return null
+  return (
+    <section aria-label="Gateways">
+      <h2>Gateways</h2>
+      {different !== null && (
+        <p class="problem">
+          <Line text={different} most={2_000} />
+        </p>
+      )}
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">gateway</th>
+            <th scope="col">version</th>
+            <th scope="col">generation</th>
+            <th scope="col">address</th>
+            <th scope="col">last seen</th>
+          </tr>
+        </thead>
+        <tbody>
+          {nodes.map(({ id, version, generation, address, seenAt }) => (
+            <tr key={id}>
+              <td>
+                <Line text={id} most={80} />
+              </td>
+              <td>
+                <Line text={version} most={40} />
+              </td>
+              <td>
+                <Line text={generation} most={80} />
+              </td>
+              <td>
+                <Line text={address} most={120} />
+              </td>
+              <td>
+                <Time at={seenAt} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
     </section>
   )
 }

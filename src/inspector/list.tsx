@@ -96,7 +96,7 @@ function RowLine({ row, top, height, isChosen, position, count }: LineProps): JS
   const [source, hook, event] =
     row.kind === 'refusal'
       ? [row.refusal.client, row.refusal.hook ?? row.refusal.path, String(row.refusal.status)]
-      : [row.delivery.source ?? '', row.delivery.hook, row.delivery.event ?? '']
+      : [row.delivery.sourceName ?? row.delivery.source ?? '', row.delivery.hook, row.delivery.event ?? '']
   return (
     <div
       class={`row ${outcome}${isChosen ? ' chosen' : ''}`}

@@ -6,7 +6,6 @@ import type { DeliveryRecord } from '../store/records.ts'
 import type {
   DeliveryFields,
   DeliveryHead,
-  DeliveryRow,
   EventFields,
   JobFields,
   MessageFields,
@@ -22,7 +21,7 @@ export function toActionFields(planned: Planned): object {
   return { kind, ...fields, agentId: planned.agentId, sessionKey: planned.sessionKey }
 }
 
-function toDeliveryHead(record: DeliveryRecord): DeliveryHead {
+export function toDeliveryHead(record: DeliveryRecord): DeliveryHead {
   const { deliveryId, receivedAt, hook, source = null, event = null, mappingId = null, state } = record
   return { deliveryId, receivedAt: toMoment(receivedAt), hook, source, event, mappingId, state }
 }
@@ -31,31 +30,6 @@ export function toDeliveryFields(record: DeliveryRecord): DeliveryFields {
   const { state, ...head } = toDeliveryHead(record)
   const actions = record.jobs.map((job) => toActionFields(job.planned))
   return { ...head, generation: record.generation, node: record.node ?? null, state, actions }
-}
-
-/** The most actions in a row: `forEach` can make two hundred. */
-const shownActions = 3
-
-/** A delivery in a list: it stays small, however large its payload and its actions are. */
-export function toRowFields(record: DeliveryRecord): DeliveryRow {
-  const { receivedAt, settledAt, problem, jobs } = record
-  const count = (wanted: Job['state']) => jobs.filter((job) => job.state === wanted).length
-  const steps = jobs.flatMap((job) => job.steps.map(({ at }) => at))
-  const isDone = steps.length > 0 && jobs.every((job) => job.state === 'done')
-  return {
-    ...toDeliveryHead(record),
-    code: problem?.code ?? null,
-    became: jobs.slice(0, shownActions).map(({ planned: { kind, sessionKey } }) => ({ kind, sessionKey })),
-    jobs: {
-      queued: count('queued'),
-      running: count('running'),
-      done: count('done'),
-      dead: count('dead'),
-      failing: jobs.filter((job) => job.state === 'queued' && job.attempts > 0).length,
-    },
-    tookMs: settledAt === undefined ? null : Math.max(0, settledAt - receivedAt),
-    doneMs: isDone ? Math.max(0, Math.max(...steps) - receivedAt) : null,
-  }
 }
 
 export function toShownFields(record: DeliveryRecord): ShownFields {

@@ -4,9 +4,18 @@ import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { writeFiles } from '../e2e/gateway.ts'
-import { findBarriers, hasBrowser, shoot, show, type Stage, startStage, transform } from './stage.ts'
+import { startFakeTelegram } from '../e2e/fakes/telegram.ts'
+import { findBarriers, hasBrowser, shoot, show, type Stage, startStage, transform, usual } from './stage.ts'
 
 const wait = { timeout: 15_000 }
+const botToken = '110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw'
+const replies = (path: string, to: string) => ({
+  id: path,
+  match: { path },
+  messageTemplate: '{{text}}',
+  channel: 'telegram',
+  to,
+})
 
 describe.skipIf(!hasBrowser)(
   'the page, in Chromium (apt-get install chromium, or CHROMIUM=<file>)',
@@ -20,7 +29,13 @@ describe.skipIf(!hasBrowser)(
     const chosen = () => page.evaluate<string | null>("new URLSearchParams(location.hash.slice(1)).get('id')")
 
     beforeAll(async () => {
-      stage = await startStage()
+      const { baseUrl } = await startFakeTelegram({ botToken, chats: [42] })
+      const { config, files } = usual
+      const mappings = [...config.hooks.mappings, replies('tells', '42'), replies('lost', '7')]
+      stage = await startStage({
+        config: { ...config, hooks: { ...config.hooks, mappings }, channels: { telegram: { botToken, baseUrl } } },
+        files,
+      })
       for (let n = 0; n < 60; n++) await stage.post('plain', { text: `old ${n}` })
       ids.done = await stage.post('review', { title: 'Fix the login', pull: { number: 7, labels: ['bug', 'ui'] } })
       ids.parked = await stage.post('review', { title: 'x', bad: true })
@@ -75,6 +90,22 @@ describe.skipIf(!hasBrowser)(
         await page.keyboard.press('p')
         await row(two).waitFor(wait)
         await row(one).waitFor(wait)
+      })
+
+      test('names the sender as people do, and rows that come do not move what one reads further down', async () => {
+        const id = await stage.post('plain', { source: 'github', text: 'named' })
+        await row(id).getByText('GitHub', { exact: true }).waitFor(wait)
+        await page.evaluate("document.getElementById('list').scrollTop = 900")
+        const nth = async (name: string) => Number(await page.locator('.row').nth(12).getAttribute(name))
+        await expect.poll(() => nth('aria-posinset'), wait).toBeGreaterThan(20)
+        const readId = await page.locator('.row').nth(12).getAttribute('id')
+        const place = () => page.evaluate<number>(`document.getElementById('${readId}').getBoundingClientRect().top`)
+        const [before, count] = [await place(), await nth('aria-setsize')]
+        const last = await stage.post('plain', { text: 'above' })
+        await expect.poll(() => nth('aria-setsize'), wait).toBe(count + 1)
+        expect(await place()).toBe(before)
+        await page.evaluate("document.getElementById('list').scrollTop = 0")
+        await row(last).waitFor(wait)
       })
 
       test('is used by keys alone, and the focus stays', async () => {
@@ -135,6 +166,14 @@ describe.skipIf(!hasBrowser)(
         )
       })
 
+      test('opens its transform in the editor with a key', async () => {
+        await page.evaluate(
+          `document.getElementById('open-editor').addEventListener('click', (event) => { event.preventDefault(); window.opened = event.currentTarget.href })`,
+        )
+        await page.keyboard.press('e')
+        expect(await page.evaluate('window.opened')).toContain('review.ts:3')
+      })
+
       test('is copied as a curl command without a token, which a shell reads as it is', async () => {
         await page.keyboard.press('c')
         await page.getByText('The curl command is in the clipboard.').waitFor(wait)
@@ -193,6 +232,21 @@ describe.skipIf(!hasBrowser)(
       })
     })
 
+    test('shows the id that the provider gave a message, and queues a dead one again', async () => {
+      await show(page, `id=${await stage.post('tells', { text: 'hello' })}`)
+      const sent = page.locator('.steps li', { hasText: 'message 1' })
+      await sent.getByText('sent telegram 42').waitFor(wait)
+      expect(await sent.locator('code').innerText()).toBe('1')
+      const id = await stage.post('lost', { text: 'hello' })
+      await show(page, `state=dead&id=${id}`)
+      await page.locator(`#row-${id}.dead`).waitFor(wait)
+      await page.locator('#detail .warn', { hasText: 'must write to the bot first' }).waitFor(wait)
+      await page.locator('#list').focus()
+      await page.keyboard.press('r')
+      await page.getByText('1 queued again.').waitFor(wait)
+      await page.locator('#detail b.dead').waitFor(wait)
+    })
+
     test('shows a session as a chat, with the events that wait', async () => {
       await show(page, 'view=sessions&session=main/hook:review')
       await page.locator('.message.user').first().waitFor(wait)
@@ -213,6 +267,9 @@ describe.skipIf(!hasBrowser)(
       writeFiles(stage.gateway.dir, { 'hooks/transforms/review.ts': transform })
       await page.getByText('All saved files are live.').waitFor(wait)
       expect(await page.locator('.plot rect').count()).toBeGreaterThan(0)
+      const gateways = page.getByRole('region', { name: 'Gateways' }).locator('tbody tr')
+      expect(await gateways.count()).toBe(1)
+      expect((await gateways.innerText()).split(/\s+/)).toContain('0.1.0')
     })
 
     describe('a hostile payload stays text, and the page stays alive', () => {

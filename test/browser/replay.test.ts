@@ -13,7 +13,7 @@ const config = (hold = false) => ({
     transforms: { hold },
     mappings: [
       { id: 'x', match: { path: 'x' }, transform: { module: 'x.ts' }, deliver: false },
-      { id: 'y', match: { path: 'y' }, messageTemplate: '{{n}}', deliver: false },
+      { id: 'y', match: { path: 'y' }, messageTemplate: '{{n}} at {{now}}', deliver: false },
     ],
   },
 })
@@ -98,6 +98,7 @@ describe.skipIf(!hasBrowser)(
       await hook.press('Enter')
       await page.getByText('No request is kept.').waitFor(wait)
       expect(new URL(page.url()).hash).toBe('#view=replay&last=20&hook=y')
+      // its template has the time at which it came, which is no difference
       await stage.post('y', { n: 1 })
       await page.reload()
       await says('1 request, no difference.')

@@ -47,7 +47,7 @@ export type Stage = {
   close(): Promise<void>
 }
 
-const usual = {
+export const usual = {
   config: { server: { maxBodyBytes: 8_000_000 }, hooks: { mappings } },
   files: { 'hooks/transforms/review.ts': transform },
 }

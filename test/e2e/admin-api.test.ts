@@ -86,6 +86,7 @@ describe('the list', () => {
         receivedAt: expect.stringMatching(/^20.*Z$/),
         hook: 'plain',
         source: null,
+        sourceName: null,
         event: null,
         mappingId: 'plain',
         state: 'accepted',

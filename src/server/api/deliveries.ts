@@ -12,10 +12,11 @@ import type { DeliveryRecord, KeptRequest } from '../../store/records.ts'
 import type { Store } from '../../store/store.ts'
 import type { ApiParts } from './parts.ts'
 import { checkBody, toDelivery } from '../delivery.ts'
-import { toRowFields, toShownFields } from '../records.ts'
+import { toShownFields } from '../records.ts'
 import { toPending, toRow, toWaitingAnswer } from '../settlement.ts'
 import { readBodyText, readLimit, readState, readText, type RouteContext } from './query.ts'
 import { reply } from './reply.ts'
+import { toRowFields, toSourceName } from './rows.ts'
 import type { DeliveryRow, MadeBy, Page, RequestFields, Retried, ShownDelivery } from './types.ts'
 
 export type DeliveryParts = Pick<ApiParts, 'store' | 'generation' | 'dir' | 'rerunner' | 'clock' | 'newId' | 'poke'>
@@ -111,6 +112,7 @@ async function show({ store, generation, dir }: DeliveryParts, record: DeliveryR
   const scheme = mapping?.verifier?.scheme ?? null
   return {
     ...toShownFields(record),
+    sourceName: toSourceName(record),
     admitted:
       admitted === undefined
         ? mapping === undefined

@@ -17,6 +17,8 @@ export type DeliveryHead = {
 
 /** One delivery in a list. It has no text of a payload, except the session keys that a mapping made of it. */
 export type DeliveryRow = DeliveryHead & {
+  /** What people call the source, such as "GitHub"; null if it is no known sender. */
+  readonly sourceName: string | null
   /** The code of its problem. */
   readonly code: string | null
   /** Its first actions. `jobs` counts all of them. */
@@ -99,6 +101,7 @@ export type ShownFields = DeliveryFields & {
  * mapping, as it is configured now.
  */
 export type ShownDelivery = ShownFields & {
+  readonly sourceName: string | null
   readonly admitted: { readonly token: boolean; readonly scheme: string | null } | null
   readonly madeBy: MadeBy | null
   readonly isRequestKept: boolean
