@@ -269,7 +269,8 @@ describe.skipIf(!hasBrowser)(
       expect(await page.locator('.plot rect').count()).toBeGreaterThan(0)
       const gateways = page.getByRole('region', { name: 'Gateways' }).locator('tbody tr')
       expect(await gateways.count()).toBe(1)
-      expect((await gateways.innerText()).split(/\s+/)).toContain('0.1.0')
+      const { generation } = await stage.ask('/readyz')
+      expect((await gateways.innerText()).split(/\s+/)).toContain(generation)
     })
 
     describe('a hostile payload stays text, and the page stays alive', () => {
