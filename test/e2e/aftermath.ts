@@ -5,6 +5,7 @@ import type { SystemEvent } from '../../src/model/job.ts'
 import { openDatabase } from '../../src/store/sqlite/driver.ts'
 import { createSqliteReader } from '../../src/store/sqlite/sqlite.ts'
 import type { DeliveryRecord } from '../../src/store/records.ts'
+import type { StoreReader } from '../../src/store/store.ts'
 import type { Sent } from './load.ts'
 
 const all = { limit: 1_000_000 }
@@ -41,43 +42,47 @@ export async function drain(dir: string): Promise<void> {
 export async function expectEachOnce(dir: string, acknowledged: readonly Sent[]): Promise<void> {
   const reader = createSqliteReader({ file: toFile(dir) })
   try {
-    const records = await reader.deliveries(all)
-    const byId = new Map(records.map((record) => [record.deliveryId, record]))
-    const lost = acknowledged.filter(({ deliveryId }) => !byId.has(deliveryId))
-    expect(lost).toEqual([])
-    expect(records).toHaveLength(acknowledged.length)
-    expect(new Set(acknowledged.map(({ deliveryId }) => deliveryId)).size).toBe(acknowledged.length)
-
-    const events = await reader.events(all)
-    const eventsOf = new Map<string, SystemEvent[]>()
-    for (const event of events) {
-      const { deliveryId = '' } = event
-      eventsOf.set(deliveryId, [...(eventsOf.get(deliveryId) ?? []), event])
-    }
-    const wrong: object[] = []
-    for (const { kind, text, deliveryId } of acknowledged) {
-      const told = eventsOf.get(deliveryId) ?? []
-      const found = {
-        ...toEffects(byId.get(deliveryId)),
-        told: told.length,
-        named: told.every((event) => event.text.includes(text)),
-      }
-      const turns = kind === 'wake' ? [] : await turnsOf(byId.get(deliveryId), reader)
-      const expected = {
-        state: 'accepted',
-        jobs: [{ state: 'done', steps: kind === 'wake' ? ['event', 'wake'] : ['run', 'summary', 'wake'] }],
-        told: 1,
-        named: true,
-      }
-      const isOnce = JSON.stringify(found) === JSON.stringify(expected)
-      if (!isOnce || turns.join() !== (kind === 'wake' ? '' : 'user,assistant'))
-        wrong.push({ kind, text, found, turns })
-    }
-    expect(wrong).toEqual([])
-    expect(events).toHaveLength(acknowledged.length)
+    await expectEachOnceIn(reader, acknowledged)
   } finally {
     await reader.close()
   }
+}
+
+export async function expectEachOnceIn(reader: StoreReader, acknowledged: readonly Sent[]): Promise<void> {
+  const records = await reader.deliveries(all)
+  const byId = new Map(records.map((record) => [record.deliveryId, record]))
+  const lost = acknowledged.filter(({ deliveryId }) => !byId.has(deliveryId))
+  expect(lost).toEqual([])
+  expect(records).toHaveLength(acknowledged.length)
+  expect(new Set(acknowledged.map(({ deliveryId }) => deliveryId)).size).toBe(acknowledged.length)
+
+  // an alert belongs to no delivery
+  const events = (await reader.events(all)).filter(({ deliveryId }) => deliveryId !== undefined)
+  const eventsOf = new Map<string, SystemEvent[]>()
+  for (const event of events) {
+    const { deliveryId = '' } = event
+    eventsOf.set(deliveryId, [...(eventsOf.get(deliveryId) ?? []), event])
+  }
+  const wrong: object[] = []
+  for (const { kind, text, deliveryId } of acknowledged) {
+    const told = eventsOf.get(deliveryId) ?? []
+    const found = {
+      ...toEffects(byId.get(deliveryId)),
+      told: told.length,
+      named: told.every((event) => event.text.includes(text)),
+    }
+    const turns = kind === 'wake' ? [] : await turnsOf(byId.get(deliveryId), reader)
+    const expected = {
+      state: 'accepted',
+      jobs: [{ state: 'done', steps: kind === 'wake' ? ['event', 'wake'] : ['run', 'summary', 'wake'] }],
+      told: 1,
+      named: true,
+    }
+    const isOnce = JSON.stringify(found) === JSON.stringify(expected)
+    if (!isOnce || turns.join() !== (kind === 'wake' ? '' : 'user,assistant')) wrong.push({ kind, text, found, turns })
+  }
+  expect(wrong).toEqual([])
+  expect(events).toHaveLength(acknowledged.length)
 }
 
 function toEffects(record: DeliveryRecord | undefined) {
@@ -88,9 +93,9 @@ function toEffects(record: DeliveryRecord | undefined) {
 }
 
 /** The transcript of a run, by role: one that ran twice has four lines. */
-async function turnsOf(record: DeliveryRecord | undefined, reader: ReturnType<typeof createSqliteReader>) {
+async function turnsOf(record: DeliveryRecord | undefined, reader: StoreReader) {
   const [job] = record?.jobs ?? []
   if (job === undefined) return []
   const { agentId, sessionKey } = job.planned
-  return (await reader.messages({ agentId, sessionKey, limit: 10 })).map(({ role }) => role)
+  return (await reader.messages({ agentId, sessionKey, limit: 10, runId: job.id })).map(({ role }) => role)
 }

@@ -4,7 +4,7 @@ import { Agent, request } from 'node:http'
 import type { Gateway } from './gateway.ts'
 
 export type Sent = {
-  readonly kind: 'wake' | 'agent' | 'mapped'
+  readonly kind: 'wake' | 'agent' | 'mapped' | 'rolled' | 'ordered'
   /** Of this delivery alone. */
   readonly text: string
   readonly deliveryId: string
@@ -22,8 +22,14 @@ type Load = {
   readonly unexpected: readonly number[]
 }
 
-/** `mapped` is a mapping on the path `mapped` whose message is the field `text`. */
-export function createLoad({ connections, below }: { connections: number; below: (limit: number) => number }): Load {
+type LoadOptions = {
+  readonly connections: number
+  readonly below: (limit: number) => number
+  readonly kinds?: readonly Sent['kind'][]
+}
+
+/** `mapped` and `rolled` are mappings on these paths whose message is the field `text`. Half of the usual kinds are wakes. */
+export function createLoad({ connections, below, kinds = ['wake', 'wake', 'agent', 'mapped'] }: LoadOptions): Load {
   const agent = new Agent({ keepAlive: true, maxSockets: connections })
   const acknowledged: Sent[] = []
   const unexpected: number[] = []
@@ -41,7 +47,7 @@ export function createLoad({ connections, below }: { connections: number; below:
       while (!state.finishing && (state.gate === undefined || state.budget <= 0)) await changed()
       if (state.finishing) return
       state.budget -= 1
-      await deliver(toDelivery(count++, below))
+      await deliver(toDelivery(count++, kinds[below(kinds.length)] ?? 'wake'))
     }
   }
 
@@ -83,17 +89,15 @@ export function createLoad({ connections, below }: { connections: number; below:
   }
 }
 
-/** Half of them wakes, the others runs. */
-function toDelivery(number: number, below: (limit: number) => number) {
+function toDelivery(number: number, kind: Sent['kind']) {
   const text = `delivery-${number}.`
-  const kind = (['wake', 'wake', 'agent', 'mapped'] as const)[below(4)] ?? 'wake'
   const body = kind === 'agent' ? { message: text, deliver: false } : { text }
   return { kind, text, body: JSON.stringify(body) }
 }
 
 type PostOptions = { token: string; key: string; body: string }
 
-function postOnce(agent: Agent, url: string, { token, key, body }: PostOptions) {
+export function postOnce(agent: Agent, url: string, { token, key, body }: PostOptions) {
   return new Promise<{ status: number; deliveryId: string }>((resolve, reject) => {
     const headers = {
       authorization: `Bearer ${token}`,

@@ -1,0 +1,162 @@
+// Three gateways on one Postgres behind a balancer, and what goes wrong: kills, pauses, a database that restarts, connections that are cut.
+import { execFile } from 'node:child_process'
+import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { connect, createServer, type Socket } from 'node:net'
+import { tmpdir, userInfo } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { Client } from 'pg'
+import { onFileEnd } from '../file-end.ts'
+import { whyNoPostgres } from '../contract/postgres-stage.ts'
+import { type Gateway, hookToken, makeConfigDir, startGateway } from './gateway.ts'
+
+const run = promisify(execFile)
+const versions = '/usr/lib/postgresql'
+const newest = existsSync(versions) ? readdirSync(versions).toSorted((a, b) => Number(b) - Number(a))[0] : undefined
+const bin = newest === undefined ? undefined : join(versions, newest, 'bin')
+
+export const whyNoCluster: string | undefined =
+  whyNoPostgres ?? (bin === undefined ? `no initdb below ${versions}: install the server of Postgres` : undefined)
+
+export type Cluster = {
+  readonly url: string
+  query(sql: string): Promise<Record<string, unknown>[]>
+  restart(): Promise<void>
+}
+
+/** A database server of the test's own, which may be restarted. It ends with the test file. */
+export async function startCluster(): Promise<Cluster> {
+  const folder = mkdtempSync(join(tmpdir(), 'hookloom-cluster-'))
+  const port = await freePort()
+  // Postgres does not run as root
+  const isRoot = userInfo().uid === 0
+  const as = (command: string) =>
+    isRoot ? run('su', ['postgres', '-s', '/bin/sh', '-c', command]) : run('sh', ['-c', command])
+  if (isRoot) {
+    const owner = (await run('id', ['-u', 'postgres'])).stdout.trim()
+    chownSync(folder, Number(owner), 0)
+  }
+  const data = join(folder, 'data')
+  const options = `-p ${port} -k ${folder} -c listen_addresses=127.0.0.1 -c fsync=off`
+  const control = (what: string) =>
+    as(`${bin}/pg_ctl -D ${data} -l ${folder}/log -o "${options}" -w ${what} > /dev/null 2>&1`)
+  await as(`${bin}/initdb -D ${data} -U root -A trust --no-sync > /dev/null`)
+  await control('start')
+  onFileEnd(async () => {
+    await control('stop -m immediate').catch(() => undefined)
+    rmSync(folder, { recursive: true, force: true })
+  })
+  const url = `postgres://root@127.0.0.1:${port}/postgres`
+  return {
+    url,
+    async query(sql) {
+      const client = new Client({ connectionString: url })
+      client.on('error', () => undefined)
+      await client.connect()
+      try {
+        return (await client.query<Record<string, unknown>>(sql)).rows
+      } finally {
+        await client.end()
+      }
+    },
+    restart: async () => void (await control('restart -m immediate')),
+  }
+}
+
+export type Fleet = {
+  /** Of the balancer, which sends each connection to some gateway that works. */
+  readonly front: Pick<Gateway, 'url' | 'token'>
+  readonly dirs: readonly string[]
+  /** `kill -9`, and a start in its place. */
+  killOne(index: number): Promise<void>
+  /** Stops the process for so long, without its knowing. */
+  pauseOne(index: number, ms: number): Promise<void>
+  /** Of those that run: what they printed. */
+  output(): string
+  stop(): Promise<(number | null)[]>
+}
+
+type Member = { gateway: Gateway | undefined; isPaused: boolean; readonly dir: string }
+
+export async function startFleet(options: {
+  readonly size: number
+  readonly database: string
+  readonly config: object
+  readonly files?: Readonly<Record<string, string>>
+  readonly below: (limit: number) => number
+}): Promise<Fleet> {
+  const { size, database, config, files = {}, below } = options
+  const env = { DATABASE_URL: database }
+  const given = { config: { ...config, store: { url: '${DATABASE_URL}' } }, files }
+  const members: Member[] = Array.from({ length: size }, () => ({
+    gateway: undefined,
+    isPaused: false,
+    dir: makeConfigDir(given),
+  }))
+  const start = async (member: Member) => {
+    member.gateway = await startGateway({ dir: member.dir, env })
+  }
+  const [first, ...others] = members
+  if (first === undefined) throw new Error('a fleet has gateways')
+  await start(first)
+  await Promise.all(others.map(start))
+
+  const sockets = new Map<Socket, Member>()
+  const server = createServer((near) => {
+    const ready = members.filter(({ gateway, isPaused }) => gateway !== undefined && !isPaused)
+    const member = ready[below(Math.max(1, ready.length))]
+    if (member?.gateway === undefined) return void near.destroy()
+    const far = connect(Number(new URL(member.gateway.url).port), '127.0.0.1')
+    sockets.set(near, member)
+    for (const socket of [near, far]) socket.on('error', () => undefined)
+    near.on('close', () => {
+      sockets.delete(near)
+      far.destroy()
+    })
+    far.on('close', () => near.destroy())
+    near.pipe(far).pipe(near)
+  })
+  const port = await new Promise<number>((resolve) => {
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address()
+      resolve(typeof address === 'object' && address !== null ? address.port : 0)
+    })
+  })
+  onFileEnd(() => {
+    server.close()
+    for (const socket of sockets.keys()) socket.destroy()
+  })
+
+  return {
+    front: { url: `http://127.0.0.1:${port}/hooks`, token: hookToken },
+    dirs: members.map(({ dir }) => dir),
+    async killOne(index) {
+      const member = members[index]
+      const { gateway } = member ?? {}
+      if (member === undefined || gateway === undefined || member.isPaused) return
+      member.gateway = undefined
+      await gateway.kill()
+      await start(member)
+    },
+    async pauseOne(index, ms) {
+      const member = members[index]
+      if (member?.gateway === undefined) return
+      member.isPaused = true
+      member.gateway.child.kill('SIGSTOP')
+      await new Promise((resolve) => setTimeout(resolve, ms))
+      member.gateway.child.kill('SIGCONT')
+      member.isPaused = false
+    },
+    output: () => members.map(({ gateway }) => gateway?.output() ?? '').join('\n'),
+    stop: () => Promise.all(members.map(async ({ gateway }) => (await gateway?.stop()) ?? null)),
+  }
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve) => {
+    const server = createServer().listen(0, '127.0.0.1', () => {
+      const address = server.address()
+      server.close(() => resolve(typeof address === 'object' && address !== null ? address.port : 0))
+    })
+  })
+}

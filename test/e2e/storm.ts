@@ -1,0 +1,197 @@
+// Senders at three gateways while everything fails that can fail, and the accounts at the end.
+import { writeFileSync } from 'node:fs'
+import { Agent } from 'node:http'
+import { join } from 'node:path'
+import { expect, vi } from 'vitest'
+import { createPostgresReader } from '../../src/store/postgres/postgres.ts'
+import { expectEachOnceIn } from './aftermath.ts'
+import { type Cluster, startCluster, startFleet, type Fleet } from './fleet.ts'
+import { createLoad, postOnce, type Sent } from './load.ts'
+
+export type Storm = {
+  readonly seed: number
+  readonly kills: number
+  readonly restarts: number
+  readonly cuts: number
+  /** Pauses, each longer than a lease. */
+  readonly pauses: number
+  /** Deliveries a second, at most. */
+  readonly rate: number
+}
+
+const lanes = ['hook:lane-a', 'hook:lane-b', 'hook:lane-c']
+const leaseMs = 30_000
+const beatMs = 5_000
+const module = 'rolled.ts'
+const before = `export default ({ payload }) => { throw new Error('this version cannot do ' + payload.text.slice(0, 8)) }`
+const after = `export default ({ payload }) => ({ message: payload.text, deliver: false })`
+
+const config = {
+  hooks: {
+    allowRequestSessionKey: true,
+    mappings: [
+      { id: 'mapped', match: { path: 'mapped' }, messageTemplate: '{{text}}', deliver: false },
+      { id: 'rolled', match: { path: 'rolled' }, transform: { module } },
+    ],
+  },
+  agents: { defaults: { heartbeat: { every: '5s', minIntervalSeconds: beatMs / 1_000 } } },
+}
+
+/** Returns the number of deliveries that were acknowledged. */
+export async function weather(storm: Storm): Promise<number> {
+  const below = createDice(storm.seed)
+  const cluster = await startCluster()
+  const files = { [`hooks/transforms/${module}`]: before }
+  const fleet = await startFleet({ size: 3, database: cluster.url, config, files, below })
+  const load = createLoad({ connections: 16, below, kinds: ['wake', 'agent', 'mapped', 'rolled'] })
+  const opening = setInterval(() => load.open(fleet.front, storm.rate / 5), 200)
+  const ordered = sendInOrder(fleet)
+  try {
+    await Promise.all([
+      repeat(
+        storm.kills,
+        () => fleet.killOne(below(3)),
+        () => 500 + below(3_000),
+      ),
+      repeat(
+        storm.restarts,
+        () => cluster.restart(),
+        () => 2_000 + below(20_000),
+      ),
+      repeat(
+        storm.cuts,
+        () => cutOne(cluster, below),
+        () => 500 + below(6_000),
+      ),
+      repeat(
+        storm.pauses,
+        () => fleet.pauseOne(below(3), leaseMs + 5_000),
+        () => 1_000,
+      ),
+    ])
+    // one gateway after the other gets the corrected module
+    for (const dir of fleet.dirs) {
+      writeFileSync(join(dir, 'hooks/transforms', module), after)
+      await wait(1_500)
+    }
+    const inOrder = await ordered.finish()
+    const acknowledged = [...(await load.finish()), ...inOrder]
+    clearInterval(opening)
+    expect(load.unexpected).toEqual([])
+    await settled(cluster, fleet)
+    await account(cluster, acknowledged)
+    expect(await fleet.stop()).toEqual([0, 0, 0])
+    return acknowledged.length
+  } finally {
+    clearInterval(opening)
+  }
+}
+
+async function repeat(times: number, act: () => Promise<unknown>, pauseMs: () => number): Promise<void> {
+  for (let count = 0; count < times; count += 1) {
+    await wait(pauseMs())
+    await act()
+  }
+}
+
+async function cutOne(cluster: Cluster, below: (limit: number) => number): Promise<void> {
+  await cluster
+    .query(
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE application_name LIKE 'hookloom%' ORDER BY pid OFFSET ${below(9)} LIMIT 1`,
+    )
+    // the server may be restarting
+    .catch(() => undefined)
+}
+
+/** Each lane has one sender, which goes on only after the 200: the order of arrival is known. */
+function sendInOrder({ front }: Fleet) {
+  const agent = new Agent({ keepAlive: true })
+  const over = new AbortController()
+  const sent: Sent[] = []
+  const senders = lanes.map(async (sessionKey, lane) => {
+    for (let number = 0; !over.signal.aborted; number += 1) {
+      const text = `ordered-${lane}-${number}.`
+      const body = JSON.stringify({ message: text, sessionKey, deliver: false })
+      for (let isStored = false; !isStored;) {
+        const answer = await postOnce(agent, `${front.url}/agent`, { token: front.token, key: text, body }).catch(
+          () => undefined,
+        )
+        isStored = answer?.status === 200
+        if (answer?.status === 200) sent.push({ kind: 'ordered', text, deliveryId: answer.deliveryId })
+        else await wait(100)
+      }
+      await wait(100)
+    }
+  })
+  return {
+    async finish() {
+      over.abort()
+      await Promise.all(senders)
+      agent.destroy()
+      return sent
+    },
+  }
+}
+
+async function settled(cluster: Cluster, fleet: Fleet): Promise<void> {
+  const reader = createPostgresReader({ url: cluster.url })
+  try {
+    await vi.waitUntil(
+      async () => {
+        const { deliveries, jobs } = await reader.counts()
+        return deliveries.parked + deliveries.pending + jobs.queued === 0 && jobs.running === 0
+      },
+      { timeout: 180_000, interval: 300 },
+    )
+  } catch (error) {
+    throw new Error(`It is not settled: ${JSON.stringify(await reader.counts())}\n${fleet.output().slice(-5_000)}`, {
+      cause: error,
+    })
+  } finally {
+    await reader.close()
+  }
+}
+
+async function account(cluster: Cluster, acknowledged: readonly Sent[]): Promise<void> {
+  const reader = createPostgresReader({ url: cluster.url })
+  try {
+    await expectEachOnceIn(reader, acknowledged)
+    for (const [lane, sessionKey] of lanes.entries()) {
+      const told = await reader.messages({ agentId: 'main', sessionKey, limit: 100_000 })
+      const numbers = told.flatMap(({ role, text }) => {
+        const number = new RegExp(`ordered-${lane}-(\\d+)\\.`).exec(text)?.[1]
+        return role === 'user' && number !== undefined ? [Number(number)] : []
+      })
+      expect(numbers).toEqual(numbers.map((_, index) => index))
+      expect(numbers.length).toBeGreaterThan(0)
+    }
+    const beats = await cluster.query(
+      `SELECT gap FROM (SELECT created_at - lag(created_at) OVER (ORDER BY created_at) AS gap FROM jobs
+        WHERE stands_for = 'heartbeat/main') beats WHERE gap < ${beatMs}`,
+    )
+    expect(beats).toEqual([])
+    const leases = await cluster.query(
+      `SELECT name FROM leases WHERE name LIKE 'delivery/%' AND until > extract(epoch FROM now()) * 1000`,
+    )
+    expect(leases).toEqual([])
+  } finally {
+    await reader.close()
+  }
+}
+
+/** Numbers below a limit (mulberry32). */
+function createDice(seed: number): (limit: number) => number {
+  let state = seed >>> 0
+  return (limit) => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return ((mixed ^ (mixed >>> 14)) >>> 0) % limit
+  }
+}
+
+/** The moments of the failures are the one thing here that is a matter of time. */
+function wait(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}
