@@ -92,17 +92,19 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
         schedule.isOvertaken = false
         return plan(agentId)
       }
+      const gapMs = toLeastGapMs(config, reason)
       const isAdded = await store.addTask({
         id: newId(),
         planned: { kind: 'heartbeat', agentId, sessionKey: mainSessionKey, reason },
         lane: toLane(agentId, mainSessionKey),
         standsFor: toTaskName(agentId),
-        unlessWithinMs: toLeastGapMs(config, reason),
+        unlessWithinMs: gapMs,
       })
-      if (!isAdded && (await wasOvertaken(agentId, schedule, now))) {
+      if (!isAdded && (await isTooSoon(agentId, { schedule, gapMs, askedAt: now }))) {
         schedule.isOvertaken = true
         return plan(agentId)
       }
+      // either it is queued, or one that is queued shows the events
       schedule.isOvertaken = false
       schedule.lastAt = now
       // a wake that arrived during the write waits for the next turn
@@ -119,12 +121,16 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
     return (await store.waiting({ agentId, sessionKey: mainSessionKey, limit: 0 })).wakes
   }
 
-  /** Another gateway queued a turn since the last one that this gateway knows. The next one here is due after that one. */
-  async function wasOvertaken(agentId: string, schedule: Schedule, now: number): Promise<boolean> {
+  type Refused = { readonly schedule: Schedule; readonly gapMs: number; readonly askedAt: number }
+
+  /** The newest turn, of this gateway or of another one, was less than the gap before. The next one is due after that one. */
+  async function isTooSoon(agentId: string, { schedule, gapMs, askedAt }: Refused): Promise<boolean> {
     const ageMs = await store.taskAgeMs(toTaskName(agentId))
-    const isLater = ageMs !== undefined && now - ageMs > schedule.lastAt
-    if (isLater) schedule.lastAt = now - ageMs
-    return isLater
+    const now = clock()
+    // the store refused some time ago, when the turn was younger
+    if (ageMs === undefined || ageMs - (now - askedAt) >= gapMs) return false
+    schedule.lastAt = now - ageMs
+    return true
   }
 
   async function open(agentId: string): Promise<void> {
@@ -139,8 +145,7 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
     try {
       const ageMs = await store.taskAgeMs(toTaskName(agentId))
       if (ageMs !== undefined) schedule.lastAt = clock() - ageMs
-      const { wakes } = await store.waiting({ agentId, sessionKey: mainSessionKey, limit: 1 })
-      if (wakes && keepsTime()) schedule.wokenAt ??= clock()
+      if (keepsTime() && (await isUnseen(agentId, ageMs))) schedule.wokenAt ??= clock()
     } catch (thrown) {
       log.warn(
         { agentId, thrown: toErrorName(thrown) },
@@ -151,12 +156,14 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
     plan(agentId)
   }
 
-  /** An event that is older than the newest turn is in that turn, or was. */
-  async function lookAt(agentId: string): Promise<void> {
+  /** An event asks for a turn and is newer than the newest turn. Older events are in that turn, or were. */
+  async function isUnseen(agentId: string, turnAgeMs: number | undefined, leastMs = 0): Promise<boolean> {
     const wokenForMs = await store.wokenForMs({ agentId, sessionKey: mainSessionKey })
-    if (wokenForMs === undefined || wokenForMs < orphanedMs) return
-    const ageMs = await store.taskAgeMs(toTaskName(agentId))
-    if (ageMs === undefined || wokenForMs < ageMs) wake(agentId)
+    return wokenForMs !== undefined && wokenForMs >= leastMs && (turnAgeMs === undefined || wokenForMs <= turnAgeMs)
+  }
+
+  async function lookAt(agentId: string): Promise<void> {
+    if (await isUnseen(agentId, await store.taskAgeMs(toTaskName(agentId)), orphanedMs)) wake(agentId)
   }
 
   function wake(agentId: string): void {

@@ -57,6 +57,8 @@ export function createNamedLeases(parts: {
 
   /** Extends what is held, and takes the duties that are free. */
   async function keep(): Promise<void> {
+    // after a pause of the process: who asked meanwhile was told no, and must hear when the duty is back
+    const lapsed = new Set([...duties].flatMap(([name, { wasHeld }]) => (wasHeld && !isHeld(name) ? [name] : [])))
     try {
       await extend()
       const wanted = [...duties.keys()].filter((name) => !held.has(name))
@@ -65,8 +67,8 @@ export function createNamedLeases(parts: {
       log.debug({ thrown: toErrorName(thrown) }, 'the leases of this gateway could not be extended; it tries again')
     }
     for (const [name, duty] of duties) {
-      if (isHeld(name) === duty.wasHeld) continue
-      duty.wasHeld = !duty.wasHeld
+      if (isHeld(name) === duty.wasHeld && !lapsed.has(name)) continue
+      duty.wasHeld = isHeld(name)
       duty.changed()
     }
   }

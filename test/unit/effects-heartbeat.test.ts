@@ -224,6 +224,32 @@ describe('several gateways on one store', () => {
 })
 
 describe('the next heartbeat', () => {
+  test('is late, not left out, where the store was slower with the turn before than with this one', async () => {
+    const stage = stageWith({ every: '1m', prompt: 'Look' })
+    const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
+    stage.openWorker({ runner })
+    const { addTask, taskAgeMs } = stage.store
+    const after = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
+    let isSlow = false
+    const store = {
+      ...stage.store,
+      async addTask(task: Parameters<typeof addTask>[0]) {
+        isSlow = !isSlow
+        if (isSlow) await after(300)
+        return addTask(task)
+      },
+      async taskAgeMs(name: string) {
+        await after(500)
+        return taskAgeMs(name)
+      },
+    }
+    const opened = stage.openHeartbeats({ store })
+    await pass(1_000)
+    await opened
+    await pass(10.5 * 60_000)
+    expect(turns).toHaveLength(10)
+  })
+
   test('comes no sooner than the least interval, however short the time between them is', async () => {
     const stage = stageWith({ every: '0.01s', prompt: 'Look.' })
     const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))

@@ -3,7 +3,7 @@ import { vi } from 'vitest'
 import { planJobs, whyDeferred } from '../../src/effects/plan.ts'
 import { type Alerts, createAlerts } from '../../src/effects/alerts.ts'
 import { toAgent } from '../../src/effects/agents.ts'
-import { createHeartbeats, type Heartbeats } from '../../src/effects/heartbeats.ts'
+import { createHeartbeats, type HeartbeatOptions, type Heartbeats } from '../../src/effects/heartbeats.ts'
 import type { AgentPlan } from '../../src/effects/plan.ts'
 import { createWorker, type Worker, type WorkerOptions, type WorkerSettings } from '../../src/effects/worker.ts'
 import { AgentAction, type PlannedAction, WakeAction } from '../../src/model/action.ts'
@@ -192,7 +192,7 @@ export function createStage(config: Config = configWith()) {
   }
 
   /** Of the agent `main`. */
-  async function openHeartbeats(): Promise<Heartbeats> {
+  async function openHeartbeats(over: Partial<HeartbeatOptions> = {}): Promise<Heartbeats> {
     heartbeats = createHeartbeats({
       store,
       agents: () => [toAgent(config, 'main', '/')],
@@ -202,6 +202,7 @@ export function createStage(config: Config = configWith()) {
         for (const worker of workers) worker.poke()
       },
       log: silentLog,
+      ...over,
     })
     await heartbeats.start()
     return heartbeats

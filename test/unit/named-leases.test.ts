@@ -83,3 +83,15 @@ test('a gateway that has stopped takes nothing', async () => {
   expect(await first.take(['a'])).toEqual([])
   expect(await second.take(['a'])).toEqual(['a'])
 })
+
+test('a gateway that was paused longer than its lease says so when it has its duty again', async () => {
+  const { first } = createTwo()
+  const said: boolean[] = []
+  const duty = first.duty('heartbeats', () => said.push(duty.isHeld()))
+  await vi.advanceTimersByTimeAsync(1_000)
+  // the wall clock goes on while a machine sleeps, and timers do not
+  vi.setSystemTime(Date.now() + 60_000)
+  expect(duty.isHeld()).toBe(false)
+  await vi.advanceTimersByTimeAsync(5_000)
+  expect(said).toEqual([true, true])
+})
