@@ -31,6 +31,8 @@ export const copiedTables: readonly CopiedTable[] = [
       generation: 'text',
       transform_hash: 'text',
       waits_for: 'text',
+      failed_by: 'text',
+      node: 'text',
       dedupe_key: 'text',
       body_hash: 'text',
       body_differed: 'integer',

@@ -46,6 +46,11 @@ function toShown(kept: KeptRequest | undefined) {
   return kept && { head: { ...kept.head }, body: Buffer.from(kept.body).toString('hex') }
 }
 
+/** Without what grows with time. */
+function toTimeless<Waiting extends object>(waiting: Waiting): object {
+  return { ...waiting, wokenForMs: 'wokenForMs' in waiting && waiting.wokenForMs !== undefined }
+}
+
 /** Everything that a reader can show. */
 async function readEverything(place: StorePlace) {
   const reader: StoreReader = await openReader(place)
@@ -64,7 +69,7 @@ async function readEverything(place: StorePlace) {
       kept: (await reader.kept({ limit })).map((kept) => ({ ...kept, request: toShown(kept.request) })),
       events: await reader.events({ limit }),
       states: await Promise.all(named.map((name) => reader.session(name))),
-      waiting: await Promise.all(named.map((name) => reader.waiting({ ...name, limit }))),
+      waiting: (await Promise.all(named.map((name) => reader.waiting({ ...name, limit })))).map(toTimeless),
       messages: await Promise.all(named.map((name) => reader.messages({ ...name, limit }))),
       dead: await reader.deadJobs({ limit }),
       lanes: await reader.lanes({ limit }),
@@ -227,9 +232,6 @@ describe.skipIf(whyNoPostgres)(
       })
       await withStore(database, async (store) => {
         await store.ready()
-        await withDatabase((client) =>
-          client.query(`CREATE TABLE IF NOT EXISTS ${database.schema}.leases (name text, fence bigint, until bigint)`),
-        )
         const target = newFile()
         await withDatabase((client) =>
           client.query(
@@ -281,6 +283,27 @@ describe.skipIf(whyNoPostgres)(
         'nodes',
         'requests',
         'task_names',
+      ])
+      // and so is every column of theirs
+      const { rows: columns } = await withDatabase((client) =>
+        client.query<{ table_name: string; column_name: string }>(
+          'SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = $1',
+          [database.schema],
+        ),
+      )
+      const uncopied = copiedTables.flatMap(({ name, columns: known }) => {
+        const inSqlite = db.all(`PRAGMA table_info(${name})`).map((row) => String(row['name']))
+        const inPostgres = columns.filter((row) => row.table_name === name).map((row) => row.column_name)
+        return [...new Set([...inSqlite, ...inPostgres])]
+          .filter((column) => !(column in known))
+          .map((column) => `${name}.${column}`)
+      })
+      expect(uncopied.toSorted()).toEqual([
+        'deliveries.bytes',
+        'jobs.agent_id',
+        'jobs.bytes',
+        'jobs.gate',
+        'jobs.session_key',
       ])
     })
   },

@@ -5,7 +5,8 @@ import { createPostgresStore } from '../../src/store/postgres/postgres.ts'
 import type { Clock, Store } from '../../src/store/store.ts'
 import { onFileEnd } from '../file-end.ts'
 
-const url = process.env['HOOKLOOM_TEST_POSTGRES'] ?? 'postgres://root@127.0.0.1:5432/test'
+export const databaseUrl = process.env['HOOKLOOM_TEST_POSTGRES'] ?? 'postgres://root@127.0.0.1:5432/test'
+const url = databaseUrl
 
 export async function withDatabase<Result>(work: (client: Client) => Promise<Result>): Promise<Result> {
   const client = new Client({ connectionString: url, connectionTimeoutMillis: 2_000 })

@@ -207,6 +207,11 @@ describe.skipIf(whyNoPostgres)('hookloom store copy', { timeout: 120_000 }, () =
     const again = await startGateway({ dir, config, env })
     expect(withoutNode((await runCommand(['list', '--json'], { dir, env })).stdout)).toBe(withoutNode(before))
     const back = join(dir, 'state', 'back.db')
+    const busy = await copy(back)
+    expect(busy).toMatchObject({
+      code: 69,
+      stderr: expect.stringMatching(/A gateway uses the store in .*\. Stop every/),
+    })
     await again.stop()
     const returned = await copy(back)
     expect(returned).toMatchObject({ code: 0, stdout: expect.stringContaining(`"store": { "file": "${back}" }`) })
@@ -222,7 +227,7 @@ describe.skipIf(whyNoPostgres)('hookloom store copy', { timeout: 120_000 }, () =
       code: 64,
       stderr: expect.stringMatching(/--to needs NOTHING, which is not set/),
     })
-    const outputs = [early, copied, returned].map(({ stdout, stderr }) => stdout + stderr)
+    const outputs = [early, copied, busy, returned].map(({ stdout, stderr }) => stdout + stderr)
     expect(outputs.filter((text) => text.includes('canary'))).toEqual([])
   })
 })
