@@ -41,7 +41,6 @@ export const copiedTables: readonly CopiedTable[] = [
       problem: 'text',
       trace: 'text',
       log: 'text',
-      failed_by: 'text',
       head: 'text',
       body: 'bytes',
     },

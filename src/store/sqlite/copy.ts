@@ -21,7 +21,7 @@ export async function readSqlite<Result>(file: string, run: (source: CopySource)
       read: async ({ name, key, columns }, after, limit) => {
         const place = key.join(', ')
         const from = after === undefined ? '' : `WHERE (${place}) > (${key.map(() => '?').join(', ')})`
-        const sql = `SELECT ${Object.keys(columns).join(', ')} FROM ${name} ${from} ORDER BY ${place} LIMIT ?`
+        const sql = `SELECT ${Object.keys(columns).map(toRead).join(', ')} FROM ${name} ${from} ORDER BY ${place} LIMIT ?`
         try {
           return db.all(sql, ...(after ?? []), limit)
         } catch (error) {
@@ -37,6 +37,12 @@ export async function readSqlite<Result>(file: string, run: (source: CopySource)
     db.close()
     lock.release()
   }
+}
+
+/** Which gateway took a delivery follows from its seq here. A copy into a file does not have it. */
+function toRead(column: string): string {
+  if (column !== 'node') return column
+  return '(SELECT n.id FROM nodes n WHERE n.first_seq <= deliveries.seq ORDER BY n.first_seq DESC, n.place DESC LIMIT 1) AS node'
 }
 
 /** Throws `conflict` if there is such a file. Until the end, the copy has another name. */
@@ -55,7 +61,7 @@ export async function writeSqlite<Result>(file: string, run: (target: CopyTarget
     db.exec('BEGIN IMMEDIATE')
     const result = await run({
       write: async ({ name, columns }, rows) => {
-        const names = Object.keys(columns)
+        const names = Object.keys(columns).filter((column) => column !== 'node')
         // every gate is closed until all jobs are there
         const [gate, closed] = name === 'jobs' ? [', gate', ', 1'] : ['', '']
         const sql = `INSERT INTO ${name} (${names.join(', ')}${gate}) VALUES (${names.map(() => '?').join(', ')}${closed})`
