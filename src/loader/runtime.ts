@@ -167,7 +167,14 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
   }
 
   function aside(): Aside {
-    const own = createPool({ limits: () => ({ ...limits(), workers: 1 }), env, log: silentLog, onStopped() {} })
+    const own = createPool({
+      limits: () => ({ ...limits(), workers: 1 }),
+      env,
+      log: silentLog,
+      onStopped() {},
+      // it ends soon, and a second thread takes as long to start as the first
+      hasStandby: false,
+    })
     const toAside = (transform: Transform, replay: boolean): Transform => {
       const code = codes.get(transform)
       if (code === undefined) return transform

@@ -49,8 +49,10 @@ export function createPool(options: {
   log: Log
   /** Code of this bundle terminated a worker after its call had ended. */
   onStopped: (bundle: number) => void
+  /** Whether a started thread waits in reserve. Default: true. */
+  hasStandby?: boolean
 }): Pool {
-  const { limits, env, log, onStopped } = options
+  const { limits, env, log, onStopped, hasStandby = true } = options
   let kept: readonly BundlePost[] = []
   /** The settings of a thread, which it cannot change after its start. */
   const toSettings = () => JSON.stringify([limits().memoryMb, env()])
@@ -82,6 +84,7 @@ export function createPool(options: {
       return thread
     },
     isBusy: (thread) => checks.isBusy(thread),
+    isKept: hasStandby,
     log,
   })
   const checks = createChecks({

@@ -26,9 +26,11 @@ export type Standby = {
 export function createStandby(options: {
   spawn: () => Thread
   isBusy: (thread: Thread) => boolean
+  /** False: a thread is started only when it is needed. */
+  isKept: boolean
   log: Log
 }): Standby {
-  const { spawn, isBusy, log } = options
+  const { spawn, isBusy, isKept, log } = options
   let standby: Thread | undefined
   let failedStart: { at: number; cause: unknown } | undefined
   let isClosed = false
@@ -49,7 +51,7 @@ export function createStandby(options: {
   }
 
   function warm(): void {
-    setImmediate(() => (standby ??= start()))
+    if (isKept) setImmediate(() => (standby ??= start()))
   }
 
   return {
