@@ -20,7 +20,7 @@ export function Replay({ place, status }: ReplayProps): JSX.Element {
   const seen = useRef(saved)
   if (!isPaused) seen.current = saved
   const last = Number(place.last) || usualLast
-  const query = toQuery({ last, hook: place.hook, source: place.source })
+  const query = toQuery({ last, hook: place.hook.trim(), source: place.source.trim() })
   const { report, problem, isBusy } = useReplay(query, seen.current === undefined ? '' : `${seen.current} ${round}`)
   const isBehind = seen.current !== saved
   return (
@@ -47,7 +47,7 @@ export function Replay({ place, status }: ReplayProps): JSX.Element {
               placeholder="all"
               spellcheck={false}
               autocomplete="off"
-              onChange={({ currentTarget }) => go({ [name]: currentTarget.value.trim() })}
+              onInput={({ currentTarget }) => go({ [name]: currentTarget.value }, { replaces: true })}
             />
           </label>
         ))}
@@ -78,7 +78,12 @@ function useReplay(query: string, wanted: string) {
   now.current.query = query
   now.current.key = wanted && `${query} ${wanted}`
 
-  useEffect(() => void run(), [query, wanted])
+  useEffect(() => void run(), [wanted])
+  useEffect(() => {
+    // one asks only for the last of the words that one types
+    const timer = setTimeout(() => void run(), 300)
+    return () => clearTimeout(timer)
+  }, [query])
   useEffect(() => () => void (now.current.isOver = true), [])
 
   async function run(): Promise<void> {
