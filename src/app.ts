@@ -28,6 +28,7 @@ import { createReceiver } from './server/receive.ts'
 import { createRefusalLog, Refusals } from './server/refusals.ts'
 import { Rerunner } from './server/rerun.ts'
 import { createHookApp, listen } from './server/server.ts'
+import { createSharing, notShared } from './server/shared.ts'
 import { createStops, type Stops } from './server/stops.ts'
 import { createThrottle } from './server/throttle.ts'
 import type { LeaseTimes } from './store/named-leases.ts'
@@ -109,9 +110,8 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
   const store = withChanges(opened, changes)
   stops.add('the store', () => store.close(), { limitMs: storeCloseMs })
   await store.ready?.()
-  const { trouble } = await store.health()
-  if (trouble !== undefined)
-    log.error({ trouble }, 'the store cannot be written; every hook answers 503 until this is fixed')
+  const { trouble, engine } = await store.health()
+  if (trouble) log.error({ trouble }, 'the store cannot be written; every hook answers 503 until this is fixed')
   let url: string | undefined
   const info = () => ({ version: options.version ?? 'unknown', generation: generation().id, address: url ?? '' })
   const node = createNode({ store, log, leaseTimes: options.leaseTimes, info })
@@ -124,7 +124,10 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
   let given = { limits: config.hooks.transforms, env: pickEnv(config.hooks.transforms.env, settings) }
   const runtime = createTransformRuntime({ limits: () => given.limits, env: () => given.env, clock, log })
   stops.add('the threads of the transforms', () => runtime.close())
-  const handed = createHandedSecrets({ file: toHandedFile(dir), clock })
+  const handedHere = createHandedSecrets({ file: toHandedFile(dir), clock })
+  const share = engine === 'postgres' ? createSharing({ store, clock, log, generation: () => generation() }) : notShared
+  stops.add('what gateways share', () => share.stop())
+  const handed = share.handed(handedHere)
   const fetchPinned = createPinnedFetch({ now: clock, ...(options.transport && { transport: options.transport }) })
   const live = createLive({
     dir,
@@ -163,7 +166,7 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
   const rerunner = new Rerunner({ ...rerunnerParts, stopping: stopping.signal })
   const replayer = createReplayer({ dir, current: generation, edited: live.edited, aside: runtime.aside, store, newId })
   const drain = createDrain({ store, rerunner, generation, leases, log })
-  const signers = createThrottle({ clock })
+  const signers = share.throttle('signers', createThrottle({ clock }))
   const unnamedProxies = createUnnamedProxies(() => generation().config.server.trustedProxies)
   const inboxParts = { dir, env: settings, generation, store, rerunner, signers, clock, newId, log }
   const mailbox = createMailbox({ ...inboxParts, duty: duties.mailbox })
@@ -199,7 +202,11 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
   const loopback = { host: '127.0.0.1', port: adminPort, key: 'server.adminPort', ...edge }
   const admin = await listen(createAdminApp({ ...shared, ...shown, ...watched }), loopback)
   stops.add('the admin port', () => admin.close(0))
-  const admission = createAdmission({ tokens: createThrottle({ clock }), signers, unnamedProxies })
+  const admission = createAdmission({
+    tokens: share.throttle('tokens', createThrottle({ clock })),
+    signers,
+    unnamedProxies,
+  })
   const refusalLog = createRefusalLog(log)
   stops.add('the log of refusals', () => refusalLog.stop())
   const receive = createReceiver({ ...shared, keepByDefault, meter, admission, refusalLog, clock, development })

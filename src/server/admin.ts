@@ -77,9 +77,9 @@ export function createAdminApp(parts: AdminParts): RequestListener {
   addStreamRoute(router, api, parts)
   addPageRoutes(router, requireOperator({ operatorOf, token, accepts: ['token'] }), keys)
   addReplayRoutes(router, api, parts)
-  router.post('/api/mappings/:id/arm', api, (ctx) => {
+  router.post('/api/mappings/:id/arm', api, async (ctx) => {
     const mappingId = findSigned(generation(), ctx.params['id'] ?? '')
-    reply(ctx, { mappingId, until: new Date(parts.handed.arm(mappingId)).toISOString() })
+    reply(ctx, { mappingId, until: new Date(await parts.handed.arm(mappingId)).toISOString() })
   })
   router.all('/{*path}', () => {
     throw new Problem(

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { writeStateFile } from '../loader/config-file.ts'
 import type { Clock } from '../store/store.ts'
 
-const armedForMs = 600_000
+export const armedForMs = 600_000
 /** A secret and its successor: during a rotation, deliveries under the old secret are still on their way. */
 const most = 2
 
@@ -12,7 +12,7 @@ export type HandedSecrets = {
   of(mappingId: string): readonly string[]
   isArmed(mappingId: string): boolean
   /** Opens a window in which one secret is accepted. Returns its end in milliseconds since the epoch. */
-  arm(mappingId: string): number
+  arm(mappingId: string): Promise<number>
   /** Resolves when the secret is on disk. Closes the window. */
   keep(mappingId: string, secret: string): Promise<void>
 }
@@ -25,7 +25,7 @@ export function createHandedSecrets({ file, clock }: { file: string; clock: Cloc
   let last: Promise<unknown> = Promise.resolve()
 
   async function write(mappingId: string, secret: string): Promise<void> {
-    const kept = [secret, ...(secrets.get(mappingId) ?? [])].slice(0, most)
+    const kept = toKept(secret, secrets.get(mappingId) ?? [])
     await writeStateFile(file, JSON.stringify(Object.fromEntries([...secrets, [mappingId, kept]])))
     secrets.set(mappingId, kept)
   }
@@ -33,7 +33,7 @@ export function createHandedSecrets({ file, clock }: { file: string; clock: Cloc
   return {
     of: (mappingId) => secrets.get(mappingId) ?? none,
     isArmed: (mappingId) => clock() < (armedUntil.get(mappingId) ?? 0),
-    arm(mappingId) {
+    async arm(mappingId) {
       const until = clock() + armedForMs
       armedUntil.set(mappingId, until)
       return until
@@ -47,6 +47,10 @@ export function createHandedSecrets({ file, clock }: { file: string; clock: Cloc
       return mine
     },
   }
+}
+
+export function toKept(secret: string, before: readonly string[]): readonly string[] {
+  return [secret, ...before].slice(0, most)
 }
 
 function readSecrets(file: string): Record<string, string[]> {

@@ -1,6 +1,8 @@
 // Slows down guessing: twenty failures within a minute lock a client out for the next minute. Memory is bounded.
 import type { Clock } from '../store/store.ts'
 
+export const lockRule = { failures: 20, windowMs: 60_000, lockMs: 60_000 }
+
 export type ThrottleOptions = {
   clock: Clock
   /** The number of failures within the window that locks a client out. */
@@ -30,7 +32,8 @@ export type Throttle = {
  * networks locked within a minute, 20 failures each, and could guess from those instead.
  */
 export function createThrottle(options: ThrottleOptions): Throttle {
-  const { clock, failures = 20, windowMs = 60_000, lockMs = 60_000, maxClients = 10_000 } = options
+  const { clock, failures = lockRule.failures, windowMs = lockRule.windowMs, lockMs = lockRule.lockMs } = options
+  const { maxClients = 10_000 } = options
   // Both are in the order of their last write, so the first entry is the one to remove.
   const counting = new Map<string, number[]>()
   const lockedAt = new Map<string, number>()

@@ -3,7 +3,7 @@ import { randomInt } from 'node:crypto'
 import type { Lease } from './owners.ts'
 import type { Clock, Store } from './store.ts'
 
-type Shared = Pick<Store, 'lease' | 'extendLeases' | 'endLeases' | 'subscribe'>
+type Shared = Pick<Store, 'lease' | 'extendLeases' | 'endLeases' | 'subscribe' | 'noteFailures' | 'lockouts'>
 
 /** The lock of the engine proves that no other owner is alive, so memory is enough. */
 export function createOneOwner(clock: Clock): Shared {
@@ -29,6 +29,8 @@ export function createOneOwner(clock: Clock): Shared {
     async endLeases(held) {
       for (const lease of held) if (isHeld(lease)) leases.delete(lease.name)
     },
+    noteFailures: async () => {},
+    lockouts: async () => [],
     subscribe: () => () => {},
   }
 }

@@ -19,3 +19,12 @@ export type Lease = { readonly name: string; readonly fence: number }
  * a turn is not consumed; it is not signalled at once, because its owner queues the turn.
  */
 export type Signal = 'jobs' | 'waiting' | 'wakes'
+
+/** Failed attempts of clients. `scope`: what they tried to open. */
+export type FailuresQuery = {
+  readonly scope: string
+  readonly clients: readonly { readonly client: string; readonly count: number }[]
+  readonly failures: number
+  readonly windowMs: number
+  readonly lockMs: number
+}

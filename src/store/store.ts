@@ -15,7 +15,7 @@
 import type { DeliveryState } from '../model/delivery.ts'
 import type { ClaimedJob, Job, JobState, Message, Session, SystemEvent } from '../model/job.ts'
 import type { JsonValue } from '../base/json.ts'
-import type { NodeInfo, NodeRecord, Lease, Signal } from './owners.ts'
+import type { FailuresQuery, Lease, NodeInfo, NodeRecord, Signal } from './owners.ts'
 import type {
   DedupeKey,
   Answered,
@@ -198,6 +198,13 @@ export interface Store extends StoreReader {
   extendLeases(held: readonly Lease[], leaseMs: number): Promise<string[]>
   /** Ends leases that are still held under their fence. */
   endLeases(held: readonly Lease[]): Promise<void>
+  /**
+   * Counts failed attempts of clients, and locks a client out for `lockMs` that had `failures` within `windowMs`. A lock that goes on does
+   * not become longer. An engine with one owner counts nothing: its owner does, in memory.
+   */
+  noteFailures(query: FailuresQuery): Promise<void>
+  /** The clients that are locked out, for so much longer. At most ten thousand. */
+  lockouts(scope: string): Promise<{ client: string; forMs: number }[]>
   /**
    * Says that this gateway is on the store. Deliveries that it stores from then on name it. It says so again every ten seconds, and when
    * its generation changes.

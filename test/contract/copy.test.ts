@@ -288,6 +288,7 @@ describe.skipIf(whyNoPostgres)(
         'hookloom_schema',
         'job_parts',
         'leases',
+        'lockouts',
         'nodes',
         'requests',
         'task_names',

@@ -136,6 +136,32 @@ describe.skipIf(whyNoPostgres !== undefined)(`a store with several owners (${why
     expect(await ids()).toEqual(['b'])
   })
 
+  test('locks a client out that failed too often at all gateways together, and no other', async () => {
+    const { writer, reader } = await openTwo()
+    const rule = { failures: 20, windowMs: 60_000, lockMs: 60_000 }
+    const fail = (store: Store, client: string, count: number, scope = 'tokens') =>
+      store.noteFailures({ scope, clients: [{ client, count }], ...rule })
+    await fail(writer, 'a', 10)
+    await fail(reader, 'a', 9)
+    await fail(writer, 'b', 19)
+    await fail(writer, 'a', 5, 'signers')
+    expect(await reader.lockouts('tokens')).toEqual([])
+    await fail(writer, 'a', 1)
+    expect(await reader.lockouts('tokens')).toEqual([{ client: 'a', forMs: 60_000 }])
+    expect(await reader.lockouts('signers')).toEqual([])
+    clock.advance(59_999)
+    await fail(reader, 'a', 40)
+    expect(await reader.lockouts('tokens')).toEqual([{ client: 'a', forMs: 1 }])
+    clock.advance(1)
+    expect(await reader.lockouts('tokens')).toEqual([])
+    // its window is over
+    await fail(writer, 'b', 19)
+    await fail(writer, 'a', 19)
+    expect(await reader.lockouts('tokens')).toEqual([])
+    await fail(reader, 'c', 20)
+    expect(await writer.lockouts('tokens')).toMatchObject([{ client: 'c' }])
+  })
+
   test('hears again after its connection was terminated', async () => {
     const { writer, reader } = await openTwo()
     await connected(reader, writer)

@@ -67,10 +67,10 @@ export type Fleet = {
   /** Of the balancer, which sends each connection to some gateway that works. */
   readonly front: Pick<Gateway, 'url' | 'token'>
   readonly dirs: readonly string[]
-  /** `kill -9`, and a start in its place. */
-  killOne(index: number): Promise<void>
-  /** Stops the process for so long, without its knowing. */
-  pauseOne(index: number, ms: number): Promise<void>
+  /** `kill -9`, and a start in its place. False: it does not run now. */
+  killOne(index: number): Promise<boolean>
+  /** Stops the process for so long, without its knowing. False: it does not run now. */
+  pauseOne(index: number, ms: number): Promise<boolean>
   /** Of those that run: what they printed. */
   output(): string
   stop(): Promise<(number | null)[]>
@@ -133,19 +133,21 @@ export async function startFleet(options: {
     async killOne(index) {
       const member = members[index]
       const { gateway } = member ?? {}
-      if (member === undefined || gateway === undefined || member.isPaused) return
+      if (member === undefined || gateway === undefined || member.isPaused) return false
       member.gateway = undefined
       await gateway.kill()
       await start(member)
+      return true
     },
     async pauseOne(index, ms) {
       const member = members[index]
-      if (member?.gateway === undefined) return
+      if (member?.gateway === undefined) return false
       member.isPaused = true
       member.gateway.child.kill('SIGSTOP')
       await new Promise((resolve) => setTimeout(resolve, ms))
       member.gateway.child.kill('SIGCONT')
       member.isPaused = false
+      return true
     },
     output: () => members.map(({ gateway }) => gateway?.output() ?? '').join('\n'),
     stop: () => Promise.all(members.map(async ({ gateway }) => (await gateway?.stop()) ?? null)),

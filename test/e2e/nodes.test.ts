@@ -1,4 +1,5 @@
 // Two gateways on one Postgres, in one process: what one of them accepts, another one may do, and what is to be done once is done once.
+import { createHmac } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
@@ -102,12 +103,12 @@ describe.skipIf(whyNoPostgres !== undefined)(
       const two = await start('two', { config, listening: never })
       const running = async () => (await one.store.counts()).jobs.running
       await send(one, 'agent', { message: 'first' })
-      await expect.poll(running).toBe(1)
+      await expect.poll(running, slow).toBe(1)
       await send(one, 'agent', { message: 'second' })
       await send(two, 'agent', { message: 'third' })
-      await expect.poll(running).toBe(2)
+      await expect.poll(running, slow).toBe(2)
       writeFileSync(door, '')
-      await expect.poll(async () => (await one.store.counts()).jobs.done).toBe(3)
+      await expect.poll(async () => (await one.store.counts()).jobs.done, slow).toBe(3)
     })
 
     test('an interval has one heartbeat, and another gateway goes on when the first one stops', async () => {
@@ -200,6 +201,50 @@ describe.skipIf(whyNoPostgres !== undefined)(
       const mended = await start('mended', { config, files: toFiles(`return { message: 'it works' }`) })
       await expect.poll(async () => (await mended.store.delivery(deliveryId))?.state, slow).toBe('accepted')
       expect(waits()).toBe('ttr')
+    })
+
+    test('a client that guesses at one gateway is locked out at the other one too', async () => {
+      const { start } = await openDatabase()
+      const one = await start('one')
+      const two = await start('two')
+      const guess = async ({ url }: { url: string }) =>
+        (await fetch(`${url}/wake`, { method: 'POST', headers: { authorization: 'Bearer wrong' } })).status
+      for (let count = 0; count < 10; count += 1) {
+        expect(await guess(one)).toBe(401)
+        expect(await guess(two)).toBe(401)
+      }
+      await expect.poll(() => Promise.all([guess(one), guess(two)]), slow).toEqual([429, 429])
+      const { status } = await send(two, 'wake', { text: 'the right token' })
+      expect(status).toBe(429)
+    })
+
+    test('a secret that a sender hands over to one gateway is awaited, and known, at the other one', async () => {
+      const { start } = await openDatabase()
+      const mapping = { id: 'asana', match: { path: 'asana' }, verify: { scheme: 'asana' }, messageTemplate: 'x' }
+      const config = { hooks: { mappings: [mapping] } }
+      const one = await start('one', { config })
+      const two = await start('two', { config })
+      const post = (gateway: { url: string }, headers: Record<string, string>, body: string) =>
+        fetch(`${gateway.url}/asana`, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json', ...headers },
+          body,
+        })
+      const secret = 'b537207f20cbfa02357cf448134da559e8bd39d61597dcd5631b8012eae53e81'
+      const greet = async () => (await post(two, { 'x-hook-secret': secret }, '{}')).status
+      expect(await greet()).toBe(401)
+      const armed = await fetch(`${one.adminUrl}/api/mappings/asana/arm`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${gatewayToken}` },
+      })
+      expect(armed.status).toBe(200)
+      await expect.poll(greet, slow).toBe(200)
+      const body = '{"events":[{}]}'
+      const signature = createHmac('sha256', secret).update(body).digest('hex')
+      await expect.poll(async () => (await post(one, { 'x-hook-signature': signature }, body)).status, slow).toBe(200)
+      // the window is closed at all gateways
+      expect(await greet()).toBe(401)
+      expect((await post(one, { 'x-hook-secret': `${secret}0` }, '{}')).status).toBe(401)
     })
   },
 )

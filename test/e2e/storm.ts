@@ -87,21 +87,19 @@ export async function weather(storm: Storm): Promise<number> {
   }
 }
 
-async function repeat(times: number, act: () => Promise<unknown>, pauseMs: () => number): Promise<void> {
-  for (let count = 0; count < times; count += 1) {
+/** Until so many acts had an effect. */
+async function repeat(times: number, act: () => Promise<boolean | void>, pauseMs: () => number): Promise<void> {
+  for (let count = 0; count < times;) {
     await wait(pauseMs())
-    await act()
+    if ((await act()) !== false) count += 1
   }
 }
 
-async function cutOne(cluster: Cluster, below: (limit: number) => number): Promise<void> {
-  await cluster
-    .query(
-      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-        WHERE application_name LIKE 'hookloom%' ORDER BY pid OFFSET ${below(9)} LIMIT 1`,
-    )
-    // the server may be restarting
-    .catch(() => undefined)
+/** False: there was no connection to cut, or the server is restarting. */
+async function cutOne(cluster: Cluster, below: (limit: number) => number): Promise<boolean> {
+  const sql = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE application_name LIKE 'hookloom%' ORDER BY pid OFFSET ${below(9)} LIMIT 1`
+  return (await cluster.query(sql).catch(() => [])).length > 0
 }
 
 /** Each lane has one sender, which goes on only after the 200: the order of arrival is known. */

@@ -1,5 +1,5 @@
-// Named leases and the gateways, as rows. Not advisory locks: a pooler may give those to another client.
-import type { Lease, NodeInfo } from '../owners.ts'
+// Named leases, the gateways, and the clients that are locked out, as rows. Not advisory locks: a pooler may give those to another client.
+import type { FailuresQuery, Lease, NodeInfo } from '../owners.ts'
 import type { Query } from './connection.ts'
 import { newFence } from './jobs.ts'
 
@@ -48,4 +48,38 @@ export async function join(query: Query, node: NodeInfo, now: string): Promise<v
     node.generation,
     node.address,
   )
+}
+
+/** Clients are locked in one order, so that two gateways do not wait for each other in a circle. */
+const noteSql = (now: string) => `
+  INSERT INTO lockouts AS l (scope, client, count, since, locked_until)
+    SELECT $1, client, count, ${now}, CASE WHEN count >= $4::int THEN ${now} + $6::bigint ELSE 0 END
+      FROM unnest($2::text[], $3::int[]) AS failed (client, count) ORDER BY client COLLATE "C"
+  ON CONFLICT (scope, client) DO UPDATE SET
+    count = CASE WHEN l.since > ${now} - $5::bigint AND l.locked_until = 0 THEN l.count ELSE 0 END + excluded.count,
+    since = CASE WHEN l.since > ${now} - $5::bigint AND l.locked_until = 0 THEN l.since ELSE ${now} END,
+    locked_until = CASE
+      WHEN CASE WHEN l.since > ${now} - $5::bigint AND l.locked_until = 0 THEN l.count ELSE 0 END + excluded.count >= $4::int
+      THEN ${now} + $6::bigint ELSE 0 END
+    WHERE l.locked_until <= ${now}`
+
+export async function noteFailures(query: Query, given: FailuresQuery, now: string): Promise<void> {
+  const { scope, clients, failures, windowMs, lockMs } = given
+  const names = clients.map(({ client }) => client)
+  const counts = clients.map(({ count }) => count)
+  await query(noteSql(now), scope, names, counts, failures, windowMs, lockMs)
+  // what is over is forgotten here: an attacker must not fill the table
+  await query(
+    `DELETE FROM lockouts WHERE (scope, client) IN (SELECT scope, client FROM lockouts
+      WHERE locked_until <= ${now} AND since <= ${now} - $1::bigint LIMIT 2000 FOR UPDATE SKIP LOCKED)`,
+    windowMs,
+  )
+}
+
+export async function lockouts(query: Query, scope: string, now: string): Promise<{ client: string; forMs: number }[]> {
+  const sql = `SELECT client, locked_until - ${now} AS for_ms FROM lockouts WHERE scope = $1 AND locked_until > ${now} LIMIT 10000`
+  return (await query(sql, scope)).map(({ client, for_ms: forMs }) => ({
+    client: String(client),
+    forMs: Number(forMs),
+  }))
 }

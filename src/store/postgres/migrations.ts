@@ -161,8 +161,25 @@ CREATE TABLE nodes (
 ALTER TABLE deliveries ADD COLUMN node text;
 `
 
+const lockouts = `
+CREATE TABLE lockouts (
+  scope text COLLATE "C" NOT NULL,
+  client text COLLATE "C" NOT NULL,
+  count integer NOT NULL,
+  since bigint NOT NULL,
+  locked_until bigint NOT NULL DEFAULT 0,
+  PRIMARY KEY (scope, client)
+) WITH (fillfactor = 70);
+`
+
 /** In order. Never edit a migration that was released; add another one. */
-const migrations: readonly string[] = [first, shared, 'ALTER TABLE deliveries ADD COLUMN failed_by text', nodes]
+const migrations: readonly string[] = [
+  first,
+  shared,
+  'ALTER TABLE deliveries ADD COLUMN failed_by text',
+  nodes,
+  lockouts,
+]
 
 type MigrationQuery = (sql: string, ...params: number[]) => Promise<Row[]>
 

@@ -10,7 +10,7 @@ import { createBatches } from './batches.ts'
 import { createConnections, type Query } from './connection.ts'
 import { appendAll, drop, pruneStep, settle, sweepStep } from './deliveries.ts'
 import { addTask, claim, extend, requeue } from './jobs.ts'
-import { endLeases, extendLeases, join, lease } from './leases.ts'
+import { endLeases, extendLeases, join, lease, lockouts, noteFailures } from './leases.ts'
 import { channel, createListener, type ListenerTimes } from './listener.ts'
 import { createReads, waitingBytes } from './reads.ts'
 import { report } from './report.ts'
@@ -136,6 +136,8 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
     leave: async (id) => {
       await query('DELETE FROM nodes WHERE id = $1', id)
     },
+    noteFailures: (given) => noteFailures(query, given, now()),
+    lockouts: (scope) => lockouts(query, scope, now()),
     subscribe: listener.subscribe,
     health: async (): Promise<StoreHealth> => {
       const rows = await query(`SELECT current_setting('server_version') AS version`).catch(() => [])
