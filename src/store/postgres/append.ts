@@ -75,12 +75,15 @@ const children = (now: string, first: number) => `
     ON CONFLICT (agent_id, session_key) DO UPDATE SET updated_at = excluded.updated_at
       WHERE excluded.updated_at > sessions.updated_at)`
 
-/** A row without a key of its own waits for none, but is a duplicate of the row that has the key. */
-const insertBatch = (now: string) => `
-  WITH input AS (SELECT * FROM ${unnest(
+/**
+ * A row without a key of its own waits for none, but is a duplicate of the row that has the key. The statement is its own transaction,
+ * so it sets its own limit for locks, before it writes its first row.
+ */
+const insertBatch = (now: string, lockMs: number) => `
+  WITH input AS (SELECT input.* FROM (SELECT set_config('lock_timeout', '${lockMs}', true) AS lock_ms) limited, ${unnest(
     [...deliveryColumns, ['head', 'text'], ['body', 'bytea'], ['repeats', 'text']],
     1,
-  )}),
+  )} WHERE lock_ms IS NOT NULL),
   found AS (INSERT INTO deliveries (${names(deliveryColumns)}, node, settled_at)
     SELECT ${names(deliveryColumns)}, $${lastParam + 1}::text, CASE WHEN state NOT IN ('pending', 'parked') THEN ${now} END FROM input
     WHERE repeats IS NULL OR NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.hook = input.hook AND d.dedupe_key = input.repeats)
@@ -98,22 +101,29 @@ export const insertChildren = (now: string) => `WITH found AS (SELECT $1::bigint
 export const selectAnswered = `SELECT id, state, answer_status, answer_body, body_hash FROM deliveries
   WHERE hook = $1 AND dedupe_key = $2`
 
-/** `payload`: a notification to the other gateways, or empty. `node`: this gateway. */
-export type AppendOptions = { readonly now: string; readonly payload: string; readonly node: string | undefined }
+export type AppendOptions = {
+  readonly now: string
+  /** A notification to the other gateways, or empty. */
+  readonly payload: string
+  /** This gateway. */
+  readonly node: string | undefined
+  /** The most time that the statement waits for one lock. */
+  readonly lockMs: number
+}
 
 /** Two deliveries of a batch must not have the same dedupe key: a row of the batch does not see the others. */
 export async function appendBatch(
   query: Query,
   deliveries: readonly NewDelivery[],
-  { now, payload, node }: AppendOptions,
+  how: AppendOptions,
 ): Promise<Appended[]> {
-  const stored = await query(insertBatch(now), ...toBatchParams(deliveries), payload, node)
+  const stored = await query(insertBatch(how.now, how.lockMs), ...toBatchParams(deliveries), how.payload, how.node)
   const ids = new Set(stored.map(({ id }) => id))
   for (const { id, ring, mappingId } of deliveries) if (ids.has(id)) await keepNewest(query, id, { ring, mappingId })
   const appended: Appended[] = []
   for (const delivery of deliveries) {
     const isStored = ids.has(delivery.id)
-    appended.push(isStored ? { kind: 'stored' } : await toDuplicate(query, delivery, { now, payload, node }))
+    appended.push(isStored ? { kind: 'stored' } : await toDuplicate(query, delivery, how))
   }
   return appended
 }

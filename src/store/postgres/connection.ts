@@ -6,6 +6,7 @@ import { type Log, silentLog } from '../../model/log.ts'
 import { Problem } from '../../model/problem.ts'
 import type { Row } from '../rows.ts'
 import { toStoredText, unavailable } from '../rules.ts'
+import { isConflict, isOfStatement, toCode, toWhy } from './errors.ts'
 import { checkVersion, migrate } from './migrations.ts'
 
 type Scalar = string | number | boolean | Uint8Array | null | undefined
@@ -37,16 +38,30 @@ export type ConnectionOptions = {
   readonly prepare?: 'migrate' | 'check' | 'nothing'
   /** The most connections. Default 8. */
   readonly maxConnections?: number
+  /** For each transaction. Default: none, as for a copy, which holds its locks until it is complete. */
+  readonly limits?: Limits | undefined
   readonly log?: Log
 }
+
+/**
+ * A gateway that stops in the middle of a transaction keeps the others from the rows that it locked, so the server ends what waits, and
+ * then nothing is committed that was refused. Set for one transaction at a time.
+ */
+export type Limits = {
+  /** Between two statements of a transaction. Less than `lockMs`, so that what waits for a gateway that stopped is served after all. */
+  readonly idleMs: number
+  /** For one lock. */
+  readonly lockMs: number
+  /** For one statement of a transaction. */
+  readonly statementMs: number
+}
+
+export const limits: Limits = { idleMs: 5_000, lockMs: 8_000, statementMs: 25_000 }
 
 /** A statement that takes longer is given up, and its connection is closed: the network may have lost it. */
 const queryMs = 30_000
 const connectMs = 5_000
 const mostConflicts = 5
-
-/** Serialization failure, deadlock, and a unique index that another transaction filled first. */
-const conflicts: ReadonlySet<unknown> = new Set(['40001', '40P01', '23505'])
 
 const int8 = 20
 const types: CustomTypesConfig = {
@@ -98,9 +113,12 @@ export function createConnections(options: ConnectionOptions): Connections {
     }
   }
 
-  function inTransaction<Result>(run: (session: Session) => Promise<Result>): Promise<Result> {
+  function inTransaction<Result>(
+    run: (session: Session) => Promise<Result>,
+    own: Limits | undefined = options.limits,
+  ): Promise<Result> {
     return withClient(async (query) => {
-      await query(readOnly ? 'BEGIN READ ONLY' : 'BEGIN')
+      await query(toBegin(readOnly, own))
       try {
         const result = await run({ query })
         await query('COMMIT')
@@ -114,14 +132,14 @@ export function createConnections(options: ConnectionOptions): Connections {
 
   /** Prepares once, before the first call, and again after a failure. */
   function open(): Promise<void> {
-    opening ??= retryConflicts(() => inTransaction(({ query }) => prepare(query, how, shown))).catch(
-      (error: unknown) => {
-        opening = undefined
-        if (!(error instanceof Problem)) throw toUnreachable(error)
-        if (error.code === 'config-invalid') note(error.message)
-        throw error
-      },
-    )
+    opening ??= retryConflicts(() =>
+      inTransaction(({ query }) => prepare(query, how, shown), options.limits ?? limits),
+    ).catch((error: unknown) => {
+      opening = undefined
+      if (!(error instanceof Problem)) throw toUnreachable(error)
+      if (error.code === 'config-invalid') note(error.message)
+      throw error
+    })
     return opening
   }
 
@@ -165,6 +183,15 @@ export function createConnections(options: ConnectionOptions): Connections {
   }
 }
 
+/** One round trip. A lock must be seen by the next statement, so a transaction never reads from one snapshot. */
+function toBegin(readOnly: boolean, own: Limits | undefined): string {
+  const begin = `BEGIN ISOLATION LEVEL READ COMMITTED${readOnly ? ' READ ONLY' : ''}`
+  if (own === undefined) return begin
+  const { idleMs, lockMs, statementMs } = own
+  return `${begin}; SET LOCAL idle_in_transaction_session_timeout = ${idleMs}; SET LOCAL lock_timeout = ${lockMs};
+    SET LOCAL statement_timeout = ${statementMs}`
+}
+
 async function prepare(query: Query, how: NonNullable<ConnectionOptions['prepare']>, shown: string): Promise<void> {
   if (how === 'nothing') return
   if (how === 'check') return checkVersion(query, shown)
@@ -184,7 +211,7 @@ async function retryConflicts<Result>(run: () => Promise<Result>): Promise<Resul
     try {
       return await run()
     } catch (error) {
-      if (!conflicts.has(toCode(error)) || failures === mostConflicts) throw error
+      if (!isConflict(error) || failures === mostConflicts) throw error
     }
   }
 }
@@ -194,41 +221,4 @@ function toParam(param: Param): unknown {
   if (Array.isArray(param)) return param.map(toParam)
   if (param instanceof Uint8Array) return Buffer.from(param.buffer, param.byteOffset, param.byteLength)
   return param
-}
-
-function toCode(error: unknown): string | undefined {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
-}
-
-/**
- * True: Postgres refused the statement, and the connection works. The classes left out are about the connection, the user, the
- * server, and a database that lacks a table or a permission; 25006 is a server that became read-only in a failover.
- */
-function isOfStatement(error: unknown): boolean {
-  const code = toCode(error)
-  return code !== undefined && /^[0-9A-Z]{5}$/.test(code) && !/^(08|25006|28|3D|42|53|57|58|XX)/.test(code)
-}
-
-/** Why a database cannot be used, and the next step. The messages of Postgres are left out: some quote values. */
-const reasons: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'nothing listens there. Start Postgres, or correct store.url',
-  ENOTFOUND: 'its host name is unknown. Correct store.url',
-  EAI_AGAIN: 'its host name cannot be looked up now',
-  ENOENT: 'there is no such socket. Start Postgres, or correct store.url',
-  '25006': 'it is read-only. Wait for the end of the failover, or correct store.url to name the primary',
-  '28P01': 'it refuses the password of the user in store.url',
-  '28000': 'it refuses the user in store.url. Check pg_hba.conf',
-  '3D000': 'the database does not exist. Create it, or correct store.url',
-  '3F000': 'no schema of the search_path exists. Create one',
-  '42501': 'the user in store.url may not use it. Grant the user CREATE on its schema, and all rights on its tables',
-  '42P01': 'a table of the store is missing. Restore the database from a backup',
-  '53300': 'it has no free connection. Increase max_connections, or put pgBouncer in front',
-  '57P03': 'it is starting or shutting down',
-}
-
-export function toWhy(error: unknown): string {
-  const code = toCode(error)
-  if (code !== undefined) return reasons[code] ?? `it reports ${code}`
-  const isLate = error instanceof Error && /timeout/i.test(error.message)
-  return isLate ? 'it does not answer in time' : 'the connection was lost'
 }

@@ -1,6 +1,15 @@
 // Changes of stored deliveries. Each function runs in a transaction of its caller.
 import type { Appended, CursorMove, NewDelivery, Settlement } from '../records.ts'
-import { appendBatch, insertChildren, keepNewest, toBody, toBytes, toChildParams, toHeadText } from './append.ts'
+import {
+  appendBatch,
+  type AppendOptions,
+  insertChildren,
+  keepNewest,
+  toBody,
+  toBytes,
+  toChildParams,
+  toHeadText,
+} from './append.ts'
 import { failedBefore } from '../rules.ts'
 import type { Query } from './connection.ts'
 
@@ -10,7 +19,7 @@ export async function appendAll(
     deliveries,
     move,
     ...how
-  }: { deliveries: readonly NewDelivery[]; move: CursorMove; now: string; node: string | undefined },
+  }: { deliveries: readonly NewDelivery[]; move: CursorMove } & Omit<AppendOptions, 'payload'>,
 ): Promise<Appended[] | 'moved'> {
   const { name, from, to } = move
   const moved =

@@ -185,9 +185,11 @@ type MigrationQuery = (sql: string, ...params: number[]) => Promise<Row[]>
 
 /** Applies the missing migrations. `shown`: the database, for errors. Throws `config-invalid` if a newer hookloom wrote it. */
 export async function migrate(query: MigrationQuery, shown: string): Promise<void> {
+  // read before any lock: a start must not wait for a backup, which reads every table
+  if ((await findVersion(query, shown)) === migrations.length) return
   await query('CREATE TABLE IF NOT EXISTS hookloom_schema (version integer NOT NULL)')
   // not an advisory lock: a pooler may give it to another client
-  await query('LOCK TABLE hookloom_schema IN ACCESS EXCLUSIVE MODE')
+  await query('LOCK TABLE hookloom_schema IN EXCLUSIVE MODE')
   const version = await readVersion(query, shown)
   if (version === migrations.length) return
   for (const sql of migrations.slice(version)) await query(sql)
@@ -197,8 +199,7 @@ export async function migrate(query: MigrationQuery, shown: string): Promise<voi
 
 /** For readers. Throws `config-missing` if no gateway has used the database yet, and `config-invalid` if its schema is another one. */
 export async function checkVersion(query: MigrationQuery, shown: string): Promise<void> {
-  const [found] = await query(`SELECT to_regclass('hookloom_schema')::text AS name`)
-  const version = found?.['name'] ? await readVersion(query, shown) : 0
+  const version = await findVersion(query, shown)
   if (version === migrations.length) return
   if (version === 0) throw new Problem('config-missing', `There is no store in ${shown}. Start the gateway once.`)
   throw new Problem(
@@ -206,6 +207,12 @@ export async function checkVersion(query: MigrationQuery, shown: string): Promis
     `The store in ${shown} has schema ${version}, and this hookloom reads schema ${migrations.length}. ` +
       'Start a gateway of this version: it updates the schema.',
   )
+}
+
+/** 0 if there are no tables yet. */
+async function findVersion(query: MigrationQuery, shown: string): Promise<number> {
+  const [found] = await query(`SELECT to_regclass('hookloom_schema')::text AS name`)
+  return found?.['name'] ? await readVersion(query, shown) : 0
 }
 
 async function readVersion(query: MigrationQuery, shown: string): Promise<number> {

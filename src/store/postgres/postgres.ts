@@ -7,7 +7,7 @@ import type { Settlement, StoreHealth } from '../records.ts'
 import type { OpenedStore, Store, StoreReader } from '../store.ts'
 import { appendBatch, markDiffering } from './append.ts'
 import { createBatches } from './batches.ts'
-import { createConnections, type Query } from './connection.ts'
+import { createConnections, limits, type Limits, type Query } from './connection.ts'
 import { appendAll, drop, pruneStep, settle, sweepStep } from './deliveries.ts'
 import { addTask, claim, extend, requeue } from './jobs.ts'
 import { endLeases, extendLeases, join, lease, lockouts, noteFailures } from './leases.ts'
@@ -29,6 +29,8 @@ export type PostgresOptions = {
   readonly maxQueued?: number
   /** How the connection for signals is checked. Tests shorten it. */
   readonly listening?: ListenerTimes
+  /** How long locks are held and waited for. Tests shorten it. */
+  readonly limits?: Limits
   readonly log?: Log
 }
 
@@ -37,9 +39,9 @@ const measureEveryMs = 1_000
 
 /** Does not connect: the first call does, and each call after a failure tries again. */
 export function createPostgresStore(options: PostgresOptions): OpenedStore {
-  const { url, now = () => databaseNow, maxQueued = 10_000, log = silentLog } = options
+  const { url, now = () => databaseNow, maxQueued = 10_000, limits: held = limits, log = silentLog } = options
   const { maxWaitingBytes = () => Number.POSITIVE_INFINITY } = options
-  const { open, query, transaction, trouble, close } = createConnections({ url, log })
+  const { open, query, transaction, trouble, close } = createConnections({ url, log, limits: held })
   const listener = createListener({ url, query, now, log, times: options.listening })
   const room = createRoom({ maxBytes: maxWaitingBytes, log })
   /** Bytes that were appended since the last measurement. */
@@ -55,7 +57,12 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
         : appendBatch(query, batch, toHow(batch)),
   })
 
-  const toHow = (batch: readonly Settlement[]) => ({ now: now(), payload: listener.toPayload(toSignals(batch)), node })
+  const toHow = (batch: readonly Settlement[]) => ({
+    now: now(),
+    payload: listener.toPayload(toSignals(batch)),
+    node,
+    lockMs: held.lockMs,
+  })
 
   /** One transaction that signals what it wrote, unless it wrote nothing. */
   const writing = <Result>(signals: readonly Signal[], write: (query: Query) => Promise<Result>): Promise<Result> =>
@@ -110,7 +117,9 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
     appendAll: async (deliveries, move) => {
       await measure()
       refuseBeyondRoom(deliveries.reduce((total, delivery) => total + toBytesThatWait(delivery), 0))
-      return await writing(toSignals(deliveries), (own) => appendAll(own, { deliveries, move, now: now(), node }))
+      return await writing(toSignals(deliveries), (own) =>
+        appendAll(own, { deliveries, move, now: now(), node, lockMs: held.lockMs }),
+      )
     },
     markDiffering: (id) => markDiffering(query, id),
     settle: (id, settlement) => writing(toSignals([settlement]), (own) => settle(own, { id, settlement, now: now() })),
