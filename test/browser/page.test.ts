@@ -1,9 +1,11 @@
 // The page in a real browser: what it shows, what it does, and what a hostile payload cannot do.
+import { execFile } from 'node:child_process'
 import { readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { writeFiles } from '../e2e/gateway.ts'
+import { hookToken, writeFiles } from '../e2e/gateway.ts'
 import { startFakeTelegram } from '../e2e/fakes/telegram.ts'
 import { findBarriers, hasBrowser, shoot, show, type Stage, startStage, transform, usual } from './stage.ts'
 
@@ -155,6 +157,12 @@ describe.skipIf(!hasBrowser)(
         await detail.getByText('9 headers').click()
         await detail.getByText('application/json').first().waitFor(wait)
         await shoot(page, 'delivery-light')
+        await show(page, `id=${await stage.post('plain', { text: 'x' })}`)
+        await detail.getByText('Say {{text}}').waitFor(wait)
+        expect(await detail.locator('.tried li').allInnerTexts()).toEqual([
+          expect.stringMatching(/^· skips payload\.skip/),
+          expect.stringMatching(/^✓ plain path is "plain"/),
+        ])
       })
 
       test('names the line that failed, and links to it in the editor', async () => {
@@ -174,13 +182,23 @@ describe.skipIf(!hasBrowser)(
         expect(await page.evaluate('window.opened')).toContain('review.ts:3')
       })
 
-      test('is copied as a curl command without a token, which a shell reads as it is', async () => {
+      test('is copied as a curl command without a token, which a shell runs as it is', async () => {
+        const payload = { title: 'it\'s $(id) `id` \\ " !!\n', bad: true }
+        await show(page, `id=${await stage.post('review', payload)}`)
+        await page.locator('#detail .string', { hasText: 'it' }).first().waitFor(wait)
         await page.keyboard.press('c')
         await page.getByText('The curl command is in the clipboard.').waitFor(wait)
         const curl = await page.evaluate<string>('navigator.clipboard.readText()')
         expect(curl).toContain(`'${stage.gateway.url}/review'`)
         expect(curl).toContain('"Authorization: Bearer $HOOKLOOM_TOKEN"')
-        expect(curl).toContain(`--data-binary '{"title":"x","bad":true}'`)
+        expect(curl).not.toContain(hookToken)
+        const { stdout } = await promisify(execFile)('sh', ['-c', curl], {
+          env: { ...process.env, HOOKLOOM_TOKEN: hookToken },
+        })
+        const { deliveryId } = JSON.parse(stdout)
+        expect(JSON.parse(String((await stage.ask(`/api/deliveries/${deliveryId}/request`))['body']))).toEqual(payload)
+        await show(page, `id=${ids.parked}`)
+        await page.getByText('no reviewer for this').first().waitFor(wait)
       })
 
       test('becomes a fixture of its transform, under a name that one may choose, and never over another one', async () => {

@@ -1,5 +1,5 @@
 // A fixture of a kept request, made by the admin API: what it writes, where, and what it refuses.
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { runCommand } from './command.ts'
@@ -174,6 +174,9 @@ describe('POST /api/deliveries/<id>/capture', { timeout: 60_000 }, () => {
       })
       symlinkSync(join(outside, 'missing'), folder('a/b.fixtures'))
       const deep = await send('deep', { name: 'x' })
+      expect((await capture(deep, { name: 'out' })).status).not.toBe(200)
+      rmSync(folder('a'), { recursive: true })
+      symlinkSync(outside, folder('a'))
       expect((await capture(deep, { name: 'out' })).status).not.toBe(200)
       expect(readdirSync(outside)).toEqual([])
     } finally {
