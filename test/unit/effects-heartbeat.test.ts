@@ -12,6 +12,7 @@ import {
   stepsOf,
   wakePlan,
 } from './effects-stage.ts'
+import { newDelivery, newJob } from '../contract/stage.ts'
 
 const quiet = { every: '30m', activeHours: { start: '08:00', end: '20:00', timezone: 'UTC' } }
 const noon = Date.UTC(2026, 0, 1, 12)
@@ -220,6 +221,75 @@ describe('several gateways on one store', () => {
     expect(turns).toHaveLength(4)
     await pass(60_000)
     expect(turns).toHaveLength(5)
+  })
+})
+
+describe('a gateway that does not keep the time', () => {
+  const never = () => false
+
+  test('queues no turn of an interval, and the turns of its own wakes at once', async () => {
+    const stage = stageWith({ every: '5m', prompt: 'Look.' })
+    const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
+    stage.openWorker({ runner })
+    await stage.openHeartbeats({ keepsTime: never })
+    await pass(60 * 60_000)
+    expect(turns).toHaveLength(0)
+    await stage.accept(wakeNow())
+    await pass(10_000)
+    expect(turns).toHaveLength(1)
+    await pass(60 * 60_000)
+    expect(turns).toHaveLength(1)
+  })
+
+  test('goes on with the interval from the last turn when it gets the duty, and ends when it loses it', async () => {
+    const stage = stageWith({ every: '5m', prompt: 'Look.' })
+    const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
+    stage.openWorker({ runner })
+    let isKeeper = false
+    const first = await stage.openHeartbeats()
+    await pass(5.5 * 60_000)
+    first.stop()
+    const second = await stage.openHeartbeats({ keepsTime: () => isKeeper })
+    await pass(60_000)
+    isKeeper = true
+    second.timekeeperChanged()
+    await pass(3 * 60_000)
+    expect(turns).toHaveLength(1)
+    await pass(60_000)
+    expect(turns).toHaveLength(2)
+    isKeeper = false
+    second.timekeeperChanged()
+    await pass(60 * 60_000)
+    expect(turns).toHaveLength(2)
+  })
+})
+
+describe('the wake of a gateway that died before it queued the turn', () => {
+  test('has its turn by the gateway that keeps the time, once, and not if a turn was queued since', async () => {
+    const stage = stageWith({ every: '1h', minIntervalSeconds: 0 })
+    const { runner, turns } = scriptedRunner()
+    stage.openWorker({ runner })
+    const other = await stage.openHeartbeats({ keepsTime: () => false })
+    const keeper = await stage.openHeartbeats()
+    const look = async () => {
+      for (const heartbeats of [other, keeper]) await heartbeats.lookForWakes()
+      await pass(1_000)
+    }
+    const event = { agentId: 'main', sessionKey: 'main', text: 'Ring', source: 'bell', trusted: false, wakes: true }
+    await stage.store.append(newDelivery({ at: Date.now(), jobs: [newJob({ state: 'done', events: [event] })] }))
+    // its gateway may still queue the turn
+    await look()
+    expect(turns).toHaveLength(0)
+    await look()
+    await look()
+    expect(turns).toHaveLength(1)
+    // the turn runs, and has the event
+    await look()
+    await look()
+    expect(turns).toHaveLength(1)
+    turns[0]?.end(ok('HEARTBEAT_OK'))
+    await look()
+    expect(turns).toHaveLength(1)
   })
 })
 
