@@ -117,7 +117,7 @@ const rowsAtOnce = 200
 export async function copyRows(
   source: CopySource,
   target: CopyTarget,
-  report: (table: string, rows: number) => void,
+  report: (table: string, rows: number) => unknown,
 ): Promise<Readonly<Record<string, number>>> {
   const copied: Record<string, number> = {}
   for (const table of copiedTables) {
@@ -128,7 +128,7 @@ export async function copyRows(
       throw new Problem('store-unavailable', `The copy is not complete, and was discarded: ${found}. Run it again.`)
     }
     copied[table.name] = count
-    report(table.name, count)
+    await report(table.name, count)
   }
   return copied
 }

@@ -2,6 +2,7 @@
 import type { Log } from '../model/log.ts'
 import type { StorePlace } from '../model/places.ts'
 import { copyRows, type CopySource, type CopyTarget } from './copy.ts'
+import type { PostgresFacts } from './postgres/facts.ts'
 import { createSqliteReader, createSqliteStore } from './sqlite/sqlite.ts'
 import type { OpenedStore, StoreReader } from './store.ts'
 
@@ -24,13 +25,19 @@ export async function openReader(place: StorePlace): Promise<StoreReader> {
   return createPostgresReader({ url: place.url })
 }
 
+/** What `hookloom doctor` says of a database. Throws `store-unavailable`, with the reason and the next step, if it does not answer. */
+export async function readDatabaseFacts(url: string): Promise<PostgresFacts> {
+  const { readPostgresFacts } = await import('./postgres/facts.ts')
+  return readPostgresFacts(url)
+}
+
 /**
  * Copies everything into an empty store of any engine, all or nothing, and returns the number of rows of each table. No gateway may use
  * either store: else it throws `store-locked`. Throws `conflict` if the target is not empty.
  */
 export async function copyStore(
   { from, to }: { from: StorePlace; to: StorePlace },
-  report: (table: string, rows: number) => void,
+  report: (table: string, rows: number) => unknown,
 ): Promise<Readonly<Record<string, number>>> {
   const copy = (target: CopyTarget) => readAll(from, (source) => copyRows(source, target, report))
   if (to.kind === 'file') return (await import('./sqlite/copy.ts')).writeSqlite(to.file, copy)

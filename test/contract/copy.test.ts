@@ -1,5 +1,5 @@
 // A copy of a store is the same store: everything that a reader sees, and everything that a gateway does with it next.
-import { existsSync, readdirSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
 import type { StorePlace } from '../../src/model/places.ts'
@@ -253,6 +253,39 @@ describe.skipIf(whyNoPostgres)(
         expect(existsSync(target.file)).toBe(false)
         await withDatabase((client) => client.query(`UPDATE ${database.schema}.leases SET until = 1`))
         expect(await copyStore({ from: database, to: target }, () => {})).toMatchObject({ deliveries: 0 })
+      })
+    })
+
+    test('is discarded if a gateway began to write meanwhile, and what it wrote stays in its store', async () => {
+      const [from, to] = [await newDatabase(), newFile()]
+      await fill(from)
+      await withStore(from, async (store) => {
+        await store.ready()
+        let writing: Promise<unknown> | undefined
+        const write = () => void (writing ??= store.append(newDelivery({ id: 'late', jobs: [] })))
+        const waitsForLock = async () => {
+          const sql = `SELECT 1 FROM pg_locks WHERE NOT granted AND relation = '${from.schema}.deliveries'::regclass`
+          while ((await withDatabase((client) => client.query(sql))).rowCount === 0);
+        }
+        const copying = copyStore({ from, to }, async (table) => {
+          if (table === 'deliveries') write()
+          if (table === 'deliveries') await waitsForLock()
+        })
+        await expect(copying).rejects.toMatchObject({ code: 'store-locked' })
+        await writing
+        expect(existsSync(to.file)).toBe(false)
+        expect(await store.delivery('late')).toBeDefined()
+      })
+    })
+
+    test('into a file next to the log of an older one is refused, because SQLite would replay it', async () => {
+      const [from, to] = [newFile(), newFile()]
+      await fill(from)
+      mkdirSync(dirname(to.file))
+      writeFileSync(`${to.file}-wal`, 'old')
+      await expect(copyStore({ from, to }, () => {})).rejects.toMatchObject({
+        code: 'conflict',
+        message: expect.stringContaining('x.db-wal is there, and belongs to an older store'),
       })
     })
 

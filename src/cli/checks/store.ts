@@ -4,7 +4,7 @@ import type { Config } from '../../model/config.ts'
 import { type StorePlace, toShownPlace, toStorePlace } from '../../model/places.ts'
 import { exitCodes, Problem } from '../../model/problem.ts'
 import { toDifferent } from '../../server/records.ts'
-import { openReader } from '../../store/open.ts'
+import { openReader, readDatabaseFacts } from '../../store/open.ts'
 import { toWaitingText } from '../../store/room.ts'
 import { openDatabase, toTrouble } from '../../store/sqlite/driver.ts'
 import { findRunning } from '../gateway/running.ts'
@@ -56,8 +56,7 @@ function toOldQueue(dueForMs: number): string {
 
 async function checkPostgres(place: StorePlace & { kind: 'url' }, config: Config): Promise<Finding[]> {
   const name = 'database'
-  const { readPostgresFacts } = await import('../../store/postgres/facts.ts')
-  const { shown, version, latencyMs, schema, faults, warnings } = await readPostgresFacts(place.url)
+  const { shown, version, latencyMs, schema, faults, warnings } = await readDatabaseFacts(place.url)
   const isNew = schema?.code === 'config-missing'
   const detail = `Postgres ${toCut(version, 60)} at ${shown}, ${latencyMs} ms for a statement, ${isNew ? 'no tables yet: no gateway has used it' : 'the schema is of this version'}`
   const problems = [

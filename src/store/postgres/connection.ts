@@ -40,6 +40,8 @@ export type ConnectionOptions = {
   readonly maxConnections?: number
   /** For each transaction. Default: none, as for a copy, which holds its locks until it is complete. */
   readonly limits?: Limits | undefined
+  /** The time of a statement. Default 30 s. */
+  readonly queryMs?: number
   readonly log?: Log
 }
 
@@ -78,7 +80,7 @@ export function createConnections(options: ConnectionOptions): Connections {
     max: maxConnections,
     types,
     connectionTimeoutMillis: connectMs,
-    query_timeout: queryMs,
+    query_timeout: options.queryMs ?? queryMs,
     keepAlive: true,
     application_name: 'hookloom',
   })

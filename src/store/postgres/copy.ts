@@ -7,6 +7,8 @@ import { createConnections, type Param, type Query } from './connection.ts'
 
 const types: Readonly<Record<ColumnType, string>> = { integer: 'bigint', text: 'text', bytes: 'bytea' }
 const lockMs = 3_000
+/** To count a table of a large store takes minutes. */
+const queryMs = 600_000
 
 /** Where a table of the copy is in the database. Requests and the wide parts of jobs have tables of their own. */
 const sources: Readonly<Record<string, string>> = {
@@ -76,7 +78,7 @@ async function withLock<Result>(
   { url, prepare, mode }: Locked,
   run: (query: Query) => Promise<Result>,
 ): Promise<Result> {
-  const { open, transaction, close } = createConnections({ url, prepare, maxConnections: 1 })
+  const { open, transaction, close } = createConnections({ url, prepare, queryMs, maxConnections: 1 })
   try {
     await open()
     return await transaction(async ({ query }) => {
@@ -91,17 +93,25 @@ async function withLock<Result>(
         throw error instanceof Error && 'code' in error && error.code === '55P03' ? isRunning : error
       })
       if (await isUsed(query)) throw isRunning
-      return await run(query)
+      const result = await run(query)
+      // one that started meanwhile, or that was paused for longer than its lease: what it waits to write is not in the copy
+      if (await isUsed(query)) throw isRunning
+      return result
     })
   } finally {
     await close()
   }
 }
 
-/** A gateway always has one of the named leases, and gives them back when it stops. */
+/** A gateway always has one of the named leases, and gives them back when it stops. Another writer waits for the lock of the copy. */
 async function isUsed(query: Query): Promise<boolean> {
   const now = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint'
-  return (await query(`SELECT 1 AS one FROM leases WHERE until > ${now} LIMIT 1`)).length > 0
+  const locked = copiedTables.map(({ name }) => `'${name}'::regclass`).join(', ')
+  const rows = await query(
+    `SELECT 1 AS one FROM leases WHERE until > ${now}
+      UNION ALL SELECT 1 FROM pg_locks WHERE NOT granted AND mode = 'RowExclusiveLock' AND relation IN (${locked}) LIMIT 1`,
+  )
+  return rows.length > 0
 }
 
 async function write(query: Query, { name, columns }: CopiedTable, rows: readonly Row[]): Promise<void> {

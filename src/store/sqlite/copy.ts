@@ -1,5 +1,5 @@
 // A SQLite file as the source and as the target of a copy.
-import { existsSync, linkSync, mkdirSync, rmSync } from 'node:fs'
+import { closeSync, existsSync, fsyncSync, linkSync, mkdirSync, openSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { Problem } from '../../model/problem.ts'
 import type { CopySource, CopyTarget } from '../copy.ts'
@@ -50,6 +50,14 @@ export async function writeSqlite<Result>(file: string, run: (target: CopyTarget
   const exists = () =>
     new Problem('conflict', `${file} exists already. Give --to the name of a file that does not exist.`)
   if (existsSync(file)) throw exists()
+  // SQLite would replay them into the copy
+  const [stale] = ['-wal', '-shm', '-journal'].map((ending) => `${file}${ending}`).filter((rest) => existsSync(rest))
+  if (stale !== undefined) {
+    throw new Problem(
+      'conflict',
+      `${stale} is there, and belongs to an older store. Delete it, or give --to another name.`,
+    )
+  }
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
   const draft = `${file}.copy`
   rmSync(draft, { force: true })
@@ -73,12 +81,24 @@ export async function writeSqlite<Result>(file: string, run: (target: CopyTarget
     db.exec('COMMIT')
     db.close()
     linkSync(draft, file)
+    syncFolder(dirname(file))
     return result
   } catch (error) {
     throw error instanceof Error && 'code' in error && error.code === 'EEXIST' ? exists() : error
   } finally {
     closeQuietly(db)
     rmSync(draft, { force: true })
+  }
+}
+
+/** Makes the name of the copy durable. Windows cannot open a folder, and needs no such step. */
+function syncFolder(folder: string): void {
+  if (process.platform === 'win32') return
+  const handle = openSync(folder, 'r')
+  try {
+    fsyncSync(handle)
+  } finally {
+    closeSync(handle)
   }
 }
 
