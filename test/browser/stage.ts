@@ -52,14 +52,16 @@ export const usual = {
   files: { 'hooks/transforms/review.ts': transform },
 }
 
-/** `given`: another configuration with its files, or a config directory that has a store already. */
-export async function startStage(given: Parameters<typeof startInside>[0] = usual): Promise<Stage> {
+/** `given`: another configuration with its files, or a config directory that has a store already. `shared`: a running browser. */
+export async function startStage(given: Parameters<typeof startInside>[0] = usual, shared?: Browser): Promise<Stage> {
   const gateway = await startInside(given)
-  const browser = await chromium.launch({
-    ...(executablePath === undefined ? {} : { executablePath }),
-    // the tests may run as root, where Chromium has no sandbox
-    args: ['--no-sandbox', '--disable-gpu'],
-  })
+  const browser =
+    shared ??
+    (await chromium.launch({
+      ...(executablePath === undefined ? {} : { executablePath }),
+      // the tests may run as root, where Chromium has no sandbox
+      args: ['--no-sandbox', '--disable-gpu'],
+    }))
   const errors: string[] = []
   const contexts: BrowserContext[] = []
 
@@ -100,7 +102,7 @@ export async function startStage(given: Parameters<typeof startInside>[0] = usua
     },
     async close() {
       for (const context of contexts) await context.close()
-      await browser.close()
+      if (shared === undefined) await browser.close()
     },
   }
 }
