@@ -10,6 +10,8 @@ const mostCompared = 400
 const context = 2
 /** Characters of a line before the place where it differs from the other one. */
 const lead = 60
+/** Characters of what differs in a line: an action that only one side has comes whole. */
+const longest = 2_000
 const mostShown = 120
 
 /** `removed`: only in the first value; `added`: only in the second. */
@@ -135,7 +137,8 @@ function DiffLine({ kind, text, twin }: { kind: Piece['kind']; text: string; twi
       {sign}
       <bdi>
         {head.length > lead ? `…${toVisible(head.slice(-lead))}` : toVisible(head)}
-        <Mark>{toVisible(middle)}</Mark>
+        <Mark>{toVisible(middle.slice(0, longest))}</Mark>
+        {middle.length > longest && '…'}
         {toVisible(tail.slice(0, lead))}
         {tail.length > lead && '…'}
       </bdi>

@@ -145,6 +145,12 @@ describe.skipIf(!hasBrowser)(
       await report().getByText('onerror').first().waitFor(wait)
       expect(await page.evaluate('window.owned')).toBeUndefined()
       expect(await report().locator('img').count()).toBe(0)
+      // an action more, of 200,000 characters, comes whole
+      save(`export default () => [{ message: 'one' }, { message: 'x'.repeat(200_000) }]`)
+      await report().getByText('actions[1]').first().waitFor(wait)
+      expect((await report().innerText()).length).toBeLessThan(50_000)
+      save(third.replaceAll('Bye', '<script>window.owned=1</script>'))
+      await report().getByText('<script>').first().waitFor(wait)
       const shown = await report().innerText()
       expect([...'\u202E\u001B'].filter((mark) => shown.includes(mark))).toEqual([])
     })
