@@ -14,7 +14,6 @@ import {
 } from '@opentelemetry/api'
 
 const name = 'hookloom'
-const tracer = trace.getTracer(name)
 const noSpan = trace.wrapSpanContext(INVALID_SPAN_CONTEXT)
 
 /** Whether an SDK is registered. It may be later than the gateway. */
@@ -40,7 +39,8 @@ export async function inSpan<T>(
 ): Promise<T> {
   if (!isTraced()) return work(noSpan)
   const parent = toParent(traceId)
-  const span = tracer.startSpan(spanName, { attributes, links: toLinks(traceparent) }, parent)
+  // asked each time: an SDK that is registered later belongs to another copy of the API than this bundle's
+  const span = trace.getTracer(name).startSpan(spanName, { attributes, links: toLinks(traceparent) }, parent)
   try {
     return await context.with(trace.setSpan(parent, span), work, undefined, span)
   } catch (error) {

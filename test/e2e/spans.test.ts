@@ -1,8 +1,11 @@
 // The spans that OpenTelemetry's own SDK gets from a gateway, from the request to the reply.
+import { join, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { trace } from '@opentelemetry/api'
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
-import { hookToken, post } from './gateway.ts'
+import { runProcess } from './command.ts'
+import { hookToken, makeConfigDir, post, toChildEnv } from './gateway.ts'
 import { type Inside, startInside } from './inside.ts'
 
 const exporter = new InMemorySpanExporter()
@@ -48,4 +51,25 @@ test('the trace of a sender is linked, and what only looks like one is not', asy
   const [linked, other] = await finished(2)
   expect(linked?.links.map((link) => link.context)).toMatchObject([{ traceId, spanId, traceFlags: 1 }])
   expect(other?.links).toEqual([])
+})
+
+test('an SDK that a host registers after it started the built gateway gets the spans too', async () => {
+  const root = resolve(import.meta.dirname, '../..')
+  const dir = makeConfigDir()
+  const host = `
+    import { createHookloom } from ${JSON.stringify(pathToFileURL(join(root, 'dist/index.js')).href)}
+    import { trace } from ${JSON.stringify(pathToFileURL(join(root, 'node_modules/@opentelemetry/api/build/src/index.js')).href)}
+    const gateway = await createHookloom({ dir: ${JSON.stringify(dir)}, env: {}, write: () => {} })
+    const started = []
+    const none = trace.wrapSpanContext({ traceId: '0'.repeat(32), spanId: '0'.repeat(16), traceFlags: 0 })
+    const startSpan = (name) => { started.push(name); return none }
+    trace.setGlobalTracerProvider({ getTracer: () => ({ startSpan }) })
+    const headers = { authorization: 'Bearer ${hookToken}', 'content-type': 'application/json' }
+    await fetch(gateway.url + '/wake', { method: 'POST', headers, body: '{"text":"x","mode":"next-heartbeat"}' })
+    await gateway.stop()
+    console.log(started.join())
+    process.exit()
+  `
+  const ran = await runProcess(process.execPath, ['--input-type=module', '-e', host], { env: toChildEnv() })
+  expect(ran).toMatchObject({ code: 0, stdout: 'hook\n' })
 })
