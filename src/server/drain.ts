@@ -59,10 +59,14 @@ export function createDrain(parts: DrainParts): Drain {
   let stopped = false
   let running: Promise<Drained> | undefined
   let looking: Promise<void> | undefined
+  /** The part of a look that runs parked deliveries. */
+  let draining: Promise<void> | undefined
   let nextLook: NodeJS.Timeout | undefined
   let lookedAt = Number.NEGATIVE_INFINITY
 
   async function run(): Promise<Drained> {
+    // it ends after its current delivery, and gives the lease of the module back
+    await draining?.catch(() => undefined)
     let settled = 0
     for (;;) {
       const mine = asked
@@ -115,15 +119,21 @@ export function createDrain(parts: DrainParts): Drain {
     try {
       await rerunner.resumePending()
       if (generation().config.hooks.transforms.drain === 'ask') return
-      const drained = { settled: 0, stillParked: 0 }
-      for (const [module, hash] of toSound()) {
-        const notFailedBy = [generation().id, ...(hash === undefined ? [] : [hash])]
-        await drainModule(module, { notFailedBy, isOver: () => stopped || running !== undefined, drained })
-      }
-      if (drained.settled + drained.stillParked > 0) log.info(drained, 'parked deliveries ran again')
+      draining = drainOthers().finally(() => (draining = undefined))
+      await draining
     } catch (error) {
       log.debug({ err: error }, 'waiting deliveries could not be read; they are looked for again')
     }
+  }
+
+  /** What is parked for a module that works here, and was not parked by this code. */
+  async function drainOthers(): Promise<void> {
+    const drained = { settled: 0, stillParked: 0 }
+    for (const [module, hash] of toSound()) {
+      const notFailedBy = [generation().id, ...(hash === undefined ? [] : [hash])]
+      await drainModule(module, { notFailedBy, isOver: () => stopped || running !== undefined, drained })
+    }
+    if (drained.settled + drained.stillParked > 0) log.info(drained, 'parked deliveries ran again')
   }
 
   function look(): void {

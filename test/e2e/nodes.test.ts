@@ -5,7 +5,8 @@ import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { createPostgresStore, type PostgresOptions } from '../../src/store/postgres/postgres.ts'
 import { newSchema, whyNoPostgres } from '../contract/postgres-stage.ts'
-import { gatewayToken, hookToken, makeFolder } from './gateway.ts'
+import { runCommand } from './command.ts'
+import { gatewayToken, hookToken, makeConfigDir, makeFolder } from './gateway.ts'
 import { startInside } from './inside.ts'
 
 let closing: (() => Promise<unknown>)[] = []
@@ -56,6 +57,24 @@ const never = { pingMs: 3_600_000, pongMs: 3_600_000, pollMs: 3_600_000 }
 describe.skipIf(whyNoPostgres !== undefined)(
   `two gateways on one Postgres (${whyNoPostgres ?? 'there is one'})`,
   () => {
+    test('doctor and list name gateways whose generations differ, and no others', async () => {
+      const { url, drop } = await newSchema()
+      closing.push(drop)
+      const store = createPostgresStore({ url })
+      closing.push(store.close)
+      const dir = makeConfigDir({ config: { store: { url: '${DATABASE_URL}' } } })
+      const run = (command: string) => runCommand([command], { dir, env: { DATABASE_URL: url } })
+      const toNode = (id: string, generation: string) => ({ id, generation, version: '1.2.3', address: 'http://a' })
+      await store.join(toNode('host-1', 'gen-a'))
+      await store.join(toNode('host-2', 'gen-a'))
+      expect((await run('doctor')).stdout).toMatch(/host-1 \(1\.2\.3\) at http:\/\/a, host-2/)
+      expect((await run('list')).stderr).toBe('')
+      await store.join(toNode('host-2', 'gen-b'))
+      const different = /different generations: host-1 \(1\.2\.3\): gen-a, host-2 \(1\.2\.3\): gen-b/
+      expect((await run('doctor')).stdout).toMatch(different)
+      expect((await run('list')).stderr).toMatch(different)
+    })
+
     test('each delivery says which gateway took it, and gateways with different generations are named', async () => {
       const { start } = await openDatabase()
       const one = await start('one', { config: { hooks: { defaultSessionKey: 'hook:a' } } })
