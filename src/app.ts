@@ -220,7 +220,7 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
   const address = { pid: process.pid, url, adminUrl, startedAt: new Date(startedAt).toISOString() }
   const storeFile = options.store === undefined ? { store: toShownPlace(place) } : {}
   stops.add('the address file', await announce(dir, { ...address, ...storeFile }))
-  // it stops first: from then on, deliveries that are cut off wait for the next start
+  // before the hook port: from then on, deliveries that are cut off wait for the next start
   stops.add('the waiting deliveries', () => stopping.abort())
   const days = () => generation().config.store.retainDays
   const retention = createRetention({ store, days, duty: duties.retention, clock, log })

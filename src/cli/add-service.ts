@@ -3,23 +3,25 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { userInfo } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { loadConfig } from '../loader/config.ts'
 import { parseEnv, toEnvLine } from '../loader/config/env.ts'
 import { configFile, envFile } from '../loader/config/text.ts'
 import { privateMode, reportUnwritable, writeFileAtomic } from '../loader/config-file.ts'
 import { Config } from '../model/config.ts'
+import { toStorePlace } from '../model/places.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
 import { make } from './scaffold/folder.ts'
 import { inPackage } from './scaffold/package.ts'
 import {
-  composeNetwork,
   gateways,
   renderCaddyfile,
   renderCompose,
   renderDockerfile,
+  renderDockerignore,
   renderUnit,
   type ServiceFacts,
+  toInstallation,
 } from './scaffold/service.ts'
 import type { Context } from './terminal/context.ts'
 
@@ -31,25 +33,35 @@ export async function addService(context: Context, { kind }: { kind: ServiceKind
     throw new Problem('config-missing', `There is no ${configFile} in ${dir}. "hookloom init" makes one.`)
   }
   const facts = toFacts(context)
+  const isCheckout = ['package-lock.json', 'src'].every((name) => existsSync(join(facts.program, name)))
+  if (kind !== 'systemd' && !isCheckout) {
+    throw new Problem(
+      'config-invalid',
+      `${facts.program} is not a checkout of Hookloom, and an image is built from one. Clone it, and run this command there.`,
+    )
+  }
   const files = toFiles(kind, facts)
-  const [there] = Object.keys(files).filter((file) => existsSync(join(dir, file)))
+  const isOther = (file: string) => existsSync(join(dir, file)) && readFileSync(join(dir, file), 'utf8') !== files[file]
+  const there = Object.keys(files).find(isOther)
   if (there !== undefined) {
-    throw new Problem('config-invalid', `${join(dir, there)} exists already. Nothing was written. Move it away first.`)
+    throw new Problem('conflict', `${join(dir, there)} exists already. Nothing was written. Move it away first.`)
   }
   await reportUnwritable(dir, async () => {
-    for (const [file, text] of Object.entries(files)) await make(dir, file, text)
+    for (const [file, text] of Object.entries(files)) {
+      const { what } = await make(dir, file, text)
+      context.print(`${what.padEnd(7)}  ${join(dir, file)}`)
+    }
     if (kind === 'compose') await prepareCompose(dir)
   })
-  for (const file of Object.keys(files)) context.print(`created  ${join(dir, file)}`)
   context.print(`\n${toNextSteps(kind, facts)}`)
   return exitCodes.ok
 }
 
 function toFiles(kind: ServiceKind, facts: ServiceFacts): Readonly<Record<string, string>> {
   if (kind === 'systemd') return { 'hookloom.service': renderUnit(facts) }
-  const Dockerfile = renderDockerfile()
-  if (kind === 'docker') return { Dockerfile }
-  return { Dockerfile, 'compose.yaml': renderCompose(facts), Caddyfile: renderCaddyfile(facts) }
+  const image = { Dockerfile: renderDockerfile(facts), 'Dockerfile.dockerignore': renderDockerignore(facts) }
+  if (kind === 'docker') return image
+  return { ...image, 'compose.yaml': renderCompose(facts), Caddyfile: renderCaddyfile(facts) }
 }
 
 /** The mount points, which Docker would create as root, and the password of the database. */
@@ -67,22 +79,42 @@ async function prepareCompose(dir: string): Promise<void> {
 function toFacts(context: Context): ServiceFacts {
   const { dir } = context
   const { uid, gid } = statSync(dir)
-  const own = userInfo()
-  const isOwn = own.uid === uid
   return {
     dir,
     program: inPackage(),
     node: process.execPath,
-    user: isOwn ? own.username : String(uid),
+    user: toUserName(uid),
     group: String(gid),
     owner: `${uid}:${gid}`,
     ...toServing(context),
   }
 }
 
+function toUserName(uid: number): string {
+  try {
+    const own = userInfo()
+    return own.uid === uid ? own.username : String(uid)
+  } catch {
+    // a user without an entry in passwd
+    return String(uid)
+  }
+}
+
 function toServing({ dir, env }: Context) {
-  const { server, hooks } = readConfig()
-  return { stopTimeoutMs: server.stopTimeoutMs, hooksPath: hooks.path, port: server.port === 0 ? 8790 : server.port }
+  const config = readConfig()
+  const { server, hooks, agents } = config
+  const place = toStorePlace(dir, config)
+  const workspaces = [agents.defaults, ...agents.list].flatMap(({ workspace }) =>
+    workspace === undefined ? [] : [resolve(dir, workspace)],
+  )
+  const written = [...(place.kind === 'file' ? [dirname(place.file)] : []), ...workspaces]
+  return {
+    stopTimeoutMs: server.stopTimeoutMs,
+    hooksPath: hooks.path,
+    port: server.port === 0 ? 8790 : server.port,
+    adminPort: server.adminPort === 0 ? 8791 : server.adminPort,
+    writable: [...new Set(written)].filter((folder) => folder !== dir && !folder.startsWith(`${dir}/`)),
+  }
 
   function readConfig(): Config {
     try {
@@ -95,23 +127,32 @@ function toServing({ dir, env }: Context) {
 }
 
 function toNextSteps(kind: ServiceKind, { dir, program, owner }: ServiceFacts): string {
+  const isRoot = owner.startsWith('0:')
   if (kind === 'systemd') {
-    const file = join(dir, 'hookloom.service')
-    return `As root:\n\n  cp ${file} /etc/systemd/system/\n  systemctl daemon-reload\n  systemctl enable --now hookloom`
+    const root = isRoot
+      ? `The gateway would run as root: give ${dir} to a user of its own first, and run this command again.\n\n`
+      : ''
+    const file = toShellWord(join(dir, 'hookloom.service'))
+    return `${root}As root:\n\n  cp ${file} /etc/systemd/system/\n  systemctl daemon-reload\n  systemctl enable --now hookloom`
   }
-  if (kind === 'docker')
-    return `Build the image:\n\n  docker build --tag hookloom --file ${join(dir, 'Dockerfile')} ${program}`
-  const root = owner.startsWith('0:')
+  const build = `docker build --tag hookloom --file ${toShellWord(join(dir, 'Dockerfile'))} ${toShellWord(program)}`
+  if (kind === 'docker') return `Build the image:\n\n  ${build}`
+  const root = isRoot
     ? `\nThe gateways would run as root: give ${dir} to another user first, and write its ids into compose.yaml.\n`
     : ''
+  const compose = `docker compose --project-directory ${toShellWord(dir)}`
   return `.env has POSTGRES_PASSWORD. Set these keys in ${configFile}:
 
-  "server": { "host": "0.0.0.0", "trustedProxies": ["${composeNetwork}"] },
+  "server": { "host": "0.0.0.0", "trustedProxies": ["${toInstallation(dir).network}"] },
   "store": { "url": "\${DATABASE_URL}" },
 ${root}
 Then start, and restart one gateway after the other without a failed request:
 
-  docker compose --project-directory ${dir} up --build --detach --wait
-  docker compose --project-directory ${dir} up --detach --no-deps --force-recreate --wait gateway-1
-  docker compose --project-directory ${dir} up --detach --no-deps --force-recreate --wait gateway-2`
+  ${compose} up --build --detach --wait
+  ${compose} up --detach --no-deps --force-recreate --wait gateway-1
+  ${compose} up --detach --no-deps --force-recreate --wait gateway-2`
+}
+
+function toShellWord(text: string): string {
+  return /^[\w./:@+-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 }

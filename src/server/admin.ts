@@ -29,7 +29,7 @@ export type AdminParts = ApiParts & {
   readonly drain: Pick<Drain, 'retryParked' | 'dropParked'>
   readonly handed: HandedSecrets
   readonly metrics: Metrics
-  readonly readiness: Pick<Readiness, 'isReady'>
+  readonly readiness: Pick<Readiness, 'isStopping'>
   readonly unnamedProxies: Pick<UnnamedProxies, 'warnings'>
   readonly replayer: ReplayerOfAdmin
   readonly log: Log
@@ -97,7 +97,7 @@ async function toReadiness({ store, status, unnamedProxies, readiness }: AdminPa
   const [{ warning, ...health }, nodes] = await Promise.all([store.health(), store.nodes().catch(() => [])])
   const different = toDifferent(nodes)
   return {
-    ok: health.trouble === undefined && (await readiness.isReady()),
+    ok: health.trouble === undefined && !readiness.isStopping(),
     ...status(),
     warnings: warning === undefined ? [] : [warning],
     nodes,

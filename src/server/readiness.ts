@@ -6,14 +6,13 @@ import type { Store } from '../store/store.ts'
 
 /** A balancer needs up to three failed checks before it takes a gateway out. */
 const enoughAnswers = 3
-/** A balancer that did not ask for so long does not ask any more. */
+/** A balancer that did not ask for so long, and for as long as a stop would wait, does not ask any more. */
 const forgottenMs = 30_000
 const mostBalancers = 64
 
 export type Readiness = {
-  /** False: the store cannot be written, or the gateway stops. */
-  isReady(): Promise<boolean>
-  /** `isReady` for a check that comes to the hook port. Undefined: it does not come from one of `server.trustedProxies` itself. */
+  isStopping(): boolean
+  /** Whether this gateway takes requests, for a check that comes to the hook port. Undefined: it does not come from one of `server.trustedProxies` itself. */
   check(req: Pick<IncomingMessage, 'headers' | 'socket'>): Promise<boolean | undefined>
   /** Unready from now on. Resolves when every balancer that asks has been told so three times, at the latest after `limitMs`. */
   retire(limitMs: number): Promise<void>
@@ -31,36 +30,42 @@ export function createReadiness(parts: {
   let isRetiring = false
   let allKnow = () => {}
 
-  const isReady = async () => !isRetiring && (await store.health()).trouble === undefined
   const isWaiting = () => [...balancers.values()].some(({ told }) => told < enoughAnswers)
 
-  function note(address: string): void {
+  function note(address: string, isTold: boolean): void {
     const known = balancers.get(address)
     balancers.delete(address)
     const oldest = balancers.keys().next()
     if (balancers.size >= mostBalancers && !oldest.done) balancers.delete(oldest.value)
-    balancers.set(address, { askedAt: performance.now(), told: (known?.told ?? 0) + (isRetiring ? 1 : 0) })
+    balancers.set(address, { askedAt: performance.now(), told: (known?.told ?? 0) + (isTold ? 1 : 0) })
   }
 
   return {
-    isReady,
+    isStopping: () => isRetiring,
     async check({ headers, socket }) {
       // a request that a balancer passes on is not its own
       if (peerOf(socket.remoteAddress) !== undefined || headers['x-forwarded-for'] !== undefined) return undefined
-      const ready = await isReady()
-      note(socket.remoteAddress ?? '')
+      const { trouble } = await store.health()
+      // read after the wait: a stop may have begun meanwhile
+      note(socket.remoteAddress ?? '', isRetiring)
       if (isRetiring && !isWaiting()) allKnow()
-      return ready
+      return !isRetiring && trouble === undefined
     },
     async retire(limitMs) {
       isRetiring = true
       for (const [address, { askedAt }] of balancers) {
-        if (performance.now() - askedAt > forgottenMs) balancers.delete(address)
+        if (performance.now() - askedAt > Math.max(forgottenMs, limitMs)) balancers.delete(address)
       }
       if (!isWaiting()) return
       log.info({ balancers: balancers.size }, 'unready; waiting until the balancers know')
       await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, limitMs)
+        const timer = setTimeout(() => {
+          log.warn(
+            { limitMs },
+            'a balancer was not told in time; increase server.stopTimeoutMs, or let it check more often',
+          )
+          resolve()
+        }, limitMs)
         allKnow = () => {
           clearTimeout(timer)
           resolve()

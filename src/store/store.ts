@@ -40,8 +40,9 @@ import type {
 export interface StoreReader {
   /**
    * The newest `limit` deliveries, oldest first. `before` (the id of a delivery or of one of its jobs): only those that arrived
-   * before it; none if the store has no such id. `from` (such an id): only this one and those that arrived after it. `text`: only those whose id begins with it, and those whose hook, source, event
-   * or mapping contains it, in any case of ASCII letters. No filter reads a request or a job.
+   * before it; none if the store has no such id. `from` (such an id): only this one and those that arrived after it. `text`: only
+   * those whose id begins with it, or whose hook, source, event or mapping contains it. The case of ASCII letters does not
+   * matter. No filter reads a request or a job.
    */
   deliveries(query: DeliveriesQuery): Promise<DeliveryRecord[]>
   /**

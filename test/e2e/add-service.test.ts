@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { renderCaddyfile, renderDockerfile, renderUnit } from '../../src/cli/scaffold/service.ts'
+import { renderCaddyfile, renderDockerfile, renderUnit, toInstallation } from '../../src/cli/scaffold/service.ts'
 import { readBlock } from '../pages.ts'
 import { runCommand } from './command.ts'
 import { mainFile, makeConfigDir, makeFolder } from './gateway.ts'
@@ -23,16 +23,28 @@ describe('hookloom add service --kind systemd', () => {
     expect(unit).toContain(`\nExecStart=${process.execPath} ${mainFile} start\n`)
     expect(unit).toContain(`\nEnvironment=HOOKLOOM_HOME=${dir}\n`)
     expect(unit).toContain('\nTimeoutStopSec=120\n')
+    expect((await add(dir, 'systemd')).stdout).toContain('exists   ')
+    writeFileSync(join(dir, 'hookloom.service'), '# mine')
     const again = await add(dir, 'systemd')
     expect(again).toMatchObject({
-      code: 78,
+      code: 65,
       stderr: expect.stringContaining('hookloom.service exists already. Nothing was written'),
     })
-    expect(read(dir, 'hookloom.service')).toBe(unit)
+    expect(read(dir, 'hookloom.service')).toBe('# mine')
   })
 
   const paths = { dir: '/srv/my hooks/100%', program: '/opt/hookloom', node: process.execPath }
-  const facts = { ...paths, user: 'root', group: 'root', owner: '0:0', stopTimeoutMs: 1, hooksPath: '/hooks', port: 1 }
+  const facts = {
+    ...paths,
+    user: 'root',
+    group: 'root',
+    owner: '0:0',
+    stopTimeoutMs: 1,
+    hooksPath: '/hooks',
+    port: 1,
+    adminPort: 2,
+    writable: ['/srv/other'],
+  }
 
   test.skipIf(!has('systemd-analyze', '--version'))(
     'writes what systemd accepts and rates as well confined, also for odd paths (needs systemd-analyze)',
@@ -49,6 +61,14 @@ describe('hookloom add service --kind systemd', () => {
     },
   )
 
+  test('lets the gateway write its store and its workspaces where they are', async () => {
+    const dir = makeConfigDir({
+      config: { store: { file: '/srv/store/x.db' }, agents: { defaults: { workspace: '/srv/work' } } },
+    })
+    await add(dir, 'systemd')
+    expect(read(dir, 'hookloom.service')).toContain(`\nReadWritePaths=${dir} /srv/store /srv/work\n`)
+  })
+
   test('does not hide a directory below /home from the gateway', () => {
     expect(renderUnit(facts)).toContain('\nProtectHome=true\n')
     expect(renderUnit({ ...facts, dir: '/home/ada/.hookloom' })).toContain('\nProtectHome=read-only\n')
@@ -57,23 +77,27 @@ describe('hookloom add service --kind systemd', () => {
 
 describe('hookloom add service --kind compose', () => {
   test('writes two gateways, a database and a balancer that reads /readyz, and a password into .env', async () => {
-    const dir = makeConfigDir({ config: { hooks: { path: '/in' }, server: { port: 9000 } } })
+    const dir = makeConfigDir({ config: { hooks: { path: '/in' }, server: { port: 9000, adminPort: 9001 } } })
     writeFileSync(join(dir, '.env'), 'OTHER=1')
     const { code, stdout } = await add(dir, 'compose')
     expect({ code, stdout }).toEqual({
       code: 0,
-      stdout: expect.stringContaining('"trustedProxies": ["172.30.27.0/24"]'),
+      stdout: expect.stringContaining(`"trustedProxies": ["${toInstallation(dir).network}"]`),
     })
     const compose = read(dir, 'compose.yaml')
     const { uid, gid } = statSync(dir)
-    expect(compose.match(/^ {2}\S+(?=:)/gm)?.map((name) => name.trim())).toEqual([
-      'balancer',
-      'gateway-1',
-      'gateway-2',
-      'postgres',
-      'default',
-    ])
-    expect(compose).toContain(`\n    user: '${uid}:${gid}'\n`)
+    expect(
+      compose
+        .slice(compose.indexOf('\nservices:'))
+        .match(/^ {2}\S+(?=:)/gm)
+        ?.map((name) => name.trim()),
+    ).toEqual(['balancer', 'gateway-1', 'gateway-2', 'postgres', 'default'])
+    expect(compose).toContain(`subnet: ${toInstallation(dir).network} }`)
+    expect(toInstallation(dir)).not.toEqual(toInstallation(`${dir}x`))
+    expect(compose.match(/ build:/g)).toHaveLength(1)
+    expect(read(dir, 'Dockerfile')).toContain('http://127.0.0.1:9001/readyz')
+    expect(read(dir, 'Dockerfile.dockerignore')).toMatch(/^\*\*\/\.env$/m)
+    expect(compose).toContain(`\n  user: '${uid}:${gid}'\n`)
     expect(compose).toContain(`dockerfile: "${dir}/Dockerfile"`)
     expect(compose).toContain('stop_grace_period: 60s')
     expect(read(dir, 'Caddyfile')).toMatch(
@@ -90,7 +114,7 @@ describe('hookloom add service --kind compose', () => {
     writeFileSync(join(dir, '.env'), 'POSTGRES_PASSWORD=mine\n')
     writeFileSync(join(dir, 'Caddyfile'), '# mine')
     expect(await add(dir, 'compose')).toMatchObject({
-      code: 78,
+      code: 65,
       stderr: expect.stringContaining('Caddyfile exists already'),
     })
     expect(existsSync(join(dir, 'compose.yaml'))).toBe(false)
@@ -129,11 +153,12 @@ describe('hookloom add service --kind compose', () => {
 
 test('the page for production shows what the command writes', () => {
   const paths = { dir: '/var/lib/hookloom', program: '/opt/hookloom', node: '/usr/bin/node' }
-  const serving = { stopTimeoutMs: 40_000, hooksPath: '/hooks', port: 8790 }
+  const serving = { stopTimeoutMs: 40_000, hooksPath: '/hooks', port: 8790, adminPort: 8791, writable: [] }
   const shown = { ...paths, ...serving, user: 'hookloom', group: 'hookloom', owner: '999:999' }
   const page = 'src/cli/operations/README.md'
   expect(readBlock(page, 'ini', '[Service]')).toBe(renderUnit(shown))
-  expect(readBlock(page, 'dockerfile', 'FROM')).toBe(renderDockerfile())
+  expect(readBlock(page, 'dockerfile', 'FROM')).toBe(renderDockerfile(shown))
+  expect(readBlock(page, 'jsonc', '172.30.')).toContain(`"trustedProxies": ["${toInstallation(shown.dir).network}"]`)
   expect(readBlock(page, 'text', 'health_uri')).toBe(renderCaddyfile(shown))
 })
 

@@ -31,15 +31,28 @@ describe('readiness', () => {
 
   test('ends first at a stop, which waits until each balancer was told three times', async () => {
     const { readiness, check, retire, hasEnded } = stage()
+    expect(readiness.isStopping()).toBe(false)
     await check('10.0.0.1')
     await check('10.0.0.2')
     retire()
-    expect(await readiness.isReady()).toBe(false)
+    expect(readiness.isStopping()).toBe(true)
     for (const address of ['10.0.0.1', '10.0.0.2', '10.0.0.1', '10.0.0.2', '10.0.0.1']) {
       expect(await check(address)).toBe(false)
       expect(await hasEnded()).toBe(false)
     }
     await check('10.0.0.2')
+    expect(await hasEnded()).toBe(true)
+  })
+
+  test('counts a check that began before the stop by its answer, and says if a balancer was not told in time', async () => {
+    const { check, retire, hasEnded } = stage()
+    await check('10.0.0.1')
+    const early = check('10.0.0.1')
+    retire()
+    expect(await early).toBe(false)
+    await check('10.0.0.1')
+    expect(await hasEnded()).toBe(false)
+    await check('10.0.0.1')
     expect(await hasEnded()).toBe(true)
   })
 

@@ -1,4 +1,6 @@
 // What runs a gateway as a service: a systemd unit, a Dockerfile, and a compose file with its balancer. Pure: texts from facts.
+import { createHash } from 'node:crypto'
+import { relative } from 'node:path'
 
 export type ServiceFacts = {
   /** The config directory, absolute. */
@@ -14,10 +16,17 @@ export type ServiceFacts = {
   readonly stopTimeoutMs: number
   readonly hooksPath: string
   readonly port: number
+  readonly adminPort: number
+  /** Folders outside of the config directory that the gateway writes: of its store, and of its agents. */
+  readonly writable: readonly string[]
 }
 
-/** The network of the compose file, in which the gateways trust the balancer. */
-export const composeNetwork = '172.30.27.0/24'
+/** The name and the network of an installation: another directory has others, so two of them can run on one machine. */
+export function toInstallation(dir: string): { readonly name: string; readonly network: string } {
+  const hash = createHash('sha256').update(dir).digest()
+  return { name: `hookloom-${hash.toString('hex').slice(0, 6)}`, network: `172.30.${hash[3]}.0/24` }
+}
+
 export const gateways = ['gateway-1', 'gateway-2'] as const
 
 /** A service manager must not kill a gateway before it has ended by itself: each of its parts may need a second more. */
@@ -26,7 +35,7 @@ function toStopSeconds({ stopTimeoutMs }: ServiceFacts): number {
 }
 
 export function renderUnit(facts: ServiceFacts): string {
-  const { dir, program, node, user, group } = facts
+  const { dir, program, node, user, group, writable } = facts
   // in a home directory, a hidden /home would hide the gateway too
   const isAtHome = [dir, program, node].some((path) => /^\/(home|root)\//.test(path))
   return `[Unit]
@@ -45,7 +54,7 @@ RestartSec=2
 TimeoutStopSec=${toStopSeconds(facts)}
 
 ProtectSystem=strict
-ReadWritePaths=${toUnitWord(dir)}
+ReadWritePaths=${[dir, ...writable].map(toUnitWord).join(' ')}
 ProtectHome=${isAtHome ? 'read-only' : 'true'}
 PrivateTmp=true
 PrivateDevices=true
@@ -78,7 +87,7 @@ function toUnitWord(text: string): string {
 }
 
 /** Its context is the folder of this package, as a checkout. */
-export function renderDockerfile(): string {
+export function renderDockerfile({ port, adminPort }: Pick<ServiceFacts, 'port' | 'adminPort'>): string {
   return `FROM node:22-slim
 WORKDIR /opt/hookloom
 COPY . .
@@ -86,17 +95,40 @@ RUN npm ci && npm prune --omit=dev && mkdir /data && chown node:node /data
 USER node
 ENV HOOKLOOM_HOME=/data
 VOLUME /data
-EXPOSE 8790
-HEALTHCHECK --interval=5s --start-period=30s CMD ["node", "-e", "fetch('http://127.0.0.1:8791/readyz').then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
+EXPOSE ${port}
+HEALTHCHECK --interval=5s --start-period=30s CMD ["node", "-e", "fetch('http://127.0.0.1:${adminPort}/readyz').then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
 # exec form: node gets SIGTERM itself
 CMD ["node", "dist/main.js", "start"]
 `
 }
 
+/** Docker reads it next to the Dockerfile. No configuration, secret or store may enter the image. */
+export function renderDockerignore({ dir, program }: Pick<ServiceFacts, 'dir' | 'program'>): string {
+  const inside = relative(program, dir)
+  const own = inside === '' || inside.startsWith('..') ? [] : [inside]
+  return ['.git', 'node_modules', 'dist', '**/.env', '**/hookloom.jsonc', '**/*.db', '**/*.db-*', ...own, ''].join('\n')
+}
+
 export function renderCompose(facts: ServiceFacts): string {
   const { dir, program, owner } = facts
+  const { name, network } = toInstallation(dir)
   const [first, second] = gateways
-  return `name: hookloom
+  return `name: ${name}
+
+x-gateway: &gateway
+  image: ${name}
+  # the owner of this folder
+  user: '${owner}'
+  init: true
+  restart: unless-stopped
+  # above server.stopTimeoutMs
+  stop_grace_period: ${toStopSeconds(facts)}s
+  cap_drop: [ALL]
+  security_opt: ['no-new-privileges:true']
+  depends_on: { postgres: { condition: service_healthy } }
+  environment:
+    HOOKLOOM_HOME: /config
+    DATABASE_URL: postgres://hookloom:\${POSTGRES_PASSWORD}@postgres:5432/hookloom
 
 services:
   balancer:
@@ -105,28 +137,18 @@ services:
     ports: ['127.0.0.1:8080:8080']
     volumes: ['./Caddyfile:/etc/caddy/Caddyfile:ro', 'caddy:/data']
 
-  ${first}: &gateway
-    image: hookloom
+  # one configuration for all gateways, and a state for each
+  ${first}:
+    <<: *gateway
     build:
       context: ${toComposeText(program)}
       dockerfile: ${toComposeText(`${dir}/Dockerfile`)}
-    # the owner of this folder
-    user: '${owner}'
-    init: true
-    restart: unless-stopped
-    # above server.stopTimeoutMs
-    stop_grace_period: ${toStopSeconds(facts)}s
-    cap_drop: [ALL]
-    security_opt: ['no-new-privileges:true']
-    depends_on: [postgres]
-    environment:
-      HOOKLOOM_HOME: /config
-      DATABASE_URL: postgres://hookloom:\${POSTGRES_PASSWORD}@postgres:5432/hookloom
-    # one configuration for all, and a state for each
     volumes: ['.:/config:ro', './agents:/config/agents', './${first}:/config/state']
 
   ${second}:
     <<: *gateway
+    # the image that ${first} builds
+    pull_policy: never
     volumes: ['.:/config:ro', './agents:/config/agents', './${second}:/config/state']
 
   postgres:
@@ -143,7 +165,7 @@ services:
 
 networks:
   default:
-    ipam: { config: [{ subnet: ${composeNetwork} }] }
+    ipam: { config: [{ subnet: ${network} }] }
 
 volumes: { caddy: {}, postgres: {} }
 `
@@ -159,6 +181,8 @@ export function renderCaddyfile({ hooksPath, port }: Pick<ServiceFacts, 'hooksPa
 :8080 {
   handle ${hooksPath}/* {
     reverse_proxy ${gateways.map((name) => `${name}:${port}`).join(' ')} {
+      # a proxy or a tunnel on this machine names the sender
+      trusted_proxies private_ranges
       # a gateway that stops is unready first, and serves until this check has seen it
       health_uri /readyz
       health_interval 1s
