@@ -223,7 +223,7 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
   // before the hook port: from then on, deliveries that are cut off wait for the next start
   stops.add('the waiting deliveries', () => stopping.abort())
   const days = () => generation().config.store.retainDays
-  const retention = createRetention({ store, days, duty: duties.retention, clock, log })
+  const retention = createRetention({ store, days, duty: duties.retention, log })
   stops.add('the deletion of old deliveries', () => retention.stop())
   // before all others: a balancer must know before the hook port closes
   stops.add('the balancers', () => readiness.retire(graceMs), { limitMs: 2 * graceMs })

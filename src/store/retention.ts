@@ -1,14 +1,14 @@
 // Deletes old deliveries a minute after the start and then every hour. Of several gateways, one does it.
 import type { Log } from '../model/log.ts'
 import type { Duty } from './named-leases.ts'
-import type { Clock, Store } from './store.ts'
+import type { Store } from './store.ts'
 
 const everyMs = 3_600_000
 const firstAfterMs = 60_000
 const dayMs = 86_400_000
 
-export function createRetention(parts: { store: Store; days: () => number; duty: Duty; clock: Clock; log: Log }) {
-  const { store, days, duty, clock, log } = parts
+export function createRetention(parts: { store: Store; days: () => number; duty: Duty; log: Log }) {
+  const { store, days, duty, log } = parts
   let running: Promise<void> | undefined
   const sweep = () => {
     if (!duty.isHeld()) return
@@ -21,7 +21,7 @@ export function createRetention(parts: { store: Store; days: () => number; duty:
 
   async function sweepOnce(): Promise<void> {
     try {
-      const deleted = await store.sweep(clock() - days() * dayMs)
+      const deleted = await store.sweep(days() * dayMs)
       if (deleted > 0) log.info({ deliveries: deleted }, 'deliveries past store.retainDays were deleted')
     } catch (error) {
       log.warn({ err: error }, 'old deliveries could not be deleted; the gateway tries again in an hour')

@@ -222,11 +222,11 @@ export interface Store extends StoreReader {
   subscribe(listener: (signal: Signal) => void): () => void
 
   /**
-   * Deletes what ended before `before`: deliveries with their jobs, tasks, events, messages and sessions. Drops deliveries
-   * and tasks that were stored before `before` and still wait. Returns the number of deliveries that it deleted or dropped.
+   * Deletes what ended more than `olderThanMs` ago: deliveries with their jobs, tasks, events, messages and sessions. Drops deliveries
+   * and tasks that were stored before that and still wait. Returns the number of deliveries that it deleted or dropped.
    * It works in many small transactions, so that it does not delay other calls.
    */
-  sweep(before: number): Promise<number>
+  sweep(olderThanMs: number): Promise<number>
   health(): Promise<StoreHealth>
 }
 

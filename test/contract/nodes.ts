@@ -51,7 +51,7 @@ export function describeNodes(stage: () => Stage): void {
       await join(store)
       await store.append(newDelivery({ at: clock() }))
       clock.advance(60_000)
-      await store.sweep(clock())
+      await store.sweep(0)
       await join(store, { ...info, id: 'host-2' })
       expect(await store.nodes()).toMatchObject([{ id: 'host-2' }])
     })

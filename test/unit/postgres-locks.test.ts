@@ -1,7 +1,8 @@
 // What one gateway holds in the database keeps the others waiting for seconds, not without limit.
 import { Client } from 'pg'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { createConnections, limits, type Limits } from '../../src/store/postgres/connection.ts'
+import { createConnections } from '../../src/store/postgres/connection.ts'
+import { limits, type Limits } from '../../src/store/postgres/settings.ts'
 import { createPostgresStore } from '../../src/store/postgres/postgres.ts'
 import { newDelivery, newEvent, newJob } from '../contract/stage.ts'
 import { newSchema, whyNoPostgres, withDatabase } from '../contract/postgres-stage.ts'

@@ -2,6 +2,7 @@
 import { Problem } from '../../model/problem.ts'
 import { unavailable } from '../rules.ts'
 import type { Appended, NewDelivery } from '../records.ts'
+import { Refused } from './errors.ts'
 
 const mostInFlight = 2
 const batchLimit = 256
@@ -71,7 +72,7 @@ export function createBatches(options: {
         else reject(unavailable('The store cannot write this.', 5))
       }
     } catch (error) {
-      const isRefused = error instanceof Problem && error.message === 'The store cannot write this.'
+      const isRefused = error instanceof Problem && error.cause instanceof Refused
       if (batch.length === 1 || !isRefused) {
         for (const { reject } of batch) reject(error)
         return

@@ -1,13 +1,25 @@
 // The connections. The only file that imports `pg`. No statement is prepared by name and nothing is set for a session, so a
 // pooler may give each transaction another connection.
-import { type CustomTypesConfig, Pool, types as standardTypes } from 'pg'
+import { callbackify } from 'node:util'
+import { type ClientBase, type CustomTypesConfig, Pool, types as standardTypes } from 'pg'
 import { toShownDatabase } from '../../base/postgres-url.ts'
 import { type Log, silentLog } from '../../model/log.ts'
 import { Problem } from '../../model/problem.ts'
 import type { Row } from '../rows.ts'
 import { toStoredText, unavailable } from '../rules.ts'
-import { isConflict, isOfStatement, toCode, toWhy } from './errors.ts'
+import {
+  isConflict,
+  isOfStatement,
+  PoolExhausted,
+  readOnlyCode,
+  Refused,
+  toCause,
+  toCode,
+  toWhy,
+  UnfitDatabase,
+} from './errors.ts'
 import { checkVersion, migrate } from './migrations.ts'
+import { type Limits, limits, readSettings, toBegin } from './settings.ts'
 
 type Scalar = string | number | boolean | Uint8Array | null | undefined
 export type Param = Scalar | readonly Scalar[]
@@ -25,6 +37,8 @@ export type Connections = {
   readonly query: Query
   /** Several statements, all or none. A conflict with another transaction runs it again, so it must not act outside of the store. */
   transaction<Result>(run: (session: Session) => Promise<Result>): Promise<Result>
+  /** The version of the server. Sees whether it can be written, unlike a statement that reads. */
+  check(): Promise<string>
   trouble(): string | undefined
   close(): Promise<void>
 }
@@ -44,21 +58,6 @@ export type ConnectionOptions = {
   readonly queryMs?: number
   readonly log?: Log
 }
-
-/**
- * A gateway that stops in the middle of a transaction keeps the others from the rows that it locked, so the server ends what waits, and
- * then nothing is committed that was refused. Set for one transaction at a time.
- */
-export type Limits = {
-  /** Between two statements of a transaction. Less than `lockMs`, so that what waits for a gateway that stopped is served after all. */
-  readonly idleMs: number
-  /** For one lock. */
-  readonly lockMs: number
-  /** For one statement of a transaction. */
-  readonly statementMs: number
-}
-
-export const limits: Limits = { idleMs: 5_000, lockMs: 8_000, statementMs: 25_000 }
 
 /** A statement that takes longer is given up, and its connection is closed: the network may have lost it. */
 const queryMs = 30_000
@@ -83,12 +82,19 @@ export function createConnections(options: ConnectionOptions): Connections {
     query_timeout: options.queryMs ?? queryMs,
     keepAlive: true,
     application_name: 'hookloom',
+    verify: callbackify(async (client: ClientBase) => void (await check(toQuery(client)))),
   })
   let trouble: string | undefined
+  /** Statements that read succeed on a standby, so they do not end this trouble. */
+  let cannotWrite = false
+  /** Connections that the database accepted. */
+  let connected = 0
   let isClosed = false
   let opening: Promise<void> | undefined
   // an idle connection that is cut off: the pool makes another one
   pool.on('error', () => {})
+  pool.on('connect', () => void (connected += 1))
+  pool.on('remove', () => void (connected -= 1))
 
   const note = (now: string | undefined) => {
     if (now === trouble) return
@@ -97,15 +103,27 @@ export function createConnections(options: ConnectionOptions): Connections {
     else log.error({}, now)
   }
 
+  /** A gateway must not use a server that cannot be written, or that would lose what it wrote. Returns the version. */
+  async function check(query: Query): Promise<string> {
+    if (readOnly) return ''
+    const { version, isReadOnly, faults } = await readSettings(query)
+    if (isReadOnly) throw Object.assign(new Error('read-only'), { code: readOnlyCode })
+    if (faults.length > 0) throw new UnfitDatabase(`In ${shown}, ${faults.join(' ')}`)
+    return version
+  }
+
   async function withClient<Result>(run: (query: Query) => Promise<Result>): Promise<Result> {
     if (isClosed) throw unavailable('The store is closed.', 5)
-    const client = await pool.connect()
+    const client = await pool.connect().catch((error: Error) => {
+      const isExhausted = error.message === 'timeout exceeded when trying to connect' && connected >= maxConnections
+      throw isExhausted ? new PoolExhausted(error.message) : error
+    })
     let broken: Error | undefined
     // a connection that is cut while it has no statement: the next statement rejects, and without a listener the process would end
     const onCut = (error: Error) => void (broken = error)
     client.on('error', onCut)
     try {
-      return await run(async (sql, ...params) => (await client.query(sql, params.map(toParam))).rows as Row[])
+      return await run(toQuery(client))
     } catch (error) {
       if (error instanceof Error && !isOfStatement(error)) broken = error
       throw error
@@ -147,24 +165,36 @@ export function createConnections(options: ConnectionOptions): Connections {
 
   function toUnreachable(error: unknown): Problem {
     const detail = `Postgres at ${shown} cannot be used: ${toWhy(error)}.`
+    cannotWrite = toCode(error) === readOnlyCode
     note(detail)
-    return unavailable(readOnly ? detail : 'The store cannot be reached now.', 5, error)
+    return unavailable(readOnly ? detail : 'The store cannot be reached now.', 5, toCause(error))
+  }
+
+  /** A sender reads it: only the log names the database and what is wrong with it. */
+  function toSender(error: unknown): unknown {
+    if (readOnly || !(error instanceof Problem) || error.code !== 'config-invalid') return error
+    note(error.message)
+    return unavailable('The store cannot be used now.', 30, error)
+  }
+
+  async function endTrouble(): Promise<void> {
+    if (cannotWrite && (await withClient(check).catch(() => undefined)) === undefined) return
+    cannotWrite = false
+    note(undefined)
   }
 
   async function use<Result>(run: () => Promise<Result>): Promise<Result> {
-    await open().catch((error: unknown) => {
-      // a sender reads it: only the log names the database and what is wrong with it
-      const isOwn = !readOnly && error instanceof Problem && error.code === 'config-invalid'
-      throw isOwn ? unavailable('The store cannot be used now.', 30, error) : error
-    })
     try {
+      await open().catch((error: unknown) => {
+        throw toSender(error)
+      })
       const result = await run()
-      note(undefined)
+      await endTrouble()
       return result
     } catch (error) {
-      if (error instanceof Problem) throw error
+      if (error instanceof Problem) throw error instanceof UnfitDatabase ? toSender(error) : error
       // the message of Postgres may quote values of the row
-      if (isOfStatement(error)) throw unavailable('The store cannot write this.', 5, `SQLSTATE ${toCode(error)}`)
+      if (isOfStatement(error)) throw unavailable('The store cannot write this.', 5, new Refused(error))
       throw toUnreachable(error)
     }
   }
@@ -177,6 +207,7 @@ export function createConnections(options: ConnectionOptions): Connections {
         ? transaction(({ query }) => query(sql, ...params))
         : use(() => withClient((query) => query(sql, ...params))),
     transaction,
+    check: () => use(() => withClient(check)),
     trouble: () => trouble,
     async close() {
       isClosed = true
@@ -185,26 +216,9 @@ export function createConnections(options: ConnectionOptions): Connections {
   }
 }
 
-/** One round trip. A lock must be seen by the next statement, so a transaction never reads from one snapshot. */
-function toBegin(readOnly: boolean, own: Limits | undefined): string {
-  const begin = `BEGIN ISOLATION LEVEL READ COMMITTED${readOnly ? ' READ ONLY' : ''}`
-  if (own === undefined) return begin
-  const { idleMs, lockMs, statementMs } = own
-  return `${begin}; SET LOCAL idle_in_transaction_session_timeout = ${idleMs}; SET LOCAL lock_timeout = ${lockMs};
-    SET LOCAL statement_timeout = ${statementMs}`
-}
-
 async function prepare(query: Query, how: NonNullable<ConnectionOptions['prepare']>, shown: string): Promise<void> {
   if (how === 'nothing') return
   if (how === 'check') return checkVersion(query, shown)
-  const [row] = await query('SHOW synchronous_commit')
-  if (row?.['synchronous_commit'] === 'off') {
-    throw new Problem(
-      'config-invalid',
-      `In ${shown}, synchronous_commit is off for this user, so Postgres would lose deliveries that were answered 200. ` +
-        'Set it to on, for example: ALTER ROLE … SET synchronous_commit = on.',
-    )
-  }
   await migrate(query, shown)
 }
 
@@ -216,6 +230,10 @@ async function retryConflicts<Result>(run: () => Promise<Result>): Promise<Resul
       if (!isConflict(error) || failures === mostConflicts) throw error
     }
   }
+}
+
+function toQuery(client: ClientBase): Query {
+  return async (sql, ...params) => (await client.query(sql, params.map(toParam))).rows as Row[]
 }
 
 function toParam(param: Param): unknown {

@@ -10,6 +10,7 @@ import {
   toChildParams,
   toHeadText,
 } from './append.ts'
+import type { Row } from '../rows.ts'
 import { failedBefore } from '../rules.ts'
 import type { Query } from './connection.ts'
 
@@ -116,13 +117,25 @@ export async function sweepStep(
   const end = rows.findIndex(({ received_at: at, now: moment }) => Number(at) >= before && Number(at) <= Number(moment))
   const old = (end < 0 ? rows : rows.slice(0, end)).filter(({ received_at: at }) => Number(at) < before)
   const ended = old.filter(({ settled, busy }) => settled === 1 && busy === 0).map(({ seq }) => Number(seq))
-  const deleted = await query('DELETE FROM deliveries WHERE seq = ANY ($1::bigint[]) RETURNING seq', ended)
+  const deleted = await query(
+    'DELETE FROM deliveries WHERE seq = ANY ($1::bigint[]) RETURNING seq',
+    await lockEnded(query, ended, before),
+  )
   let count = deleted.length
   for (const { seq, settled, busy } of old) {
     if ((settled !== 1 || busy !== 0) && (await dropBySeq(query, Number(seq), now))) count += 1
   }
   const last = rows.at(-1)
   return { count, after: end >= 0 || rows.length < sweepRows || !last ? undefined : Number(last['seq']) }
+}
+
+/** Those whose jobs ended before `before` still. A dead job may have been queued again meanwhile; from here on, that waits. */
+async function lockEnded(query: Query, seqs: readonly number[], before: number): Promise<number[]> {
+  const sql = 'SELECT delivery_seq, ended_at FROM jobs WHERE delivery_seq = ANY ($1::bigint[]) ORDER BY seq FOR UPDATE'
+  const jobs = await query(sql, seqs)
+  const isBusy = ({ ended_at: at }: Row) => at === null || Number(at) >= before
+  const busy = new Set(jobs.filter(isBusy).map(({ delivery_seq: seq }) => Number(seq)))
+  return seqs.filter((seq) => !busy.has(seq))
 }
 
 /** Deletes old events, messages, sessions and tasks. Returns how many rows it changed; call it until it returns 0. */

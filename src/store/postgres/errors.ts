@@ -1,4 +1,8 @@
 // What an error of Postgres or of the connection says: to this program, to the operator, and never more than that to a log.
+import { Problem } from '../../model/problem.ts'
+
+/** A server that became read-only, in a failover for example. */
+export const readOnlyCode = '25006'
 
 /** Serialization failure, deadlock, and a unique index that another transaction filled first. */
 const conflicts: ReadonlySet<unknown> = new Set(['40001', '40P01', '23505'])
@@ -21,13 +25,16 @@ export function isOfStatement(error: unknown): boolean {
   return code !== undefined && /^[0-9A-Z]{5}$/.test(code) && !/^(08|25006|25P03|28|3D|42|53|55P03|57|58|XX)/.test(code)
 }
 
+/** No connection became free in time, though the database answers. */
+export class PoolExhausted extends Error {}
+
 /** Why a database cannot be used, and the next step. The messages of Postgres are left out: some quote values. */
 const reasons: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'nothing listens there. Start Postgres, or correct store.url',
   ENOTFOUND: 'its host name is unknown. Correct store.url',
   EAI_AGAIN: 'its host name cannot be looked up now',
   ENOENT: 'there is no such socket. Start Postgres, or correct store.url',
-  '25006': 'it is read-only. Wait for the end of the failover, or correct store.url to name the primary',
+  [readOnlyCode]: 'it is read-only. Wait for the end of the failover, or correct store.url to name the primary',
   '28P01': 'it refuses the password of the user in store.url',
   '28000': 'it refuses the user in store.url. Check pg_hba.conf',
   '3D000': 'the database does not exist. Create it, or correct store.url',
@@ -43,7 +50,32 @@ const reasons: Readonly<Record<string, string>> = {
 
 export function toWhy(error: unknown): string {
   const code = toCode(error)
+  if (error instanceof Error && 'syscall' in error && error.syscall === 'open') {
+    return `a file that store.url names, such as sslrootcert, cannot be read (${code}). Correct its path or its permissions`
+  }
   if (code !== undefined) return reasons[code] ?? `it reports ${code}`
+  if (error instanceof PoolExhausted) {
+    return 'all connections of this gateway are busy. Its statements take too long: look at the load and the locks of the database'
+  }
   const isLate = error instanceof Error && /timeout/i.test(error.message)
   return isLate ? 'it does not answer in time' : 'the connection was lost'
+}
+
+/** Postgres refused one statement, and the others may work. The message may be logged: it quotes no value of a row. */
+export class Refused extends Error {
+  constructor(error: unknown) {
+    super(`SQLSTATE ${toCode(error)}`)
+  }
+}
+
+/** For the log, in place of an error whose message may name the user of the database. */
+export function toCause(error: unknown): Error {
+  return new Error(`${toCode(error) ?? 'no code'}: ${toWhy(error)}`)
+}
+
+/** A setting of the server or of the user would lose deliveries. */
+export class UnfitDatabase extends Problem {
+  constructor(detail: string) {
+    super('config-invalid', detail)
+  }
 }

@@ -3,6 +3,7 @@ import { toShownDatabase } from '../../base/postgres-url.ts'
 import { Problem } from '../../model/problem.ts'
 import { createConnections, type Query } from './connection.ts'
 import { checkVersion } from './migrations.ts'
+import { readSettings } from './settings.ts'
 
 export type PostgresFacts = {
   /** `host:port/database` */
@@ -35,12 +36,11 @@ export async function readPostgresFacts(url: string, { oldSnapshotSeconds = 300 
   const { transaction, close } = createConnections({ url, prepare: 'nothing', maxConnections: 1 })
   try {
     return await transaction(async ({ query }) => {
-      const [row] = await query(`SELECT current_setting('server_version') AS version, current_setting('fsync') AS fsync,
-        current_setting('synchronous_commit') AS commits, pg_is_in_recovery()::integer AS is_standby`)
+      const { version, isReadOnly, faults } = await readSettings(query)
       const snapshots = await query(selectSnapshots, oldSnapshotSeconds)
       return {
         shown,
-        version: String(row?.['version']),
+        version,
         latencyMs: await measure(query),
         schema: await checkVersion(query, shown).then(
           () => undefined,
@@ -50,17 +50,10 @@ export async function readPostgresFacts(url: string, { oldSnapshotSeconds = 300 
           },
         ),
         faults: [
-          ...(row?.['is_standby'] === 1
-            ? ['It is a standby, which cannot be written. Correct store.url to name the primary.']
+          ...(isReadOnly
+            ? ['It cannot be written: it is a standby, or read-only. Correct store.url to name the primary.']
             : []),
-          ...(row?.['commits'] === 'off'
-            ? [
-                'synchronous_commit is off for this user. Set it to on, for example: ALTER ROLE … SET synchronous_commit = on.',
-              ]
-            : []),
-          ...(row?.['fsync'] === 'off'
-            ? ['fsync is off, so a power cut destroys the database. Set fsync = on in postgresql.conf.']
-            : []),
+          ...faults,
         ],
         warnings: snapshots.map(
           ({ holder, ending, seconds }) =>

@@ -24,7 +24,8 @@ export const heads = `heads AS (
     UNION ALL
     SELECT next.lane, next.seq FROM heads, LATERAL (SELECT lane, seq FROM jobs
       WHERE lane IS NOT NULL AND ended_at IS NULL AND lane > heads.lane ORDER BY lane, seq LIMIT 1) next)`
-const eachHead = `SELECT seq FROM heads UNION ALL SELECT seq FROM jobs WHERE lane IS NULL AND state = 'queued'`
+/** The jobs that wait for no other job: the first job of each lane, and all jobs without a lane. */
+export const eachHead = `SELECT seq FROM heads UNION ALL SELECT seq FROM jobs WHERE lane IS NULL AND state = 'queued'`
 
 /** Queued, and neither behind a job of its lane nor beside a running one. */
 export const isFree = `j.state = 'queued' AND (j.lane IS NULL OR NOT EXISTS (SELECT 1 FROM jobs o
@@ -82,8 +83,9 @@ export async function extend(
 
 export async function addTask(query: Query, task: NewTask, now: string): Promise<boolean> {
   const { id, planned, lane, standsFor, unlessWithinMs = 0 } = task
-  await query('INSERT INTO task_names VALUES ($1) ON CONFLICT DO NOTHING', standsFor)
-  await query('SELECT 1 FROM task_names WHERE stands_for = $1 FOR UPDATE', standsFor)
+  // one statement: a sweep may delete the name between two
+  const lockName = `INSERT INTO task_names VALUES ($1) ON CONFLICT (stands_for) DO UPDATE SET stands_for = excluded.stands_for`
+  await query(lockName, standsFor)
   const text = JSON.stringify(planned)
   const added = await query(
     `WITH added AS (INSERT INTO jobs (id, lane, state, agent_id, session_key, stands_for, bytes, created_at, run_at)

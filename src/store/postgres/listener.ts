@@ -58,7 +58,7 @@ export function createListener(parts: {
   const sender = randomBytes(4).toString('hex')
   const listeners = new Set<(signal: Signal) => void>()
   let isClosed = false
-  let connection: { readonly client: Client; readonly socket: Socket } | undefined
+  let connection: { readonly socket: Socket } | undefined
   let isDeaf = false
   let failures = 0
   let pong: (() => void) | undefined
@@ -83,20 +83,21 @@ export function createListener(parts: {
     if (isClosed) return
     // its own socket: a connection that the network lost can only be destroyed
     const socket = new Socket()
-    const client = new Client({
-      connectionString: url,
-      stream: () => socket,
-      keepAlive: true,
-      connectionTimeoutMillis: connectMs,
-      query_timeout: connectMs,
-      application_name: 'hookloom listener',
-    })
-    const own = { client, socket }
+    const own = { socket }
     connection = own
-    client.on('error', () => lose(own))
-    client.on('end', () => lose(own))
-    client.on('notification', ({ payload }) => hear(payload))
     try {
+      // throws if a file that the URL names, such as sslrootcert, cannot be read
+      const client = new Client({
+        connectionString: url,
+        stream: () => socket,
+        keepAlive: true,
+        connectionTimeoutMillis: connectMs,
+        query_timeout: connectMs,
+        application_name: 'hookloom listener',
+      })
+      client.on('error', () => lose(own))
+      client.on('end', () => lose(own))
+      client.on('notification', ({ payload }) => hear(payload))
       // by the pool first: it creates the tables
       await query('SELECT 1')
       await client.connect()

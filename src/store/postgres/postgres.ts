@@ -7,13 +7,14 @@ import type { Settlement, StoreHealth } from '../records.ts'
 import type { OpenedStore, Store, StoreReader } from '../store.ts'
 import { appendBatch, markDiffering } from './append.ts'
 import { createBatches } from './batches.ts'
-import { createConnections, limits, type Limits, type Query } from './connection.ts'
+import { createConnections, type Query } from './connection.ts'
 import { appendAll, drop, pruneStep, settle, sweepStep } from './deliveries.ts'
 import { addTask, claim, extend, requeue } from './jobs.ts'
 import { endLeases, extendLeases, join, lease, lockouts, noteFailures } from './leases.ts'
 import { channel, createListener, type ListenerTimes } from './listener.ts'
 import { createReads, waitingBytes } from './reads.ts'
 import { report } from './report.ts'
+import { limits, type Limits } from './settings.ts'
 
 export type PostgresOptions = {
   /** `postgres://user:password@host:port/database`. It may contain a password, so no message quotes it. */
@@ -41,7 +42,7 @@ const measureEveryMs = 1_000
 export function createPostgresStore(options: PostgresOptions): OpenedStore {
   const { url, now = () => databaseNow, maxQueued = 10_000, limits: held = limits, log = silentLog } = options
   const { maxWaitingBytes = () => Number.POSITIVE_INFINITY } = options
-  const { open, query, transaction, trouble, close } = createConnections({ url, log, limits: held })
+  const { open, query, transaction, check, trouble, close } = createConnections({ url, log, limits: held })
   const listener = createListener({ url, query, now, log, times: options.listening })
   const room = createRoom({ maxBytes: maxWaitingBytes, log })
   /** Bytes that were appended since the last measurement. */
@@ -88,7 +89,9 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
     unmeasured += bytes
   }
 
-  async function sweep(before: number): Promise<number> {
+  async function sweep(olderThanMs: number): Promise<number> {
+    const [row] = await query(`SELECT ${now()} AS now`)
+    const before = Number(row?.['now']) - olderThanMs
     let total = 0
     for (let after: number | undefined = 0; after !== undefined;) {
       const from: number = after
@@ -149,8 +152,7 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
     lockouts: (scope) => lockouts(query, scope, now()),
     subscribe: listener.subscribe,
     health: async (): Promise<StoreHealth> => {
-      const rows = await query(`SELECT current_setting('server_version') AS version`).catch(() => [])
-      const facts = { postgres: String(rows[0]?.['version'] ?? 'unknown'), waiting: batches.waiting() }
+      const facts = { postgres: await check().catch(() => 'unknown'), waiting: batches.waiting() }
       return {
         engine: 'postgres',
         trouble: trouble() ?? room.trouble(),

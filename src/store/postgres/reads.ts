@@ -23,7 +23,7 @@ import type { DeliveryRecord } from '../records.ts'
 import type { Store, StoreReader } from '../store.ts'
 import { selectAnswered } from './append.ts'
 import type { Query } from './connection.ts'
-import { heads, isDue, isFree, selectJob } from './jobs.ts'
+import { eachHead, heads, isDue, isFree, selectJob } from './jobs.ts'
 
 export type Reads = Omit<StoreReader, 'close'> & Pick<Store, 'answered' | 'open' | 'nextDueInMs'>
 
@@ -87,10 +87,8 @@ const selectLanes = `SELECT l.lane, l.jobs, j.created_at AS since, (j.state = 'r
 const selectBytes = `SELECT (SELECT coalesce(sum(bytes), 0) FROM jobs WHERE ended_at IS NULL)::bigint
   + (SELECT coalesce(sum(bytes), 0) FROM deliveries WHERE state IN ('pending', 'parked'))::bigint AS bytes`
 
-/** The jobs that wait for no other job: the first job of each lane, and all jobs without a lane. */
 const free = (condition: string) => `WITH RECURSIVE ${heads}
-  SELECT min(j.run_at) AS run_at FROM jobs j WHERE j.seq = ANY (ARRAY(
-    SELECT seq FROM heads UNION ALL SELECT seq FROM jobs WHERE lane IS NULL AND state = 'queued')) AND ${isFree} AND ${condition}`
+  SELECT min(j.run_at) AS run_at FROM jobs j WHERE j.seq = ANY (ARRAY(${eachHead})) AND ${isFree} AND ${condition}`
 
 /** A gateway joins again every ten seconds. */
 const aliveMs = 30_000

@@ -103,7 +103,8 @@ function toStore({ connection, writer, clock, room }: Parts): SqliteStore {
   let joined: string | undefined
 
   /** Sweeps in small operations, so that appends can run in between. */
-  async function sweep(before: number): Promise<number> {
+  async function sweep(olderThanMs: number): Promise<number> {
+    const before = clock() - olderThanMs
     let total = 0
     let after: number | undefined = 0
     while (after !== undefined) {

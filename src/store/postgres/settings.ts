@@ -1,0 +1,64 @@
+// Settings: those that a transaction begins with, and those that would lose deliveries or prevent writing. A gateway checks the latter on
+// each new connection, because they may change while it runs.
+import type { Row } from '../rows.ts'
+
+/**
+ * A gateway that stops in the middle of a transaction keeps the others from the rows that it locked, so the server ends what waits, and
+ * then nothing is committed that was refused. Set for one transaction at a time.
+ */
+export type Limits = {
+  /** Between two statements of a transaction. Less than `lockMs`, so that what waits for a gateway that stopped is served after all. */
+  readonly idleMs: number
+  /** For one lock. */
+  readonly lockMs: number
+  /** For one statement of a transaction. */
+  readonly statementMs: number
+}
+
+export const limits: Limits = { idleMs: 5_000, lockMs: 8_000, statementMs: 25_000 }
+
+/** One round trip. A lock must be seen by the next statement, so a transaction never reads from one snapshot. */
+export function toBegin(readOnly: boolean, own: Limits | undefined): string {
+  const begin = `BEGIN ISOLATION LEVEL READ COMMITTED${readOnly ? ' READ ONLY' : ''}`
+  if (own === undefined) return begin
+  const { idleMs, lockMs, statementMs } = own
+  return `${begin}; SET LOCAL idle_in_transaction_session_timeout = ${idleMs}; SET LOCAL lock_timeout = ${lockMs};
+    SET LOCAL statement_timeout = ${statementMs}`
+}
+
+export type Settings = {
+  readonly version: string
+  /** A standby, or a user or a database that may only read. */
+  readonly isReadOnly: boolean
+  /** Why a gateway must not use the database as this user, each with the next step. */
+  readonly faults: readonly string[]
+}
+
+const selectSettings = `SELECT current_setting('server_version') AS version, current_setting('fsync') AS fsync,
+  current_setting('synchronous_commit') AS commits, current_setting('default_transaction_isolation') AS isolation,
+  (pg_is_in_recovery() OR current_setting('default_transaction_read_only')::boolean)::integer AS is_read_only`
+
+export async function readSettings(query: (sql: string) => Promise<Row[]>): Promise<Settings> {
+  const [row = {}] = await query(selectSettings)
+  return { version: String(row['version']), isReadOnly: row['is_read_only'] === 1, faults: toFaults(row) }
+}
+
+export function toFaults({ commits, fsync, isolation }: Row): string[] {
+  return [
+    ...(commits === 'off'
+      ? [
+          'synchronous_commit is off for this user, so Postgres would lose deliveries that were answered 200. ' +
+            'Set it to on, for example: ALTER ROLE … SET synchronous_commit = on.',
+        ]
+      : []),
+    ...(fsync === 'off'
+      ? ['fsync is off, so a power cut destroys the database. Set fsync = on in postgresql.conf.']
+      : []),
+    ...(isolation === 'read committed'
+      ? []
+      : [
+          `default_transaction_isolation is "${String(isolation)}" for this user, and hookloom needs "read committed". ` +
+            "Set it, for example: ALTER ROLE … SET default_transaction_isolation = 'read committed'.",
+        ]),
+  ]
+}
