@@ -1,5 +1,5 @@
 // Other programs that receive webhooks, on the work of the benched hook: token, JSON, a text of five fields, 200. None of them comes
-// with this package; who wants to compare installs them.
+// with this package; install them to compare.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { existsSync, mkdirSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -15,7 +15,7 @@ export type Peer = { readonly command: readonly [string, ...string[]]; readonly 
 
 export type RunningPeer = {
   readonly port: number
-  /** Microseconds of processor time of all its processes, those that have ended too. Only Linux tells. */
+  /** Microseconds of processor time of all its processes, those that have ended too. Linux only. */
   usage(): number
   stop(): void
 }

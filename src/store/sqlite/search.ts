@@ -31,7 +31,7 @@ const selectStep = `SELECT id FROM deliveries
 const start = 0
 export const end = Number.MAX_SAFE_INTEGER
 
-/** The seq of a delivery, or of that of a job. Null, which no row is before or behind, where there is no such row. */
+/** The seq of a delivery, found by its id or by that of one of its jobs. Null if there is none: no row is before or behind it. */
 export function toPlace(db: Database, id: string): SqlValue {
   return db.get(selectPlace, id)?.['seq'] ?? null
 }
