@@ -115,7 +115,7 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
   let url: string | undefined
   const info = () => ({ version: options.version ?? 'unknown', generation: generation().id, address: url ?? '' })
   const node = createNode({ store, log, leaseTimes: options.leaseTimes, info })
-  stops.add('the duties of this gateway', () => node.stop())
+  stops.add('the duties after a failed start', () => node.stop())
   const { duties, leases } = node
   const metrics = createMetrics({ store, clock })
   const { meter } = metrics
@@ -185,9 +185,9 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
   })
 
   // 5. The start: jobs, then the ports, then what waited.
-  const startedAt = clock()
   effects.start()
   stops.add('the jobs', () => effects.stop({ graceMs }), { limitMs: 2 * graceMs })
+  stops.add('the duties of this gateway', () => node.stop())
   stops.add('the parked deliveries', () => drain.stop())
   stops.add('the mailbox', () => mailbox.stop())
   const refusals = new Refusals(development)
@@ -217,7 +217,7 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
   url = `http://${host.includes(':') ? `[${host}]` : host}:${hooks.port}${config.hooks.path}`
   void node.join()
   const adminUrl = `http://127.0.0.1:${admin.port}`
-  const address = { pid: process.pid, url, adminUrl, startedAt: new Date(startedAt).toISOString() }
+  const address = { pid: process.pid, url, adminUrl, startedAt: new Date(clock()).toISOString() }
   const storeFile = options.store === undefined ? { store: toShownPlace(place) } : {}
   stops.add('the address file', await announce(dir, { ...address, ...storeFile }))
   // before the hook port: from then on, deliveries that are cut off wait for the next start

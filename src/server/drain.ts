@@ -8,7 +8,7 @@ import type { Store } from '../store/store.ts'
 import { type Rerunner, walkWaiting } from './rerun.ts'
 
 export type DrainParts = {
-  readonly store: Pick<Store, 'open' | 'counts' | 'drop'>
+  readonly store: Pick<Store, 'open' | 'counts' | 'inState' | 'drop'>
   readonly rerunner: Pick<Rerunner, 'rerun' | 'resumePending'>
   readonly generation: () => Generation
   /** So that one gateway drains a module at a time, in order. Default: no other gateway can. */
@@ -58,6 +58,8 @@ export function createDrain(parts: DrainParts): Drain {
   let asked = 0
   let stopped = false
   let running: Promise<Drained> | undefined
+  /** Modules that another gateway drained when this one wanted to, and whether deliveries that this generation parked run too. */
+  const postponed = new Map<string, boolean>()
   let looking: Promise<void> | undefined
   /** The part of a look that runs parked deliveries. */
   let draining: Promise<void> | undefined
@@ -84,7 +86,10 @@ export function createDrain(parts: DrainParts): Drain {
   async function runPass(isOver: () => boolean): Promise<Drained> {
     const { id } = generation()
     const drained = { settled: 0, stillParked: 0 }
-    for (const module of wanted) await drainModule(module, { notFailedBy: again ? [] : [id], isOver, drained })
+    for (const module of wanted) {
+      const isMine = await drainModule(module, { notFailedBy: again ? [] : [id], isOver, drained })
+      if (!isMine) postponed.set(module, again || postponed.get(module) === true)
+    }
     return drained
   }
 
@@ -94,17 +99,19 @@ export function createDrain(parts: DrainParts): Drain {
     drained: { settled: number; stillParked: number }
   }
 
-  /** Does nothing while another gateway drains the module: what that one leaves is found by the next look. */
-  async function drainModule(module: string, { notFailedBy, isOver, drained }: Pass): Promise<void> {
+  /** False: another gateway drains the module now. */
+  async function drainModule(module: string, { notFailedBy, isOver, drained }: Pass): Promise<boolean> {
     const lease = `drain/${module}`
-    if (isOver() || (await leases.take([lease])).length === 0) return
+    if (isOver()) return true
+    if ((await leases.take([lease])).length === 0) return false
     try {
       for await (const open of walkWaiting({ store, query: { state: 'parked', waitsFor: module, notFailedBy } })) {
-        if (isOver()) return
+        if (isOver()) return true
         const state = await rerunner.rerun(open)
         if (state === 'parked' || state === 'waiting') drained.stillParked += 1
         else drained.settled += 1
       }
+      return true
     } finally {
       await leases.release([lease])
     }
@@ -119,6 +126,11 @@ export function createDrain(parts: DrainParts): Drain {
     try {
       await rerunner.resumePending()
       if (generation().config.hooks.transforms.drain === 'ask') return
+      const [next] = postponed
+      if (next !== undefined) {
+        postponed.delete(next[0])
+        return void drain([next[0]], { again: next[1] })
+      }
       draining = drainOthers().finally(() => (draining = undefined))
       await draining
     } catch (error) {
@@ -158,7 +170,7 @@ export function createDrain(parts: DrainParts): Drain {
       at = open.deliveryId
       if (hook === undefined || open.hook === hook) await act(open)
       if (stopped || performance.now() - startedAt > longestPassMs) return at
-      // store reads are synchronous: without this, many of them would block every request
+      // store reads of SQLite are synchronous: without this, many of them would block every request
       await nextTurn()
     }
   }

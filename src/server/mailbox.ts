@@ -99,7 +99,7 @@ type InboxParts = {
   readonly log: Log
 }
 
-/** A mail that is stored but did not run, because the process ended, is pending: it runs at the next start. */
+/** A mail that is stored but did not run, because the process ended, is pending: it runs at the next start, or in another gateway. */
 export function createInbox(parts: InboxParts): MailSink {
   const { account, generation, store, rerunner, clock, newId, log } = parts
   const name = cursorName(account)

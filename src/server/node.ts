@@ -41,6 +41,7 @@ export function createNode(parts: {
     .slice(0, 40)}-${randomBytes(3).toString('hex')}`
   let joining: Promise<void> = Promise.resolve()
   let timer: NodeJS.Timeout | undefined
+  let stopping: Promise<void> | undefined
 
   /** One after the other. What fails is written ten seconds later. */
   function join(): Promise<void> {
@@ -69,12 +70,14 @@ export function createNode(parts: {
         if (signal === 'wakes') void effects.lookForWakes()
       })
     },
-    async stop() {
-      unsubscribe()
-      clearInterval(timer)
-      await joining
-      await store.leave(id).catch(() => undefined)
-      await leases.stop()
-    },
+    stop: () => (stopping ??= stop()),
+  }
+
+  async function stop(): Promise<void> {
+    unsubscribe()
+    clearInterval(timer)
+    await joining
+    await store.leave(id).catch(() => undefined)
+    await leases.stop()
   }
 }

@@ -82,7 +82,8 @@ export class Rerunner {
       // another gateway runs it
       if (!this.#claimed.has(id)) return 'waiting'
       // settled by another gateway since it was read
-      if ((await this.#parts.store.open({ id, limit: 1 })).length === 0) return 'already settled'
+      const state = (await this.#parts.store.delivery(id))?.state
+      if (state !== 'pending' && state !== 'parked') return 'already settled'
       return await this.#rerunClaimed(open)
     } catch (error) {
       this.#parts.log.error({ err: error, deliveryId: id }, 'a waiting delivery cannot be read; it stays in its state')
@@ -163,7 +164,7 @@ function toLasting(decision: Decision): LastingDecision {
 }
 
 type Walk = {
-  readonly store: Pick<Store, 'open' | 'counts'>
+  readonly store: Pick<Store, 'open' | 'inState'>
   readonly query: {
     readonly state: 'pending' | 'parked'
     readonly waitsFor?: string
@@ -183,13 +184,13 @@ export async function* walkWaiting({ store, query, skips = () => false }: Walk):
   while (left !== 0) {
     const [open] = await store.open({ ...query, limit: 1, after })
     if (!open) return
-    left ??= (await store.counts()).deliveries[query.state]
+    left ??= await store.inState(query.state)
     after = open.deliveryId
     if (!skips(after)) {
       left -= 1
       yield open
     }
-    // store reads are synchronous: without this, a hundred thousand of them would block every request
+    // store reads of SQLite are synchronous: without this, a hundred thousand of them would block every request
     await nextTurn()
   }
 }

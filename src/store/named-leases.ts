@@ -1,10 +1,15 @@
 // The leases of this gateway: kept while it lives, and given back when it stops. Another gateway gets them within 30 s of a crash.
 import { toErrorName } from '../base/exceptions.ts'
+import { attemptWithin } from '../base/time.ts'
 import type { Log } from '../model/log.ts'
 import type { Lease } from './owners.ts'
+import { unavailable } from './rules.ts'
 import type { Store } from './store.ts'
 
 export type LeaseTimes = { readonly leaseMs: number; readonly everyMs: number }
+
+/** A call that takes longer says nothing about the leases, and must not hold up the next one. */
+const callMs = 5_000
 
 /** A dead gateway is replaced after `leaseMs` and at most `everyMs`. */
 export const leaseTimes: LeaseTimes = { leaseMs: 20_000, everyMs: 5_000 }
@@ -77,12 +82,8 @@ export function createNamedLeases(parts: {
     const mine = [...held.values()]
     if (mine.length === 0) return
     const sureAt = toMoment()
-    const still = new Set(
-      await store.extendLeases(
-        mine.map(({ lease }) => lease),
-        leaseMs,
-      ),
-    )
+    const leases = mine.map(({ lease }) => lease)
+    const still = new Set(await inTime(store.extendLeases(leases, leaseMs)))
     for (const own of mine) {
       const { name } = own.lease
       if (still.has(name)) own.sureAt = sureAt
@@ -92,7 +93,7 @@ export function createNamedLeases(parts: {
 
   async function take(names: readonly string[]): Promise<string[]> {
     const sureAt = toMoment()
-    const leases = await store.lease({ names, leaseMs })
+    const leases = await inTime(store.lease({ names, leaseMs }))
     for (const lease of leases) held.set(lease.name, { lease, sureAt })
     if (isStopped) await release(leases.map(({ name }) => name))
     return isStopped ? [] : leases.map(({ name }) => name)
@@ -101,7 +102,7 @@ export function createNamedLeases(parts: {
   async function release(names: readonly string[]): Promise<void> {
     const leases = names.flatMap((name) => held.get(name)?.lease ?? [])
     for (const name of names) held.delete(name)
-    if (leases.length > 0) await store.endLeases(leases).catch(() => undefined)
+    if (leases.length > 0) await inTime(store.endLeases(leases)).catch(() => undefined)
   }
 
   return {
@@ -119,4 +120,10 @@ export function createNamedLeases(parts: {
       await release([...held.keys()])
     },
   }
+}
+
+async function inTime<Result>(call: Promise<Result>): Promise<Result> {
+  const attempt = await attemptWithin(callMs, () => call)
+  if (attempt.kind === 'ended') return attempt.value
+  throw attempt.kind === 'threw' ? attempt.thrown : unavailable('The store does not answer in time.', 5)
 }

@@ -91,6 +91,8 @@ export interface StoreReader {
   lanes(query: { limit: number }): Promise<LaneLoad[]>
   /** The number of deliveries and of jobs in each state, for `hookloom doctor` and /metrics. */
   counts(): Promise<{ deliveries: Record<DeliveryState, number>; jobs: Record<JobState, number> }>
+  /** The number of deliveries in a state. Reads an index, of this state only. */
+  inState(state: DeliveryState): Promise<number>
   /** The number of parked deliveries that wait for a module. Reads no requests. */
   parkedFor(module: string): Promise<number>
   /** The bytes of what waits: the requests of parked and pending deliveries, and unfinished jobs. Reads one number, not the rows. */

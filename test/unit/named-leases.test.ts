@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { silentLog } from '../../src/model/log.ts'
 import { createNamedLeases } from '../../src/store/named-leases.ts'
-import { createOneOwner } from '../../src/store/one-owner.ts'
+import { createOneOwner } from '../../src/store/sqlite/one-owner.ts'
 
 const times = { leaseMs: 20_000, everyMs: 5_000 }
 

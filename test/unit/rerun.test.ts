@@ -90,8 +90,6 @@ describe('deliveries that wait', () => {
     const events: string[] = []
     const { rerunner } = await stage(['a', 'b'], (store) => ({
       open(query) {
-        // the second look, when the delivery is claimed
-        if (query.id !== undefined) return store.open(query)
         events.push(`at most ${query.limit}`)
         setImmediate(() => events.push('a request'))
         return store.open(query)

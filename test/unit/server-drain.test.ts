@@ -2,7 +2,7 @@
 import { expect, test, vi } from 'vitest'
 import { silentLog } from '../../src/model/log.ts'
 import { createDrain, type DrainParts } from '../../src/server/drain.ts'
-import { createOneOwner } from '../../src/store/one-owner.ts'
+import { createOneOwner } from '../../src/store/sqlite/one-owner.ts'
 import { createMemoryStore } from '../../src/store/sqlite/sqlite.ts'
 import type { OpenDelivery } from '../../src/store/records.ts'
 import type { Store } from '../../src/store/store.ts'
@@ -21,6 +21,7 @@ function createStage(
   const drain = createDrain({
     store: {
       counts: store.counts,
+      inState: store.inState,
       drop: store.drop,
       open: (query) => {
         limits.push(query.limit)

@@ -195,6 +195,8 @@ export function createReads(query: Query, now: () => string): Reads {
       const sql = `SELECT * FROM nodes WHERE seen_at > ${now()} - ${aliveMs} ORDER BY id`
       return (await query(sql)).map(toNodeRecord)
     },
+    inState: async (state) =>
+      Number((await one('SELECT count(*) AS count FROM deliveries WHERE state = $1', state))?.['count'] ?? 0),
     waitingBytes: () => waitingBytes(query),
     answered: async ({ hook, key }) => {
       const row = await one(selectAnswered, hook, key)

@@ -201,6 +201,8 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
       const at = one(longestDue, now)?.['run_at']
       return typeof at === 'number' ? Math.max(0, now - at) : undefined
     },
+    inState: async (state) =>
+      Number(one('SELECT count(*) AS count FROM deliveries WHERE state = ?', state)?.['count'] ?? 0),
     nodes: async () => connection.use([], readNodes),
     close: async () => connection.close(),
   }

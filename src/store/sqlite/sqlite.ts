@@ -1,7 +1,7 @@
 // The embedded store: SQLite in WAL mode with synchronous=FULL. A writer thread commits; the main thread only reads.
 import { type Log, silentLog } from '../../model/log.ts'
 import { Problem } from '../../model/problem.ts'
-import { createOneOwner } from '../one-owner.ts'
+import { createOneOwner } from './one-owner.ts'
 import { createRoom, type Room } from '../room.ts'
 import type { StoreHealth } from '../records.ts'
 import type { Clock, Store, StoreReader } from '../store.ts'

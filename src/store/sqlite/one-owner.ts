@@ -1,7 +1,7 @@
 // The calls that several owners need, for an engine with one owner.
 import { randomInt } from 'node:crypto'
-import type { Lease } from './owners.ts'
-import type { Clock, Store } from './store.ts'
+import type { Lease } from '../owners.ts'
+import type { Clock, Store } from '../store.ts'
 
 type Shared = Pick<Store, 'lease' | 'extendLeases' | 'endLeases' | 'subscribe' | 'noteFailures' | 'lockouts'>
 
