@@ -19,9 +19,10 @@ export async function capture(context: Context, options: CaptureOptions): Promis
   try {
     const asked = options.module ?? (await findModuleOf(kept))
     // the module of a mapping may not exist yet: its fixture may come first
-    const { root, parts, modules } = await withProgress(context, 'Loading the transform', () => bench.load([asked]))
+    const loaded = await withProgress(context, 'Loading the transform', () => bench.load([asked]))
+    const { root, parts, modules, env: own } = loaded
     const [module = asked] = modules
-    const captured = await captureKept(kept, { name: options.name, module, root, parts })
+    const captured = await captureKept(kept, { name: options.name, module, root, parts, env: own })
     if (context.json) context.printJson(captured)
     else print(context, captured)
     return exitCodes.ok

@@ -7,7 +7,7 @@ import { Problem } from '../model/problem.ts'
 import type { NamedMapping } from '../pipeline/compile.ts'
 import { explain } from '../pipeline/explain.ts'
 import { createGeneration, type Generation } from '../pipeline/generation.ts'
-import { type Redacted, toSecrets, withoutSecrets } from '../pipeline/redact.ts'
+import { type Redacted, shortestSecret, toSecrets, withoutSecrets } from '../pipeline/redact.ts'
 import type { CapturedFields } from '../server/api/replay-types.ts'
 import { toDelivery } from '../server/delivery.ts'
 import type { DeliveryRecord, KeptRequest } from '../store/records.ts'
@@ -58,15 +58,18 @@ export type CaptureInput = {
   /** Of the transforms; a real path. */
   readonly root: string
   readonly parts: Parts
+  /** The `process.env` of the transform. */
+  readonly env: Readonly<Record<string, string>>
 }
 
 /**
- * Runs the request, and writes what the code makes of it as what the fixture expects. Of code that fails, it expects an action. Throws
+ * Runs the request, and writes what the code makes of it as what the fixture expects, but for fields that have a secret of the
+ * configuration or of the environment. Of code that fails, it expects an action. Throws
  * `usage-invalid` for an invalid name, and `conflict` if the file exists, or if the fixture would be too large or leave the root.
  */
 export async function capture(
   { record, delivery, safe }: Kept,
-  { name: asked, module, root, parts }: CaptureInput,
+  { name: asked, module, root, parts, env }: CaptureInput,
 ): Promise<CapturedFields> {
   const name = toFileName(asked, delivery)
   const plain = renderFixture(delivery, safe)
@@ -74,16 +77,38 @@ export async function capture(
   if (typeof fixture === 'string') throw new Problem('conflict', `This delivery cannot become a fixture: ${fixture}.`)
   const outcome = await runFixture(parts, module, { kind: 'fixture', name, file: join(root, name), fixture })
   const actual: Actual | undefined = outcome.actual?.decision === 'park' ? undefined : outcome.actual
-  const text = actual === undefined ? plain : updateFixture(plain, actual)
+  const secrets = [...toSecrets(parts.config, parts.mappings), ...Object.values(env)]
+  const own = actual && withoutSecretFields(actual, secrets, plain)
+  const text = own === undefined ? plain : updateFixture(plain, own.actual)
   if (Buffer.byteLength(text) > largestFixture) throw tooLarge(Buffer.byteLength(text))
   return {
     file: await writeFixture(root, module, { name, text }),
     module,
     deliveryId: record.deliveryId,
-    removed: safe.removed.slice(0, mostPlaces).map((place) => place.slice(0, longestPlace)),
+    removed: [...(own?.removed ?? []), ...safe.removed]
+      .slice(0, mostPlaces)
+      .map((place) => place.slice(0, longestPlace)),
     decision: actual?.decision ?? 'accept',
     note: actual === undefined && !outcome.ok ? (outcome.diff[0] ?? 'it fails').slice(0, longestNote) : null,
   }
+}
+
+/** What code made of its environment, or of the configuration. A fixture lists only the fields of an action that matter. */
+function withoutSecretFields(actual: Actual, secrets: readonly string[], request: string) {
+  const toInner = (value: unknown) => JSON.stringify(value).slice(1, -1)
+  // a word such as "production", which the written request has as well, is no secret
+  const known = secrets.map(toInner).filter((word) => word.length >= shortestSecret && !request.includes(word))
+  const removed: string[] = []
+  const actions = actual.actions.map((action, at) => {
+    const kept = Object.entries(action).filter(([name, value]) => {
+      const text = JSON.stringify(value)
+      if (!known.some((secret) => text.includes(secret))) return true
+      removed.push(`expect.actions[${at}].${name}`)
+      return false
+    })
+    return Object.fromEntries(kept)
+  })
+  return { actual: { ...actual, actions }, removed }
 }
 
 // keys of a payload are parts of a place, and a sender chooses them

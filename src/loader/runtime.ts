@@ -53,6 +53,8 @@ export type TransformRuntime = {
 }
 
 export type Aside = {
+  /** The `process.env` of its code. */
+  readonly env: Readonly<Record<string, string>>
   /** The same code, called there. `replay`: whether its context says so. */
   of(transforms: ReadonlyMap<string, Transform>, options?: { replay: boolean }): ReadonlyMap<string, Transform>
   close(): Promise<void>
@@ -184,6 +186,7 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
       return { module, hash, problem, run }
     }
     return {
+      env: env(),
       of: (transforms, { replay } = { replay: true }) =>
         new Map([...transforms].map(([key, transform]) => [key, toAside(transform, replay)])),
       close: own.close,

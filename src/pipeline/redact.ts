@@ -45,7 +45,7 @@ const secretPaths: readonly RegExp[] = [
   /^(https:\/\/api\.telegram\.org\/bot)[^/?#]+/i,
 ]
 // a shorter secret may occur in any text
-const shortestSecret = 6
+export const shortestSecret = 6
 
 /** The secrets of the configuration, which no fixture may have. */
 export function toSecrets(config: Config, mappings: readonly NamedMapping[]): string[] {
@@ -55,11 +55,15 @@ export function toSecrets(config: Config, mappings: readonly NamedMapping[]): st
 
 /** `secrets`: known secrets, which are removed everywhere. */
 export function withoutSecrets(request: KeepableRequest, secrets: readonly string[]): Redacted {
-  const known = secrets.filter((secret) => secret.length >= shortestSecret)
+  // the longest first: a secret may begin with another one
+  const known = secrets
+    .filter((secret) => secret.length >= shortestSecret)
+    .toSorted((one, other) => other.length - one.length)
   const removed: string[] = []
+  const toClean = (text: string) =>
+    toSafeText(known.reduce((rest, secret) => rest.replaceAll(secret, removedMark), text))
   const cleanText = (text: string, path: string): string => {
-    const safe = known.reduce((rest, secret) => rest.replaceAll(secret, removedMark), text)
-    const clean = toSafeText(safe)
+    const clean = toClean(text)
     if (clean !== text) removed.push(path)
     return clean
   }
@@ -68,17 +72,21 @@ export function withoutSecrets(request: KeepableRequest, secrets: readonly strin
     if (Array.isArray(value)) return value.map((item, index) => clean(item, `${path}[${index}]`))
     if (!isJsonObject(value)) return value
     const entries = Object.entries(value).map(([key, item]): [string, JsonValue] => {
-      const at = `${path}.${key}`
-      if (!isSecret(key, item)) return [key, clean(item, at)]
+      const name = toClean(key)
+      const at = `${path}.${name}`
+      if (name !== key) removed.push(at)
+      if (!isSecret(key, item)) return [name, clean(item, at)]
       removed.push(at)
-      return [key, removedMark]
+      return [name, removedMark]
     })
     // fromEntries defines its keys: `__proto__` stays data
     return Object.fromEntries(entries)
   }
   const headers = cleanHeaders(request, removed)
-  const named = Object.entries(request.query).map(([name, value]): [string, string] => {
-    if (!isSecret(name, value)) return [name, cleanText(value, `query.${name}`)]
+  const named = Object.entries(request.query).map(([key, value]): [string, string] => {
+    const name = toClean(key)
+    if (name !== key) removed.push(`query.${name}`)
+    if (!isSecret(key, value)) return [name, cleanText(value, `query.${name}`)]
     removed.push(`query.${name}`)
     return [name, removedMark]
   })

@@ -193,6 +193,40 @@ describe('POST /api/deliveries/<id>/capture', { timeout: 60_000 }, () => {
     expect(readdirSync(folder('a/b.fixtures')).filter((name) => name.includes('tmp'))).toEqual([])
   })
 
+  test('leaves out each field that the code made of its environment or of the configuration, like the command', async () => {
+    const { hooks } = config
+    const transforms = { env: ['ACME_KEY', 'STAGE'] }
+    const own = await startInside({
+      config: { ...config, hooks: { ...hooks, transforms } },
+      files: {
+        '.env': 'ACME_KEY=acme-key-1\nSTAGE=production\n',
+        [`${root}/x.ts`]: `export default ({ payload }) => [
+          { message: payload.name + ' in ' + process.env.STAGE, name: 'by ' + process.env.ACME_KEY },
+          { message: ${JSON.stringify(hookToken)} },
+        ]\n`,
+      },
+    })
+    const before = gateway
+    gateway = own
+    try {
+      const id = await send('x', { name: 'Ada', stage: 'production' })
+      const made = await capture(id, { name: 'made' })
+      expect(made).toMatchObject({ status: 200, removed: expect.arrayContaining(['expect.actions[0].name']) })
+      expect(read(folder('x.fixtures/made.json')).expect).toEqual({
+        decision: 'accept',
+        actions: [
+          { kind: 'agent', message: 'Ada in production', deliver: false },
+          { kind: 'agent', deliver: false },
+        ],
+      })
+      await runCommand(['capture', id, '--name', 'twin'], { dir: own.dir })
+      expect(read(folder('x.fixtures/twin.json'))).toEqual(read(folder('x.fixtures/made.json')))
+      expect(await runCommand(['test', 'x'], { dir: own.dir })).toMatchObject({ code: 0 })
+    } finally {
+      gateway = before
+    }
+  })
+
   test('refuses one more than the fixtures that are read', async () => {
     const own = await startInside({ config, files: { [`${root}/x.ts`]: code, [`${root}/a/b.ts`]: code } })
     const before = gateway

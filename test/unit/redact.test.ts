@@ -68,3 +68,20 @@ describe('the proof of a sender', () => {
     expect([undefined, removedMark]).toContain(kept.headers[name])
   })
 })
+
+describe('a known secret', () => {
+  test('that begins with another one is removed whole', () => {
+    const secrets = ['abcdef', 'abcdef123456']
+    const { payload } = withoutSecrets({ headers: {}, query: {}, payload: 'abcdef123456, abcdef' }, secrets)
+    expect(payload).toBe(`${removedMark}, ${removedMark}`)
+  })
+
+  test('is removed from the names of fields and parameters as well', () => {
+    const request = { headers: {}, query: { 'q-abcdef': '1' }, payload: { 'p-abcdef': 'see abcdef' } }
+    expect(withoutSecrets(request, ['abcdef'])).toMatchObject({
+      query: { [`q-${removedMark}`]: '1' },
+      payload: { [`p-${removedMark}`]: `see ${removedMark}` },
+      removed: expect.arrayContaining([`query.q-${removedMark}`, `payload.p-${removedMark}`]),
+    })
+  })
+})

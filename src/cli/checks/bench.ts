@@ -22,6 +22,8 @@ export type Loaded = {
   readonly parts: Parts
   /** The modules that were asked for, in the order of the mappings, each once. */
   readonly modules: readonly string[]
+  /** The `process.env` of the modules. */
+  readonly env: Readonly<Record<string, string>>
 }
 
 export type ModuleResult = {
@@ -65,7 +67,8 @@ export function createBench({ dir, env }: Pick<Context, 'dir' | 'env'>): Bench {
     const bare = modules.filter((module) => !known.includes(module)).map((module) => ({ module }))
     const refs = [...mapped.filter(({ module }) => modules.includes(module)), ...bare]
     const transforms = await runtime.load({ root, refs })
-    return { root, parts: { config, mappings, transforms, verifiers }, modules: [...new Set(modules)] }
+    const { env: own } = settings
+    return { root, parts: { config, mappings, transforms, verifiers }, modules: [...new Set(modules)], env: own }
   }
 
   return {
