@@ -46,8 +46,12 @@ export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
   return (await answer.json()) as T
 }
 
-export async function post<T>(path: string, body?: object): Promise<T> {
-  const answer = await ask(path, { method: 'POST', ...(body === undefined ? {} : { body: JSON.stringify(body) }) })
+export async function post<T>(path: string, body?: object, signal?: AbortSignal): Promise<T> {
+  const answer = await ask(path, {
+    method: 'POST',
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    ...(signal === undefined ? {} : { signal }),
+  })
   // as: see above
   return (await answer.json()) as T
 }

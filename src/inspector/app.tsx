@@ -82,7 +82,7 @@ export function App(): JSX.Element {
       </header>
       <main>
         {place.view === 'list' && <ListView feed={feed} place={place} hooksUrl={health?.hooksUrl ?? ''} />}
-        {place.view === 'replay' && <Replay place={place} status={feed.status} />}
+        {place.view === 'replay' && <Replay place={place} status={feed.status} isConnected={feed.isConnected} />}
         {place.view === 'sessions' && <Sessions place={place} version={count} />}
         {place.view === 'health' && <Health health={health} />}
       </main>

@@ -1,6 +1,6 @@
 // What an edit would have done to kept requests: compares the code that serves with the files on disk, again at each save.
 import type { JSX } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { ReplayReport } from '../server/api/replay-types.ts'
 import type { StatusFields } from '../server/api/types.ts'
 import { post, toQuery } from './api.ts'
@@ -10,9 +10,13 @@ import { Report, toRequests } from './report.tsx'
 export const usualLast = 50
 const choices = [20, 50, 100, 200, 500, 1_000]
 
-type ReplayProps = { readonly place: Place; readonly status: StatusFields | undefined }
+type ReplayProps = {
+  readonly place: Place
+  readonly status: StatusFields | undefined
+  readonly isConnected: boolean
+}
 
-export function Replay({ place, status }: ReplayProps): JSX.Element {
+export function Replay({ place, status, isConnected }: ReplayProps): JSX.Element {
   const [isPaused, setPaused] = useState(false)
   const [round, setRound] = useState(0)
   // what is on disk and what serves: it changes at each save
@@ -21,7 +25,10 @@ export function Replay({ place, status }: ReplayProps): JSX.Element {
   if (!isPaused) seen.current = saved
   const last = Number(place.last) || usualLast
   const query = toQuery({ last, hook: place.hook.trim(), source: place.source.trim() })
-  const { report, problem, isBusy } = useReplay(query, seen.current === undefined ? '' : `${seen.current} ${round}`)
+  const wanted = seen.current === undefined ? '' : `${seen.current} ${round}`
+  const { report, problem, isBusy } = useReplay(query, wanted, isConnected)
+  // each event of the stream renders this view, and a report can have a thousand diffs
+  const shown = useMemo(() => report && <Report report={report} />, [report])
   const isBehind = seen.current !== saved
   return (
     <div class="replay">
@@ -63,43 +70,56 @@ export function Replay({ place, status }: ReplayProps): JSX.Element {
         {problem !== '' ? problem : toSummary(report, isBusy)}
       </p>
       <div class="report" tabIndex={0} aria-busy={isBusy} aria-label="Result of the replay" role="region">
-        {report !== undefined && <Report report={report} />}
+        {shown}
       </div>
     </div>
   )
 }
 
-/** One replay at a time: what changes while it runs is taken by the next one. `wanted` is empty before the state is known. */
-function useReplay(query: string, wanted: string) {
+/**
+ * One replay at a time: what changes while it runs is taken by the next one. One that failed is asked for again after a reconnect.
+ * `wanted` is empty before the state is known.
+ */
+function useReplay(query: string, wanted: string, isConnected: boolean) {
   const [report, setReport] = useState<ReplayReport>()
   const [problem, setProblem] = useState('')
   const [isBusy, setBusy] = useState(true)
-  const now = useRef({ query, key: '', done: '', isRunning: false, isOver: false })
+  const now = useRef({ query, key: '', done: '', isRunning: false, over: new AbortController() })
   now.current.query = query
   now.current.key = wanted && `${query} ${wanted}`
 
-  useEffect(() => void run(), [wanted])
+  useEffect(() => void (isConnected && run()), [wanted, isConnected])
   useEffect(() => {
+    // what another query found is no answer to this one
+    now.current.done = ''
+    setReport(undefined)
+    setProblem('')
     // one asks only for the last of the words that one types
     const timer = setTimeout(() => void run(), 300)
     return () => clearTimeout(timer)
   }, [query])
-  useEffect(() => () => void (now.current.isOver = true), [])
+  useEffect(() => () => now.current.over.abort(), [])
 
   async function run(): Promise<void> {
     const { current } = now
     if (current.isRunning) return
     current.isRunning = true
-    while (current.done !== current.key && !current.isOver) {
-      const { key } = current
+    const { signal } = current.over
+    let failed = ''
+    while (current.done !== current.key && failed !== current.key) {
+      const { key, query: asked } = current
       setBusy(true)
       try {
-        setReport(await post<ReplayReport>(`/api/replay?${current.query}`))
+        const answer = await post<ReplayReport>(`/api/replay?${asked}`, undefined, signal)
+        current.done = key
+        if (asked !== current.query) continue
+        setReport(answer)
         setProblem('')
       } catch (error) {
+        if (signal.aborted) return
+        failed = key
         setProblem(error instanceof Error ? error.message : 'The replay failed.')
       }
-      current.done = key
     }
     current.isRunning = false
     setBusy(current.key === '')

@@ -15,9 +15,9 @@ import { type ReplayReport, toReplayReport } from './replay-report.ts'
 export type Replayer = {
   /**
    * Compares the live code with the files on disk. If these are the same code, compares what was recorded with it. Throws
-   * `config-invalid` if the configuration on disk is invalid.
+   * `config-invalid` if the configuration on disk is invalid, and `conflict` if it is not wanted any more when its turn comes.
    */
-  replay(query: KeptQuery): Promise<ReplayReport>
+  replay(query: KeptQuery, isWanted?: () => boolean): Promise<ReplayReport>
   /** What the live code decides now on kept deliveries. Unknown ids, and deliveries whose request is not kept, are left out. */
   decideLive(ids: readonly string[]): Promise<Readonly<Record<string, Outcome>>>
   /**
@@ -77,10 +77,13 @@ export function createReplayer(parts: {
   }
 
   return {
-    async replay(query) {
+    async replay(query, isWanted = () => true) {
       const [live, disk] = [current(), edited()]
       const isLive = live.id === disk.id
-      const done = await inTurn(() => compare(isLive ? undefined : live, disk, { ...query, limitMs }))
+      const done = await inTurn(async () => {
+        if (!isWanted()) throw new Problem('conflict', 'The client left before its replay began. It did not run.')
+        return compare(isLive ? undefined : live, disk, { ...query, limitMs })
+      })
       return toReplayReport(done, { compared: isLive ? 'recorded' : 'live', problems: toProblems(disk.transforms) })
     },
     async decideLive(ids) {
@@ -104,7 +107,8 @@ export function createReplayer(parts: {
       return inTurn(async () => {
         const threads = aside()
         const own = { ...parts, transforms: threads.of(transforms, { replay: false }) }
-        return capture(kept, { name, module, root, parts: own }).finally(() => threads.close())
+        const { env } = threads
+        return capture(kept, { name, module, root, parts: own, env }).finally(() => threads.close())
       })
     },
     async between(before, after, query) {

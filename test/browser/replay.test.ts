@@ -125,6 +125,20 @@ describe.skipIf(!hasBrowser)(
       await report().getByText('So long').first().waitFor(wait)
     })
 
+    test('shows nothing of another query while a replay fails, and asks again', async () => {
+      await page.route('**/api/replay?**', (route) => route.abort())
+      await page.getByRole('textbox', { name: 'hook' }).fill('y')
+      await page.locator('.replay > .said.bad').waitFor(wait)
+      expect(await page.locator('.group').count()).toBe(0)
+      await page.unroute('**/api/replay?**')
+      await page.getByRole('button', { name: 'run again' }).click()
+      await says('1 request, no difference.')
+      await page.getByRole('textbox', { name: 'hook' }).fill('x')
+      await says('10 requests, 10 would differ.')
+      // the browser says so itself
+      stage.errors.splice(0)
+    })
+
     test('leads to the delivery of an example, and lists every request', async () => {
       await report().getByText('All requests').click()
       await expect.poll(() => report().locator('tbody tr').count(), wait).toBe(10)

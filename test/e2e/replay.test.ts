@@ -1,5 +1,6 @@
 // What an edit would have done to requests that came in: the command, and the admin port that it asks.
-import { cpSync, rmSync } from 'node:fs'
+import { cpSync, readFileSync, rmSync } from 'node:fs'
+import { request } from 'node:http'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { ReplayReport } from '../../src/live/replay-report.ts'
@@ -130,4 +131,38 @@ test('show --diff shows what differs between two deliveries and nothing else', {
   const text = await runCommand(['show', '--diff', one ?? '', old ?? ''], { dir })
   expect(text.stdout).toMatch(/decision\n\s*- accept agent: one one\n\s*\+ skip/)
   expect((await runCommand(['show', '--diff', one ?? ''], { dir })).code).toBe(64)
+})
+
+describe('a replay whose client left', { timeout: 60_000 }, () => {
+  test('does not run when its turn comes', async () => {
+    const folder = makeFolder()
+    const [calls, go] = [join(folder, 'calls'), join(folder, 'go')]
+    writeFiles(folder, { go: '' })
+    const code = `import { appendFileSync, existsSync } from 'node:fs'
+      export default () => {
+        appendFileSync(${JSON.stringify(calls)}, 'x')
+        while (!existsSync(${JSON.stringify(go)}));
+        return { message: 'm' }
+      }\n`
+    const hooks = { ...config.hooks, transforms: { timeoutMs: 30_000 } }
+    const { url, adminUrl } = await startInside({ config: { hooks }, files: { [file]: code } })
+    await record(url, ['one'])
+    rmSync(go)
+    const headers = { authorization: `Bearer ${gatewayToken}` }
+    const ask = () => fetch(`${adminUrl}/api/replay`, { method: 'POST', headers })
+    const first = ask()
+    const left = request(`${adminUrl}/api/replay`, { method: 'POST', headers })
+    const isOver = new Promise<void>((done) => left.on('error', () => {}).on('close', done))
+    await new Promise<void>((done) => left.on('finish', done).end())
+    const answered = () => fetch(`${adminUrl}/api/status`, { headers }).then((answer) => answer.text())
+    await answered()
+    left.destroy()
+    await isOver
+    await answered()
+    writeFiles(folder, { go: '' })
+    expect((await first).status).toBe(200)
+    expect((await ask()).status).toBe(200)
+    // once when it came, and twice in each of two replays
+    expect(readFileSync(calls, 'utf8')).toBe('xxxxx')
+  })
 })

@@ -17,7 +17,8 @@ const mostIds = 100
 
 /** Its answers are JSON. */
 export type ReplayerOfAdmin = {
-  replay(query: KeptQuery): Promise<ReplayReport>
+  /** `isWanted`: asked when its turn comes. */
+  replay(query: KeptQuery, isWanted: () => boolean): Promise<ReplayReport>
   decideLive(ids: readonly string[]): Promise<object>
   /** Writes a fixture. */
   capture(
@@ -38,7 +39,10 @@ export function addReplayRoutes(
   operator: Middleware,
   { store, replayer }: { readonly store: Store; readonly replayer: ReplayerOfAdmin },
 ): void {
-  router.post('/api/replay', operator, async (ctx) => reply(ctx, await replayer.replay(toKeptQuery(ctx.query))))
+  router.post('/api/replay', operator, async (ctx) => {
+    const isConnected = () => !ctx.res.destroyed
+    reply(ctx, await replayer.replay(toKeptQuery(ctx.query), isConnected))
+  })
   router.post('/api/publish', operator, async (ctx) => reply(ctx, await replayer.publish()))
   router.post('/api/deliveries/:id/capture', operator, async (ctx) => {
     const asked = await readAsked(ctx)
