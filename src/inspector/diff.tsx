@@ -16,7 +16,10 @@ const mostShown = 120
 
 /** `removed`: only in the first value; `added`: only in the second. */
 function toPieces(before: unknown, after: unknown): Piece[] {
-  const [old, now] = [toLines(before), toLines(after)]
+  // "5" and 5 would look the same
+  const isPlain =
+    typeof before === typeof after || [before, after].some((value) => value === undefined || value === null)
+  const [old, now] = [toLines(before, isPlain), toLines(after, isPlain)]
   let start = 0
   while (start < old.length && start < now.length && old[start] === now[start]) start += 1
   let end = 0
@@ -26,9 +29,10 @@ function toPieces(before: unknown, after: unknown): Piece[] {
   return withGaps([...same(old.slice(0, start)), ...middle, ...same(old.slice(old.length - end))])
 }
 
-function toLines(value: unknown): string[] {
+/** `isPlain`: a text has no quotes. */
+function toLines(value: unknown, isPlain: boolean): string[] {
   if (value === undefined || value === null) return []
-  return (typeof value === 'string' ? value : JSON.stringify(value, undefined, 2)).split('\n')
+  return (isPlain && typeof value === 'string' ? value : JSON.stringify(value, undefined, 2)).split('\n')
 }
 
 /** By the longest common sequence of lines. */

@@ -28,7 +28,8 @@ export function Replay({ place, status, isConnected }: ReplayProps): JSX.Element
   const wanted = seen.current === undefined ? '' : `${seen.current} ${round}`
   const { report, problem, isBusy } = useReplay(query, wanted, isConnected)
   // each event of the stream renders this view, and a report can have a thousand diffs
-  const shown = useMemo(() => report && <Report report={report} />, [report])
+  const isFiltered = place.hook.trim() !== '' || place.source.trim() !== ''
+  const shown = useMemo(() => report && <Report report={report} isFiltered={isFiltered} />, [report])
   const isBehind = seen.current !== saved
   return (
     <div class="replay">

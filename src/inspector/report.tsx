@@ -15,25 +15,29 @@ const sides = {
   recorded: ['recorded when it came', 'files on disk, which are live'],
 } as const
 
-export function Report({ report }: { report: ReplayReport }): JSX.Element {
+/** `isFiltered`: only some of the kept requests were asked for. */
+export function Report({ report, isFiltered }: { report: ReplayReport; isFiltered: boolean }): JSX.Element {
   const { total, counts, groups, unstable, drift, tooLarge, notRun, problems, compared, deliveries } = report
   if (total === 0 && tooLarge.length === 0) {
     return (
-      <p class="empty">
-        No request is kept. <code>"retain": 100</code> in <code>hooks</code> or in a mapping keeps the newest requests,
-        and <code>hookloom dev</code> does so by itself.
-      </p>
+      <>
+        <Problems problems={problems} />
+        {isFiltered ? (
+          <p class="empty">No kept request fits these filters.</p>
+        ) : (
+          <p class="empty">
+            No request is kept. <code>"retain": 100</code> in <code>hooks</code> or in a mapping keeps the newest
+            requests, and <code>hookloom dev</code> does so by itself.
+          </p>
+        )}
+      </>
     )
   }
   // as: counts has these names
   const names = Object.keys(counts) as ReplayClass[]
   return (
     <>
-      {problems.map((text) => (
-        <p class="problem" key={text}>
-          <Line text={text} most={1_000} />
-        </p>
-      ))}
+      <Problems problems={problems} />
       <ul class="classes" aria-label="Classes">
         {names.map((name) => (
           <li key={name} class={counts[name] === 0 ? 'none' : toClassName(name)}>
@@ -74,6 +78,19 @@ export function Report({ report }: { report: ReplayReport }): JSX.Element {
       )}
       {notRun > 0 && <p class="note">{toRequests(notRun)} not replayed: the time was up.</p>}
       <Requests deliveries={deliveries} />
+    </>
+  )
+}
+
+/** Why modules on disk do not load. */
+function Problems({ problems }: Pick<ReplayReport, 'problems'>): JSX.Element {
+  return (
+    <>
+      {problems.map((text) => (
+        <p class="problem" key={text}>
+          <Line text={text} most={1_000} />
+        </p>
+      ))}
     </>
   )
 }

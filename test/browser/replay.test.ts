@@ -97,7 +97,7 @@ describe.skipIf(!hasBrowser)(
       await page.getByRole('combobox', { name: 'the last' }).selectOption('20')
       const hook = page.getByRole('textbox', { name: 'hook' })
       await hook.press('y')
-      await page.getByText('No request is kept.').waitFor(wait)
+      await page.getByText('No kept request fits these filters.').waitFor(wait)
       expect(new URL(page.url()).hash).toBe('#view=replay&last=20&hook=y')
       // its template has the time at which it came, which is no difference
       await stage.post('y', { n: 1 })
@@ -105,7 +105,7 @@ describe.skipIf(!hasBrowser)(
       await says('1 request, no difference.')
       expect(await page.getByRole('textbox', { name: 'hook' }).inputValue()).toBe('y')
       await show(page, 'view=replay&last=3&source=nobody')
-      await page.getByText('No request is kept.').waitFor(wait)
+      await page.getByText('No kept request fits these filters.').waitFor(wait)
       await show(page, 'view=replay&last=3&hook=x')
       await says('3 requests, 3 would differ.')
       await page.goBack()
