@@ -24,6 +24,15 @@ export function Actions({ delivery, request, hooksUrl, onDone }: ActionsProps): 
   const isOpen = state === 'parked' || state === 'pending'
   const canRetry = isOpen || jobs.some((job) => job.state === 'dead')
 
+  // the form that had the focus is gone after a capture
+  const opener = useRef<HTMLButtonElement>(null)
+  const isCaptured = useRef(false)
+  useEffect(() => {
+    if (isBusy || !isCaptured.current) return
+    isCaptured.current = false
+    if (document.activeElement === document.body) opener.current?.focus()
+  }, [isBusy])
+
   useEffect(() => {
     setSaid({ text: '', isBad: false })
     setEdited(undefined)
@@ -63,6 +72,7 @@ export function Actions({ delivery, request, hooksUrl, onDone }: ActionsProps): 
     act(async () => {
       const made = await post<CapturedFields>(`${path}/capture`, name === '' ? {} : { name })
       setNaming(false)
+      isCaptured.current = true
       const removed = made.removed.length === 0 ? '' : ` Removed: ${made.removed.join(', ')}.`
       const note = made.note === null ? '' : ` It fails until the code is fixed: ${made.note}`
       return `Created ${made.file}. It expects the decision ${made.decision}.${removed}${note}`
@@ -104,6 +114,7 @@ export function Actions({ delivery, request, hooksUrl, onDone }: ActionsProps): 
         </button>
         <button
           type="button"
+          ref={opener}
           disabled={request === undefined || delivery.madeBy?.kind !== 'transform' || isBusy}
           aria-expanded={isNaming}
           onClick={() => setNaming(!isNaming)}

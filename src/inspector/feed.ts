@@ -1,7 +1,7 @@
 // The rows that the list shows, kept up to date by the stream. Paused, it counts what came and shows it on request.
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { DeliveryRow, Page, RefusalFields, StatusFields } from '../server/api/types.ts'
-import { get, toQuery } from './api.ts'
+import { get, Refused, toQuery } from './api.ts'
 import type { Filters } from './place.ts'
 import { fits, mergeRows, mostRows, type Row, toRefusalRow, toRow } from './rows.ts'
 import { follow } from './stream.ts'
@@ -108,8 +108,14 @@ export function useFeed({ state, hook, source, q }: Filters): Feed {
   /** A search looks at a part of a large store: a page may have few rows, or none, although there are more. */
   async function readPage(before: string | null, signal?: AbortSignal): Promise<PageOfRows> {
     const query = toQuery({ state, hook, source, q, before: before ?? undefined, limit: pageRows })
-    const { deliveries, next } = await get<Page<'deliveries', DeliveryRow>>(`/api/deliveries?${query}`, signal)
-    return { rows: deliveries.map(toRow), next }
+    try {
+      const { deliveries, next } = await get<Page<'deliveries', DeliveryRow>>(`/api/deliveries?${query}`, signal)
+      return { rows: deliveries.map(toRow), next }
+    } catch (error) {
+      // the retention has removed the delivery before which the next ones were, and so all that are older
+      if (before !== null && error instanceof Refused && error.status === 404) return none
+      throw error
+    }
   }
 
   function older(): void {

@@ -214,6 +214,7 @@ describe.skipIf(!hasBrowser)(
         expect(await created.innerText()).toContain(`${folder}/review-${ids.parked.slice(-8)}.json`)
         await write('red')
         await page.locator('.said', { hasText: 'red.json' }).waitFor(wait)
+        await expect.poll(() => page.evaluate('document.activeElement.innerText'), wait).toBe('capture as fixture')
         await write('red')
         await page.locator('.said.bad', { hasText: 'exists already' }).waitFor(wait)
         expect(readdirSync(folder).toSorted()).toEqual(['red.json', `review-${ids.parked.slice(-8)}.json`])
