@@ -170,7 +170,10 @@ export interface Store extends StoreReader {
    * job that crashes its gateway grow with each crash, and the worker can end such a job as dead instead of starting it again.
    */
   claim(query: { limit: number; leaseMs: number }): Promise<ClaimedJob[]>
-  /** Writes a report. Returns false, and writes nothing, if the job is no longer leased under this fence. */
+  /**
+   * Writes a report. Returns false, and writes nothing, if the job is no longer leased under this fence. Returns true, and writes
+   * nothing, if it ended under this fence with this outcome: the commit of the same report before had an unknown result.
+   */
   report(job: { id: string; fence: number }, report: JobReport): Promise<boolean>
   /** Sets leases to end `leaseMs` from now. Returns the ids of the jobs that are still leased under their fence. */
   extend(jobs: readonly { id: string; fence: number }[], leaseMs: number): Promise<string[]>

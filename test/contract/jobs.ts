@@ -91,8 +91,13 @@ export function describeJobs(stage: () => Stage): void {
       expect(await store.delivery(delivery.id)).toMatchObject({ jobs: [{ state: 'running', steps: [] }] })
       expect(await store.events({ limit: 9 })).toEqual([])
       expect(await store.report(held, done)).toBe(true)
-      expect(await store.report(held, done)).toBe(false)
-      expect(await store.delivery(delivery.id)).toMatchObject({ jobs: [{ state: 'done' }] })
+      // again, because the result of a commit can be unknown
+      expect(await store.report(held, done)).toBe(true)
+      expect(await store.report(stale, done)).toBe(false)
+      expect(await store.report(held, { outcome: { kind: 'dead', error: 'no' } })).toBe(false)
+      expect(await store.report(held, { step: ran(clock()) })).toBe(false)
+      expect(await store.delivery(delivery.id)).toMatchObject({ jobs: [{ state: 'done', attempts: 2, steps: [{}] }] })
+      expect(await store.events({ limit: 9 })).toHaveLength(1)
     })
 
     test('an extended lease is valid for the new time, and a lost lease cannot be extended', async () => {

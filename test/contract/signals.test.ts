@@ -175,7 +175,7 @@ describe.skipIf(whyNoPostgres !== undefined)(`a store with several owners (${why
 
   test('notices that a connection swallows notifications, says so, and makes another one', async () => {
     const proxy = await startProxy()
-    const { writer, reader } = await openTwo({ pingMs: 50, pongMs: 100, pollMs: never }, proxy.through)
+    const { writer, reader } = await openTwo({ pingMs: 200, pongMs: 3_000, pollMs: never }, proxy.through)
     const warning = async () => (await reader.health()).warning
     await connected(reader, writer)
     await expect.poll(warning, slow).toBeUndefined()

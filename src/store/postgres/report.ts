@@ -28,7 +28,11 @@ export async function report(
     job.fence,
     step?.name,
   )
-  if (row === undefined) return false
+  if (row === undefined) {
+    const sql = 'SELECT state FROM jobs WHERE id = $1 AND fence = $2 AND ended_at IS NOT NULL'
+    const [ended] = await query(sql, job.id, job.fence)
+    return ended !== undefined && ended['state'] === what.outcome?.kind
+  }
   const held: Held = {
     seq: Number(row['seq']),
     id: job.id,

@@ -98,7 +98,10 @@ function toGate(lane: SqlValue): number {
 export function report(db: Database, operation: OperationOf<'report'>): boolean {
   const { id, fence, step, posts, at } = operation
   const job = db.get(selectHeld, id, fence, step?.name ?? null)
-  if (!job) return false
+  if (!job) {
+    const ended = db.get('SELECT state FROM jobs WHERE id = ? AND fence = ? AND ended_at IS NOT NULL', id, fence)
+    return ended?.['state'] === operation.outcome.kind
+  }
   if (job['recorded'] === 0) record(db, operation, job)
   if (posts !== undefined) db.run('UPDATE jobs SET posts = ? WHERE seq = ?', posts, job['seq'] ?? null)
   end(db, operation, { seq: job['seq'] ?? null, lane: job['lane'] ?? null, at })
