@@ -79,3 +79,15 @@ export async function withDeadline<T>(
 export async function pause(ms: number, signal: AbortSignal): Promise<void> {
   await withDeadline({ outer: signal, ms }, () => new Promise<never>(() => {}))
 }
+
+/** A moment of two clocks: the wall clock goes on while a machine sleeps, and the other one cannot be set. Milliseconds. */
+export type Moment = { readonly wall: number; readonly steady: number }
+
+export function toMoment(wallClock: () => number = Date.now): Moment {
+  return { wall: wallClock(), steady: performance.now() }
+}
+
+/** The milliseconds between two moments, by the clock that says more: for what must not be done too late. */
+export function toPastMs(from: Moment, to: Moment): number {
+  return Math.max(to.wall - from.wall, to.steady - from.steady)
+}

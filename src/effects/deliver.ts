@@ -9,7 +9,6 @@ import { toPosted, whyNotPosted } from './acknowledgement.ts'
 import { cut } from '../base/text.ts'
 import { withDeadline } from '../base/time.ts'
 import type { Recorded, StepOutcome } from './retry.ts'
-
 import { type DefaultRoute, resolveRoute, type Route } from './route.ts'
 import { type AgentPlan, mainSessionKey, toRunName, toRunStep } from './plan.ts'
 

@@ -4,7 +4,7 @@ import type { ClaimedJob } from '../model/job.ts'
 import type { Log } from '../model/log.ts'
 import type { JobReport } from '../store/records.ts'
 import type { Clock, Store } from '../store/store.ts'
-import { pause } from '../base/time.ts'
+import { pause, toMoment, toPastMs, type Moment } from '../base/time.ts'
 import { toErrorName } from '../base/exceptions.ts'
 
 export const leaseMs = 30_000
@@ -20,9 +20,6 @@ export type HeldJob = {
   /** When the last call began that the store answered with a lease, on this machine's clocks. */
   sureAt: Moment
 }
-
-/** The wall clock goes on while a machine sleeps; the other one cannot be set. */
-type Moment = { readonly wall: number; readonly steady: number }
 
 /** A lease is trusted for this part of its time: the rest is for what was not measured, such as two clocks of different speed. */
 const sureMs = 20_000
@@ -64,10 +61,6 @@ export function createLeases(options: { store: Pick<Store, 'report' | 'extend'>;
     storeIsAway = away
   }
 
-  function toMoment(): Moment {
-    return { wall: clock(), steady: performance.now() }
-  }
-
   function isOurs(held: HeldJob): boolean {
     return jobs.get(held.job.id) === held
   }
@@ -95,7 +88,7 @@ export function createLeases(options: { store: Pick<Store, 'report' | 'extend'>;
       const before = jobs.get(job.id)
       if (before?.isEnding) jobs.delete(job.id)
       else if (before !== undefined) stop(before)
-      const held: HeldJob = { job, abort: new AbortController(), isEnding: false, sureAt: toMoment() }
+      const held: HeldJob = { job, abort: new AbortController(), isEnding: false, sureAt: toMoment(clock) }
       jobs.set(job.id, held)
       return held
     },
@@ -104,15 +97,15 @@ export function createLeases(options: { store: Pick<Store, 'report' | 'extend'>;
       // another fence in between: another worker had the job and may have started steps
       if (held === undefined || job.lapsed !== held.job.fence) return false
       held.job = job
-      held.sureAt = toMoment()
+      held.sureAt = toMoment(clock)
       return true
     },
     letGo(held) {
       if (isOurs(held)) jobs.delete(held.job.id)
     },
     isSure(held) {
-      const now = toMoment()
-      const pastMs = Math.max(now.wall - held.sureAt.wall, now.steady - held.sureAt.steady)
+      const now = toMoment(clock)
+      const pastMs = toPastMs(held.sureAt, now)
       return isOurs(held) && pastMs < sureMs
     },
     async report(held, what) {
@@ -122,7 +115,7 @@ export function createLeases(options: { store: Pick<Store, 'report' | 'extend'>;
         const isLastTry = held.abort.signal.aborted
         try {
           const { job } = held
-          const sureAt = toMoment()
+          const sureAt = toMoment(clock)
           const written = await store.report(job, { leaseMs, ...what })
           noteStore(false)
           if (written) held.sureAt = sureAt
@@ -141,7 +134,7 @@ export function createLeases(options: { store: Pick<Store, 'report' | 'extend'>;
     async extend() {
       const before = [...jobs.values()].map((held) => ({ held, job: held.job }))
       if (before.length === 0) return
-      const now = toMoment()
+      const now = toMoment(clock)
       try {
         const ids = new Set(
           await store.extend(

@@ -1,6 +1,6 @@
 // The leases of this gateway: kept while it lives, and given back when it stops. Another gateway gets them within 30 s of a crash.
 import { toErrorName } from '../base/exceptions.ts'
-import { attemptWithin } from '../base/time.ts'
+import { attemptWithin, toMoment, toPastMs, type Moment } from '../base/time.ts'
 import type { Log } from '../model/log.ts'
 import type { Lease } from './owners.ts'
 import { unavailable } from './rules.ts'
@@ -32,8 +32,6 @@ export type NamedLeases = {
 }
 
 type Held = { readonly lease: Lease; sureAt: Moment }
-/** The wall clock goes on while a machine sleeps; the other one cannot be set. */
-type Moment = { readonly wall: number; readonly steady: number }
 
 export function createNamedLeases(parts: {
   readonly store: Pick<Store, 'lease' | 'extendLeases' | 'endLeases'>
@@ -47,12 +45,10 @@ export function createNamedLeases(parts: {
   let running: Promise<void> | undefined
   const timer = setInterval(() => void tick(), everyMs).unref()
 
-  const toMoment = (): Moment => ({ wall: Date.now(), steady: performance.now() })
   const isHeld = (name: string): boolean => {
     const sureAt = held.get(name)?.sureAt
     if (sureAt === undefined || isStopped) return false
-    const now = toMoment()
-    return Math.max(now.wall - sureAt.wall, now.steady - sureAt.steady) < leaseMs
+    return toPastMs(sureAt, toMoment()) < leaseMs
   }
 
   function tick(): Promise<void> {

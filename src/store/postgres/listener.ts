@@ -1,4 +1,4 @@
-// Signals between gateways: LISTEN on a connection of its own, checked by pings, and a look once a second for what got lost.
+// Signals between gateways: LISTEN on a separate connection that pings check. Once a second, the listeners look for what was lost.
 import { randomBytes } from 'node:crypto'
 import { Socket } from 'node:net'
 import { Client } from 'pg'
