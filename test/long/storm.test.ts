@@ -1,7 +1,7 @@
-// Kills, pauses longer than a lease, restarts of the database and cut connections, while code is changed: see test/e2e/storm.ts.
+// Kills, pauses longer than a lease, restarts of the database and cut connections, while code is changed: see storm.ts.
 import { expect, test } from 'vitest'
 import { whyNoCluster } from '../e2e/fleet.ts'
-import { weather } from '../e2e/storm.ts'
+import { weather } from './storm.ts'
 
 const skipped = whyNoCluster === undefined ? '' : ` (skipped: ${whyNoCluster})`
 const seed = Number(process.env['HOOKLOOM_SEED'] ?? Date.now() % 1_000_000)

@@ -4,9 +4,9 @@ import { Agent } from 'node:http'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { createPostgresReader } from '../../src/store/postgres/postgres.ts'
-import { expectEachOnceIn } from './aftermath.ts'
-import { type Cluster, startCluster, startFleet, type Fleet } from './fleet.ts'
-import { createLoad, postOnce, type Sent } from './load.ts'
+import { expectEachOnceIn } from '../e2e/aftermath.ts'
+import { type Cluster, startCluster, startFleet, type Fleet } from '../e2e/fleet.ts'
+import { createLoad, postOnce, type Sent } from '../e2e/load.ts'
 
 export type Storm = {
   readonly seed: number
