@@ -125,7 +125,7 @@ export const Mapping = z.strictObject({
   to: filled
     .optional()
     .describe(
-      'Recipient on the channel, such as a chat id. Default: the last recipient on that channel, else `to` of its section.',
+      'Recipient on the channel, such as a chat id. Default: for the channel `last`, the recipient that belongs to it; else the last recipient on the channel, else `to` of its section.',
     ),
   model: filled
     .optional()
