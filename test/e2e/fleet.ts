@@ -8,7 +8,7 @@ import { promisify } from 'node:util'
 import { Client } from 'pg'
 import { onFileEnd } from '../file-end.ts'
 import { whyNoPostgres } from '../contract/postgres-stage.ts'
-import { type Gateway, hookToken, makeConfigDir, startGateway } from './gateway.ts'
+import { freePort, type Gateway, hookToken, makeConfigDir, startGateway } from './gateway.ts'
 
 const run = promisify(execFile)
 const versions = '/usr/lib/postgresql'
@@ -152,13 +152,4 @@ export async function startFleet(options: {
     output: () => members.map(({ gateway }) => gateway?.output() ?? '').join('\n'),
     stop: () => Promise.all(members.map(async ({ gateway }) => (await gateway?.stop()) ?? null)),
   }
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      server.close(() => resolve(typeof address === 'object' && address !== null ? address.port : 0))
-    })
-  })
 }

@@ -2,12 +2,11 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { request } from 'node:https'
-import { createServer } from 'node:net'
 import { request as requestPlain } from 'node:http'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readBlock, readPage, root } from '../pages.ts'
-import { type Gateway, hookToken, makeFolder, startGateway } from './gateway.ts'
+import { freePort, type Gateway, hookToken, makeFolder, startGateway } from './gateway.ts'
 
 const page = 'src/cli/operations/README.md'
 const stops: (() => void)[] = []
@@ -23,14 +22,6 @@ afterAll(() => {
 
 function has(program: string, ...args: string[]): boolean {
   return spawnSync(program, args).error === undefined
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
-  const address = server.address()
-  await new Promise((done) => server.close(done))
-  return typeof address === 'object' && address !== null ? address.port : 0
 }
 
 type Sent = { readonly port: number; readonly from: string; readonly token: string; readonly tls: boolean }

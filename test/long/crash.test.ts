@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { drain, expectEachOnce, findDamage } from '../e2e/aftermath.ts'
 import { type Gateway, startGateway } from '../e2e/gateway.ts'
-import { createLoad } from '../e2e/load.ts'
+import { createDice, createLoad } from '../e2e/load.ts'
 
 const kills = 20
 /** Deliveries that are begun before each kill, at the most: what is left to do at the end must fit into the test. */
@@ -36,17 +36,6 @@ test('twenty kills under load lose no acknowledged delivery and repeat no effect
     throw new Error(`It failed with HOOKLOOM_SEED=${seed}.`, { cause: error })
   }
 })
-
-/** Numbers below a limit, the same for the same seed (mulberry32). */
-function createDice(seed: number): (limit: number) => number {
-  let state = seed >>> 0
-  return (limit) => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) % limit
-  }
-}
 
 /** The moment of a kill is the one thing here that is a matter of time. */
 function after(ms: number): Promise<void> {

@@ -2,11 +2,11 @@
 // have another one, and nothing that a session would keep is kept.
 import { spawn, spawnSync } from 'node:child_process'
 import { chmodSync, writeFileSync } from 'node:fs'
-import { connect, createServer } from 'node:net'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { createPostgresStore } from '../../src/store/postgres/postgres.ts'
 import type { Clock, Store } from '../../src/store/store.ts'
-import { makeFolder } from '../e2e/gateway.ts'
+import { freePort, makeFolder } from '../e2e/gateway.ts'
 import { onFileEnd } from '../file-end.ts'
 import { newSchema, takeTurns, whyNoPostgres, withDatabase } from '../contract/postgres-stage.ts'
 import { storeContract } from '../contract/store.ts'
@@ -74,14 +74,6 @@ function isOpen(port: number): Promise<boolean> {
     socket.once('connect', () => done(true)).once('error', () => done(false))
     socket.once('connect', () => socket.destroy())
   })
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
-  const address = server.address()
-  await new Promise((done) => server.close(done))
-  return typeof address === 'object' && address !== null ? address.port : 0
 }
 
 /** As a new schema would be: with all tables and no row. */

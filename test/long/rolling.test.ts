@@ -1,23 +1,14 @@
 // Two gateways on one Postgres behind the Caddy of the compose file are restarted one after the other under load: no request fails.
 import { spawn, spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { renderCaddyfile } from '../../src/cli/scaffold/service.ts'
 import { newSchema, whyNoPostgres, withDatabase } from '../contract/postgres-stage.ts'
-import { type Gateway, hookToken, makeFolder, startGateway } from '../e2e/gateway.ts'
+import { freePort, type Gateway, hookToken, makeFolder, startGateway } from '../e2e/gateway.ts'
 
 const whySkipped =
   whyNoPostgres ?? (spawnSync('caddy', ['version']).error === undefined ? undefined : 'caddy is not installed')
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
-  const address = server.address()
-  await new Promise((done) => server.close(done))
-  return typeof address === 'object' && address !== null ? address.port : 0
-}
 
 test.skipIf(whySkipped)(
   'a rolling restart behind a balancer that reads /readyz fails no request',

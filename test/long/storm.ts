@@ -6,7 +6,7 @@ import { expect } from 'vitest'
 import { createPostgresReader } from '../../src/store/postgres/postgres.ts'
 import { expectEachOnceIn } from '../e2e/aftermath.ts'
 import { type Cluster, startCluster, startFleet, type Fleet } from '../e2e/fleet.ts'
-import { createLoad, postOnce, type Sent } from '../e2e/load.ts'
+import { createDice, createLoad, postOnce, type Sent } from '../e2e/load.ts'
 
 export type Storm = {
   readonly seed: number
@@ -178,17 +178,6 @@ async function account(cluster: Cluster, acknowledged: readonly Sent[]): Promise
     expect(leases).toEqual([])
   } finally {
     await reader.close()
-  }
-}
-
-/** Numbers below a limit (mulberry32). */
-function createDice(seed: number): (limit: number) => number {
-  let state = seed >>> 0
-  return (limit) => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) % limit
   }
 }
 

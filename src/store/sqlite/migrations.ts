@@ -127,8 +127,8 @@ CREATE INDEX messages_run ON messages (run_id);
 `
 
 /**
- * rings: the deliveries whose requests count as the newest of their mapping; mapping_id is empty for those without a mapping. It is a
- * table of its own, so that a delivery that keeps nothing costs nothing. An empty head means that the request was too large to keep.
+ * rings: the deliveries whose requests count as the newest of their mapping; mapping_id is empty for those without a mapping.
+ * The table is separate, so a delivery whose request is not kept writes no row. An empty head: the request was too large to keep.
  */
 const rings = `
 CREATE TABLE rings (
