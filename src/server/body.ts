@@ -10,9 +10,9 @@ export type BodyOptions = {
   /** From the call until the last byte. */
   timeoutMs: number
   /** Answers `Expect: 100-continue`. Called just before the first read. */
-  continueNow?: () => void
+  continueNow?: (() => void) | undefined
   /** Called with the bytes of memory that are needed next; negative if fewer were needed. Throws if there is no memory left. */
-  take?: (bytes: number) => void
+  take?: ((bytes: number) => void) | undefined
 }
 
 /**
@@ -32,8 +32,11 @@ export async function readBody(req: IncomingMessage, options: BodyOptions): Prom
   const declared = Number(req.headers['content-length'] ?? 0)
   if (declared > options.limit) throw tooLarge(options.limit)
   const encoding = toEncoding(req.headers['content-encoding'])
-  const raw = await collect(req, declared, options)
   const { limit, take = () => {} } = options
+  options.continueNow?.()
+  // by then Node has parsed the rest of the packet, and with it most bodies; their reader needs no listeners and no timer
+  await undefined
+  const raw = req.complete && !req.destroyed ? takeArrived(req, options) : await collect(req, declared, options)
   // an empty body is valid in every encoding, but no inflater accepts it
   if (encoding === 'identity' || raw.length === 0) return { raw, bytes: raw }
   // counted before inflating: many bodies may inflate at the same time
@@ -43,10 +46,20 @@ export async function readBody(req: IncomingMessage, options: BodyOptions): Prom
   return { raw, bytes }
 }
 
+/** A body that has arrived completely. */
+function takeArrived(req: IncomingMessage, { limit, take }: BodyOptions): Buffer<ArrayBuffer> {
+  // as: a request without a text encoding gives buffers, and Node copies each from the packet
+  const bytes = req.read() as Buffer<ArrayBuffer> | null
+  if (bytes === null) return toOwnBuffer(Buffer.alloc(0), 0)
+  if (bytes.length > limit) throw tooLarge(limit)
+  take?.(bytes.length)
+  return bytes.length === bytes.buffer.byteLength ? bytes : toOwnBuffer(bytes, bytes.length)
+}
+
 function collect(
   req: IncomingMessage,
   declared: number,
-  { limit, timeoutMs, continueNow, take }: BodyOptions,
+  { limit, timeoutMs, take }: BodyOptions,
 ): Promise<Buffer<ArrayBuffer>> {
   return new Promise((resolve, reject) => {
     // a destroyed stream emits no more events
@@ -89,7 +102,6 @@ function collect(
       () => fail(new Problem('body-timeout', `The body was not complete after ${timeoutMs} ms.`)),
       timeoutMs,
     )
-    continueNow?.()
     req.on('end', onEnd).on('error', onCut).on('close', onCut).on('data', onData)
   })
 }

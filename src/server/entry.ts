@@ -8,7 +8,7 @@ import type { HandshakeAnswer, VerifyRequest } from '../model/verifier.ts'
 import { type Hook, isHookOpened, type SignedMapping } from '../pipeline/hook.ts'
 import { toSignedId } from '../pipeline/sources.ts'
 import type { Answer } from './settlement.ts'
-import { type Body, readBody, tooLarge, createUnprovenBodies, type UnprovenHold } from './body.ts'
+import { readBody, tooLarge, createUnprovenBodies } from './body.ts'
 import { toHead } from './delivery.ts'
 import type { HandedSecrets } from './handed.ts'
 import type { Refusals } from './refusals.ts'
@@ -43,20 +43,13 @@ export function createEntry({ admission, handed, refusals }: EntryParts) {
 
   /** Throws the refusal of a request, in this order: 404, 403, 400, 405, 429 or 401, 404, then those of the body. */
   return async function enter(incoming: Incoming, generation: Generation): Promise<Entered> {
-    const held = unproven.open()
-    try {
-      return await admit(incoming, generation, held)
-    } finally {
-      held.release()
-    }
-  }
-
-  async function admit(incoming: Incoming, generation: Generation, held: UnprovenHold): Promise<Entered> {
     const knock = admission.knock(incoming.req, generation.config)
     const hook = generation.hook(knock.path)
     const { signed, secretHeaders } = hook
     if (knock.method !== 'POST') return greet(signed, knock)
     const asked = signed.filter(({ verifier }) => verifier.isClaimed(knock.headers) || verifier.isGreeting(knock))
+    // a client without a valid token shares limited memory for its bodies
+    const held = knock.token === 'valid' ? undefined : unproven.open()
     let trace = toUnasked(signed, asked)
     try {
       // unknown names and hooks that take only the token are refused like a failed proof, after the body
@@ -67,16 +60,19 @@ export function createEntry({ admission, handed, refusals }: EntryParts) {
         throw new Problem('hook-unknown', 'No hook has this name.')
       }
       const limit = isProofShown ? toAsked(generation).limit : hook.maxBodyBytes
-      const read = await tryRead(incoming, { knock, limit, timeoutMs: generation.config.server.bodyTimeoutMs, held })
+      const { bodyTimeoutMs: timeoutMs } = generation.config.server
+      const { req, continueNow } = incoming
+      const take = held && ((size: number) => held.take(knock.client, size, limit))
+      const reading = readBody(req, { limit, timeoutMs, continueNow, take })
+      const read = await (knock.token === 'valid' || isProofShown ? reading : reading.catch(toBodyRefusal))
+      // a stranger without a proof gets no answer about its body
       if (read instanceof Problem) {
-        if (knock.token === 'valid' || isProofShown) throw read
-        // a stranger without a proof gets no answer about its body
         trace = [...trace, ...signed.map(({ id }) => ({ mappingId: id, matched: false, why: read.message }))]
         return admission.turnAwaySigner(knock, { isGatewaysFault: false, isProofShown })
       }
       const { raw, bytes } = read
       if (refusals.keepsRequests) refusals.note(incoming.requestId, toNoted(knock, secretHeaders, raw))
-      const proof = await prove(asked, { ...knock, rawBody: raw }, bytes)
+      const proof = asked.length === 0 ? nothingProved : await prove(asked, { ...knock, rawBody: raw }, bytes)
       if (proof.answer !== undefined) return { kind: 'handshake', answer: proof.answer }
       const head = toHead(knock, secretHeaders, proof)
       if (!isHookOpened(hook, head.admitted)) {
@@ -89,20 +85,8 @@ export function createEntry({ admission, handed, refusals }: EntryParts) {
       return { kind: 'delivery', hook, head, body: bytes, trace: [...proof.trace, ...trace] }
     } catch (error) {
       throw toProblem(error).because(trace)
-    }
-  }
-
-  /** The body, or the problem with it. */
-  async function tryRead(
-    { req, continueNow }: Incoming,
-    { knock, limit, timeoutMs, held }: { knock: Knock; limit: number; timeoutMs: number; held: UnprovenHold },
-  ): Promise<Body | Problem> {
-    const take = (size: number) => held.take(knock.client, size, limit)
-    try {
-      return await readBody(req, { limit, timeoutMs, continueNow, ...(knock.token === 'valid' ? {} : { take }) })
-    } catch (error) {
-      if (error instanceof Problem && error.status < 500) return error
-      throw error
+    } finally {
+      held?.release()
     }
   }
 
@@ -121,7 +105,7 @@ export function createEntry({ admission, handed, refusals }: EntryParts) {
   }
 
   /** `body` is inflated; `request.rawBody` has the bytes as sent, which the sender signed. */
-  async function prove(asked: readonly SignedMapping[], request: VerifyRequest, body: Uint8Array) {
+  async function prove(asked: readonly SignedMapping[], request: VerifyRequest, body: Uint8Array): Promise<Proof> {
     const signedFor: string[] = []
     const trace: TraceEntry[] = []
     let source: string | undefined
@@ -156,6 +140,32 @@ export function createEntry({ admission, handed, refusals }: EntryParts) {
     if (answer?.handedSecret !== undefined) await handed.keep(mappingId, answer.handedSecret)
     return answer && toAnswer(answer)
   }
+}
+
+type Proof = {
+  /** The answer to a handshake. */
+  readonly answer: Answer | undefined
+  /** The ids of the mappings whose proof is valid. */
+  readonly signedFor: readonly string[]
+  readonly signedId: SignedId | undefined
+  readonly source: string | undefined
+  readonly trace: readonly TraceEntry[]
+  readonly isGatewaysFault: boolean
+}
+
+const nothingProved: Proof = {
+  answer: undefined,
+  signedFor: [],
+  signedId: undefined,
+  source: undefined,
+  trace: [],
+  isGatewaysFault: false,
+}
+
+/** Returns what is wrong with a body. Throws what is not the sender's fault. */
+function toBodyRefusal(error: unknown): Problem {
+  if (error instanceof Problem && error.status < 500) return error
+  throw error
 }
 
 /** The request without what opens the gateway; a credential header that is the proof of a scheme of this hook stays. */
