@@ -38,6 +38,8 @@ export type Delivery = {
   readonly body: Body
   /** The verified scheme, else `payload.source`, else the sender that the headers show. */
   readonly source: string | undefined
+  /** The sender that the headers show. Anybody can write them. */
+  readonly shownSource: string | undefined
   readonly event: string | undefined
   /** The sender that a signature has proved. */
   readonly verifiedBy: string | undefined

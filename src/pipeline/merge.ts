@@ -4,7 +4,7 @@ import { type Origin, Action } from '../model/action.ts'
 import type { Delivery } from '../model/delivery.ts'
 import { readBodyText, readPayload } from '../model/parse-body.ts'
 import { type TransformCall, AgentResult, WakeResult } from '../model/transform.ts'
-import { detectSource, senderNamed, toCorrespondent } from './sources.ts'
+import { senderNamed, toCorrespondent } from './sources.ts'
 import type { TemplateScope } from './template.ts'
 import type { z } from 'zod'
 import { toFirstIssue } from '../model/issue.ts'
@@ -139,8 +139,8 @@ export function toTransformCall(delivery: Delivery, isItem: boolean): TransformC
 }
 
 export function toOrigin(delivery: Delivery): Origin {
-  const { path, source, headers } = delivery
-  const sender = detectSource(headers) ?? (source === undefined ? undefined : senderNamed(source))
+  const { path, source, shownSource } = delivery
+  const sender = senderNamed(shownSource) ?? senderNamed(source)
   const { from, subject } = sender === undefined ? {} : toCorrespondent(sender, delivery)
   return {
     hook: path,

@@ -24,7 +24,9 @@ const byName = new Map(senders.map((sender) => [sender.source, sender]))
 export function detectSource(headers: Headers): Sender | undefined {
   let best: number | undefined
   for (const name of Object.keys(headers)) {
-    for (const { mark, rank } of byHeader.get(name) ?? []) {
+    const known = byHeader.get(name)
+    if (known === undefined || known.like?.test(headers[name] ?? '') === false) continue
+    for (const { mark, rank } of known.marks) {
       if ((best === undefined || rank < best) && isMarked(mark, headers)) best = rank
     }
   }
@@ -32,8 +34,8 @@ export function detectSource(headers: Headers): Sender | undefined {
 }
 
 /** The row of a sender by its name, which comes from `payload.source` or a verified scheme. */
-export function senderNamed(source: string): Sender | undefined {
-  return byName.get(source)
+export function senderNamed(source: string | undefined): Sender | undefined {
+  return source === undefined ? undefined : byName.get(source)
 }
 
 /** Where facts are read from. The payload is parsed only for a fact in the body. */
@@ -121,7 +123,13 @@ function isMarked(mark: Mark, headers: Headers): boolean {
   return mark.like === undefined || mark.like.test(ownHeader(headers, mark.header) ?? '')
 }
 
-function indexMarks(): ReadonlyMap<string, readonly { mark: Mark; rank: number }[]> {
+type MarkedHeader = {
+  readonly marks: readonly { readonly mark: Mark; readonly rank: number }[]
+  /** What all the values of its marks match: one test in place of one for each sender. Undefined: a mark takes any value. */
+  readonly like: RegExp | undefined
+}
+
+function indexMarks(): ReadonlyMap<string, MarkedHeader> {
   const index = new Map<string, { mark: Mark; rank: number }[]>()
   for (const [rank, { marks = [] }] of senders.entries()) {
     for (const mark of marks) {
@@ -130,7 +138,15 @@ function indexMarks(): ReadonlyMap<string, readonly { mark: Mark; rank: number }
       else found.push({ mark, rank })
     }
   }
-  return index
+  return new Map(
+    [...index].map(([name, marks]) => [name, { marks, like: toUnion(marks.map(({ mark }) => mark.like)) }]),
+  )
+}
+
+function toUnion(likes: readonly (RegExp | undefined)[]): RegExp | undefined {
+  const [flags, ...others] = new Set(likes.map((like) => like?.flags))
+  if (flags === undefined || others.length > 0) return undefined
+  return new RegExp(likes.map((like) => `(?:${like?.source})`).join('|'), flags)
 }
 
 /**

@@ -17,24 +17,30 @@ export function toDelivery(head: DeliveryHead, bytes: Uint8Array, { hook, id, re
   const { method, url, path, headers, query, verifiedBy, admitted } = head
   const body = openBody(bytes, headers['content-type'], toAccepts(hook, admitted))
   if (hook.readsPayload || mayNameSource(head, body)) readPayload(body)
-  const sender = toSender(head)
+  const shownSource = detectSource(headers)?.source
+  const sender = toSender({ verifiedBy, shownSource })
   const source = verifiedBy ?? toNamedSource(body.parsed) ?? sender?.source
   const event = sender && toEvent(sender, { headers, body })
-  return { id, receivedAt, method, url, path, headers, query, body, source, event, verifiedBy, admitted }
+  return { id, receivedAt, method, url, path, headers, query, body, source, shownSource, event, verifiedBy, admitted }
+}
+
+export function isMultipartFor({ kind }: Hook, { headers }: DeliveryHead): boolean {
+  const type = headers['content-type']
+  return kind !== 'built-in' && type !== undefined && isMultipart(type)
 }
 
 /**
- * A multipart form as JSON, so that what follows reads, stores and repeats it as any other body: without the contents of files. Other
- * requests stay the same. Throws `body-invalid`.
+ * A multipart form as JSON, so that what follows reads, stores and repeats it as any other body: without the contents of files.
+ * Throws `body-invalid`.
  */
-export async function withoutMultipart(
-  hook: Hook,
-  request: { head: DeliveryHead; body: Uint8Array<ArrayBuffer> },
-): Promise<{ head: DeliveryHead; body: Uint8Array<ArrayBuffer> }> {
-  const { head, body } = request
-  const type = head.headers['content-type']
-  if (hook.kind === 'built-in' || type === undefined || !isMultipart(type)) return request
-  const payload = await parseMultipart(body, type)
+export async function withoutMultipart({
+  head,
+  body,
+}: {
+  readonly head: DeliveryHead
+  readonly body: Uint8Array<ArrayBuffer>
+}): Promise<{ head: DeliveryHead; body: Uint8Array<ArrayBuffer> }> {
+  const payload = await parseMultipart(body, head.headers['content-type'] ?? '')
   const headers: Record<string, string> = Object.create(null)
   Object.assign(headers, head.headers, { 'content-type': 'application/json' })
   return { head: { ...head, headers }, body: Buffer.from(JSON.stringify(payload)) }
@@ -57,8 +63,11 @@ function mayNameSource({ verifiedBy }: DeliveryHead, { bytes, syntax }: Body): b
 }
 
 /** The sender that defines event and delivery id: the one that proved itself, else the one that the headers show. */
-export function toSender({ verifiedBy, headers }: Pick<DeliveryHead, 'verifiedBy' | 'headers'>): Sender | undefined {
-  return (verifiedBy === undefined ? undefined : senderNamed(verifiedBy)) ?? detectSource(headers)
+export function toSender({
+  verifiedBy,
+  shownSource,
+}: Pick<Delivery, 'verifiedBy' | 'shownSource'>): Sender | undefined {
+  return senderNamed(verifiedBy) ?? senderNamed(shownSource)
 }
 
 function toNamedSource(payload: JsonValue | undefined): string | undefined {

@@ -1,5 +1,5 @@
 // The clock and the records that the store suite uses. The clock moves only when a test moves it.
-import { v7 as uuid } from 'uuid'
+import { newId } from '../../src/base/id.ts'
 import type { PlannedAction } from '../../src/model/action.ts'
 import type { KeptRequest, NewDelivery, NewEvent, NewJob, Settlement } from '../../src/store/records.ts'
 
@@ -35,7 +35,7 @@ export function planned(sessionKey = 'hook:one'): PlannedAction {
 }
 
 export function newJob(over: Partial<NewJob> = {}): NewJob {
-  return { id: uuid(), planned: planned(), lane: undefined, state: 'queued', steps: [], events: [], ...over }
+  return { id: newId(), planned: planned(), lane: undefined, state: 'queued', steps: [], events: [], ...over }
 }
 
 export function newEvent(over: Partial<NewEvent> = {}): NewEvent {
@@ -93,7 +93,7 @@ export function parked(over: Partial<Settlement> = {}): Settlement {
 export function newDelivery({ at, ...over }: { at: number } & Partial<NewDelivery>): NewDelivery {
   return {
     ...accepted(),
-    id: uuid(),
+    id: newId(),
     receivedAt: at,
     hook: 'github',
     source: 'github',

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { v7 as uuid } from 'uuid'
+import { newId } from '../../src/base/id.ts'
 import type { Step } from '../../src/model/job.ts'
 import type { NewTask } from '../../src/store/records.ts'
 import { claimOne } from './jobs.ts'
@@ -8,7 +8,7 @@ import type { Stage } from './store.ts'
 
 export function newTask(over: Partial<NewTask> = {}): NewTask {
   const planned = { kind: 'heartbeat', agentId: 'main', sessionKey: 'main', reason: 'interval' } as const
-  return { id: uuid(), planned, lane: 'main/main', standsFor: 'heartbeat/main', ...over }
+  return { id: newId(), planned, lane: 'main/main', standsFor: 'heartbeat/main', ...over }
 }
 
 export function describeTasks(stage: () => Stage): void {

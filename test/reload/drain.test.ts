@@ -65,6 +65,7 @@ const emptyDelivery = {
   receivedAt: 0,
   body: toJsonBody(null),
   source: undefined,
+  shownSource: undefined,
   event: undefined,
 }
 
