@@ -3,18 +3,15 @@
 import {
   type Attributes,
   context,
-  INVALID_SPAN_CONTEXT,
   type Link,
   ProxyTracerProvider,
   ROOT_CONTEXT,
-  type Span,
   SpanStatusCode,
   trace,
   TraceFlags,
 } from '@opentelemetry/api'
 
 const name = 'hookloom'
-const noSpan = trace.wrapSpanContext(INVALID_SPAN_CONTEXT)
 
 /** Whether an SDK is registered. It may be later than the gateway. */
 function isTraced(): boolean {
@@ -22,37 +19,42 @@ function isTraced(): boolean {
   return !(provider instanceof ProxyTracerProvider) || provider.getDelegateTracer(name) !== undefined
 }
 
-export type SpanOptions = {
+export type SpanOptions<T> = {
   /** A UUID: of the delivery, or of a job that has none. */
   readonly traceId: string
   /** Undefined values are left out. */
   readonly attributes: Attributes
   /** The header `traceparent` of the request (W3C Trace Context): a link to the trace of the sender. */
   readonly traceparent?: string | undefined
+  /** What only the result shows. */
+  readonly toEnd: (result: T) => { readonly attributes: Attributes; readonly isFailed: boolean }
 }
 
 /** Runs `work` in a span, which is the parent of the spans that `work` starts. An exception makes it an error, without its message. */
-export async function inSpan<T>(
+export function inSpan<T>(spanName: string, options: SpanOptions<T>, work: () => Promise<T>): Promise<T> {
+  return isTraced() ? traced(spanName, options, work) : work()
+}
+
+async function traced<T>(
   spanName: string,
-  { traceId, attributes, traceparent }: SpanOptions,
-  work: (span: Span) => Promise<T>,
+  { traceId, attributes, traceparent, toEnd }: SpanOptions<T>,
+  work: () => Promise<T>,
 ): Promise<T> {
-  if (!isTraced()) return work(noSpan)
   const parent = toParent(traceId)
   // asked each time: an SDK that is registered later belongs to another copy of the API than this bundle's
   const span = trace.getTracer(name).startSpan(spanName, { attributes, links: toLinks(traceparent) }, parent)
   try {
-    return await context.with(trace.setSpan(parent, span), work, undefined, span)
+    const result = await context.with(trace.setSpan(parent, span), work)
+    const end = toEnd(result)
+    span.setAttributes(end.attributes)
+    if (end.isFailed) span.setStatus({ code: SpanStatusCode.ERROR })
+    return result
   } catch (error) {
     span.setStatus({ code: SpanStatusCode.ERROR })
     throw error
   } finally {
     span.end()
   }
-}
-
-export function markFailed(span: Span): void {
-  span.setStatus({ code: SpanStatusCode.ERROR })
 }
 
 /** 32 hex digits of a UUID are a trace id, and its last 16 a span id: the root, which all spans of the trace have as their parent. */

@@ -10,7 +10,7 @@ import type { Failure, StepOutcome, Verdict } from './retry.ts'
 import { type PlanContext, toMissing, toOwnEvent, toRunEnd, toSummary, toWakeStep } from './plan.ts'
 import { runTurn, type TurnTools } from './turn.ts'
 import { toErrorName, toErrorText } from '../base/exceptions.ts'
-import { inSpan, markFailed } from '../base/trace.ts'
+import { inSpan } from '../base/trace.ts'
 
 export type Performance = {
   readonly agent: (agentId: string) => Agent
@@ -99,12 +99,13 @@ async function attempt(name: StepName, job: ClaimedJob, performance: Performance
     'hookloom.attempt': job.attempts + 1,
   }
   try {
-    return await inSpan(`step ${name}`, { traceId: job.deliveryId ?? job.id, attributes }, async (span) => {
-      const outcome = await performStep(name, job, performance)
-      span.setAttribute('hookloom.outcome', outcome.kind === 'recorded' ? outcome.step.state : outcome.kind)
-      if (outcome.kind !== 'recorded') markFailed(span)
-      return outcome
+    const toEnd = (outcome: StepOutcome) => ({
+      attributes: { 'hookloom.outcome': outcome.kind === 'recorded' ? outcome.step.state : outcome.kind },
+      isFailed: outcome.kind !== 'recorded',
     })
+    return await inSpan(`step ${name}`, { traceId: job.deliveryId ?? job.id, attributes, toEnd }, () =>
+      performStep(name, job, performance),
+    )
   } catch (thrown) {
     if (signal.aborted) return { kind: 'aborted' }
     // the message may quote the payload, so it goes into the record of the job and not into the log

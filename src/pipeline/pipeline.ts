@@ -23,8 +23,11 @@ type NewId = () => string
 /** What a decision depends on besides the delivery. */
 export type Deciding = { readonly hook: Hook; readonly config: Config; readonly newId: NewId }
 
-/** A refusal and a park are decisions too. Throws `body-invalid` if an unparsed body is read before the transform runs. */
-export async function decide(delivery: Delivery, deciding: Deciding): Promise<Decision> {
+/**
+ * A promise only if code decides: without one, a request waits for nothing before it is stored. A refusal and a park are decisions
+ * too. Throws `body-invalid` if an unparsed body is read before the transform runs.
+ */
+export function decide(delivery: Delivery, deciding: Deciding): Decision | Promise<Decision> {
   const { hook } = deciding
   if (hook.kind === 'built-in') return decideBuiltIn(delivery, deciding)
   const { mapping, trace } = hook.find(delivery, (tried) => isOpened(tried, delivery.admitted))
@@ -64,31 +67,75 @@ function toBuiltInAction({ path, body }: Delivery): Action {
     : { kind: 'agent', ...parsed.data, allowUnsafeExternalContent: false }
 }
 
-async function decideMapped(
+function decideMapped(
   delivery: Delivery,
   compiled: CompiledMapping,
   trace: readonly TraceEntry[],
   deciding: Deciding,
-): Promise<Decision> {
-  const { mapping, transform } = compiled
+): Decision | Promise<Decision> {
+  const { id: mappingId, mapping, transform } = compiled
   const log: string[] = []
-  const reasons = { mappingId: compiled.id, transformHash: transform?.hash, retain: mapping.retain, trace, log }
+  const reasons: Reasons = { mappingId, transformHash: transform?.hash, retain: mapping.retain, trace, log }
+  const plans = createPlans(compiled, deciding)
+  if (transform !== undefined) return decideByCode(delivery, { compiled, transform, plans, log, reasons })
   try {
     const items = toItems(delivery, mapping.forEach)
-    const actions: PlannedAction[] = []
-    let written = 0
     for (const item of items) {
-      const drafts = await toDrafts(compiled, item, log)
+      const draft = renderDraft(compiled, toScope(item))
+      refuseBlank(compiled, draft)
+      plans.add(item, [draft], items.length)
+    }
+    return plans.toDecision(items.length, reasons)
+  } catch (error) {
+    if (error instanceof Problem) return { kind: 'refuse', problem: error, ...reasons }
+    throw error
+  }
+}
+
+type ByCode = {
+  readonly compiled: CompiledMapping
+  readonly transform: Transform
+  readonly plans: Plans
+  /** Gets the lines that the code logs. */
+  readonly log: string[]
+  readonly reasons: Reasons
+}
+
+async function decideByCode(
+  delivery: Delivery,
+  { compiled, transform, plans, log, reasons }: ByCode,
+): Promise<Decision> {
+  try {
+    const items = toItems(delivery, compiled.mapping.forEach)
+    for (const item of items) plans.add(item, await toDrafts(compiled, transform, item, log), items.length)
+    return plans.toDecision(items.length, reasons)
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error
+    // an invalid result of code is the operator's fault; an invalid body or payload is the sender's
+    const isSenders = error instanceof Refusal || error.code === 'body-invalid' || error.code === 'too-many-items'
+    if (isSenders) return { kind: 'refuse', problem: error, ...reasons }
+    return { kind: 'park', problem: toOperatorProblem(error, transform), waitsFor: transform.module, ...reasons }
+  }
+}
+
+/** The actions of a delivery, item by item, and their limits. */
+function createPlans({ mapping, transform }: CompiledMapping, { config, newId }: Deciding) {
+  const { forEach, sessionMode, instructions } = mapping
+  const actions: PlannedAction[] = []
+  let written = 0
+  return {
+    add(item: Delivery, drafts: readonly Draft[], items: number): void {
       for (const draft of drafts) {
-        const planned = plan(item, draft, compiled, deciding)
+        const input = { keyOrigin: draft.keyOrigin, origin: toOrigin(item), sessionMode, instructions, newId }
+        const planned = applyPolicy(toAction(draft), config, input)
         written += planned.kind === 'wake' ? planned.action.text.length : planned.action.message.length
         actions.push(planned)
       }
       // every item repeats the fields outside the array: a small request must not become a large one on disk
-      if (items.length > 1 && written > mostText) {
+      if (items > 1 && written > mostText) {
         throw new Problem(
           'too-many-items',
-          `${mapping.forEach}: the texts of its items have more than ${mostText} characters in all. Send fewer items at once.`,
+          `${forEach}: the texts of its items have more than ${mostText} characters in all. Send fewer items at once.`,
         )
       }
       if (actions.length > mostActions) {
@@ -97,23 +144,17 @@ async function decideMapped(
           `${transform?.module} returned ${actions.length} actions for one delivery, expected at most ${mostActions}.`,
         )
       }
-    }
-    if (actions.length > 0) return { kind: 'accept', actions, ...reasons }
-    const why =
-      items.length === 0
-        ? `${mapping.forEach} is missing or empty`
-        : `${transform?.module} returned null or an empty array`
-    return { kind: 'skip', why, ...reasons }
-  } catch (error) {
-    if (!(error instanceof Problem)) throw error
-    // an invalid result of code is the operator's fault; an invalid body or payload is the sender's
-    const isSenders = error instanceof Refusal || error.code === 'body-invalid' || error.code === 'too-many-items'
-    if (transform === undefined || isSenders) {
-      return { kind: 'refuse', problem: error, ...reasons }
-    }
-    return { kind: 'park', problem: toOperatorProblem(error, transform), waitsFor: transform.module, ...reasons }
+    },
+    toDecision(items: number, reasons: Reasons): Decision {
+      if (actions.length > 0) return { kind: 'accept', actions, ...reasons }
+      const why =
+        items === 0 ? `${forEach} is missing or empty` : `${transform?.module} returned null or an empty array`
+      return { kind: 'skip', why, ...reasons }
+    },
   }
 }
+
+type Plans = ReturnType<typeof createPlans>
 
 /** The sender's fault, found in the transform's thread: an invalid body, or a payload that does not match the transform's schema. */
 class Refusal extends Problem {}
@@ -137,13 +178,13 @@ function toItems(delivery: Delivery, forEach: string | undefined): Delivery[] {
   })
 }
 
-async function toDrafts(compiled: CompiledMapping, delivery: Delivery, log: string[]): Promise<Draft[]> {
+async function toDrafts(
+  compiled: CompiledMapping,
+  transform: Transform,
+  delivery: Delivery,
+  log: string[],
+): Promise<Draft[]> {
   const draft = renderDraft(compiled, toScope(delivery))
-  const { transform } = compiled
-  if (transform === undefined) {
-    refuseBlank(compiled, draft)
-    return [draft]
-  }
   const outcome = await transform.run(toTransformCall(delivery, compiled.mapping.forEach !== undefined))
   log.push(...outcome.log)
   if (outcome.kind !== 'returned') {
@@ -165,21 +206,6 @@ function refuseBlank({ mapping }: CompiledMapping, { fields }: Draft): void {
     'payload-invalid',
     `${field}: the ${template} of the mapping is blank for this payload: the fields that it reads are missing.`,
   )
-}
-
-function plan(
-  delivery: Delivery,
-  draft: Draft,
-  { mapping }: CompiledMapping,
-  { config, newId }: Deciding,
-): PlannedAction {
-  return applyPolicy(toAction(draft), config, {
-    keyOrigin: draft.keyOrigin,
-    origin: toOrigin(delivery),
-    sessionMode: mapping.sessionMode,
-    instructions: mapping.instructions,
-    newId,
-  })
 }
 
 function toOperatorProblem(problem: Problem, transform: Transform): Problem {

@@ -87,7 +87,7 @@ export function createAdminApp(parts: AdminParts): RequestListener {
       'The admin port has the page at /, GET /healthz, /readyz and /metrics, and /api. The hooks are on server.port.',
     )
   })
-  return toListener(router, parts)
+  return toListener(router.routes(), parts)
 }
 
 /**

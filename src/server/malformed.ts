@@ -95,7 +95,10 @@ function toAmbiguity({ rawHeaders, headers, httpVersion }: IncomingMessage): Pro
     return new Problem('request-malformed', `The request has more than ${mostHeaders} headers.`)
   }
   let hosts = 0
-  for (let index = 0; index < rawHeaders.length; index += 2) if (rawHeaders[index]?.toLowerCase() === 'host') hosts++
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index] ?? ''
+    if (name.length === 4 && name.toLowerCase() === 'host') hosts++
+  }
   if (hosts > 1 || (hosts === 0 && httpVersion === '1.1')) {
     return new Problem('request-malformed', 'Exactly one Host header is required.')
   }

@@ -27,7 +27,7 @@ import {
   toRow,
   toSettlement,
 } from './settlement.ts'
-import { checkBody, toDelivery, withoutMultipart } from './delivery.ts'
+import { checkBody, isMultipartFor, toDelivery, withoutMultipart } from './delivery.ts'
 import { createEntry, type Entered, type Incoming } from './entry.ts'
 import type { HandedSecrets } from './handed.ts'
 import { createOnce, toDedupe } from './duplicates.ts'
@@ -58,15 +58,21 @@ export type ReceiverParts = {
 }
 
 type EnteredDelivery = Extract<Entered, { kind: 'delivery' }>
-type Handling = { readonly hook: Hook; readonly generation: Generation }
-
 /** How a delivery becomes durable. A new delivery gets a row; a parked one already has one. */
 type Row = {
   /** The state before it is settled. */
   readonly state: 'pending' | 'parked'
   /** For a transform that still runs. `isOurs`: no other request settles the delivery. */
   wait(settlement: Settlement): Promise<{ answer: Answer; isOurs: boolean }>
-  settle(settlement: Settlement, answer: Answer): Promise<Answer>
+  settle(settlement: Settlement, answer: Answer): Promise<{ answer: Answer }>
+}
+
+/** A delivery, what it is decided with, and how it is stored. */
+type Handling = {
+  readonly delivery: Delivery
+  readonly hook: Hook
+  readonly generation: Generation
+  readonly row: Row
 }
 
 export type Receive = (incoming: Incoming) => Promise<Answer>
@@ -81,7 +87,8 @@ export function createReceiver(parts: ReceiverParts): Receive {
     const generation = parts.generation()
     const letGo = parts.hold(generation)
     try {
-      const answer = await pass(incoming, generation)
+      const entered = await enter(incoming, generation)
+      const answer = entered.kind === 'handshake' ? entered.answer : await take(entered, generation)
       parts.refusals.forget(incoming.requestId)
       return answer
     } catch (error) {
@@ -91,82 +98,79 @@ export function createReceiver(parts: ReceiverParts): Receive {
     }
   }
 
-  async function pass(incoming: Incoming, generation: Generation): Promise<Answer> {
-    const entered = await enter(incoming, generation)
-    if (entered.kind === 'handshake') return entered.answer
+  async function take(entered: EnteredDelivery, generation: Generation): Promise<Answer> {
+    const { hook } = entered
+    const receivedAt = clock()
     try {
-      return await take(entered, generation)
+      const { head, body } = isMultipartFor(hook, entered.head) ? await withoutMultipart(entered) : entered
+      const delivery = toDelivery(head, body, { hook, id: newId(), receivedAt })
+      const dedupe = toDedupe(delivery)
+      const first = () => handle({ delivery, hook, generation, row: toNewRow(delivery, hook, dedupe?.key) })
+      if (dedupe === undefined) return await first()
+      return await once(dedupe, {
+        recognised: () => checkBody(delivery),
+        first,
+        // a sender repeats a parked delivery: it runs under its old id, so that it stays one delivery
+        parkedAgain: (id, replay) => {
+          const again = { ...delivery, id }
+          return handle({ delivery: again, hook, generation, row: toParkedRow(again, replay) })
+        },
+      })
     } catch (error) {
       const problem = toProblem(error)
       throw problem.trace.length > 0 ? problem : problem.because(entered.trace)
     }
   }
 
-  async function take({ hook, ...request }: EnteredDelivery, generation: Generation): Promise<Answer> {
-    const receivedAt = clock()
-    const { head, body } = await withoutMultipart(hook, request)
-    const delivery = toDelivery(head, body, { hook, id: newId(), receivedAt })
-    const dedupe = toDedupe(delivery)
-    const context = { hook, generation }
-    if (dedupe === undefined) return handle(delivery, context, toNewRow(delivery, { hook, dedupe: undefined }))
-    return once(dedupe, {
-      recognised: () => checkBody(delivery),
-      first: () => handle(delivery, context, toNewRow(delivery, { hook, dedupe: dedupe.key })),
-      // a sender repeats a parked delivery: it runs under its old id, so that it stays one delivery
-      parkedAgain: (id, replay) => {
-        const again = { ...delivery, id }
-        return handle(again, context, toParkedRow(again, replay))
-      },
-    })
-  }
-
-  function handle(delivery: Delivery, handling: Handling, row: Row): Promise<Answer> {
-    const { id, path, source, event, headers } = delivery
+  function handle(handling: Handling): Promise<Answer> {
+    const { id, path, source, event, headers } = handling.delivery
     const attributes = { 'hookloom.hook': path, 'hookloom.source': source, 'hookloom.event': event }
-    return inSpan('hook', { traceId: id, attributes, traceparent: headers['traceparent'] }, async (span) => {
-      const answer = await decideAndStore(delivery, handling, row)
-      span.setAttribute('http.response.status_code', answer.status)
-      return answer
-    })
+    const toEnd = ({ status }: Answer) => ({ attributes: { 'http.response.status_code': status }, isFailed: false })
+    return inSpan('hook', { traceId: id, attributes, traceparent: headers['traceparent'], toEnd }, () =>
+      decideAndStore(handling),
+    )
   }
 
-  async function decideAndStore(delivery: Delivery, { hook, generation }: Handling, row: Row): Promise<Answer> {
-    const { config } = generation
-    const deciding = decide(delivery, { hook, config, newId })
-    const patienceMs =
-      hook.runsCode && config.hooks.onTransformError === 'park' ? config.hooks.answerWithinMs : undefined
-    // undefined: the transform still runs and the time for the answer is over
-    const decision = patienceMs === undefined ? await deciding : await within(patienceMs, deciding)
-    if (decision === undefined) {
-      checkLate(delivery, deciding)
-      // before the row is there for other gateways
-      await parts.rerunner.claim([delivery.id])
-      const { answer, isOurs } = await row.wait(toPending(delivery, generation.id)).catch(async (error: unknown) => {
-        await parts.rerunner.release([delivery.id])
-        throw error
-      })
-      // the delivery is on disk, and is settled when the transform ends
-      if (isOurs) void parts.rerunner.settleLate(deciding, delivery, generation, row.state)
-      else await parts.rerunner.release([delivery.id])
-      return answer
-    }
+  function decideAndStore(handling: Handling): Promise<Answer> {
+    const { delivery, hook, generation } = handling
+    const deciding = decide(delivery, { hook, config: generation.config, newId })
+    return deciding instanceof Promise ? storeInTime(deciding, handling) : storeDecision(deciding, handling)
+  }
+
+  /** For a decision of code, which may take longer than the sender waits. */
+  async function storeInTime(deciding: Promise<Decision>, handling: Handling): Promise<Answer> {
+    const { delivery, generation, row } = handling
+    const { onTransformError, answerWithinMs } = generation.config.hooks
+    const decision = await (onTransformError === 'reject' ? deciding : within(answerWithinMs, deciding))
+    if (decision !== undefined) return storeDecision(decision, handling)
+    // the transform still runs and the time for the answer is over
+    checkLate(delivery, deciding)
+    // before the row is there for other gateways
+    await parts.rerunner.claim([delivery.id])
+    const { answer, isOurs } = await row.wait(toPending(delivery, generation.id)).catch(async (error: unknown) => {
+      await parts.rerunner.release([delivery.id])
+      throw error
+    })
+    // the delivery is on disk, and is settled when the transform ends
+    if (isOurs) void parts.rerunner.settleLate(deciding, delivery, generation, row.state)
+    else await parts.rerunner.release([delivery.id])
+    return answer
+  }
+
+  async function storeDecision(decision: Decision, { delivery, generation, row }: Handling): Promise<Answer> {
     // code that returned an action has parsed the payload; after any other decision the body may be unparsed
     if (decision.kind !== 'accept') checkBody(delivery)
-    const isRejected = decision.kind === 'park' && config.hooks.onTransformError === 'reject'
+    const isRejected = decision.kind === 'park' && generation.config.hooks.onTransformError === 'reject'
     if (decision.kind === 'refuse' || isRejected) throw decision.problem.because(decision.trace)
-    const settlement = toSettlement(decision, delivery, {
-      generation,
-      newId,
-      now: clock(),
-      keepByDefault: parts.keepByDefault,
-    })
+    const now = clock()
+    const settlement = toSettlement(decision, delivery, { generation, newId, now, keepByDefault: parts.keepByDefault })
     // what waits for the disk is copied by each garbage collection
     forgetPayload(delivery.body)
-    return row.settle(settlement, toAnswer(decision, delivery.id, settlement))
+    return (await row.settle(settlement, toAnswer(decision, delivery.id, settlement))).answer
   }
 
   /** For a delivery that is not stored yet. */
-  function toNewRow(delivery: Delivery, { hook, dedupe }: { hook: Hook; dedupe: DedupeKey | undefined }): Row {
+  function toNewRow(delivery: Delivery, hook: Hook, dedupe: DedupeKey | undefined): Row {
     async function append(settlement: Settlement, answer: Answer): Promise<{ answer: Answer; isOurs: boolean }> {
       const appended = await store.append(toRow(delivery, { settlement, answer, dedupe }))
       if (appended.kind === 'duplicate') return { answer: toReplay(appended.first), isOurs: false }
@@ -180,7 +184,7 @@ export function createReceiver(parts: ReceiverParts): Receive {
     return {
       state: 'pending',
       wait: (settlement) => append(settlement, toWaitingAnswer(delivery.id, 'pending')),
-      settle: async (settlement, answer) => (await append(settlement, answer)).answer,
+      settle: append,
     }
   }
 
@@ -190,10 +194,10 @@ export function createReceiver(parts: ReceiverParts): Receive {
       state: 'parked',
       wait: async () => ({ answer: replay, isOurs: true }),
       async settle(settlement, answer) {
-        if (!(await store.settle(delivery.id, settlement))) return replay
+        if (!(await store.settle(delivery.id, settlement))) return { answer: replay }
         parts.accepted(settlement.jobs)
         logDelivery(parts, delivery, settlement, { now: clock(), before: 'parked' })
-        return answer
+        return { answer }
       },
     }
   }

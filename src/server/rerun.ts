@@ -99,7 +99,10 @@ export class Rerunner {
     const { request, deliveryId: id, receivedAt } = open
     const hook = generation.hook(request.head.path)
     const delivery = toDelivery(request.head, request.body, { hook, id, receivedAt })
-    const deciding = decide(delivery, { hook, config: generation.config, newId: this.#parts.newId })
+    const { newId } = this.#parts
+    const deciding = new Promise<Decision>((resolve) => {
+      resolve(decide(delivery, { hook, config: generation.config, newId }))
+    })
     return await this.settleLate(deciding, delivery, generation, open.state)
   }
 

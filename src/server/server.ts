@@ -1,7 +1,7 @@
 // The HTTP server: one Koa middleware a line, every failure handled in one place.
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import Router from '@koa/router'
+import type Router from '@koa/router'
 import Koa, { type Context } from 'koa'
 import type { Log } from '../model/log.ts'
 import { Problem, toProblem } from '../model/problem.ts'
@@ -22,12 +22,11 @@ export type Listening = {
 
 type ListenerParts = { readonly newId: () => string; readonly log: Log }
 
-/** The public port. It has only the hooks, and `/readyz` for balancers. */
+/** The public port. It has only the hooks, and `/readyz` for balancers. No router: a hook is found by its undecoded path. */
 export function createHookApp(
   parts: ListenerParts & { receive: Receive; readiness?: Pick<Readiness, 'check'> },
 ): RequestListener {
-  const router = new Router({ sensitive: true, strict: true })
-  router.all('/{*path}', async (ctx) => {
+  return toListener(async (ctx: Context) => {
     const isCheck = ctx.path === '/readyz' && (ctx.method === 'GET' || ctx.method === 'HEAD')
     const ready = isCheck ? await parts.readiness?.check(ctx.req) : undefined
     if (ready !== undefined) {
@@ -37,12 +36,14 @@ export function createHookApp(
     const requestId = ctx.response.get('x-request-id')
     const answer = await parts.receive({ req: ctx.req, requestId, continueNow: () => continueBody(ctx) })
     send(ctx, answer)
-  })
-  return toListener(router, parts)
+  }, parts)
 }
 
 /** Makes a listener that answers every failure with a JSON refusal. Errors of the gateway itself are logged. */
-export function toListener(router: Router, { newId, log }: ListenerParts): RequestListener {
+export function toListener(
+  serve: Koa.Middleware | ReturnType<Router['routes']>,
+  { newId, log }: ListenerParts,
+): RequestListener {
   const app = new Koa()
   // client.ts reads forwarding headers, and only those of trusted proxies
   app.proxy = false
@@ -62,7 +63,7 @@ export function toListener(router: Router, { newId, log }: ListenerParts): Reque
       send(ctx, toRefusalAnswer(problem))
     }
   })
-  app.use(router.routes())
+  app.use(serve)
   return app.callback()
 }
 
@@ -74,7 +75,7 @@ export function send(ctx: Context, answer: Answer): void {
     ctx.status = answer.status
   } else {
     // a handshake is answered in the media type of its sender
-    if (!ctx.res.hasHeader('content-type')) ctx.type = 'application/json; charset=utf-8'
+    if (!ctx.res.hasHeader('content-type')) ctx.set('content-type', 'application/json; charset=utf-8')
     ctx.body = answer.body
   }
   if (!ctx.req.complete) dropRest(ctx.req, ctx.res)

@@ -147,11 +147,16 @@ export function toAcceptedAnswer(
   const [only, ...others] = actions
   if (only !== undefined && others.length === 0) {
     return only.kind === 'wake'
-      ? ok({ deliveryId, mode: only.action.mode, ...(isDeferred(jobs[0]) ? { heartbeat: 'deferred' } : {}) })
-      : ok({ deliveryId, runId: jobs[0]?.id, sessionKey: only.sessionKey })
+      ? ok({
+          ok: true,
+          deliveryId,
+          mode: only.action.mode,
+          heartbeat: isDeferred(jobs[0]) ? 'deferred' : undefined,
+        })
+      : ok({ ok: true, deliveryId, runId: jobs[0]?.id, sessionKey: only.sessionKey })
   }
   const runIds = jobs.flatMap(({ id }, index) => (actions[index]?.kind === 'agent' ? [id] : []))
-  return ok({ deliveryId, runIds, wakes: actions.length - runIds.length })
+  return ok({ ok: true, deliveryId, runIds, wakes: actions.length - runIds.length })
 }
 
 /** A step `wake` with a detail is deferred; the detail says why. */
@@ -161,7 +166,7 @@ function isDeferred(job: Pick<NewJob, 'steps'> | undefined): boolean {
 
 /** 200: the delivery is on disk, parked or pending. */
 export function toWaitingAnswer(deliveryId: string, status: 'parked' | 'pending'): Answer {
-  return ok({ deliveryId, status })
+  return ok({ ok: true, deliveryId, status })
 }
 
 export const skippedAnswer: Answer = { status: 204, body: undefined }
@@ -196,6 +201,6 @@ export function withProblem(answer: Answer, problem: Problem): Answer {
   return { ...answer, body: JSON.stringify(Object.assign({}, body, { problem: { code, detail, frame } })) }
 }
 
-function ok(fields: Record<string, unknown>): Answer {
-  return { status: 200, body: JSON.stringify({ ok: true, ...fields }) }
+function ok(body: { ok: true; [field: string]: unknown }): Answer {
+  return { status: 200, body: JSON.stringify(body) }
 }

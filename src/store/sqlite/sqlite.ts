@@ -126,7 +126,7 @@ function toStore({ connection, writer, clock, room }: Parts): SqliteStore {
         if (!(error instanceof Problem) || error.code !== 'store-unavailable') throw error
       }
     },
-    append: async (delivery) => writer.run(toAppend(delivery, clock())),
+    append: (delivery) => writer.run(toAppend(delivery, clock())),
     appendAll: async (deliveries, move) => writer.run(toAppendAll(deliveries, move, clock())),
     settle: async (id, settlement) =>
       writer.run({
