@@ -36,7 +36,8 @@ export async function readBody(req: IncomingMessage, options: BodyOptions): Prom
   options.continueNow?.()
   // by then Node has parsed the rest of the packet, and with it most bodies; their reader needs no listeners and no timer
   await undefined
-  const raw = req.complete && !req.destroyed ? takeArrived(req, options) : await collect(req, declared, options)
+  const hasArrived = declared > 0 && req.readableLength === declared && !req.destroyed
+  const raw = hasArrived ? takeArrived(req, options) : await collect(req, declared, options)
   // an empty body is valid in every encoding, but no inflater accepts it
   if (encoding === 'identity' || raw.length === 0) return { raw, bytes: raw }
   // counted before inflating: many bodies may inflate at the same time
@@ -46,13 +47,11 @@ export async function readBody(req: IncomingMessage, options: BodyOptions): Prom
   return { raw, bytes }
 }
 
-/** A body that has arrived completely. */
-function takeArrived(req: IncomingMessage, { limit, take }: BodyOptions): Buffer<ArrayBuffer> {
+/** A body of a declared length that has arrived completely. */
+function takeArrived(req: IncomingMessage, { take }: BodyOptions): Buffer<ArrayBuffer> {
+  take?.(req.readableLength)
   // as: a request without a text encoding gives buffers, and Node copies each from the packet
-  const bytes = req.read() as Buffer<ArrayBuffer> | null
-  if (bytes === null) return toOwnBuffer(Buffer.alloc(0), 0)
-  if (bytes.length > limit) throw tooLarge(limit)
-  take?.(bytes.length)
+  const bytes = req.read() as Buffer<ArrayBuffer>
   return bytes.length === bytes.buffer.byteLength ? bytes : toOwnBuffer(bytes, bytes.length)
 }
 
