@@ -1,5 +1,6 @@
 // Actions: what a delivery becomes. Requests, mappings and transforms share one schema.
 import { z } from 'zod'
+import type { JobKeys } from './job-keys.ts'
 import { fileName, filled } from './values.ts'
 
 export const wakeModes = ['now', 'next-heartbeat'] as const
@@ -93,9 +94,6 @@ export type AgentAction = z.infer<typeof AgentAction>
 export const Action = z.discriminatedUnion('kind', [WakeAction, AgentAction])
 export type Action = z.infer<typeof Action>
 
-export const sessionModes = ['isolated', 'persistent'] as const
-export type SessionMode = (typeof sessionModes)[number]
-
 /** The sender of an action's text, for the lines above it in a prompt. All of it is text from outside. */
 export type Origin = { hook: string; source?: string; from?: string; subject?: string }
 
@@ -105,16 +103,14 @@ export type Origin = { hook: string; source?: string; from?: string; subject?: s
  */
 export type PlannedAction =
   | { kind: 'wake'; action: WakeAction; agentId: string; sessionKey: string; origin: Origin }
-  | {
+  | ({
       kind: 'agent'
       action: AgentAction
       agentId: string
       sessionKey: string
       sharesSession: boolean
-      sessionMode: SessionMode
-      instructions?: string
       origin: Origin
-    }
+    } & JobKeys)
 
 /** A turn of an agent's main session. `wake`: an event asked for it. `interval`: it is the regular one. */
 export type Heartbeat = {

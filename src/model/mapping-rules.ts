@@ -2,7 +2,8 @@
 import { trimSlashes } from '../base/text.ts'
 import { credentialHeaders, senderSecrets } from './delivery.ts'
 import { type ConfigIssue, type ConfigPath, toIssue } from './issue.ts'
-import type { Mapping } from './mapping.ts'
+import { keyRules } from './job-keys.ts'
+import { Mapping } from './mapping.ts'
 
 const headerName = /^[!#$%&'*+.^_`|~0-9a-z-]+$/i
 /** Characters that a URL has only percent-encoded, or only after its path. */
@@ -48,9 +49,10 @@ function toHeaderIssues(name: string, at: ConfigPath): ConfigIssue[] {
   return isHidden ? [toIssue(at, 'is a credential, which conditions cannot read. Check the sender with "verify".')] : []
 }
 
-/** Keys that a wake does not use: it is an event in the main session of the default agent. */
-const agentKeys = ['agentId', 'sessionKey', 'to', 'model', 'thinking', 'timeoutSeconds'] as const
-const literalKeys = ['agentId', 'to', 'model'] as const
+// as: the keys of the schema that the type is made from
+const keys = Object.keys(Mapping.shape) as readonly (keyof Mapping)[]
+const agentKeys = keys.filter((key) => keyRules.get(Mapping.shape[key])?.onlyForAgent)
+const literalKeys = keys.filter((key) => keyRules.get(Mapping.shape[key])?.isLiteral)
 
 export function toKeyUseIssues(mapping: Mapping, at: ConfigPath): ConfigIssue[] {
   const { action } = mapping
@@ -67,7 +69,9 @@ export function toKeyUseIssues(mapping: Mapping, at: ConfigPath): ConfigIssue[] 
     report(key, 'is only for the action "agent": a wake goes to the main session of the default agent.')
   }
   for (const key of literalKeys) {
-    if (mapping[key]?.includes('{{')) report(key, 'must be literal, found a template. A transform can compute it.')
+    const value = mapping[key]
+    if (typeof value === 'string' && value.includes('{{'))
+      report(key, 'must be literal, found a template. A transform can compute it.')
   }
   return issues
 }

@@ -1,7 +1,8 @@
 // One routing rule of `hooks.mappings` or of a preset.
 import { z } from 'zod'
 import { VerifySettings } from './verify.ts'
-import { ChannelName, sessionModes, Thinking, TimeoutSeconds, WakeMode } from './action.ts'
+import { ChannelName, Thinking, TimeoutSeconds, WakeMode } from './action.ts'
+import { JobKeys, keyRules } from './job-keys.ts'
 import { filled } from './values.ts'
 
 /** The most requests of one mapping that a number keeps; `true` keeps all of them. */
@@ -79,9 +80,6 @@ export const Mapping = z.strictObject({
   verify: VerifySettings.optional().describe(
     'How to verify the sender. If it is set, only requests with a valid signature, or another proof of the sender, are accepted; the hook token alone is refused.',
   ),
-  instructions: filled
-    .optional()
-    .describe('Your own fixed text for the agent, outside the boundary. It is never a template.'),
   messageTemplate: filled
     .optional()
     .describe(
@@ -106,18 +104,15 @@ export const Mapping = z.strictObject({
     .describe('Name of a top-level array of the payload. Each item becomes one action.'),
   agentId: filled
     .optional()
-    .describe('Id of the agent that runs the turn. Without it, or if it is unknown: the default agent.'),
+    .describe('Id of the agent that runs the turn. Without it, or if it is unknown: the default agent.')
+    .register(keyRules, { onlyForAgent: true, isLiteral: true }),
   sessionKey: filled
     .optional()
     .describe(
       'Template of the session key. It must begin with fixed text, unless `hooks.allowRequestSessionKey` is true.',
-    ),
-  sessionMode: z
-    .enum(sessionModes)
-    .default('isolated')
-    .describe(
-      'isolated: each run starts with an empty history. persistent: a run continues the transcript of its session key.',
-    ),
+    )
+    .register(keyRules, { onlyForAgent: true }),
+  ...JobKeys.shape,
   deliver: z.boolean().default(true).describe('Whether the reply goes to a channel.'),
   channel: ChannelName.default('last').describe(
     'Channel of the reply. `last`, the default: the channel of the newest reply whose request, mapping or transform set one, else `channels.default`, else WhatsApp if it has a recipient.',
@@ -126,12 +121,18 @@ export const Mapping = z.strictObject({
     .optional()
     .describe(
       'Recipient on the channel, such as a chat id. Default: for the channel `last`, the recipient that belongs to it; else the last recipient on the channel, else `to` of its section.',
-    ),
+    )
+    .register(keyRules, { onlyForAgent: true, isLiteral: true }),
   model: filled
     .optional()
-    .describe('Model of the run, as <provider>/<model> or an alias. Without it, the model of the agent.'),
-  thinking: Thinking.optional().describe('Thinking level of the run. Without it, that of the agent.'),
-  timeoutSeconds: TimeoutSeconds.optional().describe('Time limit of the run, in seconds. Default: that of the agent.'),
+    .describe('Model of the run, as <provider>/<model> or an alias. Without it, the model of the agent.')
+    .register(keyRules, { onlyForAgent: true, isLiteral: true }),
+  thinking: Thinking.optional()
+    .describe('Thinking level of the run. Without it, that of the agent.')
+    .register(keyRules, { onlyForAgent: true }),
+  timeoutSeconds: TimeoutSeconds.optional()
+    .describe('Time limit of the run, in seconds. Default: that of the agent.')
+    .register(keyRules, { onlyForAgent: true }),
   allowUnsafeExternalContent: z
     .boolean()
     .default(false)

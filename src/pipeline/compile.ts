@@ -1,4 +1,5 @@
 // Makes a mapping of the configuration ready to run: parses its templates, and attaches its transform and its verifier.
+import { JobKeys } from '../model/job-keys.ts'
 import type { Mapping } from '../model/mapping.ts'
 import { Problem } from '../model/problem.ts'
 import type { Transform } from '../model/transform.ts'
@@ -15,6 +16,7 @@ export type CompiledMapping = {
   readonly match: Mapping['match']
   readonly accept: Mapping['accept']
   readonly mapping: NamedMapping
+  readonly jobKeys: JobKeys
   /** The message of an agent action, the text of a wake. Undefined: the transform returns it. */
   readonly body: Template | undefined
   readonly name: Template | undefined
@@ -52,6 +54,7 @@ export function compileMapping(
     match,
     accept: mapping.accept,
     mapping,
+    jobKeys: JobKeys.parse(mapping),
     body: body ?? (mapping.transform === undefined ? wholePayload : undefined),
     name,
     sessionKey,

@@ -42,12 +42,12 @@ function toComparedProblem({ code, message }: Problem): Outcome['problem'] {
 const uniqueKey = /^hook:[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/
 const newKey = 'hook:<new>'
 
-/** The action as it would run, with its final agent, session and instructions. A field that is undefined is left out. */
+/** The action as it would run, with its final agent and session, and all keys of the mapping that go into the job. A field that is undefined is left out. */
 export function toComparedAction(planned: PlannedAction): JsonObject {
   if (planned.kind === 'wake') return toDefined({ ...planned.action, agentId: planned.agentId })
-  const { action, agentId, sessionMode, instructions } = planned
-  const isNew = action.sessionKey === undefined && uniqueKey.test(planned.sessionKey)
-  return toDefined({ ...action, agentId, sessionKey: isNew ? newKey : planned.sessionKey, sessionMode, instructions })
+  const { kind: _, action, agentId, sessionKey, sharesSession: __, origin: ___, ...jobKeys } = planned
+  const isNew = action.sessionKey === undefined && uniqueKey.test(sessionKey)
+  return toDefined({ ...action, agentId, sessionKey: isNew ? newKey : sessionKey, ...jobKeys })
 }
 
 function toDefined(fields: Readonly<Record<string, JsonValue | undefined>>): JsonObject {

@@ -4,6 +4,7 @@ import { Problem, type TraceEntry } from '../model/problem.ts'
 import type { Config } from '../model/config.ts'
 import type { Delivery } from '../model/delivery.ts'
 import { toFirstIssue } from '../model/issue.ts'
+import { JobKeys } from '../model/job-keys.ts'
 import { isJsonObject, type JsonObject, toKindOf } from '../base/json.ts'
 import { readPayload } from '../model/parse-body.ts'
 import type { Retain } from '../model/mapping.ts'
@@ -17,6 +18,9 @@ import { applyPolicy } from './policy.ts'
 const mostActions = 200
 /** The most text of all items of one delivery, in UTF-16 units. */
 const mostText = 4_000_000
+
+/** The built-in hooks have no mapping. */
+const unset = JobKeys.parse({})
 
 type NewId = () => string
 
@@ -43,8 +47,7 @@ function decideBuiltIn(delivery: Delivery, { config, newId }: Deciding): Decisio
     const planned = applyPolicy(action, config, {
       keyOrigin: 'request',
       origin: toOrigin(delivery),
-      sessionMode: 'isolated',
-      instructions: undefined,
+      jobKeys: unset,
       newId,
     })
     return { kind: 'accept', actions: [planned], ...reasons }
@@ -119,14 +122,14 @@ async function decideByCode(
 }
 
 /** The actions of a delivery, item by item, and their limits. */
-function createPlans({ mapping, transform }: CompiledMapping, { config, newId }: Deciding) {
-  const { forEach, sessionMode, instructions } = mapping
+function createPlans({ mapping, jobKeys, transform }: CompiledMapping, { config, newId }: Deciding) {
+  const { forEach } = mapping
   const actions: PlannedAction[] = []
   let written = 0
   return {
     add(item: Delivery, drafts: readonly Draft[], items: number): void {
       for (const draft of drafts) {
-        const input = { keyOrigin: draft.keyOrigin, origin: toOrigin(item), sessionMode, instructions, newId }
+        const input = { keyOrigin: draft.keyOrigin, origin: toOrigin(item), jobKeys, newId }
         const planned = applyPolicy(toAction(draft), config, input)
         written += planned.kind === 'wake' ? planned.action.text.length : planned.action.message.length
         actions.push(planned)

@@ -1,7 +1,8 @@
 // Limits what any action may do: session keys, agents, models. Runs last, after templates and transforms.
 import { cut } from '../base/text.ts'
-import type { Action, AgentAction, Origin, PlannedAction, SessionMode } from '../model/action.ts'
+import type { Action, AgentAction, Origin, PlannedAction } from '../model/action.ts'
 import { type Config, toDefaultAgentId } from '../model/config.ts'
+import type { JobKeys } from '../model/job-keys.ts'
 import {
   isAgentAllowed,
   isModelAllowed,
@@ -17,15 +18,14 @@ export type KeyOrigin = 'request' | 'operator'
 export type PolicyInput = {
   readonly keyOrigin: KeyOrigin
   readonly origin: Origin
-  readonly sessionMode: SessionMode
-  readonly instructions: string | undefined
+  readonly jobKeys: JobKeys
   /** Makes the unique part of a default key. */
   readonly newId: () => string
 }
 
 /** Returns the action with its final agent and key. Throws `session-key-denied`, `agent-denied` or `model-denied`. */
 export function applyPolicy(action: Action, config: Config, input: PolicyInput): PlannedAction {
-  const { origin } = input
+  const { origin, jobKeys } = input
   if (action.kind === 'wake') {
     return { kind: 'wake', action, agentId: toDefaultAgentId(config), sessionKey: 'main', origin }
   }
@@ -38,9 +38,8 @@ export function applyPolicy(action: Action, config: Config, input: PolicyInput):
     agentId,
     sessionKey,
     // a persistent session is one conversation, so its turns never overlap
-    sharesSession: sharesSession && input.sessionMode === 'isolated',
-    sessionMode: input.sessionMode,
-    ...(input.instructions === undefined ? {} : { instructions: input.instructions }),
+    sharesSession: sharesSession && jobKeys.sessionMode === 'isolated',
+    ...jobKeys,
     origin,
   }
 }

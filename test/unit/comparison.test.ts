@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { JobKeys } from '../../src/model/job-keys.ts'
 import { Mapping } from '../../src/model/mapping.ts'
 import { compare, toAfterIds, toGroups } from '../../src/pipeline/comparison.ts'
 import { type Outcome, toComparedAction } from '../../src/pipeline/outcome.ts'
@@ -72,6 +73,14 @@ test('a session key that is made for one run is no difference, and a chosen one 
   expect(toComparedAction(key('01'))).toEqual(toComparedAction(key('02')))
   expect(toComparedAction(planned('hook:a'))).not.toEqual(toComparedAction(planned('hook:b')))
 })
+
+test.each(Object.keys(JobKeys.shape))(
+  'the key %s of a mapping goes into the job, so an edit of it is a difference',
+  (key) => {
+    const edited = { ...planned(), [key]: 'edited' }
+    expect(toComparedAction(edited)).toEqual({ ...toComparedAction(planned()), [key]: 'edited' })
+  },
+)
 
 test('groups have the same class and paths, and deliveries that park for different reasons are different groups', () => {
   const all = [
