@@ -71,8 +71,8 @@ export function createEffects(options: EffectsOptions): Effects {
   function toSettings(now: Config): WorkerSettings {
     const { runner, channels } = runnersAndChannelsOf(now, ownChannels())
     return {
+      config: now,
       maxConcurrent: now.agents.defaults.maxConcurrent,
-      retryForMs: (step) => (step === 'deliver' ? now.channels : now.agents.defaults).retry.for,
       agent: (id) => toAgent(now, id, dir),
       runner,
       channels,

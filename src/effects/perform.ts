@@ -5,21 +5,16 @@ import type { JobReport, NewEvent } from '../store/records.ts'
 import type { Clock } from '../store/store.ts'
 import type { Death } from './alerts.ts'
 import type { Agent } from './agents.ts'
-import { deliver, type DeliveryTools } from './deliver.ts'
 import type { Failure, StepOutcome, Verdict } from './retry.ts'
-import { type PlanContext, toMissing, toOwnEvent, toRunEnd, toSummary, toWakeStep } from './plan.ts'
-import { runTurn, type TurnTools } from './turn.ts'
+import { toMissing, toSummary } from './plan.ts'
+import type { StepDeath, StepTools } from './step.ts'
+import { steps } from './steps.ts'
 import { toErrorName, toErrorText } from '../base/exceptions.ts'
 import { inSpan } from '../base/trace.ts'
 
 export type Performance = {
   readonly agent: (agentId: string) => Agent
-  /** The dependencies of the step `run`. */
-  readonly turn: TurnTools
-  /** The dependencies of the step `deliver`. */
-  readonly delivery: DeliveryTools
-  /** The dependency of the step `wake`. */
-  readonly whyDeferred: PlanContext['whyDeferred']
+  readonly tools: StepTools
   readonly clock: Clock
   /** Ends when the job must stop: at a shutdown, or when its lease was lost. */
   readonly signal: AbortSignal
@@ -69,16 +64,16 @@ export async function performJob(claimed: ClaimedJob, performance: Performance):
       performance.meter('steps', { step: name, outcome: step.state }, (step.at - startedAt) / 1_000)
       logStep(performance.log, job, step, step.at - startedAt)
     }
-    if (held && (name === 'wake' || leavesWakes)) performance.woken(job.planned.agentId)
+    if (held && leavesWakes) performance.woken(job.planned.agentId)
     if (!held || end !== undefined) return
     job = { ...job, steps: [...job.steps, step] }
   }
 }
 
-/** The log line of a run or a reply. The detail of a step may name the recipient, so it is not logged. */
+/** The log line of a step that has one. The detail of a step may name the recipient, so it is not logged. */
 function logStep(log: Log, { id: jobId, deliveryId, planned }: ClaimedJob, step: Step, tookMs: number): void {
   const { name, state, model } = step
-  if (name !== 'run' && name !== 'deliver') return
+  if (!steps[name].isLogged) return
   const { kind, agentId, sessionKey } = planned
   log.info(
     { jobId, deliveryId, job: { kind, step: name, state, agentId, sessionKey, model, tookMs } },
@@ -114,24 +109,12 @@ async function attempt(name: StepName, job: ClaimedJob, performance: Performance
   }
 }
 
-async function performStep(
-  name: StepName,
-  job: ClaimedJob,
-  { agent, turn, delivery, whyDeferred, signal }: Performance,
-): Promise<StepOutcome> {
+async function performStep(name: StepName, job: ClaimedJob, performance: Performance): Promise<StepOutcome> {
+  const { agent, tools, signal } = performance
   const { planned } = job
   // all steps of a wake are recorded when it is accepted
   if (planned.kind === 'wake') throw new Error('a wake has nothing to perform')
-  const { agentId } = planned
-  if (name === 'deliver') return await deliver({ planned, job, agent: agent(agentId) }, delivery, signal)
-  if (planned.kind === 'alert') return { kind: 'recorded', step: { state: 'done' }, events: [toOwnEvent(planned)] }
-  if (name === 'run') return await runTurn({ planned, job, agent: agent(agentId) }, turn, signal)
-  if (planned.kind === 'heartbeat') throw new Error(`a heartbeat has no step ${name}`)
-  if (name === 'wake') return { kind: 'recorded', step: toWakeStep(agentId, { whyDeferred }) }
-  if (name === 'summary') {
-    return { kind: 'recorded', step: { state: 'done' }, events: [toSummary(planned, toRunEnd(job))] }
-  }
-  throw new Error(`a run has no step ${name}`)
+  return await steps[name].perform({ planned, job, agent: agent(planned.agentId) }, tools, signal)
 }
 
 async function fail(name: StepName, job: ClaimedJob, failure: Failure, performance: Performance): Promise<void> {
@@ -154,8 +137,8 @@ async function fail(name: StepName, job: ClaimedJob, failure: Failure, performan
 }
 
 /**
- * The main session gets an event about a run or a reply that failed permanently, in the transaction that makes the job dead. No step is
- * recorded for it: a job that the operator queues again starts with the run, and its next end makes another event.
+ * The main session gets an event about a step that failed permanently, if the step has one, in the transaction that makes the job dead. No
+ * step is recorded for it: a job that the operator queues again starts with the run, and its next end makes another event.
  */
 function toFailureReport(
   name: StepName,
@@ -183,13 +166,9 @@ function toLoggedReason({ quotes, logged, detail }: Failure, jobId: string): str
   return quotes === true ? `"hookloom show ${jobId}" shows why.` : (logged ?? detail)
 }
 
-function toDeathEvents(
-  name: StepName,
-  { planned }: ClaimedJob,
-  { status, error, why }: { status: 'error' | 'timeout'; error: string; why: string },
-): NewEvent[] {
+function toDeathEvents(name: StepName, { planned }: ClaimedJob, death: StepDeath): NewEvent[] {
   // a failed heartbeat would leave an event that asks for the next one, and so on
   if (planned.kind !== 'agent') return []
-  if (name === 'run') return [toSummary(planned, { status, text: error })]
-  return name === 'deliver' ? [toSummary(planned, { status: 'not delivered', text: why })] : []
+  const end = steps[name].toDeath?.(death)
+  return end === undefined ? [] : [toSummary(planned, end)]
 }

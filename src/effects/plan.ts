@@ -1,5 +1,5 @@
 // The effects of a job, their order, and the event that the main session gets about a run.
-import type { Alert, Planned, PlannedAction } from '../model/action.ts'
+import type { Planned, PlannedAction } from '../model/action.ts'
 import type { Config } from '../model/config.ts'
 import type { Job, Step, StepName } from '../model/job.ts'
 import type { NewEvent, NewJob } from '../store/records.ts'
@@ -108,10 +108,11 @@ export function whyDeferred(config: Config, agentId: string, now: number): strin
 /** The session that gets an event about everything. */
 export const mainSessionKey = 'main'
 
-/** The most characters of a reply or a reason in a summary. */
-const maxSummaryChars = 2_000
+/** The most characters of a reply or a reason in an event. */
+export const maxSummaryChars = 2_000
 
-export type RunEnd = { status: 'ok' | 'forwarded' | 'error' | 'timeout' | 'not delivered'; text: string }
+/** `status`: `ok`, or the words that mark the event, such as `forwarded`, `error` or `not delivered`. */
+export type RunEnd = { readonly status: string; readonly text: string }
 
 /** The name of a run for people, on one line: that of the action, or the path of the hook. Outside text. */
 export function toRunName({ action, origin }: AgentPlan): string {
@@ -131,7 +132,7 @@ export function toRunEnd(job: Pick<Job, 'steps'>): RunEnd {
     : { status: 'ok', text: run?.result ?? '' }
 }
 
-/** `Hook <name>: <reply>`, or `Hook <name> (error|timeout|forwarded|not delivered): <reason>`. It is as trusted as the run. */
+/** `Hook <name>: <reply>`, or `Hook <name> (<status>): <reason>`. It is as trusted as the run. */
 export function toSummary(planned: AgentPlan, { status, text }: RunEnd): NewEvent {
   const mark = status === 'ok' ? '' : ` (${status})`
   const summary = cut(text.trim(), maxSummaryChars) || '(empty reply)'
@@ -142,17 +143,5 @@ export function toSummary(planned: AgentPlan, { status, text }: RunEnd): NewEven
     source: toSource(planned),
     trusted: planned.action.allowUnsafeExternalContent,
     wakes: planned.action.wakeMode === 'now',
-  }
-}
-
-/** An event of the gateway in the main session. It may contain outside text, so it is not trusted. */
-export function toOwnEvent({ agentId, text }: Pick<Alert, 'agentId' | 'text'>): NewEvent {
-  return {
-    agentId,
-    sessionKey: mainSessionKey,
-    text: cut(text, maxSummaryChars),
-    source: 'hookloom',
-    trusted: false,
-    wakes: false,
   }
 }

@@ -1,27 +1,26 @@
 // Performs accepted jobs under leases, up to the allowed number at a time. A job that does not end before a stop is queued again.
 import { randomBytes } from 'node:crypto'
-import type { ClaimedJob, StepName } from '../model/job.ts'
+import type { Config } from '../model/config.ts'
+import type { ClaimedJob } from '../model/job.ts'
 import { toMissing } from './plan.ts'
 import type { Log, Meter } from '../model/log.ts'
 import type { Clock, Store } from '../store/store.ts'
 import { cut } from '../base/text.ts'
 import { withDeadline } from '../base/time.ts'
 import { createLeases, leaseMs } from './leases.ts'
-import type { DeliveryTools } from './deliver.ts'
 import { type Performance, performJob } from './perform.ts'
 import { defaultRetry, type RetryPolicy, toVerdict } from './retry.ts'
 import { toErrorName } from '../base/exceptions.ts'
-import type { TurnTools } from './turn.ts'
+import { type StepTools, toRetryForMs } from './step.ts'
+import { steps } from './steps.ts'
 
 /** Read anew for every job, so that a new config counts at once. */
-export type WorkerSettings = Pick<Performance, 'agent' | 'whyDeferred'> &
-  Pick<TurnTools, 'runner' | 'readWorkspaceFile'> &
-  Pick<DeliveryTools, 'channels' | 'defaultRoute'> & {
+export type WorkerSettings = Pick<Performance, 'agent'> &
+  Pick<StepTools, 'runner' | 'readWorkspaceFile' | 'channels' | 'defaultRoute' | 'whyDeferred'> & {
+    readonly config: Config
     /** Jobs at the same time. */
     readonly maxConcurrent: number
     readonly retry?: RetryPolicy
-    /** Milliseconds for which a step is repeated while the other side is unavailable. */
-    readonly retryForMs: (step: StepName) => number
   }
 
 export type WorkerOptions = {
@@ -75,7 +74,7 @@ export function createWorker(options: WorkerOptions): Worker {
     try {
       const {
         retry = defaultRetry,
-        retryForMs,
+        config,
         agent,
         whyDeferred,
         runner,
@@ -84,23 +83,33 @@ export function createWorker(options: WorkerOptions): Worker {
         defaultRoute,
       } = settings()
       const note = (message: string) => log.info({ jobId: job.id }, cut(message, 500))
-      const savePosts: DeliveryTools['savePosts'] = (posts) => leases.report(held, { posts })
+      const savePosts: StepTools['savePosts'] = (posts) => leases.report(held, { posts })
       await performJob(job, {
         agent,
-        turn: { store, runner, readWorkspaceFile, clock, newBoundaryId, note },
-        delivery: { store, channels, defaultRoute, clock, savePosts, mayAct: () => leases.isSure(held) },
-        whyDeferred,
+        tools: {
+          store,
+          clock,
+          runner,
+          readWorkspaceFile,
+          newBoundaryId,
+          note,
+          channels,
+          defaultRoute,
+          savePosts,
+          mayAct: () => leases.isSure(held),
+          whyDeferred,
+        },
         clock,
         signal: held.abort.signal,
         report: (what) => leases.report(held, what),
         toVerdict: (failure, step) => {
-          const { attempts, steps } = job
+          const { attempts } = job
           // the failures of an earlier step of this attempt are over
-          const isSame = toMissing(job.planned, steps)[0] === step && job.failingForMs !== undefined
+          const isSame = toMissing(job.planned, job.steps)[0] === step && job.failingForMs !== undefined
           return toVerdict(failure, {
             attempts,
             failingForMs: isSame ? job.failingForMs + Math.max(0, clock() - claimedAt) : undefined,
-            forMs: retryForMs(step),
+            forMs: toRetryForMs(steps[step], config),
             random: random(),
             policy: retry,
           })

@@ -137,7 +137,7 @@ export function createStage(config: Config = configWith()) {
       ...options,
       settings: () => ({
         maxConcurrent: 4,
-        retryForMs: (step) => (step === 'deliver' ? config.channels : config.agents.defaults).retry.for,
+        config,
         // no folder: making one takes time that these timers do not see
         agent: (id) => ({ ...toAgent(config, id, '/'), workspace: undefined }),
         runner: () => runs,

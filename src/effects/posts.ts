@@ -1,118 +1,24 @@
-// The step `deliver` sends the reply to a channel, message by message. A message is repeated only if the channel did not accept it, if the channel drops repeats, or after a crash during the send.
-import { createHash } from 'node:crypto'
-import { type Alert, type Heartbeat, toChannelKey } from '../model/action.ts'
+// Sends the messages of a reply, one after the other. A message is repeated only if the channel did not accept it, if the channel drops repeats, or after a crash during the send.
 import type { Channel, SendResult } from '../model/channel.ts'
 import type { ClaimedJob, Post } from '../model/job.ts'
-import type { Clock, Store } from '../store/store.ts'
-import type { Agent } from './agents.ts'
-import { toPosted, whyNotPosted } from './acknowledgement.ts'
-import { cut } from '../base/text.ts'
 import { withDeadline } from '../base/time.ts'
 import type { Recorded, StepOutcome } from './retry.ts'
-import { type DefaultRoute, resolveRoute, type Route } from './route.ts'
-import { type AgentPlan, mainSessionKey, toRunName, toRunStep } from './plan.ts'
+import type { StepTools } from './step.ts'
 
 /** Milliseconds that a channel has to answer. */
 const sendTimeoutMs = 60_000
 
-/** Characters of a reply that are posted. The run keeps all of it. */
-const maxReplyChars = 30_000
-
-/** The dependencies of `deliver`. */
-export type DeliveryTools = {
-  readonly store: Pick<Store, 'session'>
-  /** By name; a channel that is not in it is not configured. */
-  readonly channels: ReadonlyMap<string, Channel>
-  readonly defaultRoute: DefaultRoute | undefined
-  readonly clock: Clock
-  /** Saves the messages of a reply with their present states. False: the lease of the job is lost. */
-  readonly savePosts: (posts: readonly Post[]) => Promise<boolean>
-  /** False: another worker may have the job since the posts were saved. */
-  readonly mayAct: () => boolean
-}
-
-type Posting = Pick<DeliveryTools, 'clock' | 'savePosts' | 'mayAct'> & {
+type Posting = Pick<StepTools, 'clock' | 'savePosts' | 'mayAct'> & {
   readonly job: ClaimedJob
   readonly signal: AbortSignal
   readonly run: { readonly id: string; readonly agentId: string; readonly name: string }
-}
-
-export async function deliver(
-  { planned, job, agent }: { planned: AgentPlan | Heartbeat | Alert; job: ClaimedJob; agent: Agent },
-  tools: DeliveryTools,
-  signal: AbortSignal,
-): Promise<StepOutcome> {
-  const run = toRunStep(job)
-  if (run?.state === 'forwarded') return toSkipped('OpenClaw performed the run and delivers the reply itself.')
-  if (run?.state === 'skipped') return toSkipped('The run was skipped, so there is no reply.')
-  const reply = planned.kind === 'alert' ? planned.text : (run?.result ?? '')
-  const quiet =
-    planned.kind === 'alert'
-      ? undefined
-      : whyNotPosted(reply, planned.kind === 'heartbeat' ? agent.heartbeat : undefined)
-  if (quiet !== undefined) return toSkipped(quiet)
-
-  const found = await findChannel(planned, job, tools)
-  if (found.kind === 'none') {
-    // nobody asked for the reply of a heartbeat, so this is not a failure
-    return planned.kind === 'heartbeat'
-      ? toSkipped(found.detail)
-      : { kind: 'permanent', status: 'error', detail: found.detail, quotes: found.quotes }
-  }
-  const posts = toPosts(cut(toPosted(reply), maxReplyChars), found, job)
-  const name = planned.kind === 'agent' ? toRunName(planned) : planned.kind
-  const outcome = await postAll(posts, found.channel, {
-    job,
-    clock: tools.clock,
-    savePosts: tools.savePosts,
-    mayAct: tools.mayAct,
-    signal,
-    run: { id: job.id, agentId: planned.agentId, name },
-  })
-  const isExplicit = planned.kind === 'agent' && planned.action.channel !== 'last'
-  if (outcome.kind !== 'recorded' || !isExplicit) return outcome
-  return { ...outcome, recipient: { channel: found.name, to: found.to } }
-}
-
-const noRoute: Pick<Alert, 'channel' | 'to'> = {}
-
-/** A reply that was partly posted continues on the same channel, even if the configuration has changed. */
-async function findChannel(
-  planned: AgentPlan | Heartbeat | Alert,
-  job: ClaimedJob,
-  { store, channels, defaultRoute }: Pick<DeliveryTools, 'store' | 'channels' | 'defaultRoute'>,
-): Promise<Route> {
-  const [begun] = job.posts
-  if (begun !== undefined) {
-    const channel = channels.get(begun.channel)
-    if (channel !== undefined) return { kind: 'route', channel, name: begun.channel, to: begun.to }
-    const detail = `No route: the first messages of the reply went to ${begun.channel}, and ${toChannelKey(begun.channel)} is no longer configured.`
-    return { kind: 'none', detail }
-  }
-  const main = await store.session({ agentId: planned.agentId, sessionKey: mainSessionKey })
-  const { channel = 'last', to } =
-    planned.kind === 'agent' ? planned.action : planned.kind === 'alert' ? planned : noRoute
-  return resolveRoute({ channel, to }, { last: main?.recipient, defaultRoute, channels })
-}
-
-/** The messages of a reply. Messages that are stored already do not change. */
-function toPosts(
-  reply: string,
-  { channel, name, to }: Extract<Route, { kind: 'route' }>,
-  { id, posts }: ClaimedJob,
-): readonly Post[] {
-  return channel.split(reply).map((text, part) => {
-    const known = posts.find((post) => post.part === part)
-    if (known !== undefined) return known
-    return { part, channel: name, to, nonce: toNonce([id, name, to, part]), text, state: 'waiting', at: 0 }
-  })
 }
 
 /**
  * Sends the messages in order. Each one, also the only one, is marked under the lease before it is sent: the process may be killed during
  * the send. A process that was paused for longer than its lease sends nothing.
  */
-async function postAll(posts: readonly Post[], channel: Channel, posting: Posting): Promise<StepOutcome> {
+export async function postAll(posts: readonly Post[], channel: Channel, posting: Posting): Promise<StepOutcome> {
   const { clock, savePosts, job } = posting
   let written = posts
   const save = (changed: Post): Promise<boolean> => {
@@ -229,22 +135,10 @@ function toDoubt(posts: readonly Post[]): string {
   return `. ${which} may have arrived twice: an earlier attempt was cut off before its result was recorded.`
 }
 
-function toSkipped(detail: string): Recorded {
-  return { kind: 'recorded', step: { state: 'skipped', detail } }
-}
-
 function replace(posts: readonly Post[], changed: Post): readonly Post[] {
   return posts.map((post) => (post.part === changed.part ? changed : post))
 }
 
 function toPlace({ channel, to }: Pick<Post, 'channel' | 'to'>): string {
   return to === undefined ? channel : `${channel} ${to}`
-}
-
-/** The same for every attempt of one message, and different for every other message. */
-function toNonce(parts: readonly (string | number | undefined)[]): string {
-  return createHash('sha256')
-    .update(JSON.stringify(parts.map((part) => part ?? null)))
-    .digest('hex')
-    .slice(0, 25)
 }

@@ -1,15 +1,15 @@
 // The step `run`: one agent turn with its prompt, history and time limit.
-import type { Heartbeat } from '../model/action.ts'
-import { builtInRunners } from '../model/agents-rules.ts'
-import type { ClaimedJob, Message } from '../model/job.ts'
-import type { JsonValue } from '../base/json.ts'
-import type { Runner, RunRequest, RunResult } from '../model/runner.ts'
-import type { WaitingEvents } from '../store/records.ts'
-import type { Clock, Store } from '../store/store.ts'
-import { whyNotPosted } from './acknowledgement.ts'
-import type { Agent } from './agents.ts'
-import { withDeadline } from '../base/time.ts'
-import type { Failure, Recorded, StepOutcome } from './retry.ts'
+import type { Heartbeat } from '../../model/action.ts'
+import { builtInRunners } from '../../model/agents-rules.ts'
+import type { Message } from '../../model/job.ts'
+import type { JsonValue } from '../../base/json.ts'
+import type { Runner, RunRequest, RunResult } from '../../model/runner.ts'
+import type { WaitingEvents } from '../../store/records.ts'
+import type { Store } from '../../store/store.ts'
+import { whyNotPosted } from '../acknowledgement.ts'
+import type { Agent } from '../agents.ts'
+import { withDeadline } from '../../base/time.ts'
+import type { Failure, Recorded, StepOutcome } from '../retry.ts'
 import {
   buildHeartbeatPrompt,
   buildPrompt,
@@ -17,34 +17,32 @@ import {
   toTurnContexts,
   type TurnContext,
   type WaitingTexts,
-} from './prompt.ts'
-import { type AgentPlan, mainSessionKey } from './plan.ts'
-import { prepareWorkspace, type WorkspaceReader } from './workspace.ts'
+} from '../prompt.ts'
+import { type AgentPlan, mainSessionKey } from '../plan.ts'
+import { defineStep, type StepInput, type StepTools } from '../step.ts'
+import { prepareWorkspace, type WorkspaceReader } from '../workspace.ts'
 
 /** A turn of a persistent session gets at most this number of its newest messages. */
 const historyLimit = 200
 /** Milliseconds that a run has to end after its time limit: a command may have a minute between SIGTERM and SIGKILL. */
 const endingMs = 66_000
 
-/** The dependencies of a turn. */
-export type TurnTools = {
-  readonly store: Pick<Store, 'messages' | 'session' | 'waiting'>
-  /** The runner of this name; undefined if there is none. */
-  readonly runner: (name: string) => Runner | undefined
-  readonly readWorkspaceFile: WorkspaceReader
-  readonly clock: Clock
-  readonly newBoundaryId: () => string
-  /** Logs one line of a runner for the operator. */
-  readonly note: (message: string) => void
-}
+export const runStep = defineStep({
+  about: 'The turn of the agent: prompt, session, runner.',
+  of: ['agent', 'heartbeat'],
+  perform: runTurn,
+  retry: 'agents.defaults.retry',
+  isLogged: true,
+  toDeath: ({ status, error }) => ({ status, text: error }),
+})
 
 /** The state that a runner keeps for a session, and the id of that runner: another runner cannot read it. */
 type KeptState = { readonly runner: string; readonly state: JsonValue }
 
 /** Prompt and reply go into the transcript in the commit of the step; the events in the prompt are consumed in the same commit. */
-export async function runTurn(
-  { planned, job, agent }: { planned: AgentPlan | Heartbeat; job: ClaimedJob; agent: Agent },
-  { store, runner: runnerOf, readWorkspaceFile, clock, newBoundaryId, note }: TurnTools,
+async function runTurn(
+  { planned, job, agent }: StepInput<AgentPlan | Heartbeat>,
+  { store, runner: runnerOf, readWorkspaceFile, clock, newBoundaryId, note }: StepTools,
   signal: AbortSignal,
 ): Promise<StepOutcome> {
   const { agentId, sessionKey } = planned
@@ -130,7 +128,7 @@ function toPrompt(
     agent,
     clock,
     newBoundaryId,
-  }: { waiting: WaitingTexts; checks: string | undefined; agent: Agent } & Pick<TurnTools, 'clock' | 'newBoundaryId'>,
+  }: { waiting: WaitingTexts; checks: string | undefined; agent: Agent } & Pick<StepTools, 'clock' | 'newBoundaryId'>,
 ): string {
   if (planned.kind === 'agent') return buildPrompt({ planned, waiting, newBoundaryId })
   const { prompt } = agent.heartbeat

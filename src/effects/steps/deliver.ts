@@ -1,0 +1,106 @@
+// The step `deliver`: the reply goes to a channel, where posts.ts sends it message by message.
+import { createHash } from 'node:crypto'
+import { type Alert, type Heartbeat, toChannelKey } from '../../model/action.ts'
+import type { ClaimedJob, Post } from '../../model/job.ts'
+import { cut } from '../../base/text.ts'
+import { toPosted, whyNotPosted } from '../acknowledgement.ts'
+import { type AgentPlan, mainSessionKey, toRunName, toRunStep } from '../plan.ts'
+import { postAll } from '../posts.ts'
+import type { Recorded, StepOutcome } from '../retry.ts'
+import { resolveRoute, type Route } from '../route.ts'
+import { defineStep, type StepInput, type StepTools } from '../step.ts'
+
+/** Characters of a reply that are posted. The run keeps all of it. */
+const maxReplyChars = 30_000
+
+export const deliverStep = defineStep({
+  about: 'The reply goes to a channel, in one message or several.',
+  of: ['agent', 'heartbeat', 'alert'],
+  perform: deliver,
+  retry: 'channels.retry',
+  isLogged: true,
+  toDeath: ({ why }) => ({ status: 'not delivered', text: why }),
+})
+
+async function deliver(
+  { planned, job, agent }: StepInput<AgentPlan | Heartbeat | Alert>,
+  tools: StepTools,
+  signal: AbortSignal,
+): Promise<StepOutcome> {
+  const run = toRunStep(job)
+  if (run?.state === 'forwarded') return toSkipped('OpenClaw performed the run and delivers the reply itself.')
+  if (run?.state === 'skipped') return toSkipped('The run was skipped, so there is no reply.')
+  const reply = planned.kind === 'alert' ? planned.text : (run?.result ?? '')
+  const quiet =
+    planned.kind === 'alert'
+      ? undefined
+      : whyNotPosted(reply, planned.kind === 'heartbeat' ? agent.heartbeat : undefined)
+  if (quiet !== undefined) return toSkipped(quiet)
+
+  const found = await findChannel(planned, job, tools)
+  if (found.kind === 'none') {
+    // nobody asked for the reply of a heartbeat, so this is not a failure
+    return planned.kind === 'heartbeat'
+      ? toSkipped(found.detail)
+      : { kind: 'permanent', status: 'error', detail: found.detail, quotes: found.quotes }
+  }
+  const posts = toPosts(cut(toPosted(reply), maxReplyChars), found, job)
+  const name = planned.kind === 'agent' ? toRunName(planned) : planned.kind
+  const outcome = await postAll(posts, found.channel, {
+    job,
+    clock: tools.clock,
+    savePosts: tools.savePosts,
+    mayAct: tools.mayAct,
+    signal,
+    run: { id: job.id, agentId: planned.agentId, name },
+  })
+  const isExplicit = planned.kind === 'agent' && planned.action.channel !== 'last'
+  if (outcome.kind !== 'recorded' || !isExplicit) return outcome
+  return { ...outcome, recipient: { channel: found.name, to: found.to } }
+}
+
+const noRoute: Pick<Alert, 'channel' | 'to'> = {}
+
+/** A reply that was partly posted continues on the same channel, even if the configuration has changed. */
+async function findChannel(
+  planned: AgentPlan | Heartbeat | Alert,
+  job: ClaimedJob,
+  { store, channels, defaultRoute }: Pick<StepTools, 'store' | 'channels' | 'defaultRoute'>,
+): Promise<Route> {
+  const [begun] = job.posts
+  if (begun !== undefined) {
+    const channel = channels.get(begun.channel)
+    if (channel !== undefined) return { kind: 'route', channel, name: begun.channel, to: begun.to }
+    const detail = `No route: the first messages of the reply went to ${begun.channel}, and ${toChannelKey(begun.channel)} is no longer configured.`
+    return { kind: 'none', detail }
+  }
+  const main = await store.session({ agentId: planned.agentId, sessionKey: mainSessionKey })
+  const { channel = 'last', to } =
+    planned.kind === 'agent' ? planned.action : planned.kind === 'alert' ? planned : noRoute
+  return resolveRoute({ channel, to }, { last: main?.recipient, defaultRoute, channels })
+}
+
+/** The messages of a reply. Messages that are stored already do not change. */
+function toPosts(
+  reply: string,
+  { channel, name, to }: Extract<Route, { kind: 'route' }>,
+  { id, posts }: ClaimedJob,
+): readonly Post[] {
+  return channel.split(reply).map((text, part) => {
+    const known = posts.find((post) => post.part === part)
+    if (known !== undefined) return known
+    return { part, channel: name, to, nonce: toNonce([id, name, to, part]), text, state: 'waiting', at: 0 }
+  })
+}
+
+function toSkipped(detail: string): Recorded {
+  return { kind: 'recorded', step: { state: 'skipped', detail } }
+}
+
+/** The same for every attempt of one message, and different for every other message. */
+function toNonce(parts: readonly (string | number | undefined)[]): string {
+  return createHash('sha256')
+    .update(JSON.stringify(parts.map((part) => part ?? null)))
+    .digest('hex')
+    .slice(0, 25)
+}

@@ -1,0 +1,27 @@
+// The step `event`: one event in the main session.
+import type { Alert } from '../../model/action.ts'
+import { cut } from '../../base/text.ts'
+import type { NewEvent } from '../../store/records.ts'
+import { mainSessionKey, maxSummaryChars } from '../plan.ts'
+import { defineStep } from '../step.ts'
+
+export const eventStep = defineStep({
+  about: 'The text becomes one event in the main session.',
+  of: ['wake', 'alert'],
+  perform: ({ planned }) => ({ kind: 'recorded', step: { state: 'done' }, events: [toOwnEvent(planned)] }),
+  retry: 'agents.defaults.retry',
+  isLogged: false,
+  toDeath: undefined,
+})
+
+/** An event of the gateway in the main session. It may contain outside text, so it is not trusted. */
+function toOwnEvent({ agentId, text }: Alert): NewEvent {
+  return {
+    agentId,
+    sessionKey: mainSessionKey,
+    text: cut(text, maxSummaryChars),
+    source: 'hookloom',
+    trusted: false,
+    wakes: false,
+  }
+}
