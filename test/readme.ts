@@ -1,8 +1,10 @@
 // The generated tables of the pages, made from the code that they describe.
 import { z } from 'zod'
 import { presets } from '../presets/index.ts'
+import { steps } from '../src/effects/steps.ts'
 import { Config } from '../src/model/config.ts'
 import { Mapping } from '../src/model/mapping.ts'
+import { stepNames } from '../src/model/job.ts'
 import { exitCodes, problems } from '../src/model/problem.ts'
 import { VerifySettings } from '../src/model/verify.ts'
 import { toSenderRows } from './readme-senders.ts'
@@ -25,6 +27,7 @@ export const tablePages: Readonly<Record<string, string>> = {
   senders: 'src/pipeline/verifiers/README.md',
   presets: 'presets/README.md',
   problems: 'src/model/README.md',
+  steps: 'src/effects/README.md',
 }
 
 /** A table for each part of the pages that is generated, under the name of its markers. */
@@ -39,6 +42,7 @@ export function toReadmeTables(): Record<string, string> {
       presets.map(({ name, title }) => [`[${name}](${name}/README.md)`, title]),
     ),
     problems: toProblemTable(),
+    steps: toStepTable(),
   }
 }
 
@@ -80,6 +84,22 @@ function toProblemTable(): string {
     title,
   ])
   return toTable(['code', 'status', 'kind (exit code)', 'when'], rows)
+}
+
+function toStepTable(): string {
+  const rows = stepNames.map((name) => {
+    const { of, about, retry, isLogged, toDeath } = steps[name]
+    const end = toDeath?.({ status: 'error', error: '…', why: '…' })
+    return [
+      `\`${name}\``,
+      of.join(', '),
+      about,
+      retry === undefined ? '' : `\`${retry}\``,
+      end === undefined ? '' : `\`Hook <name> (${end.status}): ${end.text}\``,
+      isLogged ? 'yes' : '',
+    ]
+  })
+  return toTable(['step', 'jobs', 'what it does', 'retries', 'event if it fails permanently', 'log line'], rows)
 }
 
 function toTable(head: string[], rows: string[][]): string {

@@ -55,8 +55,11 @@ type Declared<Kind extends Planned['kind']> = {
     tools: StepTools,
     signal: AbortSignal,
   ) => StepOutcome | Promise<StepOutcome>
-  /** The key of the configuration that says for how long it is tried again while the other side is unavailable. */
-  readonly retry: keyof typeof retriesOf
+  /**
+   * The key of the configuration that says for how long it is tried again while the other side is unavailable; undefined: there is no
+   * other side.
+   */
+  readonly retry: keyof typeof retriesOf | undefined
   /** Whether the log has a line when it is recorded. It always has one when it fails. */
   readonly isLogged: boolean
   /** The end of the run as the main session reads it when this step failed permanently; undefined: it reads nothing. */
@@ -86,5 +89,5 @@ function isOf<Kind extends Planned['kind']>(planned: Performed, of: readonly Kin
 
 /** Milliseconds for which the step is tried again while the other side is unavailable. */
 export function toRetryForMs({ retry }: Pick<JobStep, 'retry'>, config: Config): number {
-  return retriesOf[retry](config).for
+  return retry === undefined ? 0 : retriesOf[retry](config).for
 }

@@ -138,7 +138,7 @@ export const ChannelsConfig = z.strictObject({
     .optional()
     .describe('What `last` means until a reply went to a channel that a request or a mapping named.'),
   retry: RetryConfig.prefault({}).describe(
-    'Retries of replies whose channel cannot be reached, answers 429, or is overloaded.',
+    'Retries of what a job sends, such as the reply, while its receiver cannot be reached, answers 429, or is overloaded.',
   ),
   own: z
     .record(FileName, z.looseObject({ to: shared.to, onUnknown: shared.onUnknown }))

@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { planJobs, toMissing, toPlan } from '../../src/effects/plan.ts'
+import { steps } from '../../src/effects/steps.ts'
+import type { Planned } from '../../src/model/action.ts'
 import { agentPlan, wakePlan } from './effects-stage.ts'
 
 const context = { newId: () => 'id', now: 7, whyDeferred: () => undefined }
@@ -53,6 +55,18 @@ describe('toPlan', () => {
     expect(toPlan(agentPlan())).toEqual(['run', 'summary', 'deliver'])
     expect(toPlan(agentPlan({ action: { deliver: false } }))).toEqual(['run', 'summary'])
     expect(toPlan(agentPlan({ action: { wakeMode: 'now' } }))).toEqual(['run', 'summary', 'deliver', 'wake'])
+  })
+
+  const main = { agentId: 'main', sessionKey: 'main' }
+  test.each<Planned>([
+    wakePlan({ mode: 'now' }),
+    agentPlan({ action: { wakeMode: 'now' } }),
+    { kind: 'heartbeat', ...main, reason: 'interval' },
+    { kind: 'alert', ...main, text: 'Dead', event: true, channel: 'console' },
+  ])('every step in the plan of $kind says that such a job has it', (planned) => {
+    const plan = toPlan(planned)
+    expect(plan.length).toBeGreaterThan(1)
+    expect(plan.filter((name) => !steps[name].of.includes(planned.kind))).toEqual([])
   })
 
   test('what is recorded is not missing, whether it was done or skipped', () => {

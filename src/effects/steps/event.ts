@@ -9,7 +9,7 @@ export const eventStep = defineStep({
   about: 'The text becomes one event in the main session.',
   of: ['wake', 'alert'],
   perform: ({ planned }) => ({ kind: 'recorded', step: { state: 'done' }, events: [toOwnEvent(planned)] }),
-  retry: 'agents.defaults.retry',
+  retry: undefined,
   isLogged: false,
   toDeath: undefined,
 })

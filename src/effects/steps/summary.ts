@@ -10,7 +10,7 @@ export const summaryStep = defineStep({
     step: { state: 'done' },
     events: [toSummary(planned, toRunEnd(job))],
   }),
-  retry: 'agents.defaults.retry',
+  retry: undefined,
   isLogged: false,
   toDeath: undefined,
 })

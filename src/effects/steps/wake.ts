@@ -10,7 +10,7 @@ export const wakeStep = defineStep({
     step: toWakeStep(planned.agentId, { whyDeferred }),
     leavesWakes: true,
   }),
-  retry: 'agents.defaults.retry',
+  retry: undefined,
   isLogged: false,
   toDeath: undefined,
 })
