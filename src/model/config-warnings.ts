@@ -1,4 +1,5 @@
 // What a valid configuration names in vain. Nothing here stops a gateway: `check` and `doctor` print it.
+import { isJsonObject } from '../base/json.ts'
 import { nearestOf } from '../base/text.ts'
 import { isOwnChannel } from './action.ts'
 import { toChannelIssues, toModelNameIssues, toOfferedModelIssues } from './agents-rules.ts'
@@ -74,26 +75,21 @@ function toShadowIssues(mapping: Mapping, earlier: readonly Mapping[], at: Confi
 /** Whether the other one takes whatever this one matches: it is opened by the same proof, and each of its conditions is here too. */
 function isShadowed({ match, verify, accept = [] }: Mapping, other: Mapping): boolean {
   if (JSON.stringify(verify) !== JSON.stringify(other.verify)) return false
-  const [mine, theirs] = [match, other.match]
-  const isPath = theirs.path === undefined || toHookName(theirs.path) === toHookName(mine.path ?? '')
+  const [{ path: mine = '', ...conditions }, { path: theirs, ...others }] = [match, other.match]
   return (
-    isPath &&
+    (theirs === undefined || toHookName(theirs) === toHookName(mine)) &&
     accept.every((syntax) => other.accept?.includes(syntax)) &&
-    isNarrower(mine.source, theirs.source) &&
-    isNarrower(mine.event, theirs.event) &&
-    isNarrowerRecord(mine.headers, theirs.headers) &&
-    isNarrowerRecord(mine.payload, theirs.payload)
+    isNarrower(conditions, others)
   )
 }
 
-/** Whether each value that the first allows is allowed by the second. Undefined allows any. */
+/** Whether the first allows only what the second allows: a value, a list of values, or these by their names. Undefined allows any. */
 function isNarrower(mine: unknown, theirs: unknown): boolean {
   if (theirs === undefined) return true
+  if (isJsonObject(theirs)) {
+    return Object.entries(theirs).every(([key, value]) => isNarrower(isJsonObject(mine) ? mine[key] : undefined, value))
+  }
   if (mine === undefined) return false
   const allowed = [theirs].flat()
   return [mine].flat().every((value) => allowed.includes(value))
-}
-
-function isNarrowerRecord(mine: object = {}, theirs: object = {}): boolean {
-  return Object.entries(theirs).every(([key, value]) => isNarrower(Reflect.get(mine, key), value))
 }

@@ -8,8 +8,12 @@ import { readPayload } from '../model/parse-body.ts'
 import { Problem, type TraceEntry } from '../model/problem.ts'
 import { parsePath, readPath } from './path.ts'
 
+/** Conditions on one word of a delivery: it must be one of those in the mapping. */
+const words = ['source', 'event'] as const
+type Word = (typeof words)[number]
+
 /** The fields of a delivery that conditions read. */
-export type MatchInput = Pick<Delivery, 'path' | 'source' | 'event' | 'headers' | 'body'>
+export type MatchInput = Pick<Delivery, Word | 'path' | 'headers' | 'body'>
 
 /** The mappings that a hook name can reach, in order. Empty: no hook has this name. */
 export type Lane<T> = {
@@ -103,7 +107,7 @@ function toRule<T extends Routed>(mapping: T): Rule<T> {
     conditions.push(toHeaderCondition(name.toLowerCase(), [values].flat()))
     holds.push(`header ${name.toLowerCase()} matches`)
   }
-  for (const field of ['source', 'event'] as const) {
+  for (const field of words) {
     const wanted = match[field]
     if (wanted === undefined) continue
     conditions.push(toWordCondition(field, [wanted].flat()))
@@ -125,7 +129,7 @@ function toBodyCondition(accept: Mapping['accept']): Condition {
   }
 }
 
-function toWordCondition(field: 'source' | 'event', wanted: readonly string[]): Condition {
+function toWordCondition(field: Word, wanted: readonly string[]): Condition {
   const choice = toChoice(wanted)
   return (delivery) => {
     const word = delivery[field]

@@ -57,6 +57,18 @@ describe('doctor', () => {
       { hooks: { mappings: [{ match: { path: 'a' } }, { match: { path: '/a/', event: 'push' } }] } },
       'hooks.mappings[1] is never reached: hooks.mappings[0] takes every request that it matches. Move it before that one.',
     ],
+    [
+      'a mapping that an earlier one shadows with fewer values of its conditions',
+      {
+        hooks: {
+          mappings: [
+            { match: { headers: { 'x-kind': ['a', 'b'] }, payload: { 'issue.state': 'open' } } },
+            { match: { source: 'x', headers: { 'x-kind': 'b' }, payload: { 'issue.state': 'open', n: 1 } } },
+          ],
+        },
+      },
+      'hooks.mappings[1] is never reached: hooks.mappings[0] takes every request that it matches. Move it before that one.',
+    ],
   ])('warns of %s', (_, parts, expected) => {
     expect(references(parts)).toEqual([`references: hookloom.jsonc ${expected}`])
   })
@@ -84,6 +96,19 @@ describe('doctor', () => {
             { match: { path: 'a', event: ['x', 'y'] } },
             { match: { path: 'a', event: ['y', 'z'] } },
             { match: { path: 'a' } },
+          ],
+        },
+      },
+    ],
+    [
+      'a mapping with another value of a header, or without a condition on it',
+      {
+        hooks: {
+          mappings: [
+            { match: { path: 'a', headers: { 'x-kind': 'a' } } },
+            { match: { path: 'a', headers: { 'x-kind': ['a', 'b'] } } },
+            { match: { path: 'a', headers: { 'x-other': 'a' } } },
+            { match: { path: 'a', payload: { n: 1 } } },
           ],
         },
       },
