@@ -74,6 +74,7 @@ export function signed(
     .replace('{method}', 'POST')
     .replace(/\{(url|decodedUrl)\}/, publicUrl)
     .replace('{form}', 'a1b2')
+    .replace(/\{header:([\w-]+)\}/gi, (_, name: string) => (headers[name.toLowerCase()] = `${name} is signed`))
     .replace('{body}', () => body)
   const bytes = which === 'live' ? secretBytes : otherBytes
   const signature = createHmac(scheme.algorithm ?? 'sha256', bytes)
