@@ -94,6 +94,19 @@ describe('an Idempotency-Key', () => {
     expect(isReplay(await post(gateway.port, '/hooks/wake', { text: 'x' }, keyed('mended')))).toBe(false)
   })
 
+  test('gets the first answer again, even if its own request would be refused or skipped', async () => {
+    for (const [name, taken, other] of [
+      ['wake', { text: 'x' }, { text: '' }],
+      ['wake', { text: 'y' }, ['no object']],
+      ['only', { go: true }, { go: false }],
+    ] as const) {
+      const headers = keyed(`${name} ${JSON.stringify(other)}`)
+      const first = await post(gateway.port, `/hooks/${name}`, taken, headers)
+      const second = await post(gateway.port, `/hooks/${name}`, other, headers)
+      expect([second.status, second.body, isReplay(second)]).toEqual([200, first.body, true])
+    }
+  })
+
   test('of a skip is not remembered', async () => {
     const skipped = await post(gateway.port, '/hooks/only', { go: false }, keyed('skipped'))
     expect(toVerdict(skipped)).toBe('skipped')

@@ -1,7 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import type { Admitted, Delivery } from '../../src/model/delivery.ts'
 import type { JsonValue } from '../../src/base/json.ts'
-import { toDedupe } from '../../src/server/duplicates.ts'
+import { Problem } from '../../src/model/problem.ts'
+import { createOnce, toDedupe } from '../../src/server/duplicates.ts'
+import { createMemoryStore } from '../../src/store/sqlite/sqlite.ts'
+import { keyed, newDelivery } from '../contract/stage.ts'
 import { toTestDelivery } from './decide.ts'
 
 type Proved = { by: string; mapping: string; id?: string }
@@ -55,4 +58,44 @@ describe('how a delivery is recognised', () => {
   test.each(['', ' ', 'k'.repeat(257)])('a key of %j is refused', (key) => {
     expect(() => keyOf({}, { 'idempotency-key': key })).toThrow(/1 to 256 characters/)
   })
+})
+
+describe('a delivery with a key', () => {
+  const dedupe = { key: { hook: 'github', key: 'k', bodyHash: 'hash-1' }, isSenders: false }
+  const answer = { status: 200, body: '{"ok":true}' }
+  const ways = {
+    runsCode: false,
+    recognised: () => {},
+    first: async () => answer,
+    parkedAgain: async () => answer,
+  }
+
+  function toStage() {
+    const store = createMemoryStore({ clock: () => 1 })
+    let lookUps = 0
+    const counted = { ...store, answered: (key: typeof dedupe.key) => (lookUps++, store.answered(key)) }
+    return { store, once: createOnce(counted, false), lookUps: () => lookUps }
+  }
+
+  test('is looked up before code runs, and otherwise not before it is stored', async () => {
+    const { once, lookUps } = toStage()
+    await once(dedupe, ways)
+    expect(lookUps()).toBe(0)
+    await once(dedupe, { ...ways, runsCode: true })
+    expect(lookUps()).toBe(1)
+  })
+
+  test.each([false, true])(
+    'gets the first answer while the store cannot write, and a new one is refused; code: %s',
+    async (runsCode) => {
+      const { store, once } = toStage()
+      const first = () => Promise.reject(new Problem('store-unavailable', 'The disk is full.'))
+      await expect(once(dedupe, { ...ways, runsCode, first })).rejects.toThrow('The disk is full.')
+      await store.append(newDelivery({ at: 1, ...keyed('k') }))
+      expect(await once(dedupe, { ...ways, runsCode, first })).toMatchObject({
+        ...answer,
+        headers: { 'idempotent-replay': 'true' },
+      })
+    },
+  )
 })
