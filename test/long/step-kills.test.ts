@@ -17,8 +17,6 @@ const asked = 'REVIEW-THE-KETTLE'
 
 /** The steps that call somebody else, and where: such a call is made again if the gateway died before the step was recorded. */
 const outside: Partial<Record<StepName, string>> = { run: '/v1/chat/completions', deliver: '/receiver' }
-/** The keys of a mapping that asks for every step. */
-const allSteps = { channel: 'webhook', to: 'hub', wakeMode: 'now' }
 
 /** A model and receivers that write down who called. */
 let calls: { path: string; body: string; nonce: string }[] = []
@@ -57,11 +55,12 @@ afterAll(() => {
 })
 
 function makeDir(): string {
+  // asks for every step
+  const steps = { channel: 'webhook', to: 'hub', wakeMode: 'now' }
+  const kettle = { match: { path: 'kettle' }, name: 'Kettle', messageTemplate: '{{message}}', ...steps }
   return makeConfigDir({
     config: {
-      hooks: {
-        mappings: [{ match: { path: 'kettle' }, messageTemplate: '{{message}}', name: 'Kettle', ...allSteps }],
-      },
+      hooks: { mappings: [kettle] },
       models: { providers: { local: { kind: 'openai-compatible', baseUrl: `${base}/v1`, stream: false } } },
       agents: { defaults: { model: 'local/m', heartbeat: { minIntervalSeconds: 0 } } },
       channels: {
