@@ -166,7 +166,9 @@ function incomplete(): Problem {
 }
 
 /** RFC 9112, 6.3. Node sets `complete` one turn late, also for a request without a body. */
-function isFollowedByBody({ headers }: IncomingMessage): boolean {
+function isFollowedByBody({ headers, readableDidRead, readableFlowing }: IncomingMessage): boolean {
+  // only `takeArrived` reads a stream that does not flow, and it reads everything
+  if (readableDidRead && readableFlowing === null) return false
   return Number(headers['content-length'] ?? 0) > 0 || headers['transfer-encoding'] !== undefined
 }
 
