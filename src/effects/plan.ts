@@ -82,10 +82,9 @@ export function planJobs(actions: readonly PlannedAction[], context: PlanContext
       const lane = planned.sharesSession ? undefined : toLane(planned.agentId, planned.sessionKey)
       return { id: newId(), planned, lane, state: 'queued', steps: [], events: [] }
     }
-    const steps = toPlan(planned).map((name): Step => ({
-      ...(name === 'wake' ? toWakeStep(planned.agentId, context) : { name, state: 'done' }),
-      at: now,
-    }))
+    const steps = toPlan(planned).map((name): Step =>
+      name === 'wake' ? { ...toWakeStep(planned.agentId, context), at: now } : { name, state: 'done', at: now },
+    )
     return { id: newId(), planned, lane: undefined, state: 'done', steps, events: [toWakeEvent(planned)] }
   })
 }

@@ -74,6 +74,8 @@ const syntaxNames = { json: 'JSON', form: 'a form', text: 'a text', xml: 'XML' }
 
 /** JSON for `application/json`, any `+json` type and no type. Throws `media-type-unsupported`. */
 function toBodySyntax(contentType: string | undefined, accepts: Accepts): BodySyntax {
+  // the usual type
+  if (contentType === 'application/json') return 'json'
   const { forms, text = false, plain = false, xml = false } = accepts
   const [type = '', ...parameters] = (contentType ?? '').split(';')
   if (!parameters.every(isUtf8Parameter)) throw new Problem('media-type-unsupported', 'The charset must be utf-8.')
@@ -164,10 +166,11 @@ function toFormPayload(fields: Iterable<[string, string | JsonObject]>): JsonVal
 }
 
 const multipart = 'multipart/form-data'
+const multipartType = /^\s*multipart\/form-data\s*(;|$)/i
 const mostParts = 1_000
 
 export function isMultipart(contentType: string | undefined): boolean {
-  return contentType?.split(';')[0]?.trim().toLowerCase() === multipart
+  return contentType !== undefined && multipartType.test(contentType)
 }
 
 /**

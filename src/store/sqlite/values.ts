@@ -32,11 +32,15 @@ export function toSettlementValues(settlement: Settlement, at: number): SqlValue
     settlement.transformHash ?? null,
     settlement.waitsFor ?? null,
     settlement.problem ? JSON.stringify(settlement.problem) : null,
-    JSON.stringify(settlement.trace),
-    JSON.stringify(settlement.log),
+    toJsonList(settlement.trace),
+    toJsonList(settlement.log),
     waits ? null : at,
     ...(request === undefined ? [null, null] : toRequestValues(request)),
   ]
+}
+
+function toJsonList(list: readonly unknown[]): string {
+  return list.length === 0 ? '[]' : JSON.stringify(list)
 }
 
 function toRequestValues(request: NonNullable<Settlement['request']>): SqlValue[] {
