@@ -19,7 +19,7 @@ export const Match = z.strictObject({
     .string()
     .optional()
     .describe(
-      'Hook name: the part of the URL after `hooks.path`, case-sensitive. Without it, the mapping takes any name but `wake` and `agent`.',
+      'Hook name: the part of the URL after `hooks.path`, case-sensitive. Without it, the mapping is for every name except `wake` and `agent`.',
     ),
   source: filled
     .optional()
@@ -120,7 +120,7 @@ export const Mapping = z.strictObject({
   to: filled
     .optional()
     .describe(
-      'Recipient on the channel, such as a chat id. Default: for the channel `last`, the recipient that belongs to it; else the last recipient on the channel, else `to` of its section.',
+      'Recipient on the channel, such as a chat id. Default: the recipient of the newest reply whose request, mapping or transform set a channel, if it went to this channel; else `to` of the section of the channel; else `to` of `channels.default`, if that names this channel.',
     )
     .register(keyRules, { onlyForAgent: true, isLiteral: true }),
   model: filled
@@ -128,7 +128,9 @@ export const Mapping = z.strictObject({
     .describe('Model of the run, as <provider>/<model> or an alias. Without it, the model of the agent.')
     .register(keyRules, { onlyForAgent: true, isLiteral: true }),
   thinking: Thinking.optional()
-    .describe('Thinking level of the run. Without it, that of the agent.')
+    .describe(
+      'How much the model reasons before it answers (its thinking level), such as "low". Without it, the level of the agent.',
+    )
     .register(keyRules, { onlyForAgent: true }),
   timeoutSeconds: TimeoutSeconds.optional()
     .describe('Time limit of the run, in seconds. Default: that of the agent.')

@@ -1,5 +1,6 @@
 // The README, as a newcomer runs it: its configuration, its curl lines, its answers, its transform.
 import { execFileSync } from 'node:child_process'
+import { createHmac } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse } from 'jsonc-parser'
@@ -45,16 +46,15 @@ describe('the README’s first screen', () => {
   })
 
   test('its transform and the mapping of the page behind it run as they are printed', async () => {
+    const secret = 'github-secret-0123456789'
     const mapping = parse(readBlock('src/pipeline/README.md', 'jsonc', '"id": "review"'))
     const gateway = await startGateway({
       config: {
         hooks: {
-          mappings: [
-            { ...mapping, match: { path: 'by-template' } },
-            { match: { path: 'pr' }, transform: { module: 'pr.ts' } },
-          ],
+          mappings: [mapping, { match: { path: 'pr' }, transform: { module: 'pr.ts' } }],
         },
       },
+      env: { GITHUB_SECRET: secret },
       files: { 'hooks/transforms/pr.ts': block('ts', 'defineTransform') },
     })
     const payload = (draft: unknown) =>
@@ -69,7 +69,17 @@ describe('the README’s first screen', () => {
         headers: { authorization: `Bearer ${gateway.token}`, 'content-type': 'application/json' },
         body: payload(draft),
       })
-    expect(await (await send('by-template', false)).json()).toMatchObject({ ok: true, sessionKey: 'hook:pr:7' })
+    const signed = await fetch(`${gateway.url}/${mapping.match.path}`, {
+      method: 'POST',
+      headers: {
+        ...mapping.match.headers,
+        'content-type': 'application/json',
+        'x-github-event': mapping.match.event,
+        'x-hub-signature-256': `sha256=${createHmac('sha256', secret).update(payload(false)).digest('hex')}`,
+      },
+      body: payload(false),
+    })
+    expect(await signed.json()).toMatchObject({ ok: true, sessionKey: 'hook:pr:7' })
     expect(await (await send('pr', false)).json()).toMatchObject({ ok: true, sessionKey: 'hook:pr:7' })
     expect((await send('pr', true)).status).toBe(204)
     const misfit = await send('pr', 'yes')
