@@ -1,4 +1,4 @@
-/** A Cal.com booking that was made, requested, moved or cancelled becomes an agent run; a malformed one is answered 400. */
+/** A Cal.com booking that was made, requested, moved or cancelled becomes an agent run; a malformed one is answered with 400. */
 import { defineTransform } from 'hookloom'
 import { z } from 'zod'
 

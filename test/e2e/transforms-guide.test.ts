@@ -95,7 +95,7 @@ beforeAll(async () => {
 const cases: [hook: string, payload: object, made: string[]][] = [
   ['build', { project: 'billing', branch: 'main', status: 'passed', url: 'https://ci.example/7' }, ['204']],
   ['release', { service: 'billing', version: '2.0' }, ['billing 2.0 was released.']],
-  ['order', { id: 'A7', total: 1999, currency: 'eur' }, ['Order A7 over 19.99 EUR']],
+  ['order', { id: 'A7', total: 1999, currency: 'eur' }, ['Order A7 for 19.99 EUR']],
 ]
 
 describe('the guide to transforms', { timeout: 60_000 }, () => {
@@ -135,8 +135,8 @@ describe('the guide to transforms', { timeout: 60_000 }, () => {
   test('has a helper whose save changes both modules that share it', async () => {
     const euros = modules['lib/money.ts']?.replace('.toUpperCase()', ".toUpperCase().replace('EUR', '€')") ?? ''
     writeFiles(gateway.dir, { [`${root}/lib/money.ts`]: euros })
-    await becomes('order', { id: 'A7', total: 1999, currency: 'eur' }, 'Order A7 over 19.99 €')
-    expect(await ask('refund', { id: 'A8', total: 500, currency: 'eur' })).toEqual(['refund A8 over 5.00 €'])
+    await becomes('order', { id: 'A7', total: 1999, currency: 'eur' }, 'Order A7 for 19.99 €')
+    expect(await ask('refund', { id: 'A8', total: 500, currency: 'eur' })).toEqual(['refund A8 for 5.00 €'])
   })
 
   test('has a package that works once it is installed and the module is saved again', async () => {
