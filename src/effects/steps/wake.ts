@@ -3,7 +3,8 @@ import { toWakeStep } from '../plan.ts'
 import { defineStep } from '../step.ts'
 
 export const wakeStep = defineStep({
-  about: 'A heartbeat starts, unless heartbeats are off or the active hours are over.',
+  about:
+    'A heartbeat starts, unless `wakeMode` is `next-heartbeat` or heartbeats are off. Outside the active hours, it waits until they begin.',
   of: ['wake', 'agent'],
   perform: ({ planned }, { whyDeferred }) => ({
     kind: 'recorded',
