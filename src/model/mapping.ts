@@ -67,7 +67,7 @@ export type TransformRef = z.infer<typeof TransformRef>
 export const Mapping = z.strictObject({
   id: filled
     .optional()
-    .describe('Name of the mapping in what commands and logs show. Default: `mapping-<n>`, by its position.'),
+    .describe('The name by which commands and logs show the mapping. Default: `mapping-<n>`, by its position.'),
   match: Match.default({}).describe('Conditions. The mapping takes a delivery if all of them are true.'),
   action: z
     .enum(['wake', 'agent'])
