@@ -29,11 +29,11 @@ export function openDatabase(file: string, options: { readOnly: boolean; busyMs:
   }
   return {
     run: (sql, ...values) => {
-      const { changes, lastInsertRowid } = prepared(sql).run(...values.map(toStoredValue))
+      const { changes, lastInsertRowid } = prepared(sql).run(...toStoredValues(values))
       return { changes, seq: Number(lastInsertRowid) }
     },
-    get: (sql, ...values) => prepared(sql).get(...values.map(toStoredValue)),
-    all: (sql, ...values) => prepared(sql).all(...values.map(toStoredValue)),
+    get: (sql, ...values) => prepared(sql).get(...toStoredValues(values)),
+    all: (sql, ...values) => prepared(sql).all(...toStoredValues(values)),
     exec: (sql) => connection.exec(sql),
     get inTransaction() {
       return connection.isTransaction
@@ -52,7 +52,11 @@ export function toFacts(db: Database): Readonly<Record<string, string | number>>
   }
 }
 
-/** Texts in conditions are converted as stored texts are, so that they match. */
+/** Texts in conditions are converted as stored texts are, so that they match. Few calls have one that changes. */
+function toStoredValues(values: readonly SqlValue[]): readonly SqlValue[] {
+  return values.some((value) => toStoredValue(value) !== value) ? values.map(toStoredValue) : values
+}
+
 function toStoredValue(value: SqlValue): SqlValue {
   return typeof value === 'string' ? toStoredText(value) : value
 }
