@@ -115,12 +115,12 @@ export const Mapping = z.strictObject({
   ...JobKeys.shape,
   deliver: z.boolean().default(true).describe('Whether the reply goes to a channel.'),
   channel: ChannelName.default('last').describe(
-    "Channel of the reply. `last`, the default, remembers one reply: the agent's newest one whose request, mapping or transform set a channel. It means the channel of that reply, else `channels.default`, else WhatsApp if it has a recipient.",
+    "Channel of the reply. Default: `last`. This is the channel of the agent's newest reply whose request, mapping or transform set a channel; else `channels.default`; else WhatsApp, if it has a recipient.",
   ),
   to: filled
     .optional()
     .describe(
-      'Recipient on the channel, such as a chat id. Default: the recipient that `last` remembers, if it is on this channel; else `to` of the section of the channel, such as `channels.telegram`; else `to` of `channels.default`, if that names this channel.',
+      'Recipient on the channel, such as a chat id. Default: the recipient of the reply that `last` is about, if it is on this channel; else `to` of the section of the channel, such as `channels.telegram`; else `to` of `channels.default`, if that names this channel.',
     )
     .register(keyRules, { onlyForAgent: true, isLiteral: true }),
   model: filled
