@@ -36,6 +36,7 @@ export function toText({ machine, busy, disk, verdicts, notes, rows }: Report): 
     row.p50Ms.toFixed(2),
     row.p99Ms.toFixed(2),
     row.cpuMicros.toFixed(0),
+    row.mainMicros === 0 ? '' : row.mainMicros.toFixed(0),
     row.jobsPerSecond === undefined ? '' : `${Math.round(row.jobsPerSecond).toLocaleString('en')} runs/s beside`,
   ])
   return [
@@ -45,7 +46,7 @@ export function toText({ machine, busy, disk, verdicts, notes, rows }: Report): 
     ),
     ...(rows.length === 0
       ? []
-      : [toTable(['server', 'load', 'req/s', 'p50 ms', 'p99 ms', 'cpu µs/req', ''], absolutes)]),
+      : [toTable(['server', 'load', 'req/s', 'p50 ms', 'p99 ms', 'cpu µs/req', 'main thread', ''], absolutes)]),
     ...(notes.length === 0 ? [] : [notes.join('\n')]),
     `disk: append and fdatasync p50 ${disk.p50Ms.toFixed(3)} ms, p99 ${disk.p99Ms.toFixed(3)} ms`,
     `machine: ${machine}, in use by others ${Math.round(busy * 100)} %`,

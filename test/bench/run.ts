@@ -16,6 +16,8 @@ export type Sample = LoadResult & {
   readonly round: number
   /** Processor time of the server's process, all threads, for one answered request. */
   readonly cpuMicros: number
+  /** That of its main thread alone; 0 if it is not known. */
+  readonly mainMicros: number
   readonly jobsPerSecond: number | undefined
 }
 
@@ -131,6 +133,7 @@ type Turn = { variant: Variant; load: Load; seconds: number; generator: Generato
 async function measure({ port, child }: Running, { variant, load, seconds, generator }: Turn) {
   await child.ask('empty')
   const jobsBefore = variant.runsJobs ? await child.ask('jobs') : 0
+  const mainBefore = await child.ask('main thread')
   const before = await child.ask('usage')
   const result = await generator.ask({
     port,
@@ -141,12 +144,14 @@ async function measure({ port, child }: Running, { variant, load, seconds, gener
     seconds,
   })
   const used = (await child.ask('usage')) - before
+  const usedByMain = (await child.ask('main thread')) - mainBefore
   const jobs = variant.runsJobs ? (await child.ask('jobs')) - jobsBefore : undefined
   return {
     ...result,
     variant,
     load,
     cpuMicros: used / result.answered,
+    mainMicros: usedByMain / result.answered,
     jobsPerSecond: jobs === undefined ? undefined : jobs / result.tookSeconds,
   }
 }

@@ -1,4 +1,5 @@
 // A process that serves one of the benched servers and tells what it has used.
+import { existsSync, readFileSync } from 'node:fs'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createBareHttp, createBareKoa, createInsertEach } from './baselines.ts'
@@ -9,9 +10,10 @@ export type ServerOptions = Omit<GatewayOptions, 'store'> & {
   readonly kind: 'sqlite' | 'single' | 'memory' | 'postgres' | 'insert' | 'koa' | 'http' | PeerKind
 }
 
-export type ServerRequest = 'usage' | 'empty' | 'jobs' | 'queued' | 'stop'
+export type ServerRequest = 'usage' | 'main thread' | 'empty' | 'jobs' | 'queued' | 'stop'
 /**
- * `usage`: microseconds of processor time of all threads, and of the processes of a peer. `jobs`: jobs done so far, `queued`: jobs that
+ * `usage`: microseconds of processor time of all threads, and of the processes of a peer. `main thread`: those of this thread alone; 0 for a
+ * peer, and where the system does not say. `jobs`: jobs done so far, `queued`: jobs that
  * wait. `empty`, `stop`: the port. A peer has to be stopped before its server ends.
  */
 export type ServerReply = { readonly result: number } | { readonly failure: string }
@@ -61,6 +63,8 @@ async function reply(served: Served, request: ServerRequest): Promise<number> {
       const { user, system } = process.cpuUsage()
       return user + system + (served.peer?.usage() ?? 0)
     }
+    case 'main thread':
+      return served.peer === undefined ? toMainMicros() : 0
     case 'jobs':
       return served.jobsDone()
     case 'queued':
@@ -73,6 +77,12 @@ async function reply(served: Served, request: ServerRequest): Promise<number> {
       served.peer?.stop()
       return served.port
   }
+}
+
+/** Linux counts nanoseconds for each thread: proc(5). The id of the main thread is that of the process. */
+function toMainMicros(): number {
+  const file = `/proc/self/task/${process.pid}/schedstat`
+  return existsSync(file) ? Number.parseInt(readFileSync(file, 'utf8'), 10) / 1_000 : 0
 }
 
 function send(answer: Promise<number>): void {

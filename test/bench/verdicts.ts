@@ -29,6 +29,7 @@ export type Row = {
   readonly p50Ms: number
   readonly p99Ms: number
   readonly cpuMicros: number
+  readonly mainMicros: number
   readonly jobsPerSecond: number | undefined
 }
 
@@ -117,6 +118,7 @@ function toRow(group: readonly Sample[]): Row[] {
       p50Ms: median((sample) => sample.p50Ms),
       p99Ms: median((sample) => sample.p99Ms),
       cpuMicros: median((sample) => sample.cpuMicros),
+      mainMicros: median((sample) => sample.mainMicros),
       jobsPerSecond:
         first.jobsPerSecond === undefined ? undefined : median((sample) => sample.jobsPerSecond ?? Number.NaN),
     },
