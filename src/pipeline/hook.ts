@@ -24,8 +24,6 @@ export type Hook = {
   readonly maxBodyBytes: number
   /** False: only working transforms read the payload. */
   readonly readsPayload: boolean
-  /** Whether the code of an integrator may decide. */
-  readonly runsCode: boolean
   /** The first mapping that is open to the delivery and whose conditions are all true. */
   readonly find: Lane<CompiledMapping>['find']
 }
@@ -63,7 +61,6 @@ function toHook(kind: Hook['kind'], { mappings, find }: Lane<CompiledMapping>, l
     secretHeaders: new Set(signed.flatMap(({ verifier }) => verifier.secretHeaders)),
     maxBodyBytes: Math.max(limit, ...mappings.map(({ mapping }) => mapping.maxBodyBytes ?? 0)),
     readsPayload: kind === 'built-in' || mappings.some(({ readsPayload }) => readsPayload),
-    runsCode: mappings.some(({ transform }) => transform !== undefined),
     find,
   }
 }

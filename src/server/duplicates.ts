@@ -3,7 +3,7 @@ import { hash } from 'node:crypto'
 import type { Delivery } from '../model/delivery.ts'
 import { Problem } from '../model/problem.ts'
 import { toDeliveryId } from '../pipeline/sources.ts'
-import type { Answered, DedupeKey } from '../store/records.ts'
+import type { DedupeKey } from '../store/records.ts'
 import type { Store } from '../store/store.ts'
 import { type Answer, toReplay } from './settlement.ts'
 import { toSender } from './delivery.ts'
@@ -46,22 +46,14 @@ export function toDedupe(delivery: Delivery): Dedupe | undefined {
   return { key: toKey(signedFor.length > 0 ? `${signedFor.join()} ${name}` : name), isSenders }
 }
 
-/** What a duplicate gets. `first` is the row that has its key. */
-export type OnDuplicate = (first: Answered) => Promise<Answer>
-
 type Ways = {
-  /** Code of an integrator decides: it is not run for a duplicate. */
-  readonly runsCode: boolean
   /** The key is known. Throws for an invalid body, so that it is refused before the first answer is repeated. */
   recognised: () => void
-  /** The delivery is new. If another one has its key when it is stored, the answer is that of `onDuplicate`. */
-  first: (onDuplicate: OnDuplicate) => Promise<Answer>
+  /** The delivery is new. */
+  first: () => Promise<Answer>
   /** The delivery is parked: it runs again under its old id. `replay` is the answer if another request settled it meanwhile. */
   parkedAgain: (deliveryId: string, replay: Answer) => Promise<Answer>
 }
-
-/** Another gateway stored the same delivery meanwhile. */
-export const replayed: OnDuplicate = async (first) => toReplay(first)
 
 /** `rerunsRedeliveries`: a redelivery of a sender is a new delivery, so that developers can edit and redeliver. */
 export function createOnce(store: Store, rerunsRedeliveries: boolean) {
@@ -80,32 +72,15 @@ export function createOnce(store: Store, rerunsRedeliveries: boolean) {
   }
 
   async function answerOnce(key: DedupeKey, isSenders: boolean, ways: Ways): Promise<Answer> {
-    let isRepeated = false
-    if (ways.runsCode) {
-      const first = await store.answered(key)
-      return first === undefined ? ways.first(replayed) : repeat(first)
+    const first = await store.answered(key)
+    if (first === undefined) return ways.first()
+    ways.recognised()
+    if (first.bodyHash !== key.bodyHash) await store.markDiffering(first.deliveryId)
+    if (isSenders && first.state === 'parked') return ways.parkedAgain(first.deliveryId, toReplay(first))
+    if (isSenders && rerunsRedeliveries && first.state !== 'pending') {
+      await store.forget(key)
+      return ways.first()
     }
-    // almost every delivery is new, and to store one shows whether it is: a look-up before would be for nothing
-    try {
-      return await ways.first(repeat)
-    } catch (error) {
-      if (isRepeated) throw error
-      // a duplicate is not refused, whatever the configuration is now and whether or not the store can write
-      const first = await store.answered(key).catch(() => undefined)
-      if (first === undefined) throw error
-      return repeat(first)
-    }
-
-    async function repeat(first: Answered): Promise<Answer> {
-      isRepeated = true
-      ways.recognised()
-      if (first.bodyHash !== key.bodyHash) await store.markDiffering(first.deliveryId)
-      if (isSenders && first.state === 'parked') return ways.parkedAgain(first.deliveryId, toReplay(first))
-      if (isSenders && rerunsRedeliveries && first.state !== 'pending') {
-        await store.forget(key)
-        return ways.first(replayed)
-      }
-      return toReplay(first)
-    }
+    return toReplay(first)
   }
 }

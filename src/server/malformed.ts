@@ -85,11 +85,15 @@ function toMalformedProblem(code: string | undefined): Problem {
 
 /**
  * Requests that Node accepts and a proxy may read differently: no version, more headers than Node collects, no Host or two of
- * them (RFC 9112, 3.2), and any Transfer-Encoding but `chunked`.
+ * them (RFC 9112, 3.2), any Transfer-Encoding but `chunked`, and a target that is neither a path nor a URL.
  */
-function toAmbiguity({ rawHeaders, headers, httpVersion }: IncomingMessage): Problem | undefined {
+function toAmbiguity({ rawHeaders, headers, httpVersion, url = '' }: IncomingMessage): Problem | undefined {
   if (httpVersion !== '1.1' && httpVersion !== '1.0') {
     return new Problem('request-malformed', 'Only HTTP/1.1 and HTTP/1.0 are supported.')
+  }
+  // what parses the target later would throw, and an error is logged with the target, which may have a token in its query
+  if (!url.startsWith('/') && url !== '*' && !URL.canParse(url)) {
+    return new Problem('request-malformed', 'The target of the request is neither a path nor a URL.')
   }
   if (rawHeaders.length > 2 * mostHeaders) {
     return new Problem('request-malformed', `The request has more than ${mostHeaders} headers.`)

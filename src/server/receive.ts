@@ -17,6 +17,7 @@ import {
   skippedAnswer,
   toAcceptedAnswer,
   toRefusalAnswer,
+  toReplay,
   toWaitingAnswer,
   withProblem,
   type LastingDecision,
@@ -29,7 +30,7 @@ import {
 import { checkBody, isMultipartFor, toDelivery, withoutMultipart } from './delivery.ts'
 import { createEntry, type Entered, type Incoming } from './entry.ts'
 import type { HandedSecrets } from './handed.ts'
-import { createOnce, type OnDuplicate, replayed, toDedupe } from './duplicates.ts'
+import { createOnce, toDedupe } from './duplicates.ts'
 import type { RefusalLog, Refusals } from './refusals.ts'
 import type { Rerunner } from './rerun.ts'
 
@@ -104,13 +105,11 @@ export function createReceiver(parts: ReceiverParts): Receive {
       const { head, body } = isMultipartFor(hook, entered.head) ? await withoutMultipart(entered) : entered
       const delivery = toDelivery(head, body, { hook, id: newId(), receivedAt })
       const dedupe = toDedupe(delivery)
-      const handleNew = (key?: DedupeKey, onDuplicate: OnDuplicate = replayed) =>
-        handle({ delivery, hook, generation, row: toNewRow(delivery, hook, key, onDuplicate) })
-      if (dedupe === undefined) return await handleNew()
+      const first = () => handle({ delivery, hook, generation, row: toNewRow(delivery, hook, dedupe?.key) })
+      if (dedupe === undefined) return await first()
       return await once(dedupe, {
-        runsCode: hook.runsCode,
         recognised: () => checkBody(delivery),
-        first: (onDuplicate) => handleNew(dedupe.key, onDuplicate),
+        first,
         // a sender repeats a parked delivery: it runs under its old id, so that it stays one delivery
         parkedAgain: (id, replay) => {
           const again = { ...delivery, id }
@@ -171,10 +170,10 @@ export function createReceiver(parts: ReceiverParts): Receive {
   }
 
   /** For a delivery that is not stored yet. */
-  function toNewRow(delivery: Delivery, hook: Hook, dedupe: DedupeKey | undefined, onDuplicate: OnDuplicate): Row {
+  function toNewRow(delivery: Delivery, hook: Hook, dedupe: DedupeKey | undefined): Row {
     async function append(settlement: Settlement, answer: Answer): Promise<{ answer: Answer; isOurs: boolean }> {
       const appended = await store.append(toRow(delivery, { settlement, answer, dedupe }))
-      if (appended.kind === 'duplicate') return { answer: await onDuplicate(appended.first), isOurs: false }
+      if (appended.kind === 'duplicate') return { answer: toReplay(appended.first), isOurs: false }
       const now = clock()
       const label = toHookLabel(hook, delivery.path)
       parts.meter('deliveries', { outcome: settlement.state, hook: label }, (now - delivery.receivedAt) / 1_000)

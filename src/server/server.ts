@@ -6,6 +6,7 @@ import Koa, { type Context } from 'koa'
 import type { Log } from '../model/log.ts'
 import { Problem, toProblem } from '../model/problem.ts'
 import { type Answer, toRefusalAnswer } from './settlement.ts'
+import { toUrlPath } from './admission.ts'
 import { dropRest } from './body.ts'
 import { createPeerOf } from './client.ts'
 import { connectionLimits, createConnections } from './connections.ts'
@@ -27,7 +28,8 @@ export function createHookApp(
   parts: ListenerParts & { receive: Receive; readiness?: Pick<Readiness, 'check'> },
 ): RequestListener {
   return toListener(async (ctx: Context) => {
-    const isCheck = ctx.path === '/readyz' && (ctx.method === 'GET' || ctx.method === 'HEAD')
+    // not `ctx.path`: it parses what a stranger sent
+    const isCheck = toUrlPath(ctx.req.url ?? '') === '/readyz' && (ctx.method === 'GET' || ctx.method === 'HEAD')
     const ready = isCheck ? await parts.readiness?.check(ctx.req) : undefined
     if (ready !== undefined) {
       const headers = { 'cache-control': 'no-store' }

@@ -1,4 +1,5 @@
 // Requests whose end two readers could see in different places: refused, answered once, and the connection is over.
+import { inspect } from 'node:util'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { toDeliveryId, toVerdict } from './answers.ts'
 import { hookToken } from './gateway.ts'
@@ -126,6 +127,20 @@ test('a credential is seen wherever it stands: no header is dropped behind a tho
   const { replies } = await exchange(gateway.port, within)
   expect(replies.map(toVerdict)).toEqual(['unauthorized'])
 })
+
+test.each(['http://[/hooks/wake?token=canary', 'http://xn--a/hooks?token=canary', 'http://u:canary@[::1/hooks'])(
+  'a target that is no URL is refused on both ports, and its token is not logged: %s',
+  async (target) => {
+    const lines: string[] = []
+    const note = (...args: unknown[]) => void lines.push(inspect(args, { depth: 5 }))
+    const log = { debug: note, info: note, warn: note, error: note }
+    const { port, adminUrl } = await startInside({ log })
+    for (const each of [port, Number(new URL(adminUrl).port)]) {
+      expectRefusedOnce(await exchange(each, `GET ${target} HTTP/1.1\r\nHost: x\r\n\r\n`, { until: 'all' }))
+    }
+    expect(lines.join('')).not.toContain('canary')
+  },
+)
 
 describe('what every reader reads alike is served', () => {
   test.each<[string, string]>([
