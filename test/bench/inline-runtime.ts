@@ -3,12 +3,16 @@
 import { loadTransforms } from '../inline-transforms.ts'
 import type { RuntimeOptions, TransformRuntime } from '../../src/loader/runtime.ts'
 
-export function createTransformRuntime({
-  limits,
-}: RuntimeOptions): Pick<TransformRuntime, 'load' | 'inputs' | 'close'> {
+/** What a gateway asks of a runtime. */
+export type RuntimeStandIn = Omit<TransformRuntime, 'state'>
+
+export function createTransformRuntime({ limits }: RuntimeOptions): RuntimeStandIn {
+  const nothing = async () => {}
   return {
     load: ({ root, refs }) => loadTransforms({ root, refs, timeoutMs: limits().timeoutMs }),
     inputs: () => [],
-    close: async () => {},
+    aside: () => ({ env: {}, of: (transforms) => transforms, close: nothing }),
+    onRetry: () => {},
+    close: nothing,
   }
 }

@@ -1,10 +1,10 @@
 // Stands in for the runtime of a gateway: transforms on the main thread, each after a bare trip of its body to a thread and back. What
 // isolation costs beyond that is the product's own doing.
-import type { RuntimeOptions, TransformRuntime } from '../../src/loader/runtime.ts'
+import type { RuntimeOptions } from '../../src/loader/runtime.ts'
 import { startEcho } from './echo.ts'
-import { createTransformRuntime as createInlineRuntime } from './inline-runtime.ts'
+import { createTransformRuntime as createInlineRuntime, type RuntimeStandIn } from './inline-runtime.ts'
 
-export function createTransformRuntime(options: RuntimeOptions): Pick<TransformRuntime, 'load' | 'inputs' | 'close'> {
+export function createTransformRuntime(options: RuntimeOptions): RuntimeStandIn {
   const runtime = createInlineRuntime(options)
   const starting = startEcho()
   return {
