@@ -8,10 +8,11 @@ import type { HandshakeAnswer, VerifyRequest } from '../model/verifier.ts'
 import { type Hook, isHookOpened, type SignedMapping } from '../pipeline/hook.ts'
 import { toSignedId } from '../pipeline/sources.ts'
 import type { Answer } from './settlement.ts'
-import { readBody, tooLarge, createUnprovenBodies } from './body.ts'
+import { readBody, tooLarge } from './body.ts'
 import { toHead } from './delivery.ts'
 import type { HandedSecrets } from './handed.ts'
 import type { Refusals } from './refusals.ts'
+import { createUnprovenBodies } from './unproven.ts'
 
 export type Incoming = {
   readonly req: IncomingMessage
@@ -67,7 +68,7 @@ export function createEntry({ admission, handed, refusals }: EntryParts) {
       const read = await (knock.token === 'valid' || isProofShown ? reading : reading.catch(toBodyRefusal))
       // a stranger without a proof gets no answer about its body
       if (read instanceof Problem) {
-        trace = [...trace, ...signed.map(({ id }) => ({ mappingId: id, matched: false, why: read.message }))]
+        trace = [...trace, ...signed.map(({ id }) => toUnmatched(id, read.message))]
         return admission.turnAwaySigner(knock, { isGatewaysFault: false, isProofShown })
       }
       const { raw, bytes } = read
@@ -142,10 +143,9 @@ export function createEntry({ admission, handed, refusals }: EntryParts) {
   }
 }
 
+/** `answer`: to a handshake. `signedFor`: the mappings whose proof is valid. */
 type Proof = {
-  /** The answer to a handshake. */
   readonly answer: Answer | undefined
-  /** The ids of the mappings whose proof is valid. */
   readonly signedFor: readonly string[]
   readonly signedId: SignedId | undefined
   readonly source: string | undefined
@@ -179,13 +179,12 @@ function toNoted(
 }
 
 function toUnasked(signed: readonly SignedMapping[], asked: readonly SignedMapping[]): TraceEntry[] {
-  return signed
-    .filter((mapping) => !asked.includes(mapping))
-    .map(({ id, verifier }) => ({
-      mappingId: id,
-      matched: false,
-      why: `the request has no proof of the scheme ${verifier.scheme}`,
-    }))
+  const unasked = signed.filter((mapping) => !asked.includes(mapping))
+  return unasked.map(({ id, verifier }) => toUnmatched(id, `the request has no proof of the scheme ${verifier.scheme}`))
+}
+
+function toUnmatched(mappingId: string, why: string): TraceEntry {
+  return { mappingId, matched: false, why }
 }
 
 function toSignedBy(

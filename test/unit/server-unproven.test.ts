@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { Problem } from '../../src/model/problem.ts'
-import { createUnprovenBodies, unprovenLimits } from '../../src/server/body.ts'
+import { createUnprovenBodies, unprovenLimits } from '../../src/server/unproven.ts'
 
 const { perClient, clients } = unprovenLimits
 const small = 1_000

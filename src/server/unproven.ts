@@ -1,0 +1,63 @@
+// A signature can be checked only when its whole body has arrived. So the body of a stranger takes memory; here is how much.
+import { Problem } from '../model/problem.ts'
+
+/**
+ * Memory for the bodies of requests that have proved nothing yet.
+ *
+ * - `perClient`: 8 MiB. That is 32 bodies of the default limit, or several hundred of usual size.
+ * - `clients`: the number of such shares, 64 MiB in all. Without a limit, a thousand forged requests used 306 MB.
+ *
+ * A share is at least two bodies of the largest size: one as it was sent, and one inflated from it.
+ */
+export const unprovenLimits = { perClient: 8 * 1024 * 1024, clients: 8 }
+
+const tooMany = 'Too many unverified request bodies arrive at once. Send it again later.'
+
+/** The memory of one request. */
+type UnprovenHold = {
+  /**
+   * Counts bytes for a client; a negative number gives some back. `limit` is the largest body that the hook takes. Throws
+   * `overloaded` (503, so that the sender repeats the request) if the share of the client or all of the memory is used up.
+   */
+  take(client: string, bytes: number, limit: number): void
+  /** Gives back everything that this request took. */
+  release(): void
+}
+
+/** `open` begins a request. `size` is the number of clients that use memory now. */
+export function createUnprovenBodies(): { open(): UnprovenHold; readonly size: number } {
+  const held = new Map<string, number>()
+  let total = 0
+
+  function add(client: string, bytes: number): void {
+    total += bytes
+    const mine = (held.get(client) ?? 0) + bytes
+    if (mine === 0) held.delete(client)
+    else held.set(client, mine)
+  }
+
+  return {
+    open() {
+      let owner: string | undefined
+      let mine = 0
+      return {
+        take(client, bytes, limit) {
+          const share = Math.max(unprovenLimits.perClient, 2 * limit)
+          const isOver = (held.get(client) ?? 0) + bytes > share || total + bytes > share * unprovenLimits.clients
+          if (bytes > 0 && isOver) throw new Problem('overloaded', tooMany, { retryAfterSeconds: 5 })
+          owner = client
+          mine += bytes
+          add(client, bytes)
+        },
+        release() {
+          if (owner !== undefined) add(owner, -mine)
+          owner = undefined
+          mine = 0
+        },
+      }
+    },
+    get size() {
+      return held.size
+    },
+  }
+}
