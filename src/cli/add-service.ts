@@ -23,7 +23,7 @@ import {
   type ServiceFacts,
   toInstallation,
 } from './scaffold/service.ts'
-import type { Context } from './terminal/context.ts'
+import { type Context, toShellWord } from './terminal/context.ts'
 
 export type ServiceKind = 'systemd' | 'docker' | 'compose'
 
@@ -151,8 +151,4 @@ Then start, and restart one gateway after the other without a failed request:
   ${compose} up --build --detach --wait
   ${compose} up --detach --no-deps --force-recreate --wait gateway-1
   ${compose} up --detach --no-deps --force-recreate --wait gateway-2`
-}
-
-function toShellWord(text: string): string {
-  return /^[\w./:@+-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 }

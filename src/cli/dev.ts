@@ -37,11 +37,12 @@ function toWelcome(
   const [token = ''] = toHookTokens(hooks)
   const fixture = toFixturePath(dir, 'opened.json')
   const curl = [
-    'curl -sS',
+    // an IPv6 address has brackets
+    'curl -sS --globoff',
     toShellWord(`${url}/agent`),
     `-H ${toShellWord(`Authorization: Bearer ${token}`)}`,
     `-H 'Content-Type: application/json'`,
-    `-d '{"name":"Hello","message":"Say hello to Hookloom"}'`,
+    `--data-raw '{"name":"Hello","message":"Say hello to Hookloom"}'`,
   ].join(' ')
   return [
     `${colors.bold(`Hookloom ${readVersion()}`)} in ${dir}${isNew ? ', which is new' : ''}`,

@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import type { CapturedFields } from '../server/api/replay-types.ts'
 import type { RequestFields, Retried, ShownDelivery } from '../server/api/types.ts'
 import { post } from './api.ts'
+import { isCopied, toCurl } from './curl.ts'
 import { go } from './place.ts'
 import { toVisible } from './text.tsx'
 
@@ -106,7 +107,7 @@ export function Actions({ delivery, request, hooksUrl, onDone }: ActionsProps): 
         <button
           type="button"
           id="copy-curl"
-          disabled={request?.encoding !== 'utf8'}
+          disabled={request === undefined || !isCopied(request)}
           onClick={() => request && copy('The curl command', toCurl(request, hooksUrl, delivery.hook))}
           title="c"
         >
@@ -186,22 +187,4 @@ function toPretty(body: string): string {
   } catch {
     return body
   }
-}
-
-/** For a shell: the token is a variable, and no header can leave its quotes. Headers of the connection are curl's own. */
-export function toCurl({ method, url, headers, body }: RequestFields, hooksUrl: string, hook: string): string {
-  const search = url.includes('?') ? url.slice(url.indexOf('?')) : ''
-  const own = /^(host|connection|content-length|transfer-encoding|accept-encoding|expect|idempotency-key)$/
-  const kept = Object.entries(headers).filter(([name, value]) => !own.test(name) && value !== '[secret]')
-  const lines = [
-    `curl -sS -X ${method} ${toShellWord(`${hooksUrl}/${hook}${search}`)}`,
-    '-H "Authorization: Bearer $HOOKLOOM_TOKEN"',
-    ...kept.map(([name, value]) => `-H ${toShellWord(`${name}: ${value}`)}`),
-    `--data-binary ${toShellWord(body)}`,
-  ]
-  return lines.join(' \\\n  ')
-}
-
-function toShellWord(text: string): string {
-  return `'${text.replaceAll("'", `'\\''`)}'`
 }

@@ -84,6 +84,11 @@ export function toInvocation({ dir, env, script }: Context, args: readonly strin
   return [...program, ...args, ...(isFound ? [] : ['--config-dir', dir])].map(toShellWord).join(' ')
 }
 
+/** A word of a command line for bash or zsh. Control characters, which a terminal would obey, are written as numbers. */
 export function toShellWord(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`
+  if (/^[\w@%+=:,./-]+$/.test(word)) return word
+  if (!/\p{Cc}/u.test(word)) return `'${word.replaceAll("'", `'\\''`)}'`
+  const toOctal = (character: string) =>
+    [...Buffer.from(character)].map((byte) => `\\${byte.toString(8).padStart(3, '0')}`).join('')
+  return `$'${word.replace(/[\\'!]|\p{Cc}/gu, toOctal)}'`
 }
