@@ -12,18 +12,19 @@ export type Route =
       readonly kind: 'none'
       readonly detail: string
       /** The detail quotes the recipient. */ readonly quotes?: boolean
+      /** No channel is configured at all, and none was named. */ readonly isWithoutChannels?: boolean
     }
 
 type Known = {
-  /** Where the last explicit delivery of the agent went. */
+  /** The last recipient of the main session of the agent. */
   readonly last: Recipient | undefined
   readonly defaultRoute: DefaultRoute | undefined
   readonly channels: ReadonlyMap<string, Channel>
 }
 
 /**
- * An explicit channel is used. `last` is the channel of the last explicit delivery of the agent, else
- * `channels.default`, else WhatsApp when it is configured and has a recipient.
+ * A channel that is named is used. `last` is the channel of the last recipient of the main session, else `channels.default`, else the
+ * only configured channel that has a recipient of its own, else WhatsApp when it is configured and has a recipient.
  * The recipient is the action's, else the last one, else the channel's own, else that of `channels.default`; each of them
  * on its own channel only.
  */
@@ -34,10 +35,15 @@ export function resolveRoute(
   const { last, defaultRoute, channels } = known
   const name = asked === 'last' ? toFallback(to, known) : asked
   if (name === undefined) {
-    return none(
-      'channel is "last", no earlier reply named a channel, and channels.default is not set. ' +
-        'Set channels.default to {"channel": …, "to": …}, or name a channel in the mapping or the request.',
-    )
+    return isWithoutChannels(channels)
+      ? none(
+          'no channel is configured, so the reply is kept and not sent. Set channels.default and the section of its channel.',
+          { isWithoutChannels: true },
+        )
+      : none(
+          'channel is "last", the main session has no last recipient, and channels.default is not set. ' +
+            'Set channels.default to {"channel": …, "to": …}, or name a channel in the mapping or the request.',
+        )
   }
   const channel = channels.get(name)
   if (channel === undefined) {
@@ -58,10 +64,19 @@ function toFallback(to: string | undefined, { last, defaultRoute, channels }: Kn
   if (last !== undefined && channels.has(last.channel)) return last.channel
   // a default of "last" names no channel
   if (defaultRoute !== undefined && defaultRoute.channel !== 'last') return defaultRoute.channel
+  const addressed = [...channels].filter(([, channel]) => channel.to !== undefined)
+  const [only] = addressed
+  // as: every key of the channels is the name of one
+  if (only !== undefined && addressed.length === 1) return only[0] as ChannelName
   const whatsapp = channels.get('whatsapp')
   return whatsapp !== undefined && (to ?? whatsapp.to) !== undefined ? 'whatsapp' : undefined
 }
 
-function none(why: string, extras: { quotes?: boolean } = {}): Route {
+/** The console needs no section, so it says nothing about the operator's wish. */
+function isWithoutChannels(channels: Known['channels']): boolean {
+  return [...channels.keys()].every((name) => name === 'console')
+}
+
+function none(why: string, extras: Partial<Extract<Route, { kind: 'none' }>> = {}): Route {
   return { kind: 'none', detail: `No route: ${why}`, ...extras }
 }

@@ -130,13 +130,11 @@ export const channelSections = {
 export const ChannelsConfig = z.strictObject({
   default: z
     .strictObject({
-      channel: ChannelName.describe(
-        'Channel that `last` means until a reply went to a channel that a request or a mapping named.',
-      ),
+      channel: ChannelName.describe('Channel that `last` means while the main session has no last recipient.'),
       to: filled.optional().describe('Recipient on this channel. Without it, the recipient of the channel’s section.'),
     })
     .optional()
-    .describe('What `last` means until a reply went to a channel that a request or a mapping named.'),
+    .describe('What `last` means while the main session has no last recipient.'),
   retry: RetryConfig.prefault({}).describe(
     'Retries of what a job sends, such as the reply, while its receiver cannot be reached, answers 429, or is overloaded.',
   ),

@@ -122,6 +122,6 @@ export type Session = {
   agentId: string
   sessionKey: string
   updatedAt: number
-  /** Where the last explicit delivery of the agent went; kept with its main session only. */
+  /** What the channel `last` means for the agent: the last recipient of its main session. Kept with that session only. */
   recipient: Recipient | undefined
 }

@@ -115,12 +115,12 @@ export const Mapping = z.strictObject({
   ...JobKeys.shape,
   deliver: z.boolean().default(true).describe('Whether the reply goes to a channel.'),
   channel: ChannelName.default('last').describe(
-    "Channel of the reply. Default: `last`. This is the channel of the agent's newest reply whose request, mapping or transform set a channel; else `channels.default`; else WhatsApp, if it has a recipient.",
+    "Channel of the reply. Default: `last`. This is the channel of the last recipient of the agent's main session; else `channels.default`; else the only channel whose section has `to`; else WhatsApp, if it has a recipient.",
   ),
   to: filled
     .optional()
     .describe(
-      'Recipient on the channel, such as a chat id. Default: the recipient of the reply that `last` is about, if it is on this channel; else `to` of the section of the channel, such as `channels.telegram`; else `to` of `channels.default`, if that names this channel.',
+      'Recipient on the channel, such as a chat id. Default: the last recipient of the main session, if it is on this channel; else `to` of the section of the channel, such as `channels.telegram`; else `to` of `channels.default`, if that names this channel.',
     )
     .register(keyRules, { onlyForAgent: true, isLiteral: true }),
   model: filled

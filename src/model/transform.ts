@@ -70,7 +70,7 @@ export type AgentResult = {
   wakeMode?: WakeMode | undefined
   /** Whether the reply goes to a channel. */
   deliver?: boolean | undefined
-  /** Channel of the reply. `last`: the channel of the newest reply whose request or mapping set one, else `channels.default`. */
+  /** Channel of the reply. `last`: the channel of the last recipient of the main session, else `channels.default`. */
   channel?: ChannelName | undefined
   /** Recipient on the channel, such as a chat id. */
   to?: string | undefined

@@ -115,7 +115,7 @@ export type JobReport = {
   readonly consumed?: readonly number[]
   /** The runner's state for the job's session, kept until its next turn. Null deletes it. */
   readonly runnerState?: JsonValue
-  /** Where the reply was delivered. It is stored with the main session of the job's agent. */
+  /** The recipient that `last` means from now on. It is stored with the main session of the job's agent. */
   readonly recipient?: Recipient
   /** The current state of all messages of the reply. It replaces the stored posts, even if `step` is already recorded. */
   readonly posts?: readonly Post[]

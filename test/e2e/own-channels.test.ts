@@ -57,8 +57,12 @@ describe('a channel of one’s own', { timeout: 60_000 }, () => {
     expect(steps?.find(({ name }) => name === 'deliver')?.detail).toBe('sent to own:ntfy harbour as m1')
   })
 
-  test('has the recipient of its section, and is where "last" goes after it', async () => {
-    const gateway = await startInside({ config: toConfig({ to: 'quay' }), files: { [file]: ntfy } })
+  test('has the recipient of its section, and as the only channel with one it is where "last" goes', async () => {
+    const { channels } = toConfig({ to: 'quay' })
+    const gateway = await startInside({
+      config: { channels: { ...channels, default: undefined } },
+      files: { [file]: ntfy },
+    })
     await ask(gateway, { to: undefined })
     await expect.poll(() => server.received.map(({ path }) => path)).toEqual(['/quay'])
     await expect.poll(() => newestJob(gateway)).toMatchObject({ state: 'done' })

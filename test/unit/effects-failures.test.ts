@@ -269,7 +269,8 @@ describe('a run that does not end', () => {
 
 describe('a reply that cannot be delivered', () => {
   test('without any route the job is dead and lastError says which key to set; the run and its summary stand', async () => {
-    stage.openWorker({ settings: { defaultRoute: undefined } })
+    const channels = new Map([['slack', scriptedChannel().channel]])
+    stage.openWorker({ channels, settings: { defaultRoute: undefined } })
     const [id] = await stage.accept(agentPlan())
     const job = await stage.jobOf(id)
     expect(job).toMatchObject({ state: 'dead', lastError: expect.stringContaining('Set channels.default') })
@@ -277,16 +278,28 @@ describe('a reply that cannot be delivered', () => {
     expect(await stage.eventTexts()).toEqual(['Hook github: Done.', expect.stringContaining('(not delivered)')])
   })
 
+  test('because no channel is configured at all is kept: the job is done, and the step says why', async () => {
+    stage.openWorker({ settings: { defaultRoute: undefined } })
+    const [id] = await stage.accept(agentPlan())
+    const job = await stage.jobOf(id)
+    expect(job).toMatchObject({ state: 'done', lastError: undefined, steps: [{ result: 'Done.' }, {}, {}] })
+    expect(job.steps.find(({ name }) => name === 'deliver')).toMatchObject({
+      state: 'skipped',
+      detail: expect.stringContaining('no channel is configured'),
+    })
+    expect(await stage.eventTexts()).toEqual(['Hook github: Done.'])
+  })
+
   test('put back with a route, it is delivered without another run', async () => {
     const { runner, turns } = scriptedRunner(() => ok('Once'))
     const { channel, sent } = scriptedChannel()
     const settings = { defaultRoute: undefined }
-    const channels = new Map([['console', channel]])
+    const channels = new Map([['slack', channel]])
     const worker = stage.openWorker({ runner, channels, settings })
     const [id = ''] = await stage.accept(agentPlan())
     await worker.stop({ graceMs: 0 })
     await stage.store.requeue(id)
-    stage.openWorker({ runner, channels })
+    stage.openWorker({ runner, channels, settings: { defaultRoute: { channel: 'slack' } } })
     await pass(0)
     expect(turns).toHaveLength(1)
     expect(sent).toMatchObject([{ text: 'Once' }])

@@ -1,5 +1,6 @@
 // A reply in several messages: written down before the first is sent, sent in order, each once.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import type { AgentPlan } from '../../src/effects/plan.ts'
 import type { SendResult } from '../../src/model/channel.ts'
 import {
   agentPlan,
@@ -194,23 +195,49 @@ describe('the messages of a reply', () => {
     expect(first.sent.map(({ text }) => text)).toEqual(['one', 'two', 'two', 'three'])
   })
 
-  test('an explicit delivery is where "last" goes from then on; one that went by "last" changes nothing', async () => {
-    const slack = scriptedChannel(() => sent('x'))
-    const fallback = scriptedChannel(() => sent('y'))
-    const channels = new Map([
-      ['slack', slack.channel],
-      ['console', fallback.channel],
-    ])
-    stage.openWorker({ channels })
-    await stage.accept(agentPlan())
-    await pass(0)
-    expect(fallback.sent).toHaveLength(1)
-    await stage.accept(agentPlan({ action: { channel: 'slack', to: 'C1' } }))
-    await pass(0)
-    await stage.accept(agentPlan())
-    await pass(0)
-    expect(slack.sent.map(({ to }) => to)).toEqual(['C1', 'C1'])
-    expect(fallback.sent).toHaveLength(1)
+  describe('"last"', () => {
+    const toSlack = { channel: 'slack', to: 'C1' } as const
+    const isMain = { sessionKey: 'main' }
+
+    /** Accepts the turns, then one of a hook that names no channel. Returns where its reply went. */
+    async function lastAfter(...turns: readonly AgentPlan[]): Promise<string> {
+      const slack = scriptedChannel(() => sent('x'))
+      const fallback = scriptedChannel(() => sent('y'))
+      const channels = new Map([
+        ['slack', slack.channel],
+        ['console', fallback.channel],
+      ])
+      stage.openWorker({ channels })
+      for (const turn of turns) {
+        await stage.accept(turn)
+        await pass(0)
+      }
+      const before = slack.sent.length
+      await stage.accept(agentPlan())
+      await pass(0)
+      return slack.sent.length === before ? 'the default' : `slack ${slack.sent.at(-1)?.to}`
+    }
+
+    test('is where a turn of the main session went that named a channel and a recipient', async () => {
+      expect(await lastAfter(agentPlan({ ...isMain, action: toSlack }))).toBe('slack C1')
+    })
+
+    test('stays there after a turn that named nothing', async () => {
+      expect(await lastAfter(agentPlan({ ...isMain, action: toSlack }), agentPlan(isMain))).toBe('slack C1')
+    })
+
+    test.each([
+      ['a request or a mapping with another session key', { action: toSlack }],
+      ['a run that is only filed under the default key', { ...isMain, sharesSession: true, action: toSlack }],
+      ['a turn of the main session that named no recipient', { ...isMain, action: { channel: 'slack' } }],
+      ['a turn of the main session that named no channel', { ...isMain, action: { to: 'C1' } }],
+    ] as const)('is not changed by %s', async (_, turn) => {
+      expect(await lastAfter(agentPlan(turn))).toBe('the default')
+    })
+
+    test('of one agent is not changed by the main session of another', async () => {
+      expect(await lastAfter(agentPlan({ ...isMain, agentId: 'ops', action: toSlack }))).toBe('the default')
+    })
   })
 })
 

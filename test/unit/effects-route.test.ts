@@ -4,14 +4,25 @@ import type { ChannelName } from '../../src/model/action.ts'
 import type { Recipient } from '../../src/model/job.ts'
 import { scriptedChannel } from './effects-stage.ts'
 
-type Options = { to?: string; defaultRoute?: DefaultRoute; last?: Recipient; configured?: string[]; own?: string }
+type Options = {
+  to?: string
+  defaultRoute?: DefaultRoute
+  last?: Recipient
+  configured?: string[]
+  /** The recipient that each channel has by its configuration: one for all, or by the name of the channel. */
+  own?: string | Readonly<Record<string, string>>
+}
 
-/** `own`: the recipient that every channel has by its configuration. */
+/** As in a gateway, the console needs no configuration. */
 function route(
   channel: ChannelName,
   { to, defaultRoute, last, configured = ['slack', 'telegram'], own }: Options = {},
 ) {
-  const channels = new Map(configured.map((name) => [name, scriptedChannel(undefined, { to: own }).channel]))
+  const toOwn = (name: string) => (typeof own === 'string' ? own : own?.[name])
+  const channels = new Map([
+    ['console', scriptedChannel().channel],
+    ...configured.map((name) => [name, scriptedChannel(undefined, { to: toOwn(name) }).channel] as const),
+  ])
   const found = resolveRoute({ channel, to }, { last, defaultRoute, channels })
   return found.kind === 'none' ? found : { kind: found.kind, channel: found.name, to: found.to }
 }
@@ -63,7 +74,39 @@ test('a channel that is not configured is named with its key', () => {
   expect(byDefault).toHaveProperty('detail', expect.stringContaining('channels.signal'))
 })
 
-test('"last" goes where the last explicit delivery went, before any default', () => {
+test('"last" without a default goes to the one channel that has a recipient', () => {
+  expect(route('last', { own: { telegram: '7' } })).toEqual({ kind: 'route', channel: 'telegram', to: '7' })
+  expect(route('last', { own: { telegram: '7' }, to: '8' })).toMatchObject({ channel: 'telegram', to: '8' })
+  expect(route('last', { own: { telegram: '7' }, configured: ['whatsapp', 'telegram'] })).toMatchObject({
+    channel: 'telegram',
+  })
+  expect(route('last', { own: { telegram: '7' }, defaultRoute: { channel: 'slack', to: 'C1' } })).toMatchObject({
+    channel: 'slack',
+    to: 'C1',
+  })
+})
+
+test('of several channels with a recipient "last" chooses none but WhatsApp', () => {
+  expect(route('last', { own: { slack: 'C1', telegram: '7' } })).toHaveProperty('kind', 'none')
+  const own = { slack: 'C1', telegram: '7', whatsapp: '+1' }
+  expect(route('last', { own, configured: ['slack', 'telegram', 'whatsapp'] })).toMatchObject({
+    channel: 'whatsapp',
+    to: '+1',
+  })
+})
+
+test('where no channel is configured, "last" says so, and a channel that somebody names is missing', () => {
+  expect(route('last', { configured: [] })).toMatchObject({
+    kind: 'none',
+    isWithoutChannels: true,
+    detail: expect.stringContaining('no channel is configured'),
+  })
+  expect(route('last', { configured: [], defaultRoute: { channel: 'console' } })).toMatchObject({ channel: 'console' })
+  expect(route('last', { configured: ['slack'] })).not.toHaveProperty('isWithoutChannels')
+  expect(route('slack', { configured: [] })).not.toHaveProperty('isWithoutChannels')
+})
+
+test('"last" goes to the last recipient of the main session, before any default', () => {
   const last = { channel: 'slack', to: 'C9' } as const
   const defaultRoute = { channel: 'telegram', to: '7' } as const
   expect(route('last', { last, defaultRoute })).toMatchObject({ channel: 'slack', to: 'C9' })

@@ -1,7 +1,7 @@
 // The step `deliver`: the reply goes to a channel, where posts.ts sends it message by message.
 import { createHash } from 'node:crypto'
 import { type Alert, type Heartbeat, toChannelKey } from '../../model/action.ts'
-import type { ClaimedJob, Post } from '../../model/job.ts'
+import type { ClaimedJob, Post, Recipient } from '../../model/job.ts'
 import { cut } from '../../base/text.ts'
 import { toPosted, whyNotPosted } from '../acknowledgement.ts'
 import { type AgentPlan, mainSessionKey, toRunName, toRunStep } from '../plan.ts'
@@ -39,8 +39,8 @@ async function deliver(
 
   const found = await findChannel(planned, job, tools)
   if (found.kind === 'none') {
-    // nobody asked for the reply of a heartbeat, so this is not a failure
-    return planned.kind === 'heartbeat'
+    // nobody asked for the reply of a heartbeat, and nobody who configured no channel asks for a reply: this is not a failure
+    return planned.kind === 'heartbeat' || found.isWithoutChannels === true
       ? toSkipped(found.detail)
       : { kind: 'permanent', status: 'error', detail: found.detail, quotes: found.quotes }
   }
@@ -54,9 +54,18 @@ async function deliver(
     signal,
     run: { id: job.id, agentId: planned.agentId, name },
   })
-  const isExplicit = planned.kind === 'agent' && planned.action.channel !== 'last'
-  if (outcome.kind !== 'recorded' || !isExplicit) return outcome
-  return { ...outcome, recipient: { channel: found.name, to: found.to } }
+  const named = toNamedRecipient(planned)
+  return outcome.kind !== 'recorded' || named === undefined ? outcome : { ...outcome, recipient: named }
+}
+
+/**
+ * Only a turn of the main session that names a channel and a recipient changes what `last` means. Otherwise a request could move the
+ * replies of the main session and of every hook. A run that is only filed under the default key is no turn of the main session.
+ */
+function toNamedRecipient(planned: AgentPlan | Heartbeat | Alert): Recipient | undefined {
+  if (planned.kind !== 'agent' || planned.sessionKey !== mainSessionKey || planned.sharesSession) return undefined
+  const { channel, to } = planned.action
+  return channel === 'last' || to === undefined ? undefined : { channel, to }
 }
 
 const noRoute: Pick<Alert, 'channel' | 'to'> = {}

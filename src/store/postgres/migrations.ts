@@ -179,6 +179,8 @@ const migrations: readonly string[] = [
   'ALTER TABLE deliveries ADD COLUMN failed_by text',
   nodes,
   lockouts,
+  // until then, any hook could set what the channel `last` means; nobody can tell those recipients from the others
+  'UPDATE sessions SET recipient_channel = NULL, recipient_to = NULL',
 ]
 
 type MigrationQuery = (sql: string, ...params: number[]) => Promise<Row[]>

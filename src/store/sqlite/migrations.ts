@@ -139,6 +139,9 @@ CREATE INDEX rings_mapping ON rings (mapping_id, seq);
 CREATE INDEX deliveries_kept ON deliveries (seq) WHERE head IS NOT NULL;
 `
 
+/** Until then, any hook could set what the channel `last` means. Nobody can tell those recipients from the others. */
+const forgetRecipients = 'UPDATE sessions SET recipient_channel = NULL, recipient_to = NULL'
+
 /** In order. Never edit a migration that was released; add another one. */
 const migrations: readonly string[] = [
   first,
@@ -149,6 +152,7 @@ const migrations: readonly string[] = [
   `CREATE UNIQUE INDEX jobs_running ON jobs (lane) WHERE lane IS NOT NULL AND state = 'running'`,
   'ALTER TABLE deliveries ADD COLUMN failed_by TEXT',
   nodesSchema,
+  forgetRecipients,
 ]
 
 /** The number of migrations applied to a file. Throws `config-invalid` if a newer hookloom wrote the file. */
@@ -162,10 +166,10 @@ export function toSchemaVersion(db: Database, file: string): number {
   )
 }
 
-/** Applies the missing migrations, each in its own transaction. */
-export function migrate(db: Database, file: string): void {
+/** Applies the missing migrations, each in its own transaction. `upTo`: only the first so many, as an older version did. */
+export function migrate(db: Database, file: string, upTo = migrations.length): void {
   const version = toSchemaVersion(db, file)
-  for (const [index, sql] of migrations.entries()) {
+  for (const [index, sql] of migrations.slice(0, upTo).entries()) {
     if (index >= version) db.exec(`BEGIN IMMEDIATE; ${sql}; PRAGMA user_version = ${index + 1}; COMMIT`)
   }
 }
