@@ -4,6 +4,9 @@ import { realpath, stat } from 'node:fs/promises'
 import { basename, dirname, extname, isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { Problem } from '../model/problem.ts'
 
+/** The transforms root, as it is written from the config directory. */
+const ofConfigDir = /^(\.\/+)*hooks\/+transforms(\/+|$)/
+
 /** The file extensions of modules. */
 export const moduleExtensions = ['.ts', '.mts', '.js', '.mjs', '.cjs'] as const
 
@@ -27,7 +30,7 @@ export function toFileLabel({ root, file, folder }: { root: string; file: string
 
 /**
  * The real path of `hooks.transformsDir`, or of the transforms root if it is not set. A relative path starts at the transforms
- * root. A directory that does not exist yet is no error: each of its modules is reported as missing.
+ * root, or at the config directory if it begins with `hooks/transforms`. A directory that does not exist yet is no error: each of its modules is reported as missing.
  * Throws `config-invalid` for a directory outside the transforms root, also when a symlink leads there.
  */
 export async function resolveTransformsRoot(config: {
@@ -39,7 +42,7 @@ export async function resolveTransformsRoot(config: {
   if (transformsDir !== undefined && (/[\0\\]/.test(transformsDir) || transformsDir.startsWith('~'))) {
     throw notInside('must be a plain path, without "~", "\\" or NUL')
   }
-  const root = await toRealPath(resolve(base, transformsDir ?? '.'))
+  const root = await toRealPath(resolve(base, (transformsDir ?? '').replace(ofConfigDir, '')))
   if (root !== base && !isInside(base, root)) throw notInside('leads out of it')
   return root
 }

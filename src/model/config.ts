@@ -81,7 +81,9 @@ export const HooksConfig = z.strictObject({
     .describe('The rules that turn requests into actions. The first mapping that matches takes the request.'),
   transformsDir: filled
     .optional()
-    .describe('Subfolder of hooks/transforms with the transform modules. Without it, hooks/transforms itself.'),
+    .describe(
+      'Folder with the transform modules: hooks/transforms, which is the default, or a folder inside it. "team" and "hooks/transforms/team" are the same folder.',
+    ),
   gmail: GmailConfig.optional().describe('The gmail preset, and the mailbox that the gateway watches.'),
   onTransformError: z
     .enum(['park', 'reject'])

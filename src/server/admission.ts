@@ -185,9 +185,9 @@ export function toHookName(url: string, prefix: string): string | undefined {
 type TokenRead = { kind: 'none' } | { kind: 'token'; token: string } | { kind: 'ambiguous' }
 
 /**
- * The token of a request: `Authorization: Bearer` or `x-service-token`. With both headers, only Authorization counts, whatever its
- * scheme. It reads `rawHeaders`, because Node's header map hides a second Authorization line. A repeated header is `ambiguous`:
- * a proxy might read the other one.
+ * The token of a request: `Authorization: Bearer`, else `x-service-token`. An Authorization header of another scheme says nothing
+ * about the hook token: a proxy may have added it. It reads `rawHeaders`, because Node's header map hides a second Authorization
+ * line. A repeated header is `ambiguous`: a proxy might read the other one.
  */
 export function readToken(rawHeaders: readonly string[]): TokenRead {
   const authorization: string[] = []
@@ -199,7 +199,8 @@ export function readToken(rawHeaders: readonly string[]): TokenRead {
   }
   if (authorization.length > 1 || serviceToken.length > 1) return { kind: 'ambiguous' }
   const [bearer] = authorization
-  const sent = bearer === undefined ? serviceToken[0] : /^bearer +(.*)$/i.exec(bearer)?.[1]
+  const isBearer = bearer !== undefined && /^bearer( |$)/i.test(bearer)
+  const sent = isBearer ? bearer.slice('bearer'.length).replace(/^ +/, '') : serviceToken[0]
   if (sent === undefined || sent === '') return { kind: 'none' }
   // Node decodes headers as latin1; a token with other characters than ASCII was sent as UTF-8
   const isAscii = !/[\u0080-\uffff]/.test(sent)

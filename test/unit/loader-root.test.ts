@@ -15,10 +15,10 @@ describe('the transforms directory', () => {
     const { configDir, root } = await createConfigDir()
     await mkdir(join(root, 'team'))
     expect(await resolveTransformsRoot({ configDir, transformsDir: undefined })).toBe(root)
-    for (const transformsDir of ['.', root, `${root}/`]) {
+    for (const transformsDir of ['.', root, `${root}/`, 'hooks/transforms', './hooks/transforms/']) {
       expect(await resolveTransformsRoot({ configDir, transformsDir })).toBe(root)
     }
-    for (const transformsDir of ['team', './team/', join(root, 'team'), 'team/../team']) {
+    for (const transformsDir of ['team', './team/', join(root, 'team'), 'team/../team', 'hooks/transforms/team']) {
       expect(await resolveTransformsRoot({ configDir, transformsDir })).toBe(join(root, 'team'))
     }
   })
@@ -150,6 +150,25 @@ describe('a module path', () => {
       await expect(load(root, module)).rejects.toMatchObject({ code: 'config-invalid' })
     }
     expect((await load(root, 'dangling.ts')).problem).toMatchObject({ code: 'transform-missing' })
+    expect(globalThis).not.toHaveProperty('leaked')
+  })
+
+  test.each([
+    ['x.cjs', 'module.exports = () => require(FILE)()'],
+    ['x.cjs', 'const load = require; module.exports = () => load(FILE)()'],
+    ['x.cjs', 'module.exports = () => module.require(FILE)()'],
+    ['x.cjs', 'module.exports = async () => (await import(FILE)).default()'],
+    ['x.ts', 'export default () => require(FILE)()'],
+    ['x.mjs', 'export default () => module.require(FILE)()'],
+    ['x.mjs', 'export default () => module.constructor.createRequire(FILE)(FILE)()'],
+    ['x.mjs', 'export default async () => (await jitiImport(FILE)).default()'],
+    ['x.mjs', 'export default async () => (await import(FILE)).default()'],
+  ])('that computes the name of a file outside cannot load it: %s, %s', async (name, text) => {
+    const { configDir, root } = await createConfigDir()
+    await writeFiles(configDir, { 'outside.cjs': `globalThis.leaked = true; module.exports = () => 'leaked'` })
+    const file = `[${JSON.stringify(configDir)}, 'outside.cjs'].join('/')`
+    await writeFiles(root, { [name]: text.replaceAll('FILE', file) })
+    expect(await (await load(root, name)).run(toCall({}))).toMatchObject({ problem: { code: 'transform-failed' } })
     expect(globalThis).not.toHaveProperty('leaked')
   })
 

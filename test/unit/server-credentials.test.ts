@@ -9,6 +9,9 @@ describe('reading the token', () => {
     [['AUTHORIZATION', 'BEARER   hook-secret']],
     [['X-Service-Token', 'hook-secret']],
     [['Authorization', 'Bearer hook-secret', 'x-service-token', 'other']],
+    [['Authorization', 'Basic aG9vaw==', 'x-service-token', 'hook-secret']],
+    [['x-service-token', 'hook-secret', 'authorization', 'Bearerhook']],
+    [['Authorization', '', 'x-service-token', 'hook-secret']],
   ])('%j carries hook-secret', (headers) => {
     expect(readToken(headers)).toEqual({ kind: 'token', token: 'hook-secret' })
   })
@@ -22,9 +25,10 @@ describe('reading the token', () => {
     [['Authorization', '']],
     [['x-service-token', '']],
     [['Cookie', 'authorization=Bearer hook-secret']],
-    [['Authorization', 'Basic aG9vaw==', 'x-service-token', 'hook-secret']],
-    [['Authorization', '', 'x-service-token', 'hook-secret']],
-  ])('%j carries none: where Authorization is there, it alone counts', (headers) => {
+    [['Authorization', 'Basic aG9vaw==', 'x-service-token', '']],
+    [['Authorization', 'Bearer', 'x-service-token', 'hook-secret']],
+    [['Authorization', 'bearer ', 'x-service-token', 'hook-secret']],
+  ])('%j carries none: where Authorization is Bearer, it alone counts', (headers) => {
     expect(readToken(headers)).toEqual({ kind: 'none' })
   })
 

@@ -12,7 +12,7 @@ import { toModuleLabel } from '../root.ts'
 import type { ResolutionSnapshot } from './resolution-snapshot.ts'
 
 /**
- * A built module. `code` is the body of an async function with the parameters `module` and `__filename`. It stores the exports in
+ * A built module. `code` is the body of an async function with the parameters that jiti gives. It stores the exports in
  * `module.exports.loaded`. `map` is its source map as JSON, with sources relative to the root.
  */
 export type Bundle = {
@@ -28,10 +28,14 @@ export type Bundle = {
   readonly snapshot: ResolutionSnapshot
 }
 
-/** Replaces the syntax that a function body cannot have: `export` and `import.meta`. In one line, so that line numbers stay right. */
+/**
+ * Replaces the syntax that a function body cannot have: `export` and `import.meta`. It also clears what jiti hands to the code and
+ * what loads files: all imports are part of the bundle, and a computed `require()` must not reach files outside the root.
+ * In one line, so that line numbers stay right.
+ */
 const banner = [
-  `'use strict'; var require;`,
-  'const hookloom$export = (loaded) => { module.exports = { loaded } };',
+  `'use strict'; const hookloom$export = ((module) => (loaded) => { module.exports = { loaded } })(module);`,
+  'require = module = exports = jitiImport = jitiESMResolve = undefined;',
   `const hookloom$meta = { url: process.getBuiltinModule('url').pathToFileURL(__filename).href,`,
   'filename: __filename, dirname: __dirname };',
 ].join(' ')
