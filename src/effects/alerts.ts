@@ -3,12 +3,12 @@ import { createHash } from 'node:crypto'
 import type { Config } from '../model/config.ts'
 import { toDefaultAgentId } from '../model/config.ts'
 import { toErrorName } from '../base/exceptions.ts'
-import type { Planned } from '../model/action.ts'
+import { mainSessionKey, type Planned } from '../model/action.ts'
 import type { Log, Meter } from '../model/log.ts'
 import { toLine } from '../pipeline/boundary.ts'
 import { cut } from '../base/text.ts'
 import type { Clock, Store } from '../store/store.ts'
-import { mainSessionKey, toRunName } from './plan.ts'
+import { toRunName } from './plan.ts'
 
 /** `why` is safe for a log: it has no payload and no recipient. `quotes`: the reason quotes outside text, so `why` only refers to it. */
 export type Death = {

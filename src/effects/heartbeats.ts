@@ -3,7 +3,8 @@ import type { HeartbeatConfig } from '../model/agents-config.ts'
 import type { Log } from '../model/log.ts'
 import type { Clock, Store } from '../store/store.ts'
 import { toActiveMoment } from './agents.ts'
-import { mainSessionKey, toLane } from './plan.ts'
+import { mainSessionKey } from '../model/action.ts'
+import { toLane } from './plan.ts'
 import { toErrorName } from '../base/exceptions.ts'
 
 export type HeartbeatOptions = {

@@ -1,5 +1,5 @@
 // The effects of a job, their order, and the event that the main session gets about a run.
-import type { Planned, PlannedAction } from '../model/action.ts'
+import { mainSessionKey, type Planned, type PlannedAction } from '../model/action.ts'
 import type { Config } from '../model/config.ts'
 import type { Job, Step, StepName } from '../model/job.ts'
 import type { NewEvent, NewJob } from '../store/records.ts'
@@ -103,9 +103,6 @@ export function whyDeferred(config: Config, agentId: string, now: number): strin
   if (isActive(activeHours, now)) return undefined
   return `Outside the active hours: the event waits until ${activeHours?.start}.`
 }
-
-/** The session that gets an event about everything. */
-export const mainSessionKey = 'main'
 
 /** The most characters of a reply or a reason in an event. */
 export const maxSummaryChars = 2_000

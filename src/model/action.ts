@@ -1,6 +1,6 @@
 // Actions: what a delivery becomes. Requests, mappings and transforms share one schema.
 import { z } from 'zod'
-import type { JobKeys } from './job-keys.ts'
+import { type JobKeys, SessionMode } from './job-keys.ts'
 import { fileName, filled } from './values.ts'
 
 export const wakeModes = ['now', 'next-heartbeat'] as const
@@ -18,6 +18,9 @@ export const channelNames = [
   'webhook',
   'console',
 ] as const
+
+/** The session of each agent that gets an event about everything, and whose turns are the heartbeats. */
+export const mainSessionKey = 'main'
 
 /** Other names of two channels, which senders use. */
 const channelAliases: Record<string, string> = { imsg: 'imessage', teams: 'msteams' }
@@ -75,6 +78,10 @@ export const AgentPayload = z.object({
   thinking: Thinking.optional(),
   timeoutSeconds: TimeoutSeconds.optional(),
 })
+
+/** The same, as a request to the hook `agent`. `sessionMode`: `persistent` continues the session, which needs `hooks.allowRequestSessionKey`. */
+export const AgentRequest = AgentPayload.extend({ sessionMode: SessionMode.optional() })
+export type AgentRequest = z.infer<typeof AgentRequest>
 
 /** A system event for the main session of the default agent. */
 export const WakeAction = WakePayload.extend({

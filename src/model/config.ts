@@ -63,13 +63,13 @@ export const HooksConfig = z.strictObject({
     .boolean()
     .default(false)
     .describe(
-      'Whether a request may choose its session with `sessionKey`. Turn it on only with `allowedSessionKeyPrefixes`.',
+      'Whether a request may choose its session with `sessionKey`, and continue it with `sessionMode`. Turn it on only with `allowedSessionKeyPrefixes`.',
     ),
   allowedSessionKeyPrefixes: z
     .array(filled)
     .optional()
     .describe(
-      'Every session key must begin with one of these, such as "hook:". Set it to keep hooks out of other sessions.',
+      'Every session key must begin with one of these, such as "hook:", in the same case. Set it to keep hooks out of other sessions. Only a mapping may name "main" without an entry.',
     ),
   presets: z
     .array(PresetEntry)

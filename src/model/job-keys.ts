@@ -12,14 +12,14 @@ export type KeyRules = {
 }
 export const keyRules = z.registry<KeyRules>()
 
+export const SessionMode = z.enum(['isolated', 'persistent'])
+export type SessionMode = z.infer<typeof SessionMode>
+
 /** Jobs that were stored by an earlier version do not have a key that is new: make it optional. */
 export const JobKeys = z.object({
-  sessionMode: z
-    .enum(['isolated', 'persistent'])
-    .default('isolated')
-    .describe(
-      'isolated: each run starts with an empty history. persistent: a run continues the transcript of its session key.',
-    ),
+  sessionMode: SessionMode.default('isolated').describe(
+    'isolated: each run starts with an empty history. persistent: a run continues the transcript of its session key. With the session key main it is always persistent.',
+  ),
   instructions: filled
     .optional()
     .describe('Your own fixed text for the agent, outside the boundary. It is never a template.'),

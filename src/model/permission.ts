@@ -1,4 +1,5 @@
 // What the configuration lets a hook choose. The rules of the file and the policy of a delivery share these checks.
+import { mainSessionKey } from './action.ts'
 import type { Config } from './config.ts'
 
 const longestKey = 512
@@ -8,20 +9,30 @@ export function isAgentAllowed(agentId: string, allowed: readonly string[] | und
   return allowed === undefined || allowed.includes('*') || allowed.includes(agentId)
 }
 
-/** Prefixes ignore case. No list, or an empty one, means no restriction. */
-export function isSessionKeyAllowed(key: string, prefixes: readonly string[] | undefined): boolean {
-  if (prefixes === undefined || prefixes.length === 0) return true
-  const folded = key.toLowerCase()
-  return prefixes.some((prefix) => folded.startsWith(prefix.trim().toLowerCase()))
+/**
+ * Who chose a session key: a request, a template with a fixed beginning, a transform, or the operator. A request may choose one only
+ * with `hooks.allowRequestSessionKey`.
+ */
+export type KeyOrigin = 'request' | 'template' | 'code' | 'operator'
+
+/**
+ * Prefixes are compared as they are written, as keys are. No list, or an empty one, means no restriction. But `main` is the main
+ * session: a fixed key of the operator may always name it; a transform may unless there is a list, and anything else only if the
+ * list has it.
+ */
+export function isSessionKeyAllowed(
+  key: string,
+  prefixes: readonly string[] | undefined = [],
+  origin: KeyOrigin = 'operator',
+): boolean {
+  const isOpen = prefixes.length === 0
+  if (key !== mainSessionKey) return isOpen || prefixes.some((prefix) => key.startsWith(prefix))
+  return origin === 'operator' || prefixes.includes(key) || (origin === 'code' && isOpen)
 }
 
 /** Whether a key with this beginning can have one of the prefixes. */
 export function isBeginningAllowed(beginning: string, prefixes: readonly string[] | undefined): boolean {
-  const folded = beginning.toLowerCase()
-  return (
-    isSessionKeyAllowed(beginning, prefixes) ||
-    (prefixes ?? []).some((prefix) => prefix.trim().toLowerCase().startsWith(folded))
-  )
+  return isSessionKeyAllowed(beginning, prefixes) || (prefixes ?? []).some((prefix) => prefix.startsWith(beginning))
 }
 
 /** Keys are printed, logged and compared: a line break in one is an attack. */

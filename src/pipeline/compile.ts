@@ -1,10 +1,10 @@
 // Makes a mapping of the configuration ready to run: parses its templates, and attaches its transform and its verifier.
 import { JobKeys } from '../model/job-keys.ts'
 import type { Mapping } from '../model/mapping.ts'
+import type { KeyOrigin } from '../model/permission.ts'
 import { Problem } from '../model/problem.ts'
 import type { Transform } from '../model/transform.ts'
 import type { Verifier } from '../model/verifier.ts'
-import type { KeyOrigin } from './policy.ts'
 import { compileTemplate, type Template } from './template.ts'
 import { createVerifier, type VerifierTools } from './verify.ts'
 
@@ -58,11 +58,16 @@ export function compileMapping(
     body: body ?? (mapping.transform === undefined ? wholePayload : undefined),
     name,
     sessionKey,
-    keyOrigin: sessionKey === undefined || sessionKey.startsWithLiteral ? 'operator' : 'request',
+    keyOrigin: toKeyOrigin(sessionKey),
     transform,
     readsPayload: !isCodesAlone || readers.length > 0 || match.payload !== undefined,
     verifier: verify && inMapping(mapping, 'verify', () => createVerifier(verify, tools(mapping.id))),
   }
+}
+
+function toKeyOrigin(sessionKey: Template | undefined): KeyOrigin {
+  if (sessionKey === undefined || sessionKey.isStatic) return 'operator'
+  return sessionKey.startsWithLiteral ? 'template' : 'request'
 }
 
 /** A mapping with neither a template nor code sends the whole payload as JSON, also if it is a blank string; of text and XML the text. */

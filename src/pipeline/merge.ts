@@ -12,7 +12,7 @@ import { isJsonObject, toKindOf } from '../base/json.ts'
 import { nearestOf } from '../base/text.ts'
 import { Problem } from '../model/problem.ts'
 import type { CompiledMapping } from './compile.ts'
-import type { KeyOrigin } from './policy.ts'
+import type { KeyOrigin } from '../model/permission.ts'
 
 /** An action before the check, and who chose its session key. */
 export type Draft = {
@@ -88,7 +88,7 @@ export function mergeResult(draft: Draft, result: unknown, module: string): Draf
   // the code belongs to the operator, so only the prefixes limit a key that it chose
   return {
     fields: { ...base, ...given, kind },
-    keyOrigin: Object.hasOwn(given, 'sessionKey') ? 'operator' : draft.keyOrigin,
+    keyOrigin: Object.hasOwn(given, 'sessionKey') ? 'code' : draft.keyOrigin,
   }
 }
 

@@ -1,5 +1,5 @@
 // Makes a decision from a delivery. It reads only its arguments; only the transform may take time.
-import { type PlannedAction, type Action, AgentPayload, WakePayload } from '../model/action.ts'
+import { type PlannedAction, type Action, AgentRequest, WakePayload } from '../model/action.ts'
 import { Problem, type TraceEntry } from '../model/problem.ts'
 import type { Config } from '../model/config.ts'
 import type { Delivery } from '../model/delivery.ts'
@@ -12,7 +12,7 @@ import type { Transform } from '../model/transform.ts'
 import type { CompiledMapping } from './compile.ts'
 import { type Hook, isOpened } from './hook.ts'
 import { type Draft, mergeResult, renderDraft, toAction, toOrigin, toScope, toTransformCall } from './merge.ts'
-import { applyPolicy } from './policy.ts'
+import { applyPolicy, toRequestedMode } from './policy.ts'
 
 /** The most actions of one delivery. */
 const mostActions = 200
@@ -43,13 +43,8 @@ export function decide(delivery: Delivery, deciding: Deciding): Decision | Promi
 function decideBuiltIn(delivery: Delivery, { config, newId }: Deciding): Decision {
   const reasons = { mappingId: undefined, transformHash: undefined, retain: undefined, trace: [], log: [] }
   try {
-    const action = toBuiltInAction(delivery)
-    const planned = applyPolicy(action, config, {
-      keyOrigin: 'request',
-      origin: toOrigin(delivery),
-      jobKeys: unset,
-      newId,
-    })
+    const { action, jobKeys } = toBuiltInAction(delivery, config)
+    const planned = applyPolicy(action, config, { keyOrigin: 'request', origin: toOrigin(delivery), jobKeys, newId })
     return { kind: 'accept', actions: [planned], ...reasons }
   } catch (error) {
     if (error instanceof Problem) return { kind: 'refuse', problem: error, ...reasons }
@@ -57,17 +52,22 @@ function decideBuiltIn(delivery: Delivery, { config, newId }: Deciding): Decisio
   }
 }
 
-function toBuiltInAction({ path, body }: Delivery): Action {
+function toBuiltInAction({ path, body }: Delivery, config: Config): { action: Action; jobKeys: JobKeys } {
   const payload = readPayload(body)
   if (!isJsonObject(payload)) {
     const example = path === 'wake' ? '{"text": "…"}' : '{"message": "…"}'
     throw new Problem('payload-invalid', `The body: expected an object such as ${example}, found ${toKindOf(payload)}.`)
   }
-  const parsed = (path === 'wake' ? WakePayload : AgentPayload).safeParse(payload)
+  const parsed = (path === 'wake' ? WakePayload : AgentRequest).safeParse(payload)
   if (!parsed.success) throw new Problem('payload-invalid', `${toFirstIssue(parsed.error, payload)}.`)
-  return 'text' in parsed.data
-    ? { kind: 'wake', ...parsed.data, allowUnsafeExternalContent: false }
-    : { kind: 'agent', ...parsed.data, allowUnsafeExternalContent: false }
+  if ('text' in parsed.data) {
+    return { action: { kind: 'wake', ...parsed.data, allowUnsafeExternalContent: false }, jobKeys: unset }
+  }
+  const { sessionMode: _, ...fields } = parsed.data
+  return {
+    action: { kind: 'agent', ...fields, allowUnsafeExternalContent: false },
+    jobKeys: { ...unset, sessionMode: toRequestedMode(parsed.data, config, unset.sessionMode) },
+  }
 }
 
 function decideMapped(

@@ -1,19 +1,24 @@
 // Limits what any action may do: session keys, agents, models. Runs last, after templates and transforms.
 import { cut } from '../base/text.ts'
-import type { Action, AgentAction, Origin, PlannedAction } from '../model/action.ts'
+import {
+  type Action,
+  type AgentAction,
+  type AgentRequest,
+  mainSessionKey,
+  type Origin,
+  type PlannedAction,
+} from '../model/action.ts'
 import { type Config, toDefaultAgentId } from '../model/config.ts'
-import type { JobKeys } from '../model/job-keys.ts'
+import type { JobKeys, SessionMode } from '../model/job-keys.ts'
 import {
   isAgentAllowed,
   isModelAllowed,
   isPlainSessionKey,
   isSessionKeyAllowed,
+  type KeyOrigin,
   toModelName,
 } from '../model/permission.ts'
 import { Problem } from '../model/problem.ts'
-
-/** Who chose the session key. A request may only with `hooks.allowRequestSessionKey`. The prefixes apply to all keys. */
-export type KeyOrigin = 'request' | 'operator'
 
 export type PolicyInput = {
   readonly keyOrigin: KeyOrigin
@@ -23,23 +28,50 @@ export type PolicyInput = {
   readonly newId: () => string
 }
 
+/**
+ * The session mode of a direct call: that of the request, else `configured`. Throws `session-key-denied` if the request continues a
+ * session and may not choose its key, and `payload-invalid` if no session is named.
+ */
+export function toRequestedMode(
+  { sessionMode, sessionKey }: AgentRequest,
+  { hooks }: Config,
+  configured: SessionMode,
+): SessionMode {
+  if (sessionMode !== 'persistent') return sessionMode ?? configured
+  if (!hooks.allowRequestSessionKey) {
+    throw new Problem(
+      'session-key-denied',
+      'sessionMode: a request must not continue a session. Leave the field out, or ask the operator to set hooks.allowRequestSessionKey.',
+    )
+  }
+  if (sessionKey !== undefined) return sessionMode
+  const { defaultSessionKey: key, allowedSessionKeyPrefixes: prefixes } = hooks
+  if (key === undefined || !isSessionKeyAllowed(key.trim(), prefixes, 'request')) {
+    throw new Problem('payload-invalid', 'sessionMode: it is "persistent", but no session is named. Set sessionKey.')
+  }
+  return sessionMode
+}
+
 /** Returns the action with its final agent and key. Throws `session-key-denied`, `agent-denied` or `model-denied`. */
 export function applyPolicy(action: Action, config: Config, input: PolicyInput): PlannedAction {
   const { origin, jobKeys } = input
   if (action.kind === 'wake') {
-    return { kind: 'wake', action, agentId: toDefaultAgentId(config), sessionKey: 'main', origin }
+    return { kind: 'wake', action, agentId: toDefaultAgentId(config), sessionKey: mainSessionKey, origin }
   }
   const agentId = toAgentId(action, config)
   const model = toModel(action, config)
   const { sessionKey, sharesSession } = toSession(action, config, input)
+  // a run that only falls back to this key is no turn of the main session
+  const sessionMode = sessionKey === mainSessionKey && !sharesSession ? 'persistent' : jobKeys.sessionMode
   return {
     kind: 'agent',
     action: model === undefined ? action : { ...action, model },
     agentId,
     sessionKey,
     // a persistent session is one conversation, so its turns never overlap
-    sharesSession: sharesSession && jobKeys.sessionMode === 'isolated',
+    sharesSession: sharesSession && sessionMode === 'isolated',
     ...jobKeys,
+    sessionMode,
     origin,
   }
 }
@@ -87,14 +119,14 @@ function toSession(
     if (!isPlainSessionKey(sessionKey)) {
       throw new Problem('session-key-denied', 'sessionKey: expected at most 512 characters and no control characters.')
     }
-    if (!isSessionKeyAllowed(sessionKey, hooks.allowedSessionKeyPrefixes)) {
-      throw new Problem(
-        'session-key-denied',
-        'sessionKey: it must begin with one of hooks.allowedSessionKeyPrefixes. Change it, or leave the field out.',
-        {
-          frame: `sessionKey: ${toShownKey(sessionKey)}\nallowed beginnings: ${toListed(hooks.allowedSessionKeyPrefixes)}`,
-        },
-      )
+    if (!isSessionKeyAllowed(sessionKey, hooks.allowedSessionKeyPrefixes, keyOrigin)) {
+      const rule =
+        sessionKey === mainSessionKey
+          ? '"main" is the main session, and hooks.allowedSessionKeyPrefixes does not list it'
+          : 'it must begin with one of hooks.allowedSessionKeyPrefixes'
+      throw new Problem('session-key-denied', `sessionKey: ${rule}. Change it, or leave the field out.`, {
+        frame: `sessionKey: ${toShownKey(sessionKey)}\nallowed beginnings: ${toListed(hooks.allowedSessionKeyPrefixes)}`,
+      })
     }
     return { sessionKey, sharesSession: false }
   }

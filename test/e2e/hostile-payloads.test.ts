@@ -21,6 +21,7 @@ const wrong: Record<string, readonly unknown[]> = {
   name: notText,
   agentId: notText,
   sessionKey: notText,
+  sessionMode: ['PERSISTENT', 'forever', ...notText],
   to: notText,
   model: notText,
   wakeMode: ['later', 'NOW', 'next_heartbeat', ...notText],
@@ -32,7 +33,8 @@ const wrong: Record<string, readonly unknown[]> = {
 const right: Record<string, readonly unknown[]> = {
   name: ['x', 'n'.repeat(5_000), 'a\u0000b', '‮'],
   agentId: ['main', ' main '],
-  sessionKey: ['hook:a', 'HOOK:b', ` hook:${'k'.repeat(500)} `],
+  sessionMode: ['isolated'],
+  sessionKey: ['hook:a', 'hook:B', ` hook:${'k'.repeat(500)} `],
   to: ['+15550100', 'C0123'],
   model: ['openai/small', 'little'],
   wakeMode: ['now', 'next-heartbeat'],
@@ -82,6 +84,7 @@ describe('agent', () => {
 
   test.each([
     ['sessionKey', 'main', 'session-key-denied'],
+    ['sessionKey', 'HOOK:a', 'session-key-denied'],
     ['sessionKey', 'agent:main:main', 'session-key-denied'],
     ['sessionKey', 'hook:a\nb', 'session-key-denied'],
     ['sessionKey', `hook:${'k'.repeat(512)}`, 'session-key-denied'],

@@ -141,17 +141,9 @@ describe('mappings', () => {
     }
   })
 
-  test('a session key is inside the prefixes, without regard to case; of a template, its beginning can come to be', () => {
+  test('a session key is inside the prefixes as they are written, or main; of a template, its beginning can come to be', () => {
     const hooks = { allowedSessionKeyPrefixes: ['hook:', 'Team:'] }
-    for (const sessionKey of [
-      'hook:x',
-      'HOOK:x',
-      'team:x',
-      'hook:{{id}}',
-      ' hook:{{id}}',
-      'HO{{id}}',
-      'team:a:{{id}}',
-    ]) {
+    for (const sessionKey of ['hook:x', 'Team:x', 'main', 'hook:{{id}}', ' hook:{{id}}', 'ho{{id}}', 'Team:a:{{id}}']) {
       expect(ofMapping({ sessionKey }, hooks)).toEqual([])
     }
     expect(
@@ -159,6 +151,9 @@ describe('mappings', () => {
         good: ofMapping({ sessionKey: 'other:x' }),
         bad: ofMapping({ sessionKey: 'other:x' }, hooks),
       }),
+    ).toEqual(only('hooks.mappings[0].sessionKey'))
+    expect(
+      told({ good: ofMapping({ sessionKey: 'hook:x' }, hooks), bad: ofMapping({ sessionKey: 'HOOK:x' }, hooks) }),
     ).toEqual(only('hooks.mappings[0].sessionKey'))
     expect(
       told({

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { JsonValue } from '../../src/base/json.ts'
+import type { JsonObject, JsonValue } from '../../src/base/json.ts'
 import type { MappingInput } from '../../src/model/mapping.ts'
 import { decideOn, toGeneration, toTestDelivery } from './decide.ts'
 
@@ -77,12 +77,68 @@ describe('the built-in hooks', () => {
 describe('policy', () => {
   const keyed = { message: 'x', sessionKey: 'hook:a' }
 
-  test('a request’s session key is denied unless allowed, and then obeys the prefixes without case', async () => {
+  test('a request’s session key is denied unless allowed, and then obeys the prefixes as they are written', async () => {
     expect(await refused('agent', keyed)).toMatch(/^session-key-denied/)
-    const hooks = { allowRequestSessionKey: true, allowedSessionKeyPrefixes: ['HOOK:'] }
+    const hooks = { allowRequestSessionKey: true, allowedSessionKeyPrefixes: ['hook:'] }
     const decision = await decideOn(toGeneration([], { hooks }), toTestDelivery('agent', keyed))
     expect(decision).toMatchObject({ actions: [{ sessionKey: 'hook:a', sharesSession: false }] })
-    expect(await refused('agent', { message: 'x', sessionKey: 'ops:a' }, { hooks })).toMatch(/^session-key-denied/)
+    for (const sessionKey of ['ops:a', 'HOOK:a', 'Hook:a']) {
+      expect(await refused('agent', { message: 'x', sessionKey }, { hooks })).toMatch(/^session-key-denied/)
+    }
+  })
+
+  test('a request can continue a session where it may choose its key, if it or the configuration names one', async () => {
+    const mode = 'persistent'
+    const hooks = { allowRequestSessionKey: true }
+    const decide = async (payload: JsonObject, more: object = {}) =>
+      await decideOn(toGeneration([], { hooks: { ...hooks, ...more } }), toTestDelivery('agent', payload))
+    expect(await decide({ ...keyed, sessionMode: mode })).toMatchObject({
+      actions: [{ sessionKey: 'hook:a', sessionMode: 'persistent', sharesSession: false }],
+    })
+    expect(await decide(keyed)).toMatchObject({ actions: [{ sessionMode: 'isolated' }] })
+    expect(await decide({ message: 'x', sessionMode: mode }, { defaultSessionKey: 'hook:inbox' })).toMatchObject({
+      actions: [{ sessionKey: 'hook:inbox', sessionMode: 'persistent', sharesSession: false }],
+    })
+    expect(await refused('agent', { message: 'x', sessionMode: mode }, { hooks })).toMatch(
+      /^payload-invalid sessionMode: .*Set sessionKey/,
+    )
+    expect(await decide({ message: 'x', sessionMode: mode }, { defaultSessionKey: 'main' })).toMatchObject({
+      problem: { code: 'payload-invalid' },
+    })
+    const withoutKeys = { hooks: { defaultSessionKey: 'hook:inbox' } }
+    expect(await refused('agent', { message: 'x', sessionMode: mode }, withoutKeys)).toMatch(
+      /^session-key-denied sessionMode: /,
+    )
+    expect(await refused('agent', { ...keyed, sessionMode: 'forever' }, { hooks })).toMatch(
+      /^payload-invalid sessionMode: /,
+    )
+  })
+
+  test('the key "main" is the main session: a mapping may name it, a request only if the prefixes list it', async () => {
+    const main = { message: 'x', sessionKey: 'main' }
+    const continued = { sessionKey: 'main', sessionMode: 'persistent', sharesSession: false }
+    const prefixes = { allowedSessionKeyPrefixes: ['hook:'] }
+    expect(await accepted([{ ...template, sessionKey: 'main' }], { text: 'a' }, { hooks: prefixes })).toMatchObject([
+      continued,
+    ])
+    for (const more of [{}, prefixes, { allowedSessionKeyPrefixes: ['ma'] }]) {
+      const hooks = { allowRequestSessionKey: true, ...more }
+      expect(await refused('agent', main, { hooks })).toMatch(/^session-key-denied sessionKey: "main" is the main/)
+    }
+    const hooks = { allowRequestSessionKey: true, allowedSessionKeyPrefixes: ['hook:', 'main'] }
+    expect(await decideOn(toGeneration([], { hooks }), toTestDelivery('agent', main))).toMatchObject({
+      actions: [continued],
+    })
+  })
+
+  test('a template whose beginning is fixed cannot become the main session by what a sender wrote', async () => {
+    for (const sessionKey of ['m{{text}}', ' main{{text}}']) {
+      const generation = toGeneration([{ ...template, sessionKey }])
+      for (const text of ['ain', '', ' ']) {
+        const decision = await decideOn(generation, toTestDelivery('in', { text }))
+        expect(JSON.stringify(decision)).not.toContain('"sessionKey":"main"')
+      }
+    }
   })
 
   test('a key outside the prefixes shows the operator the key and the prefixes, and the sender neither', async () => {

@@ -1,10 +1,10 @@
 // The step `deliver`: the reply goes to a channel, where posts.ts sends it message by message.
 import { createHash } from 'node:crypto'
-import { type Alert, type Heartbeat, toChannelKey } from '../../model/action.ts'
+import { type Alert, type Heartbeat, mainSessionKey, toChannelKey } from '../../model/action.ts'
 import type { ClaimedJob, Post, Recipient } from '../../model/job.ts'
 import { cut } from '../../base/text.ts'
 import { toPosted, whyNotPosted } from '../acknowledgement.ts'
-import { type AgentPlan, mainSessionKey, toRunName, toRunStep } from '../plan.ts'
+import { type AgentPlan, toRunName, toRunStep } from '../plan.ts'
 import { postAll } from '../posts.ts'
 import type { Recorded, StepOutcome } from '../retry.ts'
 import { resolveRoute, type Route } from '../route.ts'

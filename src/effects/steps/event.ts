@@ -1,8 +1,8 @@
 // The step `event`: one event in the main session.
-import type { Alert } from '../../model/action.ts'
+import { type Alert, mainSessionKey } from '../../model/action.ts'
 import { cut } from '../../base/text.ts'
 import type { NewEvent } from '../../store/records.ts'
-import { mainSessionKey, maxSummaryChars } from '../plan.ts'
+import { maxSummaryChars } from '../plan.ts'
 import { defineStep } from '../step.ts'
 
 export const eventStep = defineStep({

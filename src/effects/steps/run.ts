@@ -1,5 +1,5 @@
 // The step `run`: one agent turn with its prompt, history and time limit.
-import type { Heartbeat } from '../../model/action.ts'
+import { type Heartbeat, mainSessionKey } from '../../model/action.ts'
 import { builtInRunners } from '../../model/agents-rules.ts'
 import type { Message } from '../../model/job.ts'
 import type { JsonValue } from '../../base/json.ts'
@@ -18,7 +18,7 @@ import {
   type TurnContext,
   type WaitingTexts,
 } from '../prompt.ts'
-import { type AgentPlan, mainSessionKey } from '../plan.ts'
+import type { AgentPlan } from '../plan.ts'
 import { defineStep, type StepInput, type StepTools } from '../step.ts'
 import { prepareWorkspace, type WorkspaceReader } from '../workspace.ts'
 
