@@ -9,7 +9,6 @@ import { toProblems } from '../live/replayer.ts'
 import { envFile, readText } from '../loader/config/text.ts'
 import { type Env, parseEnv } from '../loader/config/env.ts'
 import { exitCodes } from '../model/problem.ts'
-import type { Transform } from '../model/transform.ts'
 import { createGeneration } from '../pipeline/generation.ts'
 import type { Outcome } from '../pipeline/outcome.ts'
 import type { ChangeFields, GroupFields } from '../server/api/replay-types.ts'
@@ -67,7 +66,7 @@ async function replayHere(
   const bench = createBench({ dir: resolve(from ?? context.dir), env })
   try {
     const { parts } = await bench.load([])
-    const after = createGeneration({ ...parts, transforms: toReplayed(parts.transforms) })
+    const after = createGeneration(parts)
     const nothing = { deliveries: [], tooLarge: [], notRun: 0 }
     const done = await readStore(context, nothing, (store) =>
       replayKept({
@@ -94,15 +93,6 @@ async function replayHere(
 /** A folder with an edit, such as a checkout, seldom has the secrets. */
 function readEnv(dir: string): Env {
   return parseEnv(readText(dir, envFile) ?? '').values
-}
-
-function toReplayed(transforms: ReadonlyMap<string, Transform>): ReadonlyMap<string, Transform> {
-  return new Map(
-    [...transforms].map(([key, { module, hash, problem, run }]): [string, Transform] => [
-      key,
-      { module, hash, problem, run: (call) => run({ ...call, replay: true }) },
-    ]),
-  )
 }
 
 const Live = z.object({ outcomes: z.record(z.string(), z.custom<Outcome>()) })

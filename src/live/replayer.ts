@@ -106,7 +106,7 @@ export function createReplayer(parts: {
       const root = await resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
       return inTurn(async () => {
         const threads = aside()
-        const own = { ...parts, transforms: threads.of(transforms, { replay: false }) }
+        const own = { ...parts, transforms: threads.of(transforms) }
         const { env } = threads
         return capture(kept, { name, module, root, parts: own, env }).finally(() => threads.close())
       })

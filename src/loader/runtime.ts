@@ -55,8 +55,8 @@ export type TransformRuntime = {
 export type Aside = {
   /** The `process.env` of its code. */
   readonly env: Readonly<Record<string, string>>
-  /** The same code, called there. `replay`: whether its context says so. */
-  of(transforms: ReadonlyMap<string, Transform>, options?: { replay: boolean }): ReadonlyMap<string, Transform>
+  /** The same code, called there. */
+  of(transforms: ReadonlyMap<string, Transform>): ReadonlyMap<string, Transform>
   close(): Promise<void>
 }
 
@@ -177,18 +177,16 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
       // it ends soon, and a second thread takes as long to start as the first
       hasStandby: false,
     })
-    const toAside = (transform: Transform, replay: boolean): Transform => {
+    const toAside = (transform: Transform): Transform => {
       const code = codes.get(transform)
       if (code === undefined) return transform
       const { module, hash, problem } = transform
-      const run: Transform['run'] = (call) =>
-        new Promise((resolve) => own.submit({ ...code, call: replay ? { ...call, replay } : call, finish: resolve }))
+      const run: Transform['run'] = (call) => new Promise((resolve) => own.submit({ ...code, call, finish: resolve }))
       return { module, hash, problem, run }
     }
     return {
       env: env(),
-      of: (transforms, { replay } = { replay: true }) =>
-        new Map([...transforms].map(([key, transform]) => [key, toAside(transform, replay)])),
+      of: (transforms) => new Map([...transforms].map(([key, transform]) => [key, toAside(transform)])),
       close: own.close,
     }
   }

@@ -34,7 +34,10 @@ export type TransformLog = (message: string) => void
 export type TransformContext = {
   /** Adds a line to the log of this delivery, which `hookloom show` prints: at most 100 lines of 500 characters. */
   log: TransformLog
-  /** True in `hookloom replay` and its like: the result is compared and thrown away. Skip what changes anything outside. */
+  /**
+   * False only while the call serves a delivery. Elsewhere its result is shown or compared and thrown away: in fixtures, `hookloom run`,
+   * `test`, `check`, `capture`, `replay` and `init --from`. Skip what changes anything outside.
+   */
   replay: boolean
 }
 
@@ -105,8 +108,8 @@ export type TransformCall = {
   /** Never changed, never detached: a delivery that parks still needs it. */
   readonly body: Uint8Array
   readonly syntax: BodySyntax
-  /** The result is only compared. */
-  readonly replay?: true | undefined
+  /** The result becomes actions. Whoever leaves it out gets a call without effects. */
+  readonly serves?: true | undefined
 }
 
 /**

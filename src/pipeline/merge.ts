@@ -130,12 +130,15 @@ export function toScope(delivery: Delivery): TemplateScope {
 const nothing = new TextEncoder().encode('null')
 
 /** `isItem`: the delivery is one item of a `forEach`. Its body is made here, as JSON, whatever the content type says. */
-export function toTransformCall(delivery: Delivery, isItem: boolean): TransformCall {
+export function toTransformCall(
+  delivery: Delivery,
+  { isItem, serves }: { isItem: boolean } & Pick<TransformCall, 'serves'>,
+): TransformCall {
   const { headers, query, url, path, method, source, event, receivedAt, id, body } = delivery
   const head = { headers, query, url, path, method, source, event, receivedAt, deliveryId: id }
-  if (isItem) return { head, body: Buffer.from(JSON.stringify(readPayload(body))), syntax: 'json' }
+  if (isItem) return { head, body: Buffer.from(JSON.stringify(readPayload(body))), syntax: 'json', serves }
   // an accepted body of no bytes is the payload `null`
-  return { head, body: body.bytes.byteLength === 0 ? nothing : body.bytes, syntax: body.syntax }
+  return { head, body: body.bytes.byteLength === 0 ? nothing : body.bytes, syntax: body.syntax, serves }
 }
 
 export function toOrigin(delivery: Delivery): Origin {

@@ -25,7 +25,13 @@ const unset = JobKeys.parse({})
 type NewId = () => string
 
 /** What a decision depends on besides the delivery. */
-export type Deciding = { readonly hook: Hook; readonly config: Config; readonly newId: NewId }
+export type Deciding = {
+  readonly hook: Hook
+  readonly config: Config
+  readonly newId: NewId
+  /** The decision is carried out. Without it, code is told that it serves no delivery. */
+  readonly serves?: true
+}
 
 /**
  * A promise only if code decides: without one, a request waits for nothing before it is stored. A refusal and a park are decisions
@@ -80,7 +86,8 @@ function decideMapped(
   const log: string[] = []
   const reasons: Reasons = { mappingId, transformHash: transform?.hash, retain: mapping.retain, trace, log }
   const plans = createPlans(compiled, deciding)
-  if (transform !== undefined) return decideByCode(delivery, { compiled, transform, plans, log, reasons })
+  if (transform !== undefined)
+    return decideByCode(delivery, { compiled, transform, serves: deciding.serves, plans, log, reasons })
   try {
     const items = toItems(delivery, mapping.forEach)
     for (const item of items) {
@@ -98,19 +105,18 @@ function decideMapped(
 type ByCode = {
   readonly compiled: CompiledMapping
   readonly transform: Transform
+  readonly serves: true | undefined
   readonly plans: Plans
   /** Gets the lines that the code logs. */
   readonly log: string[]
   readonly reasons: Reasons
 }
 
-async function decideByCode(
-  delivery: Delivery,
-  { compiled, transform, plans, log, reasons }: ByCode,
-): Promise<Decision> {
+async function decideByCode(delivery: Delivery, code: ByCode): Promise<Decision> {
+  const { compiled, transform, plans, reasons } = code
   try {
     const items = toItems(delivery, compiled.mapping.forEach)
-    for (const item of items) plans.add(item, await toDrafts(compiled, transform, item, log), items.length)
+    for (const item of items) plans.add(item, await toDrafts(item, code), items.length)
     return plans.toDecision(items.length, reasons)
   } catch (error) {
     if (!(error instanceof Problem)) throw error
@@ -181,14 +187,11 @@ function toItems(delivery: Delivery, forEach: string | undefined): Delivery[] {
   })
 }
 
-async function toDrafts(
-  compiled: CompiledMapping,
-  transform: Transform,
-  delivery: Delivery,
-  log: string[],
-): Promise<Draft[]> {
+async function toDrafts(delivery: Delivery, { compiled, transform, serves, log }: ByCode): Promise<Draft[]> {
   const draft = renderDraft(compiled, toScope(delivery))
-  const outcome = await transform.run(toTransformCall(delivery, compiled.mapping.forEach !== undefined))
+  const outcome = await transform.run(
+    toTransformCall(delivery, { isItem: compiled.mapping.forEach !== undefined, serves }),
+  )
   log.push(...outcome.log)
   if (outcome.kind !== 'returned') {
     const { code, detail, frame } = outcome.problem

@@ -133,7 +133,7 @@ export function createReceiver(parts: ReceiverParts): Receive {
 
   function decideAndStore(handling: Handling): Promise<Answer> {
     const { delivery, hook, generation } = handling
-    const deciding = decide(delivery, { hook, config: generation.config, newId })
+    const deciding = decide(delivery, { hook, config: generation.config, newId, serves: true })
     return deciding instanceof Promise ? storeInTime(deciding, handling) : storeDecision(deciding, handling)
   }
 

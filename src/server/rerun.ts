@@ -101,7 +101,7 @@ export class Rerunner {
     const delivery = toDelivery(request.head, request.body, { hook, id, receivedAt })
     const { newId } = this.#parts
     const deciding = new Promise<Decision>((resolve) => {
-      resolve(decide(delivery, { hook, config: generation.config, newId }))
+      resolve(decide(delivery, { hook, config: generation.config, newId, serves: true }))
     })
     return await this.settleLate(deciding, delivery, generation, open.state)
   }

@@ -67,7 +67,7 @@ describe('POST /api/deliveries/<id>/capture', { timeout: 60_000 }, () => {
     expect(readFileSync(file, 'utf8')).not.toMatch(/tok-1|key-1|cook-1|hook-secret/)
     expect(read(file).expect).toEqual({
       decision: 'accept',
-      actions: [{ kind: 'agent', message: 'Hello Ada', deliver: false }],
+      actions: [{ kind: 'agent', message: 'replayed Ada', deliver: false }],
     })
     expect(statSync(file).mode & 0o777).toBe(0o600)
     const command = await runCommand(['capture', id, '--name', 'twin', '--json'], { dir: gateway.dir })

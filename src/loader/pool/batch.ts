@@ -16,7 +16,7 @@ type Numbered = {
 export function toBatchMessage(batch: readonly Numbered[]): { message: ToWorker; transfer: ArrayBuffer[] } {
   let size = 0
   const posts = batch.map(({ seq, task }): CallPost => {
-    const { head, syntax, body, replay } = task.call
+    const { head, syntax, body, serves } = task.call
     size += body.byteLength
     return {
       seq,
@@ -26,7 +26,7 @@ export function toBatchMessage(batch: readonly Numbered[]): { message: ToWorker;
       size: body.byteLength,
       isAscii: isAscii(body),
       head,
-      replay,
+      serves,
     }
   })
   const calls = JSON.stringify(posts)

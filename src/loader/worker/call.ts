@@ -63,8 +63,8 @@ export function startCall(
     head,
     body,
     syntax,
-    replay,
-  }: Pick<TransformCall, 'head' | 'syntax' | 'replay'> & { readonly body: Uint8Array | string },
+    serves,
+  }: Pick<TransformCall, 'head' | 'syntax' | 'serves'> & { readonly body: Uint8Array | string },
   log: string[],
 ): CallOutcome | Promise<CallOutcome> {
   let payload: JsonValue
@@ -77,7 +77,7 @@ export function startCall(
     // each property exists also if it is undefined, which JSON leaves out; a spread would cost 5 µs
     const { headers, query, url, path, method, source, event, receivedAt, deliveryId } = head
     const input = { payload, headers, query, url, path, method, source, event, receivedAt, deliveryId }
-    const value = callable.call(input, { log: (message: unknown) => addLine(log, message), replay: replay === true })
+    const value = callable.call(input, { log: (message: unknown) => addLine(log, message), replay: serves !== true })
     return isSynchronous(value) ? toReturned(callable, value, log) : awaitResult(callable, value, log)
   } catch (thrown) {
     return toThrown(callable, thrown, log)

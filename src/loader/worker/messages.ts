@@ -10,7 +10,7 @@ import type { Bundle } from '../modules/build.ts'
 export type BundlePost = Pick<Bundle, 'root' | 'file' | 'code' | 'map'> & { readonly id: number }
 
 /** One call in the text of a batch. Its body is the next `size` bytes of the bodies of the batch. */
-export type CallPost = Pick<TransformCall, 'head' | 'syntax' | 'replay'> & {
+export type CallPost = Pick<TransformCall, 'head' | 'syntax' | 'serves'> & {
   /** Counts the calls of a thread, from 1. */
   readonly seq: number
   readonly bundle: number

@@ -117,8 +117,8 @@ export function createServing({
     const callable = toCallable(loaded, post.export)
     if (callable instanceof Problem) return finish(call, toFailed(callable))
     store(sharedState, stateIndex.running, call.seq)
-    const { head, syntax, replay } = post
-    const outcome = calls.run(call, startCall, callable, { head, syntax, replay, body }, call.log)
+    const { head, syntax, serves } = post
+    const outcome = calls.run(call, startCall, callable, { head, syntax, serves, body }, call.log)
     store(sharedState, stateIndex.running, 0)
     if (outcome instanceof Promise) {
       keepLooking()

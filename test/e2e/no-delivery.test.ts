@@ -1,0 +1,100 @@
+// Code that may send something is told whether its call serves a delivery. Only then is `replay` false.
+import { existsSync, readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { type Ran, runCommand } from './command.ts'
+import { gatewayToken, hookToken, makeConfigDir, makeFolder, post, writeFiles } from './gateway.ts'
+import { startInside } from './inside.ts'
+
+const module = 'hooks/transforms/x.ts'
+const fixture = JSON.stringify({ request: { path: 'x', payload: { n: 1 } }, expect: { decision: 'accept' } })
+const mappings = [{ match: { path: 'x' }, transform: { module: 'x.ts' }, deliver: false, retain: 5 }]
+const twice = [{ ...mappings[0], match: { path: 'many' }, forEach: 'items' }]
+const config = { hooks: { mappings: [...mappings, ...twice] } }
+
+/** Writes a line for each call; `version` makes it new code. */
+const toCode = (calls: string, version = 1) => `import { appendFileSync } from 'node:fs'
+export default (_, { replay }) => {
+  appendFileSync(${JSON.stringify(calls)}, replay ? 'replay\\n' : 'delivery\\n')
+  return { message: 'version ${version}' }
+}
+`
+
+function makeCalls(): { file: string; take: () => string[] } {
+  const file = join(makeFolder(), 'calls')
+  return {
+    file,
+    take: () => {
+      const lines = existsSync(file) ? readFileSync(file, 'utf8').trimEnd().split('\n') : []
+      rmSync(file, { force: true })
+      return [...new Set(lines)]
+    },
+  }
+}
+
+describe('the context of a transform says replay', { timeout: 60_000 }, () => {
+  test.each([
+    ['test', ['test']],
+    ['test -u', ['test', '-u']],
+    ['check', ['check']],
+    ['run', ['run', 'x', 'payload.json']],
+    ['replay', ['replay']],
+  ])('true in hookloom %s', async (name, args) => {
+    const calls = makeCalls()
+    const dir = makeConfigDir({
+      config,
+      files: { [module]: toCode(calls.file), 'hooks/transforms/x.fixtures/a.json': fixture, 'payload.json': '{"n":2}' },
+    })
+    const rest = args.map((word) => (word === 'payload.json' ? join(dir, word) : word))
+    const ran: Ran = await runCommand(rest, { dir })
+    expect(`${ran.code} ${ran.stderr}`).toMatch(/^(0|66|70) /)
+    // without a gateway and kept requests, a replay calls nothing
+    expect(calls.take()).toEqual(name === 'replay' ? [] : ['replay'])
+  })
+
+  test('true for a file of another program, which is nobody’s delivery', async () => {
+    const calls = makeCalls()
+    const source = makeFolder()
+    const theirs = [{ match: { path: 'x' }, transform: { module: 'x.ts' } }]
+    const hooks = { enabled: true, token: 'a-token-of-the-hooks-0123456789', mappings: theirs }
+    writeFiles(source, { 'openclaw.json': JSON.stringify({ hooks }), [module]: toCode(calls.file) })
+    const dir = join(makeFolder(), 'home')
+    expect((await runCommand(['init', '--from', join(source, 'openclaw.json')], { dir })).code).toBe(0)
+    expect(calls.take()).toEqual(['replay'])
+  })
+
+  test('false for a delivery, and true for its fixtures at the start and at a save, its capture and its replay', async () => {
+    const calls = makeCalls()
+    const files = { [module]: toCode(calls.file), 'hooks/transforms/x.fixtures/a.json': fixture }
+    const gateway = await startInside({ config, files })
+    expect(calls.take()).toEqual(['replay'])
+
+    const { deliveryId } = await post({ url: gateway.url, token: hookToken }, 'x', { n: 3 })
+    await post({ url: gateway.url, token: hookToken }, 'many', { items: [1, 2] })
+    expect(calls.take()).toEqual(['delivery'])
+
+    const ask = async (path: string, body?: object) => {
+      const answer = await fetch(`${gateway.adminUrl}/api/${path}`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${gatewayToken}` },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      })
+      expect(answer.status).toBe(200)
+    }
+    await ask(`deliveries/${String(deliveryId)}/capture`, { name: 'captured' })
+    expect(calls.take()).toEqual(['replay'])
+    expect((await runCommand(['capture', String(deliveryId), '--name', 'twin'], { dir: gateway.dir })).code).toBe(0)
+    expect(calls.take()).toEqual(['replay'])
+    await ask('replay')
+    expect(calls.take()).toEqual(['replay'])
+
+    writeFiles(gateway.dir, { [module]: toCode(calls.file, 2) })
+    rmSync(join(gateway.dir, 'hooks/transforms/x.fixtures/captured.json'))
+    rmSync(join(gateway.dir, 'hooks/transforms/x.fixtures/twin.json'))
+    await expect.poll(() => existsSync(calls.file), { timeout: 10_000 }).toBe(true)
+    expect(calls.take()).toEqual(['replay'])
+    // the operator asks for a delivery
+    await ask(`deliveries/${String(deliveryId)}/again`)
+    await expect.poll(() => calls.take(), { timeout: 10_000 }).toContain('delivery')
+  })
+})
