@@ -25,6 +25,7 @@ import { createMailbox } from './server/mailbox.ts'
 import { createNode } from './server/node.ts'
 import { createReadiness } from './server/readiness.ts'
 import { createReceiver } from './server/receive.ts'
+import { createRepeats } from './server/repeats.ts'
 import { createRefusalLog, Refusals } from './server/refusals.ts'
 import { Rerunner } from './server/rerun.ts'
 import { createHookApp, listen } from './server/server.ts'
@@ -168,7 +169,8 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
   const drain = createDrain({ store, rerunner, generation, leases, log })
   const signers = share.throttle('signers', createThrottle({ clock }))
   const unnamedProxies = createUnnamedProxies(() => generation().config.server.trustedProxies)
-  const inboxParts = { dir, env: settings, generation, store, rerunner, signers, clock, newId, log }
+  const repeats = createRepeats({ store, clock, meter, log })
+  const inboxParts = { dir, env: settings, generation, store, rerunner, repeats, signers, clock, newId, log }
   const mailbox = createMailbox({ ...inboxParts, duty: duties.mailbox })
 
   // 4. What a new generation, and a module that may be called again, set going.
@@ -189,9 +191,11 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
   stops.add('the jobs', () => effects.stop({ graceMs }), { limitMs: 2 * graceMs })
   stops.add('the duties of this gateway', () => node.stop())
   stops.add('the parked deliveries', () => drain.stop())
+  // behind the hook port: nothing is noted any more
+  stops.add('what was repeated', () => repeats.stop())
   stops.add('the mailbox', () => mailbox.stop())
   const refusals = new Refusals(development)
-  const shared = { generation, hold, store, refusals, rerunner, handed, newId, accepted, parked, log }
+  const shared = { generation, hold, store, refusals, rerunner, repeats, handed, newId, accepted, parked, log }
   const { port = config.server.port, adminPort = config.server.adminPort } = options
   const edge = { bodyTimeoutMs, log }
   const replays = { ...replayer, publish: live.publish }

@@ -7,7 +7,7 @@ import type { NodeRecord } from '../store/owners.ts'
 import type { DeliveryRecord } from '../store/records.ts'
 import type { Context } from './terminal/context.ts'
 import type { Refusal } from './gateway/gateway.ts'
-import { printOlder, toCut, toTable, toTime } from './terminal/print.ts'
+import { printOlder, toCut, toRepetitions, toTable, toTime } from './terminal/print.ts'
 import { toDeliveryFields, toDifferent, toJobFields, toMoment } from '../server/records.ts'
 import { findId, findIdAmong, mostRead } from './gateway/ids.ts'
 import { readStore } from './gateway/stored.ts'
@@ -74,14 +74,22 @@ function toRow(record: DeliveryRecord): string[] {
   return [toTime(receivedAt), state, hook, from, mappingId ?? '', toBecame(record), deliveryId]
 }
 
-function toBecame({ jobs, problem }: DeliveryRecord): string {
+function toBecame(record: DeliveryRecord): string {
+  const repeated = toRepetitions(record)
+  const notes = [...toTroubles(record.jobs), ...(repeated === '' ? [] : [`repeated ${repeated}`])]
+  return `${toActions(record)} ${notes.length === 0 ? '' : `(${notes.join(', ')})`}`.trim()
+}
+
+function toActions({ jobs, problem }: DeliveryRecord): string {
   const [only, ...others] = jobs
   if (only === undefined) return problem?.code ?? ''
-  const actions = others.length > 0 ? `${jobs.length} actions` : toAction(only.planned)
+  return others.length > 0 ? `${jobs.length} actions` : toAction(only.planned)
+}
+
+function toTroubles(jobs: readonly Job[]): string[] {
   const dead = jobs.filter(({ state }) => state === 'dead').length
   const failing = jobs.filter(({ state, attempts }) => state === 'queued' && attempts > 0).length
-  const troubles = [...(dead === 0 ? [] : [`${dead} dead`]), ...(failing === 0 ? [] : [`${failing} tried again`])]
-  return troubles.length === 0 ? actions : `${actions} (${troubles.join(', ')})`
+  return [...(dead === 0 ? [] : [`${dead} dead`]), ...(failing === 0 ? [] : [`${failing} tried again`])]
 }
 
 function toAction({ kind, sessionKey }: Job['planned']): string {

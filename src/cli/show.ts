@@ -4,7 +4,7 @@ import { cut, toPrintable } from '../base/text.ts'
 import { Problem, type TraceEntry } from '../model/problem.ts'
 import type { DeliveryRecord } from '../store/records.ts'
 import type { Context } from './terminal/context.ts'
-import { toCut, toFields, toIndented, toTable, toTime } from './terminal/print.ts'
+import { toCut, toFields, toIndented, toRepetitions, toTable, toTime } from './terminal/print.ts'
 import { toJobFields, toShownFields } from '../server/records.ts'
 import { findId } from './gateway/ids.ts'
 import { readStore } from './gateway/stored.ts'
@@ -44,7 +44,8 @@ function toText(record: DeliveryRecord): string {
       ['gateway', record.node ?? ''],
       ['transform', record.transformHash ?? ''],
       ['next', record.state === 'parked' ? `${toAgain(deliveryId)}, "hookloom drop ${deliveryId}" ends it.` : ''],
-      ['twin', record.bodyDiffered ? 'another request had the same key and a different body' : ''],
+      ['repeated', toRepetitions(record)],
+      ['twin', record.bodyDiffered ? 'a repetition had a different body' : ''],
     ]),
     ...(problem === undefined
       ? []

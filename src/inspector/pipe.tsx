@@ -2,7 +2,7 @@
 import type { ComponentChildren, JSX } from 'preact'
 import type { JobFields, ShownDelivery } from '../server/api/types.ts'
 import { go } from './place.ts'
-import { toDuration } from './rows.ts'
+import { toDuration, toTimes } from './rows.ts'
 import { Line, Time } from './text.tsx'
 
 export function Pipe({ delivery }: { delivery: ShownDelivery }): JSX.Element {
@@ -12,8 +12,8 @@ export function Pipe({ delivery }: { delivery: ShownDelivery }): JSX.Element {
   return (
     <ol class="pipe" aria-label="What happened">
       <Stage name="received" mark="done">
-        <Time at={receivedAt} />{' '}
-        {delivery.bodyDiffered && <span class="warn">another request had the same key and a different body</span>}
+        <Time at={receivedAt} />
+        <Repetitions delivery={delivery} />
       </Stage>
       <Stage name="admitted" mark="done">
         {toAdmitted(delivery)}
@@ -51,6 +51,18 @@ export function Pipe({ delivery }: { delivery: ShownDelivery }): JSX.Element {
         <JobStage key={job.jobId} job={job} since={receivedAt} />
       ))}
     </ol>
+  )
+}
+
+function Repetitions({ delivery }: { delivery: ShownDelivery }): JSX.Element | null {
+  const { repeats, repeatedAt, bodyDiffered } = delivery
+  if (repeatedAt === null) return null
+  return (
+    <span id="repeated">
+      {' '}
+      repeated {toTimes(repeats)}, last <Time at={repeatedAt} />
+      {bodyDiffered && <span class="warn"> with a different body</span>}
+    </span>
   )
 }
 

@@ -78,7 +78,15 @@ export function toOutcome(row: Row): Outcome {
 
 export function toBecame(row: Row): string {
   if (row.kind === 'refusal') return row.refusal.error
-  const { became, jobs, code } = row.delivery
+  const { repeats } = row.delivery
+  return `${toActions(row.delivery)}${repeats === 0 ? '' : ` · repeated ${toTimes(repeats)}`}`
+}
+
+export function toTimes(count: number): string {
+  return count === 1 ? 'once' : `${count} times`
+}
+
+function toActions({ became, jobs, code }: DeliveryRow): string {
   const count = jobs.queued + jobs.running + jobs.done + jobs.dead
   if (count > 1) return `${count} actions`
   const [only] = became

@@ -27,8 +27,8 @@ export function withLevel(log: Log, level: () => (typeof logLevels)[number]): Lo
 
 /** The counters, each with its labels. `hook` is a configured name, see `toHookLabel`: a label that requests choose would have no end. */
 export type Counted = {
-  /** Accepted requests, by outcome. */
-  readonly deliveries: { readonly outcome: DeliveryState; readonly hook: string }
+  /** Accepted requests, by outcome. `duplicate`: it repeats a delivery. */
+  readonly deliveries: { readonly outcome: DeliveryState | 'duplicate'; readonly hook: string }
   /** Refused requests, by problem code. */
   readonly refusals: { readonly code: ProblemCode; readonly hook: string }
   /** Steps of jobs, by outcome. */

@@ -51,6 +51,16 @@ export function checkBody({ body }: Delivery): void {
   readPayload(body)
 }
 
+/** Checks the body of a delivery whose transform still runs. Throws `body-invalid`; then the decision is not used. */
+export function checkLate(delivery: Delivery, deciding: Promise<unknown>): void {
+  try {
+    checkBody(delivery)
+  } catch (error) {
+    void deciding.catch(() => undefined)
+    throw error
+  }
+}
+
 const sourceKey = Buffer.from('"source"')
 const escapedLetter = Buffer.from('\\u')
 

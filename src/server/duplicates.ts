@@ -3,7 +3,7 @@ import { hash } from 'node:crypto'
 import type { Delivery } from '../model/delivery.ts'
 import { Problem } from '../model/problem.ts'
 import { toDeliveryId } from '../pipeline/sources.ts'
-import type { DedupeKey } from '../store/records.ts'
+import type { Answered, DedupeKey } from '../store/records.ts'
 import type { Store } from '../store/store.ts'
 import { type Answer, toReplay } from './settlement.ts'
 import { toSender } from './delivery.ts'
@@ -33,7 +33,7 @@ export function toDedupe(delivery: Delivery): Dedupe | undefined {
   const toKey = (key: string): DedupeKey => ({
     hook: delivery.path,
     key,
-    bodyHash: hash('sha256', delivery.body.bytes, 'hex'),
+    bodyHash: toBodyHash(delivery),
   })
   if (signedId !== undefined) {
     return { key: toKey(`${signedId.mappingId} ${signedId.source}:${signedId.id}`), isSenders: true }
@@ -46,9 +46,16 @@ export function toDedupe(delivery: Delivery): Dedupe | undefined {
   return { key: toKey(signedFor.length > 0 ? `${signedFor.join()} ${name}` : name), isSenders }
 }
 
+/** SHA-256, in hex. */
+export function toBodyHash({ body }: Pick<Delivery, 'body'>): string {
+  return hash('sha256', body.bytes, 'hex')
+}
+
 type Ways = {
   /** The key is known. Throws for an invalid body, so that it is refused before the first answer is repeated. */
   recognised: () => void
+  /** The request repeats this delivery, and gets its answer or runs it again. */
+  repeats: (first: Answered) => void
   /** The delivery is new. */
   first: () => Promise<Answer>
   /** The delivery is parked: it runs again under its old id. `replay` is the answer if another request settled it meanwhile. */
@@ -75,12 +82,15 @@ export function createOnce(store: Store, rerunsRedeliveries: boolean) {
     const first = await store.answered(key)
     if (first === undefined) return ways.first()
     ways.recognised()
-    if (first.bodyHash !== key.bodyHash) await store.markDiffering(first.deliveryId)
-    if (isSenders && first.state === 'parked') return ways.parkedAgain(first.deliveryId, toReplay(first))
+    if (isSenders && first.state === 'parked') {
+      ways.repeats(first)
+      return ways.parkedAgain(first.deliveryId, toReplay(first))
+    }
     if (isSenders && rerunsRedeliveries && first.state !== 'pending') {
       await store.forget(key)
       return ways.first()
     }
+    ways.repeats(first)
     return toReplay(first)
   }
 }

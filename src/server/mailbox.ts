@@ -8,14 +8,17 @@ import {
   toMailKey,
   toStateFile,
 } from '../gmail/mail.ts'
+import type { Delivery } from '../model/delivery.ts'
 import type { Log } from '../model/log.ts'
 import type { Generation } from '../pipeline/generation.ts'
+import type { Hook } from '../pipeline/hook.ts'
 import type { NewDelivery } from '../store/records.ts'
 import type { Duty } from '../store/named-leases.ts'
 import type { Clock, Store } from '../store/store.ts'
 import { toWaitingAnswer, toPending, toRow } from './settlement.ts'
 import { toDelivery, toLocalHead } from './delivery.ts'
 import { toDedupe } from './duplicates.ts'
+import { type Repeats, toRepeated } from './repeats.ts'
 import type { Rerunner } from './rerun.ts'
 import { readState } from '../gmail/http-sink.ts'
 import type { GmailStatus } from '../gmail/status.ts'
@@ -94,6 +97,7 @@ type InboxParts = {
   readonly generation: () => Generation
   readonly store: Pick<Store, 'appendAll' | 'cursor' | 'open'>
   readonly rerunner: Pick<Rerunner, 'rerun' | 'claim' | 'release'>
+  readonly repeats: Pick<Repeats, 'note'>
   readonly clock: Clock
   readonly newId: () => string
   readonly log: Log
@@ -101,7 +105,7 @@ type InboxParts = {
 
 /** A mail that is stored but did not run, because the process ended, is pending: it runs at the next start, or in another gateway. */
 export function createInbox(parts: InboxParts): MailSink {
-  const { account, generation, store, rerunner, clock, newId, log } = parts
+  const { account, generation, store, rerunner, repeats, clock, newId, log } = parts
   const name = cursorName(account)
   let running: Promise<unknown> = Promise.resolve()
   /** The value of the cursor from which the sync began. */
@@ -129,9 +133,10 @@ export function createInbox(parts: InboxParts): MailSink {
     },
     async deliver(payloads, state) {
       const current = generation()
-      const rows = payloads.map((payload) =>
-        toMailRow(payload, { generation: current, id: newId(), receivedAt: clock() }),
+      const mails = payloads.map((payload) =>
+        toMail(payload, { generation: current, id: newId(), receivedAt: clock() }),
       )
+      const rows = mails.map(({ row }) => row)
       const to = JSON.stringify(state)
       // before the rows are there for other gateways
       await rerunner.claim(rows.map(({ id }) => id))
@@ -141,7 +146,11 @@ export function createInbox(parts: InboxParts): MailSink {
         // not a Problem: the sync begins again at the new place
         if (appended === 'moved')
           throw new Error('Another process moved the position in the mailbox. The next sync begins there.')
-        for (const [index, { id }] of rows.entries()) if (appended[index]?.kind === 'stored') stored.add(id)
+        for (const [index, { delivery, hook }] of mails.entries()) {
+          const what = appended[index]
+          if (what?.kind === 'stored') stored.add(delivery.id)
+          else if (what !== undefined) repeats.note(toRepeated(delivery, hook, what.first))
+        }
       } finally {
         await rerunner.release(rows.flatMap(({ id }) => (stored.has(id) ? [] : [id])))
       }
@@ -152,11 +161,11 @@ export function createInbox(parts: InboxParts): MailSink {
   }
 }
 
-/** The row that the same mail gets over HTTP, with the same key: a mail that comes both ways is one delivery. */
-function toMailRow(
+/** The delivery and the row that the same mail gets over HTTP, with the same key: a mail that comes both ways is one delivery. */
+function toMail(
   payload: GmailPayload,
   { generation, id, receivedAt }: { generation: Generation; id: string; receivedAt: number },
-): NewDelivery {
+): { delivery: Delivery; hook: Hook; row: NewDelivery } {
   const hook = generation.hook(gmailHook)
   const prefix = generation.config.hooks.path
   const headers = { 'content-type': 'application/json', 'idempotency-key': toMailKey(payload) }
@@ -166,5 +175,6 @@ function toMailRow(
   const admitted = { token: true, signedFor: [] }
   const delivery = toDelivery({ ...head, admitted }, body, { hook, id, receivedAt })
   const settlement = toPending(delivery, generation.id)
-  return toRow(delivery, { settlement, answer: toWaitingAnswer(id, 'pending'), dedupe: toDedupe(delivery)?.key })
+  const answer = toWaitingAnswer(id, 'pending')
+  return { delivery, hook, row: toRow(delivery, { settlement, answer, dedupe: toDedupe(delivery)?.key }) }
 }

@@ -25,7 +25,11 @@ export function createMetrics({
   const counter = <Label extends string>(name: keyof Counted, help: string, labelNames: Label[]) =>
     new Counter({ name: `hookloom_${name}_total`, help, labelNames, registers })
   const counters: { [Name in keyof Counted]: { inc(labels: Counted[Name]): void } } = {
-    deliveries: counter('deliveries', 'Accepted requests, by outcome and hook.', ['outcome', 'hook']),
+    deliveries: counter(
+      'deliveries',
+      'Accepted requests, by outcome and hook. The outcome duplicate: it repeats a delivery.',
+      ['outcome', 'hook'],
+    ),
     refusals: counter('refusals', 'Refused requests, by problem code and hook.', ['code', 'hook']),
     steps: counter('steps', 'Steps of jobs, by outcome.', ['step', 'outcome']),
     failures: counter('failures', 'Jobs that died, deliveries that were parked, and alerts that died.', ['what']),

@@ -27,11 +27,12 @@ import {
   toRow,
   toSettlement,
 } from './settlement.ts'
-import { checkBody, isMultipartFor, toDelivery, withoutMultipart } from './delivery.ts'
+import { checkBody, checkLate, isMultipartFor, toDelivery, withoutMultipart } from './delivery.ts'
 import { createEntry, type Entered, type Incoming } from './entry.ts'
 import type { HandedSecrets } from './handed.ts'
 import { createOnce, toDedupe } from './duplicates.ts'
 import type { RefusalLog, Refusals } from './refusals.ts'
+import { type Repeats, toRepeated } from './repeats.ts'
 import type { Rerunner } from './rerun.ts'
 
 export type ReceiverParts = {
@@ -44,6 +45,7 @@ export type ReceiverParts = {
   readonly refusals: Refusals
   readonly refusalLog: RefusalLog
   readonly rerunner: Rerunner
+  readonly repeats: Repeats
   readonly clock: Clock
   readonly newId: () => string
   /** Called when jobs are stored. */
@@ -109,6 +111,7 @@ export function createReceiver(parts: ReceiverParts): Receive {
       if (dedupe === undefined) return await first()
       return await once(dedupe, {
         recognised: () => checkBody(delivery),
+        repeats: (known) => parts.repeats.note(toRepeated(delivery, hook, known)),
         first,
         // a sender repeats a parked delivery: it runs under its old id, so that it stays one delivery
         parkedAgain: (id, replay) => {
@@ -173,7 +176,10 @@ export function createReceiver(parts: ReceiverParts): Receive {
   function toNewRow(delivery: Delivery, hook: Hook, dedupe: DedupeKey | undefined): Row {
     async function append(settlement: Settlement, answer: Answer): Promise<{ answer: Answer; isOurs: boolean }> {
       const appended = await store.append(toRow(delivery, { settlement, answer, dedupe }))
-      if (appended.kind === 'duplicate') return { answer: toReplay(appended.first), isOurs: false }
+      if (appended.kind === 'duplicate') {
+        parts.repeats.note(toRepeated(delivery, hook, appended.first))
+        return { answer: toReplay(appended.first), isOurs: false }
+      }
       const now = clock()
       const label = toHookLabel(hook, delivery.path)
       parts.meter('deliveries', { outcome: settlement.state, hook: label }, (now - delivery.receivedAt) / 1_000)
@@ -233,15 +239,5 @@ export function createReceiver(parts: ReceiverParts): Receive {
     if (code === 'internal-error')
       parts.log.error({ err: problem.cause, requestId }, 'a request failed inside the gateway')
     return toRefusalAnswer(problem, development)
-  }
-}
-
-/** Checks the body of a delivery whose transform still runs. Throws `body-invalid`; then the decision is not used. */
-function checkLate(delivery: Delivery, deciding: Promise<Decision>): void {
-  try {
-    checkBody(delivery)
-  } catch (error) {
-    void deciding.catch(() => undefined)
-    throw error
   }
 }

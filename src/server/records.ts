@@ -23,7 +23,9 @@ export function toActionFields(planned: Planned): object {
 
 export function toDeliveryHead(record: DeliveryRecord): DeliveryHead {
   const { deliveryId, receivedAt, hook, source = null, event = null, mappingId = null, state } = record
-  return { deliveryId, receivedAt: toMoment(receivedAt), hook, source, event, mappingId, state }
+  const { repeats, repeatedAt } = record
+  const repeated = { repeats, repeatedAt: repeatedAt === undefined ? null : toMoment(repeatedAt) }
+  return { deliveryId, receivedAt: toMoment(receivedAt), hook, source, event, mappingId, ...repeated, state }
 }
 
 export function toDeliveryFields(record: DeliveryRecord): DeliveryFields {

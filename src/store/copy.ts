@@ -46,6 +46,7 @@ export const copiedTables: readonly CopiedTable[] = [
     },
   },
   { name: 'rings', key: ['seq'], columns: { seq: 'integer', mapping_id: 'text' } },
+  { name: 'repeats', key: ['seq'], columns: { seq: 'integer', times: 'integer', last_at: 'integer' } },
   {
     name: 'jobs',
     key: ['seq'],

@@ -9,7 +9,7 @@ import type { ProblemRecord, TraceEntry } from '../model/problem.ts'
 export type DedupeKey = {
   readonly hook: string
   readonly key: string
-  /** SHA-256 of the body, in hex. A redelivery with a different hash sets `bodyDiffered` on the first delivery. */
+  /** SHA-256 of the body, in hex. */
   readonly bodyHash: string
 }
 
@@ -139,6 +139,15 @@ export type JobReport = {
     | { readonly kind: 'dead'; readonly error: string; readonly counted?: boolean }
 }
 
+/** What repeated a delivery since it was noted last. `lastAt`: milliseconds since the epoch. */
+export type Repetition = {
+  readonly deliveryId: string
+  readonly times: number
+  readonly lastAt: number
+  /** True: one of them had another body. */
+  readonly bodyDiffered: boolean
+}
+
 /** A delivery and its jobs, as commands and the admin API show them. */
 export type DeliveryRecord = {
   readonly deliveryId: string
@@ -150,7 +159,10 @@ export type DeliveryRecord = {
   readonly generation: string
   readonly transformHash: string | undefined
   readonly state: DeliveryState
-  /** True: a redelivery had the same key and a different body. */
+  /** How often it was repeated: requests with its key, which had no effect of their own. */
+  readonly repeats: number
+  readonly repeatedAt: number | undefined
+  /** True: a repetition had a different body. */
   readonly bodyDiffered: boolean
   /** The gateway that stored it; undefined if that gateway had not joined, or if the delivery was copied from another store. */
   readonly node: string | undefined

@@ -94,6 +94,8 @@ export function toDeliveryRecord(row: Row, jobs: readonly Job[], node = optional
     transformHash: optional<string>(row, 'transform_hash'),
     state: column<DeliveryState>(row, 'state'),
     node,
+    repeats: optional<number>(row, 'repeats') ?? 0,
+    repeatedAt: optional<number>(row, 'repeated_at'),
     bodyDiffered: row['body_differed'] === 1,
     settledAt: optional<number>(row, 'settled_at'),
     answer: { status: column(row, 'answer_status'), body: column(row, 'answer_body') },

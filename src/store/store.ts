@@ -28,6 +28,7 @@ import type {
   JobReport,
   DeliveryRecord,
   DeliveriesQuery,
+  Repetition,
   LaneLoad,
   WaitingEvents,
   OpenDelivery,
@@ -123,7 +124,7 @@ export interface StoreReader {
 export interface Store extends StoreReader {
   /**
    * Stores a delivery and its jobs. If another delivery of the hook already has the dedupe key, the call stores no delivery
-   * and returns the first answer; if the bodies differ, it sets `bodyDiffered` on the first delivery.
+   * and returns the first answer.
    * Rejects with `store-full` if more would wait than the store may hold; nothing that is stored changes.
    * A delivery takes its key only if its answer has status 200, and has it until `forget` removes it or the delivery is deleted.
    */
@@ -135,8 +136,8 @@ export interface Store extends StoreReader {
   appendAll(deliveries: readonly NewDelivery[], move: CursorMove): Promise<Appended[] | 'moved'>
   /** The answer to the delivery that has this key; undefined if none has it. */
   answered(key: Pick<DedupeKey, 'hook' | 'key'>): Promise<Answered | undefined>
-  /** Sets `bodyDiffered` on a delivery. */
-  markDiffering(deliveryId: string): Promise<void>
+  /** Adds to the repetitions of deliveries. Those that the store does not have are left out. */
+  noteRepeats(repeats: readonly Repetition[]): Promise<void>
   /**
    * Stores the outcome of a pending or parked delivery, with its jobs. The outcome may park it, or park it again.
    * The stored answer does not change. Returns false, and writes nothing, if the delivery is no longer pending or parked.

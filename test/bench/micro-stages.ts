@@ -17,6 +17,7 @@ import { toDedupe } from '../../src/server/duplicates.ts'
 import { createHandedSecrets } from '../../src/server/handed.ts'
 import { createMetrics } from '../../src/server/metrics.ts'
 import { createReceiver } from '../../src/server/receive.ts'
+import { createRepeats } from '../../src/server/repeats.ts'
 import { createRefusalLog, Refusals } from '../../src/server/refusals.ts'
 import { Rerunner } from '../../src/server/rerun.ts'
 import { createHookApp } from '../../src/server/server.ts'
@@ -232,6 +233,7 @@ export async function createStages(folder: string): Promise<Stage[]> {
       refusals: new Refusals(false),
       refusalLog: createRefusalLog(silentLog),
       rerunner: new Rerunner({ ...shared, accepted }),
+      repeats: createRepeats({ store: stored, clock, meter, log: silentLog }),
       accepted,
       development: false,
       meter,

@@ -133,6 +133,16 @@ describe.skipIf(!hasBrowser)(
     })
 
     describe('one delivery', () => {
+      test('says how often it was repeated, in its row too, as soon as that is counted', async () => {
+        const twice = { 'idempotency-key': 'twice' }
+        const id = await stage.post('plain', { text: 'x' }, twice)
+        for (let sent = 0; sent < 2; sent += 1) await stage.post('plain', { text: 'x' }, twice)
+        await row(id).getByText('· repeated 2 times').waitFor(wait)
+        await show(page, `id=${id}`)
+        const said = () => page.locator('#repeated').innerText()
+        await expect.poll(said, wait).toMatch(/^repeated 2 times, last \d\d:\d\d:\d\d$/)
+      })
+
       test('is a picture of the pipe, with payload, prompt, reply and answer', async () => {
         await show(page, `id=${ids.done}`)
         const detail = page.locator('#detail')

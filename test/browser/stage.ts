@@ -40,7 +40,7 @@ export type Stage = {
   /** Everything that a page wrote to its console as an error, and each exception. */
   readonly errors: string[]
   /** Posts JSON to a hook; the id of its delivery. */
-  post(hook: string, payload: unknown): Promise<string>
+  post(hook: string, payload: unknown, others?: Readonly<Record<string, string>>): Promise<string>
   ask(path: string, method?: 'GET' | 'POST'): Promise<Record<string, unknown>>
   /** A page with a fresh key. `hash`: what it shows. */
   open(options?: { hash?: string; width?: number; height?: number; colorScheme?: 'light' | 'dark' }): Promise<Page>
@@ -75,10 +75,10 @@ export async function startStage(given: Parameters<typeof startInside>[0] = usua
     browser,
     errors,
     ask,
-    async post(hook, payload) {
+    async post(hook, payload, others = {}) {
       const answer = await fetch(`${gateway.url}/${hook}`, {
         method: 'POST',
-        headers: { authorization: `Bearer ${hookToken}`, 'content-type': 'application/json' },
+        headers: { authorization: `Bearer ${hookToken}`, 'content-type': 'application/json', ...others },
         body: typeof payload === 'string' ? payload : JSON.stringify(payload),
       })
       const text = await answer.text()

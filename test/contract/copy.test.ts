@@ -107,6 +107,7 @@ async function fill(place: StorePlace): Promise<void> {
     await store.append(
       newDelivery({ id: 'keyed', hook: 'ci', jobs: [], dedupe: { hook: 'ci', key: 'k1', bodyHash: 'h' } }),
     )
+    await store.noteRepeats([{ deliveryId: 'keyed', times: 2, lastAt: 1_700_000_000_000, bodyDiffered: true }])
     const names = ['done', 'dead', 'later', 'first', 'second', 'alone']
     for (const name of names) {
       const lane =

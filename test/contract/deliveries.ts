@@ -63,24 +63,14 @@ export function describeDeliveries(stage: () => Stage): void {
       expect((await store.counts()).jobs.queued).toBe(1)
     })
 
-    test('a duplicate with a different body marks the first delivery, and a duplicate with the same body does not', async () => {
+    test('a duplicate writes nothing, also with a different body', async () => {
       const { store, clock } = stage()
       const first = newDelivery({ at: clock(), ...keyed('k', 'hash-1') })
       await store.append(first)
+      const before = await store.delivery(first.id)
       await store.append(newDelivery({ at: clock(), ...keyed('k', 'hash-1') }))
-      expect(await store.delivery(first.id)).toMatchObject({ bodyDiffered: false })
       await store.append(newDelivery({ at: clock(), ...keyed('k', 'hash-2') }))
-      expect(await store.delivery(first.id)).toMatchObject({ bodyDiffered: true })
-    })
-
-    test('markDiffering marks one delivery and no other', async () => {
-      const { store, clock } = stage()
-      const [one, two] = [newDelivery({ at: clock() }), newDelivery({ at: clock() })]
-      await store.append(one)
-      await store.append(two)
-      await store.markDiffering(one.id)
-      expect(await store.delivery(one.id)).toMatchObject({ bodyDiffered: true })
-      expect(await store.delivery(two.id)).toMatchObject({ bodyDiffered: false })
+      expect(await store.delivery(first.id)).toEqual(before)
     })
 
     test('a delivery takes its key only if its answer has status 200', async () => {
@@ -103,6 +93,63 @@ export function describeDeliveries(stage: () => Stage): void {
       expect(await store.delivery(bad.id)).toBeUndefined()
       expect(await store.answered({ hook: 'github', key: 'k' })).toBeUndefined()
       expect((await store.counts()).jobs.queued).toBe(1)
+    })
+  })
+
+  describe('repetitions', () => {
+    const repeated = (deliveryId: string, times: number, lastAt: number, bodyDiffered = false) => ({
+      deliveryId,
+      times,
+      lastAt,
+      bodyDiffered,
+    })
+
+    test('of a delivery are none until some are noted, and add up under the latest moment', async () => {
+      const { store, clock } = stage()
+      const [one, two] = [newDelivery({ at: clock() }), newDelivery({ at: clock() })]
+      await store.append(one)
+      await store.append(two)
+      expect(await store.delivery(one.id)).toMatchObject({ repeats: 0, repeatedAt: undefined, bodyDiffered: false })
+      await store.noteRepeats([repeated(one.id, 2, 70), repeated(two.id, 1, 5, true)])
+      await store.noteRepeats([repeated(one.id, 3, 60)])
+      await store.noteRepeats([])
+      expect(await store.deliveries({ limit: 9 })).toMatchObject([
+        { deliveryId: one.id, repeats: 5, repeatedAt: 70, bodyDiffered: false },
+        { deliveryId: two.id, repeats: 1, repeatedAt: 5, bodyDiffered: true },
+      ])
+      await store.noteRepeats([repeated(two.id, 1, 80)])
+      expect(await store.delivery(two.id)).toMatchObject({ repeats: 2, repeatedAt: 80, bodyDiffered: true })
+    })
+
+    test('of a delivery that the store does not have are left out, and those of others are kept', async () => {
+      const { store, clock } = stage()
+      const known = newDelivery({ at: clock() })
+      await store.append(known)
+      await store.noteRepeats([repeated('unknown', 1, 5, true), repeated(known.id, 1, 6)])
+      expect(await store.delivery(known.id)).toMatchObject({ repeats: 1, repeatedAt: 6 })
+    })
+
+    test('are deleted with their delivery', async () => {
+      const { store, clock } = stage()
+      const old = newDelivery({ at: clock(), jobs: [] })
+      await store.append(old)
+      await store.noteRepeats([repeated(old.id, 2, 70)])
+      clock.advance(1_000)
+      expect(await store.sweep(500)).toBe(1)
+      await store.append(newDelivery({ at: clock(), jobs: [], id: old.id }))
+      expect(await store.delivery(old.id)).toMatchObject({ repeats: 0, repeatedAt: undefined })
+    })
+
+    test('that several owners note at once are all counted', async () => {
+      const { store, clock } = stage()
+      const all = [newDelivery({ at: clock() }), newDelivery({ at: clock() })]
+      for (const each of all) await store.append(each)
+      const ids = all.map(({ id }) => id)
+      const notes = Array.from({ length: 20 }, (_, index) =>
+        store.noteRepeats((index % 2 === 0 ? ids : ids.toReversed()).map((id) => repeated(id, 1, index, true))),
+      )
+      await Promise.all(notes)
+      for (const id of ids) expect(await store.delivery(id)).toMatchObject({ repeats: 20, repeatedAt: 19 })
     })
   })
 

@@ -89,6 +89,8 @@ describe('the list', () => {
         sourceName: null,
         event: null,
         mappingId: 'plain',
+        repeats: 0,
+        repeatedAt: null,
         state: 'accepted',
         code: null,
         became: [{ kind: 'agent', sessionKey: expect.any(String) }],

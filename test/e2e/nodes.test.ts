@@ -43,10 +43,11 @@ async function send(
   gateway: { url: string },
   hook: string,
   body: object,
+  headers: Readonly<Record<string, string>> = {},
 ): Promise<{ status: number; deliveryId: string }> {
   const response = await fetch(`${gateway.url}/${hook}`, {
     method: 'POST',
-    headers: { authorization: `Bearer ${hookToken}`, 'content-type': 'application/json' },
+    headers: { authorization: `Bearer ${hookToken}`, 'content-type': 'application/json', ...headers },
     body: JSON.stringify(body),
   })
   return { status: response.status, ...((await response.json()) as { deliveryId: string }) }
@@ -220,6 +221,23 @@ describe.skipIf(whyNoPostgres !== undefined)(
       const mended = await start('mended', { config, files: toFiles(`return { message: 'it works' }`) })
       await expect.poll(async () => (await mended.store.delivery(deliveryId))?.state, slow).toBe('accepted')
       expect(waits()).toBe('ttr')
+    })
+
+    test('a delivery that one gateway took counts the repetitions that came to each', async () => {
+      const { start } = await openDatabase()
+      const one = await start('one')
+      const two = await start('two')
+      const keyed = { 'idempotency-key': 'one' }
+      const { deliveryId } = await send(one, 'wake', { text: 'a' }, keyed)
+      for (const gateway of [one, two, two]) {
+        expect(await send(gateway, 'wake', { text: 'a' }, keyed)).toEqual({
+          status: 200,
+          ok: true,
+          deliveryId,
+          mode: 'now',
+        })
+      }
+      await expect.poll(async () => (await one.store.delivery(deliveryId))?.repeats, slow).toBe(3)
     })
 
     test('a client that guesses at one gateway is locked out at the other one too', async () => {

@@ -50,7 +50,9 @@ function createStage(store = createMemoryStore({ clock: () => 5 }), fails: reado
       return 'accepted'
     },
   }
-  return { store, ran, inbox: createInbox({ ...parts, rerunner }) }
+  const repeated: string[] = []
+  const repeats = { note: ({ deliveryId }: { deliveryId: string }) => void repeated.push(deliveryId) }
+  return { store, ran, repeated, inbox: createInbox({ ...parts, rerunner, repeats }) }
 }
 
 describe('the inbox of the gateway', () => {
@@ -78,12 +80,13 @@ describe('the inbox of the gateway', () => {
     })
   })
 
-  test('runs each stored mail once, in order, and a mail that comes again not at all', async () => {
-    const { inbox, ran } = createStage()
+  test('runs each stored mail once, in order, and a mail that comes again not at all: it is a repetition', async () => {
+    const { inbox, ran, repeated } = createStage()
     await inbox.deliver([toPayload('a'), toPayload('b')], { historyId: '20', syncedAt: 5 })
     await inbox.deliver([toPayload('b'), toPayload('c')], { historyId: '30', syncedAt: 6 })
     await new Promise((resolve) => setImmediate(resolve))
     expect(ran.map(({ deliveryId }) => deliveryId)).toEqual(['d-1', 'd-2', 'd-4'])
+    expect(repeated).toEqual(['d-2'])
   })
 
   test('runs the mails behind one that cannot be run', async () => {

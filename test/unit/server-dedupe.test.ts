@@ -62,6 +62,8 @@ describe('how a delivery is recognised', () => {
 
 describe('a delivery with a key', () => {
   const dedupe = { key: { hook: 'github', key: 'k', bodyHash: 'hash-1' }, isSenders: false }
+  const repeated: string[] = []
+  const repeats = ({ deliveryId }: { deliveryId: string }) => void repeated.push(deliveryId)
   const never = () => new Promise<never>(() => {})
 
   test.each([
@@ -71,7 +73,8 @@ describe('a delivery with a key', () => {
     const store = createMemoryStore({ clock: () => 1 })
     await store.append(newDelivery({ at: 1, ...keyed('k') }))
     const once = createOnce(store, false)
-    expect(await once(dedupe, { recognised: () => {}, first, parkedAgain: never })).toEqual({
+    const otherBody = { ...dedupe, key: { ...dedupe.key, bodyHash: 'hash-2' } }
+    expect(await once(otherBody, { recognised: () => {}, repeats, first, parkedAgain: never })).toEqual({
       status: 200,
       body: '{"ok":true}',
       headers: { 'idempotent-replay': 'true' },

@@ -18,6 +18,7 @@ test('the one that has the duty, until it loses it', async () => {
     generation: () => generation,
     store: createMemoryStore({ clock: Date.now }),
     rerunner: { rerun: async () => 'accepted', claim: async () => {}, release: async () => {} },
+    repeats: { note() {} },
     signers: createThrottle({ clock: Date.now }),
     clock: Date.now,
     newId: () => 'id',

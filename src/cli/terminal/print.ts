@@ -2,6 +2,7 @@
 import colors from 'picocolors'
 import { toPrintable, toPrintableLine } from '../../base/text.ts'
 import { Problem } from '../../model/problem.ts'
+import type { DeliveryRecord } from '../../store/records.ts'
 import { type Context, toInvocation } from './context.ts'
 
 /** Characters. A sender chooses some of the text, and one long cell would push all columns off the screen. */
@@ -46,6 +47,15 @@ export function printOlder<Row>(
 /** UTC to the second. */
 export function toTime(at: number): string {
   return `${new Date(at).toISOString().slice(0, 19).replace('T', ' ')}Z`
+}
+
+/** How often a delivery was repeated, and when last, without the date if it arrived on that day; empty if it was not. */
+export function toRepetitions(record: Pick<DeliveryRecord, 'receivedAt' | 'repeats' | 'repeatedAt'>): string {
+  const { receivedAt, repeats, repeatedAt } = record
+  if (repeatedAt === undefined) return ''
+  const [arrived, last] = [toTime(receivedAt), toTime(repeatedAt)]
+  const isSameDay = arrived.slice(0, 10) === last.slice(0, 10)
+  return `${repeats === 1 ? 'once' : `${repeats} times`}, last ${isSameDay ? last.slice(11) : last}`
 }
 
 export function toCut(text: string, length: number): string {

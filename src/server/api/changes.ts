@@ -52,6 +52,10 @@ export function withChanges<Kind extends Store>(store: Kind, { touch }: Pick<Cha
       return jobs
     },
     report: (job, report) => noted(store.report(job, report), job.id),
+    async noteRepeats(repeats) {
+      await store.noteRepeats(repeats)
+      for (const { deliveryId } of repeats) touch(deliveryId)
+    },
     requeue: (id) => noted(store.requeue(id), id),
     drop: (id) => noted(store.drop(id), id),
   }

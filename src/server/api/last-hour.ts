@@ -30,7 +30,7 @@ export function createLastHour(clock: Clock): LastHour {
     if (last?.at === at) return last
     const minute: Minute = {
       at,
-      deliveries: { pending: 0, parked: 0, accepted: 0, skipped: 0, dropped: 0 },
+      deliveries: { pending: 0, parked: 0, accepted: 0, skipped: 0, dropped: 0, duplicate: 0 },
       refused: 0,
       runs: { done: 0, retried: 0, dead: 0 },
       reloads: { live: 0, refused: 0 },

@@ -12,6 +12,9 @@ export type DeliveryHead = {
   readonly source: string | null
   readonly event: string | null
   readonly mappingId: string | null
+  /** How often it was sent again. `repeatedAt`: the last time. */
+  readonly repeats: number
+  readonly repeatedAt: string | null
   readonly state: State
 }
 
@@ -174,7 +177,7 @@ export type ShownSession = SessionFields & {
 /** One minute of the last hour. `latencyMs`: from the complete body until the delivery is stored. */
 export type MinuteFields = {
   readonly at: string
-  readonly deliveries: { readonly [Name in State]: number }
+  readonly deliveries: { readonly [Name in State | 'duplicate']: number }
   readonly refused: number
   readonly runs: { readonly done: number; readonly retried: number; readonly dead: number }
   readonly reloads: { readonly live: number; readonly refused: number }

@@ -166,13 +166,7 @@ async function toDuplicate(query: Query, delivery: NewDelivery, how: AppendOptio
   if (dedupe === undefined) throw new Error('a delivery without a key conflicted with a key')
   const [row] = await query(selectAnswered, hook, dedupe.key)
   if (row === undefined) return (await appendBatch(query, [delivery], how))[0] ?? { kind: 'stored' }
-  const first = toAnswered(row)
-  if (first.bodyHash !== dedupe.bodyHash) await markDiffering(query, first.deliveryId)
-  return { kind: 'duplicate', first }
-}
-
-export async function markDiffering(query: Query, id: string): Promise<void> {
-  await query('UPDATE deliveries SET body_differed = 1 WHERE id = $1', id)
+  return { kind: 'duplicate', first: toAnswered(row) }
 }
 
 function toBatchParams(deliveries: readonly NewDelivery[]): Param[] {

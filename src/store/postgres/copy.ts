@@ -16,6 +16,9 @@ const sources: Readonly<Record<string, string>> = {
   jobs: 'jobs t JOIN job_parts ON job_seq = t.seq',
 }
 
+/** Tables whose `seq` is that of a delivery. */
+const seqsOfDeliveries: ReadonlySet<string> = new Set(['rings', 'repeats'])
+
 /** Throws `store-locked` while a gateway uses the database, and `config-missing` if none has used it. */
 export function readPostgres<Result>(url: string, run: (source: CopySource) => Promise<Result>): Promise<Result> {
   return withLock({ url, prepare: 'check', mode: 'SHARE' }, async (query) =>
@@ -58,7 +61,9 @@ export function writePostgres<Result>(url: string, run: (target: CopyTarget) => 
       write: (table, rows) => write(query, table, rows),
       count: ({ name }) => toCount(query, name),
     })
-    for (const { name } of copiedTables.filter((table) => table.name !== 'rings' && 'seq' in table.columns)) {
+    for (const { name } of copiedTables.filter(
+      (table) => !seqsOfDeliveries.has(table.name) && 'seq' in table.columns,
+    )) {
       await query(
         `SELECT setval(pg_get_serial_sequence($1, 'seq'), greatest(1, max(seq)), max(seq) IS NOT NULL) FROM ${name}`,
         name,

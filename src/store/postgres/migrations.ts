@@ -172,6 +172,14 @@ CREATE TABLE lockouts (
 ) WITH (fillfactor = 70);
 `
 
+const repeats = `
+CREATE TABLE repeats (
+  seq bigint PRIMARY KEY REFERENCES deliveries (seq) ON DELETE CASCADE,
+  times bigint NOT NULL,
+  last_at bigint NOT NULL
+) WITH (fillfactor = 70);
+`
+
 /** In order. Never edit a migration that was released; add another one. */
 const migrations: readonly string[] = [
   first,
@@ -181,6 +189,7 @@ const migrations: readonly string[] = [
   lockouts,
   // until then, any hook could set what the channel `last` means; nobody can tell those recipients from the others
   'UPDATE sessions SET recipient_channel = NULL, recipient_to = NULL',
+  repeats,
 ]
 
 type MigrationQuery = (sql: string, ...params: number[]) => Promise<Row[]>

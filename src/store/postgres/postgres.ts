@@ -5,7 +5,7 @@ import { createRoom } from '../room.ts'
 import type { Signal } from '../owners.ts'
 import type { Settlement, StoreHealth } from '../records.ts'
 import type { OpenedStore, Store, StoreReader } from '../store.ts'
-import { appendBatch, markDiffering } from './append.ts'
+import { appendBatch } from './append.ts'
 import { createBatches } from './batches.ts'
 import { createConnections, type Query } from './connection.ts'
 import { appendAll, drop, pruneStep, settle, sweepStep } from './deliveries.ts'
@@ -13,6 +13,7 @@ import { addTask, claim, extend, requeue } from './jobs.ts'
 import { endLeases, extendLeases, join, lease, lockouts, noteFailures } from './leases.ts'
 import { channel, createListener, type ListenerTimes } from './listener.ts'
 import { createReads, waitingBytes } from './reads.ts'
+import { noteRepeats } from './repeats.ts'
 import { report } from './report.ts'
 import { limits, type Limits } from './settings.ts'
 
@@ -124,7 +125,7 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
         appendAll(own, { deliveries, move, now: now(), node, lockMs: held.lockMs }),
       )
     },
-    markDiffering: (id) => markDiffering(query, id),
+    noteRepeats: (repeats) => transaction((session) => noteRepeats(session.query, repeats)),
     settle: (id, settlement) => writing(toSignals([settlement]), (own) => settle(own, { id, settlement, now: now() })),
     forget: async ({ hook, key }) => {
       await query('UPDATE deliveries SET dedupe_key = NULL WHERE hook = $1 AND dedupe_key = $2', hook, key)

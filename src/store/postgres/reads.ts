@@ -28,7 +28,9 @@ import { eachHead, heads, isDue, isFree, selectJob } from './jobs.ts'
 export type Reads = Omit<StoreReader, 'close'> & Pick<Store, 'answered' | 'open' | 'nextDueInMs'>
 
 const recordColumns = `d.seq, d.id, d.received_at, d.hook, d.source, d.event, d.mapping_id, d.generation, d.transform_hash,
-  d.state, d.body_differed, d.settled_at, d.answer_status, d.answer_body, d.problem, d.trace, d.log, d.node`
+  d.state, d.body_differed, d.settled_at, d.answer_status, d.answer_body, d.problem, d.trace, d.log, d.node,
+  (SELECT r.times FROM repeats r WHERE r.seq = d.seq) AS repeats,
+  (SELECT r.last_at FROM repeats r WHERE r.seq = d.seq) AS repeated_at`
 
 /** The newest `$limit` rows, oldest first. */
 const newest = (sql: string, order: string, limit: string) =>

@@ -1,11 +1,12 @@
 // Executes a batch in one transaction, so with one fsync. If the disk fails, the whole batch fails; if an operation is
 // invalid, only that operation fails.
-import { append, appendAll, drop, forget, markDiffering, settle } from './deliveries.ts'
+import { append, appendAll, drop, forget, settle } from './deliveries.ts'
 import { Problem } from '../../model/problem.ts'
 import { type Database, toTrouble } from './driver.ts'
 import { addTask, claim, extend, report, requeue } from './jobs.ts'
 import type { Failure, Operation, Outcome, Results } from './operations.ts'
 import { join, leave } from './nodes.ts'
+import { noteRepeats } from './repeats.ts'
 import { forgetTouched, touchSessions } from './sessions.ts'
 import { prune, sweep } from './sweep.ts'
 
@@ -69,8 +70,8 @@ function perform(db: Database, operation: Operation): Results[Operation['kind']]
       return settle(db, operation)
     case 'forget':
       return forget(db, operation)
-    case 'markDiffering':
-      return markDiffering(db, operation.id)
+    case 'noteRepeats':
+      return noteRepeats(db, operation)
     case 'drop':
       return drop(db, operation)
     case 'addTask':

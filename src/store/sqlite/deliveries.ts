@@ -4,7 +4,7 @@ import { endQueued, insertJobs } from './jobs.ts'
 import { deliveryColumns, type OperationOf, type RingValues, settlementColumns } from './operations.ts'
 import { toAnswered } from '../rows.ts'
 import { failedBefore } from '../rules.ts'
-import type { Appended, DedupeKey } from '../records.ts'
+import type { Appended } from '../records.ts'
 
 const insertDelivery = `INSERT INTO deliveries (${deliveryColumns.join(', ')})
   VALUES (${deliveryColumns.map(() => '?').join(', ')})
@@ -31,10 +31,10 @@ export function append(db: Database, operation: OperationOf<'append'>): Appended
   // a row that takes its key conflicts in the unique index instead
   if (key && !key.isStored) {
     const first = db.get(selectAnswered, key.hook, key.key)
-    if (first) return toDuplicate(db, key, first)
+    if (first) return toDuplicate(first)
   }
   const { changes, seq } = db.run(insertDelivery, ...operation.values)
-  if (changes === 0 && key) return toDuplicate(db, key, db.get(selectAnswered, key.hook, key.key))
+  if (changes === 0 && key) return toDuplicate(db.get(selectAnswered, key.hook, key.key))
   insertJobs(db, { deliverySeq: seq, deliveryId: id, at, jobs })
   if (operation.ring) keepNewest(db, seq, operation.ring)
   return { kind: 'stored' }
@@ -62,15 +62,9 @@ export function appendAll(db: Database, { appends, move }: OperationOf<'appendAl
   return appended
 }
 
-function toDuplicate(db: Database, key: DedupeKey, first: Row | undefined): Appended {
+function toDuplicate(first: Row | undefined): Appended {
   if (!first) throw new Error('an insert conflicted with a dedupe key that no row has')
-  const answered = toAnswered(first)
-  if (answered.bodyHash !== key.bodyHash) markDiffering(db, answered.deliveryId)
-  return { kind: 'duplicate', first: answered }
-}
-
-export function markDiffering(db: Database, id: string): undefined {
-  db.run('UPDATE deliveries SET body_differed = 1 WHERE id = ?', id)
+  return { kind: 'duplicate', first: toAnswered(first) }
 }
 
 export function settle(db: Database, operation: OperationOf<'settle'>): boolean {

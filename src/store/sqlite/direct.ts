@@ -24,8 +24,8 @@ const share = 0.2
 /** So often at most in a row: only the writer thread checkpoints, and the WAL grows by some pages with each commit. */
 const mostInARow = 256
 
-/** A sweep takes long, and a probe is a question to the writer thread. */
-const long: ReadonlySet<Operation['kind']> = new Set(['sweep', 'prune', 'probe', 'appendAll'])
+/** A sweep takes long, no answer waits for a count of repetitions, and a probe is a question to the writer thread. */
+const long: ReadonlySet<Operation['kind']> = new Set(['sweep', 'prune', 'probe', 'appendAll', 'noteRepeats'])
 
 export function createDirectWriter(file: string): DirectWriter {
   let db: Database | undefined

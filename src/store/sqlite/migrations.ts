@@ -3,6 +3,7 @@
 import { Problem } from '../../model/problem.ts'
 import type { Database } from './driver.ts'
 import { nodesSchema } from './nodes.ts'
+import { repeatsSchema } from './repeats.ts'
 import { waitingBytes } from './waiting-bytes.ts'
 
 /**
@@ -153,6 +154,7 @@ const migrations: readonly string[] = [
   'ALTER TABLE deliveries ADD COLUMN failed_by TEXT',
   nodesSchema,
   forgetRecipients,
+  repeatsSchema,
 ]
 
 /** The number of migrations applied to a file. Throws `config-invalid` if a newer hookloom wrote the file. */

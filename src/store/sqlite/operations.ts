@@ -4,7 +4,7 @@ import type { Problem, ProblemCode } from '../../model/problem.ts'
 import { unavailable } from '../rules.ts'
 import type { Row, SqlValue } from './driver.ts'
 import type { NodeInfo } from '../owners.ts'
-import type { Appended, CursorMove, DedupeKey, StoreHealth } from '../records.ts'
+import type { Appended, CursorMove, DedupeKey, Repetition, StoreHealth } from '../records.ts'
 
 /** The columns of a settlement, in the order of its values. */
 export const settlementColumns = [
@@ -74,7 +74,7 @@ export type Operation =
       readonly jobs: readonly JobValues[]
     }
   | { readonly kind: 'forget'; readonly hook: string; readonly key: string }
-  | { readonly kind: 'markDiffering'; readonly id: string }
+  | { readonly kind: 'noteRepeats'; readonly repeats: readonly Repetition[] }
   | { readonly kind: 'drop'; readonly at: number; readonly id: string }
   | {
       readonly kind: 'addTask'
@@ -127,7 +127,7 @@ export type Results = {
   appendAll: Appended[] | 'moved'
   settle: boolean
   forget: undefined
-  markDiffering: undefined
+  noteRepeats: undefined
   drop: boolean
   addTask: boolean
   claim: Row[]

@@ -3,6 +3,7 @@ import type { Database, SqlValue } from './driver.ts'
 import { failed, selectAnswered } from './deliveries.ts'
 import { selectJob } from './jobs.ts'
 import { createNodeOf, readNodes } from './nodes.ts'
+import { createRepeatsOf } from './repeats.ts'
 import type { ReadConnection } from './connection.ts'
 import { end, findRows, newest, recordColumns, selectPlace, stepBack, toPlace } from './search.ts'
 import {
@@ -213,5 +214,8 @@ function toRecords(db: Database, rows: ReturnType<Database['all']>): DeliveryRec
   for (const row of db.all(selectJobs, JSON.stringify([...jobs.keys()])))
     jobs.get(row['delivery_seq'])?.push(toJob(row))
   const nodeOf = createNodeOf(db)
-  return rows.map((row) => toDeliveryRecord(row, jobs.get(row['seq']) ?? [], nodeOf(row['seq'])))
+  const repeatsOf = createRepeatsOf(db)
+  return rows.map((row) =>
+    toDeliveryRecord({ ...row, ...repeatsOf(row['seq']) }, jobs.get(row['seq']) ?? [], nodeOf(row['seq'])),
+  )
 }

@@ -137,7 +137,7 @@ function toStore({ connection, writer, clock, room }: Parts): SqliteStore {
         ring: toRing(settlement),
         jobs: settlement.jobs.map(toJobValues),
       }),
-    markDiffering: async (id) => writer.run({ kind: 'markDiffering', id }),
+    noteRepeats: async (repeats) => writer.run({ kind: 'noteRepeats', repeats }),
     forget: async ({ hook, key }) => writer.run({ kind: 'forget', hook, key }),
     claim: async ({ limit, leaseMs }) => {
       const at = clock()

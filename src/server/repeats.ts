@@ -1,0 +1,98 @@
+// What a repeated delivery leaves: it is counted and logged at once, and written to the store after its answer, so that no sender waits
+// for it. A crash loses at most the repetitions of the last second from the store.
+import type { Delivery } from '../model/delivery.ts'
+import type { Log, Meter } from '../model/log.ts'
+import { type Hook, toHookLabel } from '../pipeline/hook.ts'
+import type { Answered, Repetition } from '../store/records.ts'
+import type { Clock, Store } from '../store/store.ts'
+import { toBodyHash } from './duplicates.ts'
+
+/** Repetitions within this time are one write. */
+const writeAfterMs = 1_000
+const mostAtOnce = 1_000
+/** Deliveries whose repetitions wait to be written. While the store is away, those of others are only counted and logged. */
+const mostWaiting = 10_000
+
+/** A request that repeats the delivery `deliveryId`. `label`: of its hook, in the metrics. */
+export type Repeated = Pick<Repetition, 'deliveryId' | 'bodyDiffered'> & {
+  readonly method: string
+  readonly hook: string
+  readonly label: string
+}
+
+export function toRepeated(delivery: Delivery, hook: Hook, first: Answered): Repeated {
+  const { method, path } = delivery
+  const bodyDiffered = first.bodyHash !== toBodyHash(delivery)
+  return { deliveryId: first.deliveryId, bodyDiffered, method, hook: path, label: toHookLabel(hook, path) }
+}
+
+export type Repeats = {
+  note(repeated: Repeated): void
+  /** Writes what is not written yet. */
+  stop(): Promise<void>
+}
+
+export function createRepeats(parts: {
+  readonly store: Pick<Store, 'noteRepeats'>
+  readonly clock: Clock
+  readonly meter: Meter
+  readonly log: Log
+}): Repeats {
+  const { store, clock, meter, log } = parts
+  const waiting = new Map<string, Repetition>()
+  let timer: NodeJS.Timeout | undefined
+  let writing: Promise<void> = Promise.resolve()
+
+  function add(added: Repetition): void {
+    const { deliveryId, times, lastAt, bodyDiffered } = added
+    const known = waiting.get(deliveryId)
+    if (known === undefined && waiting.size >= mostWaiting) return
+    waiting.set(deliveryId, {
+      deliveryId,
+      times: times + (known?.times ?? 0),
+      lastAt: Math.max(lastAt, known?.lastAt ?? 0),
+      bodyDiffered: bodyDiffered || known?.bodyDiffered === true,
+    })
+  }
+
+  function schedule(): void {
+    timer ??= setTimeout(() => {
+      timer = undefined
+      writing = write()
+    }, writeAfterMs).unref()
+  }
+
+  /** What cannot be written waits for the next time. */
+  async function write(): Promise<void> {
+    const taken = [...waiting.values()].slice(0, mostAtOnce)
+    if (taken.length === 0) return
+    for (const { deliveryId } of taken) waiting.delete(deliveryId)
+    try {
+      await store.noteRepeats(taken)
+    } catch (error) {
+      for (const each of taken) add(each)
+      log.debug({ err: error }, 'repetitions could not be written; they are written later')
+    }
+    if (waiting.size > 0) schedule()
+  }
+
+  return {
+    note({ deliveryId, bodyDiffered, method, hook, label }) {
+      meter('deliveries', { outcome: 'duplicate', hook: label })
+      const text = `${method} ${hook} → repeats ${deliveryId}`
+      log.info(
+        { deliveryId, repeated: { method, hook, bodyDiffered } },
+        bodyDiffered ? `${text}, with another body` : text,
+      )
+      add({ deliveryId, times: 1, lastAt: clock(), bodyDiffered })
+      schedule()
+    },
+    async stop() {
+      clearTimeout(timer)
+      await writing
+      clearTimeout(timer)
+      for (let left = waiting.size; left > 0; left -= mostAtOnce) await write()
+      clearTimeout(timer)
+    },
+  }
+}

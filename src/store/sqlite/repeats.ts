@@ -1,0 +1,28 @@
+// How often deliveries were repeated. The table is separate: a delivery that nobody repeats writes no row, and a wide row is not rewritten.
+import type { Database, Row, SqlValue } from './driver.ts'
+import type { OperationOf } from './operations.ts'
+
+export const repeatsSchema = `
+CREATE TABLE repeats (
+  seq INTEGER PRIMARY KEY REFERENCES deliveries (seq) ON DELETE CASCADE,
+  times INTEGER NOT NULL,
+  last_at INTEGER NOT NULL
+) STRICT;
+`
+
+const note = `INSERT INTO repeats (seq, times, last_at) SELECT seq, ?2, ?3 FROM deliveries WHERE id = ?1
+  ON CONFLICT (seq) DO UPDATE SET times = times + excluded.times, last_at = max(last_at, excluded.last_at)`
+
+export function noteRepeats(db: Database, { repeats }: OperationOf<'noteRepeats'>): undefined {
+  for (const { deliveryId, times, lastAt, bodyDiffered } of repeats) {
+    db.run(note, deliveryId, times, lastAt)
+    if (bodyDiffered) db.run('UPDATE deliveries SET body_differed = 1 WHERE id = ? AND body_differed = 0', deliveryId)
+  }
+}
+
+/** The repetitions of a delivery, by its seq, as columns of its row. A file that an older version owns has no such table yet. */
+export function createRepeatsOf(db: Database): (seq: SqlValue | undefined) => Row {
+  const isKept = db.get(`SELECT 1 AS found FROM sqlite_master WHERE type = 'table' AND name = 'repeats'`) !== undefined
+  const sql = 'SELECT times AS repeats, last_at AS repeated_at FROM repeats WHERE seq = ?'
+  return (seq) => (isKept ? (db.get(sql, seq ?? null) ?? {}) : {})
+}
