@@ -8,7 +8,7 @@ import { toAgent, toAgentIds } from './agents.ts'
 import { type Alerts, createAlerts } from './alerts.ts'
 import { createHeartbeats, type Heartbeats } from './heartbeats.ts'
 import { createRunnersAndChannels, type RunnerAndChannelParts } from './runners-and-channels.ts'
-import { whyDeferred } from './plan.ts'
+import { toWakeStep } from './plan.ts'
 import { createWorkspaceReader } from './workspace.ts'
 import { createWorker, type WorkerSettings } from './worker.ts'
 
@@ -78,7 +78,7 @@ export function createEffects(options: EffectsOptions): Effects {
       channels,
       readWorkspaceFile,
       defaultRoute: now.channels.default,
-      whyDeferred: (agentId) => whyDeferred(now, agentId, clock()),
+      wakeStep: (agentId) => toWakeStep(now, agentId, clock()),
     }
   }
 

@@ -4,7 +4,7 @@ import type { Log } from '../model/log.ts'
 import type { Clock, Store } from '../store/store.ts'
 import { toActiveMoment } from './agents.ts'
 import { mainSessionKey } from '../model/action.ts'
-import { toLane } from './plan.ts'
+import { toHeartbeatsOff, toLane } from './plan.ts'
 import { toErrorName } from '../base/exceptions.ts'
 
 export type HeartbeatOptions = {
@@ -42,8 +42,10 @@ const orphanedMs = 2_000
 const longestSleepMs = 900_000
 
 type Schedule = {
-  /** When the last turn was queued. */
-  lastAt: number
+  /** When the newest turn was queued; undefined if no turn is known. */
+  turnAt: number | undefined
+  /** The interval begins here until there is a turn. */
+  openedAt: number
   /** The time of the first wake that waits for a turn. */
   wokenAt: number | undefined
   /** Another gateway queued a turn since this one was woken. It may have shown the events of the wake. */
@@ -71,7 +73,8 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
     if (schedule.wokenAt === undefined && !keepsTime()) return
     const now = clock()
     // a clock that was set back must not delay the next turn
-    schedule.lastAt = Math.min(schedule.lastAt, now)
+    schedule.openedAt = Math.min(schedule.openedAt, now)
+    if (schedule.turnAt !== undefined) schedule.turnAt = Math.min(schedule.turnAt, now)
     if (schedule.wokenAt !== undefined) schedule.wokenAt = Math.min(schedule.wokenAt, now)
     const wait = Math.max(0, toDue(schedule, config, now) - now)
     schedule.timer = setTimeout(() => void beat(agentId), Math.min(wait, longestSleepMs))
@@ -107,7 +110,7 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
       }
       // either it is queued, or one that is queued shows the events
       schedule.isOvertaken = false
-      schedule.lastAt = now
+      schedule.turnAt = now
       // a wake that arrived during the write waits for the next turn
       if (schedule.wokenAt === wokenAt) schedule.wokenAt = undefined
       added()
@@ -130,12 +133,12 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
     const now = clock()
     // the store refused some time ago, when the turn was younger
     if (ageMs === undefined || ageMs - (now - askedAt) >= gapMs) return false
-    schedule.lastAt = now - ageMs
+    schedule.turnAt = now - ageMs
     return true
   }
 
   async function open(agentId: string): Promise<void> {
-    const schedule: Schedule = { lastAt: clock(), wokenAt: undefined, timer: undefined }
+    const schedule: Schedule = { turnAt: undefined, openedAt: clock(), wokenAt: undefined, timer: undefined }
     schedules.set(agentId, schedule)
     plan(agentId)
     await recall(agentId, schedule)
@@ -145,7 +148,7 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
   async function recall(agentId: string, schedule: Schedule): Promise<void> {
     try {
       const ageMs = await store.taskAgeMs(toTaskName(agentId))
-      if (ageMs !== undefined) schedule.lastAt = clock() - ageMs
+      if (ageMs !== undefined) schedule.turnAt = clock() - ageMs
       if (keepsTime() && (await isUnseen(agentId, ageMs))) schedule.wokenAt ??= clock()
     } catch (thrown) {
       log.warn(
@@ -169,7 +172,9 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
 
   function wake(agentId: string): void {
     const schedule = schedules.get(agentId)
-    if (schedule === undefined || schedule.wokenAt !== undefined) return
+    if (schedule === undefined) return
+    if (configOf(agentId)?.every === 0) log.info({ agentId }, toHeartbeatsOff(agentId))
+    if (schedule.wokenAt !== undefined) return
     schedule.wokenAt = clock()
     plan(agentId)
   }
@@ -206,12 +211,12 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
 
 /** The moment of the next turn. */
 function toDue(
-  { lastAt, wokenAt }: Schedule,
+  { turnAt, openedAt, wokenAt }: Schedule,
   { every, minIntervalSeconds, activeHours }: HeartbeatConfig,
   now: number,
 ) {
-  const earliest = lastAt + minIntervalSeconds * 1_000
-  const byInterval = Math.max(lastAt + every, earliest)
+  const earliest = turnAt === undefined ? now : turnAt + minIntervalSeconds * 1_000
+  const byInterval = Math.max((turnAt ?? openedAt) + every, earliest)
   const byWake = wokenAt === undefined ? byInterval : Math.max(wokenAt + coalesceMs, earliest)
   return toActiveMoment(activeHours, Math.max(now, Math.min(byInterval, byWake)))
 }

@@ -6,7 +6,7 @@ import type { Clock } from '../store/store.ts'
 import type { Death } from './alerts.ts'
 import type { Agent } from './agents.ts'
 import type { Failure, StepOutcome, Verdict } from './retry.ts'
-import { toMissing, toSummary } from './plan.ts'
+import { isBesideItsLane, toMissing, toSummary } from './plan.ts'
 import type { StepDeath, StepTools } from './step.ts'
 import { steps } from './steps.ts'
 import { toErrorName, toErrorText } from '../base/exceptions.ts'
@@ -44,7 +44,7 @@ export async function performJob(claimed: ClaimedJob, performance: Performance):
     return
   }
   let job = claimed
-  for (const name of missing) {
+  for (const [index, name] of missing.entries()) {
     const startedAt = clock()
     const outcome = await attempt(name, job, performance)
     if (outcome.kind === 'aborted') {
@@ -59,7 +59,8 @@ export async function performJob(claimed: ClaimedJob, performance: Performance):
     const isLast = name === missing.at(-1)
     const end = isLast ? ({ kind: 'done' } as const) : signal.aborted ? ({ kind: 'release' } as const) : undefined
     const { kind: _, step: __, leavesWakes = false, ...rows } = outcome
-    const held = await report({ ...rows, step, ...(end === undefined ? {} : { outcome: end }) })
+    const leavesLane = isBesideItsLane(job.planned, missing[index + 1])
+    const held = await report({ ...rows, step, leavesLane, ...(end === undefined ? {} : { outcome: end }) })
     if (held) {
       performance.meter('steps', { step: name, outcome: step.state }, (step.at - startedAt) / 1_000)
       logStep(performance.log, job, step, step.at - startedAt)
@@ -131,7 +132,7 @@ async function fail(name: StepName, job: ClaimedJob, failure: Failure, performan
       quotes: failure.quotes === true,
     })
   }
-  // the step `wake` is never reached, but the summary of the run is in the session and asks for a turn
+  // the event about the failure is in the session, and asks for a turn as a summary does
   const wakes = planned.kind === 'agent' && planned.action.wakeMode === 'now'
   if (held && what.outcome?.kind === 'dead' && wakes) performance.woken(planned.agentId)
 }
@@ -152,7 +153,8 @@ function toFailureReport(
   if (verdict.kind === 'retry') {
     const runAt = new Date(clock() + verdict.afterMs).toISOString()
     log.warn({ ...fields, runAt }, `${name} failed, and is tried again: ${why}`)
-    return { outcome: verdict }
+    // one that began before this rule is still in its lane
+    return { outcome: verdict, leavesLane: isBesideItsLane(job.planned, name) }
   }
   log.error(fields, `${name} failed permanently: ${why} "hookloom retry ${job.id}" runs it again.`)
   const events = toDeathEvents(name, job, { ...verdict, why })

@@ -9,18 +9,19 @@ import { cut } from '../base/text.ts'
 
 export type AgentPlan = Extract<PlannedAction, { kind: 'agent' }>
 
-/** `wake → [event, wake?]` · `agent → [run, summary, deliver?, wake?]` · `heartbeat → [run, deliver]` · `alert → [event?, deliver?]` */
+/** `wake → [event, wake?]` · `agent → [run, summary, wake?, deliver?]` · `heartbeat → [run, deliver]` · `alert → [event?, deliver?]` */
 export function toPlan(planned: Planned): readonly StepName[] {
   switch (planned.kind) {
     case 'wake':
       return planned.action.mode === 'now' ? ['event', 'wake'] : ['event']
     case 'agent': {
       const { deliver, wakeMode } = planned.action
+      // a wake only asks for a turn, and a delivery may wait for its chat for a day: so the turn runs beside the delivery
       return [
         'run',
         'summary',
-        ...(deliver ? (['deliver'] as const) : []),
         ...(wakeMode === 'now' ? (['wake'] as const) : []),
+        ...(deliver ? (['deliver'] as const) : []),
       ]
     }
     case 'heartbeat':
@@ -36,6 +37,14 @@ export function toPlan(planned: Planned): readonly StepName[] {
 /** The effects that are not recorded yet, in order. */
 export function toMissing(planned: Planned, steps: readonly Step[]): readonly StepName[] {
   return toPlan(planned).filter((name) => !steps.some((step) => step.name === name))
+}
+
+/**
+ * Whether a job leaves its lane before this step. A reply of the main session that waits for its chat must not hold back the heartbeats.
+ * Replies of other sessions keep their order, so their jobs stay.
+ */
+export function isBesideItsLane(planned: Planned, step: StepName | undefined): boolean {
+  return step === 'deliver' && planned.kind !== 'alert' && planned.sessionKey === mainSessionKey
 }
 
 /** Jobs of one lane run one at a time, in arrival order. */
@@ -65,8 +74,8 @@ export type PlanContext = {
   readonly newId: () => string
   /** Milliseconds since the epoch. */
   readonly now: number
-  /** Why an agent cannot be woken now, in one sentence; undefined if it can. */
-  readonly whyDeferred: (agentId: string) => string | undefined
+  /** The step `wake` of an agent at this moment: see `toWakeStep`. */
+  readonly wakeStep: (agentId: string) => Omit<Step, 'at'>
 }
 
 /**
@@ -76,32 +85,32 @@ export type PlanContext = {
  * The id of a job is the run id in the answer to the sender.
  */
 export function planJobs(actions: readonly PlannedAction[], context: PlanContext): NewJob[] {
-  const { newId, now } = context
+  const { newId, now, wakeStep } = context
   return actions.map((planned): NewJob => {
     if (planned.kind === 'agent') {
       const lane = planned.sharesSession ? undefined : toLane(planned.agentId, planned.sessionKey)
       return { id: newId(), planned, lane, state: 'queued', steps: [], events: [] }
     }
     const steps = toPlan(planned).map((name): Step =>
-      name === 'wake' ? { ...toWakeStep(planned.agentId, context), at: now } : { name, state: 'done', at: now },
+      name === 'wake' ? { ...wakeStep(planned.agentId), at: now } : { name, state: 'done', at: now },
     )
     return { id: newId(), planned, lane: undefined, state: 'done', steps, events: [toWakeEvent(planned)] }
   })
 }
 
-/** The recorded step `wake`. The turn itself is another job. */
-export function toWakeStep(agentId: string, { whyDeferred }: Pick<PlanContext, 'whyDeferred'>): Omit<Step, 'at'> {
-  const why = whyDeferred(agentId)
-  return { name: 'wake', state: 'done', ...(why === undefined ? {} : { detail: why }) }
+/**
+ * The recorded step `wake`. The turn itself is another job. Skipped: heartbeats are off, and the event waits for a turn. Done with a
+ * detail: the turn is deferred until the active hours begin.
+ */
+export function toWakeStep(config: Config, agentId: string, now: number): Omit<Step, 'at'> {
+  const { every, activeHours } = toHeartbeat(config, agentId)
+  if (every === 0) return { name: 'wake', state: 'skipped', detail: toHeartbeatsOff(agentId) }
+  const waits = `Outside the active hours: the event waits until ${activeHours?.start}.`
+  return { name: 'wake', state: 'done', ...(isActive(activeHours, now) ? {} : { detail: waits }) }
 }
 
-/** Why a wake of an agent waits, in one sentence; undefined if its turn comes at once. */
-export function whyDeferred(config: Config, agentId: string, now: number): string | undefined {
-  const { every, activeHours } = toHeartbeat(config, agentId)
-  if (every === 0)
-    return 'Heartbeats are off (agents.defaults.heartbeat.every is 0): the event waits for the next turn.'
-  if (isActive(activeHours, now)) return undefined
-  return `Outside the active hours: the event waits until ${activeHours?.start}.`
+export function toHeartbeatsOff(agentId: string): string {
+  return `Heartbeats are off (heartbeat.every is 0 for the agent "${agentId}"): the event waits for the next turn of the main session.`
 }
 
 /** The most characters of a reply or a reason in an event. */

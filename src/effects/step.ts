@@ -34,8 +34,7 @@ export type StepTools = {
   readonly savePosts: (posts: readonly Post[]) => Promise<boolean>
   /** False: another worker may have the job since the store last confirmed the lease. A step that sends something asks first. */
   readonly mayAct: () => boolean
-  /** Why an agent cannot be woken now, in one sentence; undefined if it can. */
-  readonly whyDeferred: PlanContext['whyDeferred']
+  readonly wakeStep: PlanContext['wakeStep']
 }
 
 const retriesOf = {

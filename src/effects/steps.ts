@@ -11,6 +11,6 @@ export const steps: Readonly<Record<StepName, JobStep>> = {
   event: eventStep,
   run: runStep,
   summary: summaryStep,
-  deliver: deliverStep,
   wake: wakeStep,
+  deliver: deliverStep,
 }

@@ -16,7 +16,7 @@ import { steps } from './steps.ts'
 
 /** Read anew for every job, so that a new config counts at once. */
 export type WorkerSettings = Pick<Performance, 'agent'> &
-  Pick<StepTools, 'runner' | 'readWorkspaceFile' | 'channels' | 'defaultRoute' | 'whyDeferred'> & {
+  Pick<StepTools, 'runner' | 'readWorkspaceFile' | 'channels' | 'defaultRoute' | 'wakeStep'> & {
     readonly config: Config
     /** Jobs at the same time. */
     readonly maxConcurrent: number
@@ -76,7 +76,7 @@ export function createWorker(options: WorkerOptions): Worker {
         retry = defaultRetry,
         config,
         agent,
-        whyDeferred,
+        wakeStep,
         runner,
         readWorkspaceFile,
         channels,
@@ -97,11 +97,15 @@ export function createWorker(options: WorkerOptions): Worker {
           defaultRoute,
           savePosts,
           mayAct: () => leases.isSure(held),
-          whyDeferred,
+          wakeStep,
         },
         clock,
         signal: held.abort.signal,
-        report: (what) => leases.report(held, what),
+        report: async (what) => {
+          const isHeld = await leases.report(held, what)
+          if (isHeld && what.leavesLane === true) poke()
+          return isHeld
+        },
         toVerdict: (failure, step) => {
           const { attempts } = job
           // the failures of an earlier step of this attempt are over

@@ -11,7 +11,7 @@ export const jobStates = ['queued', 'running', 'done', 'dead'] as const
 export type JobState = (typeof jobStates)[number]
 
 /** The effects of a job, in the order of its plan. */
-export const stepNames = ['event', 'run', 'summary', 'deliver', 'wake'] as const
+export const stepNames = ['event', 'run', 'summary', 'wake', 'deliver'] as const
 export type StepName = (typeof stepNames)[number]
 
 /** Tokens of a turn, summed over its model calls. */

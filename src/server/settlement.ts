@@ -2,7 +2,7 @@
 import type { PlannedAction } from '../model/action.ts'
 import { Problem, toProblemRecord } from '../model/problem.ts'
 import type { Answered, KeptRequest, NewJob, DedupeKey, NewDelivery, Settlement } from '../store/records.ts'
-import { planJobs, whyDeferred } from '../effects/plan.ts'
+import { planJobs, toWakeStep } from '../effects/plan.ts'
 import { type Delivery, toDeliveryHead } from '../model/delivery.ts'
 import type { Log } from '../model/log.ts'
 import type { Retain } from '../model/mapping.ts'
@@ -42,7 +42,7 @@ export function toSettlement(
 
   function toJobs(actions: readonly PlannedAction[]): NewJob[] {
     const { config } = generation
-    return planJobs(actions, { newId, now, whyDeferred: (agentId) => whyDeferred(config, agentId, now) })
+    return planJobs(actions, { newId, now, wakeStep: (agentId) => toWakeStep(config, agentId, now) })
   }
 }
 
@@ -159,9 +159,11 @@ export function toAcceptedAnswer(
   return ok({ ok: true, deliveryId, runIds, wakes: actions.length - runIds.length })
 }
 
-/** A step `wake` with a detail is deferred; the detail says why. */
+/** A turn that waits for the active hours. Where heartbeats are off there will be none, and the step `wake` is skipped. */
 function isDeferred(job: Pick<NewJob, 'steps'> | undefined): boolean {
-  return job?.steps.some(({ name, detail }) => name === 'wake' && detail !== undefined) === true
+  return (
+    job?.steps.some(({ name, state, detail }) => name === 'wake' && state === 'done' && detail !== undefined) === true
+  )
 }
 
 /** 200: the delivery is on disk, parked or pending. */

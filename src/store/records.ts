@@ -119,6 +119,11 @@ export type JobReport = {
   readonly recipient?: Recipient
   /** The current state of all messages of the reply. It replaces the stored posts, even if `step` is already recorded. */
   readonly posts?: readonly Post[]
+  /**
+   * True: the job has no lane from now on, so that no later job of the lane waits for it. A queued task without a lane does not prevent
+   * a new one of the same `standsFor`.
+   */
+  readonly leavesLane?: boolean
   /** Without an outcome: the lease ends this many milliseconds from now. Absent: the end of the lease does not change. */
   readonly leaseMs?: number
   /**

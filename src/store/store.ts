@@ -184,8 +184,8 @@ export interface Store extends StoreReader {
    */
   nextDueInMs(): Promise<number | undefined>
   /**
-   * Queues a task. Returns false, and writes nothing, if a task with the same `standsFor` is queued, a retry included, or was
-   * added within `unlessWithinMs`. A running task does not prevent a new one: the running task may not see what the new one is for.
+   * Queues a task. Returns false, and writes nothing, if a task with the same `standsFor` is queued in its lane, a retry included, or
+   * was added within `unlessWithinMs`. A running task does not prevent a new one: the running task may not see what the new one is for.
    */
   addTask(task: NewTask): Promise<boolean>
   /**

@@ -91,6 +91,30 @@ export function describeLanes(stage: () => Stage): void {
       expect(await due()).toEqual([jobs[1].id])
     })
 
+    test('after a job that left its lane, the next job of the lane can be claimed, and both go on', async () => {
+      const { store, clock, jobs, due } = await threeOfLane()
+      const held = await claimOne(store)
+      const step = { name: 'run', state: 'done', at: clock() } as const
+      expect(await store.report(held, { step, leavesLane: true })).toBe(true)
+      expect(await due()).toEqual([jobs[1].id])
+      await store.report(held, { outcome: { kind: 'retry', afterMs: 500, error: 'busy' } })
+      expect(await due()).toEqual([])
+      clock.advance(500)
+      expect(await due()).toEqual([jobs[0].id])
+      expect(await store.job(jobs[0].id)).toMatchObject({ state: 'running', steps: [step] })
+    })
+
+    test('a job that left its lane as it was queued again delays no other, and comes back from the dead without it', async () => {
+      const { store, clock, jobs, due } = await threeOfLane()
+      const retry = { kind: 'retry', afterMs: 500, error: 'busy' } as const
+      await store.report(await claimOne(store), { leavesLane: true, outcome: retry })
+      expect(await due()).toEqual([jobs[1].id])
+      clock.advance(500)
+      await store.report(await claimOne(store), { outcome: { kind: 'dead', error: 'gone' } })
+      await store.requeue(jobs[0].id)
+      expect(await due()).toContain(jobs[0].id)
+    })
+
     test('after a dropped job, the next job of its lane can be claimed', async () => {
       const { store, jobs, due } = await threeOfLane()
       const record = await store.delivery(jobs[0].id)

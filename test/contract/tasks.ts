@@ -69,6 +69,20 @@ export function describeTasks(stage: () => Stage): void {
       expect((await store.counts()).jobs).toMatchObject({ queued: 2, running: 1 })
     })
 
+    test('is added again while the one before waits for its retry outside its lane', async () => {
+      const { store, clock } = stage()
+      await store.addTask(newTask())
+      const retry = { kind: 'retry', afterMs: 500, error: 'busy' } as const
+      await store.report(await claimOne(store), { leavesLane: true, outcome: retry })
+      const second = newTask()
+      expect(await store.addTask(newTask({ unlessWithinMs: 500 }))).toBe(false)
+      expect(await store.addTask(second)).toBe(true)
+      expect(await claimOne(store)).toMatchObject({ id: second.id })
+      expect(await store.taskAgeMs(second.standsFor)).toBe(0)
+      clock.advance(500)
+      expect(await store.claim({ limit: 9, leaseMs: 1 })).toHaveLength(1)
+    })
+
     test('is not added if one with the same standsFor was added within the given time, whatever became of that one', async () => {
       const { store, clock } = stage()
       await store.addTask(newTask({ unlessWithinMs: 500 }))

@@ -61,6 +61,18 @@ describe('accepted', () => {
     })
   })
 
+  test('a wake says that its turn is deferred outside the active hours, and not where heartbeats are off', async () => {
+    const inUtc = (hour: number) => `${String((new Date().getUTCHours() + hour) % 24).padStart(2, '0')}:00`
+    const answerWith = async (heartbeat: object) => {
+      const { port } = await startInside({ config: { hooks, agents: { defaults: { heartbeat } } }, files })
+      return bodyOf(await post(port, '/hooks/wake', { text: 'x' }))
+    }
+    const activeHours = { start: inUtc(3), end: inUtc(6), timezone: 'UTC' }
+    const said = { ok: true, deliveryId: id, mode: 'now' }
+    expect(await answerWith({ activeHours })).toEqual({ ...said, heartbeat: 'deferred' })
+    expect(await answerWith({ activeHours, every: 0 })).toEqual(said)
+  })
+
   test('an agent action names its delivery, its run and its session, and nothing else', async () => {
     const reply = await ask('agent', { message: 'x', deliver: false })
     const sessionKey = expect.stringMatching(/^hook:[\da-f-]{36}$/)

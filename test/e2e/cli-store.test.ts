@@ -88,7 +88,7 @@ describe('reading commands beside a running gateway', { timeout: 60_000 }, () =>
         state: 'done',
         attempts: expect.any(Number),
         lastError: null,
-        steps: ['run', 'summary', 'deliver', 'wake'].map((name) =>
+        steps: ['run', 'summary', 'wake', 'deliver'].map((name) =>
           expect.objectContaining({ name, state: 'done', at: expect.stringMatching(/^\d{4}-.*Z$/) }),
         ),
       }),

@@ -12,6 +12,7 @@ import {
   stepsOf,
   wakePlan,
 } from './effects-stage.ts'
+import { silentLog } from '../../src/model/log.ts'
 import { newDelivery, newJob } from '../contract/stage.ts'
 
 const quiet = { every: '30m', activeHours: { start: '08:00', end: '20:00', timezone: 'UTC' } }
@@ -31,6 +32,18 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
+/** A chat that takes nothing until it comes back. */
+function downChat() {
+  let isDown = true
+  const taken: string[] = []
+  const { channel } = scriptedChannel(({ text }) => {
+    if (isDown) return { kind: 'transient', detail: 'The chat is down.' }
+    taken.push(text)
+    return { kind: 'sent', id: 'p1' }
+  })
+  return { channels: new Map([['console', channel]]), taken, comesBack: () => void (isDown = false) }
+}
+
 async function waitingOf(stage: Stage) {
   return await stage.store.waiting({ agentId: 'main', sessionKey: 'main', limit: 100 })
 }
@@ -44,7 +57,7 @@ describe('a wake', () => {
     await stage.openHeartbeats()
     await stage.accept(wakeNow())
     expect(turns).toHaveLength(0)
-    await pass(10_000)
+    await pass(250)
     expect(turns).toHaveLength(1)
     expect(turns[0]?.request.prompt).toMatch(/EXTERNAL_UNTRUSTED_CONTENT[^]*Somebody rang/)
     expect(turns[0]?.request).toMatchObject({ agentId: 'main', sessionKey: 'main', action: undefined })
@@ -170,14 +183,49 @@ describe('a wake', () => {
     expect(turns[0]?.request.prompt).toContain('Somebody rang')
   })
 
-  test('where heartbeats are off it is deferred, and its event waits', async () => {
-    const stage = stageWith({ every: 0 })
-    const { runner, turns } = scriptedRunner(() => ok('x'))
+  test('after a quiet time has its turn at once', async () => {
+    const stage = stageWith()
+    const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
     stage.openWorker({ runner })
     await stage.openHeartbeats()
+    for (const count of [1, 2]) {
+      await stage.accept(wakeNow())
+      await pass(250)
+      expect(turns).toHaveLength(count)
+      await pass(20_000)
+    }
+  })
+
+  test('after a restart is no closer than the least interval to the turn before the restart', async () => {
+    const stage = stageWith()
+    const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
+    stage.openWorker({ runner })
+    const before = await stage.openHeartbeats()
+    await stage.accept(wakeNow())
+    await pass(1_000)
+    before.stop()
+    await stage.openHeartbeats()
+    await stage.accept(wakeNow())
+    await pass(8_000)
+    expect(turns).toHaveLength(1)
+    await pass(2_000)
+    expect(turns).toHaveLength(2)
+  })
+
+  test('where heartbeats are off is skipped, and a line of the log says that its event waits', async () => {
+    const stage = stageWith({ every: 0 })
+    const { runner, turns } = scriptedRunner(() => ok('x'))
+    const lines: string[] = []
+    stage.openWorker({ runner })
+    await stage.openHeartbeats({ log: { ...silentLog, info: (_, message) => void lines.push(message) } })
     const [id] = await stage.accept(wakeNow())
     await pass(3 * 3_600_000)
-    expect((await stage.jobOf(id)).steps[1]?.detail).toContain('agents.defaults.heartbeat.every is 0')
+    expect((await stage.jobOf(id)).steps[1]).toMatchObject({
+      name: 'wake',
+      state: 'skipped',
+      detail: expect.stringContaining('heartbeat.every is 0'),
+    })
+    expect(lines).toEqual([expect.stringMatching(/heartbeats are off.*event waits/i)])
     expect(turns).toHaveLength(0)
     expect(await waitingOf(stage)).toMatchObject({ count: 1, wakes: true })
   })
@@ -375,7 +423,7 @@ describe('a turn of the main session', () => {
     stage.openWorker({ runner })
     await stage.openHeartbeats()
     await stage.accept(wakeNow())
-    await pass(10_100)
+    await pass(300)
     expect(turns).toHaveLength(1)
     expect((await waitingOf(stage)).count).toBe(1)
     await pass(5_000)
@@ -460,6 +508,47 @@ describe('a turn of the main session', () => {
   })
 })
 
+describe('a reply of the main session that its chat does not take', () => {
+  const later = async () => await pass(11_000)
+
+  test('of a heartbeat holds back no later heartbeat, and each is sent once when the chat is back', async () => {
+    const stage = stageWith()
+    const { runner, turns } = scriptedRunner(() => ok(`Reply ${turns.length}`))
+    const chat = downChat()
+    stage.openWorker({ runner, channels: chat.channels })
+    await stage.openHeartbeats()
+    for (const text of ['kettle', 'oven', 'bath']) {
+      await stage.accept(wakeNow(text))
+      await later()
+    }
+    expect(turns.map(({ request }) => /kettle|oven|bath/.exec(request.prompt)?.[0])).toEqual(['kettle', 'oven', 'bath'])
+    expect((await waitingOf(stage)).count).toBe(0)
+    chat.comesBack()
+    await pass(3_600_000)
+    expect(chat.taken.toSorted()).toEqual(['Reply 1', 'Reply 2', 'Reply 3'])
+  })
+
+  test('of a mapping holds back neither the heartbeats nor the next turn, and is not run again', async () => {
+    const stage = stageWith()
+    const { runner, turns } = scriptedRunner(({ action }) => ok(action === undefined ? 'HEARTBEAT_OK' : 'Done'))
+    const chat = downChat()
+    const first = stage.openWorker({ runner, channels: chat.channels })
+    await stage.openHeartbeats()
+    const own = agentPlan({ sessionKey: 'main', action: { wakeMode: 'now' } })
+    await stage.accept(own)
+    await later()
+    await stage.accept(own)
+    await later()
+    expect(turns.map(({ request }) => request.action === undefined)).toEqual([false, true, false, true])
+    await first.stop({ graceMs: 0 })
+    chat.comesBack()
+    stage.openWorker({ runner, channels: chat.channels })
+    await pass(3_600_000)
+    expect(chat.taken).toEqual(['Done', 'Done'])
+    expect(turns).toHaveLength(4)
+  })
+})
+
 describe('a hook run', () => {
   test('that asked for it is followed by a turn of the main session, which reads its summary', async () => {
     const stage = stageWith()
@@ -468,9 +557,42 @@ describe('a hook run', () => {
     await stage.openHeartbeats()
     const [id] = await stage.accept(agentPlan({ action: { wakeMode: 'now', name: 'CI' } }))
     await pass(20_000)
-    expect(stepsOf(await stage.jobOf(id))).toEqual(['run done', 'summary done', 'deliver done', 'wake done'])
+    expect(stepsOf(await stage.jobOf(id))).toEqual(['run done', 'summary done', 'wake done', 'deliver done'])
     expect(turns).toHaveLength(2)
     expect(turns[1]?.request.prompt).toContain('Hook CI: Reviewed.')
+  })
+
+  test('is followed by that turn also while its chat is down, and its reply is sent when the chat is back', async () => {
+    const stage = stageWith()
+    const { runner, turns } = scriptedRunner(({ action }) => ok(action === undefined ? 'HEARTBEAT_OK' : 'Reviewed.'))
+    const chat = downChat()
+    stage.openWorker({ runner, channels: chat.channels })
+    await stage.openHeartbeats()
+    const [id] = await stage.accept(agentPlan({ action: { wakeMode: 'now', name: 'CI' } }))
+    await pass(250)
+    expect(turns).toHaveLength(2)
+    expect(turns[1]?.request.prompt).toContain('Hook CI: Reviewed.')
+    expect(stepsOf(await stage.jobOf(id))).toEqual(['run done', 'summary done', 'wake done'])
+    chat.comesBack()
+    await pass(3_600_000)
+    expect(chat.taken).toEqual(['Reviewed.'])
+    expect((await stage.jobOf(id)).state).toBe('done')
+  })
+
+  test('is delivered while the turn that it caused still runs', async () => {
+    const stage = stageWith()
+    const { runner, turns } = scriptedRunner(({ action }) => (action === undefined ? undefined : ok('Reviewed.')))
+    const { channel, sent } = scriptedChannel(async () => {
+      await new Promise((resolve) => setTimeout(resolve, 5_000))
+      return { kind: 'sent', id: 'p1' }
+    })
+    stage.openWorker({ runner, channels: new Map([['console', channel]]), settings: { maxConcurrent: 2 } })
+    await stage.openHeartbeats()
+    const [id] = await stage.accept(agentPlan({ action: { wakeMode: 'now' } }))
+    await pass(250)
+    expect([turns.length, sent.length]).toEqual([2, 1])
+    await pass(5_000)
+    expect((await stage.jobOf(id)).state).toBe('done')
   })
 
   test('that failed for good wakes the main session as well', async () => {

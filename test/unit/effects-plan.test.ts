@@ -4,7 +4,8 @@ import { steps } from '../../src/effects/steps.ts'
 import type { Planned } from '../../src/model/action.ts'
 import { agentPlan, wakePlan } from './effects-stage.ts'
 
-const context = { newId: () => 'id', now: 7, whyDeferred: () => undefined }
+const woken = { name: 'wake', state: 'done' } as const
+const context = { newId: () => 'id', now: 7, wakeStep: () => woken }
 
 describe('planJobs', () => {
   test('a wake is done by being stored: its event and its step come with the acceptance', () => {
@@ -20,7 +21,10 @@ describe('planJobs', () => {
     expect(job?.steps.map(({ name }) => name)).toEqual(['event', 'wake'])
     expect(job?.steps[1]?.detail).toBeUndefined()
     expect(job?.events[0]?.wakes).toBe(true)
-    const [deferred] = planJobs([wakePlan({ mode: 'now' })], { ...context, whyDeferred: () => 'It is night.' })
+    const [deferred] = planJobs([wakePlan({ mode: 'now' })], {
+      ...context,
+      wakeStep: () => ({ ...woken, detail: 'It is night.' }),
+    })
     expect(deferred?.steps[1]).toMatchObject({ name: 'wake', state: 'done', detail: 'It is night.' })
   })
 
@@ -54,7 +58,7 @@ describe('toPlan', () => {
   test('an agent run is run, told to the main session, and delivered only where asked', () => {
     expect(toPlan(agentPlan())).toEqual(['run', 'summary', 'deliver'])
     expect(toPlan(agentPlan({ action: { deliver: false } }))).toEqual(['run', 'summary'])
-    expect(toPlan(agentPlan({ action: { wakeMode: 'now' } }))).toEqual(['run', 'summary', 'deliver', 'wake'])
+    expect(toPlan(agentPlan({ action: { wakeMode: 'now' } }))).toEqual(['run', 'summary', 'wake', 'deliver'])
   })
 
   const main = { agentId: 'main', sessionKey: 'main' }

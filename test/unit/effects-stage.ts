@@ -1,6 +1,6 @@
 // A stage for jobs: a store in memory, a runner and a channel that do what the test says, and a clock that only the test moves.
 import { vi } from 'vitest'
-import { planJobs, whyDeferred } from '../../src/effects/plan.ts'
+import { planJobs, toWakeStep } from '../../src/effects/plan.ts'
 import { type Alerts, createAlerts } from '../../src/effects/alerts.ts'
 import { toAgent } from '../../src/effects/agents.ts'
 import { createHeartbeats, type HeartbeatOptions, type Heartbeats } from '../../src/effects/heartbeats.ts'
@@ -144,7 +144,7 @@ export function createStage(config: Config = configWith()) {
         channels: posts,
         readWorkspaceFile: async () => undefined,
         defaultRoute: { channel: 'console' },
-        whyDeferred: (agentId) => whyDeferred(config, agentId, clock()),
+        wakeStep: (agentId) => toWakeStep(config, agentId, clock()),
         ...settings,
       }),
     })
@@ -158,7 +158,7 @@ export function createStage(config: Config = configWith()) {
     const jobs = planJobs(actions, {
       newId: () => `job-${(ids += 1)}`,
       now: clock(),
-      whyDeferred: (agentId) => whyDeferred(config, agentId, clock()),
+      wakeStep: (agentId) => toWakeStep(config, agentId, clock()),
     })
     await store.append({
       id: `delivery-${deliveries}`,

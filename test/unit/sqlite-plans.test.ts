@@ -11,6 +11,7 @@ const report = {
   events: [],
   messages: [],
   consumed: [1],
+  leavesLane: true,
   leaseMs: 9,
   runnerState: '1',
   recipient: undefined,

@@ -1,14 +1,13 @@
 // The step `wake`: a heartbeat starts. Its turn is a job like any other.
-import { toWakeStep } from '../plan.ts'
 import { defineStep } from '../step.ts'
 
 export const wakeStep = defineStep({
   about:
-    'A heartbeat starts, unless `wakeMode` is `next-heartbeat` or heartbeats are off. Outside the active hours, it waits until they begin.',
+    'A heartbeat starts, unless `wakeMode` is `next-heartbeat` or heartbeats are off. Outside the active hours, it waits until they begin. It runs beside the step `deliver`: neither waits for the other.',
   of: ['wake', 'agent'],
-  perform: ({ planned }, { whyDeferred }) => ({
+  perform: ({ planned }, { wakeStep }) => ({
     kind: 'recorded',
-    step: toWakeStep(planned.agentId, { whyDeferred }),
+    step: wakeStep(planned.agentId),
     leavesWakes: true,
   }),
   retry: undefined,

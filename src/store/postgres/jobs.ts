@@ -90,7 +90,7 @@ export async function addTask(query: Query, task: NewTask, now: string): Promise
   const added = await query(
     `WITH added AS (INSERT INTO jobs (id, lane, state, agent_id, session_key, stands_for, bytes, created_at, run_at)
         SELECT $1, $2, 'queued', $3, $4, $5, $6, ${now}, ${now}
-        WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE stands_for = $5 AND state = 'queued')
+        WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE stands_for = $5 AND state = 'queued' AND lane IS NOT NULL)
           AND NOT EXISTS (SELECT 1 FROM jobs WHERE stands_for = $5 AND created_at > ${now} - $7::bigint AND created_at <= ${now})
         RETURNING seq)
       INSERT INTO job_parts (job_seq, planned, steps) SELECT seq, $8, '[]' FROM added RETURNING job_seq`,

@@ -131,9 +131,11 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
       await query('UPDATE deliveries SET dedupe_key = NULL WHERE hook = $1 AND dedupe_key = $2', hook, key)
     },
     claim: (given) => transaction((session) => claim(session.query, { ...given, now: now() })),
-    // the next job of the lane: the worker that reports claims it, unless it stops
+    // the next job of the lane: the worker that reports claims it, unless it stops or goes on with this one
     report: (job, what) =>
-      writing(what.outcome?.kind === 'release' ? ['jobs'] : [], (own) => report(own, { job, what, now: now() })),
+      writing(what.outcome?.kind === 'release' || what.leavesLane === true ? ['jobs'] : [], (own) =>
+        report(own, { job, what, now: now() }),
+      ),
     extend: (jobs, leaseMs) => extend(query, { jobs, leaseMs, now: now() }),
     addTask: (task) => writing(['jobs'], (own) => addTask(own, task, now())),
     requeue: (id) => writing(['jobs'], (own) => requeue(own, id, now())),

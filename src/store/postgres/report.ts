@@ -43,6 +43,7 @@ export async function report(
   if (posts !== undefined) {
     await query('UPDATE job_parts SET posts = $2 WHERE job_seq = $1', held.seq, JSON.stringify(posts))
   }
+  if (what.leavesLane === true) await query('UPDATE jobs SET lane = NULL WHERE seq = $1 AND lane IS NOT NULL', held.seq)
   await end(query, { held, what, now, isNewStep: step !== undefined && row['recorded'] !== 1 })
   if (row['recorded'] !== 1) await record(query, { held, what, now })
   return true

@@ -10,7 +10,7 @@ const insertJob = `INSERT INTO jobs (id, delivery_seq, planned, lane, state, ste
 
 const insertTask = `INSERT INTO jobs (id, planned, lane, stands_for, created_at, run_at, state, steps, gate)
   SELECT ?1, ?2, ?3, ?4, ?5, ?5, 'queued', '[]', EXISTS (SELECT 1 FROM jobs WHERE lane = ?3 AND ended_at IS NULL)
-  WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE stands_for = ?4 AND state = 'queued')
+  WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE stands_for = ?4 AND state = 'queued' AND lane IS NOT NULL)
     AND NOT EXISTS (SELECT 1 FROM jobs WHERE stands_for = ?4 AND created_at > ?5 - ?6 AND created_at <= ?5)`
 
 /** The columns that `toJob` reads, with the id of the job's delivery. */
@@ -104,7 +104,14 @@ export function report(db: Database, operation: OperationOf<'report'>): boolean 
   }
   if (job['recorded'] === 0) record(db, operation, job)
   if (posts !== undefined) db.run('UPDATE jobs SET posts = ? WHERE seq = ?', posts, job['seq'] ?? null)
-  end(db, operation, { seq: job['seq'] ?? null, lane: job['lane'] ?? null, at })
+  const { seq = null, lane = null } = job
+  if (!operation.leavesLane) {
+    end(db, operation, { seq, lane, at })
+    return true
+  }
+  db.run('UPDATE jobs SET lane = NULL WHERE seq = ?', seq)
+  end(db, operation, { seq, lane: null, at })
+  openLane(db, lane, at)
   return true
 }
 

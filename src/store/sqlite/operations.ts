@@ -95,6 +95,7 @@ export type Operation =
       readonly events: readonly EventValues[]
       readonly messages: readonly { readonly role: string; readonly text: string }[]
       readonly consumed: readonly number[]
+      readonly leavesLane: boolean
       readonly leaseMs: number | undefined
       /** JSON; null deletes the stored state. */
       readonly runnerState: string | null | undefined
