@@ -93,7 +93,8 @@ function toFacts(context: Context): ServiceFacts {
 function toUserName(uid: number): string {
   try {
     const own = userInfo()
-    return own.uid === uid ? own.username : String(uid)
+    // a number has no character that a service file could misread
+    return own.uid === uid && /^[a-z_][\w.-]*$/i.test(own.username) ? own.username : String(uid)
   } catch {
     // a user without an entry in passwd
     return String(uid)

@@ -1,7 +1,7 @@
 // `agents`, `models` and `runners` of the configuration: who runs a turn, with which model, and how.
 import { z } from 'zod'
 import { Thinking, thinkingLevels, TimeoutSeconds } from './action.ts'
-import { duration, filled, httpUrl, RetryConfig } from './values.ts'
+import { duration, filePath, filled, httpUrl, RetryConfig } from './values.ts'
 
 const clock = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$|^24:00$/, 'must be a time such as 08:00')
 
@@ -50,7 +50,7 @@ function isTimezone(zone: string): boolean {
 
 /** Keys of an agent, and of `agents.defaults` for all agents. */
 const agentKeys = {
-  workspace: filled
+  workspace: filePath
     .optional()
     .describe(
       'Folder of the agent, relative to the config directory, with AGENTS.md and HEARTBEAT.md. Commands run there. Without it, agents/<id>.',
@@ -146,7 +146,7 @@ export const CommandRunnerConfig = z.strictObject({
     .enum(['claude', 'codex'])
     .optional()
     .describe('Built-in settings for a known program. Keys that you set here win.'),
-  command: filled
+  command: filePath
     .refine(
       (command) => /^([^/\\]+|\/.+|[a-z]:\\.+)$/i.test(command),
       'must be the name of a program or an absolute path',

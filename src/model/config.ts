@@ -8,7 +8,7 @@ import { ChannelsConfig } from './channels-config.ts'
 import { GmailConfig } from './gmail-config.ts'
 import { logLevels } from './log.ts'
 import { Mapping, Retain } from './mapping.ts'
-import { filled, network } from './values.ts'
+import { filePath, filled, network } from './values.ts'
 
 const port = z.int().min(0).max(65_535)
 const milliseconds = z.int().positive()
@@ -79,7 +79,7 @@ export const HooksConfig = z.strictObject({
     .array(Mapping)
     .default([])
     .describe('The rules that turn requests into actions. The first mapping that matches takes the request.'),
-  transformsDir: filled
+  transformsDir: filePath
     .optional()
     .describe(
       'Folder with the transform modules: hooks/transforms, which is the default, or a folder inside it. "team" and "hooks/transforms/team" are the same folder.',
@@ -144,7 +144,9 @@ export const HooksConfig = z.strictObject({
       env: z
         .array(filled)
         .default([])
-        .describe('Names of the environment variables that transforms can read. They can read no others.'),
+        .describe(
+          'Names of the environment variables that are passed on to the `process.env` of transforms. It hides no others: code runs with the rights of the gateway.',
+        ),
     })
     .prefault({})
     .describe('Limits of transforms.'),
@@ -211,7 +213,7 @@ export const Config = z.strictObject({
   channels: ChannelsConfig.prefault({}).describe('The chats that replies go to.'),
   store: z
     .strictObject({
-      file: filled
+      file: filePath
         .optional()
         .describe('Path of the SQLite file, relative to the config directory. Default: `state/hookloom.db`.'),
       url: z

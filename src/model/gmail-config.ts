@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { Thinking } from './action.ts'
 import { gmailModes, leastRenewMinutes } from './gmail-modes.ts'
-import { filled, httpUrl } from './values.ts'
+import { filePath, filled, httpUrl } from './values.ts'
 
 /** The keys that the gmail preset reads. */
 export const GmailPresetConfig = z.strictObject({
@@ -98,7 +98,7 @@ export const GmailConfig = z
       .default(720)
       .describe('Minutes after which the watch at Google is renewed. Without renewal it ends after seven days.'),
     pollSeconds: z.int().min(5).max(3_600).default(30).describe('Mode poll: seconds between two polls of the mailbox.'),
-    serviceAccountKey: filled
+    serviceAccountKey: filePath
       .optional()
       .describe('Path of the key file of a service account with domain-wide delegation, in place of a consent.'),
     push: push.prefault({}).describe('The push receiver, for mode push.'),

@@ -4,6 +4,9 @@ import { z } from 'zod'
 /** A text that is not blank. */
 export const filled = z.string().refine((text) => text.trim() !== '', 'must not be blank')
 
+/** The path of a file, a folder or a program. Service files and terminals would obey a control character in it. */
+export const filePath = filled.refine((text) => !/\p{Cc}/u.test(text), 'must not have control characters')
+
 /** A name that is valid for a file and cannot lead to another folder. */
 export const fileName = /^[A-Za-z\d][\w.-]{0,99}$/
 export const FileName = z.string().regex(fileName, 'must be made of letters, digits, ".", "_" and "-"')

@@ -1,11 +1,18 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { renderCaddyfile, renderDockerfile, renderUnit, toInstallation } from '../../src/cli/scaffold/service.ts'
+import {
+  renderCaddyfile,
+  renderCompose,
+  renderDockerfile,
+  renderDockerignore,
+  renderUnit,
+  toInstallation,
+} from '../../src/cli/scaffold/service.ts'
 import { readBlock } from '../pages.ts'
 import { runCommand } from './command.ts'
-import { mainFile, makeConfigDir, makeFolder } from './gateway.ts'
+import { mainFile, makeConfigDir, makeFolder, writeFiles } from './gateway.ts'
 
 const has = (program: string, ...args: string[]) => spawnSync(program, args).status === 0
 const read = (dir: string, file: string) => readFileSync(join(dir, file), 'utf8')
@@ -96,7 +103,7 @@ describe('hookloom add service --kind compose', () => {
     expect(toInstallation(dir)).not.toEqual(toInstallation(`${dir}x`))
     expect(compose.match(/ build:/g)).toHaveLength(1)
     expect(read(dir, 'Dockerfile')).toContain('http://127.0.0.1:9001/readyz')
-    expect(read(dir, 'Dockerfile.dockerignore')).toMatch(/^\*\*\/\.env$/m)
+    expect(read(dir, 'Dockerfile.dockerignore')).toMatch(/^\*\*\/\.env\*$/m)
     expect(compose).toContain(`\n  user: '${uid}:${gid}'\n`)
     expect(compose).toContain(`dockerfile: "${dir}/Dockerfile"`)
     expect(compose).toContain('stop_grace_period: 60s')
@@ -172,4 +179,100 @@ test('hookloom add service needs a configuration, and a kind that it knows', asy
     code: 64,
     stderr: expect.stringMatching(/Expected one of systemd, docker, compose|Did you mean/),
   })
+})
+
+describe('a path with a control character', () => {
+  const plain = { dir: '/srv/h', program: '/opt/h', node: '/usr/bin/node', user: 'ada', group: 'ada', owner: '1:1' }
+  const rest = { stopTimeoutMs: 1, hooksPath: '/hooks', port: 1, adminPort: 2, writable: ['/srv/other'] }
+  const facts = { ...plain, ...rest }
+  const bad = '/srv/x\nExecStartPre=+/bin/touch /root/made'
+
+  test.each([
+    ['dir', { ...facts, dir: bad }],
+    ['program', { ...facts, program: bad }],
+    ['node', { ...facts, node: bad }],
+    ['user', { ...facts, user: bad }],
+    ['group', { ...facts, group: '0\rx' }],
+    ['writable', { ...facts, writable: ['/srv/\u0085x'] }],
+  ])('of %s is not written into a unit', (_, odd) => {
+    expect(() => renderUnit(odd)).toThrow(/has a control character, so no service file can name it/)
+  })
+
+  test('is not written into a compose file or a Caddyfile', () => {
+    expect(() => renderCompose({ ...facts, program: bad })).toThrow('has a control character')
+    expect(() => renderCompose({ ...facts, dir: '/srv/\u2028x' })).toThrow('has a control character')
+    expect(() => renderCaddyfile({ ...facts, hooksPath: '/x\n}\n' })).toThrow('has a control character')
+    expect(() => renderCaddyfile({ ...facts, hooksPath: '/{env.HOME}' })).toThrow('must not have braces')
+  })
+
+  test.each([
+    ['agents.defaults.workspace', { agents: { defaults: { workspace: bad } } }],
+    ['agents.list[0].workspace', { agents: { list: [{ id: 'a', workspace: bad }] } }],
+    ['hooks.transformsDir', { hooks: { transformsDir: 'a\tb' } }],
+    ['store.file', { store: { file: '/srv/x\u007f.db' } }],
+  ])('in %s makes the configuration invalid, and nothing of it is written', async (key, config) => {
+    const dir = makeConfigDir({ config })
+    const checked = await runCommand(['check'], { dir })
+    expect(checked.code).toBe(78)
+    expect(checked.stdout + checked.stderr).toContain(`${key} must not have control characters`)
+    await add(dir, 'systemd')
+    expect(read(dir, 'hookloom.service')).not.toContain('ExecStartPre')
+  })
+
+  test.skipIf(!has('systemd-analyze', '--version'))(
+    'is the only one that a unit cannot name: systemd runs the very path (needs systemd-analyze)',
+    () => {
+      const folder = join(makeFolder(), `a $HOME %n "b" 'c' \\ ;`)
+      const bin = join(makeFolder(), 'a $HOME %n ;')
+      for (const made of [folder, bin]) mkdirSync(made)
+      const node = join(bin, 'node')
+      writeFileSync(node, '#!/bin/sh\n', { mode: 0o755 })
+      const file = join(makeFolder(), 'hookloom.service')
+      writeFileSync(file, renderUnit({ ...facts, user: 'root', group: 'root', dir: folder, program: folder, node }))
+      const { stderr } = spawnSync('systemd-analyze', ['verify', '--man=no', file], { encoding: 'utf8' })
+      expect(stderr.split('\n').filter((line) => line.includes('hookloom'))).toEqual([])
+    },
+  )
+})
+
+describe('the image', () => {
+  const secrets = ['.env', '.env.production', 'hookloom.jsonc', 'hookloom-backup.tar.gz', 'hookloom.dump', 'backup.db']
+  const hidden = [...secrets, 'state/hookloom.db', 'state/backup.db', 'agents/main/AGENTS.md', 'hooks/transforms/a.ts']
+  const inside = ['src/.env', 'presets/x/.env.local', 'src/state/hookloom.db', 'transforms/hookloom.db-wal']
+  const needed = ['package.json', 'package-lock.json', 'tsconfig.json', 'src/cli/bin.ts', 'presets/index.ts']
+
+  /** Git reads these patterns as Docker does. */
+  function findIgnored(text: string, files: readonly string[]): string[] {
+    const folder = makeFolder()
+    writeFiles(folder, { '.gitignore': text })
+    spawnSync('git', ['init', '--quiet', folder])
+    const { stdout } = spawnSync('git', ['-C', folder, 'check-ignore', '--no-index', ...files], { encoding: 'utf8' })
+    return stdout.trimEnd().split('\n')
+  }
+
+  test('has no state, secret or backup, also if the config directory is the checkout', () => {
+    const text = renderDockerignore({ dir: '/opt/h', program: '/opt/h' })
+    expect(findIgnored(text, [...hidden, ...inside, ...needed])).toEqual([...hidden, ...inside])
+  })
+
+  test('has nothing of a config directory below the checkout, whatever its name is', () => {
+    const text = renderDockerignore({ dir: '/opt/h/src/!my #[home]*', program: '/opt/h' })
+    const own = 'src/!my #[home]*/notes.txt'
+    expect(findIgnored(text, [own, ...needed])).toEqual([own])
+  })
+
+  test('is built of named files, because not every builder reads the list of files to ignore', () => {
+    const sources = [...renderDockerfile({ port: 1, adminPort: 2 }).matchAll(/^(?:COPY|ADD) (.*) \S+$/gm)]
+    expect(sources.map(([, names]) => names)).toEqual([
+      'package.json package-lock.json tsconfig.json',
+      'src',
+      'presets',
+      'transforms',
+    ])
+  })
+})
+
+test('the Caddyfile believes X-Forwarded-For of loopback only', () => {
+  const text = renderCaddyfile({ hooksPath: '/hooks', port: 1 })
+  expect(text.match(/trusted_proxies .*/g)).toEqual(['trusted_proxies 127.0.0.0/8 ::1'])
 })

@@ -1,6 +1,9 @@
 // What runs a gateway as a service: a systemd unit, a Dockerfile, and a compose file with its balancer. Pure: texts from facts.
+// Root reads these files: each format has one function that quotes, and every text that is not ours goes through it.
 import { createHash } from 'node:crypto'
 import { relative } from 'node:path'
+import { toPrintableLine } from '../../base/text.ts'
+import { Problem } from '../../model/problem.ts'
 
 export type ServiceFacts = {
   /** The config directory, absolute. */
@@ -44,10 +47,10 @@ After=network-online.target
 Wants=network-online.target
 
 [Service]
-User=${user}
-Group=${group}
+User=${toUnitWord(user)}
+Group=${toUnitWord(group)}
 Environment=${toUnitWord(`HOOKLOOM_HOME=${dir}`)}
-ExecStart=${toUnitWord(node)} ${toUnitWord(`${program}/dist/main.js`)} start
+ExecStart=${toUnitWord(node)} ${toUnitArgument(`${program}/dist/main.js`)} start
 Restart=always
 RestartSec=2
 # above server.stopTimeoutMs: on a stop, running requests and turns may finish
@@ -80,17 +83,38 @@ WantedBy=multi-user.target
 `
 }
 
+/** Throws `config-invalid` for a text in which a line could end: what follows would be a line of the file. */
+function toOneLine(text: string): string {
+  if (!/[\p{Cc}\u2028\u2029]/u.test(text)) return text
+  throw new Problem(
+    'config-invalid',
+    `${JSON.stringify(toPrintableLine(text).slice(0, 200))} has a control character, so no service file can name it. Rename it. Nothing was written.`,
+  )
+}
+
 /** In quotes if it has spaces. `%` begins a specifier. */
 function toUnitWord(text: string): string {
-  const escaped = text.replaceAll('%', '%%')
+  const escaped = toOneLine(text).replaceAll('%', '%%')
   return /[\s"'\\]/.test(text) ? `"${escaped.replace(/["\\]/g, (character) => `\\${character}`)}"` : escaped
 }
 
-/** Its context is the folder of this package, as a checkout. */
+/** An argument of a command, where `$` begins a variable; in the path of the program it does not. */
+function toUnitArgument(text: string): string {
+  return toUnitWord(text.replaceAll('$', '$$$$'))
+}
+
+/** What an image is built from. The config directory may be the same folder, so everything else stays outside. */
+const built = {
+  files: ['package.json', 'package-lock.json', 'tsconfig.json'],
+  folders: ['src', 'presets', 'transforms'],
+}
+
+/** Its context is the folder of this package, as a checkout. Not every builder reads the list of files to ignore. */
 export function renderDockerfile({ port, adminPort }: Pick<ServiceFacts, 'port' | 'adminPort'>): string {
   return `FROM node:22-slim
 WORKDIR /opt/hookloom
-COPY . .
+COPY ${built.files.join(' ')} ./
+${built.folders.map((folder) => `COPY ${folder} ${folder}`).join('\n')}
 RUN npm ci && npm prune --omit=dev && mkdir /data && chown node:node /data
 USER node
 ENV HOOKLOOM_HOME=/data
@@ -105,8 +129,15 @@ CMD ["node", "dist/main.js", "start"]
 /** Docker reads it next to the Dockerfile. No configuration, secret or store may enter the image. */
 export function renderDockerignore({ dir, program }: Pick<ServiceFacts, 'dir' | 'program'>): string {
   const inside = relative(program, dir)
-  const own = inside === '' || inside.startsWith('..') ? [] : [inside]
-  return ['.git', 'node_modules', 'dist', '**/.env', '**/hookloom.jsonc', '**/*.db', '**/*.db-*', ...own, ''].join('\n')
+  const own = inside === '' || inside.startsWith('..') ? [] : [toIgnorePattern(`/${inside}`)]
+  const kept = [...built.files, ...built.folders].map((name) => `!/${name}`)
+  const never = ['**/.env*', '**/hookloom.jsonc*', '**/*.db*', '**/state', '**/node_modules', ...own]
+  return ['/*', ...kept, ...never, ''].join('\n')
+}
+
+/** `?` is any character: in its place no character has a meaning. */
+function toIgnorePattern(path: string): string {
+  return path.replace(/[^\w./-]/gu, '?')
 }
 
 export function renderCompose(facts: ServiceFacts): string {
@@ -173,16 +204,16 @@ volumes: { caddy: {}, postgres: {} }
 
 /** JSON is YAML. `$` begins a variable. */
 function toComposeText(text: string): string {
-  return JSON.stringify(text.replaceAll('$', '$$$$'))
+  return JSON.stringify(toOneLine(text).replaceAll('$', '$$$$'))
 }
 
 export function renderCaddyfile({ hooksPath, port }: Pick<ServiceFacts, 'hooksPath' | 'port'>): string {
   return `# To get a certificate, write your domain in place of :8080, and publish the ports 80 and 443 in compose.yaml.
 :8080 {
-  handle ${hooksPath}/* {
+  handle ${toCaddyWord(`${hooksPath}/*`)} {
     reverse_proxy ${gateways.map((name) => `${name}:${port}`).join(' ')} {
-      # a proxy or a tunnel on this machine names the sender
-      trusted_proxies private_ranges
+      # only these may name the sender in X-Forwarded-For. Add the address of a proxy before this one
+      trusted_proxies 127.0.0.0/8 ::1
       # a gateway that stops is unready first, and serves until this check has seen it
       health_uri /readyz
       health_interval 1s
@@ -198,4 +229,11 @@ export function renderCaddyfile({ hooksPath, port }: Pick<ServiceFacts, 'hooksPa
   }
 }
 `
+}
+
+/** `{` begins a placeholder, and no quoting changes that. */
+function toCaddyWord(text: string): string {
+  const word = toOneLine(text)
+  if (/[{}]/.test(word)) throw new Problem('config-invalid', 'hooks.path must not have braces. Nothing was written.')
+  return /^[\w./*~-]+$/.test(word) ? word : `"${word.replace(/["\\]/g, (character) => `\\${character}`)}"`
 }
