@@ -1,10 +1,10 @@
 // A gateway whose store is a Postgres database: its start, its commands, and what a database that fails does to senders.
 import { readFileSync, writeFileSync } from 'node:fs'
-import { createServer, connect, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readPostgresFacts } from '../../src/store/postgres/facts.ts'
+import { createProxy } from '../contract/postgres-proxy.ts'
 import { newSchema, whyNoPostgres, withDatabase } from '../contract/postgres-stage.ts'
 import { runBuilt, runCommand } from './command.ts'
 import { type Gateway, makeConfigDir, post, startGateway } from './gateway.ts'
@@ -26,39 +26,6 @@ async function newUrl(): Promise<{ url: string; schema: string }> {
 afterAll(async () => void (await Promise.all(schemas.map((drop) => drop()))))
 
 const config = { store: { url: '${DATABASE_URL}' } }
-
-/** Forwards to the database while it is open. */
-async function createDoor(url: string): Promise<{ url: string; open: () => Promise<void>; shut: () => Promise<void> }> {
-  const { hostname, port } = new URL(url)
-  const sockets = new Set<Socket>()
-  const newServer = () =>
-    createServer((near) => {
-      const far = connect(Number(port || 5432), hostname)
-      for (const socket of [near, far]) {
-        sockets.add(socket)
-        socket.on('error', () => undefined).on('close', () => (near.destroy(), far.destroy()))
-      }
-      near.pipe(far).pipe(near)
-    })
-  let server: Server = newServer()
-  const listen = (at: number) => new Promise<void>((done) => server.listen(at, '127.0.0.1', done))
-  const shut = async () => {
-    const closed = new Promise((done) => server.close(done))
-    for (const socket of sockets) socket.destroy()
-    await closed
-  }
-  await listen(0)
-  const address = server.address()
-  const own = typeof address === 'object' && address !== null ? address.port : 0
-  return {
-    url: url.replace(`@${hostname}:${port}/`, `@127.0.0.1:${own}/`),
-    open: () => {
-      server = newServer()
-      return listen(own)
-    },
-    shut,
-  }
-}
 
 describe.skipIf(whyNoPostgres)('a gateway on Postgres', { timeout: 120_000 }, () => {
   let gateway: Gateway
@@ -235,7 +202,7 @@ describe.skipIf(whyNoPostgres)('hookloom store copy', { timeout: 120_000 }, () =
 describe.skipIf(whyNoPostgres)('a database that cannot be used', { timeout: 120_000 }, () => {
   test('does not prevent the start: hooks answer 503 with Retry-After until it is there', async () => {
     const { url } = await newUrl()
-    const door = await createDoor(url)
+    const door = await createProxy(url)
     await door.shut()
     const env = { DATABASE_URL: door.url }
     const gateway = await startGateway({ config, env })
@@ -262,13 +229,13 @@ describe.skipIf(whyNoPostgres)('a database that cannot be used', { timeout: 120_
       }),
     )
     await door.open()
-    expect((await send()).status).toBe(200)
     await gateway.printed(/The store can be used again/)
+    expect((await send()).status).toBe(200)
     // and one that goes away while it serves
     await door.shut()
     expect((await send()).status).toBe(503)
     await door.open()
-    expect((await send()).status).toBe(200)
+    await expect.poll(async () => (await send()).status, { timeout: 10_000 }).toBe(200)
     await gateway.stop()
     expect(gateway.output()).not.toMatch(/canary.{1,3}password/)
     const { stdout } = await runCommand(['events', '--json'], { dir: gateway.dir, env })
@@ -292,22 +259,22 @@ describe.skipIf(whyNoPostgres)('a database that cannot be used', { timeout: 120_
     expect(list).toMatchObject({ code: 78, stderr: expect.stringContaining('newer hookloom') })
   })
 
-  test('prevents the start if synchronous_commit is off, and doctor says it too', async () => {
+  test('prevents the start if its transactions would read old rows, and doctor says it too', async () => {
     const { url } = await newUrl()
-    const off = url.replace('options=', 'options=-c%20synchronous_commit%3Doff%20')
+    const off = url.replace('options=', 'options=-c%20default_transaction_isolation%3Dserializable%20')
     const dir = makeConfigDir({ config })
     const env = { DATABASE_URL: off }
     const start = await runBuilt(['start'], { dir, env })
     expect({ ...start, all: start.stdout + start.stderr }).toMatchObject({
       code: 78,
-      all: expect.stringMatching(/In .*\/test, synchronous_commit is off .*Set it to on/),
+      all: expect.stringMatching(/In .*\/\w+, default_transaction_isolation is "serializable" .*Set it, for example/),
     })
     const doctor = await runCommand(['doctor', '--json'], { dir, env })
     expect(doctor.json()).toContainEqual(
       expect.objectContaining({
         name: 'database',
         ok: false,
-        detail: expect.stringMatching(/\/test: synchronous_commit is off/),
+        detail: expect.stringMatching(/\/\w+: default_transaction_isolation is "serializable"/),
       }),
     )
   })

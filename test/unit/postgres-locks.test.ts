@@ -69,7 +69,7 @@ describe.skipIf(whyNoPostgres)('a gateway that stops in the middle of a transact
   test('has a limit of less time than a statement has for its answer', () => {
     expect(limits.idleMs).toBeLessThan(limits.lockMs)
     expect(limits.lockMs).toBeLessThan(limits.statementMs)
-    expect(limits.statementMs).toBeLessThan(30_000)
+    expect(limits.statementMs).toBeLessThan(limits.answerMs)
   })
 })
 
@@ -101,7 +101,7 @@ describe.skipIf(whyNoPostgres)('a lock that nobody gives back', { timeout: 20_00
 
   test('ends a transaction that waits, and a statement that takes too long', async () => {
     const { url } = await newPlace()
-    const connections = createConnections({ url, limits: { idleMs: 5_000, lockMs: 200, statementMs: 600 } })
+    const connections = createConnections({ url, limits: { ...limits, lockMs: 200, statementMs: 600 } })
     onTestFinished(() => connections.close())
     await connections.open()
     await holdMain(url)

@@ -1,8 +1,9 @@
 // New deliveries: one statement stores a batch with its requests, jobs and events.
 import type { Appended, NewDelivery, NewEvent, NewJob } from '../records.ts'
 import { toAnswered } from '../rows.ts'
-import type { Param, Query } from './connection.ts'
 import { channel } from './listener.ts'
+import type { Param, Query } from './pool.ts'
+import { setDurable } from './settings.ts'
 
 const deliveryColumns = [
   ['id', 'text'],
@@ -77,13 +78,13 @@ const children = (now: string, first: number) => `
 
 /**
  * A row without a key of its own waits for none, but is a duplicate of the row that has the key. The statement is its own transaction,
- * so it sets its own limit for locks, before it writes its first row.
+ * so it sets its own limit for locks, before it writes its first row, and asks for a durable commit.
  */
 const insertBatch = (now: string, lockMs: number) => `
-  WITH input AS (SELECT input.* FROM (SELECT set_config('lock_timeout', '${lockMs}', true) AS lock_ms) limited, ${unnest(
+  WITH input AS (SELECT input.* FROM (SELECT concat(set_config('lock_timeout', '${lockMs}', true), ${setDurable}) AS are_set) settings, ${unnest(
     [...deliveryColumns, ['head', 'text'], ['body', 'bytea'], ['repeats', 'text']],
     1,
-  )} WHERE lock_ms IS NOT NULL),
+  )} WHERE are_set IS NOT NULL),
   found AS (INSERT INTO deliveries (${names(deliveryColumns)}, node, settled_at)
     SELECT ${names(deliveryColumns)}, $${lastParam + 1}::text, CASE WHEN state NOT IN ('pending', 'parked') THEN ${now} END FROM input
     WHERE repeats IS NULL OR NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.hook = input.hook AND d.dedupe_key = input.repeats)

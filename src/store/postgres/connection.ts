@@ -1,31 +1,30 @@
-// The connections. The only file that imports `pg`. No statement is prepared by name and nothing is set for a session, so a
-// pooler may give each transaction another connection.
-import { callbackify } from 'node:util'
-import { type ClientBase, type CustomTypesConfig, Pool, types as standardTypes } from 'pg'
+// Calls of the database: each in time or refused, with a reason for the operator and none for the sender.
 import { toShownDatabase } from '../../base/postgres-url.ts'
 import { type Log, silentLog } from '../../model/log.ts'
 import { Problem } from '../../model/problem.ts'
-import type { Row } from '../rows.ts'
-import { toStoredText, unavailable } from '../rules.ts'
+import { unavailable } from '../rules.ts'
 import {
   isConflict,
+  isOfConnection,
   isOfStatement,
-  PoolExhausted,
   readOnlyCode,
   Refused,
   toCause,
   toCode,
+  tooManyCode,
   toWhy,
   UnfitDatabase,
 } from './errors.ts'
-import { checkVersion, migrate } from './migrations.ts'
-import { type Limits, limits, readSettings, toBegin } from './settings.ts'
+import { checkVersion, isMigrated, migrate } from './migrations.ts'
+import { createClientPool, type Query, withNewClient } from './pool.ts'
+import { createPresence } from './presence.ts'
+import { type Limits, limits, readSettings, toBegin, toPatient } from './settings.ts'
 
-type Scalar = string | number | boolean | Uint8Array | null | undefined
-export type Param = Scalar | readonly Scalar[]
-export type Query = (sql: string, ...params: readonly Param[]) => Promise<Row[]>
 /** Statements of one transaction. */
 export type Session = { readonly query: Query }
+
+/** `patient`: for what may visit many rows. It has more time. */
+export type Pace = 'usual' | 'patient'
 
 export type Connections = {
   /**
@@ -33,10 +32,11 @@ export type Connections = {
    * `config-invalid` if this program must not use the database.
    */
   open(): Promise<void>
-  /** One statement. */
+  /** One statement that reads: a commit outside of a transaction may be lost if `synchronous_commit` is off. */
   readonly query: Query
+  readonly patientQuery: Query
   /** Several statements, all or none. A conflict with another transaction runs it again, so it must not act outside of the store. */
-  transaction<Result>(run: (session: Session) => Promise<Result>): Promise<Result>
+  transaction<Result>(run: (session: Session) => Promise<Result>, pace?: Pace): Promise<Result>
   /** The version of the server. Sees whether it can be written, unlike a statement that reads. */
   check(): Promise<string>
   trouble(): string | undefined
@@ -54,47 +54,36 @@ export type ConnectionOptions = {
   readonly maxConnections?: number
   /** For each transaction. Default: none, as for a copy, which holds its locks until it is complete. */
   readonly limits?: Limits | undefined
-  /** The time of a statement. Default 30 s. */
-  readonly queryMs?: number
+  /** In place of the time that `limits` give to a statement. */
+  readonly answerMs?: number
   readonly log?: Log
 }
 
-/** A statement that takes longer is given up, and its connection is closed: the network may have lost it. */
-const queryMs = 30_000
-const connectMs = 5_000
+/** For a look at a database that does not answer, and for a new connection. */
+const lookMs = 2_000
+/** A call that takes longer may wait for a lock, or for an answer that the network lost: a look tells. */
+const doubtMs = 2_000
+/** A server may reload its settings. */
+const checkEveryMs = 1_000
 const mostConflicts = 5
 
-const int8 = 20
-const types: CustomTypesConfig = {
-  getTypeParser: (oid: number, format?: 'text' | 'binary') =>
-    oid === int8 ? Number : standardTypes.getTypeParser(oid, format ?? 'text'),
-}
-
 export function createConnections(options: ConnectionOptions): Connections {
-  const { url, prepare: how = 'migrate', maxConnections = 8, log = silentLog } = options
+  const { url, prepare: how = 'migrate', maxConnections = 8, log = silentLog, limits: own } = options
   const shown = toShownDatabase(url)
   const readOnly = how !== 'migrate'
-  const pool = new Pool({
-    connectionString: url,
-    max: maxConnections,
-    types,
-    connectionTimeoutMillis: connectMs,
-    query_timeout: options.queryMs ?? queryMs,
-    keepAlive: true,
-    application_name: 'hookloom',
-    verify: callbackify(async (client: ClientBase) => void (await check(toQuery(client)))),
+  const patient = toPatient(own ?? limits)
+  const usualMs = options.answerMs ?? own?.answerMs ?? patient.answerMs
+  const pool = createClientPool({
+    url,
+    maxConnections,
+    verify: check,
+    verifyMs: lookMs,
+    onAnswer: () => presence.note(),
   })
+  const presence = createPresence({ look, onLost, onFound: () => note(undefined) })
   let trouble: string | undefined
-  /** Statements that read succeed on a standby, so they do not end this trouble. */
-  let cannotWrite = false
-  /** Connections that the database accepted. */
-  let connected = 0
-  let isClosed = false
   let opening: Promise<void> | undefined
-  // an idle connection that is cut off: the pool makes another one
-  pool.on('error', () => {})
-  pool.on('connect', () => void (connected += 1))
-  pool.on('remove', () => void (connected -= 1))
+  let checkedAt = Number.NEGATIVE_INFINITY
 
   const note = (now: string | undefined) => {
     if (now === trouble) return
@@ -106,39 +95,35 @@ export function createConnections(options: ConnectionOptions): Connections {
   /** A gateway must not use a server that cannot be written, or that would lose what it wrote. Returns the version. */
   async function check(query: Query): Promise<string> {
     if (readOnly) return ''
+    checkedAt = performance.now()
     const { version, isReadOnly, faults } = await readSettings(query)
     if (isReadOnly) throw Object.assign(new Error('read-only'), { code: readOnlyCode })
     if (faults.length > 0) throw new UnfitDatabase(`In ${shown}, ${faults.join(' ')}`)
     return version
   }
 
-  async function withClient<Result>(run: (query: Query) => Promise<Result>): Promise<Result> {
-    if (isClosed) throw unavailable('The store is closed.', 5)
-    const client = await pool.connect().catch((error: Error) => {
-      const isExhausted = error.message === 'timeout exceeded when trying to connect' && connected >= maxConnections
-      throw isExhausted ? new PoolExhausted(error.message) : error
-    })
-    let broken: Error | undefined
-    // a connection that is cut while it has no statement: the next statement rejects, and without a listener the process would end
-    const onCut = (error: Error) => void (broken = error)
-    client.on('error', onCut)
+  /** By a new connection: those of the pool may wait for answers that the network lost. */
+  async function look(): Promise<void> {
     try {
-      return await run(toQuery(client))
+      await withNewClient({ url, limitMs: lookMs }, check)
     } catch (error) {
-      if (error instanceof Error && !isOfStatement(error)) broken = error
-      throw error
-    } finally {
-      client.off('error', onCut)
-      client.release(broken)
+      // others have all connections of the server, but this gateway has some
+      if (toCode(error) !== tooManyCode || pool.count() === 0) throw error
     }
+  }
+
+  function onLost(error: unknown): void {
+    note(error instanceof Problem ? error.message : toDetail(error))
+    pool.cut(error)
   }
 
   function inTransaction<Result>(
     run: (session: Session) => Promise<Result>,
-    own: Limits | undefined = options.limits,
+    given: Limits | undefined,
+    answerMs: number,
   ): Promise<Result> {
-    return withClient(async (query) => {
-      await query(toBegin(readOnly, own))
+    return pool.withClient(answerMs, async (query) => {
+      await query(toBegin(readOnly, given))
       try {
         const result = await run({ query })
         await query('COMMIT')
@@ -152,9 +137,7 @@ export function createConnections(options: ConnectionOptions): Connections {
 
   /** Prepares once, before the first call, and again after a failure. */
   function open(): Promise<void> {
-    opening ??= retryConflicts(() =>
-      inTransaction(({ query }) => prepare(query, how, shown), options.limits ?? limits),
-    ).catch((error: unknown) => {
+    opening ??= prepare().catch((error: unknown) => {
       opening = undefined
       if (!(error instanceof Problem)) throw toUnreachable(error)
       if (error.code === 'config-invalid') note(error.message)
@@ -163,10 +146,25 @@ export function createConnections(options: ConnectionOptions): Connections {
     return opening
   }
 
+  async function prepare(): Promise<void> {
+    const prepared = own ?? limits
+    if (how === 'nothing') return
+    if (how === 'check') return inTransaction(({ query }) => checkVersion(query, shown), prepared, usualMs)
+    if (await inTransaction(({ query }) => isMigrated(query, shown), prepared, usualMs)) return
+    await retryConflicts(() => inTransaction(({ query }) => migrate(query, shown), patient, patient.answerMs))
+  }
+
+  function toDetail(error: unknown): string {
+    return `Postgres at ${shown} cannot be used: ${toWhy(error)}.`
+  }
+
   function toUnreachable(error: unknown): Problem {
-    const detail = `Postgres at ${shown} cannot be used: ${toWhy(error)}.`
-    cannotWrite = toCode(error) === readOnlyCode
-    note(detail)
+    const detail = toDetail(error)
+    if (presence.lost() === undefined) {
+      note(detail)
+      if (!readOnly && toCode(error) === readOnlyCode) presence.lose(error)
+      else if (!readOnly && isOfConnection(error)) presence.doubt()
+    }
     return unavailable(readOnly ? detail : 'The store cannot be reached now.', 5, toCause(error))
   }
 
@@ -174,52 +172,62 @@ export function createConnections(options: ConnectionOptions): Connections {
   function toSender(error: unknown): unknown {
     if (readOnly || !(error instanceof Problem) || error.code !== 'config-invalid') return error
     note(error.message)
+    if (error instanceof UnfitDatabase && presence.lost() === undefined) presence.lose(error)
     return unavailable('The store cannot be used now.', 30, error)
   }
 
-  async function endTrouble(): Promise<void> {
-    if (cannotWrite && (await withClient(check).catch(() => undefined)) === undefined) return
-    cannotWrite = false
-    note(undefined)
+  /** The settings, once a second, while calls are made. */
+  async function checkAgain(): Promise<void> {
+    if (readOnly || performance.now() - checkedAt < checkEveryMs) return
+    await pool.withClient(lookMs, check)
   }
 
   async function use<Result>(run: () => Promise<Result>): Promise<Result> {
+    const slow = readOnly ? undefined : setTimeout(presence.doubt, doubtMs).unref()
     try {
+      const lost = presence.lost()
+      if (lost !== undefined) throw lost.error instanceof Problem ? toSender(lost.error) : toUnreachable(lost.error)
       await open().catch((error: unknown) => {
         throw toSender(error)
       })
+      await checkAgain()
       const result = await run()
-      await endTrouble()
+      if (presence.lost() === undefined) note(undefined)
       return result
     } catch (error) {
       if (error instanceof Problem) throw error instanceof UnfitDatabase ? toSender(error) : error
       // the message of Postgres may quote values of the row
       if (isOfStatement(error)) throw unavailable('The store cannot write this.', 5, new Refused(error))
       throw toUnreachable(error)
+    } finally {
+      clearTimeout(slow)
     }
   }
 
-  const transaction: Connections['transaction'] = (run) => use(() => retryConflicts(() => inTransaction(run)))
+  const transaction: Connections['transaction'] = (run, pace = 'usual') =>
+    use(() =>
+      retryConflicts(() =>
+        pace === 'usual' ? inTransaction(run, own, usualMs) : inTransaction(run, own && patient, patient.answerMs),
+      ),
+    )
+  const toCall =
+    (pace: Pace): Query =>
+    (sql, ...params) =>
+      readOnly
+        ? transaction(({ query }) => query(sql, ...params), pace)
+        : use(() => pool.withClient(pace === 'usual' ? usualMs : patient.answerMs, (query) => query(sql, ...params)))
   return {
     open,
-    query: (sql, ...params) =>
-      readOnly
-        ? transaction(({ query }) => query(sql, ...params))
-        : use(() => withClient((query) => query(sql, ...params))),
+    query: toCall('usual'),
+    patientQuery: toCall('patient'),
     transaction,
-    check: () => use(() => withClient(check)),
+    check: () => use(() => pool.withClient(lookMs, check)),
     trouble: () => trouble,
     async close() {
-      isClosed = true
-      await pool.end()
+      presence.close()
+      await pool.close()
     },
   }
-}
-
-async function prepare(query: Query, how: NonNullable<ConnectionOptions['prepare']>, shown: string): Promise<void> {
-  if (how === 'nothing') return
-  if (how === 'check') return checkVersion(query, shown)
-  await migrate(query, shown)
 }
 
 async function retryConflicts<Result>(run: () => Promise<Result>): Promise<Result> {
@@ -230,15 +238,4 @@ async function retryConflicts<Result>(run: () => Promise<Result>): Promise<Resul
       if (!isConflict(error) || failures === mostConflicts) throw error
     }
   }
-}
-
-function toQuery(client: ClientBase): Query {
-  return async (sql, ...params) => (await client.query(sql, params.map(toParam))).rows as Row[]
-}
-
-function toParam(param: Param): unknown {
-  if (typeof param === 'string') return toStoredText(param)
-  if (Array.isArray(param)) return param.map(toParam)
-  if (param instanceof Uint8Array) return Buffer.from(param.buffer, param.byteOffset, param.byteLength)
-  return param
 }

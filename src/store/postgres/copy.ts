@@ -3,12 +3,13 @@ import { toShownDatabase } from '../../base/postgres-url.ts'
 import { Problem } from '../../model/problem.ts'
 import { type ColumnType, type CopiedTable, copiedTables, type CopySource, type CopyTarget } from '../copy.ts'
 import type { Row } from '../rows.ts'
-import { createConnections, type Param, type Query } from './connection.ts'
+import { createConnections } from './connection.ts'
+import type { Param, Query } from './pool.ts'
 
 const types: Readonly<Record<ColumnType, string>> = { integer: 'bigint', text: 'text', bytes: 'bytea' }
 const lockMs = 3_000
 /** To count a table of a large store takes minutes. */
-const queryMs = 600_000
+const answerMs = 600_000
 
 /** Where a table of the copy is in the database. Requests and the wide parts of jobs have tables of their own. */
 const sources: Readonly<Record<string, string>> = {
@@ -83,7 +84,7 @@ async function withLock<Result>(
   { url, prepare, mode }: Locked,
   run: (query: Query) => Promise<Result>,
 ): Promise<Result> {
-  const { open, transaction, close } = createConnections({ url, prepare, queryMs, maxConnections: 1 })
+  const { open, transaction, close } = createConnections({ url, prepare, answerMs, maxConnections: 1 })
   try {
     await open()
     return await transaction(async ({ query }) => {

@@ -12,7 +12,7 @@ import {
 } from './append.ts'
 import type { Row } from '../rows.ts'
 import { failedBefore } from '../rules.ts'
-import type { Query } from './connection.ts'
+import type { Query } from './pool.ts'
 
 export async function appendAll(
   query: Query,

@@ -3,6 +3,8 @@ import { Problem } from '../../model/problem.ts'
 
 /** A server that became read-only, in a failover for example. */
 export const readOnlyCode = '25006'
+/** The server has as many connections as it may have. */
+export const tooManyCode = '53300'
 
 /** Serialization failure, deadlock, and a unique index that another transaction filled first. */
 const conflicts: ReadonlySet<unknown> = new Set(['40001', '40P01', '23505'])
@@ -25,6 +27,12 @@ export function isOfStatement(error: unknown): boolean {
   return code !== undefined && /^[0-9A-Z]{5}$/.test(code) && !/^(08|25006|25P03|28|3D|42|53|55P03|57|58|XX)/.test(code)
 }
 
+/** True: the connection, or the server behind it, may be gone. It is not a statement that was slow, or waited for a lock. */
+export function isOfConnection(error: unknown): boolean {
+  const code = toCode(error)
+  return code === undefined || !/^[0-9A-Z]{5}$/.test(code) || /^(08|25006|28|3D|53300|57P)/.test(code)
+}
+
 /** No connection became free in time, though the database answers. */
 export class PoolExhausted extends Error {}
 
@@ -41,7 +49,7 @@ const reasons: Readonly<Record<string, string>> = {
   '3F000': 'no schema of the search_path exists. Create one',
   '42501': 'the user in store.url may not use it. Grant the user CREATE on its schema, and all rights on its tables',
   '42P01': 'a table of the store is missing. Restore the database from a backup',
-  '53300': 'it has no free connection. Increase max_connections, or put pgBouncer in front',
+  [tooManyCode]: 'it has no free connection. Increase max_connections, or put pgBouncer in front',
   '55P03':
     'a lock was held for too long. Another gateway may be stuck, or a backup runs while the tables are to be changed',
   '57014': 'a statement took too long, or was cancelled',

@@ -1,8 +1,9 @@
 // What an operator wants to know of a database before it hurts: for `hookloom doctor`, read-only, and also where no gateway has run yet.
 import { toShownDatabase } from '../../base/postgres-url.ts'
 import { Problem } from '../../model/problem.ts'
-import { createConnections, type Query } from './connection.ts'
+import { createConnections } from './connection.ts'
 import { checkVersion } from './migrations.ts'
+import type { Query } from './pool.ts'
 import { readSettings } from './settings.ts'
 
 export type PostgresFacts = {

@@ -3,7 +3,7 @@ import { type Row, toClaimedJob } from '../rows.ts'
 import { clockSetBackMs, leaseLost } from '../rules.ts'
 import type { NewTask } from '../records.ts'
 import type { ClaimedJob } from '../../model/job.ts'
-import type { Query } from './connection.ts'
+import type { Query } from './pool.ts'
 
 /** The columns that `toJob` reads, with the id of the job's delivery. */
 export const jobColumns = `j.id, p.planned, j.state, j.attempts, j.created_at, j.run_at, j.locked_until, j.last_error,

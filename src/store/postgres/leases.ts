@@ -1,6 +1,6 @@
 // Named leases, the gateways, and the clients that are locked out, as rows. Not advisory locks: a pooler may give those to another client.
 import type { FailuresQuery, Lease, NodeInfo } from '../owners.ts'
-import type { Query } from './connection.ts'
+import type { Query } from './pool.ts'
 import { newFence } from './jobs.ts'
 
 type Given = { readonly leaseMs: number; readonly now: string }

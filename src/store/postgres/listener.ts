@@ -1,12 +1,11 @@
 // Signals between gateways: LISTEN on a separate connection that pings check. Once a second, the listeners look for what was lost.
 import { randomBytes } from 'node:crypto'
-import { Socket } from 'node:net'
-import { Client } from 'pg'
 import { toBackoffMs } from '../../base/retry.ts'
 import type { Log } from '../../model/log.ts'
 import type { Signal } from '../owners.ts'
 import { clockSetBackMs } from '../rules.ts'
-import type { Query } from './connection.ts'
+import { DatabaseClient } from './client.ts'
+import type { Query } from './pool.ts'
 
 export type ListenerTimes = {
   /** Between two pings. */
@@ -58,7 +57,7 @@ export function createListener(parts: {
   const sender = randomBytes(4).toString('hex')
   const listeners = new Set<(signal: Signal) => void>()
   let isClosed = false
-  let connection: { readonly socket: Socket } | undefined
+  let connection: { client?: DatabaseClient } | undefined
   let isDeaf = false
   let failures = 0
   let pong: (() => void) | undefined
@@ -81,20 +80,17 @@ export function createListener(parts: {
 
   async function connect(): Promise<void> {
     if (isClosed) return
-    // its own socket: a connection that the network lost can only be destroyed
-    const socket = new Socket()
-    const own = { socket }
+    const own: { client?: DatabaseClient } = {}
     connection = own
     try {
-      // throws if a file that the URL names, such as sslrootcert, cannot be read
-      const client = new Client({
+      const client = new DatabaseClient({
         connectionString: url,
-        stream: () => socket,
         keepAlive: true,
         connectionTimeoutMillis: connectMs,
         query_timeout: connectMs,
         application_name: 'hookloom listener',
       })
+      own.client = client
       client.on('error', () => lose(own))
       client.on('end', () => lose(own))
       client.on('notification', ({ payload }) => hear(payload))
@@ -112,7 +108,7 @@ export function createListener(parts: {
   function lose(own: typeof connection): void {
     if (own === undefined || connection !== own) return
     connection = undefined
-    own.socket.destroy()
+    own.client?.destroy()
     if (isClosed) return
     failures += 1
     later(() => void connect(), toBackoffMs(failures, retry))
@@ -180,7 +176,7 @@ export function createListener(parts: {
     close() {
       isClosed = true
       for (const timer of timers) clearTimeout(timer)
-      connection?.socket.destroy()
+      connection?.client?.destroy()
       connection = undefined
     },
   }

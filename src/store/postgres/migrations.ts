@@ -194,10 +194,11 @@ const migrations: readonly string[] = [
 
 type MigrationQuery = (sql: string, ...params: number[]) => Promise<Row[]>
 
-/** Applies the missing migrations. `shown`: the database, for errors. Throws `config-invalid` if a newer hookloom wrote it. */
+/**
+ * Applies the missing migrations: call it only if `isMigrated` says no, because its lock waits for a backup, which reads every table.
+ * `shown`: the database, for errors. Throws `config-invalid` if a newer hookloom wrote it.
+ */
 export async function migrate(query: MigrationQuery, shown: string): Promise<void> {
-  // read before any lock: a start must not wait for a backup, which reads every table
-  if ((await findVersion(query, shown)) === migrations.length) return
   await query('CREATE TABLE IF NOT EXISTS hookloom_schema (version integer NOT NULL)')
   // not an advisory lock: a pooler may give it to another client
   await query('LOCK TABLE hookloom_schema IN EXCLUSIVE MODE')
@@ -206,6 +207,11 @@ export async function migrate(query: MigrationQuery, shown: string): Promise<voi
   for (const sql of migrations.slice(version)) await query(sql)
   await query('DELETE FROM hookloom_schema')
   await query('INSERT INTO hookloom_schema VALUES ($1)', migrations.length)
+}
+
+/** Whether there is nothing to migrate. Throws `config-invalid` if a newer hookloom wrote it. */
+export async function isMigrated(query: MigrationQuery, shown: string): Promise<boolean> {
+  return (await findVersion(query, shown)) === migrations.length
 }
 
 /** For readers. Throws `config-missing` if no gateway has used the database yet, and `config-invalid` if its schema is another one. */

@@ -7,11 +7,12 @@ import type { Settlement, StoreHealth } from '../records.ts'
 import type { OpenedStore, Store, StoreReader } from '../store.ts'
 import { appendBatch } from './append.ts'
 import { createBatches } from './batches.ts'
-import { createConnections, type Query } from './connection.ts'
+import { createConnections } from './connection.ts'
 import { appendAll, drop, pruneStep, settle, sweepStep } from './deliveries.ts'
 import { addTask, claim, extend, requeue } from './jobs.ts'
 import { endLeases, extendLeases, join, lease, lockouts, noteFailures } from './leases.ts'
 import { channel, createListener, type ListenerTimes } from './listener.ts'
+import type { Query } from './pool.ts'
 import { createReads, waitingBytes } from './reads.ts'
 import { noteRepeats } from './repeats.ts'
 import { report } from './report.ts'
@@ -43,7 +44,8 @@ const measureEveryMs = 1_000
 export function createPostgresStore(options: PostgresOptions): OpenedStore {
   const { url, now = () => databaseNow, maxQueued = 10_000, limits: held = limits, log = silentLog } = options
   const { maxWaitingBytes = () => Number.POSITIVE_INFINITY } = options
-  const { open, query, transaction, check, trouble, close } = createConnections({ url, log, limits: held })
+  const calls = createConnections({ url, log, limits: held })
+  const { open, query, transaction, check, trouble, close } = calls
   const listener = createListener({ url, query, now, log, times: options.listening })
   const room = createRoom({ maxBytes: maxWaitingBytes, log })
   /** Bytes that were appended since the last measurement. */
@@ -75,6 +77,10 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
       return result
     })
 
+  /** One transaction that signals nothing. */
+  const writeOne = <Result>(write: (own: Query) => Promise<Result>): Promise<Result> =>
+    transaction((session) => write(session.query))
+
   /** A store without a limit is not measured. */
   async function measure(): Promise<void> {
     if (maxWaitingBytes() === Number.POSITIVE_INFINITY || performance.now() - measuredAt < measureEveryMs) return
@@ -96,16 +102,19 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
     let total = 0
     for (let after: number | undefined = 0; after !== undefined;) {
       const from: number = after
-      const step = await transaction((session) => sweepStep(session.query, { before, after: from, now: now() }))
+      const step = await transaction(
+        (session) => sweepStep(session.query, { before, after: from, now: now() }),
+        'patient',
+      )
       total += step.count
       after = step.after
     }
-    while ((await transaction((session) => pruneStep(session.query, before, now()))) > 0);
+    while ((await transaction((session) => pruneStep(session.query, before, now()), 'patient')) > 0);
     return total
   }
 
   return {
-    ...createReads(query, now),
+    ...createReads(calls, now),
     ready: async () => {
       try {
         await open()
@@ -125,33 +134,35 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
         appendAll(own, { deliveries, move, now: now(), node, lockMs: held.lockMs }),
       )
     },
-    noteRepeats: (repeats) => transaction((session) => noteRepeats(session.query, repeats)),
+    noteRepeats: (repeats) => writeOne((own) => noteRepeats(own, repeats)),
     settle: (id, settlement) => writing(toSignals([settlement]), (own) => settle(own, { id, settlement, now: now() })),
     forget: async ({ hook, key }) => {
-      await query('UPDATE deliveries SET dedupe_key = NULL WHERE hook = $1 AND dedupe_key = $2', hook, key)
+      await writeOne((own) =>
+        own('UPDATE deliveries SET dedupe_key = NULL WHERE hook = $1 AND dedupe_key = $2', hook, key),
+      )
     },
-    claim: (given) => transaction((session) => claim(session.query, { ...given, now: now() })),
+    claim: (given) => writeOne((own) => claim(own, { ...given, now: now() })),
     // the next job of the lane: the worker that reports claims it, unless it stops or goes on with this one
     report: (job, what) =>
       writing(what.outcome?.kind === 'release' || what.leavesLane === true ? ['jobs'] : [], (own) =>
         report(own, { job, what, now: now() }),
       ),
-    extend: (jobs, leaseMs) => extend(query, { jobs, leaseMs, now: now() }),
+    extend: (jobs, leaseMs) => writeOne((own) => extend(own, { jobs, leaseMs, now: now() })),
     addTask: (task) => writing(['jobs'], (own) => addTask(own, task, now())),
     requeue: (id) => writing(['jobs'], (own) => requeue(own, id, now())),
-    drop: (id) => transaction((session) => drop(session.query, id, now())),
+    drop: (id) => writeOne((own) => drop(own, id, now())),
     sweep,
-    lease: (given) => lease(query, { ...given, now: now() }),
-    extendLeases: (leases, leaseMs) => extendLeases(query, { leases, leaseMs, now: now() }),
-    endLeases: (leases) => endLeases(query, leases),
+    lease: (given) => writeOne((own) => lease(own, { ...given, now: now() })),
+    extendLeases: (leases, leaseMs) => writeOne((own) => extendLeases(own, { leases, leaseMs, now: now() })),
+    endLeases: (leases) => writeOne((own) => endLeases(own, leases)),
     join: async (joining) => {
-      await join(query, joining, now())
+      await writeOne((own) => join(own, joining, now()))
       node = joining.id
     },
     leave: async (id) => {
-      await query('DELETE FROM nodes WHERE id = $1', id)
+      await writeOne((own) => own('DELETE FROM nodes WHERE id = $1', id))
     },
-    noteFailures: (given) => noteFailures(query, given, now()),
+    noteFailures: (given) => writeOne((own) => noteFailures(own, given, now())),
     lockouts: (scope) => lockouts(query, scope, now()),
     subscribe: listener.subscribe,
     health: async (): Promise<StoreHealth> => {
@@ -175,8 +186,8 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
  * with `config-invalid` if its schema is another one, and with `store-unavailable` if it cannot be read.
  */
 export function createPostgresReader({ url }: { url: string }): StoreReader {
-  const { query, close } = createConnections({ url, prepare: 'check', maxConnections: 2 })
-  return { ...createReads(query, () => databaseNow), close }
+  const { close, ...calls } = createConnections({ url, prepare: 'check', maxConnections: 2 })
+  return { ...createReads(calls, () => databaseNow), close }
 }
 
 function toSignals(batch: readonly Pick<Settlement, 'state' | 'jobs'>[]): Signal[] {

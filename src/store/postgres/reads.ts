@@ -22,7 +22,7 @@ import {
 import type { DeliveryRecord } from '../records.ts'
 import type { Store, StoreReader } from '../store.ts'
 import { selectAnswered } from './append.ts'
-import type { Query } from './connection.ts'
+import type { Query } from './pool.ts'
 import { eachHead, heads, isDue, isFree, selectJob } from './jobs.ts'
 
 export type Reads = Omit<StoreReader, 'close'> & Pick<Store, 'answered' | 'open' | 'nextDueInMs'>
@@ -101,7 +101,11 @@ export async function waitingBytes(query: Query): Promise<number> {
   return Number((await query(selectBytes))[0]?.['bytes'] ?? 0)
 }
 
-export function createReads(query: Query, now: () => string): Reads {
+/** `patientQuery`: for what may visit many rows. */
+export function createReads(
+  { query, patientQuery }: { readonly query: Query; readonly patientQuery: Query },
+  now: () => string,
+): Reads {
   const one = async (...given: Parameters<Query>) => (await query(...given))[0]
   const seqOf = async (sql: string, id: string | undefined): Promise<number | null> => {
     if (id === undefined) return end
@@ -122,7 +126,7 @@ export function createReads(query: Query, now: () => string): Reads {
     deliveries: async ({ limit, before, from, state, hook, source, text }) => {
       const word = text?.replace(/[A-Z]/g, (letter) => letter.toLowerCase()).trim() || undefined
       const [last, first] = [await placeOf(before), from === undefined ? 0 : await placeOf(from)]
-      return toRecords(await query(selectDeliveries, limit, last, state, hook, source, word, first))
+      return toRecords(await patientQuery(selectDeliveries, limit, last, state, hook, source, word, first))
     },
     stepBack: async ({ before, rows }) => {
       const place = before === undefined ? undefined : await placeOf(before)
@@ -136,7 +140,7 @@ export function createReads(query: Query, now: () => string): Reads {
       return row && toKeptRequest(row)
     },
     kept: async ({ limit, before, hook, source, since = 0, mappings }) => {
-      const rows = await query(selectKept, await placeOf(before), since, hook, source, mappings, limit)
+      const rows = await patientQuery(selectKept, await placeOf(before), since, hook, source, mappings, limit)
       return (await toRecords(rows)).map((record, index) => toKeptDelivery(record, rows[index]))
     },
     events: async ({ limit, before = end }) =>
@@ -183,10 +187,12 @@ export function createReads(query: Query, now: () => string): Reads {
       const sql = `SELECT * FROM messages WHERE agent_id = $1 AND session_key = $2 AND ($3::text IS NULL OR run_id = $3)`
       return (await query(newest(sql, 'seq', '$4'), agentId, sessionKey, runId, limit)).map(toMessage)
     },
-    lanes: async ({ limit }) => (await query(selectLanes, limit)).map(toLaneLoad),
+    lanes: async ({ limit }) => (await patientQuery(selectLanes, limit)).map(toLaneLoad),
     counts: async () => ({
-      deliveries: toDeliveryCounts(await query('SELECT state, count(*) AS count FROM deliveries GROUP BY state')),
-      jobs: toJobCounts(await query('SELECT state, count(*) AS count FROM jobs GROUP BY state')),
+      deliveries: toDeliveryCounts(
+        await patientQuery('SELECT state, count(*) AS count FROM deliveries GROUP BY state'),
+      ),
+      jobs: toJobCounts(await patientQuery('SELECT state, count(*) AS count FROM jobs GROUP BY state')),
     }),
     parkedFor: async (module) => {
       const sql = `SELECT count(*) AS count FROM deliveries
@@ -198,7 +204,9 @@ export function createReads(query: Query, now: () => string): Reads {
       return (await query(sql)).map(toNodeRecord)
     },
     inState: async (state) =>
-      Number((await one('SELECT count(*) AS count FROM deliveries WHERE state = $1', state))?.['count'] ?? 0),
+      Number(
+        (await patientQuery('SELECT count(*) AS count FROM deliveries WHERE state = $1', state))[0]?.['count'] ?? 0,
+      ),
     waitingBytes: () => waitingBytes(query),
     answered: async ({ hook, key }) => {
       const row = await one(selectAnswered, hook, key)

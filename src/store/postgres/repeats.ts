@@ -1,6 +1,6 @@
 // How often deliveries were repeated, as in SQLite: ../sqlite/repeats.ts.
 import type { Repetition } from '../records.ts'
-import type { Query } from './connection.ts'
+import type { Query } from './pool.ts'
 
 /** Rows are locked in one order, so that two gateways do not wait for each other in a circle. */
 const noteSql = `INSERT INTO repeats AS r (seq, times, last_at)

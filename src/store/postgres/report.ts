@@ -1,7 +1,7 @@
 // A worker's report. It runs in a transaction, under the lock of the job's row.
 import type { JobReport } from '../records.ts'
 import { toEventParams } from './append.ts'
-import type { Query } from './connection.ts'
+import type { Query } from './pool.ts'
 
 /** A session's row is locked until the commit, so sessions are touched last, in one order. */
 const touchSession = (now: string) => `INSERT INTO sessions (agent_id, session_key, updated_at) VALUES ($1, $2, ${now})

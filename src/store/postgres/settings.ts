@@ -1,5 +1,5 @@
 // Settings: those that a transaction begins with, and those that would lose deliveries or prevent writing. A gateway checks the latter on
-// each new connection, because they may change while it runs.
+// each new connection and once a second, because they may change while it runs.
 import type { Row } from '../rows.ts'
 
 /**
@@ -13,13 +13,28 @@ export type Limits = {
   readonly lockMs: number
   /** For one statement of a transaction. */
   readonly statementMs: number
+  /** On this side, for the answer to one statement. After it, the connection is destroyed: the network may have lost the answer. */
+  readonly answerMs: number
 }
 
-export const limits: Limits = { idleMs: 5_000, lockMs: 8_000, statementMs: 25_000 }
+/** After an outage, the last of them ends before ten seconds are over. */
+export const limits: Limits = { idleMs: 4_000, lockMs: 6_000, statementMs: 7_000, answerMs: 8_000 }
+
+/** For statements that may visit many rows. */
+export function toPatient(usual: Limits): Limits {
+  return { ...usual, statementMs: Math.max(25_000, usual.statementMs), answerMs: Math.max(30_000, usual.answerMs) }
+}
+
+/**
+ * In a transaction: its commit waits for the disk, whatever the server, the database and the user have set by then. A setting that waits
+ * for the disk stays as it is.
+ */
+export const setDurable = `set_config('synchronous_commit',
+  CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, true)`
 
 /** One round trip. A lock must be seen by the next statement, so a transaction never reads from one snapshot. */
 export function toBegin(readOnly: boolean, own: Limits | undefined): string {
-  const begin = `BEGIN ISOLATION LEVEL READ COMMITTED${readOnly ? ' READ ONLY' : ''}`
+  const begin = `BEGIN ISOLATION LEVEL READ COMMITTED${readOnly ? ' READ ONLY' : `; SELECT ${setDurable}`}`
   if (own === undefined) return begin
   const { idleMs, lockMs, statementMs } = own
   return `${begin}; SET LOCAL idle_in_transaction_session_timeout = ${idleMs}; SET LOCAL lock_timeout = ${lockMs};
@@ -35,7 +50,7 @@ export type Settings = {
 }
 
 const selectSettings = `SELECT current_setting('server_version') AS version, current_setting('fsync') AS fsync,
-  current_setting('synchronous_commit') AS commits, current_setting('default_transaction_isolation') AS isolation,
+  current_setting('default_transaction_isolation') AS isolation,
   (pg_is_in_recovery() OR current_setting('default_transaction_read_only')::boolean)::integer AS is_read_only`
 
 export async function readSettings(query: (sql: string) => Promise<Row[]>): Promise<Settings> {
@@ -43,14 +58,8 @@ export async function readSettings(query: (sql: string) => Promise<Row[]>): Prom
   return { version: String(row['version']), isReadOnly: row['is_read_only'] === 1, faults: toFaults(row) }
 }
 
-export function toFaults({ commits, fsync, isolation }: Row): string[] {
+export function toFaults({ fsync, isolation }: Row): string[] {
   return [
-    ...(commits === 'off'
-      ? [
-          'synchronous_commit is off for this user, so Postgres would lose deliveries that were answered 200. ' +
-            'Set it to on, for example: ALTER ROLE … SET synchronous_commit = on.',
-        ]
-      : []),
     ...(fsync === 'off'
       ? ['fsync is off, so a power cut destroys the database. Set fsync = on in postgresql.conf.']
       : []),

@@ -1,0 +1,171 @@
+// The connections of a gateway. Each wait for one, and each statement on it, has a limit; a connection that misses it is destroyed and
+// replaced. No statement is prepared by name and nothing is set for a session, so a pooler may give each transaction another one.
+import { callbackify } from 'node:util'
+import { type ClientBase, type ClientConfig, type CustomTypesConfig, Pool, types as standardTypes } from 'pg'
+import type { Row } from '../rows.ts'
+import { toStoredText, unavailable } from '../rules.ts'
+import { DatabaseClient } from './client.ts'
+import { isOfStatement, PoolExhausted } from './errors.ts'
+
+type Scalar = string | number | boolean | Uint8Array | null | undefined
+export type Param = Scalar | readonly Scalar[]
+export type Query = (sql: string, ...params: readonly Param[]) => Promise<Row[]>
+
+export type ClientPool = {
+  /** A connection for `run`, whose statements have `answerMs` each. It is kept only if it works. */
+  withClient<Result>(answerMs: number, run: (query: Query) => Promise<Result>): Promise<Result>
+  /** The connections that there are, or that are being made. */
+  count(): number
+  /** Rejects those who wait for a connection, and destroys all connections: what runs on them rejects. */
+  cut(error: unknown): void
+  close(): Promise<void>
+}
+
+/** For a connection, new or free. */
+const connectMs = 5_000
+/** The statements that may wait for a connection. Each holds a request, whose body may be large. */
+const mostWaiting = 2_000
+/** The time that statements have to end before their connections are destroyed. */
+const closeMs = 3_000
+
+const int8 = 20
+const types: CustomTypesConfig = {
+  getTypeParser: (oid: number, format?: 'text' | 'binary') =>
+    oid === int8 ? Number : standardTypes.getTypeParser(oid, format ?? 'text'),
+}
+
+type Wait = { admit(): void; refuse(error: unknown): void }
+
+/** `verify`: rejects on a new connection that must not be used. It has `verifyMs`. */
+export function createClientPool(options: {
+  readonly url: string
+  readonly maxConnections: number
+  readonly verify: (query: Query) => Promise<unknown>
+  readonly verifyMs: number
+  /** Called when a statement was answered. */
+  readonly onAnswer: () => void
+}): ClientPool {
+  const { url, maxConnections, verify, verifyMs, onAnswer } = options
+  const clients = new Set<DatabaseClient>()
+  const waiting = new Set<Wait>()
+  let busy = 0
+  let isClosed = false
+
+  class OwnClient extends DatabaseClient {
+    constructor(config: ClientConfig = {}) {
+      super(config)
+      clients.add(this)
+      this.once('end', () => clients.delete(this))
+    }
+  }
+  const pool = new Pool({
+    connectionString: url,
+    max: maxConnections,
+    types,
+    Client: OwnClient,
+    connectionTimeoutMillis: connectMs,
+    keepAlive: true,
+    application_name: 'hookloom',
+    verify: callbackify(async (client: ClientBase) => void (await verify(toQuery(client, verifyMs)))),
+  })
+  // an idle connection that is cut off: the pool makes another one
+  pool.on('error', () => {})
+
+  /** Resolves when one of the connections is free, in order of arrival. */
+  function takePlace(): Promise<void> {
+    if (isClosed) throw unavailable('The store is closed.', 5)
+    if (busy < maxConnections) {
+      busy += 1
+      return Promise.resolve()
+    }
+    if (waiting.size >= mostWaiting) throw unavailable('The store cannot keep up: its queue is full.', 1)
+    return new Promise((resolve, reject) => {
+      const end = (settle: () => void) => {
+        clearTimeout(late)
+        waiting.delete(wait)
+        settle()
+      }
+      const wait: Wait = { admit: () => end(resolve), refuse: (error) => end(() => reject(error)) }
+      const late = setTimeout(() => wait.refuse(new PoolExhausted('no connection became free')), connectMs)
+      waiting.add(wait)
+    })
+  }
+
+  function leavePlace(): void {
+    const [next] = waiting
+    if (next === undefined) busy -= 1
+    else next.admit()
+  }
+
+  function cut(error: unknown): void {
+    for (const wait of waiting) wait.refuse(error)
+    for (const client of clients) client.destroy()
+  }
+
+  return {
+    async withClient(answerMs, run) {
+      await takePlace()
+      const client = await pool.connect().catch((error: unknown) => {
+        leavePlace()
+        throw error
+      })
+      let broken: Error | undefined
+      // a connection that is cut while it has no statement
+      const onCut = (error: Error) => void (broken = error)
+      client.on('error', onCut)
+      try {
+        return await run(toQuery(client, answerMs, onAnswer))
+      } catch (error) {
+        if (error instanceof Error && !isOfStatement(error)) broken = error
+        throw error
+      } finally {
+        client.off('error', onCut)
+        client.release(broken)
+        leavePlace()
+      }
+    },
+    count: () => pool.totalCount,
+    cut,
+    async close() {
+      isClosed = true
+      const late = setTimeout(() => cut(unavailable('The store is closed.', 5)), closeMs)
+      await pool.end()
+      clearTimeout(late)
+    },
+  }
+}
+
+/** Connects for one piece of work, beside the pool. Each of its steps has `limitMs`. */
+export async function withNewClient<Result>(
+  { url, limitMs }: { readonly url: string; readonly limitMs: number },
+  run: (query: Query) => Promise<Result>,
+): Promise<Result> {
+  const client = new DatabaseClient({
+    connectionString: url,
+    types,
+    connectionTimeoutMillis: limitMs,
+    application_name: 'hookloom',
+  })
+  try {
+    await client.connect()
+    return await run(toQuery(client, limitMs))
+  } finally {
+    void client.end()
+  }
+}
+
+function toQuery(client: ClientBase, answerMs: number, onAnswer = () => {}): Query {
+  return async (text, ...params) => {
+    const query = { text, values: params.map(toParam), query_timeout: answerMs }
+    const { rows } = await client.query<Row>(query)
+    onAnswer()
+    return rows
+  }
+}
+
+function toParam(param: Param): unknown {
+  if (typeof param === 'string') return toStoredText(param)
+  if (Array.isArray(param)) return param.map(toParam)
+  if (param instanceof Uint8Array) return Buffer.from(param.buffer, param.byteOffset, param.byteLength)
+  return param
+}

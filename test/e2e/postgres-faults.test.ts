@@ -1,0 +1,146 @@
+// Two gateways on one Postgres, each behind a network that fails. What happens to the database or to the way to it costs answers, never deliveries.
+import { randomUUID } from 'node:crypto'
+import { afterEach, describe, expect, test } from 'vitest'
+import { createPostgresStore } from '../../src/store/postgres/postgres.ts'
+import { createProxy } from '../contract/postgres-proxy.ts'
+import { newSchema, whyNoPostgres, withDatabase } from '../contract/postgres-stage.ts'
+import { hookToken } from './gateway.ts'
+import { startInside } from './inside.ts'
+
+let closing: (() => Promise<unknown>)[] = []
+afterEach(async () => {
+  for (const close of closing.toReversed()) await close()
+  closing = []
+})
+
+async function openDatabase(settings = '') {
+  const { schema, drop, ...own } = await newSchema()
+  const url = own.url.replace('options=', `options=${encodeURIComponent(settings)}`)
+  closing.push(drop)
+  const start = async () => {
+    const proxy = await createProxy(url)
+    const gateway = await startInside({ store: createPostgresStore({ url: proxy.url }), config: {} })
+    closing.push(gateway.stop)
+    return { ...gateway, proxy }
+  }
+  const inDatabase = (sql: string) =>
+    withDatabase(async (client) => {
+      await client.query(`SET search_path TO ${schema}`)
+      return (await client.query<Record<string, unknown>>(sql)).rows
+    })
+  return { start, inDatabase }
+}
+
+async function send(gateway: { url: string }, key: string = randomUUID()) {
+  const startedAt = performance.now()
+  const response = await fetch(`${gateway.url}/wake`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${hookToken}`, 'content-type': 'application/json', 'idempotency-key': key },
+    body: JSON.stringify({ text: 'hello' }),
+  })
+  const { deliveryId } = (await response.json()) as { deliveryId?: string }
+  return { key, status: response.status, deliveryId, tookMs: performance.now() - startedAt }
+}
+
+const wait = (ms: number) => new Promise((done) => setTimeout(done, ms))
+
+describe.skipIf(whyNoPostgres)('two gateways, of which one loses the database', { timeout: 120_000 }, () => {
+  test('answer 200 again within ten seconds after five in which answers were lost, and each delivery is stored once', async () => {
+    const { start, inDatabase } = await openDatabase()
+    const one = await start()
+    const two = await start()
+    expect([(await send(one)).status, (await send(two)).status]).toEqual([200, 200])
+    const sent: ReturnType<typeof send>[] = []
+    one.proxy.loseAnswers(true)
+    for (const endAt = performance.now() + 5_000; performance.now() < endAt; await wait(50)) sent.push(send(one))
+    expect((await send(two)).status).toBe(200)
+    one.proxy.loseAnswers(false)
+    await expect.poll(async () => (await send(one)).status, { timeout: 10_000 }).toBe(200)
+    // all connections: as many requests at once as it has
+    const many = await Promise.all(Array.from({ length: 32 }, () => send(one)))
+    expect(many.map(({ status }) => status)).toEqual(many.map(() => 200))
+    const answers = await Promise.all(sent)
+    expect(Math.max(...answers.map(({ tookMs }) => tookMs))).toBeLessThan(10_000)
+    expect(answers.filter(({ status }) => status === 503).length).toBeGreaterThan(10)
+    // what the sender repeats is one delivery, whether its commit was lost or only the answer
+    for (const { key } of answers.slice(0, 20)) expect((await send(two, key)).status).toBe(200)
+    const twice = await inDatabase('SELECT dedupe_key FROM deliveries GROUP BY 1 HAVING count(*) > 1')
+    expect(twice).toEqual([])
+    const stored = new Set((await inDatabase('SELECT id FROM deliveries')).map(({ id }) => id))
+    expect(answers.filter(({ status, deliveryId }) => status === 200 && !stored.has(deliveryId))).toEqual([])
+  })
+
+  test('end within seconds while answers are lost', async () => {
+    const { start } = await openDatabase()
+    const one = await start()
+    await send(one)
+    one.proxy.loseAnswers(true)
+    const sent = [send(one), send(one)]
+    await wait(500)
+    const startedAt = performance.now()
+    await one.stop()
+    expect(performance.now() - startedAt).toBeLessThan(10_000)
+    await Promise.allSettled(sent)
+  })
+
+  test('answer 503 at once, and one look a second finds it again', async () => {
+    const { start } = await openDatabase()
+    const one = await start()
+    const two = await start()
+    await send(one)
+    await one.proxy.shut()
+    await expect.poll(async () => (await send(one)).status).toBe(503)
+    await wait(1_000)
+    const refused: Awaited<ReturnType<typeof send>>[] = []
+    for (let count = 0; count < 30; count += 1) refused.push(await send(one))
+    expect(refused.filter(({ status }) => status !== 503)).toEqual([])
+    const times = refused.map(({ tookMs }) => tookMs).toSorted((a, b) => a - b)
+    expect(times[15]).toBeLessThan(100)
+    expect((await send(two)).status).toBe(200)
+    await one.proxy.open()
+    await expect.poll(async () => (await send(one)).status, { timeout: 5_000 }).toBe(200)
+  })
+
+  test('do not ask a database that does not answer for each request', async () => {
+    const { start } = await openDatabase()
+    const one = await start()
+    await send(one)
+    one.proxy.loseAnswers(true)
+    const first = await Promise.all(Array.from({ length: 200 }, () => send(one)))
+    expect(first.filter(({ status }) => status !== 503)).toEqual([])
+    expect(Math.max(...first.map(({ tookMs }) => tookMs))).toBeLessThan(8_000)
+    const before = one.proxy.connections()
+    const startedAt = performance.now()
+    for (let count = 0; count < 60; count += 1) expect((await send(one)).status).toBe(503)
+    await wait(2_000)
+    const seconds = (performance.now() - startedAt) / 1_000
+    expect(one.proxy.connections() - before).toBeLessThanOrEqual(seconds + 1)
+    one.proxy.loseAnswers(false)
+    await expect.poll(async () => (await send(one)).status, { timeout: 10_000 }).toBe(200)
+  })
+})
+
+describe.skipIf(whyNoPostgres)(
+  'synchronous_commit that is off for the user of two gateways',
+  { timeout: 60_000 },
+  () => {
+    test('is on in each transaction that writes: none is lost by a crash of the server', async () => {
+      const { start, inDatabase } = await openDatabase('-c synchronous_commit=off ')
+      const one = await start()
+      const two = await start()
+      await inDatabase(`CREATE TABLE commits (name text, setting text);
+      CREATE FUNCTION note_commit() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN INSERT INTO commits VALUES (TG_TABLE_NAME, current_setting('synchronous_commit')); RETURN NULL; END $$;
+      DO $$ DECLARE each text; BEGIN
+        FOR each IN SELECT tablename FROM pg_tables WHERE schemaname = current_schema() AND tablename <> 'commits' LOOP
+          EXECUTE format('CREATE CONSTRAINT TRIGGER noted AFTER INSERT OR UPDATE OR DELETE ON %I
+            DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION note_commit()', each);
+        END LOOP; END $$`)
+      for (const gateway of [one, two]) expect((await send(gateway)).status).toBe(200)
+      // the heartbeat that the wakes asked for, and the leases
+      const names = async () => (await inDatabase('SELECT DISTINCT name FROM commits')).map(({ name }) => name)
+      await expect.poll(names, { timeout: 30_000 }).toEqual(expect.arrayContaining(['deliveries', 'jobs', 'leases']))
+      expect(await inDatabase('SELECT DISTINCT setting FROM commits')).toEqual([{ setting: 'on' }])
+    })
+  },
+)
