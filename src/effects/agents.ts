@@ -2,6 +2,7 @@
 import { resolve } from 'node:path'
 import type { Thinking } from '../model/action.ts'
 import type { HeartbeatConfig } from '../model/agents-config.ts'
+import { toRunnerName } from '../model/agents-rules.ts'
 import { type Config, toDefaultAgentId } from '../model/config.ts'
 import { toModelName } from '../model/permission.ts'
 
@@ -29,7 +30,7 @@ export function toAgent(config: Config, id: string, dir: string): Agent {
   return {
     id,
     model: model === undefined ? undefined : toModelName(model, config.models.aliases),
-    runner: own?.runner ?? defaults.runner ?? (model === undefined ? 'echo' : 'ai'),
+    runner: toRunnerName(config, id),
     system: own?.system ?? defaults.system,
     thinking: own?.thinking ?? defaults.thinking,
     timeoutSeconds: own?.timeoutSeconds ?? defaults.timeoutSeconds,

@@ -1,5 +1,6 @@
 // Jobs and heartbeats, by the live configuration.
 import type { OwnChannel } from '../model/channel.ts'
+import { isWithoutChannels, withoutChannels } from '../model/agents-rules.ts'
 import type { Config } from '../model/config.ts'
 import type { Log, Meter } from '../model/log.ts'
 import type { NewJob } from '../store/records.ts'
@@ -84,6 +85,7 @@ export function createEffects(options: EffectsOptions): Effects {
 
   return {
     start() {
+      if (isWithoutChannels(config())) log.warn({}, withoutChannels)
       worker.start()
       void heartbeats.start()
     },

@@ -71,7 +71,7 @@ export function Health({ health }: { health: HealthFields | undefined }): JSX.El
             {problem.frame !== undefined && <LongText text={problem.frame} label="Code frame" />}
           </div>
         ))}
-        {[store.trouble, store.warning].map(
+        {[store.trouble, store.warning, health.withoutChannels].map(
           (text) =>
             text !== null && (
               <p class="problem" key={text}>

@@ -132,7 +132,7 @@ export const ModelsConfig = z.strictObject({
   aliases: z
     .record(z.string(), filled)
     .default({})
-    .describe('Short names for models, each with its <provider>/<model>.'),
+    .describe('Short names for models, each with its <provider>/<model>. They ignore case.'),
   providers: z
     .record(z.string().regex(/^[^/\s]+$/, 'must be a name without "/"'), ProviderConfig)
     .default({})

@@ -1,9 +1,10 @@
 // Rules across `agents`, `models`, `runners` and `channels`: every name must refer to something that exists.
 import { type ChannelName, isOwnChannel } from './action.ts'
+import { channelSections } from './channels-config.ts'
 import type { Config } from './config.ts'
 import { type ConfigIssue, type ConfigPath, toDuplicates, toIssue } from './issue.ts'
 import { nearestOf } from '../base/text.ts'
-import { toModelName } from './permission.ts'
+import { isModelName, toModelName } from './permission.ts'
 
 /** Runners that need no section in the configuration. */
 export const builtInRunners = ['ai', 'claude', 'codex', 'echo'] as const
@@ -58,13 +59,14 @@ function toPerformerIssues(
 
 /** A model, or an alias of one, without a configured provider. */
 export function toModelNameIssues(model: string, { models }: Config, at: ConfigPath): ConfigIssue[] {
-  const [provider = '', ...rest] = toModelName(model, models.aliases).split('/')
-  if (rest.join('/').trim() === '') {
+  const name = toModelName(model, models.aliases)
+  if (!isModelName(name)) {
     const aliases = Object.keys(models.aliases)
     return [
       toIssue(at, `must be <provider>/<model> or an alias, found "${model}". ${toHint(model, aliases)}`.trimEnd()),
     ]
   }
+  const provider = toProviderName(name)
   if (Object.hasOwn(models.providers, provider)) return []
   const near = nearestOf(provider, Object.keys(models.providers))
   const next = near === undefined ? `Add models.providers.${provider}.` : `Did you mean "${near}"?`
@@ -77,8 +79,39 @@ export function toModelNameIssues(model: string, { models }: Config, at: ConfigP
   ]
 }
 
+function toProviderName(model: string): string {
+  return model.slice(0, model.indexOf('/'))
+}
+
+/** The runner of an agent's turns. Until there is a model, it is `echo`, which asks none. */
+export function toRunnerName({ agents: { defaults, list } }: Pick<Config, 'agents'>, agentId: string): string {
+  const own = list.find(({ id }) => id === agentId)
+  const model = own?.model ?? defaults.model
+  return own?.runner ?? defaults.runner ?? (model === undefined ? 'echo' : 'ai')
+}
+
 /**
- * The models that a hook may name: aliases, the allowed models, the model of a mapping. Only checked if `ai` performs every
+ * Why no turn of an agent can use a model. A command and OpenClaw have model names of their own. `echo` asks no model, so the provider
+ * only counts once one is configured.
+ */
+export function whyNotModel(model: string, agentId: string, config: Config): 'name' | 'provider' | undefined {
+  const runner = toRunnerName(config, agentId)
+  if (runner !== 'ai' && runner !== 'echo') return undefined
+  const { aliases, providers } = config.models
+  const name = toModelName(model, aliases)
+  if (!isModelName(name)) return 'name'
+  if (runner === 'echo' && Object.keys(providers).length === 0) return undefined
+  return Object.hasOwn(providers, toProviderName(name)) ? undefined : 'provider'
+}
+
+/** Whether another gateway runs the turns of an agent and delivers the replies, to channels of its own. */
+export function isForwarded(agentId: string, config: Config): boolean {
+  const runner = toRunnerName(config, agentId)
+  return Object.hasOwn(config.runners, runner) && config.runners[runner]?.kind === 'openclaw'
+}
+
+/**
+ * The models that a hook may name: aliases and the allowed models. Only checked if `ai` performs every
  * turn: a command has its own model names, and `echo` asks no model.
  */
 export function toOfferedModelIssues(model: string | undefined, config: Config, at: ConfigPath): ConfigIssue[] {
@@ -123,12 +156,27 @@ function toRouteIssues(config: Config): ConfigIssue[] {
   ]
 }
 
+/** Whether a channel has a section, or needs none. */
+export function isChannelSet(name: ChannelName, { channels }: Pick<Config, 'channels'>): boolean {
+  if (name === 'last' || name === 'console') return true
+  return isOwnChannel(name)
+    ? Object.hasOwn(channels.own, name.slice('own:'.length))
+    : Reflect.get(channels, name) !== undefined
+}
+
+/** No channel has a section, and the console was not chosen either: replies have nowhere to go. */
+export function isWithoutChannels(config: Config): boolean {
+  const { default: route, own } = config.channels
+  if (Object.keys(own).length > 0 || (route !== undefined && route.channel !== 'last')) return false
+  return Object.keys(channelSections).every((name) => Reflect.get(config.channels, name) === undefined)
+}
+
+export const withoutChannels =
+  'no channel is configured: replies are kept and not sent. Set channels.default and the section of its channel.'
+
 /** A channel that has no section. */
-export function toChannelIssues(name: ChannelName | undefined, { channels }: Config, at: ConfigPath): ConfigIssue[] {
-  if (name === undefined || name === 'last' || name === 'console') return []
-  const own = isOwnChannel(name) ? name.slice('own:'.length) : undefined
-  const isSet = own === undefined ? Reflect.get(channels, name) !== undefined : Object.hasOwn(channels.own, own)
-  if (isSet) return []
-  const missed = own === undefined ? ['channels', name] : ['channels', 'own', own]
+export function toChannelIssues(name: ChannelName | undefined, config: Config, at: ConfigPath): ConfigIssue[] {
+  if (name === undefined || isChannelSet(name, config)) return []
+  const missed = isOwnChannel(name) ? ['channels', 'own', name.slice('own:'.length)] : ['channels', name]
   return [toIssue(at, `is "${name}", and ${missed.join('.')} is not set. Set it.`, missed)]
 }

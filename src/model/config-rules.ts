@@ -1,5 +1,12 @@
 // Rules of a configuration beyond the types of its keys. Pure: templates, presets and modules are checked where they are loaded.
-import { toAgentIssues, toChannelIssues, toOfferedModelIssues } from './agents-rules.ts'
+import {
+  isForwarded,
+  toAgentIssues,
+  toChannelIssues,
+  toModelNameIssues,
+  toOfferedModelIssues,
+  whyNotModel,
+} from './agents-rules.ts'
 import { type Config, toDefaultAgentId, toHookTokens } from './config.ts'
 import { type ConfigIssue, type ConfigPath, toDuplicates, toIssue } from './issue.ts'
 import type { Mapping } from './mapping.ts'
@@ -28,7 +35,7 @@ export function toConfigIssues(config: Config): ConfigIssue[] {
     ...config.hooks.mappings.flatMap((mapping, index) =>
       toMappingIssues(mapping, config, ['hooks', 'mappings', index]),
     ),
-    ...toModelIssues(config.hooks.gmail?.model, config, ['hooks', 'gmail', 'model']),
+    ...toModelIssues(config.hooks.gmail ?? {}, config, ['hooks', 'gmail', 'model']),
   ]
 }
 
@@ -66,21 +73,15 @@ export function toMappingIssues(mapping: Mapping, config: Config, at: ConfigPath
       toIssue([...at, 'agentId'], 'is not in hooks.allowedAgentIds, so every delivery would be refused. Add it there.'),
     )
   }
-  return [...issues, ...toModelIssues(mapping.model, config, [...at, 'model']), ...toReplyIssues(mapping, config, at)]
+  return [...issues, ...toModelIssues(mapping, config, [...at, 'model']), ...toReplyIssues(mapping, config, at)]
 }
 
 /** A channel that no reply could reach. A transform may still choose another one. */
 function toReplyIssues(mapping: Mapping, config: Config, at: ConfigPath): ConfigIssue[] {
   const isSent = mapping.action === 'agent' && mapping.deliver && mapping.transform === undefined
-  return isSent && !isForwarded(mapping, config) ? toChannelIssues(mapping.channel, config, [...at, 'channel']) : []
-}
-
-/** Whether another gateway runs the turn and delivers the reply, to channels of its own. */
-export function isForwarded({ agentId }: Mapping, config: Config): boolean {
-  const { defaults, list } = config.agents
-  const own = list.find(({ id }) => id === (agentId ?? toDefaultAgentId(config)))
-  const runner = own?.runner ?? defaults.runner
-  return runner !== undefined && Object.hasOwn(config.runners, runner) && config.runners[runner]?.kind === 'openclaw'
+  return isSent && !isForwarded(toMappingAgentId(mapping, config), config)
+    ? toChannelIssues(mapping.channel, config, [...at, 'channel'])
+    : []
 }
 
 function toTokenIssues({ hooks, gateway }: Config): ConfigIssue[] {
@@ -143,16 +144,31 @@ function toKeyIssues(key: string | undefined, { hooks }: Config, at: ConfigPath)
   return [toIssue(at, `must begin with one of hooks.allowedSessionKeyPrefixes (${listed}).`)]
 }
 
-function toModelIssues(model: string | undefined, config: Config, at: ConfigPath): ConfigIssue[] {
+function toModelIssues(mapping: Pick<Mapping, 'agentId' | 'model'>, config: Config, at: ConfigPath): ConfigIssue[] {
+  const { model } = mapping
   if (model === undefined) return []
-  if (isModelAllowed(model, config)) return toOfferedModelIssues(model, config, at)
-  return [toIssue(at, 'is not in agents.defaults.models, so every delivery would be refused. Add it there.')]
+  if (!isModelAllowed(model, config)) {
+    return [toIssue(at, 'is not in agents.defaults.models, so every delivery would be refused. Add it there.')]
+  }
+  return whyNotModel(model, toMappingAgentId(mapping, config), config) === undefined
+    ? []
+    : toModelNameIssues(model, config, at)
+}
+
+/** The agent of a mapping. An unknown one is the default agent. */
+export function toMappingAgentId({ agentId }: Pick<Mapping, 'agentId'>, config: Config): string {
+  const named = agentId?.trim()
+  return config.agents.list.find(({ id }) => id === named)?.id ?? toDefaultAgentId(config)
 }
 
 function toAliasIssues(config: Config): ConfigIssue[] {
   const { models } = config
-  return Object.entries(models.aliases).flatMap(([alias, model]) => {
+  const folded = Object.keys(models.aliases).map((alias) => alias.toLowerCase())
+  return Object.entries(models.aliases).flatMap(([alias, model], index) => {
     const at = ['models', 'aliases', alias]
+    if (folded.indexOf(alias.toLowerCase()) < index) {
+      return [toIssue(at, 'is set twice: aliases ignore case. Remove one of them.')]
+    }
     if (Object.hasOwn(models.aliases, model.trim())) {
       return [toIssue(at, 'names an alias. Name the model itself, as <provider>/<model>.')]
     }

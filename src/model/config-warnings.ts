@@ -2,10 +2,10 @@
 import { isJsonObject } from '../base/json.ts'
 import { nearestOf } from '../base/text.ts'
 import { isOwnChannel } from './action.ts'
-import { toChannelIssues, toModelNameIssues, toOfferedModelIssues } from './agents-rules.ts'
+import { isForwarded, toChannelIssues, toModelNameIssues, whyNotModel } from './agents-rules.ts'
 import type { Config } from './config.ts'
 import { type ConfigIssue, type ConfigPath, toIssue } from './issue.ts'
-import { isForwarded } from './config-rules.ts'
+import { toMappingAgentId } from './config-rules.ts'
 import type { Mapping } from './mapping.ts'
 import { toHookName } from './mapping-rules.ts'
 
@@ -23,7 +23,7 @@ export function toConfigWarnings(config: Config): ConfigIssue[] {
     ...hooks.mappings.flatMap((mapping, index) => [
       ...toAgentIdIssues(mapping.agentId, config, [...at(index), 'agentId']),
       ...toUnaskedModelIssues(mapping, config, [...at(index), 'model']),
-      ...(mapping.transform === undefined || isForwarded(mapping, config)
+      ...(mapping.transform === undefined || isForwarded(toMappingAgentId(mapping, config), config)
         ? []
         : toChannelIssues(mapping.channel, config, [...at(index), 'channel'])),
       ...toShadowIssues(mapping, hooks.mappings.slice(0, index), at(index)),
@@ -45,7 +45,9 @@ function toUnaskedModelIssues({ model, agentId }: Mapping, config: Config, at: C
   const { agents } = config
   const own = agents.list.find(({ id }) => id === agentId)
   if (model === undefined || (own?.runner ?? agents.defaults.runner ?? 'ai') !== 'ai') return []
-  return toOfferedModelIssues(model, config, at).length > 0 ? [] : toModelNameIssues(model, config, at)
+  return whyNotModel(model, toMappingAgentId({ agentId }, config), config) === undefined
+    ? toModelNameIssues(model, config, at)
+    : []
 }
 
 /** Channels that need no recipient, or have it from elsewhere. */

@@ -40,10 +40,19 @@ export function isPlainSessionKey(key: string): boolean {
   return key.length <= longestKey && !/\p{Cc}/u.test(key)
 }
 
-/** The model of a name: an alias is resolved once, any other name is the model. */
+/** `<provider>/<model>`. No path, no query: a hook may choose the name, and Google's goes into a URL. */
+const modelName = /^[^/\s]+\/(?!.*\.\.)[^\s?#%\\]+$/
+
+export function isModelName(name: string): boolean {
+  return modelName.test(name)
+}
+
+/** The model of a name: an alias, in any case, is resolved once; any other name is the model. */
 export function toModelName(asked: string, aliases: Readonly<Record<string, string>>): string {
   const name = asked.trim()
-  return (Object.hasOwn(aliases, name) ? aliases[name] : undefined) ?? name
+  if (name.includes('/')) return name
+  const folded = name.toLowerCase()
+  return Object.entries(aliases).find(([alias]) => alias.toLowerCase() === folded)?.[1] ?? name
 }
 
 /** Whether `agents.defaults.models` lists the model. Both may be named by an alias. No list means any. */

@@ -12,7 +12,7 @@ import type { Transform } from '../model/transform.ts'
 import type { CompiledMapping } from './compile.ts'
 import { type Hook, isOpened } from './hook.ts'
 import { type Draft, mergeResult, renderDraft, toAction, toOrigin, toScope, toTransformCall } from './merge.ts'
-import { applyPolicy, toRequestedMode } from './policy.ts'
+import { applyPolicy, refuseUnusable, toRequestedMode } from './policy.ts'
 
 /** The most actions of one delivery. */
 const mostActions = 200
@@ -51,6 +51,7 @@ function decideBuiltIn(delivery: Delivery, { config, newId }: Deciding): Decisio
   try {
     const { action, jobKeys } = toBuiltInAction(delivery, config)
     const planned = applyPolicy(action, config, { keyOrigin: 'request', origin: toOrigin(delivery), jobKeys, newId })
+    refuseUnusable(planned, config)
     return { kind: 'accept', actions: [planned], ...reasons }
   } catch (error) {
     if (error instanceof Problem) return { kind: 'refuse', problem: error, ...reasons }

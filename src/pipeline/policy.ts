@@ -4,10 +4,13 @@ import {
   type Action,
   type AgentAction,
   type AgentRequest,
+  isOwnChannel,
   mainSessionKey,
   type Origin,
   type PlannedAction,
+  toChannelKey,
 } from '../model/action.ts'
+import { isChannelSet, isForwarded, whyNotModel } from '../model/agents-rules.ts'
 import { type Config, toDefaultAgentId } from '../model/config.ts'
 import type { JobKeys, SessionMode } from '../model/job-keys.ts'
 import {
@@ -74,6 +77,29 @@ export function applyPolicy(action: Action, config: Config, input: PolicyInput):
     sessionMode,
     origin,
   }
+}
+
+/** Refuses what a direct call names and nothing can fulfil. The message quotes nothing of the request. */
+export function refuseUnusable(planned: PlannedAction, config: Config): void {
+  if (planned.kind !== 'agent') return
+  const { agentId, action } = planned
+  const why = action.model === undefined ? undefined : whyNotModel(action.model, agentId, config)
+  if (why === 'name') {
+    throw new Problem('payload-invalid', 'model: expected an alias of models.aliases or <provider>/<model>.')
+  }
+  if (why === 'provider') {
+    throw new Problem(
+      'payload-invalid',
+      'model: its provider is not in models.providers. Name a configured one, or leave the field out.',
+    )
+  }
+  const { channel, deliver } = action
+  if (!deliver || isChannelSet(channel, config) || isForwarded(agentId, config)) return
+  const key = isOwnChannel(channel) ? 'it' : toChannelKey(channel)
+  throw new Problem(
+    'payload-invalid',
+    `channel: this channel is not configured. Name another one, leave the field out, or ask the operator to set ${key}.`,
+  )
 }
 
 function toAgentId(action: AgentAction, config: Config): string {

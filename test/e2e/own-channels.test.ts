@@ -5,7 +5,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { readBlock } from '../pages.ts'
 import { runCommand } from './command.ts'
 import { type Loopback, startLoopback } from './fakes/loopback.ts'
-import { gatewayToken, makeConfigDir, startGateway, writeFiles } from './gateway.ts'
+import { gatewayToken, hookToken, makeConfigDir, post, startGateway, writeFiles } from './gateway.ts'
 import { type Inside, readStore, startInside } from './inside.ts'
 
 const file = 'hooks/channels/ntfy.ts'
@@ -126,9 +126,14 @@ describe('a channel of one’s own', { timeout: 60_000 }, () => {
     expect(gone.code).toBe(70)
   })
 
-  test('that nobody configured is no route, and the job says which key to set', async () => {
-    const gateway = await startInside({ config: toConfig(), files: { [file]: ntfy } })
-    expect(await ask(gateway, { channel: 'own:pigeon' })).toBe(200)
+  test('that nobody configured is refused in a request, and no route for a transform', async () => {
+    const pigeon = 'export default () => ({ message: "Coo", channel: "own:pigeon" })'
+    const gateway = await startInside({
+      config: { ...toConfig(), hooks: { mappings: [{ match: { path: 'coo' }, transform: { module: 'coo.ts' } }] } },
+      files: { [file]: ntfy, 'hooks/transforms/coo.ts': pigeon },
+    })
+    expect(await ask(gateway, { channel: 'own:pigeon' })).toBe(400)
+    expect(await post({ url: gateway.url, token: hookToken }, 'coo', {})).toMatchObject({ ok: true })
     await expect.poll(() => newestJob(gateway)).toMatchObject({ state: 'dead' })
     expect((await newestJob(gateway))?.lastError).toContain('channels.own.pigeon is not configured')
     expect(await ask(gateway, { channel: 'own:' })).toBe(400)

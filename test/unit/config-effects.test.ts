@@ -104,10 +104,33 @@ describe('the name of a model', () => {
     expect(problemsOf({ models, hooks: { mappings: [{ model: 'fast' }, { model: 'local/other' }] } })).toEqual([])
   })
 
-  test('is free where a command may perform the turn, and where no model is asked', () => {
+  test('is free where a command performs the turn, and has a provider and a name everywhere else', () => {
     const hooks = { mappings: [{ model: 'sonnet' }] }
+    const wrong = ['hooks.mappings[0].model must be <provider>/<model> or an alias, found "sonnet".']
     expect(problemsOf({ models, agents: { list: [{ id: 'main', runner: 'claude' }] }, hooks })).toEqual([])
-    expect(problemsOf({ hooks })).toEqual([])
+    expect(problemsOf({ hooks })).toEqual(wrong)
+    expect(problemsOf({ agents: { defaults: { runner: 'echo' } }, hooks })).toEqual(wrong)
+    // the agent of the mapping counts, and no other one
+    const agents = {
+      list: [
+        { id: 'main', runner: 'claude' },
+        { id: 'ops', runner: 'echo' },
+      ],
+    }
+    expect(problemsOf({ agents, hooks: { mappings: [{ model: 'sonnet', agentId: 'ops' }] } })).toEqual(wrong)
+  })
+
+  test('of a mapping names any provider while no provider is configured: echo asks none', () => {
+    expect(problemsOf({ hooks: { mappings: [{ model: 'openai/gpt-5' }] } })).toEqual([])
+  })
+
+  test('that is an alias ignores case, so two aliases differ in more than that', () => {
+    const aliases = { Fast: 'local/llama' }
+    const hooks = { mappings: [{ model: 'fast' }, { model: ' FAST' }] }
+    expect(problemsOf({ models: { ...models, aliases }, hooks })).toEqual([])
+    expect(problemsOf({ models: { ...models, aliases: { ...aliases, fast: 'local/llama' } } })).toEqual([
+      'models.aliases.fast is set twice: aliases ignore case. Remove one of them.',
+    ])
   })
 })
 

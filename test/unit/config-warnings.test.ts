@@ -8,8 +8,9 @@ import { Config } from '../../src/model/config.ts'
 const token = 'a-token-with-more-than-24-characters'
 const tight = { enabled: true, token, defaultSessionKey: 'hook:inbox', allowedSessionKeyPrefixes: ['hook:'] }
 type Parts = { hooks?: object; rest?: object; files?: FileFact[] }
+const channels = { default: { channel: 'console' } }
 const failing = ({ hooks = {}, rest = {}, files = [] }: Parts) =>
-  toWarnings(Config.parse({ hooks: { ...tight, ...hooks }, ...rest }), { files }).filter(({ ok }) => !ok)
+  toWarnings(Config.parse({ channels, hooks: { ...tight, ...hooks }, ...rest }), { files }).filter(({ ok }) => !ok)
 const names = (parts: Parts) => failing(parts).map(({ name }) => name)
 
 describe('doctor', () => {
@@ -24,11 +25,25 @@ describe('doctor', () => {
       'request-session-keys',
       'unsafe-content',
       'file-permissions',
+      'channels',
       'references',
     ])
   })
 
   const telegram = { botToken: 't' }
+
+  test.each<[string, object, boolean]>([
+    ['without any channel', {}, true],
+    ['whose default channel is "last"', { channels: { default: { channel: 'last' } } }, true],
+    ['that chose the console', { channels }, false],
+    ['with a section of a channel', { channels: { telegram } }, false],
+    ['with a channel in code', { channels: { own: { ntfy: {} } } }, false],
+  ])('says of a configuration %s whether replies have nowhere to go', (_, rest, isFound) => {
+    const found = toWarnings(Config.parse({ hooks: tight, ...rest }), { files: [] }).filter(({ ok }) => !ok)
+    const expected = { name: 'channels', detail: expect.stringContaining('no channel is configured') }
+    expect(found).toMatchObject(isFound ? [expected] : [])
+  })
+
   const references = (parts: Parts) => failing(parts).map(({ name, detail }) => `${name}: ${detail}`)
 
   test.each<[string, Parts, string]>([
@@ -127,7 +142,7 @@ describe('doctor', () => {
 
   test('names the line of the key', () => {
     const text = '{\n  "hooks": {\n    "mappings": [\n      { "agentId": "x" }\n    ]\n  }\n}'
-    const [found] = toWarnings(Config.parse({ hooks: { ...tight, mappings: [{ agentId: 'x' }] } }), {
+    const [found] = toWarnings(Config.parse({ channels, hooks: { ...tight, mappings: [{ agentId: 'x' }] } }), {
       files: [],
       text,
     }).filter(({ ok }) => !ok)

@@ -63,8 +63,51 @@ describe('the built-in hooks', () => {
   })
 
   test('teams and imsg are names of msteams and imessage', async () => {
-    const decision = await decideOn(toGeneration([]), toTestDelivery('agent', { message: 'x', channel: 'teams' }))
+    const msteams = { appId: 'a', appPassword: 'p' }
+    const generation = toGeneration([], { config: { channels: { msteams } } })
+    const decision = await decideOn(generation, toTestDelivery('agent', { message: 'x', channel: 'teams' }))
     expect(decision).toMatchObject({ actions: [{ action: { channel: 'msteams' } }] })
+  })
+
+  describe('a direct call', () => {
+    const local = { kind: 'openai-compatible', baseUrl: 'http://127.0.0.1:1/v1' }
+    const models = { providers: { local }, aliases: { Fast: 'local/llama' } }
+    const asked = { agents: { defaults: { model: 'fast' } }, models }
+
+    test.each<[string, object, object]>([
+      ['a model that is neither an alias nor <provider>/<model>', { model: 'noslash' }, asked],
+      ['such a model where no model is configured', { model: 'noslash' }, {}],
+      ['a model without a provider', { model: '/llama' }, asked],
+      ['a model of a provider that is not configured', { model: 'canary/llama' }, asked],
+      ['such a model where another runner performs the turns', { model: 'canary/llama' }, { models }],
+      ['a channel that is not configured', { channel: 'telegram' }, asked],
+      ['a channel in code that is not configured', { channel: 'own:canary' }, asked],
+    ])('that names %s is refused, and the refusal quotes none of it', async (_, fields, config) => {
+      const refusal = await refused('agent', { message: 'x', ...fields }, { config })
+      expect(refusal).toMatch(new RegExp(`^payload-invalid ${Object.keys(fields).join()}: `))
+      expect(refusal).not.toMatch(/canary|noslash|llama/)
+    })
+
+    test.each<[string, object, object]>([
+      ['an alias in another case', { model: 'FAST' }, asked],
+      ['a model of a configured provider', { model: 'local/other' }, asked],
+      ['any provider while none is configured', { model: 'openai/gpt-5' }, {}],
+      ['a model of a command', { model: 'sonnet' }, { agents: { defaults: { runner: 'claude' } } }],
+      ['a configured channel', { channel: 'telegram' }, { channels: { telegram: { botToken: 't' } } }],
+      ['the console', { channel: 'console' }, {}],
+      ['a channel for a reply that is not sent', { channel: 'telegram', deliver: false }, {}],
+      [
+        'a channel of OpenClaw',
+        { channel: 'telegram', to: '7' },
+        {
+          agents: { defaults: { runner: 'claw' } },
+          runners: { claw: { kind: 'openclaw', baseUrl: 'http://127.0.0.1:1/hooks', token: 't' } },
+        },
+      ],
+    ])('that names %s is accepted', async (_, fields, config) => {
+      const call = toTestDelivery('agent', { message: 'x', ...fields })
+      expect(await decideOn(toGeneration([], { config }), call)).toMatchObject({ kind: 'accept' })
+    })
   })
 
   test('a payload cannot opt out of the boundary', async () => {

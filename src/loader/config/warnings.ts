@@ -1,6 +1,7 @@
 // Checks for risks in a valid configuration. They do not stop a gateway: `hookloom doctor` prints them.
 import { statSync } from 'node:fs'
 import { basename } from 'node:path'
+import { isWithoutChannels, withoutChannels } from '../../model/agents-rules.ts'
 import { toConfigWarnings } from '../../model/config-warnings.ts'
 import { type Config, toHookTokens } from '../../model/config.ts'
 import { toPlacedLine } from '../config.ts'
@@ -56,6 +57,7 @@ export function toWarnings(
     ),
     toUnsafeContent(config),
     toFileModes(files),
+    toFinding('channels', !isWithoutChannels(config), 'a channel is configured for replies', withoutChannels),
     ...toReferences(config, text),
     ...toSharing(config),
   ]

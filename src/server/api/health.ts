@@ -2,6 +2,7 @@
 import type Router from '@koa/router'
 import type { Middleware } from 'koa'
 import type { ApiParts } from './parts.ts'
+import { isWithoutChannels, withoutChannels } from '../../model/agents-rules.ts'
 import { toDifferent, toMoment } from '../records.ts'
 import { toPlaceInFile } from './deliveries.ts'
 import { reply } from './reply.ts'
@@ -39,6 +40,7 @@ async function toHealth({ store, generation, status, dir, hooksUrl, minutes }: H
     lastGoodAt: toMomentOrNull(lastGoodAt),
     nodes: nodes.map((node) => ({ ...node, seenAt: toMoment(node.seenAt) })),
     different: toDifferent(nodes) ?? null,
+    withoutChannels: isWithoutChannels(generation().config) ? withoutChannels : null,
     hooksUrl: hooksUrl() ?? null,
     store: { trouble: trouble ?? null, warning: warning ?? null, waitingBytes },
     deliveries: counts.deliveries,

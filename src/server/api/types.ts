@@ -213,6 +213,8 @@ export type HealthFields = {
   }[]
   /** A sentence that names the gateways whose generations differ; null if they do not. */
   readonly different: string | null
+  /** A sentence about a configuration in which replies have nowhere to go; null if a channel is configured. */
+  readonly withoutChannels: string | null
   /** Base of the hooks, with `hooks.path`; null before the port listens. */
   readonly hooksUrl: string | null
   readonly store: { readonly trouble: string | null; readonly warning: string | null; readonly waitingBytes: number }

@@ -2,7 +2,7 @@
 import type { LanguageModel } from 'ai'
 import type { ModelsConfig, ProviderConfig } from '../../../model/agents-config.ts'
 import { cut, nearestOf } from '../../../base/text.ts'
-import { toModelName } from '../../../model/permission.ts'
+import { isModelName, toModelName } from '../../../model/permission.ts'
 import { toLine } from '../../../pipeline/boundary.ts'
 import type { Fetch } from './fetch.ts'
 import type { Probe } from '../../../model/channel.ts'
@@ -38,14 +38,11 @@ export const optionNames: Readonly<Record<Kind, string>> = {
   'openai-compatible': 'openaiCompatible',
 }
 
-/** No path, no query: a hook may choose the name, and Google's goes into a URL. */
-const modelName = /^[^/\s]+\/(?!.*\.\.)[^\s?#%\\]+$/
-
 /** `<provider>/<model>` is split at the first "/": a model's own name may have more of them. */
 export function chooseModel(asked: string | undefined, models: ModelsConfig): Choice {
   if (asked === undefined) return { ok: false, reason: 'No model is set: set agents.defaults.model.' }
   const name = toModelName(asked, models.aliases)
-  if (!modelName.test(name)) {
+  if (!isModelName(name)) {
     return { ok: false, reason: `"${toShown(name)}" is not <provider>/<model>, and not a name in models.aliases.` }
   }
   const slash = name.indexOf('/')
