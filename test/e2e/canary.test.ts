@@ -38,6 +38,8 @@ const transforms = {
 const config = {
   gateway: { token: '${CANARY_GATEWAY}' },
   channels: { slack: { botToken: 'none' } },
+  // a heartbeat would copy the events into the transcript of the main session
+  agents: { defaults: { heartbeat: { every: 0 } } },
   hooks: {
     token: '${CANARY_HOOK}',
     transforms: { timeoutMs: 500 },
