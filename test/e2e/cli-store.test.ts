@@ -89,7 +89,12 @@ describe('reading commands beside a running gateway', { timeout: 60_000 }, () =>
         attempts: expect.any(Number),
         lastError: null,
         steps: ['run', 'summary', 'wake', 'deliver'].map((name) =>
-          expect.objectContaining({ name, state: 'done', at: expect.stringMatching(/^\d{4}-.*Z$/) }),
+          expect.objectContaining({
+            name,
+            // heartbeats are off here
+            state: name === 'wake' ? 'skipped' : 'done',
+            at: expect.stringMatching(/^\d{4}-.*Z$/),
+          }),
         ),
       }),
     ])
