@@ -1,6 +1,6 @@
 // The parts of a gateway, the order in which they start, and the same order reversed to stop.
 import { randomUUID } from 'node:crypto'
-import { createEffects } from './effects/effects.ts'
+import { createEffects, type EffectsOptions } from './effects/effects.ts'
 import { createReplayer } from './live/replayer.ts'
 import { createLive } from './live/live.ts'
 import type { LiveOptions, LiveStatus } from './live/live-types.ts'
@@ -9,7 +9,7 @@ import { createConfigMemory } from './loader/config-memory.ts'
 import { pickEnv } from './loader/config/env.ts'
 import { createTransformRuntime } from './loader/runtime.ts'
 import { newId } from './base/id.ts'
-import { type Log, silentLog, withLevel } from './model/log.ts'
+import { type Log, silentLog, withLevel, withoutQuotes } from './model/log.ts'
 import { toHandedFile, toShownPlace, toStorePlace } from './model/places.ts'
 import type { Generation } from './pipeline/generation.ts'
 import { createPinnedFetch, type Transport } from './pipeline/verifiers/pinned-fetch.ts'
@@ -57,8 +57,8 @@ export type HookloomOptions = {
   readonly version?: string
   /** How long the duties of a gateway that died wait for another one. Tests shorten it. */
   readonly leaseTimes?: LeaseTimes
-  /** Where the console channel writes. */
-  readonly write?: (text: string) => void
+  /** Prints the replies of the console channel. Default: on standard output. */
+  readonly write?: EffectsOptions['write']
 }
 
 export type Hookloom = {
@@ -79,10 +79,11 @@ const storeCloseMs = 30_000
 
 /**
  * Throws `config-missing`, `config-invalid` or `store-locked`. A store that cannot be written now does not prevent the start:
- * hooks answer 503 until it can.
+ * hooks answer 503 until it can. In development, a log line may quote a payload.
  */
-export async function createHookloom(options: HookloomOptions): Promise<Hookloom> {
-  const stops = createStops(options.log ?? silentLog)
+export async function createHookloom({ log = silentLog, ...rest }: HookloomOptions): Promise<Hookloom> {
+  const options = { ...rest, log: rest.development === true ? log : withoutQuotes(log) }
+  const stops = createStops(options.log)
   try {
     return { ...(await start(options, stops)), stop: stops.run }
   } catch (error) {
@@ -91,16 +92,15 @@ export async function createHookloom(options: HookloomOptions): Promise<Hookloom
   }
 }
 
-async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookloom, 'stop'>> {
+async function start(options: HookloomOptions & { log: Log }, stops: Stops): Promise<Omit<Hookloom, 'stop'>> {
   const { dir, env = process.env, development = false } = options
-  const write = options.write ?? ((text: string) => void process.stdout.write(text))
   const clock = options.clock ?? Date.now
   const { config, env: settings } = loadConfig({ dir, env })
   const { host, bodyTimeoutMs, stopTimeoutMs } = config.server
   stops.within(stopTimeoutMs)
   const graceMs = stopTimeoutMs / 4
   let level = config.server.log
-  const log = withLevel(options.log ?? silentLog, () => level)
+  const log = withLevel(options.log, () => level)
 
   // 1. The store.
   const place = toStorePlace(dir, config)
@@ -153,7 +153,7 @@ async function start(options: HookloomOptions, stops: Stops): Promise<Omit<Hookl
     config: () => generation().config,
     ownChannels: live.ownChannels,
     store,
-    write,
+    write: options.write ?? (({ text }) => void process.stdout.write(text)),
     env: settings,
     clock,
     newId,

@@ -12,6 +12,23 @@ export function toErrorName(thrown: unknown): string {
   }
 }
 
+/**
+ * An exception for a log: its kind, its code, and its stack without the message, which may quote a payload. The message of the
+ * system, such as "EACCES: permission denied", is kept.
+ */
+export function toLoggedError(thrown: unknown): object {
+  if (!(thrown instanceof Error)) return { type: toErrorName(thrown) }
+  try {
+    const { message, stack = '' } = thrown
+    const frames = stack.slice(Math.max(0, stack.indexOf(message)) + message.length).match(/^ {4}at .*$/gm) ?? []
+    const isOfSystem = 'syscall' in thrown && 'errno' in thrown
+    const code = 'code' in thrown && typeof thrown.code === 'string' ? { code: cut(thrown.code, 40) } : {}
+    return { type: toErrorName(thrown), ...code, ...(isOfSystem ? { message } : {}), stack: frames.slice(0, 20) }
+  } catch {
+    return { type: toErrorName(thrown) }
+  }
+}
+
 /** The error code of the system, such as ECONNREFUSED. fetch puts it into a nested cause. */
 export function toErrorCode(thrown: unknown): string | undefined {
   let below = thrown

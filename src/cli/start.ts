@@ -11,8 +11,12 @@ export async function start({ dir, env }: Context, ports: Ports): Promise<number
     env,
     ...ports,
     log,
-    // a reply on the console channel is a JSON line too
-    write: (text) => log.info({ channel: 'console', text }, 'reply'),
+    // the log is kept and shipped, and a reply quotes payloads: only its length is logged
+    write: ({ jobId, agentId, chars }) =>
+      log.info(
+        { jobId, channel: 'console', agentId, chars },
+        `a reply of ${chars} characters for the console; "hookloom show ${jobId}" shows it`,
+      ),
     announce: ({ url, adminUrl, status }) => {
       const { generation, degraded } = status()
       log.info({ url, adminUrl, generation, degraded, version: readVersion() }, 'listening')

@@ -1,4 +1,5 @@
 // Performs one claimed job from its first missing step. Each effect is recorded before the next one starts; the last record also ends the job.
+import type { Planned } from '../model/action.ts'
 import type { ClaimedJob, Step, StepName } from '../model/job.ts'
 import type { Log, Meter } from '../model/log.ts'
 import type { JobReport, NewEvent } from '../store/records.ts'
@@ -71,14 +72,18 @@ export async function performJob(claimed: ClaimedJob, performance: Performance):
   }
 }
 
-/** The log line of a step that has one. The detail of a step may name the recipient, so it is not logged. */
+/**
+ * The log line of a step that has one. It has nothing that a payload may have chosen: no session key, no detail, which may name the
+ * recipient, and no model that the action names.
+ */
 function logStep(log: Log, { id: jobId, deliveryId, planned }: ClaimedJob, step: Step, tookMs: number): void {
   const { name, state, model } = step
   if (!steps[name].isLogged) return
-  const { kind, agentId, sessionKey } = planned
+  const { kind, agentId } = planned
+  const ofAgent = planned.kind === 'agent' && planned.action.model !== undefined ? {} : { model }
   log.info(
-    { jobId, deliveryId, job: { kind, step: name, state, agentId, sessionKey, model, tookMs } },
-    `${name} ${agentId} ${sessionKey} → ${state}  ${tookMs} ms  ${jobId}`,
+    { jobId, deliveryId, job: { kind, step: name, state, agentId, ...ofAgent, tookMs } },
+    `${name} ${agentId} → ${state}  ${tookMs} ms  ${jobId}`,
   )
 }
 
@@ -86,12 +91,11 @@ function logStep(log: Log, { id: jobId, deliveryId, planned }: ClaimedJob, step:
 async function attempt(name: StepName, job: ClaimedJob, performance: Performance): Promise<StepOutcome> {
   const { signal, log } = performance
   if (signal.aborted) return { kind: 'aborted' }
-  const { kind, agentId, sessionKey } = job.planned
+  const { kind, agentId } = job.planned
   const attributes = {
     'hookloom.job': job.id,
     'hookloom.kind': kind,
     'hookloom.agent': agentId,
-    'hookloom.session': sessionKey,
     'hookloom.attempt': job.attempts + 1,
   }
   try {
@@ -128,7 +132,7 @@ async function fail(name: StepName, job: ClaimedJob, failure: Failure, performan
       jobId,
       planned,
       step: name,
-      why: toLoggedReason(failure, jobId),
+      why: toLoggedReason(failure, job),
       quotes: failure.quotes === true,
     })
   }
@@ -149,7 +153,7 @@ function toFailureReport(
 ): JobReport {
   const verdict = toVerdict(failure, name)
   const fields = { jobId: job.id, deliveryId: job.deliveryId, step: name, attempt: job.attempts + 1 }
-  const why = toLoggedReason(failure, job.id)
+  const why = toLoggedReason(failure, job)
   if (verdict.kind === 'retry') {
     const runAt = new Date(clock() + verdict.afterMs).toISOString()
     log.warn({ ...fields, runAt }, `${name} failed, and is tried again: ${why}`)
@@ -164,8 +168,18 @@ function toFailureReport(
 }
 
 /** The reason without outside text and recipients. */
-function toLoggedReason({ quotes, logged, detail }: Failure, jobId: string): string {
-  return quotes === true ? `"hookloom show ${jobId}" shows why.` : (logged ?? detail)
+function toLoggedReason({ quotes, logged = '', detail }: Failure, { id, planned }: ClaimedJob): string {
+  const reason = logged === '' ? detail : logged
+  return quotes === true || quotesModel(reason, planned) ? `"hookloom show ${id}" shows why.` : reason
+}
+
+/** Whether a reason has the model that the action names: a request may have written it. A reason may have cut a long name. */
+function quotesModel(reason: string, planned: Planned): boolean {
+  const { model } = planned.kind === 'agent' ? planned.action : {}
+  if (model === undefined) return false
+  const [provider = '', ...rest] = model.split('/')
+  // a configured provider is named without quotation marks
+  return reason.includes(`"${provider.slice(0, 8)}`) || (rest.length > 0 && reason.includes(rest.join('/').slice(0, 8)))
 }
 
 function toDeathEvents(name: StepName, { planned }: ClaimedJob, death: StepDeath): NewEvent[] {

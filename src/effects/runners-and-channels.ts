@@ -4,7 +4,7 @@ import type { Channel, OwnChannel } from '../model/channel.ts'
 import { type ChannelsConfig, channelSections } from '../model/channels-config.ts'
 import type { Config } from '../model/config.ts'
 import type { Runner } from '../model/runner.ts'
-import { createConsoleChannel } from './channels/console.ts'
+import { createConsoleChannel, type WriteReply } from './channels/console.ts'
 import { createDiscordChannel } from './channels/discord.ts'
 import { createIMessageChannel } from './channels/imessage.ts'
 import { createMattermostChannel } from './channels/mattermost.ts'
@@ -29,7 +29,7 @@ export type RunnersAndChannels = {
 
 export type RunnerAndChannelParts = {
   /** Where the console channel writes. */
-  readonly write: (text: string) => void
+  readonly write: WriteReply
   /** The environment variables that commands may get. */
   readonly env: Readonly<Record<string, string | undefined>>
 }

@@ -71,7 +71,7 @@ export function renderNewConfig({ schema }: { schema?: string } = {}): string {
   // "agents": { "defaults": { "model": "local/llama3.3" } },
 
   "channels": {
-    // Where replies go by default. "console" prints them here.
+    // Where replies go by default. "console" prints them in the terminal of "hookloom dev".
     "default": { "channel": "console" },
   },
 }

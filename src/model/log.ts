@@ -1,3 +1,4 @@
+import { toLoggedError } from '../base/exceptions.ts'
 import type { DeliveryState } from './delivery.ts'
 import type { Step, StepName } from './job.ts'
 import type { ProblemCode } from './problem.ts'
@@ -23,6 +24,25 @@ export function withLevel(log: Log, level: () => (typeof logLevels)[number]): Lo
       if (isLogged(name)) log[name](fields, message)
     }
   return { debug: from('debug'), info: from('info'), warn: from('warn'), error: from('error') }
+}
+
+/**
+ * A log without what may quote a payload: the message of an exception (`err`), and the `frame` of a problem, which has the values of a
+ * fixture or of the code's own exception. `hookloom check` shows frames.
+ */
+export function withoutQuotes(log: Log): Log {
+  const from =
+    (name: keyof Log) =>
+    (fields: object, message: string): void => {
+      const isQuoting = 'err' in fields || 'frame' in fields
+      log[name](isQuoting ? toUnquoted(fields) : fields, message)
+    }
+  return { debug: from('debug'), info: from('info'), warn: from('warn'), error: from('error') }
+}
+
+function toUnquoted(fields: object): object {
+  const kept = Object.entries(fields).filter(([name]) => name !== 'frame')
+  return Object.fromEntries(kept.map(([name, value]) => [name, name === 'err' ? toLoggedError(value) : value]))
 }
 
 /** The counters, each with its labels. `hook` is a configured name, see `toHookLabel`: a label that requests choose would have no end. */

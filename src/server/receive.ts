@@ -22,6 +22,7 @@ import {
   withProblem,
   type LastingDecision,
   logDelivery,
+  toKnownWords,
   type OnParked,
   toPending,
   toRow,
@@ -116,7 +117,7 @@ export function createReceiver(parts: ReceiverParts): Receive {
         // a sender repeats a parked delivery: it runs under its old id, so that it stays one delivery
         parkedAgain: (id, replay) => {
           const again = { ...delivery, id }
-          return handle({ delivery: again, hook, generation, row: toParkedRow(again, replay) })
+          return handle({ delivery: again, hook, generation, row: toParkedRow(again, hook, replay) })
         },
       })
     } catch (error) {
@@ -126,7 +127,8 @@ export function createReceiver(parts: ReceiverParts): Receive {
   }
 
   function handle(handling: Handling): Promise<Answer> {
-    const { id, path, source, event, headers } = handling.delivery
+    const { id, path, headers } = handling.delivery
+    const { source, event } = toKnownWords(handling.delivery, handling.hook)
     const attributes = { 'hookloom.hook': path, 'hookloom.source': source, 'hookloom.event': event }
     const toEnd = ({ status }: Answer) => ({ attributes: { 'http.response.status_code': status }, isFailed: false })
     return inSpan('hook', { traceId: id, attributes, traceparent: headers['traceparent'], toEnd }, () =>
@@ -183,7 +185,7 @@ export function createReceiver(parts: ReceiverParts): Receive {
       const now = clock()
       const label = toHookLabel(hook, delivery.path)
       parts.meter('deliveries', { outcome: settlement.state, hook: label }, (now - delivery.receivedAt) / 1_000)
-      logDelivery(parts, delivery, settlement, { now })
+      logDelivery(parts, delivery, settlement, { now, takers: hook })
       parts.accepted(settlement.jobs)
       return { answer, isOurs: true }
     }
@@ -195,14 +197,14 @@ export function createReceiver(parts: ReceiverParts): Receive {
   }
 
   /** For a delivery that was parked before. `replay` is the answer that it got then. */
-  function toParkedRow(delivery: Delivery, replay: Answer): Row {
+  function toParkedRow(delivery: Delivery, hook: Hook, replay: Answer): Row {
     return {
       state: 'parked',
       wait: async () => ({ answer: replay, isOurs: true }),
       async settle(settlement, answer) {
         if (!(await store.settle(delivery.id, settlement))) return { answer: replay }
         parts.accepted(settlement.jobs)
-        logDelivery(parts, delivery, settlement, { now: clock(), before: 'parked' })
+        logDelivery(parts, delivery, settlement, { now: clock(), before: 'parked', takers: hook })
         return { answer }
       },
     }

@@ -123,7 +123,7 @@ export class Rerunner {
       const settlement = toSettlement(decision, delivery, { generation, newId, now: clock(), keepByDefault })
       if (!(await this.#settle(delivery.id, settlement))) return 'already settled'
       accepted(settlement.jobs)
-      logDelivery(this.#parts, delivery, settlement, { now: clock(), before })
+      logDelivery(this.#parts, delivery, settlement, { now: clock(), before, takers: generation.hook(delivery.path) })
       return settlement.state
     } catch (error) {
       log.error(

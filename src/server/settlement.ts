@@ -8,6 +8,8 @@ import type { Log } from '../model/log.ts'
 import type { Retain } from '../model/mapping.ts'
 import type { Decision } from '../pipeline/pipeline.ts'
 import type { Generation } from '../pipeline/generation.ts'
+import type { Hook } from '../pipeline/hook.ts'
+import { senderNamed } from '../pipeline/sources.ts'
 
 /** A decision that is stored. A refusal is not. */
 export type LastingDecision = Exclude<Decision, { kind: 'refuse' }>
@@ -76,12 +78,13 @@ export type OnParked = (parked: {
 
 /** The one log line of a delivery, and the alert about a parked one. `before`: its state in the store until now; undefined for a new one. */
 export function logDelivery(
-  { log, parked }: { readonly log: Log; readonly parked?: OnParked },
+  { log, parked }: { readonly log: Log; readonly parked?: OnParked | undefined },
   delivery: Delivery,
   settlement: Settlement,
-  { now, before }: { now: number; before?: 'pending' | 'parked' },
+  { now, before, takers }: { now: number; before?: 'pending' | 'parked'; takers: Pick<Hook, 'mappings'> },
 ): void {
-  const { id: deliveryId, method, path: hook, source, event } = delivery
+  const { id: deliveryId, method, path: hook } = delivery
+  const { source, event } = toKnownWords(delivery, takers)
   const { state, problem, mappingId } = settlement
   if (state === 'parked' && problem !== undefined) {
     // a delivery that was parked before was logged then
@@ -91,9 +94,7 @@ export function logDelivery(
     parked?.({ deliveryId, hook, waitsFor: settlement.waitsFor })
     return
   }
-  const actions = settlement.jobs.map(({ planned: { kind, sessionKey } }) =>
-    kind === 'wake' ? kind : `${kind} ${sessionKey}`,
-  )
+  const actions = settlement.jobs.map(({ planned: { kind } }) => kind)
   const outcome = actions.length > 3 ? `${actions.length} actions` : actions.join(', ') || state
   const tookMs = now - delivery.receivedAt
   const took = before === 'parked' ? 'was parked' : `${tookMs} ms`
@@ -101,6 +102,21 @@ export function logDelivery(
     { deliveryId, delivery: { method, hook, source, event, state, mappingId, actions, tookMs } },
     `${method} ${hook}${event === undefined ? '' : ` ${event}`} → ${outcome}  ${took}  ${deliveryId}`,
   )
+}
+
+/**
+ * The source and the event of a delivery, where they are no text of its payload: a known sender, the value of a header, or a word of
+ * the configuration.
+ */
+export function toKnownWords(
+  { source, event, headers }: Delivery,
+  { mappings }: Pick<Hook, 'mappings'>,
+): Pick<Delivery, 'source' | 'event'> {
+  const isNamed = (word: string, key: 'source' | 'event') =>
+    mappings.some(({ match }) => [match[key]].flat().includes(word))
+  const isKnownSource = source !== undefined && (senderNamed(source) !== undefined || isNamed(source, 'source'))
+  const isKnownEvent = event !== undefined && (Object.values(headers).includes(event) || isNamed(event, 'event'))
+  return { source: isKnownSource ? source : undefined, event: isKnownEvent ? event : undefined }
 }
 
 /** The row of a new delivery, with its outcome and the answer that a duplicate gets again. */

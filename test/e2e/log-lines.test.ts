@@ -66,7 +66,7 @@ describe('a gateway that works', () => {
     const { deliveryId, runId } = JSON.parse(text)
     const delivery = await line(/^POST /)
     expect(delivery.level).toBe('info')
-    expect(delivery.message).toMatch(new RegExp(`^POST github pull_request → agent hook:pr:7  \\d+ ms  ${deliveryId}$`))
+    expect(delivery.message).toMatch(new RegExp(`^POST github pull_request → agent  \\d+ ms  ${deliveryId}$`))
     expect(delivery.fields).toEqual({
       deliveryId,
       delivery: {
@@ -76,20 +76,21 @@ describe('a gateway that works', () => {
         event: 'pull_request',
         state: 'accepted',
         mappingId: 'pulls',
-        actions: ['agent hook:pr:7'],
+        actions: ['agent'],
         tookMs: expect.any(Number),
       },
     })
     const run = await line(/^run /)
-    expect(run.message).toMatch(new RegExp(`^run main hook:pr:7 → done  \\d+ ms  ${runId}$`))
+    expect(run.message).toMatch(new RegExp(`^run main → done  \\d+ ms  ${runId}$`))
     expect(run.fields).toMatchObject({
       jobId: runId,
       deliveryId,
-      job: { kind: 'agent', step: 'run', state: 'done', agentId: 'main', sessionKey: 'hook:pr:7' },
+      job: { kind: 'agent', step: 'run', state: 'done', agentId: 'main' },
     })
     expect(lines.filter(({ message }) => message.includes('→ agent'))).toHaveLength(1)
     const written = JSON.stringify(lines)
-    for (const secret of ['a title of the payload', hookToken, 'team-room']) expect(written).not.toContain(secret)
+    for (const secret of ['a title of the payload', 'hook:pr', hookToken, 'team-room'])
+      expect(written).not.toContain(secret)
   })
 
   test('logs a skipped delivery, and a reply that was sent', async () => {
@@ -102,7 +103,7 @@ describe('a gateway that works', () => {
       headers: { authorization: `Bearer ${hookToken}`, 'content-type': 'application/json' },
       body: JSON.stringify({ message: 'x', channel: 'console' }),
     })
-    expect((await line(/^deliver /)).message).toMatch(/^deliver main hook:\S+ → done {2}\d+ ms {2}\S+$/)
+    expect((await line(/^deliver /)).message).toMatch(/^deliver main → done {2}\d+ ms {2}\S+$/)
   })
 
   test('logs nothing below server.log', async () => {

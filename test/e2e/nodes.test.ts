@@ -31,7 +31,7 @@ async function openDatabase() {
       config: { ...config },
       ...(files && { files }),
       leaseTimes: { leaseMs: 2_000, everyMs: 200 },
-      write: (text) => replies.push(`${name}: ${text}`),
+      write: ({ text }) => replies.push(`${name}: ${text}`),
     })
     closing.push(gateway.stop)
     return { ...gateway, store: own }

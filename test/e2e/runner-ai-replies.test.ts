@@ -24,7 +24,7 @@ test('a reply at the greatest length of the model is a reply, and the operator i
   fake.answer = stopsFor('length', 'It was long')
   const { result, lines } = await run({ api, fake, provider: whole })
   expect(result).toMatchObject({ status: 'ok', text: 'It was long' })
-  expect(lines).toEqual([`mine/${api.model} reached its maximum length, so the reply is incomplete.`])
+  expect(lines).toEqual(['mine: the reply reached its maximum length and is incomplete.'])
 })
 
 test('a model that spent its whole length on thinking is not asked again', async () => {
@@ -108,7 +108,7 @@ test('what a model does not support is told to the operator once a run', async (
     request: { thinking: 'high' },
   })
   expect(result).toMatchObject({ status: 'ok' })
-  expect(lines).toEqual([expect.stringContaining('mine/gpt-4.1: "reasoningEffort" is not supported')])
+  expect(lines).toEqual([expect.stringContaining('mine: "reasoningEffort" is not supported')])
   other.close()
 })
 

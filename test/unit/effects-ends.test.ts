@@ -54,7 +54,7 @@ describe('the echo runner', () => {
 
 async function print(text: string, name = 'CI'): Promise<string> {
   let written = ''
-  const channel = createConsoleChannel({ write: (chunk) => void (written += chunk) })
+  const channel = createConsoleChannel({ write: (reply) => void (written += reply.text) })
   const run = { id: 'r', agentId: 'main', name }
   const result = await channel.send({ to: undefined, text, nonce: 'n1', signal: new AbortController().signal, run })
   expect(result).toEqual({ kind: 'sent', id: 'n1' })

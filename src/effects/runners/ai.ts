@@ -59,9 +59,9 @@ export function createAiRunner({ models, fetch = patientFetch, now = Date.now }:
         if (bounded.isOver()) return toFlooded(provider, maxAnswerBytes)
         return toFailure(answer.thrown, { provider, model, begun: answer.begun }, now())
       }
-      const name = `${provider.name}/${toShown(model)}`
-      for (const warning of answer.warnings) log(cut(toLine(`${name}: ${warning}`), 300))
-      if (answer.finish === 'length') log(`${name} reached its maximum length, so the reply is incomplete.`)
+      // without the name of the model, which a request may have chosen
+      for (const warning of answer.warnings) log(cut(toLine(`${provider.name}: ${warning}`), 300))
+      if (answer.finish === 'length') log(`${provider.name}: the reply reached its maximum length and is incomplete.`)
       return toResult(answer, provider)
     },
 
