@@ -20,7 +20,7 @@ import { createChanges, withChanges } from './server/api/changes.ts'
 import { createPeerOf, createUnnamedProxies } from './server/client.ts'
 import { createMetrics } from './server/metrics.ts'
 import { createDrain } from './server/drain.ts'
-import { createHandedSecrets } from './server/handed.ts'
+import { createHandedSecrets, withNotice } from './server/handed.ts'
 import { createMailbox } from './server/mailbox.ts'
 import { createNode } from './server/node.ts'
 import { createReadiness } from './server/readiness.ts'
@@ -160,7 +160,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
     meter,
     log,
   })
-  const { accepted, parked, poke } = effects
+  const { accepted, parked, handedOver, poke } = effects
   const keepByDefault = development ? keptInDevelopment : false
   const stopping = new AbortController()
   const rerunnerParts = { generation, hold, store, leases, clock, newId, keepByDefault, accepted, parked, log }
@@ -195,7 +195,8 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   stops.add('what was repeated', () => repeats.stop())
   stops.add('the mailbox', () => mailbox.stop())
   const refusals = new Refusals(development)
-  const shared = { generation, hold, store, refusals, rerunner, repeats, handed, newId, accepted, parked, log }
+  const known = { refusals, repeats, handed: withNotice(handed, handedOver) }
+  const shared = { generation, hold, store, rerunner, ...known, newId, accepted, parked, log }
   const { port = config.server.port, adminPort = config.server.adminPort } = options
   const edge = { bodyTimeoutMs, log }
   const replays = { ...replayer, publish: live.publish }

@@ -52,13 +52,20 @@ function toDistance(a: string, b: string): number {
 }
 
 /**
- * Control characters as their pictures (ESC becomes ␛): C0 and DEL but tab and newline, C1 (U+009B begins a sequence
- * too), and the marks that turn the direction of text.
+ * Characters that nobody sees, or that change how others are read: controls but tab and line feed, marks of direction, tags, fillers,
+ * line separators, and joiners and variation selectors but where an emoji or a script needs one.
  */
+const unseenCharacter =
+  /(?![\t\n])(?!(?<=\p{Emoji})[\uFE0E\uFE0F])(?!(?<=[\p{Emoji}\uFE0F])\u200D\p{Emoji})(?!(?<=(?![\p{ASCII}\p{Script=Latin}])[\p{L}\p{M}])[\u200C\u200D](?![\p{ASCII}\p{Script=Latin}])[\p{L}\p{M}])[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\u2028\u2029\u2800]/gu
+
+/** The text with another text for each character that nobody sees. */
+export function replaceUnseen(text: string, toOther: (character: string) => string): string {
+  return text.replace(unseenCharacter, toOther)
+}
+
+/** What cannot be seen as a picture: ESC becomes ␛, other controls of ASCII theirs, and all others U+FFFD. */
 export function toPrintable(text: string): string {
-  return text
-    .replaceAll('\r\n', '\n')
-    .replace(/[\p{Cc}\u061C\u200E\u200F\u2028\u2029\u202A-\u202E\u2066-\u2069]/gu, toPicture)
+  return replaceUnseen(text.replaceAll('\r\n', '\n'), toPicture)
 }
 
 /** The same, on one line. */
@@ -67,7 +74,6 @@ export function toPrintableLine(text: string): string {
 }
 
 function toPicture(character: string): string {
-  if (character === '\n' || character === '\t') return character
   const code = character.charCodeAt(0)
   if (code < 0x20) return String.fromCharCode(0x2400 + code)
   return code === 0x7f ? '\u2421' : '\uFFFD'

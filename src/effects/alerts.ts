@@ -25,6 +25,8 @@ export type Parked = { readonly deliveryId: string; readonly hook: string; reado
 export type Alerts = {
   died(death: Death): void
   parked(parked: Parked): void
+  /** A sender handed over a secret, which opens this mapping from now on. */
+  handedOver(mappingId: string): void
 }
 
 export type AlertOptions = {
@@ -99,6 +101,12 @@ export function createAlerts({ store, config, clock, newId, added, meter, log }:
         `Hookloom: a delivery of the hook "${cut(toLine(hook), 100)}" is parked` +
         `${waitsFor === undefined ? '' : `, because ${waitsFor} failed`}. "hookloom show ${deliveryId}" shows the reason.`
       void raise(`parked ${waitsFor ?? hook}`, text, { event: true })
+    },
+    handedOver(mappingId) {
+      const text = `Hookloom: a sender handed over the secret of the mapping "${cut(toLine(mappingId), 100)}" in its handshake.`
+      log.warn({ mappingId }, `${text} It is accepted from now on.`)
+      // no pause: each handshake is another secret
+      void raise(`handed over ${mappingId} ${newId()}`, text, { event: true })
     },
   }
 }

@@ -36,6 +36,8 @@ export type Effects = {
   poke(): void
   /** Called when a delivery is parked. */
   readonly parked: Alerts['parked']
+  /** Called when a sender handed over a secret. */
+  readonly handedOver: Alerts['handedOver']
   /** Called when the configuration has changed. */
   refresh(): void
   readonly timekeeperChanged: Heartbeats['timekeeperChanged']
@@ -95,6 +97,7 @@ export function createEffects(options: EffectsOptions): Effects {
     },
     poke: worker.poke,
     parked: alerts.parked,
+    handedOver: alerts.handedOver,
     refresh: heartbeats.refresh,
     timekeeperChanged: heartbeats.timekeeperChanged,
     lookForWakes: heartbeats.lookForWakes,

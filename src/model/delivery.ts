@@ -65,11 +65,19 @@ export const credentialHeaders: ReadonlySet<string> = new Set([
   'cookie',
 ])
 
-/** Headers with a shared secret of a sender, where no scheme of a mapping names them. They keep their name and lose their value. */
-export const senderSecrets: ReadonlySet<string> = new Set([
-  'x-gitlab-token',
-  'x-goog-channel-token',
-  'x-telegram-bot-api-secret-token',
-  'x-vapi-secret',
-  'x-webhook-secret',
-])
+/** Headers with a secret, where no scheme of a mapping names them. They keep their name and lose their value. */
+export const senderSecrets: ReadonlySet<string> = new Set(
+  (
+    'api-key apikey x-api-key x-apikey x-api-token ' +
+    'x-api-secret x-functions-key x-master-key auth-token access-token ' +
+    'x-auth x-auth-key x-auth-token x-access-token x-access-key ' +
+    'x-token x-authorization x-hook-token x-hook-secret x-webhook-token ' +
+    'x-session-token x-csrf-token x-xsrf-token x-secret x-secret-key ' +
+    'x-secret-token x-shared-secret x-client-secret x-password x-amz-security-token ' +
+    'x-openclaw-token x-forwarded-access-token x-forwarded-client-cert x-goog-api-key x-goog-iap-jwt-assertion ' +
+    'x-vault-token x-amzn-oidc-data x-amzn-oidc-accesstoken x-ms-token-aad-access-token cf-access-jwt-assertion ' +
+    'cf-access-client-secret private-token job-token ocp-apim-subscription-key x-rapidapi-key ' +
+    'x-subscription-token x-gitlab-token x-goog-channel-token x-telegram-bot-api-secret-token x-vapi-secret ' +
+    'x-webhook-secret'
+  ).split(' '),
+)

@@ -1,5 +1,7 @@
 // Puts text from outside between two markers with an id that its author cannot know. Nothing in the text reads as such a marker,
 // or as a control token of a chat template, even for a reader who folds letters and undoes escapes.
+import { stripVTControlCharacters } from 'node:util'
+import { replaceUnseen } from '../base/text.ts'
 import { foreignLetter, opener } from './lookalikes.ts'
 import { toSkeleton, type Skeleton } from './skeleton.ts'
 
@@ -120,13 +122,27 @@ function cut(text: string, max: number): string {
   return text.slice(0, halved ? max - 1 : max)
 }
 
+/** Without what nobody sees: sequences for terminals, controls but tabs and line breaks, tags, fillers, marks of direction. */
+function toSeen(text: string): string {
+  return replaceUnseen(stripVTControlCharacters(text).replace(/\r\n?|[\v\f\u0085\u2028\u2029]/g, '\n'), () => '')
+}
+
 /**
  * A name, a subject, a sender or a header value as one neutralised line of at most 500 characters. White space and control
  * characters, line breaks of every kind included, become one space.
  */
 export function toLine(text: string): string {
   // Neutralised last: a line break that becomes a space can join two halves
-  return cut(neutralise(text.replace(/[\s\p{Cc}]+/gu, ' ').trim()), maxLineChars).trimEnd()
+  return cut(
+    neutralise(
+      toSeen(
+        stripVTControlCharacters(text)
+          .replace(/[\s\p{Cc}]+/gu, ' ')
+          .trim(),
+      ),
+    ),
+    maxLineChars,
+  ).trimEnd()
 }
 
 /**
@@ -135,20 +151,21 @@ export function toLine(text: string): string {
  */
 export function wrapExternal({ text, source, from, subject, id, maxChars = defaultMaxChars }: ExternalText): string {
   if (!/^[0-9a-f]{16}$/.test(id)) throw new RangeError('The id of a boundary must be 16 lower-case hex digits')
-  const kept = cut(text, maxChars)
+  const seen = toSeen(text)
+  const kept = cut(seen, maxChars)
   const head = [
     `Source: ${toLine(source) || 'unknown'}`,
     ...toHeadLine('From', from),
     ...toHeadLine('Subject', subject),
     '---',
   ]
-  const missing = text.length - kept.length
+  const missing = seen.length - kept.length
   return [
     ...notice,
     `<<<EXTERNAL_UNTRUSTED_CONTENT id="${id}">>>`,
     // Neutralised together: a subject can end with the first half of a marker, and the text begin with the second
     neutralise([...head, kept].join('\n')),
-    ...(missing === 0 ? [] : [`[Cut here: ${missing} of ${text.length} characters are left out.]`]),
+    ...(missing === 0 ? [] : [`[Cut here: ${missing} of ${seen.length} characters are left out.]`]),
     `<<<END_EXTERNAL_UNTRUSTED_CONTENT id="${id}">>>`,
   ].join('\n')
 }

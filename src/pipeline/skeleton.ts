@@ -99,16 +99,39 @@ function bracedAtEnd(signs: readonly Sign[]): Escape | undefined {
   return toEscape(digits.length + 4, toCode(digits, 16))
 }
 
-/** The escape that the newest sign completes: `\"`, `\n`, `\x3C`, `\u003C`, `\u{3C}`, `&lt;`, `&#60;`, `&#x3C;`. */
-function escapeAtEnd(signs: readonly Sign[]): Escape | undefined {
+/** HTML reads these without a semicolon too. */
+const bare: readonly (readonly [name: string, sign: string])[] = [
+  ['&LT', '<'],
+  ['&GT', '>'],
+  ['&AMP', '&'],
+  ['&QUOT', '"'],
+]
+
+function bareAtEnd(signs: readonly Sign[]): Escape | undefined {
+  const [name = '', sign = ''] = bare.find(([each]) => last(signs, each.length) === each) ?? []
+  return toEscape(name.length, sign.codePointAt(0))
+}
+
+/** The escape that the newest sign completes: `\"`, `\n`, `\x3C`, `\u003C`, `\U0000003C`, `\u{3C}`, `&lt;`, `&lt`, `&#60;`, `&#x3C;`. */
+function escapeAtEnd(signs: readonly Sign[], text: string): Escape | undefined {
   const newest = signs.at(-1)?.sign ?? ''
   if (newest === ';') return entityAtEnd(signs)
   if (newest === '}') return bracedAtEnd(signs)
+  if (newest === 'T' || newest === 'P') {
+    const escape = bareAtEnd(signs)
+    if (escape !== undefined) return escape
+  }
   if (signs.at(-2)?.sign === '\\') {
     if (/["'/`]/.test(newest)) return toEscape(2, newest.codePointAt(0))
     return /[NTRBF]/.test(newest) ? toEscape(2, 0x20) : undefined
   }
-  if (signs.at(-6)?.sign === '\\' && signs.at(-5)?.sign === 'U') return toEscape(6, toCode(last(signs, 4), 16))
+  // a capital U has eight digits
+  const isLong = (back: number) => signs.at(-back)?.sign === 'U' && text[signs.at(-back)?.start ?? 0] === 'U'
+  if (signs.at(-10)?.sign === '\\' && isLong(9)) return toEscape(10, toCode(last(signs, 8), 16))
+  if (signs.at(-6)?.sign === '\\' && signs.at(-5)?.sign === 'U') {
+    const digits = last(signs, 4)
+    return isLong(5) && /^00(?:0.|10)$/.test(digits) ? undefined : toEscape(6, toCode(digits, 16))
+  }
   if (signs.at(-4)?.sign === '\\' && signs.at(-3)?.sign === 'X') return toEscape(4, toCode(last(signs, 2), 16))
   return undefined
 }
@@ -166,10 +189,16 @@ export function toSkeleton(text: string): Skeleton {
     while (waiting !== '') {
       const sign = waiting.charAt(0)
       waiting = waiting.slice(1)
+      const before = signs.at(-1)
+      // the semicolon of `&lt;`, which was complete without it
+      if (sign === ';' && before !== undefined && before.depth > 0 && /[<>&"]/.test(before.sign)) {
+        signs[signs.length - 1] = { ...before, end }
+        continue
+      }
       if (sign === '\\' || sign === '&') opened = signs.length
       signs.push({ sign, start, end, depth })
       if (signs.length - opened > longestEscape) continue
-      const escape = escapeAtEnd(signs)
+      const escape = escapeAtEnd(signs, text)
       if (escape === undefined) continue
       const undone = unescape(signs, escape)
       opened = signs.length

@@ -79,7 +79,9 @@ export function createAdminApp(parts: AdminParts): RequestListener {
   addReplayRoutes(router, api, parts)
   router.post('/api/mappings/:id/arm', api, async (ctx) => {
     const mappingId = findSigned(generation(), ctx.params['id'] ?? '')
-    reply(ctx, { mappingId, until: new Date(await parts.handed.arm(mappingId)).toISOString() })
+    const until = new Date(await parts.handed.arm(mappingId)).toISOString()
+    parts.log.info({ mappingId, until }, `The mapping "${mappingId}" accepts a secret of its sender until ${until}.`)
+    reply(ctx, { mappingId, until })
   })
   router.all('/{*path}', () => {
     throw new Problem(

@@ -49,6 +49,17 @@ export function createHandedSecrets({ file, clock }: { file: string; clock: Cloc
   }
 }
 
+/** The same secrets. `handedOver` is called after one was kept. */
+export function withNotice(secrets: HandedSecrets, handedOver: (mappingId: string) => void): HandedSecrets {
+  return {
+    ...secrets,
+    async keep(mappingId, secret) {
+      await secrets.keep(mappingId, secret)
+      handedOver(mappingId)
+    },
+  }
+}
+
 export function toKept(secret: string, before: readonly string[]): readonly string[] {
   return [secret, ...before].slice(0, most)
 }

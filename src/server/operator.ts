@@ -8,8 +8,8 @@ import { createTokenCheck, readToken } from './admission.ts'
 import { createThrottle } from './throttle.ts'
 
 /**
- * `token` with the gateway token, `page` with a key of the page, undefined without any token. A wrong token counts and throws `unauthorized`; for a client that is
- * locked out, any token throws `rate-limited`. A request without a token does not count: a web page in the operator's browser
+ * `token` with the gateway token, `page` with a key of the page, undefined without any token. A wrong token counts and throws `unauthorized`; from a client that is
+ * locked out, it throws `rate-limited`. The right token is never locked out. A request without a token does not count: a web page in the operator's browser
  * cannot send `Authorization`, and so cannot lock the operator out.
  */
 export type OperatorOf = (req: IncomingMessage) => 'token' | 'page' | undefined
@@ -36,13 +36,14 @@ export function createOperatorCheck({
       // not counted: pages that stayed open over a restart would lock out the operator, and nobody guesses 256 bits
       throw new Problem('unauthorized', 'The key of this page is no longer valid. "hookloom open" opens it again.')
     }
+    if (check?.token !== expected) check = { token: expected, matches: createTokenCheck(expected) }
+    // before the throttle: another program on this machine must not lock the operator out with its guesses
+    if (given.kind === 'token' && check.matches(given.token)) return 'token'
     const client = clientOf(req)
     const retryAfterSeconds = throttle.lockedFor(client)
     if (retryAfterSeconds !== undefined) {
       throw new Problem('rate-limited', 'Too many wrong gateway tokens. Try again later.', { retryAfterSeconds })
     }
-    if (check?.token !== expected) check = { token: expected, matches: createTokenCheck(expected) }
-    if (given.kind === 'token' && check.matches(given.token)) return 'token'
     throttle.fail(client)
     throw new Problem('unauthorized', 'The gateway token is wrong. Send "Authorization: Bearer <gateway.token>".')
   }

@@ -14,6 +14,25 @@ test('text that only says something stays as it is', () => {
   expect(toPrintable('one\r\ntwo')).toBe('one\ntwo')
 })
 
+test('no character that nobody sees stays, after the tables of Unicode, but tab and line feed', () => {
+  const kept: string[] = []
+  const seen = /^[\t\n]$/
+  for (let code = 0; code <= 0x10ffff; code += 1) {
+    if (code >= 0xd800 && code <= 0xdfff) continue
+    const character = String.fromCodePoint(code)
+    if (!/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u.test(character) || seen.test(character)) continue
+    if (toPrintable(`a${character}b`) === `a${character}b`) kept.push(code.toString(16))
+  }
+  expect(kept).toEqual([])
+})
+
+test('joiners and selectors stay where an emoji or a script needs them, and a run of them does not', () => {
+  for (const text of ['👩‍💻 👨‍👩‍👧 ❤️ 🏳️‍🌈 1️⃣', 'می‌خواهم', 'क्‍ष']) expect(toPrintable(text)).toBe(text)
+  expect(toPrintable('😀\u{E0101}\u{E0102}')).toBe('😀\uFFFD\uFFFD')
+  expect(toPrintable('❤\uFE0F\uFE0E')).toBe('❤\uFE0F\uFFFD')
+  expect(toPrintable('in\u200Dvisible')).toBe('in\uFFFDvisible')
+})
+
 test('a line stays one line', () => {
   expect(toPrintableLine(' one\n\ttwo\r\nthree\u0085four\u2028five ')).toBe('one two three\uFFFDfour\uFFFDfive')
 })

@@ -74,6 +74,17 @@ describe('the headers of a delivery', () => {
     })
   })
 
+  test.each([
+    'x-api-key',
+    'X-Auth-Token',
+    'api-key',
+    'X-Access-Token',
+    'X-Amz-Security-Token',
+    'Cf-Access-Jwt-Assertion',
+  ])('the value of %s is not among them', (name) => {
+    expect(dropped([name, 'canary'])).toEqual({ [name.toLowerCase()]: '[secret]' })
+  })
+
   test('no credential is among them, in any case or number', () => {
     const names = ['Authorization', 'AUTHORIZATION', 'X-Service-Token', 'Proxy-Authorization', 'Cookie', 'cookie']
     const headers = dropped(['X-GitHub-Event', 'push', ...names.flatMap((name) => [name, 'canary'])])

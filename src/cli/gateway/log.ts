@@ -1,9 +1,9 @@
 // The gateway's log: JSON lines in production, a readable line in development.
 import pino from 'pino'
 import type { Log } from '../../model/log.ts'
-import { toPrintable, toPrintableLine } from '../../base/text.ts'
+import { replaceUnseen, toPrintable, toPrintableLine } from '../../base/text.ts'
 
-/** One JSON object a line on standard output. JSON escapes control characters. */
+/** One JSON object a line on standard output. What a terminal would obey, or nobody would see, is escaped as JSON escapes it. */
 export function createJsonLog(): Log {
   return pino(
     {
@@ -17,6 +17,17 @@ export function createJsonLog(): Log {
   )
 }
 
+/** JSON itself escapes only the controls below U+0020. The last character of a line is its line feed, which stays. */
+export function toEscapedLine(line: string): string {
+  return replaceUnseen(line, (character) =>
+    Array.from({ length: character.length }, (_, at) => toEscape(character.charCodeAt(at))).join(''),
+  )
+}
+
+function toEscape(unit: number): string {
+  return `\\u${unit.toString(16).padStart(4, '0')}`
+}
+
 /** One write for all lines of a turn of the event loop: under load, a write for each line takes a tenth of a request. */
 function toTurns(destination: { write(text: string): unknown }): pino.DestinationStream {
   let lines = ''
@@ -28,7 +39,7 @@ function toTurns(destination: { write(text: string): unknown }): pino.Destinatio
   return {
     write: (line) => {
       if (lines === '') setImmediate(flush)
-      lines += line
+      lines += toEscapedLine(line)
     },
   }
 }
@@ -62,10 +73,17 @@ function toPrintableFields(fields: object, message: string): object {
     ([name, value]) => !(name.endsWith('Id') && isShown(value)) && !(isOfJob && name === 'deliveryId'),
   )
   const entries = hidden.map(([name, value]: [string, unknown]) => {
-    if (typeof value === 'string') return [name, toPrintable(value)]
-    if (value instanceof Error)
-      return [name, { type: value.name, message: toPrintable(value.message), stack: toPrintable(value.stack ?? '') }]
-    return [name, value]
+    return [name, toPrintableValue(value)]
   })
   return Object.fromEntries(entries)
+}
+
+/** Its texts, however deep. */
+function toPrintableValue(value: unknown): unknown {
+  if (typeof value === 'string') return toPrintable(value)
+  if (value instanceof Error)
+    return { type: value.name, message: toPrintable(value.message), stack: toPrintable(value.stack ?? '') }
+  if (Array.isArray(value)) return value.map(toPrintableValue)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [toPrintable(key), toPrintableValue(item)]))
 }
