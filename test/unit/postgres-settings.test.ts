@@ -170,6 +170,21 @@ describe.skipIf(whyNoPostgres)('an error of a database', () => {
     expect((await store.health()).trouble).toMatch(/a file that store\.url names, such as sslrootcert, cannot be read/)
   })
 
+  test('that names a file which cannot be read takes no connection: the reason stays the same', async () => {
+    const { url } = await newUrl()
+    const reader = createConnections({
+      url: `${url}&sslmode=verify-full&sslrootcert=/nope`,
+      prepare: 'nothing',
+      maxConnections: 1,
+    })
+    onTestFinished(() => reader.close())
+    for (let count = 0; count < 3; count += 1) {
+      await expect(reader.query('SELECT 1')).rejects.toMatchObject({
+        message: expect.stringMatching(/sslrootcert, cannot/),
+      })
+    }
+  })
+
   test('says if the gateway itself uses all of its connections', { timeout: 20_000 }, async () => {
     const { url } = await newUrl()
     const connections = connectTo(url)

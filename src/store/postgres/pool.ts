@@ -1,7 +1,14 @@
 // The connections of a gateway. Each wait for one, and each statement on it, has a limit; a connection that misses it is destroyed and
 // replaced. No statement is prepared by name and nothing is set for a session, so a pooler may give each transaction another one.
 import { callbackify } from 'node:util'
-import { type ClientBase, type ClientConfig, type CustomTypesConfig, Pool, types as standardTypes } from 'pg'
+import {
+  type ClientBase,
+  type ClientConfig,
+  type CustomTypesConfig,
+  Pool,
+  type PoolClient,
+  types as standardTypes,
+} from 'pg'
 import type { Row } from '../rows.ts'
 import { toStoredText, unavailable } from '../rules.ts'
 import { DatabaseClient } from './client.ts'
@@ -105,22 +112,10 @@ export function createClientPool(options: {
   return {
     async withClient(answerMs, run) {
       await takePlace()
-      const client = await pool.connect().catch((error: unknown) => {
-        leavePlace()
-        throw error
-      })
-      let broken: Error | undefined
-      // a connection that is cut while it has no statement
-      const onCut = (error: Error) => void (broken = error)
-      client.on('error', onCut)
       try {
-        return await run(toQuery(client, answerMs, onAnswer))
-      } catch (error) {
-        if (error instanceof Error && !isOfStatement(error)) broken = error
-        throw error
+        // throws at once if a file that the URL names cannot be read
+        return await runOn(await pool.connect(), (client) => run(toQuery(client, answerMs, onAnswer)))
       } finally {
-        client.off('error', onCut)
-        client.release(broken)
         leavePlace()
       }
     },
@@ -151,6 +146,23 @@ export async function withNewClient<Result>(
     return await run(toQuery(client, limitMs))
   } finally {
     void client.end()
+  }
+}
+
+/** Gives the connection back, or destroys it if it may not work any more. */
+async function runOn<Result>(client: PoolClient, run: (client: PoolClient) => Promise<Result>): Promise<Result> {
+  let broken: Error | undefined
+  // a connection that is cut while it has no statement
+  const onCut = (error: Error) => void (broken = error)
+  client.on('error', onCut)
+  try {
+    return await run(client)
+  } catch (error) {
+    if (error instanceof Error && !isOfStatement(error)) broken = error
+    throw error
+  } finally {
+    client.off('error', onCut)
+    client.release(broken)
   }
 }
 
