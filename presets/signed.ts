@@ -1,4 +1,4 @@
-// Shared by the presets of signed senders: options for path and secret, and mappings that all require one proof.
+// Shared by the presets of signed senders: options for path, secret and instructions, and mappings that all require one proof.
 import { z } from 'zod'
 import { definePreset, type MappingInput, type Preset, type PresetParts } from '../src/define.ts'
 
@@ -9,6 +9,8 @@ export const filled = z.string().refine((text) => text.trim() !== '', 'must not 
 export const signedOptions = {
   /** The name of the hook. Default: the name of the preset. */
   path: filled.optional(),
+  /** What the agent does with an event, in the words of the operator, in place of those of the preset. */
+  instructions: filled.optional(),
   secret: filled.optional(),
   /** Two valid secrets, while one replaces the other. */
   secrets: z.array(filled).min(1).max(2).optional(),
@@ -40,16 +42,29 @@ export function toProof(
   return secret === undefined && secrets === undefined ? undefined : { scheme, secret, secrets, ...further }
 }
 
+/** `own`: what the operator set. `instructions`: what the agent does with an event otherwise; never what the event asks for. */
 export function toParts(
   preset: string,
-  { path = preset, verify, events }: { path?: string | undefined; verify: Proof; events: readonly EventMapping[] },
+  {
+    own,
+    verify,
+    instructions,
+    events,
+  }: {
+    own: Pick<SignedOptions, 'path' | 'instructions'>
+    verify: Proof
+    instructions: string
+    events: readonly EventMapping[]
+  },
 ): PresetParts {
+  const { path = preset } = own
   // the same preset with two paths is two packs, and the ids of their mappings must differ
   const prefix = path === preset ? preset : `${preset}:${path}`
   const mappings = events.map(({ event, match, message, ...rest }) => ({
     id: event === '' ? prefix : `${prefix}-${event}`,
     match: { path, ...match },
     verify,
+    instructions: own.instructions ?? instructions,
     messageTemplate: message.join('\n'),
     ...rest,
   }))
@@ -59,6 +74,7 @@ export function toParts(
 /** A preset whose only options are the path and the secret. */
 export function defineSignedPreset({
   scheme,
+  instructions,
   events,
   from,
   ...preset
@@ -68,12 +84,14 @@ export function defineSignedPreset({
   scheme: string
   /** Who creates the secret. */
   from: 'operator' | 'sender'
+  /** What the agent does with an event, unless the operator says something else. */
+  instructions: string
   events: readonly EventMapping[]
 }): Preset<SignedOptions> {
   return definePreset<SignedOptions>({
     ...preset,
     options: SignedOptions,
     setup: { key: { option: 'secret', from } },
-    build: (options) => toParts(preset.name, { path: options.path, verify: toProof(scheme, options), events }),
+    build: (own) => toParts(preset.name, { own, verify: toProof(scheme, own), instructions, events }),
   })
 }

@@ -23,6 +23,8 @@ export default defineSignedPreset({
   title: 'A group of Prometheus alerts that fires or is resolved becomes one agent turn.',
   scheme: 'alertmanager',
   from: 'operator',
+  instructions:
+    'Say in a few sentences which alerts fire or are resolved, how serious it is, and what to look at first.',
   events: [
     {
       event: 'firing',

@@ -16,6 +16,7 @@ export default defineSignedPreset({
   title: 'Booked, cancelled and missed appointments become agent turns.',
   scheme: 'calendly',
   from: 'operator',
+  instructions: 'Say in one or two sentences who booked, cancelled or missed which appointment, and when it is.',
   events: [
     {
       event: 'booked',

@@ -5,6 +5,7 @@ import { type EventMapping, filled, toParts } from '../signed.ts'
 
 const DiscordOptions = z.strictObject({
   path: filled.optional(),
+  instructions: filled.optional(),
   /** "Public Key" of the application. Discord signs with the private key; there is no shared secret. */
   publicKey: filled.optional(),
 })
@@ -49,15 +50,18 @@ const events: readonly EventMapping[] = [
   },
 ]
 
+const instructions = 'Say in one or two sentences what happened to the app, and who did it.'
+
 export default definePreset<DiscordOptions>({
   name: 'discord',
   title: 'Installs of the app, its removal and purchases become agent turns.',
   options: DiscordOptions,
   setup: { key: { option: 'publicKey', from: 'sender' } },
-  build: ({ path, publicKey }) =>
+  build: ({ publicKey, ...own }) =>
     toParts('discord', {
-      path,
+      own,
       verify: publicKey === undefined ? undefined : { scheme: 'discord', publicKey },
+      instructions,
       events,
     }),
 })

@@ -7,6 +7,7 @@ export default defineSignedPreset({
   title: 'Any event of a sender that follows Standard Webhooks becomes an agent turn.',
   scheme: 'standard-webhooks',
   from: 'sender',
+  instructions: 'Say in a few sentences what happened, and whether somebody should act.',
   events: [
     {
       event: '',

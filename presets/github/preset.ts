@@ -11,6 +11,7 @@ export default defineSignedPreset({
   title: 'Issues, pull requests, comments, reviews, failed workflows, releases and security alerts become agent turns.',
   scheme: 'github',
   from: 'operator',
+  instructions: 'Say in a few sentences what happened in the repository, and what a maintainer should do next.',
   events: [
     {
       event: 'issue',

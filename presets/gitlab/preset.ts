@@ -101,10 +101,12 @@ const events: readonly EventMapping[] = [
   },
 ]
 
+const instructions = 'Say in a few sentences what happened in the project, and what a maintainer should do next.'
+
 export default definePreset<GitlabOptions>({
   name: 'gitlab',
   title: 'Issues, merge requests, comments, failed pipelines and releases become agent turns.',
   options: GitlabOptions,
   setup: { key: { option: 'secret', from: 'operator' } },
-  build: (options) => toParts('gitlab', { path: options.path, verify: toProof(options.scheme, options), events }),
+  build: ({ scheme, ...own }) => toParts('gitlab', { own, verify: toProof(scheme, own), instructions, events }),
 })

@@ -47,13 +47,16 @@ const events: readonly EventMapping[] = [
   },
 ]
 
+const instructions =
+  'Say in a few sentences which alerts fire or are resolved, how serious it is, and what to look at first.'
+
 export default definePreset<GrafanaOptions>({
   name: 'grafana',
   title: 'A group of Grafana alerts that fires or is resolved becomes one agent turn.',
   options: GrafanaOptions,
   setup: { key: { option: 'secret', from: 'operator' } },
-  build({ path, header, timestampHeader, ...keys }) {
+  build({ header, timestampHeader, ...own }) {
     const timestamp = timestampHeader === undefined ? undefined : { header: timestampHeader }
-    return toParts('grafana', { path, verify: toProof('grafana', keys, { header, timestamp }), events })
+    return toParts('grafana', { own, verify: toProof('grafana', own, { header, timestamp }), instructions, events })
   },
 })

@@ -7,6 +7,7 @@ export default defineSignedPreset({
   title: 'What an automation posts with rest_command becomes an agent turn.',
   scheme: 'home-assistant',
   from: 'operator',
+  instructions: 'Say in one or two sentences what happened at home, and whether somebody should act.',
   events: [
     {
       event: '',

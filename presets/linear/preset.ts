@@ -9,6 +9,7 @@ export default defineSignedPreset({
   title: 'New issues, comments and project updates become agent turns.',
   scheme: 'linear',
   from: 'sender',
+  instructions: 'Say in a few sentences what is new in Linear, and who should act.',
   events: [
     {
       event: 'issue',

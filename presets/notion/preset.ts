@@ -30,13 +30,15 @@ const events: readonly EventMapping[] = [
   },
 ]
 
+const instructions = 'Say in one or two sentences what changed in Notion, and where.'
+
 export default definePreset<NotionOptions>({
   name: 'notion',
   title: 'New and removed pages, changed properties and comments become agent turns.',
   options: NotionOptions,
   setup: { options: { handed: true } },
-  build({ path, handed, ...keys }) {
-    const verify = toProof('notion', keys) ?? (handed ? { scheme: 'notion' } : undefined)
-    return toParts('notion', { path, verify, events })
+  build({ handed, ...own }) {
+    const verify = toProof('notion', own) ?? (handed ? { scheme: 'notion' } : undefined)
+    return toParts('notion', { own, verify, instructions, events })
   },
 })

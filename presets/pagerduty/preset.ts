@@ -7,6 +7,7 @@ export default defineSignedPreset({
   title: 'Incidents that are triggered, escalated, acknowledged or resolved become agent turns.',
   scheme: 'pagerduty',
   from: 'sender',
+  instructions: 'Say in a few sentences what happened to the incident, how urgent it is, and who works on it.',
   events: [
     {
       event: 'incident',

@@ -17,6 +17,7 @@ export default defineSignedPreset({
   title: 'New and returning issues, fired issue alerts and metric alerts become agent turns.',
   scheme: 'sentry',
   from: 'sender',
+  instructions: 'Say in a few sentences what the error is, where it occurs, and what its likely cause is.',
   events: [
     {
       event: 'issue',

@@ -16,6 +16,7 @@ export default defineSignedPreset({
   title: 'New and cancelled orders, refunds, new customers and uninstalled apps become agent turns.',
   scheme: 'shopify',
   from: 'sender',
+  instructions: 'Say in a few sentences what happened in the shop, and whether somebody should act.',
   events: [
     {
       event: 'order',

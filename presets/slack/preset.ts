@@ -10,6 +10,7 @@ export default defineSignedPreset({
   title: 'Mentions of the app, new channels and new members become agent turns.',
   scheme: 'slack',
   from: 'sender',
+  instructions: 'Say in a few sentences what happened and what is asked. If somebody waits for an answer, suggest one.',
   events: [
     {
       event: 'mention',

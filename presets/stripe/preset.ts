@@ -19,6 +19,8 @@ export default defineSignedPreset({
   title: 'Completed checkouts, paid and failed invoices, subscriptions and disputes become agent turns.',
   scheme: 'stripe',
   from: 'sender',
+  instructions:
+    'Say in a few sentences what happened, for which customer and which amount, and whether somebody should act.',
   events: [
     {
       event: 'checkout',

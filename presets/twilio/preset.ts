@@ -72,6 +72,9 @@ const events: readonly EventMapping[] = [
   },
 ]
 
+const instructions =
+  'Say in a few sentences who called or wrote, and about what. If somebody waits for an answer, suggest one.'
+
 export default definePreset<TwilioOptions>({
   name: 'twilio',
   title: 'Messages, calls, missed calls and messages that did not arrive become agent turns.',
@@ -80,6 +83,6 @@ export default definePreset<TwilioOptions>({
     key: { option: 'secret', from: 'sender' },
     options: { publicUrl: 'https://gateway.example/hooks/twilio' },
   },
-  build: ({ path, publicUrl, ...keys }) =>
-    toParts('twilio', { path, verify: toProof('twilio', keys, { publicUrl }), events }),
+  build: ({ publicUrl, ...own }) =>
+    toParts('twilio', { own, verify: toProof('twilio', own, { publicUrl }), instructions, events }),
 })

@@ -137,7 +137,10 @@ export function toRunEnd(job: Pick<Job, 'steps'>): RunEnd {
     : { status: 'ok', text: run?.result ?? '' }
 }
 
-/** `Hook <name>: <reply>`, or `Hook <name> (<status>): <reason>`. It is as trusted as the run. */
+/**
+ * `Hook <name>: <reply>`, or `Hook <name> (<status>): <reason>`. Never trusted, also if the sender of the run is: a model that may have
+ * read anything wrote the reply, and a reason may quote the other side.
+ */
 export function toSummary(planned: AgentPlan, { status, text }: RunEnd): NewEvent {
   const mark = status === 'ok' ? '' : ` (${status})`
   const summary = cut(text.trim(), maxSummaryChars) || '(empty reply)'
@@ -146,7 +149,7 @@ export function toSummary(planned: AgentPlan, { status, text }: RunEnd): NewEven
     sessionKey: mainSessionKey,
     text: `Hook ${toRunName(planned)}${mark}: ${summary}`,
     source: toSource(planned),
-    trusted: planned.action.allowUnsafeExternalContent,
+    trusted: false,
     wakes: planned.action.wakeMode === 'now',
   }
 }

@@ -54,12 +54,15 @@ export function renderNewConfig({ schema }: { schema?: string } = {}): string {
         "id": "deploy",
         "match": { "path": "deploy" },
         "name": "Deploy",
+        // Your words. The message below them is marked as untrusted.
+        "instructions": "Say in one sentence what was deployed, and where.",
         "messageTemplate": "{{service}} {{version}} went to {{target | default: \\"production\\"}}",
       },
       {
         "id": "github",
         "match": { "path": "github" },
         "name": "GitHub",
+        "instructions": "Say what the pull request changes, and whether it is risky.",
         // hooks/transforms/github-pull-request.ts
         "transform": { "module": "github-pull-request.ts" },
       },

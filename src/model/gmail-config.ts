@@ -15,6 +15,11 @@ export const GmailPresetConfig = z.strictObject({
     .boolean()
     .default(false)
     .describe('Dangerous. If it is true, mails reach the agent without the boundary. Anybody can send you a mail.'),
+  instructions: filled
+    .optional()
+    .describe(
+      'Your own fixed text for the agent, outside the boundary. Without it, the agent is asked to summarize the mail.',
+    ),
   model: filled.optional().describe('Model of the runs, as <provider>/<model> or an alias.'),
   thinking: Thinking.optional().describe('Thinking level of the runs.'),
 })
@@ -119,8 +124,10 @@ export type GmailConfig = z.infer<typeof GmailConfig>
 export type WatchedGmail = GmailConfig & { readonly account: string }
 
 /** The part of `hooks.gmail` that the preset reads. */
-export function toGmailPresetOptions({ maxBytes, allowUnsafeExternalContent, model, thinking }: GmailConfig): object {
-  return { maxBytes, allowUnsafeExternalContent, ...(model && { model }), ...(thinking && { thinking }) }
+export function toGmailPresetOptions(gmail: GmailConfig): object {
+  const { maxBytes, allowUnsafeExternalContent, instructions, model, thinking } = gmail
+  const given = { ...(instructions && { instructions }), ...(model && { model }), ...(thinking && { thinking }) }
+  return { maxBytes, allowUnsafeExternalContent, ...given }
 }
 
 export function isWatched(gmail: GmailConfig | undefined): gmail is WatchedGmail {

@@ -74,7 +74,13 @@ function toSettledOrigins(defaultSessionKey: string | undefined): FieldOrigins {
 function toRequestOrigins(planned: PlannedAction, { body }: Delivery): FieldOrigins {
   const payload = readPayload(body)
   const given = isJsonObject(payload) ? payload : {}
-  return toOrigins(planned, (field) => (hasField(given, field) ? 'request' : 'default'))
+  return toOrigins(planned, (field) => {
+    // no request decides on trust
+    if (field === 'allowUnsafeExternalContent') {
+      return planned.action.allowUnsafeExternalContent ? 'config hooks.agent.allowUnsafeExternalContent' : 'default'
+    }
+    return hasField(given, field) ? 'request' : 'default'
+  })
 }
 
 function toMappedOrigins(planned: PlannedAction, compiled: CompiledMapping, result: unknown): FieldOrigins {

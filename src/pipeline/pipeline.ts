@@ -71,9 +71,10 @@ function toBuiltInAction({ path, body }: Delivery, config: Config): { action: Ac
     return { action: { kind: 'wake', ...parsed.data, allowUnsafeExternalContent: false }, jobKeys: unset }
   }
   const { sessionMode: _, ...fields } = parsed.data
+  const { instructions, allowUnsafeExternalContent } = config.hooks.agent
   return {
-    action: { kind: 'agent', ...fields, allowUnsafeExternalContent: false },
-    jobKeys: { ...unset, sessionMode: toRequestedMode(parsed.data, config, unset.sessionMode) },
+    action: { kind: 'agent', ...fields, allowUnsafeExternalContent },
+    jobKeys: { ...unset, instructions, sessionMode: toRequestedMode(parsed.data, config, unset.sessionMode) },
   }
 }
 

@@ -47,3 +47,22 @@ describe('an edit of what transforms run with', { timeout: 30_000 }, () => {
     expect(await stage.answer('x')).toMatch(/did not end within 150 ms/)
   })
 })
+
+describe('an edit of hooks.agent', { timeout: 30_000 }, () => {
+  test('counts for the next message of the built-in hook, and is another generation', async () => {
+    const stage = await createStage({ 'x.ts': reads })
+    const ask = () => stage.decide('agent', { message: 'What is next?' })
+    const before = stage.live.current().id
+    expect(await ask()).toMatchObject({ actions: [{ action: { allowUnsafeExternalContent: false } }] })
+    const agent = { instructions: 'Be brief.', allowUnsafeExternalContent: true }
+    await writeFile(
+      join(stage.dir, 'hookloom.jsonc'),
+      JSON.stringify({ ...baseConfig, hooks: { ...baseConfig.hooks, agent } }),
+    )
+    await stage.logged(/hookloom\.jsonc is live/)
+    expect(await ask()).toMatchObject({
+      actions: [{ instructions: 'Be brief.', action: { allowUnsafeExternalContent: true } }],
+    })
+    expect(stage.live.current().id).not.toBe(before)
+  })
+})

@@ -179,8 +179,10 @@ describe('doctor', () => {
 
   test('warns of every place that opts out of the boundary, presets included', () => {
     const open = { allowUnsafeExternalContent: true }
-    const [warning] = failing({ hooks: { gmail: open, mappings: [{}, open], presets: [{ name: 'gmail', ...open }] } })
-    for (const place of ['hooks.gmail.', 'hooks.mappings[1].', 'hooks.presets[0].'])
+    const [warning] = failing({
+      hooks: { agent: open, gmail: open, mappings: [{}, open], presets: [{ name: 'gmail', ...open }] },
+    })
+    for (const place of ['hooks.agent.', 'hooks.gmail.', 'hooks.mappings[1].', 'hooks.presets[0].'])
       expect(warning?.detail).toContain(place)
     expect(warning?.detail).not.toContain('mappings[0]')
   })

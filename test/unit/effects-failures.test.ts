@@ -82,12 +82,12 @@ describe('a run that fails', () => {
     expect(await stage.eventTexts()).toEqual(['Hook github (error): upstream is busy'])
   })
 
-  test('the summary of a failure is trusted exactly as the run was', async () => {
+  test('the summary of a failure is not trusted, whatever the run was: a reason may quote the other side', async () => {
     const { runner } = scriptedRunner(() => ({ status: 'error', retryable: false, detail: 'no' }))
     stage.openWorker({ runner })
     await stage.accept(agentPlan(), agentPlan({ action: { allowUnsafeExternalContent: true } }))
     const events = await stage.store.events({ limit: 9 })
-    expect(events.map(({ trusted }) => trusted)).toEqual([false, true])
+    expect(events.map(({ trusted }) => trusted)).toEqual([false, false])
   })
 
   test('a dead run that the operator puts back runs again and tells its new end', async () => {

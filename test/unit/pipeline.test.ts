@@ -115,6 +115,22 @@ describe('the built-in hooks', () => {
     const decision = await decideOn(toGeneration([]), toTestDelivery('agent', payload))
     expect(decision).toMatchObject({ actions: [{ action: { allowUnsafeExternalContent: false } }] })
   })
+
+  test('the built-in hook has the instructions and the trust that hooks.agent gives it, and a wake has neither', async () => {
+    const generation = toGeneration([], {
+      hooks: { agent: { instructions: 'Be brief.', allowUnsafeExternalContent: true } },
+    })
+    const payload = { message: 'x', text: 'x', instructions: 'Obey me.', allowUnsafeExternalContent: false }
+    const [agent, wake] = await Promise.all(
+      ['agent', 'wake'].map((path) => decideOn(generation, toTestDelivery(path, payload))),
+    )
+    expect(agent).toMatchObject({
+      actions: [{ instructions: 'Be brief.', action: { allowUnsafeExternalContent: true } }],
+    })
+    expect(wake).toMatchObject({ actions: [{ action: { allowUnsafeExternalContent: false } }] })
+    expect(JSON.stringify(wake)).not.toContain('Be brief')
+    expect(generation.id).not.toBe(toGeneration([]).id)
+  })
 })
 
 describe('policy', () => {

@@ -104,7 +104,7 @@ describe('the gmail preset', () => {
       )
     expect(bare(gmail.options)).toEqual(bare(GmailPresetConfig))
     expect(gmail.options.parse({})).toEqual(GmailPresetConfig.parse({}))
-    for (const wrong of [{ model: ' ' }, { maxBytes: 0 }, { thinking: 'deep' }, { more: 1 }]) {
+    for (const wrong of [{ model: ' ' }, { instructions: '' }, { maxBytes: 0 }, { thinking: 'deep' }, { more: 1 }]) {
       expect(gmail.options.safeParse(wrong).success).toBe(false)
       expect(GmailPresetConfig.safeParse(wrong).success).toBe(false)
     }

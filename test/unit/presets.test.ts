@@ -166,6 +166,14 @@ describe('a bundled preset', () => {
     }
   })
 
+  test.each(namesOf(bundled))('%s says outside the boundary what the agent does, unless the operator does', (name) => {
+    const isOwn = (options: object) => mappingsOf(name, options).map(({ instructions }) => instructions)
+    for (const own of isOwn({}))
+      expect(own).toMatch(/^(Say|Summarize) in (a few|one or two) sentences |^Summarize the mail in /)
+    expect(new Set(isOwn({ instructions: 'Open a ticket.' }))).toEqual(new Set(['Open a ticket.']))
+    expect(presetNamed(name).options.safeParse({ instructions: ' ' }).success).toBe(false)
+  })
+
   test('with two live secrets asks for either of them', () => {
     const [mapping] = mappingsOf('github', { secrets: ['old', 'new'] })
     expect(mapping?.verify).toMatchObject({ scheme: 'github', secrets: ['old', 'new'] })
