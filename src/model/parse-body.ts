@@ -1,26 +1,10 @@
 // Parses the bytes of a body to a JSON value, once. A problem never quotes the body.
 import { isJsonObject, type JsonObject, type JsonValue, toJson } from '../base/json.ts'
+import { type Accepts, type BodySyntax, notAccepted, type SentBody, toSentSyntax } from './body-syntax.ts'
 import { Problem } from './problem.ts'
 
 /** The most nested objects and arrays. A single one counts as one. */
 const deepest = 64
-
-/** The bodies that a hook accepts besides JSON. */
-export type Accepts = {
-  /** Whether `application/x-www-form-urlencoded` becomes an object. */
-  forms: boolean
-  /** Whether `text/plain` counts as JSON, as Amazon SNS sends it. */
-  text?: boolean
-  /** Whether `text/*` becomes a string. */
-  plain?: boolean
-  /** Whether XML becomes a string. */
-  xml?: boolean
-  /** Whether a body of no bytes is the payload null, as channel pings send it. */
-  empty?: boolean
-}
-
-/** The syntax of a body. */
-export type BodySyntax = 'json' | 'form' | 'text' | 'xml'
 
 /** The bytes of a body, and its payload after the first call of `readPayload`. */
 export type Body = {
@@ -30,9 +14,11 @@ export type Body = {
   parsed: JsonValue | undefined
 }
 
-/** Checks only the media type of a body. Throws `media-type-unsupported`. */
-export function openBody(bytes: Uint8Array, contentType: string | undefined, accepts: Accepts): Body {
-  const syntax = toBodySyntax(contentType, accepts)
+/** Decides only how a body is read. Throws `media-type-unsupported`, also for a multipart form: `parseMultipart` reads those. */
+export function openBody(sent: SentBody, accepts: Accepts): Body {
+  const syntax = toSentSyntax(sent, accepts)
+  if (syntax === 'multipart') throw notAccepted({ ...accepts, forms: false })
+  const { bytes } = sent
   return { bytes, syntax, parsed: bytes.byteLength === 0 && accepts.empty === true ? null : undefined }
 }
 
@@ -71,36 +57,6 @@ export function parseBody(body: Uint8Array | string, syntax: BodySyntax): JsonVa
 }
 
 const syntaxNames = { json: 'JSON', form: 'a form', text: 'a text', xml: 'XML' } as const
-
-/** JSON for `application/json`, any `+json` type and no type. Throws `media-type-unsupported`. */
-function toBodySyntax(contentType: string | undefined, accepts: Accepts): BodySyntax {
-  // the usual type
-  if (contentType === 'application/json') return 'json'
-  const { forms, text = false, plain = false, xml = false } = accepts
-  const [type = '', ...parameters] = (contentType ?? '').split(';')
-  if (!parameters.every(isUtf8Parameter)) throw new Problem('media-type-unsupported', 'The charset must be utf-8.')
-  const media = type.trim().toLowerCase()
-  if (media === '' || media === 'application/json' || /^[\w.!#$&^+-]+\/[\w.!#$&^+-]+\+json$/.test(media)) return 'json'
-  if (text && media === 'text/plain') return 'json'
-  if (forms && media === 'application/x-www-form-urlencoded') return 'form'
-  if (xml && (media === 'text/xml' || /^application\/([\w.!#$&^+-]+\+)?xml$/.test(media))) return 'xml'
-  if (plain && media !== 'text/xml' && /^text\/[\w.!#$&^+-]+$/.test(media)) return 'text'
-  const expected = [
-    'application/json',
-    ...(forms ? ['application/x-www-form-urlencoded', multipart] : []),
-    ...(plain ? ['text/plain'] : []),
-    ...(xml ? ['application/xml'] : []),
-  ]
-  const types = expected.join(', ').replace(/, (?=[^,]*$)/, ' or ')
-  throw new Problem('media-type-unsupported', `The content type must be ${types}.`)
-}
-
-function isUtf8Parameter(parameter: string): boolean {
-  const [name = '', value = ''] = parameter.split('=')
-  if (name.trim().toLowerCase() !== 'charset') return true
-  // ASCII is UTF-8
-  return /^"?(utf-?8|us-ascii)"?$/i.test(value.trim())
-}
 
 // a byte order mark is skipped
 const utf8 = new TextDecoder('utf-8', { fatal: true })
@@ -150,7 +106,7 @@ function isWithin(value: JsonValue, levels: number): boolean {
 }
 
 /** The payload of a form: an object with an array for each repeated name, or the JSON in its field `payload`. */
-function toFormPayload(fields: Iterable<[string, string | JsonObject]>): JsonValue {
+export function toFormPayload(fields: Iterable<[string, string | JsonObject]>): JsonValue {
   // no prototype, so that `__proto__` is a usual name; one pass, because getAll() for each name is quadratic
   const form: JsonObject = Object.create(null)
   for (const [name, value] of fields) {
@@ -163,38 +119,6 @@ function toFormPayload(fields: Iterable<[string, string | JsonObject]>): JsonVal
   const inner = typeof payload === 'string' ? tryJson(payload) : undefined
   // a number or a string in `payload` is a usual field and must not replace the others
   return isJsonObject(inner) || Array.isArray(inner) ? inner : form
-}
-
-const multipart = 'multipart/form-data'
-const multipartType = /^\s*multipart\/form-data\s*(;|$)/i
-const mostParts = 1_000
-
-export function isMultipart(contentType: string | undefined): boolean {
-  return contentType !== undefined && multipartType.test(contentType)
-}
-
-/**
- * The payload of a multipart form, as `parseBody` gives that of any form. A file becomes its name, type and size. Throws
- * `body-invalid`. Node parses the form: the whole body is in memory already.
- */
-export async function parseMultipart(bytes: Uint8Array<ArrayBuffer>, contentType: string): Promise<JsonValue> {
-  const boundary = /;\s*boundary="?([^";]+)/i.exec(contentType)?.[1] ?? ''
-  const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  // each part costs about 10 µs on the main thread
-  let parts = 0
-  for (let at = body.indexOf(`--${boundary}`); at >= 0; at = body.indexOf(`--${boundary}`, at + 1)) {
-    parts += 1
-    if (parts > mostParts + 1) throw new Problem('body-invalid', `The form has more than ${mostParts} parts.`)
-  }
-  const form = await new Response(bytes, { headers: { 'content-type': contentType } }).formData().catch(() => undefined)
-  if (form === undefined) throw new Problem('body-invalid', 'The body is not a complete multipart form.')
-  const fields = [...form].map(([name, value]): [string, string | JsonObject] =>
-    typeof value === 'string' ? [name, value] : [name, { name: value.name, type: value.type, size: value.size }],
-  )
-  // invalid bytes of a field become U+FFFD
-  const isReplaced = fields.some(([, value]) => typeof value === 'string' && value.includes('\uFFFD'))
-  if (isReplaced && !body.includes('\uFFFD')) throw new Problem('body-invalid', 'A field of the form is not UTF-8.')
-  return toFormPayload(fields)
 }
 
 const blank = /[ \t\n\r]*/y

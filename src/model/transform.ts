@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { AgentPayload, type ChannelName, type Thinking, type WakeMode, WakePayload } from './action.ts'
 import type { JsonValue } from '../base/json.ts'
 import type { TransformRef } from './mapping.ts'
-import type { BodySyntax } from './parse-body.ts'
+import type { BodySyntax } from './body-syntax.ts'
 import type { ProblemRecord } from './problem.ts'
 
 /** What a transform sees of a delivery. Header names are lower-case; no credential is among them. */

@@ -50,8 +50,8 @@ export interface Verifier {
   readonly handsOver: boolean
   /** Methods of its handshakes, besides POST. */
   readonly handshakeMethods: readonly string[]
-  /** `text`: text/plain counts as JSON. `empty`: a body of no bytes is a delivery. */
-  readonly accepts: { readonly text: boolean; readonly empty: boolean }
+  /** Whether a body of no bytes is a delivery. */
+  readonly acceptsEmpty: boolean
   readonly covers: Coverage
   /** Whether the headers have a proof of this scheme. Always true for a proof in the body. */
   isClaimed(headers: RequestHead['headers']): boolean

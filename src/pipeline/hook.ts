@@ -1,6 +1,6 @@
 // A hook name and everything that takes its requests. It is looked up once for each request and handed on.
 import type { Admitted } from '../model/delivery.ts'
-import type { Accepts } from '../model/parse-body.ts'
+import type { Accepts } from '../model/body-syntax.ts'
 import type { Verifier } from '../model/verifier.ts'
 import type { CompiledMapping } from './compile.ts'
 import type { Lane, Router } from './match.ts'
@@ -84,12 +84,10 @@ export function isHookOpened({ kind, mappings }: Hook, admitted: Admitted): bool
 
 /** The bodies that a hook accepts: only JSON for the built-in hooks; forms too for the others, and those of a mapping or a proved scheme. */
 export function toAccepts({ kind, signed, accepted }: Hook, { signedFor }: Admitted): Accepts {
-  const proved = signed.filter(({ id }) => signedFor.includes(id))
   return {
     forms: kind !== 'built-in',
     plain: accepted.has('text'),
     xml: accepted.has('xml'),
-    text: proved.some(({ verifier }) => verifier.accepts.text),
-    empty: proved.some(({ verifier }) => verifier.accepts.empty),
+    empty: signed.some(({ id, verifier }) => verifier.acceptsEmpty && signedFor.includes(id)),
   }
 }

@@ -150,8 +150,8 @@ function toUnion(likes: readonly (RegExp | undefined)[]): RegExp | undefined {
 }
 
 /**
- * The delivery id that a proof covers: the one that the proof names, else the one in a covered body. `body` is inflated. Its media
- * type is ignored, because it is not signed: declared as a form, a JSON body would lose its id. Undefined: the proof covers none.
+ * The delivery id that a proof covers: the one that the proof names, else the one in a covered body. `body` is inflated.
+ * Undefined: the proof covers none.
  */
 export function toSignedId(
   { source, scheme, covers }: Verifier,

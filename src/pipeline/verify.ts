@@ -69,7 +69,7 @@ function createSchemeVerifier(scheme: Scheme, settings: VerifySettings, tools: V
     secretHeaders: [...new Set([...proof.secretHeaders, ...(scheme.secretHeaders ?? [])])],
     handsOver: scheme.handsOver === true,
     handshakeMethods: [...new Set(asked.map(({ method }) => method))].filter((method) => method !== 'POST'),
-    accepts: { text: scheme.accepts?.text === true, empty: scheme.accepts?.empty === true },
+    acceptsEmpty: scheme.acceptsEmpty === true,
     covers: proof.covers,
     isClaimed: proof.isClaimed,
     verify: proof.verify,

@@ -1,4 +1,4 @@
-// Reads a body completely, in time and under its limit, or throws a Problem. No listener and no timer is left behind.
+// Reads a body completely, in time and under its limit, and inflates it, or throws a Problem. No listener and no timer is left behind.
 import { Problem } from '../model/problem.ts'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { promisify } from 'node:util'
@@ -16,35 +16,47 @@ export type BodyOptions = {
 }
 
 /**
- * `raw` is the body as it was sent: some senders sign the compressed bytes. `bytes` is inflated. Without compression both are the
- * same object. Each has its own ArrayBuffer: a slice of the socket's memory would carry the headers, with the token, to a
- * thread that it is posted to.
+ * The body of a request as it was sent. It has its own ArrayBuffer: a slice of the socket's memory would carry the headers, with
+ * the token, to a thread that it is posted to. Throws `body-too-large` (for a declared length before any byte is read),
+ * `encoding-unsupported`, `body-timeout`, `body-incomplete`, and what `take` throws. After a throw the rest of the body is unread:
+ * call `dropRest` before the answer.
  */
-export type Body = { readonly raw: Buffer<ArrayBuffer>; readonly bytes: Buffer<ArrayBuffer> }
-
-/**
- * Reads and inflates the body of a request. Throws `body-too-large` (for a declared length before any byte is read),
- * `encoding-unsupported`, `body-timeout`, `body-incomplete`, `body-invalid` if it does not inflate, and what `take` throws.
- * After a throw the rest of the body is unread: call `dropRest` before the answer.
- */
-export async function readBody(req: IncomingMessage, options: BodyOptions): Promise<Body> {
+export async function readBody(req: IncomingMessage, options: BodyOptions): Promise<Buffer<ArrayBuffer>> {
   // Node's parser accepts only digits here, and no length together with chunks
   const declared = Number(req.headers['content-length'] ?? 0)
   if (declared > options.limit) throw tooLarge(options.limit)
-  const encoding = toEncoding(req.headers['content-encoding'])
-  const { limit, take = () => {} } = options
+  toEncoding(req.headers['content-encoding'])
   options.continueNow?.()
   // by then Node has parsed the rest of the packet, and with it most bodies; their reader needs no listeners and no timer
   await undefined
   const hasArrived = declared > 0 && req.readableLength === declared && !req.destroyed
-  const raw = hasArrived ? takeArrived(req, options) : await collect(req, declared, options)
+  return hasArrived ? takeArrived(req, options) : await collect(req, declared, options)
+}
+
+/** `isProved`: a proof let the request in, and not the hook token alone. */
+export type Inflating = Pick<BodyOptions, 'limit' | 'take'> & {
+  readonly contentEncoding: string | undefined
+  readonly isProved: boolean
+}
+
+/**
+ * The body without its compression; the same object if it has none. A proof covers the bytes as they were sent, and not the header:
+ * so a proved body shows by itself that it is compressed. Throws `body-too-large`, `body-invalid` if it does not inflate,
+ * `encoding-unsupported` for a proved body, and what `take` throws.
+ */
+export async function inflateBody(
+  raw: Buffer<ArrayBuffer>,
+  { contentEncoding, isProved, limit, take = () => {} }: Inflating,
+): Promise<Buffer<ArrayBuffer>> {
+  const declared = toEncoding(contentEncoding)
+  const encoding = isProved ? toShownEncoding(raw, declared) : declared
   // an empty body is valid in every encoding, but no inflater accepts it
-  if (encoding === 'identity' || raw.length === 0) return { raw, bytes: raw }
+  if (encoding === 'identity' || raw.length === 0) return raw
   // counted before inflating: many bodies may inflate at the same time
   take(limit)
   const bytes = await inflate(raw, encoding, limit)
   take(bytes.length - limit)
-  return { raw, bytes }
+  return bytes
 }
 
 /** A body of a declared length that has arrived completely. */
@@ -124,6 +136,16 @@ function toEncoding(header: string | undefined): Encoding {
       // several encodings are refused too: each layer multiplies the cost of a small body
       throw new Problem('encoding-unsupported', 'Content-Encoding must be one of gzip, deflate, br or identity.')
   }
+}
+
+/** RFC 1952, 2.3.1: gzip begins with 1f 8b, and no text in UTF-8 does. The other encodings have no such mark. */
+function toShownEncoding(raw: Buffer, declared: Encoding): Encoding {
+  if (raw[0] === 0x1f && raw[1] === 0x8b) return 'gzip'
+  if (declared === 'identity' || declared === 'gzip' || raw.length === 0) return 'identity'
+  throw new Problem(
+    'encoding-unsupported',
+    'Content-Encoding must be gzip or identity, because the proof of this request covers the bytes as they were sent.',
+  )
 }
 
 const inflaters = {

@@ -1,7 +1,9 @@
 // Makes a delivery from a request, or from a stored one.
 import { type Admitted, credentialHeaders, type Delivery, type DeliveryHead, senderSecrets } from '../model/delivery.ts'
 import { isJsonObject, type JsonValue } from '../base/json.ts'
-import { type Body, isMultipart, openBody, parseMultipart, readPayload } from '../model/parse-body.ts'
+import { type SentBody, toSentSyntax } from '../model/body-syntax.ts'
+import { parseMultipart } from '../model/multipart.ts'
+import { type Body, openBody, readPayload } from '../model/parse-body.ts'
 import { type Hook, toAccepts } from '../pipeline/hook.ts'
 import { detectSource, type Sender, senderNamed, toEvent } from '../pipeline/sources.ts'
 import type { Knock } from './admission.ts'
@@ -15,7 +17,7 @@ export type Place = { readonly hook: Hook; readonly id: string; readonly receive
  */
 export function toDelivery(head: DeliveryHead, bytes: Uint8Array, { hook, id, receivedAt }: Place): Delivery {
   const { method, url, path, headers, query, verifiedBy, admitted } = head
-  const body = openBody(bytes, headers['content-type'], toAccepts(hook, admitted))
+  const body = openBody(toSent(head, bytes), toAccepts(hook, admitted))
   if (hook.readsPayload || mayNameSource(head, body)) readPayload(body)
   const shownSource = detectSource(headers)?.source
   const sender = toSender({ verifiedBy, shownSource })
@@ -24,23 +26,24 @@ export function toDelivery(head: DeliveryHead, bytes: Uint8Array, { hook, id, re
   return { id, receivedAt, method, url, path, headers, query, body, source, shownSource, event, verifiedBy, admitted }
 }
 
-export function isMultipartFor({ kind }: Hook, { headers }: DeliveryHead): boolean {
-  const type = headers['content-type']
-  return kind !== 'built-in' && type !== undefined && isMultipart(type)
+function toSent({ headers, admitted }: DeliveryHead, bytes: Uint8Array): SentBody {
+  return { bytes, contentType: headers['content-type'], isProved: admitted.signedFor.length > 0 }
+}
+
+/** A request that was let in, with its inflated body. */
+type Sent = { readonly head: DeliveryHead; readonly body: Uint8Array<ArrayBuffer> }
+
+/** Throws `media-type-unsupported`. */
+export function isMultipart({ head, body }: Sent, hook: Hook): boolean {
+  return toSentSyntax(toSent(head, body), toAccepts(hook, head.admitted)) === 'multipart'
 }
 
 /**
  * A multipart form as JSON, so that what follows reads, stores and repeats it as any other body: without the contents of files.
  * Throws `body-invalid`.
  */
-export async function withoutMultipart({
-  head,
-  body,
-}: {
-  readonly head: DeliveryHead
-  readonly body: Uint8Array<ArrayBuffer>
-}): Promise<{ head: DeliveryHead; body: Uint8Array<ArrayBuffer> }> {
-  const payload = await parseMultipart(body, head.headers['content-type'] ?? '')
+export async function withoutMultipart({ head, body }: Sent): Promise<Sent> {
+  const payload = await parseMultipart(body, toSent(head, body))
   const headers: Record<string, string> = Object.create(null)
   Object.assign(headers, head.headers, { 'content-type': 'application/json' })
   return { head: { ...head, headers }, body: Buffer.from(JSON.stringify(payload)) }

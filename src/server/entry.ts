@@ -1,14 +1,15 @@
 // Lets a request in: by the hook token, or by a proof that a mapping requires. Raw bytes are verified before they are parsed.
 import type { Generation } from '../pipeline/generation.ts'
 import type { Knock, Admission } from './admission.ts'
+import { toAsked } from './asked.ts'
 import type { IncomingMessage } from 'node:http'
 import { credentialHeaders, type DeliveryHead, type SignedId } from '../model/delivery.ts'
 import { Problem, toProblem, type TraceEntry } from '../model/problem.ts'
-import type { HandshakeAnswer, VerifyRequest } from '../model/verifier.ts'
+import type { HandshakeAnswer, Verified, VerifyRequest } from '../model/verifier.ts'
 import { type Hook, isHookOpened, type SignedMapping } from '../pipeline/hook.ts'
 import { toSignedId } from '../pipeline/sources.ts'
 import type { Answer } from './settlement.ts'
-import { readBody, tooLarge } from './body.ts'
+import { inflateBody, readBody, tooLarge } from './body.ts'
 import { toHead } from './delivery.ts'
 import type { HandedSecrets } from './handed.ts'
 import type { Refusals } from './refusals.ts'
@@ -71,19 +72,22 @@ export function createEntry({ admission, handed, refusals }: EntryParts) {
         trace = [...trace, ...signed.map(({ id }) => toUnmatched(id, read.message))]
         return admission.turnAwaySigner(knock, { isGatewaysFault: false, isProofShown })
       }
-      const { raw, bytes } = read
-      if (refusals.keepsRequests) refusals.note(incoming.requestId, toNoted(knock, secretHeaders, raw))
-      const proof = asked.length === 0 ? nothingProved : await prove(asked, { ...knock, rawBody: raw }, bytes)
+      if (refusals.keepsRequests) refusals.note(incoming.requestId, toNoted(knock, secretHeaders, read))
+      const proof = asked.length === 0 ? nothingProved : await prove(asked, { ...knock, rawBody: read })
       if (proof.answer !== undefined) return { kind: 'handshake', answer: proof.answer }
-      const head = toHead(knock, secretHeaders, proof)
-      if (!isHookOpened(hook, head.admitted)) {
+      const { signedFor } = proof
+      if (!isHookOpened(hook, { token: knock.token === 'valid', signedFor })) {
         trace = [...proof.trace, ...trace]
         admission.turnAwaySigner(knock, { isGatewaysFault: proof.isGatewaysFault, isProofShown })
       }
       // a signer must not guess the hook token next to its signature; in a header of the scheme itself it is not a guess
-      if (proof.signedFor.length > 0 && !secretHeaders.has('authorization')) admission.countToken(knock)
-      if (Math.max(raw.length, bytes.length) > hook.maxBodyBytes) throw tooLarge(hook.maxBodyBytes)
-      return { kind: 'delivery', hook, head, body: bytes, trace: [...proof.trace, ...trace] }
+      const isProved = signedFor.length > 0
+      if (isProved && !secretHeaders.has('authorization')) admission.countToken(knock)
+      if (read.length > hook.maxBodyBytes) throw tooLarge(hook.maxBodyBytes)
+      const contentEncoding = knock.headers['content-encoding']
+      const body = await inflateBody(read, { contentEncoding, isProved, limit: hook.maxBodyBytes, take })
+      const head = toHead(knock, secretHeaders, { ...proof, signedId: toSignedBy(proof.proved, body) })
+      return { kind: 'delivery', hook, head, body, trace: [...proof.trace, ...trace] }
     } catch (error) {
       throw toProblem(error).because(trace)
     } finally {
@@ -105,16 +109,16 @@ export function createEntry({ admission, handed, refusals }: EntryParts) {
     throw new Problem('method-not-allowed', 'Hooks accept only POST.')
   }
 
-  /** `body` is inflated; `request.rawBody` has the bytes as sent, which the sender signed. */
-  async function prove(asked: readonly SignedMapping[], request: VerifyRequest, body: Uint8Array): Promise<Proof> {
+  /** `request.rawBody` has the bytes as sent, which the sender signed. */
+  async function prove(asked: readonly SignedMapping[], request: VerifyRequest): Promise<Proof> {
     const signedFor: string[] = []
+    const proved: Proved[] = []
     const trace: TraceEntry[] = []
     let source: string | undefined
-    let signedId: SignedId | undefined
     let isGatewaysFault = false
     for (const { id, match, verifier } of asked) {
       const greeting = verifier.isGreeting(request) && (await shake(id, verifier, request, false))
-      if (greeting) return { answer: greeting, signedFor, signedId, source, trace, isGatewaysFault }
+      if (greeting) return { answer: greeting, signedFor, proved, source, trace, isGatewaysFault }
       const verified = await verifier.verify(request)
       trace.push({ mappingId: id, matched: verified.ok, why: verified.ok ? 'the proof is valid' : verified.reason })
       if (!verified.ok) {
@@ -122,13 +126,13 @@ export function createEntry({ admission, handed, refusals }: EntryParts) {
         continue
       }
       const answer = await shake(id, verifier, request, true)
-      if (answer !== undefined) return { answer, signedFor, signedId, source, trace, isGatewaysFault }
+      if (answer !== undefined) return { answer, signedFor, proved, source, trace, isGatewaysFault }
       signedFor.push(id)
       // a scheme of no sender proves the sender that the mapping names
       source ??= verifier.source ?? match.source ?? verifier.scheme
-      signedId ??= toSignedBy(id, verifier, toSignedId(verifier, verified, body))
+      proved.push({ mappingId: id, verifier, verified })
     }
-    return { answer: undefined, signedFor, signedId, source, trace, isGatewaysFault }
+    return { answer: undefined, signedFor, proved, source, trace, isGatewaysFault }
   }
 
   async function shake(
@@ -143,11 +147,17 @@ export function createEntry({ admission, handed, refusals }: EntryParts) {
   }
 }
 
+type Proved = {
+  readonly mappingId: string
+  readonly verifier: SignedMapping['verifier']
+  readonly verified: Extract<Verified, { ok: true }>
+}
+
 /** `answer`: to a handshake. `signedFor`: the mappings whose proof is valid. */
 type Proof = {
   readonly answer: Answer | undefined
   readonly signedFor: readonly string[]
-  readonly signedId: SignedId | undefined
+  readonly proved: readonly Proved[]
   readonly source: string | undefined
   readonly trace: readonly TraceEntry[]
   readonly isGatewaysFault: boolean
@@ -156,7 +166,7 @@ type Proof = {
 const nothingProved: Proof = {
   answer: undefined,
   signedFor: [],
-  signedId: undefined,
+  proved: [],
   source: undefined,
   trace: [],
   isGatewaysFault: false,
@@ -187,64 +197,15 @@ function toUnmatched(mappingId: string, why: string): TraceEntry {
   return { mappingId, matched: false, why }
 }
 
-function toSignedBy(
-  mappingId: string,
-  { source, scheme }: SignedMapping['verifier'],
-  id: string | undefined,
-): SignedId | undefined {
-  return id === undefined ? undefined : { mappingId, source: source ?? scheme, id }
+/** The first delivery id that a proof covers. `body` is inflated. */
+function toSignedBy(proved: readonly Proved[], body: Uint8Array): SignedId | undefined {
+  for (const { mappingId, verifier, verified } of proved) {
+    const id = toSignedId(verifier, verified, body)
+    if (id !== undefined) return { mappingId, source: verifier.source ?? verifier.scheme, id }
+  }
+  return undefined
 }
 
 function toAnswer({ status, headers, body }: HandshakeAnswer): Answer {
   return { status, headers, body }
-}
-
-type Asked = {
-  /** Whether the headers have a proof of a scheme that some mapping uses. */
-  readonly isShown: (headers: Knock['headers']) => boolean
-  /** The largest body that any signed mapping accepts, in bytes. */
-  readonly limit: number
-}
-
-const byGeneration = new WeakMap<Generation, Asked>()
-
-/**
- * What a request without a valid token shows decides how it is refused, so that no answer depends on which hooks exist. So this
- * covers all signed mappings, whatever their names. A proof in the body shows nothing in the headers, and every hook takes a
- * Bearer token: neither counts.
- */
-export function toAsked(generation: Generation): Asked {
-  const known = byGeneration.get(generation)
-  if (known !== undefined) return known
-  const signed = generation.mappings.flatMap(({ match, mapping, verifier }) =>
-    verifier === undefined || verifier.isClaimed({}) ? [] : [{ path: match.path, verify: mapping.verify, verifier }],
-  )
-  // many mappings use one scheme with one header
-  const distinct = new Map(
-    signed.map(({ verify, verifier }) => [
-      JSON.stringify([verifier.scheme, verify?.header, verify?.prefix]),
-      verifier.isClaimed,
-    ]),
-  )
-  const claims = [...distinct.values()]
-  const paths = new Set(signed.map(({ path }) => path ?? ''))
-  const asked: Asked = {
-    isShown(headers) {
-      const shown = withoutBearer(headers)
-      return claims.some((isClaimed) => isClaimed(shown))
-    },
-    limit: [...paths].reduce(
-      (largest, path) => Math.max(largest, generation.hook(path).maxBodyBytes),
-      generation.config.server.maxBodyBytes,
-    ),
-  }
-  byGeneration.set(generation, asked)
-  return asked
-}
-
-/** The headers without a Bearer token. The copy is made only if there is one: most requests that ask this have none. */
-function withoutBearer(headers: Knock['headers']): Knock['headers'] {
-  if (!/^bearer\b/i.test(headers['authorization'] ?? '')) return headers
-  const { authorization: _, ...others } = headers
-  return others
 }

@@ -28,7 +28,7 @@ import {
   toRow,
   toSettlement,
 } from './settlement.ts'
-import { checkBody, checkLate, isMultipartFor, toDelivery, withoutMultipart } from './delivery.ts'
+import { checkBody, checkLate, isMultipart, toDelivery, withoutMultipart } from './delivery.ts'
 import { createEntry, type Entered, type Incoming } from './entry.ts'
 import type { HandedSecrets } from './handed.ts'
 import { createOnce, toDedupe } from './duplicates.ts'
@@ -105,7 +105,7 @@ export function createReceiver(parts: ReceiverParts): Receive {
     const { hook } = entered
     const receivedAt = clock()
     try {
-      const { head, body } = isMultipartFor(hook, entered.head) ? await withoutMultipart(entered) : entered
+      const { head, body } = isMultipart(entered, hook) ? await withoutMultipart(entered) : entered
       const delivery = toDelivery(head, body, { hook, id: newId(), receivedAt })
       const dedupe = toDedupe(delivery)
       const first = () => handle({ delivery, hook, generation, row: toNewRow(delivery, hook, dedupe?.key) })

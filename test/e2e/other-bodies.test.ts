@@ -105,6 +105,11 @@ describe('a multipart form', () => {
     ['multipart/form-data; boundary=x', '--x\r\nContent-Disp', 'The body is not a complete multipart form.'],
     ['multipart/form-data', `${part('a')}--x--\r\n`, 'The body is not a complete multipart form.'],
     ['multipart/form-data; boundary=x', `${part('a').repeat(1_001)}--x--\r\n`, 'The form has more than 1000 parts.'],
+    [
+      'multipart/form-data; note="; boundary=y"; boundary=x',
+      `${part('a').repeat(1_001)}--x--\r\n`,
+      'The form has more than 1000 parts.',
+    ],
   ])('%s that is broken or too long is 400', async (type, body, error) => {
     expect(await post('json', type, body)).toMatchObject({ status: 400, error })
   })

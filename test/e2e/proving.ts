@@ -15,6 +15,8 @@ export type Proving = {
   ask(parts: RequestParts, client?: string): Promise<Reply>
   /** Newest last. */
   deliveries(): Promise<DeliveryRecord[]>
+  /** The text of the event that a delivery made: its payload, if the mapping has no template. */
+  eventOf(deliveryId: string): Promise<string | undefined>
   /** An answer of the admin port to whoever has its token. */
   admin(method: 'GET' | 'POST', path: string): Promise<{ status: number; body: string }>
 }
@@ -47,6 +49,10 @@ export async function startProving(
       return send(port, { ...parts, headers: [['x-forwarded-for', address], ...(parts.headers ?? [])] })
     },
     deliveries: () => store.deliveries({ limit: 10_000 }),
+    async eventOf(deliveryId) {
+      const events = await store.events({ limit: 10_000 })
+      return events.find((event) => event.deliveryId === deliveryId)?.text
+    },
     async admin(method, path) {
       const headers = { authorization: `Bearer ${gatewayToken}` }
       const answer = await fetch(`${app.adminUrl}${path}`, { method, headers })

@@ -6,7 +6,8 @@ import { plainText, safeMarkdown, slackMrkdwn, telegramHtml } from '../../src/ef
 import { render } from '../../src/effects/channels/markdown.ts'
 import { decodeWords, toMail } from '../../src/gmail/message.ts'
 import { dropInvisible, toVisibleText } from '../../src/gmail/html.ts'
-import { type BodySyntax, openBody, parseBody } from '../../src/model/parse-body.ts'
+import type { BodySyntax } from '../../src/model/body-syntax.ts'
+import { openBody, parseBody } from '../../src/model/parse-body.ts'
 import { neutralise, toLine, wrapExternal } from '../../src/pipeline/boundary.ts'
 import { foldCodePoint } from '../../src/pipeline/lookalikes.ts'
 import { compileTemplate } from '../../src/pipeline/template.ts'
@@ -67,7 +68,8 @@ const works: [string, readonly Family[], (text: string) => unknown][] = [
   ['a rendered template', ['templates'], (text) => compileTemplate('{{a | truncate: 9}} {{a}}').render({ payload: () => ({ a: text }), headers: {}, query: {}, path: '', source: '', event: '', now: () => '' })],
   ['parseBody of JSON', ['bodies', 'escapes'], parse('json')],
   ['parseBody of a form', ['bodies'], parse('form')],
-  ['a media type', ['bodies', 'words'], (text) => attempt(() => openBody(Buffer.of(), text, { forms: true }))],
+  ['a media type', ['bodies', 'words'], (text) => attempt(() => openBody({ bytes: Buffer.of(), contentType: text, isProved: false }, { forms: true }))],
+  ['the syntax of a proved body', ['bodies', 'words'], (text) => openBody({ bytes: Buffer.from(text), contentType: undefined, isProved: true }, { forms: true, plain: true, xml: true })],
 ] // prettier-ignore
 
 const small = 16_000

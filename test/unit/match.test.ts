@@ -126,7 +126,9 @@ describe('conditions', () => {
   })
 
   test('a payload that no condition asks for is never read', () => {
-    const parts = delivery({ body: openBody(Buffer.from('no JSON'), undefined, { forms: false }) })
+    const parts = delivery({
+      body: openBody({ bytes: Buffer.from('no JSON'), contentType: undefined, isProved: false }, { forms: false }),
+    })
     const router = createRouter([mapping('headers', { headers: { a: 'b' } }), mapping('all', { event: 'push' })])
     expect(find(router, parts).mapping?.id).toBe('all')
     expect(() => find(createRouter([mapping('asks', { payload: { a: 1 } })]), parts)).toThrow('The body is not JSON')

@@ -4,7 +4,7 @@ import { connect, type AddressInfo, type Socket } from 'node:net'
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { Problem } from '../../src/model/problem.ts'
-import { type Body, type BodyOptions, readBody } from '../../src/server/body.ts'
+import { type BodyOptions, inflateBody, readBody } from '../../src/server/body.ts'
 
 const limit = 1_000
 const closers: (() => void)[] = []
@@ -14,6 +14,8 @@ afterEach(() => {
   for (const close of closers.splice(0)) close()
 })
 
+/** `raw`: as sent. `bytes`: inflated. */
+type Body = { readonly raw: Buffer<ArrayBuffer>; readonly bytes: Buffer<ArrayBuffer> }
 type Outcome = { req: IncomingMessage; body?: Body; problem?: Problem; continued: number }
 
 /** A server whose every request is read by readBody; answers with the code of the problem, or `ok`. */
@@ -31,7 +33,10 @@ async function serve(
         outcome.continued++
         if (req.headers.expect !== undefined) res.writeContinue()
       }
-      outcome.body = await readBody(req, { limit, timeoutMs: 10_000, continueNow, ...options })
+      const parts = { limit, timeoutMs: 10_000, continueNow, ...options }
+      const raw = await readBody(req, parts)
+      const contentEncoding = req.headers['content-encoding']
+      outcome.body = { raw, bytes: await inflateBody(raw, { ...parts, contentEncoding, isProved: false }) }
     } catch (error) {
       if (!(error instanceof Problem)) throw error
       outcome.problem = error

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { Config } from '../../src/model/config.ts'
 import { Mapping, type MappingInput } from '../../src/model/mapping.ts'
 import { createGeneration } from '../../src/pipeline/generation.ts'
-import { toAsked } from '../../src/server/entry.ts'
+import { toAsked } from '../../src/server/asked.ts'
 
 function askedOf(mappings: readonly (MappingInput & { maxBodyBytes?: number })[]) {
   return toAsked(

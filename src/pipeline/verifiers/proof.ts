@@ -1,6 +1,6 @@
 // What every kind of proof is made of and makes.
 import { isJsonObject, type JsonValue } from '../../base/json.ts'
-import { parseBody } from '../../model/parse-body.ts'
+import { openBody, readPayload } from '../../model/parse-body.ts'
 import type { VerifyRequest, Coverage, PinnedFetch, RequestHead, Verified, Verifier } from '../../model/verifier.ts'
 import { parsePath, readPath } from '../path.ts'
 import { createHash, timingSafeEqual } from 'node:crypto'
@@ -109,11 +109,11 @@ function toDigest(text: string): Buffer {
   return createHash('sha256').update(text).digest()
 }
 
-/** Undefined: not JSON, too deep, or of another media type. */
-export function tryBody(body: Uint8Array): JsonValue | undefined {
+/** The JSON in a body, read as the payload is read. Undefined: it is not JSON, or too deep. */
+export function tryBody(bytes: Uint8Array): JsonValue | undefined {
   try {
-    // the media type says nothing about who sent it
-    return parseBody(body, 'json')
+    const body = openBody({ bytes, contentType: undefined, isProved: true }, { forms: true })
+    return body.syntax === 'json' ? readPayload(body) : undefined
   } catch {
     return undefined
   }

@@ -26,7 +26,8 @@ type Common = {
   /** The name that people read. Schemes outside of the table have none. */
   readonly label?: string
   readonly handshakes?: readonly HandshakeName[]
-  readonly accepts?: { readonly text?: true; readonly empty?: true }
+  /** A body of no bytes is a delivery. */
+  readonly acceptsEmpty?: true
   /** Headers with a secret that come beside the proof. */
   readonly secretHeaders?: readonly string[]
   /** The sender hands the secret over in its first request: it need not be in the config. */

@@ -2,7 +2,8 @@
 // https://www.twilio.com/docs/usage/webhooks/webhooks-security
 import { createHash } from 'node:crypto'
 import type { VerifyRequest } from '../../model/verifier.ts'
-import { isDigest, readHeader } from './proof.ts'
+import { isUrlEncoded } from '../../model/body-syntax.ts'
+import { isDigest } from './proof.ts'
 import { queryOf } from './url.ts'
 
 /** Twilio sends some dozens; reading and sorting tens of thousands would be work that any stranger can ask for. */
@@ -21,9 +22,7 @@ export function toFormText(request: VerifyRequest, url: string): string | undefi
     return isDigest(hash, createHash('sha256').update(request.rawBody).digest('hex'), 'hex') ? '' : undefined
   }
   if (request.rawBody.length === 0) return ''
-  const type = readHeader(request.headers, 'content-type') ?? ''
-  if (!/^application\/x-www-form-urlencoded\s*(;|$)/i.test(type)) return undefined
-  if (hasMoreFields(request.rawBody)) return undefined
+  if (!isUrlEncoded(request.rawBody) || hasMoreFields(request.rawBody)) return undefined
   const fields = new Map<string, Set<string>>()
   for (const [name, value] of new URLSearchParams(Buffer.from(request.rawBody).toString())) {
     const values = fields.get(name)

@@ -1,0 +1,113 @@
+// Decides how a body is read: once, for the proof in it and for the payload alike.
+import { toJson } from '../base/json.ts'
+import { Problem } from './problem.ts'
+
+/** The bodies that a hook accepts besides JSON. */
+export type Accepts = {
+  /** Whether forms become an object, URL-encoded or multipart. */
+  forms: boolean
+  /** Whether `text/*` becomes a string. */
+  plain?: boolean
+  /** Whether XML becomes a string. */
+  xml?: boolean
+  /** Whether a body of no bytes is the payload null, as channel pings send it. */
+  empty?: boolean
+}
+
+/** The syntax of a body. */
+export type BodySyntax = 'json' | 'form' | 'text' | 'xml'
+
+/** A body as it came. `isProved`: a proof let the request in, and not the hook token alone. */
+export type SentBody = {
+  readonly bytes: Uint8Array
+  readonly contentType: string | undefined
+  readonly isProved: boolean
+}
+
+/**
+ * How a body is read. A sender signs bytes, and not the media type: with another media type a captured request would be another
+ * payload. So the bytes decide about a proved body, and the media type about any other. Throws `media-type-unsupported`.
+ */
+export function toSentSyntax({ bytes, contentType, isProved }: SentBody, accepts: Accepts): BodySyntax | 'multipart' {
+  return isProved ? toShownSyntax(bytes, accepts) : toDeclaredSyntax(contentType, accepts)
+}
+
+const [quote, less, equals, brace, bracket] = Buffer.from('"<={[')
+const blanks: ReadonlySet<number | undefined> = new Set(Buffer.from(' \t\r\n'))
+
+/**
+ * An object, an array or a string of JSON is never anything else, unless the hook accepts text and it is not complete. So no text
+ * in signed JSON can pass for a form, and no signed form for JSON.
+ */
+function toShownSyntax(bytes: Uint8Array, { forms, plain = false, xml = false }: Accepts): BodySyntax | 'multipart' {
+  const first = bytes[findStart(bytes)]
+  if (first === brace || first === bracket || first === quote) return plain && !isJson(bytes) ? 'text' : 'json'
+  if (xml && first === less) return 'xml'
+  if (forms && toShownBoundary(bytes) !== undefined) return 'multipart'
+  // where text is accepted, a sentence with "=" in it is text
+  if (forms && bytes.includes(equals ?? 0) && (!plain || isGraphic(bytes))) return 'form'
+  return plain ? 'text' : 'json'
+}
+
+/** Whether every hook that accepts forms reads a proved body as URL-encoded fields, whatever else it accepts. */
+export function isUrlEncoded(bytes: Uint8Array): boolean {
+  return toShownSyntax(bytes, { forms: true, plain: true, xml: true }) === 'form'
+}
+
+/** Behind a byte order mark and the blanks of JSON. */
+function findStart(bytes: Uint8Array): number {
+  let at = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0
+  while (blanks.has(bytes[at])) at++
+  return at
+}
+
+function isJson(bytes: Uint8Array): boolean {
+  return toJson(new TextDecoder().decode(bytes)) !== undefined
+}
+
+/** Whether every byte is a visible character of ASCII, as URL-encoding leaves no other. */
+function isGraphic(bytes: Uint8Array): boolean {
+  return bytes.every((byte) => byte > 0x20 && byte < 0x7f)
+}
+
+/** The boundary in the first line of a multipart form. */
+export function toShownBoundary(bytes: Uint8Array): string | undefined {
+  const start = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.byteLength, 300)).toString('latin1')
+  return /^(?:\r\n)*--([!#-[\]-~]{1,200})\r\ncontent-/i.exec(start)?.[1]
+}
+
+const multipart = 'multipart/form-data'
+
+/** JSON for `application/json`, any `+json` type and no type. */
+function toDeclaredSyntax(contentType: string | undefined, accepts: Accepts): BodySyntax | 'multipart' {
+  // the usual type
+  if (contentType === 'application/json') return 'json'
+  const { forms, plain = false, xml = false } = accepts
+  const [type = '', ...parameters] = (contentType ?? '').split(';')
+  const media = type.trim().toLowerCase()
+  if (forms && media === multipart) return 'multipart'
+  if (!parameters.every(isUtf8Parameter)) throw new Problem('media-type-unsupported', 'The charset must be utf-8.')
+  if (media === '' || media === 'application/json' || /^[\w.!#$&^+-]+\/[\w.!#$&^+-]+\+json$/.test(media)) return 'json'
+  if (forms && media === 'application/x-www-form-urlencoded') return 'form'
+  if (xml && (media === 'text/xml' || /^application\/([\w.!#$&^+-]+\+)?xml$/.test(media))) return 'xml'
+  if (plain && media !== 'text/xml' && /^text\/[\w.!#$&^+-]+$/.test(media)) return 'text'
+  throw notAccepted(accepts)
+}
+
+export function notAccepted({ forms, plain, xml }: Accepts): Problem {
+  const expected = [
+    'application/json',
+    ...(forms ? ['application/x-www-form-urlencoded', multipart] : []),
+    ...(plain === true ? ['text/plain'] : []),
+    ...(xml === true ? ['application/xml'] : []),
+  ]
+  const types = expected.join(', ').replace(/, (?=[^,]*$)/, ' or ')
+  return new Problem('media-type-unsupported', `The content type must be ${types}.`)
+}
+
+function isUtf8Parameter(parameter: string): boolean {
+  const [name = '', value = ''] = parameter.split('=')
+  if (name.trim().toLowerCase() !== 'charset') return true
+  // ASCII is UTF-8
+  return /^"?(utf-?8|us-ascii)"?$/i.test(value.trim())
+}

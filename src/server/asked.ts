@@ -1,0 +1,53 @@
+// The proofs that a request without a valid token shows in its headers, whatever hook it asks for.
+import type { Generation } from '../pipeline/generation.ts'
+import type { Knock } from './admission.ts'
+
+type Asked = {
+  /** Whether the headers have a proof of a scheme that some mapping uses. */
+  readonly isShown: (headers: Knock['headers']) => boolean
+  /** The largest body that any signed mapping accepts, in bytes. */
+  readonly limit: number
+}
+
+const byGeneration = new WeakMap<Generation, Asked>()
+
+/**
+ * What a request without a valid token shows decides how it is refused, so that no answer depends on which hooks exist. So this
+ * covers all signed mappings, whatever their names. A proof in the body shows nothing in the headers, and every hook takes a
+ * Bearer token: neither counts.
+ */
+export function toAsked(generation: Generation): Asked {
+  const known = byGeneration.get(generation)
+  if (known !== undefined) return known
+  const signed = generation.mappings.flatMap(({ match, mapping, verifier }) =>
+    verifier === undefined || verifier.isClaimed({}) ? [] : [{ path: match.path, verify: mapping.verify, verifier }],
+  )
+  // many mappings use one scheme with one header
+  const distinct = new Map(
+    signed.map(({ verify, verifier }) => [
+      JSON.stringify([verifier.scheme, verify?.header, verify?.prefix]),
+      verifier.isClaimed,
+    ]),
+  )
+  const claims = [...distinct.values()]
+  const paths = new Set(signed.map(({ path }) => path ?? ''))
+  const asked: Asked = {
+    isShown(headers) {
+      const shown = withoutBearer(headers)
+      return claims.some((isClaimed) => isClaimed(shown))
+    },
+    limit: [...paths].reduce(
+      (largest, path) => Math.max(largest, generation.hook(path).maxBodyBytes),
+      generation.config.server.maxBodyBytes,
+    ),
+  }
+  byGeneration.set(generation, asked)
+  return asked
+}
+
+/** The headers without a Bearer token. The copy is made only if there is one: most requests that ask this have none. */
+function withoutBearer(headers: Knock['headers']): Knock['headers'] {
+  if (!/^bearer\b/i.test(headers['authorization'] ?? '')) return headers
+  const { authorization: _, ...others } = headers
+  return others
+}

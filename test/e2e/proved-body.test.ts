@@ -1,0 +1,245 @@
+// What a proof covers is what is parsed: a captured request with other headers is the same payload, or it is refused.
+import { createHmac, generateKeyPairSync, sign as signWith } from 'node:crypto'
+import { deflateSync, gzipSync } from 'node:zlib'
+import { beforeAll, describe, expect, test } from 'vitest'
+import type { MappingInput } from '../../src/define.ts'
+import { VerifySettings } from '../../src/model/verify.ts'
+import { schemes } from '../../src/pipeline/senders.ts'
+import type { Scheme } from '../../src/pipeline/verifiers/scheme.ts'
+import { signRequest, stampPayload } from '../../src/pipeline/verifiers/sign.ts'
+import { toDeliveryId, toVerdict } from './answers.ts'
+import { type Proving, startProving } from './proving.ts'
+import { bearer, type Headers, type Reply } from './wire.ts'
+
+const secret = '0123456789abcdef0123456789abcdef'
+const form = 'application/x-www-form-urlencoded'
+const publicUrl = 'https://gateway.example'
+
+const all: readonly Scheme[] = schemes
+// the proofs of the others need a certificate or keys that are fetched: test/unit/proved-body.test.ts has every scheme
+const signable = all.filter(({ kind, ...row }) => kind !== 'x509' && !('jwksUrl' in row) && row.id !== 'plaid')
+const edwards = generateKeyPairSync('ed25519')
+const curve = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+
+function settingsOf(scheme: Scheme) {
+  const raw = Buffer.from(String(edwards.publicKey.export({ format: 'jwk' })['x']), 'base64url')
+  const keys = {
+    'raw-hex': raw.toString('hex'),
+    'raw-base64': raw.toString('base64'),
+    'spki-base64': curve.publicKey.export({ type: 'spki', format: 'der' }).toString('base64'),
+  }
+  return VerifySettings.parse({
+    scheme: scheme.id,
+    secret: scheme.kind === 'basic' ? `user:${secret}` : secret,
+    publicUrl,
+    ...(scheme.kind === 'token' && scheme.header === undefined ? { header: 'x-named' } : {}),
+    ...('keyForm' in scheme ? { publicKey: keys[scheme.keyForm] } : {}),
+  })
+}
+
+/** A body that reads as JSON, and as a form with another payload. */
+const forged = '&payload=%7B%22forged%22%3Atrue%7D&'
+
+let gateway: Proving
+beforeAll(async () => {
+  const own: MappingInput[] = [
+    { match: { path: 'hmac' }, verify: { scheme: 'generic-hmac', secret, header: 'x-sum' } },
+    { match: { path: 'text' }, accept: ['text', 'xml'], verify: { scheme: 'generic-hmac', secret, header: 'x-sum' } },
+    { match: { path: 'text', payload: { never: true } }, verify: { scheme: 'token', secret, header: 'x-other' } },
+    { match: { path: 'open' } },
+  ]
+  gateway = await startProving([
+    ...own,
+    ...signable.map((scheme) => ({ match: { path: scheme.id }, verify: settingsOf(scheme) })),
+  ])
+})
+
+type Signed = { readonly url: string; readonly proof: Headers; readonly body: Buffer }
+
+let deliveries = 0
+
+/** A new delivery of a scheme, as its sender makes it, with a text that somebody else wrote: no memory answers for the parser. */
+function deliver(scheme: Scheme): Signed {
+  deliveries += 1
+  gateway.time.now += 1_000
+  const now = gateway.time.now
+  const settings = settingsOf(scheme)
+  const given = { id: `evt_${deliveries}`, text: forged }
+  const url = `/hooks/${scheme.id}`
+  if (scheme.kind === 'body-hmac' || scheme.kind === 'client-state') {
+    return { url, proof: [], body: Buffer.from(JSON.stringify(toOwnProof(scheme, given))) }
+  }
+  if (scheme.id === 'twilio') {
+    const body = Buffer.from(new URLSearchParams({ Body: '{"a":"&payload={}&"}', MessageSid: given.id }).toString())
+    const signed = { body, now, method: 'POST', url, headers: { 'content-type': form } }
+    return { url, proof: Object.entries(signRequest(settings, signed)), body }
+  }
+  const body = Buffer.from(JSON.stringify(stampPayload(settings, given, now)))
+  if (scheme.kind === 'ed25519' || scheme.kind === 'ecdsa') return { url, proof: toKeyProof(scheme, body), body }
+  return { url, proof: Object.entries(signRequest(settings, { body, now, method: 'POST', url })), body }
+}
+
+function toOwnProof(scheme: Extract<Scheme, { kind: 'body-hmac' | 'client-state' }>, given: object): object {
+  const at = String(gateway.time.now / 1000)
+  if (scheme.kind === 'client-state') {
+    const item = { ...given, [scheme.field]: secret }
+    return scheme.list === undefined ? item : { [scheme.list]: [item] }
+  }
+  if (scheme.form === 'mailgun') {
+    const signature = createHmac('sha256', secret).update(`${at}token-${deliveries}`).digest('hex')
+    return { ...given, signature: { timestamp: at, token: `token-${deliveries}`, signature } }
+  }
+  const hmacSignature = createHmac('sha256', Buffer.from(secret, 'hex')).update('p:::::::').digest('base64')
+  return {
+    ...given,
+    notificationItems: [{ NotificationRequestItem: { pspReference: 'p', additionalData: { hmacSignature } } }],
+  }
+}
+
+function toKeyProof(scheme: Extract<Scheme, { kind: 'ed25519' | 'ecdsa' }>, body: Buffer): Headers {
+  const at = String(gateway.time.now / 1000)
+  const text = scheme.template
+    .replace('{timestamp}', at)
+    .replace('{id}', `msg_${deliveries}`)
+    .replace('{body}', body.toString())
+  const key = scheme.kind === 'ed25519' ? edwards.privateKey : curve.privateKey
+  const signature = signWith(scheme.kind === 'ed25519' ? null : 'sha256', Buffer.from(text), key)
+  const { syntax } = scheme
+  const entry = syntax !== undefined && 'field' in syntax ? `${syntax.field}${syntax.joint}` : ''
+  return [
+    [scheme.timestamp.name, at],
+    ...(scheme.idHeader === undefined ? [] : [[scheme.idHeader, `msg_${deliveries}`] as const]),
+    [scheme.header, entry + signature.toString(scheme.encoding)],
+  ]
+}
+
+function send({ url, proof, body }: Signed, headers: Headers): Promise<Reply> {
+  return gateway.ask({ target: url, headers: [...proof, ...headers], body })
+}
+
+/** The payload that a request became; undefined if it was refused for its headers. */
+async function payloadOf(reply: Reply): Promise<string | undefined> {
+  const verdict = toVerdict(reply)
+  if (verdict === 'media-type-unsupported' || verdict === 'encoding-unsupported') return undefined
+  expect(verdict).toBe('accepted')
+  return gateway.eventOf(toDeliveryId(reply))
+}
+
+const unsigned: readonly (readonly [string, Headers])[] = [
+  ['no media type', []],
+  ['the media type of JSON', [['content-type', 'application/json']]],
+  ['the media type of a form', [['content-type', form]]],
+  ['the media type of a multipart form', [['content-type', 'multipart/form-data; boundary="&payload"']]],
+  ['the media type of text', [['content-type', 'text/plain']]],
+  ['the media type of XML', [['content-type', 'application/xml']]],
+  ['a media type that nobody takes', [['content-type', 'image/png']]],
+  ['another charset', [['content-type', 'application/json; charset=utf-16']]],
+  ['an encoding', [['content-encoding', 'gzip']]],
+  ['another encoding', [['content-encoding', 'deflate']]],
+  [
+    'an encoding and the media type of a form',
+    [
+      ['content-encoding', 'br'],
+      ['content-type', form],
+    ],
+  ],
+  ['the credential of the hook', bearer],
+]
+
+test.each(signable.map((scheme) => [scheme.id, scheme] as const))(
+  'a captured request of %s is the same payload, or refused, under other headers',
+  async (_, scheme) => {
+    for (const [name, headers] of unsigned) {
+      const signed = deliver(scheme)
+      if (headers === bearer && signed.proof.some(([own]) => own === 'authorization')) continue
+      const isForm = scheme.id === 'twilio'
+      const payload = isForm
+        ? JSON.stringify(Object.fromEntries(new URLSearchParams(signed.body.toString())))
+        : signed.body.toString()
+      const read = await payloadOf(await send(signed, headers))
+      expect([name, [payload, undefined].includes(read), read]).toEqual([name, true, read])
+    }
+    expect(await payloadOf(await send(deliver(scheme), []))).toBeDefined()
+  },
+)
+
+describe('a signed body', () => {
+  const sum = (body: string | Buffer): Headers => [['x-sum', createHmac('sha256', secret).update(body).digest('hex')]]
+  const post = (path: string, body: string | Buffer, headers: Headers = []) =>
+    send({ url: `/hooks/${path}`, proof: sum(body), body: Buffer.from(body) }, headers)
+  const read = async (...args: Parameters<typeof post>) => payloadOf(await post(...args))
+
+  test('that is JSON and deflate is the JSON', async () => {
+    // 0x09 begins a stored block of deflate, and is a blank in JSON; length and its complement are "A and U+077E
+    const inner = `a=1${forged}`
+    const body = Buffer.concat([
+      Buffer.from('\t"A\u077e'),
+      Buffer.from(`${inner}${'b'.repeat(0x4122)}`),
+      Buffer.from('"'),
+    ])
+    const first = await read('hmac', body)
+    expect(first).toContain(inner)
+    for (const type of [form, 'application/json']) {
+      expect([first, undefined]).toContain(
+        await read('hmac', body, [
+          ['content-encoding', 'deflate'],
+          ['content-type', type],
+        ]),
+      )
+    }
+  })
+
+  test('that its sender compressed with gzip is inflated, whatever the headers say', async () => {
+    const body = gzipSync('{"a":1}')
+    for (const headers of [[], [['content-encoding', 'gzip']], [['content-encoding', 'identity']]] as const) {
+      expect(await read('hmac', body, headers)).toBe('{"a":1}')
+    }
+  })
+
+  test('that is compressed in another way is refused with the way that is taken', async () => {
+    const reply = await post('hmac', deflateSync('{"a":1}'), [['content-encoding', 'deflate']])
+    expect([toVerdict(reply), reply.body]).toEqual(['encoding-unsupported', expect.stringContaining('gzip')])
+  })
+
+  test.each([
+    ['a=1&b=2', '{"a":"1","b":"2"}'],
+    ['payload=%7B%22a%22%3A1%7D', '{"a":1}'],
+    ['text=hello world', '{"text":"hello world"}'],
+    ['--x\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n--x--\r\n', '{"a":"1"}'],
+    [' \n[1]', '[1]'],
+    ['\ufeff{"a":1}', '{"a":1}'],
+    ['"a=1"', '"a=1"'],
+    ['17', '17'],
+  ])('%j is what its bytes are, under every media type', async (body, payload) => {
+    for (const type of ['application/json', form, 'text/plain', 'multipart/form-data; boundary=y']) {
+      expect(await read('hmac', body, [['content-type', type]])).toBe(payload)
+    }
+  })
+
+  test.each([
+    ['the disk is full: a=1 &b', 'the disk is full: a=1 &b'],
+    ['[error] the disk is full', '[error] the disk is full'],
+    ['<a>1</a>', '<a>1</a>'],
+    ['{"a":1}', '{"a":1}'],
+    ['a=1&b=2', '{"a":"1","b":"2"}'],
+  ])('%j on a hook that accepts text is what its bytes are, under every media type', async (body, payload) => {
+    for (const type of ['application/json', form, 'text/plain', 'application/xml']) {
+      expect(await read('text', body, [['content-type', type]])).toBe(payload)
+    }
+  })
+
+  test('that is none of what the hook accepts is refused as no JSON', async () => {
+    expect(toVerdict(await post('hmac', 'Hello, World!', [['content-type', 'text/plain']]))).toBe('body-invalid')
+    expect(toVerdict(await post('hmac', Buffer.from([0x7b, 0xff])))).toBe('body-invalid')
+  })
+})
+
+test('the media type still decides where nothing but the hook token is shown', async () => {
+  const read = async (body: string, type: string) => {
+    const headers: Headers = [...bearer, ['content-type', type]]
+    return payloadOf(await gateway.ask({ target: '/hooks/open', headers, body }))
+  }
+  expect(await read('a={"b":1}', form)).toBe('{"a":"{\\"b\\":1}"}')
+  expect(await read('{"b":1}', form)).toBe('{"{\\"b\\":1}":""}')
+  expect(await read('{"b":1}', 'text/plain')).toBeUndefined()
+})
