@@ -13,6 +13,11 @@ import type { Body } from './parse-body.ts'
 export const deliveryStates = ['pending', 'parked', 'accepted', 'skipped', 'dropped'] as const
 export type DeliveryState = (typeof deliveryStates)[number]
 
+/** Characters of a hook name. A longer name is no hook: names are stored, logged and listed. */
+export const longestHook = 512
+/** Characters of a source. A longer `payload.source` names none. */
+export const longestSource = 256
+
 /** The sender's delivery id that a signature covers, and the mapping that required the signature. */
 export type SignedId = { readonly mappingId: string; readonly source: string; readonly id: string }
 

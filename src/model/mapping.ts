@@ -1,7 +1,9 @@
 // One routing rule of `hooks.mappings` or of a preset.
 import { z } from 'zod'
+import { trimSlashes } from '../base/text.ts'
 import { VerifySettings } from './verify.ts'
 import { ChannelName, Thinking, TimeoutSeconds, WakeMode } from './action.ts'
+import { longestHook, longestSource } from './delivery.ts'
 import { JobKeys, keyRules } from './job-keys.ts'
 import { filled } from './values.ts'
 
@@ -17,11 +19,13 @@ const scalar = z.union([z.string(), z.number(), z.boolean(), z.null()])
 export const Match = z.strictObject({
   path: z
     .string()
+    .refine((path) => trimSlashes(path).length <= longestHook, `must have at most ${longestHook} characters`)
     .optional()
     .describe(
       'Hook name: the part of the URL after `hooks.path`, case-sensitive. Without it, the mapping is for every name except `wake` and `agent`.',
     ),
   source: filled
+    .max(longestSource)
     .optional()
     .describe(
       'The sender: the one whose signature is valid, else payload.source, else the sender that the headers show.',

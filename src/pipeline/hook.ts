@@ -1,5 +1,5 @@
 // A hook name and everything that takes its requests. It is looked up once for each request and handed on.
-import type { Admitted } from '../model/delivery.ts'
+import { type Admitted, longestHook } from '../model/delivery.ts'
 import type { Accepts } from '../model/body-syntax.ts'
 import type { Verifier } from '../model/verifier.ts'
 import type { CompiledMapping } from './compile.ts'
@@ -35,12 +35,12 @@ export function createHooks(router: Router<CompiledMapping>, limit: number): (pa
   const builtIn = toHook('built-in', nobody, limit)
   // names without a mapping of their own share a lane, so the number of hooks is bounded by the configuration
   const hooks = new Map<Lane<CompiledMapping>, Hook>()
-  // an empty name is not a hook, even if a mapping takes every name
+  // an empty or endless name is not a hook, even if a mapping takes every name
   const nameless = toHook('unknown', nobody, limit)
 
   return (path) => {
     if (path === 'wake' || path === 'agent') return builtIn
-    if (path === '') return nameless
+    if (path === '' || path.length > longestHook) return nameless
     const lane = router.lane(path)
     const known = hooks.get(lane)
     if (known !== undefined) return known

@@ -1,5 +1,12 @@
 // Makes a delivery from a request, or from a stored one.
-import { type Admitted, credentialHeaders, type Delivery, type DeliveryHead, senderSecrets } from '../model/delivery.ts'
+import {
+  type Admitted,
+  credentialHeaders,
+  type Delivery,
+  type DeliveryHead,
+  longestSource,
+  senderSecrets,
+} from '../model/delivery.ts'
 import { isJsonObject, type JsonValue } from '../base/json.ts'
 import { type SentBody, toSentSyntax } from '../model/body-syntax.ts'
 import { parseMultipart } from '../model/multipart.ts'
@@ -85,7 +92,7 @@ export function toSender({
 
 function toNamedSource(payload: JsonValue | undefined): string | undefined {
   const named = isJsonObject(payload) && Object.hasOwn(payload, 'source') ? payload['source'] : undefined
-  return typeof named === 'string' ? named : undefined
+  return typeof named === 'string' && named.length <= longestSource ? named : undefined
 }
 
 /** The head of a request that did not come over the network. It counts as proved for every mapping of its hook. */

@@ -1,0 +1,38 @@
+// Texts of a stranger that are stored and logged with every delivery have a limit.
+import { beforeAll, expect, test } from 'vitest'
+import { Match } from '../../src/model/mapping.ts'
+import { toDeliveryId, toVerdict } from './answers.ts'
+import { type Proving, startProving } from './proving.ts'
+import { bearer, json } from './wire.ts'
+
+let gateway: Proving
+beforeAll(async () => {
+  gateway = await startProving([{ match: {} }])
+})
+
+const post = (name: string, payload: object) =>
+  gateway.ask({ target: `/hooks/${name}`, headers: [...bearer, ...json], body: JSON.stringify(payload) })
+
+async function sourceOf(source: string) {
+  const id = toDeliveryId(await post('any', { source }))
+  return (await gateway.deliveries()).find(({ deliveryId }) => deliveryId === id)?.source
+}
+
+test('payload.source of 256 characters names the source, and a longer one names none', async () => {
+  expect(await sourceOf('s'.repeat(256))).toBe('s'.repeat(256))
+  expect(await sourceOf('s'.repeat(257))).toBeUndefined()
+  expect(await sourceOf('s'.repeat(200_000))).toBeUndefined()
+})
+
+test('a hook name of 512 characters is taken, and a longer one is no hook, even for a mapping that takes every name', async () => {
+  const before = (await gateway.deliveries()).length
+  expect(toVerdict(await post('n'.repeat(512), {}))).toBe('accepted')
+  expect(toVerdict(await post('n'.repeat(513), {}))).toBe('hook-unknown')
+  expect(await gateway.deliveries()).toHaveLength(before + 1)
+})
+
+test('a condition that no delivery can meet is refused', () => {
+  expect(Match.safeParse({ path: `/${'n'.repeat(512)}/`, source: 's'.repeat(256) }).success).toBe(true)
+  expect(Match.safeParse({ path: 'n'.repeat(513) }).error?.issues[0]?.path).toEqual(['path'])
+  expect(Match.safeParse({ source: 's'.repeat(257) }).error?.issues[0]?.path).toEqual(['source'])
+})
