@@ -1,7 +1,7 @@
 // What a file becomes before it is checked: a configuration without its mappings, and the mappings with their places in the file.
 import type { JsonValue } from '../../base/json.ts'
 import type { ConfigPath } from '../../model/issue.ts'
-import type { Notes, Secrets, Section } from './notes.ts'
+import { type Notes, type Secrets, type Section, Variable } from './notes.ts'
 
 export type Fields = Record<string, unknown>
 
@@ -22,59 +22,87 @@ export type Tools = {
   readonly home: string
 }
 
-/** A text of OpenClaw: `${NAME}` is a variable if the name is in upper case; every other `${` is literal. */
-export function carry(text: string, { secrets }: Tools): string {
-  return text.replaceAll(/\$\$\{[A-Z_][A-Z0-9_]*\}|\$\{([A-Z_][A-Z0-9_]*)\}|\$?\$\{/g, (found, name?: string) => {
-    if (name !== undefined) return secrets.need(name)
-    return found.endsWith('}') ? found : `$${found}`
-  })
+/** A text of OpenClaw, which writes `$${NAME}` for a literal `${NAME}`. */
+export function unescape(text: string): string {
+  return text.replaceAll(/\$(?=\$\{[A-Z_][A-Z0-9_]*\})/g, '')
 }
 
-/** A text in which nothing is a variable. */
-export function literal(text: string): string {
-  return text.replaceAll('${', () => '$${')
-}
-
-function carryValue(value: JsonValue, tools: Tools): JsonValue {
-  if (typeof value === 'string') return carry(value, tools)
-  if (Array.isArray(value)) return value.map((item) => carryValue(item, tools))
+function unescapeAll(value: JsonValue): JsonValue {
+  if (typeof value === 'string') return unescape(value)
+  if (Array.isArray(value)) return value.map(unescapeAll)
   if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, carryValue(item, tools)]))
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, unescapeAll(item)]))
+}
+
+/**
+ * The draft as it is written. The file may be anybody's: of its texts, none reads a variable or a file here. Only a `Variable`, which the
+ * import itself made, becomes `${NAME}`. `onText` gets the place of each text that looks like one.
+ */
+export function toWritten(fields: Fields, onText: (path: ConfigPath) => void): Fields {
+  const write = (value: unknown, path: ConfigPath): unknown => {
+    if (value instanceof Variable) return `\${${value.name}}`
+    if (typeof value === 'string') {
+      if (/\$\{[A-Z_][A-Z0-9_]*\}/.test(value)) onText(path)
+      return value.replaceAll('${', () => '$${')
+    }
+    if (Array.isArray(value)) return value.map((item: unknown, index) => write(item, [...path, index]))
+    if (typeof value !== 'object' || value === null) return value
+    return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, write(item, [...path, key])]))
+  }
+  return Object.fromEntries(Object.entries(fields).map(([key, value]) => [key, write(value, [key])]))
 }
 
 /** The keys that a section has, with the same names. Blank texts and null count as missing. */
-export function carryKeys(section: Section, keys: readonly string[], tools: Tools): Fields {
+export function carryKeys(section: Section, keys: readonly string[]): Fields {
   const pairs = keys.flatMap((key): [string, JsonValue][] => {
     const value = section.take(key)
     if (value === undefined || value === null || (typeof value === 'string' && value.trim() === '')) return []
-    return [[key, carryValue(value, tools)]]
+    return [[key, unescapeAll(value)]]
   })
   return Object.fromEntries(pairs)
 }
 
-/** The reference of a secret. Undefined: the section has none. `name` is the variable for a value that the file shows. */
-export function keepSecret(section: Section, key: string, name: string, tools: Tools): string | undefined {
-  return toSecret(section.take(key), [...section.path, key], name, tools)
+/** Where a secret goes. `name`: its variable here. `isTheirs`: the file says to which URL it is sent. */
+export type Place = { readonly name: string; readonly isTheirs?: boolean }
+
+/** The variable of a secret. Undefined: the section has none. */
+export function keepSecret(section: Section, key: string, place: Place, tools: Tools): Variable | undefined {
+  return toSecret(section.take(key), [...section.path, key], place, tools)
 }
 
+/**
+ * A value of the file, or of a variable that the file brings along, moves into `.env`. Other variables that it names are not read: a file
+ * of somebody else could send them to its own URL.
+ */
 export function toSecret(
   value: JsonValue | undefined,
   path: ConfigPath,
-  name: string,
-  tools: Tools,
-): string | undefined {
-  const { secrets, notes } = tools
+  { name, isTheirs = false }: Place,
+  { secrets, notes }: Tools,
+): Variable | undefined {
+  const need = (asked?: string): Variable => {
+    const variable = isTheirs ? secrets.ask(name) : secrets.need(name)
+    const from = asked === undefined ? 'is not in the file' : `reads ${asked}, which the file does not bring along`
+    if (variable.name !== asked) notes.add(path, `${from}. Put its value into .env as ${variable.name}.`)
+    return variable
+  }
   if (typeof value === 'string') {
     const text = value.trim()
     if (text === '') return undefined
     // OpenClaw also takes the bare name of a variable
-    if (/^[A-Z][A-Z0-9_]*$/.test(text) && secrets.has(text)) return secrets.need(text)
-    if (/(?<!\$)\$\{[A-Z_][A-Z0-9_]*\}/.test(text)) return carry(text, tools)
-    return secrets.keep(name, text.replaceAll('$${', '${'))
+    const given = /^[A-Z][A-Z0-9_]*$/.test(text) && secrets.has(text) ? `\${${text}}` : text
+    let missing: string | undefined
+    const whole = given.replaceAll(/\$\$\{|\$\{([A-Z_][A-Z0-9_]*)\}/g, (_, asked?: string) => {
+      if (asked === undefined) return '${'
+      const brought = secrets.brought(asked)
+      if (brought === undefined) missing ??= asked
+      return brought ?? ''
+    })
+    return missing === undefined ? secrets.keep(name, whole) : need(missing)
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
   const { source, id } = value
-  if (source === 'env' && typeof id === 'string' && /^[A-Za-z_][A-Za-z0-9_]*$/.test(id)) return secrets.need(id)
-  notes.add(path, `is not in the file. Put its value into .env as ${name}.`)
-  return secrets.need(name)
+  if (source !== 'env' || typeof id !== 'string' || !/^[A-Za-z_][A-Za-z0-9_]*$/.test(id)) return need()
+  const brought = secrets.brought(id)
+  return brought === undefined ? need(id) : secrets.keep(name, brought)
 }

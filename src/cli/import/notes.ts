@@ -72,15 +72,27 @@ export function noteLeft(notes: Notes, { path, left }: Section, why = ''): void 
   else notes.add(path, `has ${names}, which have ${rest}`)
 }
 
+/** A variable that the configuration reads. */
+export class Variable {
+  readonly name: string
+  constructor(name: string) {
+    this.name = name
+  }
+}
+
 export type Secrets = {
-  /** Moves a value into `.env`. Returns `${NAME}`; the name has a number if it is in use with another value. */
-  keep(name: string, value: string): string
+  /** Moves a value into `.env`. The name has a number if it is in use with another value. */
+  keep(name: string, value: string): Variable
   /** Makes sure that a variable is set: from the environment, `.env`, or the variables of the file; else a placeholder. */
-  need(name: string): string
+  need(name: string): Variable
+  /** A placeholder in a variable that has no value yet, neither here nor in the environment. */
+  ask(name: string): Variable
   /** The variable, or a new random token under its name. */
-  make(name: string): string
+  make(name: string): Variable
   /** Whether a variable has a value without a placeholder. */
   has(name: string): boolean
+  /** The value of a variable that the file brings along. */
+  brought(name: string): string | undefined
   /** The variables to add to `.env`. */
   added(): readonly { readonly name: string; readonly value: string; readonly isPlaceholder: boolean }[]
 }
@@ -90,26 +102,37 @@ export function createSecrets(env: Env, theirs: Env): Secrets {
   const added = new Map<string, { value: string; isPlaceholder: boolean }>()
   const read = (name: string): string | undefined =>
     added.get(name)?.value ?? (Object.hasOwn(env, name) ? env[name] : undefined)
-  const keep = (name: string, value: string): string => {
+  const variables = new Map<string, Variable>()
+  /** The same object for the same name. */
+  const refer = (name: string): Variable => {
+    const variable = variables.get(name) ?? new Variable(name)
+    variables.set(name, variable)
+    return variable
+  }
+  const brought = (name: string): string | undefined => (Object.hasOwn(theirs, name) ? theirs[name] : undefined)
+  const add = (name: string, value: string, isPlaceholder: boolean): Variable => {
     for (let count = 1; ; count += 1) {
       const free = count === 1 ? name : `${name}_${count}`
       const there = read(free)
-      if (there === undefined) added.set(free, { value, isPlaceholder: false })
-      if (there === undefined || there === value) return `\${${free}}`
+      if (there === undefined) added.set(free, { value, isPlaceholder })
+      if (there === undefined || there === value) return refer(free)
     }
   }
-  const need = (name: string): string => {
+  const keep = (name: string, value: string): Variable => add(name, value, false)
+  const need = (name: string): Variable => {
     if (read(name) === undefined) {
-      const value = Object.hasOwn(theirs, name) ? theirs[name] : undefined
+      const value = brought(name)
       added.set(name, { value: value ?? newPlaceholder(), isPlaceholder: value === undefined })
     }
-    return `\${${name}}`
+    return refer(name)
   }
   return {
     keep,
     need,
-    make: (name) => (read(name) === undefined ? keep(name, newToken()) : `\${${name}}`),
-    has: (name) => read(name) !== undefined || theirs[name] !== undefined,
+    ask: (name) => add(name, newPlaceholder(), true),
+    make: (name) => (read(name) === undefined ? keep(name, newToken()) : refer(name)),
+    has: (name) => read(name) !== undefined || brought(name) !== undefined,
+    brought,
     added: () => [...added].map(([name, entry]) => ({ name, ...entry })),
   }
 }

@@ -16,7 +16,7 @@ export function convertAgents(file: Section, tools: Tools, named: readonly strin
   const agents = file.open('agents')
   const defaults = agents.open('defaults')
   const models = openModels(file, defaults, tools)
-  const limits = carryKeys(defaults, ['maxConcurrent'], tools)
+  const limits = carryKeys(defaults, ['maxConcurrent'])
   const allow = defaults.open('modelPolicy').take('allow')
   const shared: Fields = { ...convertAgent(defaults, tools, models), ...limits }
   for (const name of named) models.resolve(name)
@@ -27,7 +27,7 @@ export function convertAgents(file: Section, tools: Tools, named: readonly strin
     shared['models'] = allowed.filter((model) => models.resolve(model) !== undefined)
   }
   const list = listAgents(agents).map((agent) => ({
-    ...carryKeys(agent, ['id', 'default'], tools),
+    ...carryKeys(agent, ['id', 'default']),
     ...convertAgent(agent, tools, models),
   }))
   noteLeft(notes, agents)
@@ -58,7 +58,7 @@ function listAgents(agents: Section): Section[] {
 
 function convertAgent(section: Section, tools: Tools, models: Models): Fields {
   const { notes, home } = tools
-  const agent: Fields = carryKeys(section, ['timeoutSeconds'], tools)
+  const agent: Fields = carryKeys(section, ['timeoutSeconds'])
   const thinking = section.take('thinkingDefault')
   if (typeof thinking === 'string') agent['thinking'] = thinking
   const given = section.take('model')
@@ -83,13 +83,13 @@ function convertAgent(section: Section, tools: Tools, models: Models): Fields {
 }
 
 function convertHeartbeat(section: Section, tools: Tools): Fields {
-  const heartbeat = carryKeys(section, ['every', 'prompt', 'ackMaxChars'], tools)
+  const heartbeat = carryKeys(section, ['every', 'prompt', 'ackMaxChars'])
   if (section.has('activeHours')) {
     const hours = section.open('activeHours')
     const zone = hours.take('timezone')
     // "user" and "local" are words of OpenClaw for the machine's own
     const timezone = typeof zone === 'string' && zone.includes('/') ? { timezone: zone } : {}
-    heartbeat['activeHours'] = { ...carryKeys(hours, ['start', 'end'], tools), ...timezone }
+    heartbeat['activeHours'] = { ...carryKeys(hours, ['start', 'end']), ...timezone }
   }
   noteLeft(tools.notes, section)
   return heartbeat
@@ -169,12 +169,12 @@ function convertProvider(name: string, section: Section, tools: Tools): Fields |
     tools.notes.add([...section.path, 'api'], 'is an API that is not known here. Its models are not taken over.')
     return undefined
   }
-  const { baseUrl } = carryKeys(section, ['baseUrl'], tools)
-  const apiKey = keepSecret(section, 'apiKey', `${toVariable(name)}_API_KEY`, tools)
+  const { baseUrl } = carryKeys(section, ['baseUrl'])
+  const apiKey = keepSecret(section, 'apiKey', { name: `${toVariable(name)}_API_KEY`, isTheirs: true }, tools)
   const given = section.take('headers')
   const headers = Object.entries(isJsonObject(given) ? given : {}).flatMap(([header, value]: [string, JsonValue]) => {
     const path = [...section.path, 'headers', header]
-    const text = toSecret(value, path, `${toVariable(name)}_${toVariable(header)}`, tools)
+    const text = toSecret(value, path, { name: `${toVariable(name)}_${toVariable(header)}`, isTheirs: true }, tools)
     return text === undefined ? [] : [[header, text] as const]
   })
   // the abilities of a model are not configured here

@@ -3,7 +3,7 @@ import { isJsonObject, type JsonObject } from '../../base/json.ts'
 import { toFirstIssue } from '../../model/issue.ts'
 import { channelSections } from '../../model/channels-config.ts'
 import { carryKeys, type Fields, keepSecret, type Tools } from './draft.ts'
-import { openSection, type Section } from './notes.ts'
+import { openSection, type Section, Variable } from './notes.ts'
 
 type Row = {
   readonly to: keyof typeof channelSections
@@ -93,10 +93,12 @@ function convertChannel(section: Section, { to, secret, plain }: Row, tools: Too
   const channel: Fields = {}
   if (secret !== undefined) {
     const [theirs, ours, variable] = secret
-    channel[ours] = keepSecret(section, theirs, variable, tools) ?? secrets.need(variable)
+    const isTheirs = plain.some(([key, own]) => own === 'baseUrl' && section.has(key))
+    const kept = keepSecret(section, theirs, { name: variable, isTheirs }, tools)
+    channel[ours] = kept ?? (isTheirs ? secrets.ask(variable) : secrets.need(variable))
   }
   for (const [theirs, ours] of plain) {
-    const value = carryKeys(section, [theirs], tools)[theirs]
+    const value = carryKeys(section, [theirs])[theirs]
     if (value !== undefined) channel[ours] = value
   }
   for (const key of ['enabled', 'name']) section.take(key)
@@ -115,8 +117,7 @@ function convertChannel(section: Section, { to, secret, plain }: Row, tools: Too
 
 function withoutVariables(fields: Fields): Fields {
   const pairs = Object.entries(fields).map(([key, value]): [string, unknown] => {
-    const isVariable = typeof value === 'string' && value.includes('${')
-    return [key, isVariable ? (key === 'baseUrl' ? 'https://variable.example' : 'variable') : value]
+    return [key, value instanceof Variable ? 'variable' : value]
   })
   return Object.fromEntries(pairs)
 }

@@ -7,7 +7,7 @@ import { Problem } from '../../model/problem.ts'
 import { compileTemplate } from '../../pipeline/template.ts'
 import { convertAgents } from './openclaw-agents.ts'
 import { convertChannels } from './openclaw-channels.ts'
-import { carry, carryKeys, toSecret, type Draft, type DraftMapping, type Fields, type Tools } from './draft.ts'
+import { unescape, carryKeys, toSecret, type Draft, type DraftMapping, type Fields, type Tools } from './draft.ts'
 import { noteLeft, openSection, type Section } from './notes.ts'
 
 export function convertOpenClaw(root: JsonObject, tools: Tools): Draft {
@@ -21,8 +21,8 @@ export function convertOpenClaw(root: JsonObject, tools: Tools): Draft {
     host: '127.0.0.1',
     port: 8790,
     adminPort: 8791,
-    ...carryKeys(gateway, ['trustedProxies'], tools),
-    ...carryKeys(hooks, ['maxBodyBytes'], tools),
+    ...carryKeys(gateway, ['trustedProxies']),
+    ...carryKeys(hooks, ['maxBodyBytes']),
   }
   noteLeft(notes, gateway)
   const settings = convertHooks(hooks, tools)
@@ -67,7 +67,7 @@ function convertHooks(section: Section, tools: Tools): { hooks: Fields; allowed:
   const isOn = section.take('enabled') === true
   const token = section.take('token')
   const isSendable = typeof token !== 'string' || /^[\x20-\x7e]*$/.test(token)
-  const given = isSendable ? toSecret(token, ['hooks', 'token'], 'HOOKLOOM_TOKEN', tools) : undefined
+  const given = isSendable ? toSecret(token, ['hooks', 'token'], { name: 'HOOKLOOM_TOKEN' }, tools) : undefined
   if (given === undefined && isOn) {
     notes.add(['hooks', 'token'], `is ${isSendable ? 'missing' : 'not ASCII'}: HOOKLOOM_TOKEN in .env is a new token.`)
   }
@@ -77,11 +77,11 @@ function convertHooks(section: Section, tools: Tools): { hooks: Fields; allowed:
   const filled = Array.isArray(prefixes)
     ? prefixes.filter((text) => typeof text === 'string' && text.trim() !== '')
     : []
-  const texts = (filled as string[]).map((text) => carry(text.trim(), tools))
+  const texts = (filled as string[]).map((text) => unescape(text.trim()))
   const hooks: Fields = {
     enabled: isOn,
     token: given ?? secrets.make('HOOKLOOM_TOKEN'),
-    ...carryKeys(section, ['path', 'defaultSessionKey', 'allowRequestSessionKey'], tools),
+    ...carryKeys(section, ['path', 'defaultSessionKey', 'allowRequestSessionKey']),
     ...(texts.length === 0 ? {} : { allowedSessionKeyPrefixes: texts }),
     ...(allowed === undefined ? {} : { allowedAgentIds: allowed }),
   }
@@ -109,11 +109,7 @@ function convertGmail(hooks: Section, tools: Tools): Fields | undefined {
   const section = hooks.open('gmail')
   const label = section.take('label')
   const renewMinutes = section.take('renewEveryMinutes')
-  const taken = carryKeys(
-    section,
-    ['model', 'thinking', 'includeBody', 'maxBytes', 'allowUnsafeExternalContent'],
-    tools,
-  )
+  const taken = carryKeys(section, ['model', 'thinking', 'includeBody', 'maxBytes', 'allowUnsafeExternalContent'])
   if (section.has('account')) {
     for (const key of ['account', 'topic', 'subscription']) section.take(key)
     tools.notes.add(['hooks', 'gmail', 'account'], 'needs a consent for this gateway: run "hookloom gmail setup".')
@@ -121,7 +117,7 @@ function convertGmail(hooks: Section, tools: Tools): Fields | undefined {
   noteLeft(tools.notes, section)
   return {
     ...taken,
-    ...(typeof label === 'string' ? { labels: [carry(label, tools)] } : {}),
+    ...(typeof label === 'string' ? { labels: [unescape(label)] } : {}),
     ...(renewMinutes === undefined ? {} : { renewMinutes }),
   }
 }
@@ -144,13 +140,13 @@ function convertMapping(section: Section, tools: Tools, known: Known): DraftMapp
     notes.add(at, `${rest} The mapping is not taken over.`)
     return undefined
   }
-  const match = convertMatch(section.open('match'), tools)
+  const match = convertMatch(section.open('match'))
   if (typeof match === 'string') return drop([...path, 'match'], match)
-  const mapping: Fields = { ...carryKeys(section, ['id'], tools), match, ...carryKeys(section, plainKeys, tools) }
+  const mapping: Fields = { ...carryKeys(section, ['id']), match, ...carryKeys(section, plainKeys) }
   for (const key of templateKeys) {
     const text = section.take(key)
     if (typeof text !== 'string' || text.trim() === '') continue
-    const template = carry(toTemplate(text), tools)
+    const template = unescape(toTemplate(text))
     const fault = toTemplateFault(template)
     if (fault === undefined) mapping[key] = template
     else if (key === 'sessionKey') return drop([...path, key], `: ${fault}`)
@@ -158,7 +154,7 @@ function convertMapping(section: Section, tools: Tools, known: Known): DraftMapp
   }
   if (section.has('transform')) {
     const transform = section.open('transform')
-    mapping['transform'] = carryKeys(transform, ['module', 'export'], tools)
+    mapping['transform'] = carryKeys(transform, ['module', 'export'])
     noteLeft(notes, transform)
   }
   if (mapping['action'] === 'wake') dropUnused(mapping, path, tools)
@@ -176,15 +172,15 @@ function convertMapping(section: Section, tools: Tools, known: Known): DraftMapp
 }
 
 /** The conditions, or why they cannot be taken. OpenClaw compares `source` with the field of the payload. */
-function convertMatch(section: Section, tools: Tools): Fields | string {
+function convertMatch(section: Section): Fields | string {
   const [path, source] = [section.take('path'), section.take('source')]
   const [other] = section.left()
   if (other !== undefined) return `has the key "${other.slice(0, 60)}", which is not a condition here.`
   const name = typeof path === 'string' ? trimSlashes(path.trim()) : ''
   const wanted = typeof source === 'string' ? source.trim() : ''
   return {
-    ...(name === '' ? {} : { path: carry(name, tools) }),
-    ...(wanted === '' ? {} : { payload: { source: carry(wanted, tools) } }),
+    ...(name === '' ? {} : { path: unescape(name) }),
+    ...(wanted === '' ? {} : { payload: { source: unescape(wanted) } }),
   }
 }
 

@@ -6,14 +6,14 @@ import { Problem } from '../../model/problem.ts'
 import type { VerifyInput } from '../../model/verify.ts'
 import { parsePath } from '../../pipeline/path.ts'
 import { schemes } from '../../pipeline/senders.ts'
-import { literal, type Tools } from './draft.ts'
-import { toVariable } from './notes.ts'
+import type { Tools } from './draft.ts'
+import { toVariable, type Variable } from './notes.ts'
 
-type Scalar = string | number | boolean
+type Scalar = string | number | boolean | Variable
 
 /** One way in which a rule is true. Of each condition, one of the values must be there. */
 export type Branch = {
-  readonly verify?: VerifyInput
+  readonly verify?: Omit<VerifyInput, 'secret'> & { readonly secret: Variable }
   /** The hook token is asked for in place of a secret that cannot be checked here. */
   readonly needsToken?: true
   readonly headers: Readonly<Record<string, readonly string[]>>
@@ -167,7 +167,7 @@ function toBranch(match: { [key: string]: JsonValue }, path: ConfigPath, tools: 
 
 function toHeaderBranch(header: string, value: string, path: ConfigPath, { secrets }: Tools): Branch {
   const isCredential = credentialHeaders.has(header) || senderSecrets.has(header) || secretName.test(header)
-  if (!isCredential) return { ...always, headers: { [header]: [literal(value)] } }
+  if (!isCredential) return { ...always, headers: { [header]: [value] } }
   const name = `${toVariable(String(path[0]))}_SECRET`
   const [, basic] = /^basic +([\w+/=-]+)$/i.exec(header === 'authorization' ? value : '') ?? []
   if (basic !== undefined) {
@@ -219,9 +219,8 @@ function isBodyHash(row: Extract<(typeof schemes)[number], { kind: 'hmac' }>, ha
 
 /** webhook compares texts: "42" is also the number. */
 function toScalars(value: string): readonly Scalar[] {
-  const text = literal(value)
-  if (value === 'true' || value === 'false') return [text, value === 'true']
-  return String(Number(value)) === value && Number.isFinite(Number(value)) ? [text, Number(value)] : [text]
+  if (value === 'true' || value === 'false') return [value, value === 'true']
+  return String(Number(value)) === value && Number.isFinite(Number(value)) ? [value, Number(value)] : [value]
 }
 
 function toPayloadPath(name: string): string | undefined {

@@ -5,7 +5,7 @@ import { credentialHeaders, senderSecrets } from '../../model/delivery.ts'
 import type { ConfigPath } from '../../model/issue.ts'
 import { Problem } from '../../model/problem.ts'
 import { compileTemplate } from '../../pipeline/template.ts'
-import { type Draft, type DraftMapping, type Fields, literal, type Tools } from './draft.ts'
+import type { Draft, DraftMapping, Fields, Tools } from './draft.ts'
 import { noteLeft, openSection, type Section } from './notes.ts'
 import { type Branch, toBranches } from './trigger-rule.ts'
 
@@ -61,9 +61,9 @@ function convertHook(hook: JsonObject, tools: Tools): DraftMapping[] {
   return (branches ?? []).map((branch, index) => ({
     from: path,
     mapping: {
-      id: literal(index === 0 ? id : `${id}-${index + 1}`),
+      id: index === 0 ? id : `${id}-${index + 1}`,
       match: toMatch(id, branch),
-      name: literal(id),
+      name: id,
       ...(branch.verify === undefined ? {} : { verify: { ...branch.verify, ...toAlso(branch) } }),
       ...(messageTemplate === undefined ? {} : { messageTemplate }),
     },
@@ -76,7 +76,7 @@ function toAlso({ needsToken }: Branch): { also?: 'token' } {
 
 function toMatch(path: string, { headers, payload }: Branch): Fields {
   return {
-    path: literal(path),
+    path,
     ...(Object.keys(headers).length === 0 ? {} : { headers: toShort(headers) }),
     ...(Object.keys(payload).length === 0 ? {} : { payload: toShort(payload) }),
   }
@@ -138,13 +138,13 @@ function toPlaceholder(source: string, name: string): string | undefined {
 
 /** Literal text of a template; undefined if it would be a placeholder. */
 function toText(value: JsonValue | undefined): string | undefined {
-  return typeof value === 'string' && !value.includes('{{') ? literal(value) : undefined
+  return typeof value === 'string' && !value.includes('{{') ? value : undefined
 }
 
 function toSound(template: string): string | undefined {
   try {
     compileTemplate(template)
-    return literal(template)
+    return template
   } catch (error) {
     if (error instanceof Problem) return undefined
     throw error
