@@ -6,7 +6,7 @@ import type { RequestFields, Retried, ShownDelivery } from '../server/api/types.
 import { post } from './api.ts'
 import { isCopied, toCurl } from './curl.ts'
 import { go } from './place.ts'
-import { toVisible } from './text.tsx'
+import { toVisible } from './visible.ts'
 
 type ActionsProps = {
   readonly delivery: ShownDelivery

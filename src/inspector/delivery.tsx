@@ -6,7 +6,8 @@ import { Actions } from './actions.tsx'
 import { get } from './api.ts'
 import { Pipe } from './pipe.tsx'
 import { go } from './place.ts'
-import { LongText, Line, toVisible } from './text.tsx'
+import { LongText, Line } from './text.tsx'
+import { toVisible } from './visible.ts'
 import { Tree } from './tree.tsx'
 
 type Shown = {

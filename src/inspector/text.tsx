@@ -1,16 +1,6 @@
 // Text from outside. It is only ever a text node; what could change how a line reads is shown as a mark.
 import type { JSX } from 'preact'
-
-/** Controls, ANSI escapes among them, and the marks that turn the direction of text. Line breaks and tabs stay. */
-const hidden = /(?![\n\t])[\p{Cc}\u061C\u200B-\u200F\u2028-\u202E\u2060-\u2069\uFEFF]/gu
-
-/** `\u001b` becomes ␛, other controls their picture or their number. */
-export function toVisible(text: string): string {
-  return text.replace(hidden, (character) => {
-    const code = character.codePointAt(0) ?? 0
-    return code < 0x20 ? String.fromCodePoint(0x2400 + code) : `⟨${code.toString(16).padStart(4, '0')}⟩`
-  })
-}
+import { toVisible } from './visible.ts'
 
 /** Characters that are drawn at once. A browser lays out some hundred kilobytes quickly, and five megabytes not at all. */
 const shown = 20_000

@@ -1,7 +1,7 @@
 // A JSON value as a tree that folds. Branches are drawn when they are opened, a hundred entries at a time.
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
-import { toVisible } from './text.tsx'
+import { toVisible } from './visible.ts'
 
 const page = 100
 const longestText = 2_000

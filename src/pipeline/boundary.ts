@@ -118,6 +118,13 @@ function replaceSpans(text: string, spans: readonly Span[]): string {
 export function neutralise(text: string): string {
   if (!opener.test(text)) return text
   const skeleton = toSkeleton(text)
+  const plain = replaceIn(text, skeleton)
+  if (!skeleton.hasSequences) return plain
+  const uncoloured = replaceIn(plain, toSkeleton(plain, 'colours'))
+  return replaceIn(uncoloured, toSkeleton(uncoloured, 'all'))
+}
+
+function replaceIn(text: string, skeleton: Skeleton): string {
   const spans = [...findMarkers(skeleton), ...findTokens(text, skeleton)]
   return replaceSpans(
     text,

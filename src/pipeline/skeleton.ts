@@ -1,163 +1,15 @@
 // A text as it looks to a reader who undoes JSON and HTML escapes, to any depth and in any mixture, and folds every character to
 // what it looks like. Each sign has its place in the text. One pass, linear in the length of the text.
+import { escapeAtEnd, type Escape, isHigh, longestEscape, numberBefore, type Sign, unescape } from './escapes.ts'
 import { foldCodePoint } from './lookalikes.ts'
-
-/** A plain sign, and the part of the text that it was read from. `depth`: how often that was unescaped. */
-type Sign = { readonly sign: string; readonly start: number; readonly end: number; readonly depth: number }
+import { createSequences, hasSequences, type Terminal, terminalCodes } from './sequences.ts'
 
 /** The places of `signs`, unit by unit. */
-export type Skeleton = { readonly signs: string; readonly places: readonly Pick<Sign, 'start' | 'end'>[] }
-
-/** The last `length` signs are an escape of the code point `code`. */
-type Escape = { readonly length: number; readonly code: number }
-
-// In capitals, because the signs are. Only names of signs that can be part of a marker or a token, or hide one.
-const entities: Record<string, string> = {
-  LT: '<',
-  GT: '>',
-  AMP: '&',
-  QUOT: '"',
-  APOS: "'",
-  BSOL: '\\',
-  SOL: '/',
-  NUM: '#',
-  SEMI: ';',
-  LSQB: '[',
-  LBRACK: '[',
-  RSQB: ']',
-  RBRACK: ']',
-  VERT: '|',
-  VERBAR: '|',
-  LOWBAR: '_',
-  HYPHEN: '-',
-  DASH: '-',
-  NDASH: '-',
-  MDASH: '-',
-  NBSP: ' ',
-  ENSP: ' ',
-  EMSP: ' ',
-  THINSP: ' ',
-  TAB: ' ',
-  NEWLINE: ' ',
-  LAQUO: '<',
-  RAQUO: '>',
-  LSAQUO: '<',
-  RSAQUO: '>',
-  LANG: '<',
-  RANG: '>',
-  SHY: '\u00AD',
-  ZWJ: '\u200D',
-  ZWNJ: '\u200C',
-  ZEROWIDTHSPACE: '\u200B',
-}
-
-/** Room for `&#x` with many leading zeros. It bounds the look back, and so the whole work. */
-const longestEscape = 32
-
-const isHigh = (code: number) => code >= 0xd800 && code <= 0xdbff
-const isLow = (code: number) => code >= 0xdc00 && code <= 0xdfff
-
-function toCode(digits: string, radix: 10 | 16): number | undefined {
-  if (!(radix === 16 ? /^[0-9A-F]+$/ : /^[0-9]+$/).test(digits)) return undefined
-  const code = Number.parseInt(digits, radix)
-  return code <= 0x10ffff ? code : undefined
-}
-
-function toEscape(length: number, code: number | undefined): Escape | undefined {
-  return code === undefined ? undefined : { length, code }
-}
-
-function last(signs: readonly Sign[], count: number): string {
-  return signs
-    .slice(-count)
-    .map(({ sign }) => sign)
-    .join('')
-}
-
-/** The text between the nearest `first` and the newest sign; undefined if it is not near. */
-function lastSince(signs: readonly Sign[], first: string): string | undefined {
-  for (let back = 2; back <= longestEscape; back += 1) {
-    const sign = signs.at(-back)?.sign
-    if (sign === first) return last(signs, back).slice(1, -1)
-    if (sign === undefined || !/[A-Z0-9#]/.test(sign)) return undefined
-  }
-  return undefined
-}
-
-function entityAtEnd(signs: readonly Sign[]): Escape | undefined {
-  const name = lastSince(signs, '&')
-  if (name === undefined) return undefined
-  const length = name.length + 2
-  if (name.startsWith('#X')) return toEscape(length, toCode(name.slice(2), 16))
-  if (name.startsWith('#')) return toEscape(length, toCode(name.slice(1), 10))
-  return Object.hasOwn(entities, name) ? toEscape(length, entities[name]?.codePointAt(0)) : undefined
-}
-
-function bracedAtEnd(signs: readonly Sign[]): Escape | undefined {
-  const digits = lastSince(signs, '{')
-  if (digits === undefined || !last(signs, digits.length + 4).startsWith('\\U{')) return undefined
-  return toEscape(digits.length + 4, toCode(digits, 16))
-}
-
-/** HTML reads these without a semicolon too. */
-const bare: readonly (readonly [name: string, sign: string])[] = [
-  ['&LT', '<'],
-  ['&GT', '>'],
-  ['&AMP', '&'],
-  ['&QUOT', '"'],
-]
-
-function bareAtEnd(signs: readonly Sign[]): Escape | undefined {
-  const [name = '', sign = ''] = bare.find(([each]) => last(signs, each.length) === each) ?? []
-  return toEscape(name.length, sign.codePointAt(0))
-}
-
-/** The escape that the newest sign completes: `\"`, `\n`, `\x3C`, `\u003C`, `\U0000003C`, `\u{3C}`, `&lt;`, `&lt`, `&#60;`, `&#x3C;`. */
-function escapeAtEnd(signs: readonly Sign[], text: string): Escape | undefined {
-  const newest = signs.at(-1)?.sign ?? ''
-  if (newest === ';') return entityAtEnd(signs)
-  if (newest === '}') return bracedAtEnd(signs)
-  if (newest === 'T' || newest === 'P') {
-    const escape = bareAtEnd(signs)
-    if (escape !== undefined) return escape
-  }
-  if (signs.at(-2)?.sign === '\\') {
-    if (/["'/`]/.test(newest)) return toEscape(2, newest.codePointAt(0))
-    return /[NTRBF]/.test(newest) ? toEscape(2, 0x20) : undefined
-  }
-  // a capital U has eight digits
-  const isLong = (back: number) => signs.at(-back)?.sign === 'U' && text[signs.at(-back)?.start ?? 0] === 'U'
-  if (signs.at(-10)?.sign === '\\' && isLong(9)) return toEscape(10, toCode(last(signs, 8), 16))
-  if (signs.at(-6)?.sign === '\\' && signs.at(-5)?.sign === 'U') {
-    const digits = last(signs, 4)
-    return isLong(5) && /^00(?:0.|10)$/.test(digits) ? undefined : toEscape(6, toCode(digits, 16))
-  }
-  if (signs.at(-4)?.sign === '\\' && signs.at(-3)?.sign === 'X') return toEscape(4, toCode(last(signs, 2), 16))
-  return undefined
-}
-
-/** Removes an escape from the signs. Returns its code point, and the part of the text that it covered. */
-function unescape(signs: Sign[], escape: Escape): { code: number; start: number; depth: number } {
-  const taken = signs.splice(-escape.length)
-  let start = taken[0]?.start ?? 0
-  let code = escape.code
-  const depth = Math.max(...taken.map((sign) => sign.depth))
-  // Text that was escaped several times has a run of backslashes, 1, 3, 7 … of them. A backslash that was itself an escape belongs
-  // to the run only if the others were too: in \u005c\u0075… it begins an escape of the next depth.
-  if (taken[0]?.sign === '\\') {
-    for (let top = signs.at(-1); top?.sign === '\\' && top.depth <= depth; top = signs.at(-1)) {
-      start = top.start
-      signs.pop()
-    }
-  }
-  const before = signs.at(-1)
-  const high = before?.sign.charCodeAt(0) ?? 0
-  if (before !== undefined && isLow(code) && isHigh(high)) {
-    code = (high - 0xd800) * 0x400 + (code - 0xdc00) + 0x10000
-    start = before.start
-    signs.pop()
-  }
-  return { code, start, depth: depth + 1 }
+export type Skeleton = {
+  readonly signs: string
+  readonly places: readonly Pick<Sign, 'start' | 'end'>[]
+  /** Whether the text has what may begin a sequence for terminals. */
+  readonly hasSequences: boolean
 }
 
 /** Half a surrogate pair waits for its other half, which may be escaped. */
@@ -174,38 +26,56 @@ function fold(code: number, known: Map<number, string>): string {
  * The skeleton of a text. An escape is undone as soon as its last sign is read, and its character becomes the newest sign,
  * which may complete another escape: so `&amp;lt;`, `\u0026lt;` and `\u005cu003c` are all `<`, without a second pass.
  */
-export function toSkeleton(text: string): Skeleton {
+export function toSkeleton(text: string, terminal: Terminal = 'none'): Skeleton {
   const signs: Sign[] = []
   const known = new Map<number, string>()
+  if (terminal !== 'none') for (const code of terminalCodes) known.set(code, String.fromCharCode(code))
+  const sequences = createSequences(signs, terminal)
   // The latest place where an escape may have begun; long after it, no search is needed
   let opened = -longestEscape
-  let end = 0
-  while (end < text.length) {
-    let start = end
-    let depth = 0
-    const code = text.codePointAt(start) ?? 0
-    end += code > 0xffff ? 2 : 1
-    let waiting = fold(code, known)
-    while (waiting !== '') {
-      const sign = waiting.charAt(0)
-      waiting = waiting.slice(1)
+  /** Signs that are not read yet, the next one last: those of an escape that was undone come before the sign behind it. */
+  const waiting: Sign[] = []
+  const wait = (code: number, place: Omit<Sign, 'sign'>) => {
+    const folded = fold(code, known)
+    for (let at = folded.length - 1; at >= 0; at -= 1) waiting.push({ sign: folded.charAt(at), ...place })
+  }
+  const undo = (escape: Escape, end: number) => {
+    const { code, start, depth } = unescape(signs, escape)
+    opened = signs.length
+    wait(code, { start, end, depth })
+  }
+  const readWaiting = () => {
+    for (let next = waiting.at(-1); next !== undefined; next = waiting.at(-1)) {
       const before = signs.at(-1)
-      // the semicolon of `&lt;`, which was complete without it
-      if (sign === ';' && before !== undefined && before.depth > 0 && /[<>&"]/.test(before.sign)) {
-        signs[signs.length - 1] = { ...before, end }
+      const number = signs.length - opened > longestEscape ? undefined : numberBefore(signs, next.sign)
+      if (before !== undefined && number !== undefined) {
+        undo(number, before.end)
         continue
       }
-      if (sign === '\\' || sign === '&') opened = signs.length
-      signs.push({ sign, start, end, depth })
-      if (signs.length - opened > longestEscape) continue
-      const escape = escapeAtEnd(signs, text)
-      if (escape === undefined) continue
-      const undone = unescape(signs, escape)
-      opened = signs.length
-      start = undone.start
-      depth = undone.depth
-      waiting = fold(undone.code, known) + waiting
+      waiting.pop()
+      // the semicolon of `&lt;`, which was complete without it
+      if (next.sign === ';' && before !== undefined && before.depth > 0 && /[<>&"]/.test(before.sign)) {
+        signs[signs.length - 1] = { ...before, end: next.end }
+        continue
+      }
+      if (next.sign === '\\' || next.sign === '&') opened = signs.length
+      signs.push(next)
+      const escape = signs.length - opened > longestEscape ? undefined : escapeAtEnd(signs, text)
+      if (escape === undefined) sequences.drop()
+      else undo(escape, next.end)
     }
   }
-  return { signs: signs.map(({ sign }) => sign).join(''), places: signs }
+  let end = 0
+  while (end < text.length) {
+    const start = end
+    const code = text.codePointAt(start) ?? 0
+    end += code > 0xffff ? 2 : 1
+    wait(code, { start, end, depth: 0 })
+    readWaiting()
+  }
+  const number = numberBefore(signs, '')
+  if (number !== undefined) undo(number, end)
+  readWaiting()
+  const all = signs.map(({ sign }) => sign).join('')
+  return { signs: all, places: signs, hasSequences: hasSequences(all, known) }
 }

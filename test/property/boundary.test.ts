@@ -11,6 +11,8 @@ const lookalikes: Record<string, string> = {
   '«': '<', '»': '>', '‹': '<', '›': '>', '〈': '<', '〉': '>', '⟨': '<', '⟩': '>', '《': '<', '》': '>', '▁': '_',
 } // prettier-ignore
 
+const colours = new RegExp(`${String.fromCharCode(0x1b)}\\[[0-9;]*m`, 'gi')
+
 function readOnce(text: string): string {
   return Array.from(text.replace(/\p{Default_Ignorable_Code_Point}/gu, ''), (char) => lookalikes[char] ?? char)
     .join('')
@@ -24,6 +26,8 @@ function readOnce(text: string): string {
     .replace(/&amp;/gi, '&')
     .replace(/&#x0*([0-9a-f]{1,4});/gi, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 16)))
     .replace(/&#0*([0-9]{1,4});/g, (_, digits: string) => String.fromCharCode(Number(digits)))
+    .replace(/&#0*([0-9]{1,4})(?![0-9&;\\])/g, (_, digits: string) => String.fromCharCode(Number(digits)))
+    .replace(colours, '')
 }
 
 function read(text: string): string {
@@ -65,11 +69,11 @@ const piece = oneof(
   },
   {
     weight: 3,
-    arbitrary: constantFrom('&', '&lt;', '&gt;', '&amp;', 'lt;', 'amp;', '&#', '&#6', '0', '0;', '60;', '&#60;', '&#x3c;', 'x3c;', ';'),
+    arbitrary: constantFrom('&', '&lt;', '&gt;', '&amp;', 'lt;', 'amp;', '&#', '&#6', '0', '0;', '60;', '&#60;', '&#60', '&#x3c;', 'x3c;', ';'),
   },
   {
     weight: 2,
-    arbitrary: constantFrom('\u200B', '\u00AD', '\u2060', '\uFEFF', '\uFE0F', '＜', '＞', '｜', '«', '»', '〈', '〉', '⟨', '⟩', '▁', '＿'),
+    arbitrary: constantFrom('\\u001b[0m', '\\u001b[', '1m', '\u200B', '\u00AD', '\u2060', '\uFEFF', '\uFE0F', '＜', '＞', '｜', '«', '»', '〈', '〉', '⟨', '⟩', '▁', '＿'),
   },
   { weight: 1, arbitrary: constantFrom('é', '😀', '日本', 'ok', '\uD83D', '\uDE00', '\u0338', 'source', '---') },
 ) // prettier-ignore

@@ -1,0 +1,170 @@
+// The escapes of JSON and of HTML, read from the end of a list of signs. Every look back is bounded.
+
+/** A plain sign, and the part of the text that it was read from. `depth`: how often that was unescaped. */
+export type Sign = { readonly sign: string; readonly start: number; readonly end: number; readonly depth: number }
+
+/** The last `length` signs are an escape of the code point `code`. */
+export type Escape = { readonly length: number; readonly code: number }
+
+// In capitals, because the signs are. Only names of signs that can be part of a marker or a token, or hide one.
+const entities: Record<string, string> = {
+  LT: '<',
+  GT: '>',
+  AMP: '&',
+  QUOT: '"',
+  APOS: "'",
+  BSOL: '\\',
+  SOL: '/',
+  NUM: '#',
+  SEMI: ';',
+  LSQB: '[',
+  LBRACK: '[',
+  RSQB: ']',
+  RBRACK: ']',
+  VERT: '|',
+  VERBAR: '|',
+  LOWBAR: '_',
+  HYPHEN: '-',
+  DASH: '-',
+  NDASH: '-',
+  MDASH: '-',
+  NBSP: ' ',
+  ENSP: ' ',
+  EMSP: ' ',
+  THINSP: ' ',
+  TAB: ' ',
+  NEWLINE: ' ',
+  LAQUO: '<',
+  RAQUO: '>',
+  LSAQUO: '<',
+  RSAQUO: '>',
+  LANG: '<',
+  RANG: '>',
+  SHY: '\u00AD',
+  ZWJ: '\u200D',
+  ZWNJ: '\u200C',
+  ZEROWIDTHSPACE: '\u200B',
+}
+
+/** Room for `&#x` with many leading zeros. It bounds the look back, and so the whole work. */
+export const longestEscape = 32
+
+export const isHigh = (code: number) => code >= 0xd800 && code <= 0xdbff
+const isLow = (code: number) => code >= 0xdc00 && code <= 0xdfff
+
+function toCode(digits: string, radix: 10 | 16): number | undefined {
+  if (!(radix === 16 ? /^[0-9A-F]+$/ : /^[0-9]+$/).test(digits)) return undefined
+  const code = Number.parseInt(digits, radix)
+  return code <= 0x10ffff ? code : undefined
+}
+
+function toEscape(length: number, code: number | undefined): Escape | undefined {
+  return code === undefined ? undefined : { length, code }
+}
+
+export function last(signs: readonly Sign[], count: number): string {
+  return signs
+    .slice(-count)
+    .map(({ sign }) => sign)
+    .join('')
+}
+
+/** What follows the nearest `first`, to the newest sign; undefined if it is not near. */
+function lastSince(signs: readonly Sign[], first: string): string | undefined {
+  for (let back = 2; back <= longestEscape; back += 1) {
+    const sign = signs.at(-back)?.sign
+    if (sign === first) return last(signs, back).slice(1)
+    if (sign === undefined || !/[A-Z0-9#]/.test(sign)) return undefined
+  }
+  return undefined
+}
+
+function entityAtEnd(signs: readonly Sign[]): Escape | undefined {
+  const name = lastSince(signs, '&')?.slice(0, -1)
+  if (name === undefined) return undefined
+  const length = name.length + 2
+  if (name.startsWith('#X')) return toEscape(length, toCode(name.slice(2), 16))
+  if (name.startsWith('#')) return toEscape(length, toCode(name.slice(1), 10))
+  return Object.hasOwn(entities, name) ? toEscape(length, entities[name]?.codePointAt(0)) : undefined
+}
+
+function bracedAtEnd(signs: readonly Sign[]): Escape | undefined {
+  const digits = lastSince(signs, '{')?.slice(0, -1)
+  if (digits === undefined || !last(signs, digits.length + 4).startsWith('\\U{')) return undefined
+  return toEscape(digits.length + 4, toCode(digits, 16))
+}
+
+/** HTML reads these without a semicolon too. */
+const bare: readonly (readonly [name: string, sign: string])[] = [
+  ['&LT', '<'],
+  ['&GT', '>'],
+  ['&AMP', '&'],
+  ['&QUOT', '"'],
+]
+
+const hexDigits = new Set('0123456789ABCDEF')
+
+/**
+ * The number without a semicolon that ends before `next`, as `&#60` in `&#60b`. Not before `&` and a backslash, which may begin the
+ * escape of one more digit. `''`: the text ends here.
+ */
+export function numberBefore(signs: readonly Sign[], next: string): Escape | undefined {
+  if (!hexDigits.has(signs.at(-1)?.sign ?? '') || next === '&' || next === '\\' || next === ';') return undefined
+  const name = lastSince(signs, '&') ?? ''
+  const isHex = name.startsWith('#X')
+  if (!name.startsWith('#') || (isHex ? /[0-9A-F]/ : /[0-9]/).test(next)) return undefined
+  return toEscape(name.length + 1, isHex ? toCode(name.slice(2), 16) : toCode(name.slice(1), 10))
+}
+
+function bareAtEnd(signs: readonly Sign[]): Escape | undefined {
+  const [name = '', sign = ''] = bare.find(([each]) => last(signs, each.length) === each) ?? []
+  return toEscape(name.length, sign.codePointAt(0))
+}
+
+/** The escape that the newest sign completes: `\"`, `\n`, `\x3C`, `\u003C`, `\U0000003C`, `\u{3C}`, `&lt;`, `&lt`, `&#60;`, `&#x3C;`. */
+export function escapeAtEnd(signs: readonly Sign[], text: string): Escape | undefined {
+  const newest = signs.at(-1)?.sign ?? ''
+  if (newest === ';') return entityAtEnd(signs)
+  if (newest === '}') return bracedAtEnd(signs)
+  if (newest === 'T' || newest === 'P') {
+    const escape = bareAtEnd(signs)
+    if (escape !== undefined) return escape
+  }
+  if (signs.at(-2)?.sign === '\\') {
+    if (/["'/`]/.test(newest)) return toEscape(2, newest.codePointAt(0))
+    return /[NTRBF]/.test(newest) ? toEscape(2, 0x20) : undefined
+  }
+  // a capital U has eight digits
+  const isLong = (back: number) => signs.at(-back)?.sign === 'U' && text[signs.at(-back)?.start ?? 0] === 'U'
+  if (signs.at(-10)?.sign === '\\' && isLong(9)) return toEscape(10, toCode(last(signs, 8), 16))
+  if (signs.at(-6)?.sign === '\\' && signs.at(-5)?.sign === 'U') {
+    const digits = last(signs, 4)
+    return isLong(5) && /^00(?:0.|10)$/.test(digits) ? undefined : toEscape(6, toCode(digits, 16))
+  }
+  if (signs.at(-4)?.sign === '\\' && signs.at(-3)?.sign === 'X') return toEscape(4, toCode(last(signs, 2), 16))
+  return undefined
+}
+
+/** Removes an escape from the signs. Returns its code point, and the part of the text that it covered. */
+export function unescape(signs: Sign[], escape: Escape): { code: number; start: number; depth: number } {
+  const taken = signs.splice(-escape.length)
+  let start = taken[0]?.start ?? 0
+  let code = escape.code
+  const depth = Math.max(...taken.map((sign) => sign.depth))
+  // Text that was escaped several times has a run of backslashes, 1, 3, 7 … of them. A backslash that was itself an escape belongs
+  // to the run only if the others were too: in \u005c\u0075… it begins an escape of the next depth.
+  if (taken[0]?.sign === '\\') {
+    for (let top = signs.at(-1); top?.sign === '\\' && top.depth <= depth; top = signs.at(-1)) {
+      start = top.start
+      signs.pop()
+    }
+  }
+  const before = signs.at(-1)
+  const high = before?.sign.charCodeAt(0) ?? 0
+  if (before !== undefined && isLow(code) && isHigh(high)) {
+    code = (high - 0xd800) * 0x400 + (code - 0xdc00) + 0x10000
+    start = before.start
+    signs.pop()
+  }
+  return { code, start, depth: depth + 1 }
+}

@@ -1,0 +1,64 @@
+// Sequences for terminals between the signs of a text, as in `EXTERNAL_\u001b[0mUNTRUSTED`, which a reader may leave out.
+import { last, type Sign } from './escapes.ts'
+
+/**
+ * How a reader treats such sequences: as text, without those that colour, or without all. A sequence can take a letter of the text with
+ * it, so no reading replaces the others.
+ */
+export type Terminal = 'none' | 'colours' | 'all'
+
+const bell = '\u0007'
+const start = '\u001B'
+const shortStart = '\u009B'
+const stringEnd = '\u009C'
+
+/** The controls that begin and end sequences. */
+export const terminalCodes: readonly number[] = [bell, start, shortStart, stringEnd].map((sign) => sign.charCodeAt(0))
+
+/** How code and people write the first control: `\033`, `\e`, `^[`. In capitals, because the signs are. */
+const written = ['\\033', '\\E', '^[']
+const writtenStart = /(?:\\033|\\E|\^\[)[[\]]/
+
+/** Whether a text has what may begin a sequence. `known`: the code points that were folded. */
+export function hasSequences(signs: string, known: ReadonlyMap<number, string>): boolean {
+  return known.has(start.charCodeAt(0)) || known.has(shortStart.charCodeAt(0)) || writtenStart.test(signs)
+}
+
+/** `signs`: the list that a skeleton is made in. */
+export function createSequences(signs: Sign[], terminal: Terminal) {
+  /** The place of the latest `ESC ]`, which opens a string up to its end: a title, a link. */
+  let stringAt = -1
+
+  /** One sign in place of a written control before the newest sign. */
+  const readWritten = () => {
+    const before = last(signs, 5).slice(0, -1)
+    const word = written.find((each) => before.endsWith(each)) ?? ''
+    const at = signs.length - 1 - word.length
+    const first = signs[at]
+    if (word !== '' && first !== undefined) signs.splice(at, word.length, { ...first, sign: start })
+  }
+
+  /** `ESC [ 1 ; 31 m`. Each look back ends at a letter, so all together are linear. */
+  const dropCommand = () => {
+    let at = signs.length - 2
+    while (/[0-9:;<=>?]/.test(signs[at]?.sign ?? '')) at -= 1
+    if (signs[at]?.sign === shortStart) signs.length = at
+    else if (signs[at]?.sign === '[' && signs[at - 1]?.sign === start) signs.length = at - 1
+  }
+
+  return {
+    /** Drops the sequence that the newest sign completes. */
+    drop(): void {
+      const newest = terminal === 'none' ? '' : (signs.at(-1)?.sign ?? '')
+      if (newest === '[' || newest === ']') {
+        readWritten()
+        if (newest === ']' && signs.at(-2)?.sign === start) stringAt = signs.length - 2
+      } else if (newest >= '@' && newest <= 'Z') {
+        if (terminal === 'all' || newest === 'M') dropCommand()
+      } else if (newest === bell || newest === stringEnd || (newest === '\\' && signs.at(-2)?.sign === start)) {
+        if (terminal === 'all' && signs[stringAt]?.sign === start) signs.length = stringAt
+        stringAt = -1
+      }
+    },
+  }
+}
