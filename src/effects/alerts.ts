@@ -4,6 +4,7 @@ import type { Config } from '../model/config.ts'
 import { toDefaultAgentId } from '../model/config.ts'
 import { toErrorName } from '../base/exceptions.ts'
 import { mainSessionKey, type Planned } from '../model/action.ts'
+import { someMapping } from '../model/delivery.ts'
 import type { Log, Meter } from '../model/log.ts'
 import { toLine } from '../pipeline/boundary.ts'
 import { cut } from '../base/text.ts'
@@ -19,7 +20,7 @@ export type Death = {
   readonly quotes: boolean
 }
 
-/** `waitsFor`: the module that parked the delivery. */
+/** `waitsFor`: the module that parked the delivery, or `someMapping`. */
 export type Parked = { readonly deliveryId: string; readonly hook: string; readonly waitsFor: string | undefined }
 
 export type Alerts = {
@@ -99,7 +100,7 @@ export function createAlerts({ store, config, clock, newId, added, meter, log }:
       meter('failures', { what: 'delivery' })
       const text =
         `Hookloom: a delivery of the hook "${cut(toLine(hook), 100)}" is parked` +
-        `${waitsFor === undefined ? '' : `, because ${waitsFor} failed`}. "hookloom show ${deliveryId}" shows the reason.`
+        `${toCause(waitsFor)}. "hookloom show ${deliveryId}" shows the reason.`
       void raise(`parked ${waitsFor ?? hook}`, text, { event: true })
     },
     handedOver(mappingId) {
@@ -109,6 +110,11 @@ export function createAlerts({ store, config, clock, newId, added, meter, log }:
       void raise(`handed over ${mappingId} ${newId()}`, text, { event: true })
     },
   }
+}
+
+function toCause(waitsFor: string | undefined): string {
+  if (waitsFor === undefined) return ''
+  return waitsFor === someMapping ? ', because no mapping takes it any more' : `, because ${waitsFor} failed`
 }
 
 /** False also after the clock was set back. */

@@ -6,7 +6,7 @@ import type { Body } from './parse-body.ts'
  *            ┌──────────▶ accepted     its actions are jobs
  * request ─▶ pending ───▶ skipped      no condition held, or the transform returned null
  *            │  ▲
- *            ▼  │ retry · a mended transform
+ *            ▼  │ retry · a mended transform · a mapping that takes it again
  *           parked ─────▶ dropped      `hookloom drop`, or retention
  * ```
  */
@@ -17,6 +17,9 @@ export type DeliveryState = (typeof deliveryStates)[number]
 export const longestHook = 512
 /** Characters of a source. A longer `payload.source` names none. */
 export const longestSource = 256
+
+/** What a parked delivery waits for if no mapping takes it any more. Others wait for a module; no module has this name. */
+export const someMapping = 'mapping:'
 
 /** The sender's delivery id that a signature covers, and the mapping that required the signature. */
 export type SignedId = { readonly mappingId: string; readonly source: string; readonly id: string }

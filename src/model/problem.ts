@@ -46,6 +46,7 @@ export const problems = {
     kind: 'broken',
     title: 'The transform returned an invalid action',
   },
+  'mapping-missing': { status: 500, kind: 'broken', title: 'No mapping takes an accepted delivery any more' },
   'verifier-failed': { status: 503, kind: 'broken', title: 'A verifier module is missing or does not load' },
   'channel-failed': { status: 503, kind: 'broken', title: 'A channel module is missing or does not load' },
   overloaded: { status: 503, kind: 'unavailable', title: 'Too many unverified request bodies arrive at once' },

@@ -1,5 +1,5 @@
 // A hook name and everything that takes its requests. It is looked up once for each request and handed on.
-import { type Admitted, longestHook } from '../model/delivery.ts'
+import { type Admitted, type Delivery, longestHook } from '../model/delivery.ts'
 import type { Accepts } from '../model/body-syntax.ts'
 import type { Verifier } from '../model/verifier.ts'
 import type { CompiledMapping } from './compile.ts'
@@ -75,6 +75,11 @@ export function toHookLabel({ kind, isNamed }: Hook, path: string): string {
 export function isOpened({ id, mapping, verifier }: CompiledMapping, { token, signedFor }: Admitted): boolean {
   if (verifier === undefined) return token
   return signedFor.includes(id) && (token || mapping.verify?.also === undefined)
+}
+
+/** The first mapping that the credentials of a delivery open and whose conditions are true, and why those before it do not take it. */
+export function findTaker(hook: Hook, delivery: Delivery): ReturnType<Hook['find']> {
+  return hook.find(delivery, (mapping) => isOpened(mapping, delivery.admitted))
 }
 
 /** Whether the credentials of a request open anything of this hook. The token opens a built-in hook. */

@@ -10,7 +10,7 @@ import { readPayload } from '../model/parse-body.ts'
 import type { Retain } from '../model/mapping.ts'
 import type { Transform } from '../model/transform.ts'
 import type { CompiledMapping } from './compile.ts'
-import { type Hook, isOpened } from './hook.ts'
+import { findTaker, type Hook } from './hook.ts'
 import { type Draft, mergeResult, renderDraft, toAction, toOrigin, toScope, toTransformCall } from './merge.ts'
 import { applyPolicy, refuseUnusable, toRequestedMode } from './policy.ts'
 
@@ -40,10 +40,10 @@ export type Deciding = {
 export function decide(delivery: Delivery, deciding: Deciding): Decision | Promise<Decision> {
   const { hook } = deciding
   if (hook.kind === 'built-in') return decideBuiltIn(delivery, deciding)
-  const { mapping, trace } = hook.find(delivery, (tried) => isOpened(tried, delivery.admitted))
+  const { mapping, trace } = findTaker(hook, delivery)
   if (mapping !== undefined) return decideMapped(delivery, mapping, trace, deciding)
   const nobody = { mappingId: undefined, transformHash: undefined, retain: undefined, trace, log: [] }
-  return { kind: 'skip', why: 'no mapping matched', ...nobody }
+  return { kind: 'skip', isByCode: false, why: 'no mapping matched', ...nobody }
 }
 
 function decideBuiltIn(delivery: Delivery, { config, newId }: Deciding): Decision {
@@ -160,7 +160,7 @@ function createPlans({ mapping, jobKeys, transform }: CompiledMapping, { config,
       if (actions.length > 0) return { kind: 'accept', actions, ...reasons }
       const why =
         items === 0 ? `${forEach} is missing or empty` : `${transform?.module} returned null or an empty array`
-      return { kind: 'skip', why, ...reasons }
+      return { kind: 'skip', isByCode: items > 0, why, ...reasons }
     },
   }
 }
@@ -235,6 +235,7 @@ type Reasons = {
 /** The outcome of a delivery. A refusal is the sender's fault, a park the operator's. */
 export type Decision =
   | (Reasons & { readonly kind: 'accept'; readonly actions: readonly PlannedAction[] })
-  | (Reasons & { readonly kind: 'skip'; readonly why: string })
+  /** `isByCode`: a transform returned null. Otherwise the mappings skip it: no conditions are true, or `forEach` finds nothing. */
+  | (Reasons & { readonly kind: 'skip'; readonly isByCode: boolean; readonly why: string })
   | (Reasons & { readonly kind: 'park'; readonly problem: Problem; readonly waitsFor: string | undefined })
   | (Reasons & { readonly kind: 'refuse'; readonly problem: Problem })

@@ -15,7 +15,7 @@ import { addSessionRoutes } from './api/sessions.ts'
 import { createPageKeys } from './api/page-keys.ts'
 import { addPageRoutes } from './api/page.ts'
 import { addStreamRoute } from './api/streams.ts'
-import type { Drain, ParkedQuery } from './drain.ts'
+import type { ParkedCalls, ParkedQuery } from './parked-calls.ts'
 import type { HandedSecrets } from './handed.ts'
 import type { UnnamedProxies } from './client.ts'
 import type { Metrics } from './metrics.ts'
@@ -26,7 +26,7 @@ import { toRefusedRequest, withNearest } from './refusals.ts'
 import { send, toListener } from './server.ts'
 
 export type AdminParts = ApiParts & {
-  readonly drain: Pick<Drain, 'retryParked' | 'dropParked'>
+  readonly drain: ParkedCalls
   readonly handed: HandedSecrets
   readonly metrics: Metrics
   readonly readiness: Pick<Readiness, 'isStopping'>

@@ -1,14 +1,16 @@
-// Runs the parked deliveries of a module again after its code is fixed: oldest first, one at a time, once for each generation.
+// Runs the parked deliveries of a module again after its code is fixed: in arrival order, one at a time, once for each generation.
+// Those that no mapping took run again when the mappings change.
+import { someMapping } from '../model/delivery.ts'
 import type { Log } from '../model/log.ts'
 import type { Generation } from '../pipeline/generation.ts'
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { OpenDelivery } from '../store/records.ts'
 import type { NamedLeases } from '../store/named-leases.ts'
 import type { Store } from '../store/store.ts'
+import { createParkedCalls, type Drained, type ParkedCalls } from './parked-calls.ts'
 import { type Rerunner, walkWaiting } from './rerun.ts'
 
 export type DrainParts = {
-  readonly store: Pick<Store, 'open' | 'counts' | 'inState' | 'drop'>
+  readonly store: Pick<Store, 'open' | 'counts' | 'inState' | 'drop' | 'parkedFor' | 'waitedFor'>
   readonly rerunner: Pick<Rerunner, 'rerun' | 'resumePending'>
   readonly generation: () => Generation
   /** So that one gateway drains a module at a time, in order. Default: no other gateway can. */
@@ -16,18 +18,12 @@ export type DrainParts = {
   readonly log: Log
 }
 
-/** `after`: the `next` of the call before. A call ends after some seconds, so that no request takes long; `next` says that more may follow. */
-export type ParkedQuery = { readonly hook: string | undefined; readonly after: string | undefined }
-
-const longestPassMs = 5_000
 const lookEveryMs = 5_000
 
-export type Drained = { readonly settled: number; readonly stillParked: number }
-
-export type Drain = {
+export type Drain = ParkedCalls & {
   /**
-   * Runs the parked deliveries of these modules through the current generation. Deliveries that this generation parked itself are
-   * left out, unless `again` is set. A call while it runs adds its modules, and begins again. Resolves when all of them are done.
+   * Runs the parked deliveries of these modules through the current generation, after those that wait for a mapping, or for a module
+   * that no mapping names any more. Deliveries that this generation parked itself are left out, unless `again` is set. A call while it runs adds its modules, and begins again. Resolves when all of them are done.
    * Deliveries that it does not reach, because the process stops or the store fails, stay parked. Never rejects.
    */
   drain(modules: readonly string[], options?: { readonly again?: boolean }): Promise<Drained>
@@ -41,10 +37,6 @@ export type Drain = {
    * module that works here and whose code did not park them before. Looks at most every five seconds, also if it is called more often.
    */
   look(): void
-  /** Runs all parked deliveries, or those of one hook, through the current generation, whatever they wait for. */
-  retryParked(query: ParkedQuery): Promise<Drained & { readonly next: string | undefined }>
-  /** Drops them. */
-  dropParked(query: ParkedQuery): Promise<{ readonly dropped: number; readonly next: string | undefined }>
   /** Stops after the current delivery. */
   stop(): Promise<void>
 }
@@ -82,10 +74,11 @@ export function createDrain(parts: DrainParts): Drain {
     }
   }
 
-  /** One walk through the modules, oldest delivery first. It ends early when `isOver`. */
+  /** One walk through the modules, each in arrival order. It ends early when `isOver`. */
   async function runPass(isOver: () => boolean): Promise<Drained> {
     const { id } = generation()
     const drained = { settled: 0, stillParked: 0 }
+    await drainOrphans({ isOver, drained })
     for (const module of wanted) {
       const isMine = await drainModule(module, { notFailedBy: again ? [] : [id], isOver, drained })
       if (!isMine) postponed.set(module, again || postponed.get(module) === true)
@@ -93,20 +86,44 @@ export function createDrain(parts: DrainParts): Drain {
     return drained
   }
 
+  /** What waits for a mapping, or for a module that the mappings do not name any more. */
+  async function drainOrphans({ isOver, drained }: Omit<Pass, 'notFailedBy'>): Promise<void> {
+    const { id, transforms } = generation()
+    const named = new Set([...transforms.values()].map(({ module }) => module))
+    const orphans = (await store.waitedFor()).filter((name) => !named.has(name))
+    // not `notFailedBy`: a generation that is back, because an edit was undone, runs what it parked before
+    const skips = (open: OpenDelivery) => open.generation === id
+    let isNews = false
+    for (const name of orphans) {
+      const before = drained.stillParked
+      if (!(await drainModule(name, { notFailedBy: [], skips, isOver, drained }))) postponed.set(name, false)
+      isNews ||= drained.stillParked > before
+    }
+    const untaken = isNews ? await store.parkedFor(someMapping) : 0
+    if (untaken === 0) return
+    const what = untaken === 1 ? 'parked delivery waits' : 'parked deliveries wait'
+    log.warn(
+      { untaken },
+      `${untaken} ${what} for a mapping: none takes them. "hookloom list --state parked" shows them.`,
+    )
+  }
+
   type Pass = {
     readonly notFailedBy: readonly string[]
+    readonly skips?: (open: OpenDelivery) => boolean
     isOver(): boolean
     drained: { settled: number; stillParked: number }
   }
 
   /** False: another gateway drains the module now. */
-  async function drainModule(module: string, { notFailedBy, isOver, drained }: Pass): Promise<boolean> {
+  async function drainModule(module: string, { notFailedBy, skips, isOver, drained }: Pass): Promise<boolean> {
     const lease = `drain/${module}`
     if (isOver()) return true
     if ((await leases.take([lease])).length === 0) return false
     try {
       for await (const open of walkWaiting({ store, query: { state: 'parked', waitsFor: module, notFailedBy } })) {
         if (isOver()) return true
+        if (skips?.(open) === true) continue
         const state = await rerunner.rerun(open)
         if (state === 'parked' || state === 'waiting') drained.stillParked += 1
         else drained.settled += 1
@@ -141,7 +158,7 @@ export function createDrain(parts: DrainParts): Drain {
   /** What is parked for a module that works here, and was not parked by this code. */
   async function drainOthers(): Promise<void> {
     const drained = { settled: 0, stillParked: 0 }
-    for (const [module, hash] of toSound()) {
+    for (const [module, hash] of [...toSound(), [someMapping, undefined] as const]) {
       const notFailedBy = [generation().id, ...(hash === undefined ? [] : [hash])]
       await drainModule(module, { notFailedBy, isOver: () => stopped || running !== undefined, drained })
     }
@@ -158,23 +175,6 @@ export function createDrain(parts: DrainParts): Drain {
     }, waitMs).unref()
   }
 
-  /** Calls `act` for the parked deliveries after one, oldest first. Returns the last one, or undefined after the end. */
-  async function pass(
-    { hook, after }: ParkedQuery,
-    act: (open: OpenDelivery) => Promise<void>,
-  ): Promise<string | undefined> {
-    const startedAt = performance.now()
-    for (let at = after; ;) {
-      const [open] = await store.open({ state: 'parked', limit: 1, after: at })
-      if (open === undefined) return undefined
-      at = open.deliveryId
-      if (hook === undefined || open.hook === hook) await act(open)
-      if (stopped || performance.now() - startedAt > longestPassMs) return at
-      // store reads of SQLite are synchronous: without this, many of them would block every request
-      await nextTurn()
-    }
-  }
-
   /** For `hooks.transforms.drain: "ask"`. */
   async function tellWaiting(): Promise<void> {
     const { parked } = (await store.counts()).deliveries
@@ -184,10 +184,10 @@ export function createDrain(parts: DrainParts): Drain {
   }
 
   function drain(modules: readonly string[], options?: { readonly again?: boolean }): Promise<Drained> {
-    if (modules.length === 0 || stopped) return running ?? Promise.resolve({ settled: 0, stillParked: 0 })
+    if (stopped) return running ?? Promise.resolve({ settled: 0, stillParked: 0 })
     if (generation().config.hooks.transforms.drain === 'ask') {
       // a store that cannot be read is reported by the next request
-      void tellWaiting().catch(() => undefined)
+      if (modules.length > 0) void tellWaiting().catch(() => undefined)
       return Promise.resolve({ settled: 0, stillParked: 0 })
     }
     for (const module of modules) wanted.add(module)
@@ -217,23 +217,7 @@ export function createDrain(parts: DrainParts): Drain {
         log.error({ err: error }, 'waiting deliveries could not be read; they run again at the next start')
       }
     },
-    async retryParked(query) {
-      let settled = 0
-      let stillParked = 0
-      const next = await pass(query, async (open) => {
-        const state = await rerunner.rerun(open)
-        if (state === 'parked' || state === 'waiting') stillParked += 1
-        else settled += 1
-      })
-      return { settled, stillParked, next }
-    },
-    async dropParked(query) {
-      let dropped = 0
-      const next = await pass(query, async ({ deliveryId }) => {
-        if (await store.drop(deliveryId)) dropped += 1
-      })
-      return { dropped, next }
-    },
+    ...createParkedCalls({ store, rerunner, isStopped: () => stopped }),
     async stop() {
       stopped = true
       clearTimeout(nextLook)

@@ -8,7 +8,7 @@ import { forgetPayload } from '../model/parse-body.ts'
 import { type Problem, toProblem } from '../model/problem.ts'
 import { type Decision, decide } from '../pipeline/pipeline.ts'
 import type { Generation } from '../pipeline/generation.ts'
-import { type Hook, toHookLabel } from '../pipeline/hook.ts'
+import { findTaker, type Hook, toHookLabel } from '../pipeline/hook.ts'
 import type { DedupeKey, Settlement } from '../store/records.ts'
 import type { Clock, Store } from '../store/store.ts'
 import { type Admission, toHookName, toUrlPath } from './admission.ts'
@@ -35,6 +35,7 @@ import { createOnce, toDedupe } from './duplicates.ts'
 import type { RefusalLog, Refusals } from './refusals.ts'
 import { type Repeats, toRepeated } from './repeats.ts'
 import type { Rerunner } from './rerun.ts'
+import { isUntaken } from './untaken.ts'
 
 export type ReceiverParts = {
   readonly generation: () => Generation
@@ -65,6 +66,8 @@ type EnteredDelivery = Extract<Entered, { kind: 'delivery' }>
 type Row = {
   /** The state before it is settled. */
   readonly state: 'pending' | 'parked'
+  /** The answer if no mapping takes a delivery that was parked before: it stays parked. */
+  readonly parked?: Answer
   /** For a transform that still runs. `isOurs`: no other request settles the delivery. */
   wait(settlement: Settlement): Promise<{ answer: Answer; isOurs: boolean }>
   settle(settlement: Settlement, answer: Answer): Promise<{ answer: Answer }>
@@ -144,7 +147,7 @@ export function createReceiver(parts: ReceiverParts): Receive {
 
   /** For a decision of code, which may take longer than the sender waits. */
   async function storeInTime(deciding: Promise<Decision>, handling: Handling): Promise<Answer> {
-    const { delivery, generation, row } = handling
+    const { delivery, hook, generation, row } = handling
     const { onTransformError, answerWithinMs } = generation.config.hooks
     const decision = await (onTransformError === 'reject' ? deciding : within(answerWithinMs, deciding))
     if (decision !== undefined) return storeDecision(decision, handling)
@@ -152,7 +155,8 @@ export function createReceiver(parts: ReceiverParts): Receive {
     checkLate(delivery, deciding)
     // before the row is there for other gateways
     await parts.rerunner.claim([delivery.id])
-    const { answer, isOurs } = await row.wait(toPending(delivery, generation.id)).catch(async (error: unknown) => {
+    const pending = toPending(delivery, generation.id, findTaker(hook, delivery).mapping?.id)
+    const { answer, isOurs } = await row.wait(pending).catch(async (error: unknown) => {
       await parts.rerunner.release([delivery.id])
       throw error
     })
@@ -167,6 +171,7 @@ export function createReceiver(parts: ReceiverParts): Receive {
     if (decision.kind !== 'accept') checkBody(delivery)
     const isRejected = decision.kind === 'park' && generation.config.hooks.onTransformError === 'reject'
     if (decision.kind === 'refuse' || isRejected) throw decision.problem.because(decision.trace)
+    if (row.parked !== undefined && isUntaken(decision)) return row.parked
     const now = clock()
     const settlement = toSettlement(decision, delivery, { generation, newId, now, keepByDefault: parts.keepByDefault })
     // what waits for the disk is copied by each garbage collection
@@ -200,6 +205,7 @@ export function createReceiver(parts: ReceiverParts): Receive {
   function toParkedRow(delivery: Delivery, hook: Hook, replay: Answer): Row {
     return {
       state: 'parked',
+      parked: replay,
       wait: async () => ({ answer: replay, isOurs: true }),
       async settle(settlement, answer) {
         if (!(await store.settle(delivery.id, settlement))) return { answer: replay }

@@ -1,6 +1,6 @@
 // Runs waiting deliveries again: those that were pending when their gateway ended, and parked ones.
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
-import type { OpenDelivery, NewJob, Settlement } from '../store/records.ts'
+import type { DeliveryRecord, OpenDelivery, NewJob, Settlement } from '../store/records.ts'
 import type { NamedLeases } from '../store/named-leases.ts'
 import type { Store, Clock } from '../store/store.ts'
 import { toBackoffMs } from '../base/retry.ts'
@@ -9,9 +9,11 @@ import type { Log } from '../model/log.ts'
 import type { Retain } from '../model/mapping.ts'
 import { type Decision, decide } from '../pipeline/pipeline.ts'
 import type { Generation } from '../pipeline/generation.ts'
+import { type Hook, isHookOpened } from '../pipeline/hook.ts'
 import { Problem } from '../model/problem.ts'
 import { toDelivery } from './delivery.ts'
 import { type LastingDecision, logDelivery, type OnParked, toSettlement } from './settlement.ts'
+import { isUntaken, toUntakenSettlement, type Untaken } from './untaken.ts'
 
 export type RerunnerParts = {
   readonly generation: () => Generation
@@ -81,10 +83,10 @@ export class Rerunner {
       if (!this.#claimed.has(id)) await this.claim([id])
       // another gateway runs it
       if (!this.#claimed.has(id)) return 'waiting'
+      const record = await this.#parts.store.delivery(id)
       // settled by another gateway since it was read
-      const state = (await this.#parts.store.delivery(id))?.state
-      if (state !== 'pending' && state !== 'parked') return 'already settled'
-      return await this.#rerunClaimed(open)
+      if (record?.state !== 'pending' && record?.state !== 'parked') return 'already settled'
+      return await this.#rerunClaimed(open, record)
     } catch (error) {
       this.#parts.log.error({ err: error, deliveryId: id }, 'a waiting delivery cannot be read; it stays in its state')
       return 'waiting'
@@ -94,16 +96,37 @@ export class Rerunner {
     }
   }
 
-  async #rerunClaimed(open: OpenDelivery): Promise<string> {
-    const generation = this.#parts.generation()
-    const { request, deliveryId: id, receivedAt } = open
-    const hook = generation.hook(request.head.path)
-    const delivery = toDelivery(request.head, request.body, { hook, id, receivedAt })
-    const { newId } = this.#parts
-    const deciding = new Promise<Decision>((resolve) => {
-      resolve(decide(delivery, { hook, config: generation.config, newId, serves: true }))
-    })
-    return await this.settleLate(deciding, delivery, generation, open.state)
+  async #rerunClaimed(open: OpenDelivery, record: DeliveryRecord): Promise<string> {
+    const { generation: current, hold, newId } = this.#parts
+    const generation = current()
+    const letGo = hold(generation)
+    try {
+      const hook = generation.hook(open.request.head.path)
+      const delivery = toReadable(open, hook)
+      if (delivery instanceof Problem) return await this.#leaveParked(open, record, delivery)
+      const deciding = new Promise<Decision>((resolve) => {
+        resolve(decide(delivery, { hook, config: generation.config, newId, serves: true }))
+      })
+      const decision = await deciding.catch(() => undefined)
+      const isFirst = record.mappingId === undefined && isHookOpened(hook, delivery.admitted)
+      if (decision !== undefined && isUntaken(decision) && !isFirst)
+        return await this.#leaveParked(open, record, decision)
+      return await this.settleLate(deciding, delivery, generation, open.state)
+    } finally {
+      letGo()
+    }
+  }
+
+  /** What was accepted is not deleted by an edit: it stays parked until a mapping takes it. */
+  async #leaveParked(open: OpenDelivery, record: DeliveryRecord, decision: Untaken | Problem): Promise<string> {
+    const { clock, generation } = this.#parts
+    const { path, method, headers } = open.request.head
+    const settlement = toUntakenSettlement({ open, record, decision, generation: generation().id, now: clock() })
+    if (!(await this.#settle(open.deliveryId, settlement))) return 'already settled'
+    const logged = { ...record, id: open.deliveryId, path, method, headers }
+    const takers = generation().hook(path)
+    logDelivery(this.#parts, logged, settlement, { now: clock(), before: open.state, takers })
+    return settlement.state
   }
 
   /** Settles a delivery that is already stored. Never rejects: if the outcome cannot be stored, the delivery keeps its state. */
@@ -120,6 +143,8 @@ export class Rerunner {
       const decision = toLasting(await deciding)
       // the stop interrupted the code, so this is no failure: the delivery runs again at the next start
       if (this.#stopping.aborted && decision.kind === 'park') return 'waiting'
+      // a sender repeated it after an edit
+      if (before === 'parked' && isUntaken(decision)) return 'waiting'
       const settlement = toSettlement(decision, delivery, { generation, newId, now: clock(), keepByDefault })
       if (!(await this.#settle(delivery.id, settlement))) return 'already settled'
       accepted(settlement.jobs)
@@ -161,6 +186,16 @@ function toLeaseName(deliveryId: string): string {
   return `delivery/${deliveryId}`
 }
 
+/** The delivery; or why no mapping can read its body any more. */
+function toReadable({ request, deliveryId, receivedAt }: OpenDelivery, hook: Hook): Delivery | Problem {
+  try {
+    return toDelivery(request.head, request.body, { hook, id: deliveryId, receivedAt })
+  } catch (error) {
+    if (error instanceof Problem) return error
+    throw error
+  }
+}
+
 /** The sender already has its 200, so a refusal parks the delivery for the operator. */
 function toLasting(decision: Decision): LastingDecision {
   return decision.kind === 'refuse' ? { ...decision, kind: 'park', waitsFor: undefined } : decision
@@ -178,7 +213,7 @@ type Walk = {
 }
 
 /**
- * The waiting deliveries, oldest first, one body in memory at a time. At most as many as wait at the beginning: new ones must
+ * The waiting deliveries in arrival order, one body in memory at a time. At most as many as wait at the beginning: new ones must
  * not keep the walk going.
  */
 export async function* walkWaiting({ store, query, skips = () => false }: Walk): AsyncGenerator<OpenDelivery> {

@@ -79,7 +79,7 @@ export type OnParked = (parked: {
 /** The one log line of a delivery, and the alert about a parked one. `before`: its state in the store until now; undefined for a new one. */
 export function logDelivery(
   { log, parked }: { readonly log: Log; readonly parked?: OnParked | undefined },
-  delivery: Delivery,
+  delivery: Pick<Delivery, 'id' | 'method' | 'path' | 'headers' | 'source' | 'event' | 'receivedAt'>,
   settlement: Settlement,
   { now, before, takers }: { now: number; before?: 'pending' | 'parked'; takers: Pick<Hook, 'mappings'> },
 ): void {
@@ -109,7 +109,7 @@ export function logDelivery(
  * the configuration.
  */
 export function toKnownWords(
-  { source, event, headers }: Delivery,
+  { source, event, headers }: Pick<Delivery, 'source' | 'event' | 'headers'>,
   { mappings }: Pick<Hook, 'mappings'>,
 ): Pick<Delivery, 'source' | 'event'> {
   const isNamed = (word: string, key: 'source' | 'event') =>
@@ -130,11 +130,14 @@ export function toRow(
   return { id, receivedAt, hook, source, event, dedupe, answer: { status, body }, ...settlement }
 }
 
-/** The settlement of a delivery whose transform still runs. */
-export function toPending(delivery: Delivery, generation: string): Settlement {
+/**
+ * The settlement of a delivery whose transform still runs. `mappingId`: the mapping that took it; undefined if nothing is decided yet,
+ * so that the mappings may still skip it.
+ */
+export function toPending(delivery: Delivery, generation: string, mappingId?: string): Settlement {
   return {
     state: 'pending',
-    mappingId: undefined,
+    mappingId,
     generation,
     jobs: [],
     trace: [],

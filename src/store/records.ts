@@ -62,7 +62,7 @@ export type Settlement = {
   readonly generation: string
   /** The hash of the transform that ran. */
   readonly transformHash?: string | undefined
-  /** The module that must be fixed before a parked delivery can run; undefined if the delivery waits for no module. */
+  /** The module that must be fixed before a parked delivery can run, or `someMapping`; undefined if the delivery waits for neither. */
   readonly waitsFor?: string | undefined
   readonly jobs: readonly NewJob[]
   readonly problem?: ProblemRecord | undefined

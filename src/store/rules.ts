@@ -18,6 +18,13 @@ export function toStoredText(text: string): string {
 export const failedBefore = (toEnd: (text: string) => string): string => `CASE WHEN state = 'parked'
   THEN ${toEnd(`coalesce(failed_by, '') || ' ' || generation || ' ' || coalesce(transform_hash, '')`)} ELSE failed_by END`
 
+/** Each name that deliveries wait for, as SQL that jumps from name to name in the index. */
+export const selectWaitedFor = `WITH RECURSIVE waited (name) AS (
+    SELECT min(waits_for) FROM deliveries WHERE state IN ('pending', 'parked')
+    UNION ALL SELECT (SELECT min(waits_for) FROM deliveries
+      WHERE state IN ('pending', 'parked') AND waits_for > waited.name) FROM waited WHERE name IS NOT NULL)
+  SELECT name FROM waited WHERE name IS NOT NULL`
+
 /** The last error of a job whose lease expired without a report. */
 export const leaseLost = 'The gateway that ran this job died, or lost its lease, before it reported.'
 

@@ -94,8 +94,10 @@ export interface StoreReader {
   counts(): Promise<{ deliveries: Record<DeliveryState, number>; jobs: Record<JobState, number> }>
   /** The number of deliveries in a state. Reads an index, of this state only. */
   inState(state: DeliveryState): Promise<number>
-  /** The number of parked deliveries that wait for a module. Reads no requests. */
-  parkedFor(module: string): Promise<number>
+  /** The number of parked deliveries that wait for a module, or for `someMapping`. Reads no requests. */
+  parkedFor(name: string): Promise<number>
+  /** What the pending and parked deliveries wait for, each name once. Reads as many index entries as there are names. */
+  waitedFor(): Promise<string[]>
   /** The bytes of what waits: the requests of parked and pending deliveries, and unfinished jobs. Reads one number, not the rows. */
   waitingBytes(): Promise<number>
   /** For how long the job has been due that has been due for longest; undefined if no job is due. */
@@ -146,7 +148,7 @@ export interface Store extends StoreReader {
   /** Removes a dedupe key. A redelivery with this key is then a new delivery. */
   forget(key: Pick<DedupeKey, 'hook' | 'key'>): Promise<void>
   /**
-   * Pending and parked deliveries with their requests, oldest first. `after` is the id of a delivery, in any state:
+   * Pending and parked deliveries with their requests, in arrival order. `after` is the id of a delivery, in any state:
    * only deliveries that follow it in this order are returned, and none if the store does not have it.
    *
    * A delivery remembers the generation and the transform of each settlement that parked it. `notFailedBy` leaves out those that one

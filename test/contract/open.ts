@@ -14,22 +14,39 @@ export function describeOpen(stage: () => Stage): void {
       expect([...(open?.request.body ?? [])]).toEqual([...request().body])
     })
 
-    test('lists pending and parked deliveries, oldest first, up to the limit, and no others', async () => {
+    test('lists pending and parked deliveries in the order in which they were stored, up to the limit, and no others', async () => {
       const { store, clock } = stage()
-      const late = newDelivery({ at: clock() + 2, ...parked() })
-      const early = newDelivery({ at: clock() + 1, ...parked({ state: 'pending' }) })
-      for (const each of [late, early, newDelivery({ at: clock() })]) await store.append(each)
-      const ids = async (limit: number) => (await store.open({ limit })).map(({ deliveryId }) => deliveryId)
-      expect(await ids(10)).toEqual([early.id, late.id])
-      expect(await ids(1)).toEqual([early.id])
+      // the clock of a gateway may be behind or ahead
+      const first = newDelivery({ at: clock() + 90_000, ...parked() })
+      const second = newDelivery({ at: clock() - 90_000, ...parked({ state: 'pending' }) })
+      const third = newDelivery({ at: clock() - 1, ...parked() })
+      for (const each of [first, second, newDelivery({ at: clock() }), third]) await store.append(each)
+      const ids = async (limit: number, query: { state?: 'parked'; waitsFor?: string; after?: string } = {}) =>
+        (await store.open({ limit, ...query })).map(({ deliveryId }) => deliveryId)
+      expect(await ids(10)).toEqual([first.id, second.id, third.id])
+      expect(await ids(1)).toEqual([first.id])
+      expect(await ids(10, { state: 'parked' })).toEqual([first.id, third.id])
+      expect(await ids(10, { waitsFor: 'github.ts' })).toEqual([first.id, second.id, third.id])
+      expect(await ids(10, { after: second.id })).toEqual([third.id])
+    })
+
+    test('names what is waited for, each name once', async () => {
+      const { store, clock } = stage()
+      expect(await store.waitedFor()).toEqual([])
+      for (const waitsFor of ['b.ts', 'mapping:', 'a.ts', 'b.ts', undefined]) {
+        await store.append(newDelivery({ at: clock(), ...parked({ waitsFor }) }))
+      }
+      expect(await store.waitedFor()).toEqual(['a.ts', 'b.ts', 'mapping:'])
+      const [open] = await store.open({ limit: 1, waitsFor: 'a.ts' })
+      await store.settle(open?.deliveryId ?? '', accepted())
+      expect(await store.waitedFor()).toEqual(['b.ts', 'mapping:'])
     })
 
     test('continues after a delivery, whatever its state', async () => {
       const { store, clock } = stage()
-      const at = [clock() + 2, clock() + 1, clock() + 1, clock() + 3]
-      const [last, first, second, other] = at.map((receivedAt) => newDelivery({ at: receivedAt, ...parked() }))
+      const [first, second, last, other] = [1, 2, 3, 4].map(() => newDelivery({ at: clock(), ...parked() }))
       if (!last || !first || !second || !other) throw new Error('four were made')
-      for (const each of [last, first, second]) await store.append(each)
+      for (const each of [first, second, last]) await store.append(each)
       await store.append({ ...other, waitsFor: 'other.ts' })
       const ids = async (query: { limit: number; after: string; waitsFor?: string }) =>
         (await store.open(query)).map(({ deliveryId }) => deliveryId)

@@ -148,7 +148,7 @@ export function toChildEnv(env: Readonly<Record<string, string>> = {}): Record<s
   return { ...Object.fromEntries(inherited), NO_COLOR: '1', ...env }
 }
 
-function writeConfig(dir: string, config: object | null | undefined): void {
+export function writeConfig(dir: string, config: object | null | undefined): void {
   if (config === null) return
   const base = {
     server: { port: 0, adminPort: 0 },

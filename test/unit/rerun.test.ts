@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Decision } from '../../src/pipeline/pipeline.ts'
+import type { MappingInput } from '../../src/model/mapping.ts'
 import { Problem } from '../../src/model/problem.ts'
 import { silentLog } from '../../src/model/log.ts'
 import { Rerunner } from '../../src/server/rerun.ts'
@@ -18,7 +19,11 @@ const parkedDecision: Decision = {
 }
 
 /** A store with deliveries that wait, and a rerunner over it. */
-async function stage(ids: string[], change: (store: Store) => Partial<Store> = () => ({})) {
+async function stage(
+  ids: string[],
+  change: (store: Store) => Partial<Store> = () => ({}),
+  { mappingId, mappings }: { mappingId?: string; mappings?: readonly MappingInput[] } = {},
+) {
   const waiting = createMemoryStore({ clock: Date.now })
   for (const id of ids) {
     const delivery = { ...toTestDelivery('in', { text: id }), id }
@@ -32,7 +37,7 @@ async function stage(ids: string[], change: (store: Store) => Partial<Store> = (
       dedupe: undefined,
       answer: { status: 200, body: '{}' },
       state: 'pending',
-      mappingId: undefined,
+      mappingId,
       generation: 'before',
       jobs: [],
       trace: [],
@@ -46,7 +51,8 @@ async function stage(ids: string[], change: (store: Store) => Partial<Store> = (
   const store = new Proxy(waiting, {
     get: (target, name) => Reflect.get(change(target), name) ?? Reflect.get(target, name),
   })
-  const parts = { generation: () => generation, hold: () => () => {}, store, clock: Date.now, newId: toTestId }
+  const current = mappings === undefined ? generation : toGeneration(mappings)
+  const parts = { generation: () => current, hold: () => () => {}, store, clock: Date.now, newId: toTestId }
   const parked: string[] = []
   const onParked: OnParked = ({ deliveryId }) => void parked.push(deliveryId)
   const rerunner = new Rerunner({
@@ -64,6 +70,7 @@ async function stage(ids: string[], change: (store: Store) => Partial<Store> = (
     stateOf,
     errors,
     parked,
+    waiting,
     delivery: (id: string) => ({ ...toTestDelivery('in', { text: id }), id }),
   }
 }
@@ -127,5 +134,44 @@ describe('deliveries that wait', () => {
     expect(await park('parked')).toBe('parked')
     expect(errors).toHaveLength(1)
     expect(parked).toEqual(['a'])
+  })
+
+  const elsewhere = [{ match: { path: 'elsewhere' } }]
+  const unmet = [{ match: { path: 'in', payload: { kind: 'other' } } }]
+
+  test.each([
+    ['no mapping has its hook', elsewhere],
+    ['the conditions of all mappings are false', unmet],
+  ])('what a mapping took before the stop is parked, logged and reported if %s', async (_why, mappings) => {
+    const { rerunner, waiting, errors, parked } = await stage(['a'], undefined, { mappingId: 'gone', mappings })
+    await rerunner.resumePending()
+    const record = await waiting.delivery('a')
+    expect(record).toMatchObject({ state: 'parked', mappingId: 'gone', problem: { code: 'mapping-missing' } })
+    expect(await waiting.waitedFor()).toEqual(['mapping:'])
+    expect(errors[0]).toMatch(/^parked: No mapping takes it since /)
+    expect(parked).toEqual(['a'])
+    const [open] = await waiting.open({ limit: 1 })
+    if (open === undefined) throw new Error('it is parked')
+    expect(await rerunner.rerun(open)).toBe('parked')
+    expect((await waiting.delivery('a'))?.problem, 'the first moment stays').toEqual(record?.problem)
+  })
+
+  test('what no mapping decided on yet, such as a mail, is skipped by conditions that are false, and not by a missing hook', async () => {
+    const skipped = await stage(['a'], undefined, { mappings: unmet })
+    await skipped.rerunner.resumePending()
+    expect(await skipped.stateOf('a')).toBe('skipped')
+    const kept = await stage(['a'], undefined, { mappings: elsewhere })
+    await kept.rerunner.resumePending()
+    expect(await kept.stateOf('a')).toBe('parked')
+  })
+
+  test('a body that no mapping reads any more stays parked', async () => {
+    const { rerunner, waiting } = await stage(['a'], undefined, { mappingId: 'text', mappings: elsewhere })
+    const [open] = await waiting.open({ limit: 1 })
+    if (open === undefined) throw new Error('it is pending')
+    const headers = { 'content-type': 'text/plain' }
+    const text = { ...open, request: { head: { ...open.request.head, headers }, body: Buffer.from('plain') } }
+    expect(await rerunner.rerun(text)).toBe('parked')
+    expect((await waiting.delivery('a'))?.problem?.code).toBe('mapping-missing')
   })
 })

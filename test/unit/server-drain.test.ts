@@ -15,13 +15,16 @@ function createStage(
   leases?: DrainParts['leases'],
 ) {
   const store = createMemoryStore({ clock: Date.now })
-  const generation = toGeneration([], { transforms: { 'a.ts': () => null } })
+  const transforms = { 'a.ts': () => null, 'b.ts': () => null, 'c.ts': () => null }
+  const generation = toGeneration([], { transforms })
   const ran: string[] = []
   const limits: number[] = []
   const drain = createDrain({
     store: {
       counts: store.counts,
       inState: store.inState,
+      parkedFor: store.parkedFor,
+      waitedFor: store.waitedFor,
       drop: store.drop,
       open: (query) => {
         limits.push(query.limit)

@@ -43,6 +43,7 @@ const reads: readonly ((from: Reads) => Promise<unknown>)[] = [
   (from) => from.dueForMs(),
   (from) => from.open({ limit: 1 }),
   (from) => from.open({ limit: 1, waitsFor: 'a.ts' }),
+  (from) => from.waitedFor(),
 ]
 
 /** A database that records the query plan of each statement. */

@@ -1,5 +1,6 @@
 // What `doctor` looks at in the store: what waits in it, and whether its engine is sound.
 import { existsSync } from 'node:fs'
+import { someMapping } from '../../model/delivery.ts'
 import type { Config } from '../../model/config.ts'
 import { type StorePlace, toShownPlace, toStorePlace } from '../../model/places.ts'
 import { exitCodes, Problem } from '../../model/problem.ts'
@@ -33,11 +34,13 @@ async function checkContents(place: StorePlace, { store: { maxWaitingBytes } }: 
     const { deliveries, jobs } = await reader.counts()
     const dueForMs = (await reader.dueForMs()) ?? 0
     const detail = `${toShownPlace(place)}: ${deliveries.parked} parked, ${deliveries.pending} pending, ${jobs.queued} queued, ${jobs.dead} dead`
+    const untaken = await reader.parkedFor(someMapping)
     const waiting = toWaitingText(await reader.waitingBytes(), maxWaitingBytes)
     const next = [
       ...(waiting === undefined ? [] : [waiting]),
       ...(dueForMs < oldQueueMs ? [] : [toOldQueue(dueForMs)]),
       ...(deliveries.parked === 0 ? [] : ['"hookloom list --state parked" shows the parked deliveries.']),
+      ...(untaken === 0 ? [] : [`${untaken} of them wait for a mapping: none takes them.`]),
       ...(jobs.dead === 0 ? [] : ['"hookloom list --dead" shows why they failed.']),
     ]
     if (next.length === 0) return { name: 'store', ok: true, detail }

@@ -180,6 +180,14 @@ CREATE TABLE repeats (
 ) WITH (fillfactor = 70);
 `
 
+/** What waits is read in the order of arrival, whatever the clocks of the gateways said. */
+const inOrder = `
+DROP INDEX deliveries_open;
+CREATE INDEX deliveries_open ON deliveries (seq) INCLUDE (bytes) WHERE state IN ('pending', 'parked');
+DROP INDEX deliveries_waiting;
+CREATE INDEX deliveries_waiting ON deliveries (waits_for, seq) WHERE state IN ('pending', 'parked');
+`
+
 /** In order. Never edit a migration that was released; add another one. */
 const migrations: readonly string[] = [
   first,
@@ -190,6 +198,7 @@ const migrations: readonly string[] = [
   // until then, any hook could set what the channel `last` means; nobody can tell those recipients from the others
   'UPDATE sessions SET recipient_channel = NULL, recipient_to = NULL',
   repeats,
+  inOrder,
 ]
 
 type MigrationQuery = (sql: string, ...params: number[]) => Promise<Row[]>

@@ -21,6 +21,7 @@ import {
 } from '../rows.ts'
 import type { DeliveryRecord } from '../records.ts'
 import type { Store, StoreReader } from '../store.ts'
+import { selectWaitedFor } from '../rules.ts'
 import { selectAnswered } from './append.ts'
 import type { Query } from './pool.ts'
 import { eachHead, heads, isDue, isFree, selectJob } from './jobs.ts'
@@ -78,10 +79,10 @@ const selectWaiting = `WITH waiting AS (SELECT seq, wakes FROM events
 const selectOpen = `SELECT d.id, d.received_at, d.state, d.hook, d.waits_for, d.generation, r.head, r.body
   FROM deliveries d JOIN requests r ON r.delivery_seq = d.seq
   WHERE d.state IN ('pending', 'parked') AND ${isStored} AND ($1::text IS NULL OR d.state = $1)
-    AND (d.received_at, d.seq) > ($2, $3) AND ($5::text IS NULL OR d.id = $5) AND ($6::text IS NULL OR d.waits_for = $6)
-    AND ($7::text[] IS NULL OR NOT $7 && (string_to_array(coalesce(d.failed_by, ''), ' ')
+    AND d.seq > $2 AND ($4::text IS NULL OR d.id = $4) AND ($5::text IS NULL OR d.waits_for = $5)
+    AND ($6::text[] IS NULL OR NOT $6 && (string_to_array(coalesce(d.failed_by, ''), ' ')
       || CASE WHEN d.state = 'parked' THEN ARRAY[d.generation, d.transform_hash] END))
-  ORDER BY d.received_at, d.seq LIMIT $4`
+  ORDER BY d.seq LIMIT $3`
 const selectLanes = `SELECT l.lane, l.jobs, j.created_at AS since, (j.state = 'running')::int AS running
   FROM (SELECT lane, count(*) AS jobs, min(seq) AS first FROM jobs
     WHERE lane IS NOT NULL AND ended_at IS NULL GROUP BY lane ORDER BY jobs DESC, lane LIMIT $1) l
@@ -194,11 +195,12 @@ export function createReads(
       ),
       jobs: toJobCounts(await patientQuery('SELECT state, count(*) AS count FROM jobs GROUP BY state')),
     }),
-    parkedFor: async (module) => {
+    parkedFor: async (name) => {
       const sql = `SELECT count(*) AS count FROM deliveries
         WHERE state IN ('pending', 'parked') AND state = 'parked' AND waits_for = $1`
-      return Number((await one(sql, module))?.['count'] ?? 0)
+      return Number((await one(sql, name))?.['count'] ?? 0)
     },
+    waitedFor: async () => (await query(selectWaitedFor)).map(({ name }) => String(name)),
     nodes: async () => {
       const sql = `SELECT * FROM nodes WHERE seen_at > ${now()} - ${aliveMs} ORDER BY id`
       return (await query(sql)).map(toNodeRecord)
@@ -213,12 +215,9 @@ export function createReads(
       return row && toAnswered(row)
     },
     open: async ({ limit, waitsFor, state, id, after, notFailedBy }) => {
-      const start = { received_at: -1, seq: 0 }
-      const from =
-        after === undefined ? start : await one('SELECT received_at, seq FROM deliveries WHERE id = $1', after)
-      if (from === undefined) return []
-      const { received_at: receivedAt = null, seq = null } = from
-      return (await query(selectOpen, state, receivedAt, seq, limit, id, waitsFor, notFailedBy)).map(toOpenDelivery)
+      const seq = after === undefined ? 0 : (await one('SELECT seq FROM deliveries WHERE id = $1', after))?.['seq']
+      if (seq === undefined) return []
+      return (await query(selectOpen, state, seq, limit, id, waitsFor, notFailedBy)).map(toOpenDelivery)
     },
     nextDueInMs: async () => {
       const row = await one(`SELECT run_at - ${now()} AS wait FROM (${free('true')}) f`)

@@ -142,6 +142,13 @@ CREATE INDEX deliveries_kept ON deliveries (seq) WHERE head IS NOT NULL;
 
 /** Until then, any hook could set what the channel `last` means. Nobody can tell those recipients from the others. */
 const forgetRecipients = 'UPDATE sessions SET recipient_channel = NULL, recipient_to = NULL'
+/** What waits is read in the order of arrival, whatever the clocks said. */
+const inOrder = `
+DROP INDEX deliveries_open;
+CREATE INDEX deliveries_open ON deliveries (seq) WHERE state IN ('pending', 'parked');
+DROP INDEX deliveries_waiting;
+CREATE INDEX deliveries_waiting ON deliveries (waits_for, seq) WHERE state IN ('pending', 'parked');
+`
 
 /** In order. Never edit a migration that was released; add another one. */
 const migrations: readonly string[] = [
@@ -155,6 +162,7 @@ const migrations: readonly string[] = [
   nodesSchema,
   forgetRecipients,
   repeatsSchema,
+  inOrder,
 ]
 
 /** The number of migrations applied to a file. Throws `config-invalid` if a newer hookloom wrote the file. */

@@ -1,6 +1,7 @@
 // The read calls of the store, over a read-only connection: single rows and short lists, found by index.
 import type { Database, SqlValue } from './driver.ts'
 import { failed, selectAnswered } from './deliveries.ts'
+import { selectWaitedFor } from '../rules.ts'
 import { selectJob } from './jobs.ts'
 import { createNodeOf, readNodes } from './nodes.ts'
 import { createRepeatsOf } from './repeats.ts'
@@ -73,17 +74,16 @@ const selectLanes = `SELECT lane, jobs, (SELECT created_at FROM jobs WHERE seq =
   FROM (SELECT lane, count(*) AS jobs, min(seq) AS first FROM jobs INDEXED BY jobs_lane
     WHERE lane IS NOT NULL AND ended_at IS NULL GROUP BY lane ORDER BY jobs DESC, lane LIMIT ?)`
 
-const start = { received_at: -1, seq: 0 }
-/** The deliveries after the place (?2, ?3). The index is searched by `received_at`. */
+/** The deliveries after the seq ?2. */
 const selectOpen = (table: string, condition: string) => `
   SELECT id, received_at, state, hook, waits_for, generation, head, body FROM deliveries ${table}
   WHERE state IN ('pending', 'parked') AND head IS NOT NULL AND body IS NOT NULL
-    AND (?1 IS NULL OR state = ?1) AND (received_at, seq) > (?2, ?3) AND ${condition}
-    AND NOT EXISTS (SELECT 1 FROM json_each(?5) WHERE instr(' ' || ${failed} || ' ', ' ' || value || ' ') > 0)
-  ORDER BY received_at, seq LIMIT ?4`
+    AND (?1 IS NULL OR state = ?1) AND seq > ?2 AND ${condition}
+    AND NOT EXISTS (SELECT 1 FROM json_each(?4) WHERE instr(' ' || ${failed} || ' ', ' ' || value || ' ') > 0)
+  ORDER BY seq LIMIT ?3`
 const selectAnyOpen = selectOpen('INDEXED BY deliveries_open', 'true')
-const selectOpenByModule = selectOpen('INDEXED BY deliveries_waiting', 'waits_for = ?6')
-const selectOpenById = selectOpen('', 'id = ?6 AND (?7 IS NULL OR waits_for = ?7)')
+const selectOpenByModule = selectOpen('INDEXED BY deliveries_waiting', 'waits_for = ?5')
+const selectOpenById = selectOpen('', 'id = ?5 AND (?6 IS NULL OR waits_for = ?6)')
 
 /**
  * Counts rows by state. Most rows are in the usual end state, so their number is the number of all rows, which SQLite counts
@@ -179,16 +179,17 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
       deliveries: toDeliveryCounts(all(countDeliveries)),
       jobs: toJobCounts(all(countJobs)),
     }),
-    parkedFor: async (module) => Number(one(countParked, module)?.['count'] ?? 0),
+    parkedFor: async (name) => Number(one(countParked, name)?.['count'] ?? 0),
+    waitedFor: async () => all(selectWaitedFor).map(({ name }) => String(name)),
     waitingBytes: async () => connection.use(0, toWaitingBytes),
     answered: async ({ hook, key }) => {
       const row = one(selectAnswered, hook, key)
       return row && toAnswered(row)
     },
     open: async ({ limit, waitsFor, state = null, id, after, notFailedBy = [] }) => {
-      const place = after === undefined ? start : one('SELECT received_at, seq FROM deliveries WHERE id = ?', after)
-      if (!place) return []
-      const page = [state, place['received_at'] ?? null, place['seq'] ?? null, limit, JSON.stringify(notFailedBy)]
+      const seq = after === undefined ? 0 : one('SELECT seq FROM deliveries WHERE id = ?', after)?.['seq']
+      if (seq === undefined) return []
+      const page = [state, seq, limit, JSON.stringify(notFailedBy)]
       if (id !== undefined) return all(selectOpenById, ...page, id, waitsFor ?? null).map(toOpenDelivery)
       if (waitsFor !== undefined) return all(selectOpenByModule, ...page, waitsFor).map(toOpenDelivery)
       return all(selectAnyOpen, ...page).map(toOpenDelivery)

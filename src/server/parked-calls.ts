@@ -1,0 +1,64 @@
+// What the operator does with all parked deliveries, or those of one hook: run them again, or drop them.
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { OpenDelivery } from '../store/records.ts'
+import type { Store } from '../store/store.ts'
+import type { Rerunner } from './rerun.ts'
+
+/** `after`: the `next` of the call before. A call ends after some seconds, so that no request takes long; `next` says that more may follow. */
+export type ParkedQuery = { readonly hook: string | undefined; readonly after: string | undefined }
+
+export type Drained = { readonly settled: number; readonly stillParked: number }
+
+export type ParkedCalls = {
+  /** Runs all parked deliveries, or those of one hook, through the current generation, whatever they wait for. */
+  retryParked(query: ParkedQuery): Promise<Drained & { readonly next: string | undefined }>
+  /** Drops them. */
+  dropParked(query: ParkedQuery): Promise<{ readonly dropped: number; readonly next: string | undefined }>
+}
+
+const longestPassMs = 5_000
+
+export function createParkedCalls(parts: {
+  readonly store: Pick<Store, 'open' | 'drop'>
+  readonly rerunner: Pick<Rerunner, 'rerun'>
+  readonly isStopped: () => boolean
+}): ParkedCalls {
+  const { store, rerunner, isStopped } = parts
+
+  /** Calls `act` for the parked deliveries after one, in arrival order. Returns the last one, or undefined after the end. */
+  async function pass(
+    { hook, after }: ParkedQuery,
+    act: (open: OpenDelivery) => Promise<void>,
+  ): Promise<string | undefined> {
+    const startedAt = performance.now()
+    for (let at = after; ;) {
+      const [open] = await store.open({ state: 'parked', limit: 1, after: at })
+      if (open === undefined) return undefined
+      at = open.deliveryId
+      if (hook === undefined || open.hook === hook) await act(open)
+      if (isStopped() || performance.now() - startedAt > longestPassMs) return at
+      // store reads of SQLite are synchronous: without this, many of them would block every request
+      await nextTurn()
+    }
+  }
+
+  return {
+    async retryParked(query) {
+      let settled = 0
+      let stillParked = 0
+      const next = await pass(query, async (open) => {
+        const state = await rerunner.rerun(open)
+        if (state === 'parked' || state === 'waiting') stillParked += 1
+        else settled += 1
+      })
+      return { settled, stillParked, next }
+    },
+    async dropParked(query) {
+      let dropped = 0
+      const next = await pass(query, async ({ deliveryId }) => {
+        if (await store.drop(deliveryId)) dropped += 1
+      })
+      return { dropped, next }
+    },
+  }
+}

@@ -1,0 +1,48 @@
+// What was answered 200 and no mapping takes any more: a mapping, hook, preset or proof is gone or has another name. It stays parked.
+import { someMapping } from '../model/delivery.ts'
+import { Problem, toProblemRecord } from '../model/problem.ts'
+import type { Decision } from '../pipeline/pipeline.ts'
+import type { DeliveryRecord, OpenDelivery, Settlement } from '../store/records.ts'
+
+export type Untaken = Extract<Decision, { kind: 'skip' }>
+
+/** Whether the mappings skip a delivery, and not a transform. Of a new delivery this is its outcome. */
+export function isUntaken(decision: Decision): decision is Untaken {
+  return decision.kind === 'skip' && !decision.isByCode
+}
+
+/** It keeps its request, the mapping that took it, and the moment since which none does. */
+export function toUntakenSettlement(input: {
+  readonly open: OpenDelivery
+  readonly record: DeliveryRecord
+  /** A problem: no mapping reads its body. */
+  readonly decision: Untaken | Problem
+  readonly generation: string
+  readonly now: number
+}): Settlement {
+  const { open, record, decision, generation, now } = input
+  const isKnown = open.waitsFor === someMapping && record.problem !== undefined
+  return {
+    state: 'parked',
+    mappingId: record.mappingId,
+    generation,
+    waitsFor: someMapping,
+    jobs: [],
+    problem: isKnown ? record.problem : toProblemRecord(toProblemSince(decision, now)),
+    trace: decision.trace,
+    log: [],
+  }
+}
+
+function toProblemSince(decision: Untaken | Problem, now: number): Problem {
+  const since = `since ${new Date(now).toISOString().slice(0, 16).replace('T', ' ')}Z`
+  return new Problem('mapping-missing', `${toReason(decision, since)} The delivery runs when a mapping takes it.`)
+}
+
+function toReason(decision: Untaken | Problem, since: string): string {
+  if (decision instanceof Problem) return `No mapping takes it ${since}: ${decision.message}`
+  const { mappingId, why } = decision
+  return mappingId === undefined
+    ? `No mapping takes it ${since}.`
+    : `The mapping "${mappingId}" makes nothing of it ${since}: ${why}.`
+}

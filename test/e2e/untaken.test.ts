@@ -1,0 +1,177 @@
+// An edit takes the mapping of accepted deliveries away, and gives it back: on each engine, and with two gateways on one database.
+import { existsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, describe, expect, test } from 'vitest'
+import { createPostgresStore } from '../../src/store/postgres/postgres.ts'
+import { createSqliteStore } from '../../src/store/sqlite/sqlite.ts'
+import type { Store } from '../../src/store/store.ts'
+import { newSchema, whyNoPostgres } from '../contract/postgres-stage.ts'
+import { gatewayToken, hookToken, makeConfigDir, makeFolder, post, writeConfig } from './gateway.ts'
+import { startInside } from './inside.ts'
+
+let closing: (() => Promise<unknown>)[] = []
+afterEach(async () => {
+  for (const close of closing.toReversed()) await close()
+  closing = []
+})
+
+const slow = { timeout: 20_000 }
+const github = { scheme: 'github', secret: 'sender-secret-0123456789abcdefghij' }
+const mapping = { id: 'x', match: { path: 'x' }, transform: { module: 'x.ts' } }
+const other = { id: 'other', match: { path: 'x', payload: { kind: 'other' } }, messageTemplate: 'other' }
+
+/** A transform that works once the file is there. */
+const waits = (door: string) => `import { existsSync } from 'node:fs'
+  export default ({ payload }) => {
+    if (!existsSync('${door}')) throw new Error('closed')
+    return { message: 'of ' + payload.n }
+  }`
+
+/** What an edit makes of the mappings; undefined: nothing takes the hook. */
+const edits: readonly [string, readonly object[]][] = [
+  ['the mapping is commented out', []],
+  ['its hook has another name', [{ ...mapping, match: { path: 'renamed' } }]],
+  ['its conditions changed', [{ ...mapping, match: { path: 'x', payload: { kind: 'new' } } }]],
+  ['another mapping of the hook is left', [other]],
+  ['it asks for a proof now', [{ ...mapping, verify: github }]],
+  ['its forEach names another list', [{ ...mapping, forEach: 'items' }]],
+]
+
+async function openPostgres() {
+  const { url, drop } = await newSchema()
+  closing.push(drop)
+  return () => createPostgresStore({ url })
+}
+
+type Open = () => Store & { ready?(): Promise<unknown> }
+
+async function start(store: Store, door: string, mappings: readonly object[]) {
+  const dir = makeConfigDir({ config: { hooks: { mappings } }, files: { 'hooks/transforms/x.ts': waits(door) } })
+  const lines: string[] = []
+  const add = (_fields: object, text: string) => void lines.push(text)
+  const log = { debug() {}, info: add, warn: add, error: add }
+  const gateway = await startInside({ dir, store, log, leaseTimes: { leaseMs: 2_000, everyMs: 200 } })
+  closing.push(gateway.stop)
+  return {
+    ...gateway,
+    lines,
+    edit: (next: readonly object[]) => writeConfig(dir, { hooks: { mappings: next } }),
+    send: async (n: number) => String((await post({ url: gateway.url, token: hookToken }, 'x', { n }))['deliveryId']),
+    retry: async () => {
+      const headers = { authorization: `Bearer ${gatewayToken}` }
+      const answer = await fetch(`${gateway.adminUrl}/api/parked/retry`, { method: 'POST', headers })
+      return (await answer.json()) as object
+    },
+  }
+}
+
+const texts = async (store: Store) =>
+  (await store.deliveries({ limit: 99 })).flatMap(({ jobs }) =>
+    jobs.map(({ planned }) => (planned.kind === 'agent' ? planned.action.message : '')),
+  )
+
+function describeEngine(name: string, why: string | undefined, open: () => Promise<Open>): void {
+  describe.skipIf(why !== undefined)(`on ${name} (${why ?? 'there is one'})`, { timeout: 60_000 }, () => {
+    test.each(edits)('what was accepted and not done outlives an edit: %s', async (_what, mappings) => {
+      const store = (await open())()
+      const door = join(makeFolder(), 'door')
+      const { edit, send, retry, lines } = await start(store, door, [mapping])
+      const id = await send(1)
+      expect(await store.delivery(id)).toMatchObject({ state: 'parked', problem: { code: 'transform-failed' } })
+      const before = lines.length
+      edit(mappings)
+      await expect.poll(() => lines.slice(before).join('\n'), slow).toMatch(/hookloom\.jsonc is live/)
+      writeFileSync(door, '')
+      expect(await retry()).toMatchObject({ settled: 0, stillParked: 1 })
+      await expect.poll(async () => (await store.delivery(id))?.problem?.code, slow).toBe('mapping-missing')
+      const left = await store.delivery(id)
+      expect(left).toMatchObject({ state: 'parked', mappingId: 'x', problem: { code: 'mapping-missing' } })
+      expect(left?.problem?.detail).toMatch(/ since \d{4}-\d\d-\d\d \d\d:\d\dZ/)
+      expect(await store.request(id)).toBeDefined()
+      expect((await store.counts()).deliveries).toMatchObject({ parked: 1, skipped: 0 })
+      edit([mapping])
+      await expect.poll(async () => (await store.delivery(id))?.state, slow).toBe('accepted')
+      expect(await texts(store)).toEqual(['of 1'])
+    })
+
+    test('it is left alone by itself too, and by a start, and keeps the moment since which nothing takes it', async () => {
+      const reopen = await open()
+      const store = reopen()
+      const door = join(makeFolder(), 'door')
+      const first = await start(store, door, [mapping])
+      const id = await first.send(1)
+      first.edit([])
+      await expect.poll(() => first.lines.join('\n'), slow).toMatch(/1 parked delivery waits for a mapping/)
+      const { problem } = (await store.delivery(id)) ?? {}
+      expect(problem?.code).toBe('mapping-missing')
+      await first.stop()
+      const next = reopen()
+      const second = await start(next, door, [{ ...other, match: { path: 'else' } }])
+      await expect.poll(() => second.lines.join('\n'), slow).toMatch(/1 parked delivery waits for a mapping/)
+      expect(await next.delivery(id)).toMatchObject({ state: 'parked', problem })
+      expect(existsSync(door)).toBe(false)
+      writeFileSync(door, '')
+      second.edit([mapping])
+      await expect.poll(async () => (await next.delivery(id))?.state, slow).toBe('accepted')
+    })
+  })
+}
+
+describeEngine('SQLite', undefined, async () => {
+  const file = join(makeFolder(), 'hookloom.db')
+  return () => createSqliteStore({ file, clock: Date.now })
+})
+describeEngine('Postgres', whyNoPostgres, openPostgres)
+
+describe.skipIf(whyNoPostgres !== undefined)(
+  `two gateways on one Postgres (${whyNoPostgres ?? 'there is one'})`,
+  { timeout: 60_000 },
+  () => {
+    test('a gateway without the mapping does not end what another one accepted, and one that gets the mapping runs it', async () => {
+      const open = await openPostgres()
+      const [one, two] = [open(), open()]
+      const door = join(makeFolder(), 'door')
+      const taker = await start(one, door, [mapping])
+      const id = await taker.send(1)
+      await taker.stop()
+      const without = await start(two, door, [])
+      await expect.poll(() => without.lines.join('\n'), slow).toMatch(/waits for a mapping/)
+      expect(await two.delivery(id)).toMatchObject({ state: 'parked', problem: { code: 'mapping-missing' } })
+      writeFileSync(door, '')
+      without.edit([mapping])
+      await expect.poll(async () => (await two.delivery(id))?.state, slow).toBe('accepted')
+    })
+
+    test('parked deliveries run in the order in which the store got them, also if the clock of a gateway is behind', async () => {
+      const open = await openPostgres()
+      const store = open()
+      const door = join(makeFolder(), 'door')
+      const taker = await start(store, door, [mapping])
+      for (const n of [1, 2, 3]) {
+        const id = await taker.send(n)
+        await expect.poll(async () => (await store.delivery(id))?.state, slow).toBe('parked')
+      }
+      // as a gateway stores it whose clock is 90 s behind
+      const [last] = await store.open({ limit: 1, state: 'parked' })
+      if (last === undefined) throw new Error('three are parked')
+      const { request, hook } = last
+      const behind = { id: 'behind', receivedAt: Date.now() - 90_000, hook, mappingId: 'x', generation: 'g', jobs: [] }
+      const rest = { source: undefined, event: undefined, dedupe: undefined, trace: [], log: [] }
+      const body = Buffer.from('{"n":4}')
+      await store.append({
+        ...behind,
+        ...rest,
+        state: 'parked',
+        waitsFor: 'x.ts',
+        answer: { status: 200, body: '{}' },
+        request: { ...request, body },
+      })
+      writeFileSync(door, '')
+      expect(await taker.retry()).toMatchObject({ settled: 4 })
+      const jobs = (await store.deliveries({ limit: 9 })).flatMap((delivery) => delivery.jobs)
+      const inOrder = jobs.toSorted((a, b) => (a.id < b.id ? -1 : 1))
+      const messages = inOrder.map(({ planned }) => planned.kind === 'agent' && planned.action.message)
+      expect(messages).toEqual(['of 1', 'of 2', 'of 3', 'of 4'])
+    })
+  },
+)
