@@ -101,7 +101,7 @@ describe('the floors', () => {
     const beyond = [...graph]
       .filter(([file]) => inside(file))
       .flatMap(([, imports]) => imports.filter((to) => !inside(to)))
-    const types = ['src/server/api/replay-types.ts', 'src/server/api/types.ts']
+    const types = ['src/model/api-replay-types.ts', 'src/model/api-types.ts']
     expect([...new Set(beyond)].toSorted()).toEqual(types)
     expect(types.flatMap((file) => graph.get(file))).toEqual([])
   })

@@ -1,16 +1,16 @@
 // Transforms in the very thread of a test or a benchmark: to see what becomes of one module and one call, with nothing between.
-// Nothing stops one that does not stop; a gateway's run in worker threads, see src/loader/runtime.ts.
+// Nothing stops one that does not stop; a gateway's run in worker threads, see src/transforms/runtime.ts.
 import type { TransformRef } from '../src/model/mapping.ts'
 import { Problem, toProblemRecord } from '../src/model/problem.ts'
 import { toTransformKey } from '../src/model/transform.ts'
 import type { Transform, TransformCall, TransformOutcome } from '../src/model/transform.ts'
-import { buildModule } from '../src/loader/modules/build.ts'
-import type { Bundle } from '../src/loader/modules/build.ts'
-import { type Callable, startCall, toFailed, toLateProblem } from '../src/loader/worker/call.ts'
-import { evaluateBundle, pickExport } from '../src/loader/modules/evaluate.ts'
-import type { Evaluated } from '../src/loader/modules/evaluate.ts'
-import { toLoadProblem, toStandIn } from '../src/loader/modules/bundle-cache.ts'
-import { resolveModule } from '../src/loader/root.ts'
+import { buildModule } from '../src/transforms/modules/build.ts'
+import type { Bundle } from '../src/transforms/modules/build.ts'
+import { type Callable, startCall, toFailed, toLateProblem } from '../src/transforms/worker/call.ts'
+import { evaluateBundle, pickExport } from '../src/transforms/modules/evaluate.ts'
+import type { Evaluated } from '../src/transforms/modules/evaluate.ts'
+import { toLoadProblem, toStandIn } from '../src/transforms/modules/bundle-cache.ts'
+import { resolveModule } from '../src/transforms/root.ts'
 import { attemptWithin } from '../src/base/time.ts'
 
 /**

@@ -1,7 +1,7 @@
 // The generated tables of the pages, made from the code that they describe.
 import { z } from 'zod'
 import { presets } from '../presets/index.ts'
-import { steps } from '../src/effects/steps.ts'
+import { steps } from '../src/jobs/steps.ts'
 import { Config } from '../src/model/config.ts'
 import { Mapping } from '../src/model/mapping.ts'
 import { stepNames } from '../src/model/job.ts'
@@ -21,13 +21,13 @@ type Schema = {
 
 /** The page of each generated table. */
 export const tablePages: Readonly<Record<string, string>> = {
-  'config keys': 'src/model/README.md',
+  'config keys': 'src/config/README.md',
   'mapping keys': 'src/pipeline/README.md',
   'verify keys': 'src/pipeline/verifiers/README.md',
   senders: 'src/pipeline/verifiers/README.md',
   presets: 'presets/README.md',
-  problems: 'src/model/README.md',
-  steps: 'src/effects/README.md',
+  problems: 'src/config/README.md',
+  steps: 'src/jobs/README.md',
 }
 
 /** A table for each part of the pages that is generated, under the name of its markers. */

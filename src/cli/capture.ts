@@ -1,8 +1,8 @@
 // Makes a fixture of a transform from a stored delivery, without its secrets. Needs no gateway.
-import { capture as captureKept, findModuleOf } from '../live/capture.ts'
-import { loadConfig } from '../loader/config.ts'
+import { capture as captureKept, findModuleOf } from '../replay/capture.ts'
+import { loadConfig } from '../config/config.ts'
 import { exitCodes } from '../model/problem.ts'
-import type { CapturedFields } from '../server/api/replay-types.ts'
+import type { CapturedFields } from '../model/api-replay-types.ts'
 import { createBench } from './checks/bench.ts'
 import { type Context, toInvocation, withProgress } from './terminal/context.ts'
 import { toCut, toFields } from './terminal/print.ts'

@@ -1,7 +1,7 @@
 // Whether this installation works: the checks of `check`, and the store, the disk, the running gateway, the runners and the channels.
 import { statfs } from 'node:fs/promises'
 import { z } from 'zod'
-import { assemble } from '../live/assemble.ts'
+import { assemble } from '../reload/assemble.ts'
 import type { Config } from '../model/config.ts'
 import { toJson } from '../base/json.ts'
 import { exitCodes, Problem } from '../model/problem.ts'

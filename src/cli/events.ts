@@ -1,7 +1,7 @@
 // The newest system events, pending and consumed, the newest last.
 import type { Context } from './terminal/context.ts'
 import { printOlder, toCut, toTable, toTime } from './terminal/print.ts'
-import { toEventFields, toMoment } from '../server/records.ts'
+import { toEventFields, toMoment } from '../deliveries/records.ts'
 import { readStore } from './gateway/stored.ts'
 
 /** `before`: in milliseconds since the epoch. */

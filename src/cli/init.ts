@@ -1,7 +1,7 @@
 // Creates a config directory, with new tokens and a sample transform.
 import { toHookTokens } from '../model/config.ts'
-import { loadConfig } from '../loader/config.ts'
-import { configFile } from '../loader/config/text.ts'
+import { loadConfig } from '../config/config.ts'
+import { configFile } from '../config/text.ts'
 import { Problem } from '../model/problem.ts'
 import { type Context, toInvocation } from './terminal/context.ts'
 import { makeFolder } from './scaffold/folder.ts'

@@ -8,7 +8,7 @@ import type { DeliveryRecord } from '../store/records.ts'
 import type { Context } from './terminal/context.ts'
 import type { Refusal } from './gateway/gateway.ts'
 import { printOlder, toCut, toRepetitions, toTable, toTime } from './terminal/print.ts'
-import { toDeliveryFields, toDifferent, toJobFields, toMoment } from '../server/records.ts'
+import { toDeliveryFields, toDifferent, toJobFields, toMoment } from '../deliveries/records.ts'
 import { findId, findIdAmong, mostRead } from './gateway/ids.ts'
 import { readStore } from './gateway/stored.ts'
 

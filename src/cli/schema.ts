@@ -1,4 +1,4 @@
-import { renderConfigSchema } from '../loader/config/schema.ts'
+import { renderConfigSchema } from '../config/schema.ts'
 import type { Context } from './terminal/context.ts'
 
 /** Prints the JSON Schema of hookloom.jsonc. */

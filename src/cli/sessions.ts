@@ -3,7 +3,7 @@ import type { Message, Session } from '../model/job.ts'
 import { Problem } from '../model/problem.ts'
 import type { Context } from './terminal/context.ts'
 import { printOlder, toCut, toIndented, toTable, toTime } from './terminal/print.ts'
-import { toMoment, toSessionFields } from '../server/records.ts'
+import { toMoment, toSessionFields } from '../deliveries/records.ts'
 import { readStore } from './gateway/stored.ts'
 
 /** A key is searched in all stored sessions. */

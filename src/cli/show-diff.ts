@@ -1,9 +1,9 @@
 // Two deliveries, one against the other: what came in, and what was decided.
 import type { JsonValue } from '../base/json.ts'
 import { isJsonObject, toJson } from '../base/json.ts'
-import { toRecorded } from '../live/replay.ts'
+import { toRecorded } from '../replay/replay.ts'
 import { Problem } from '../model/problem.ts'
-import { type Change, toChanges } from '../pipeline/outcome.ts'
+import { type Change, toChanges } from '../replay/outcome.ts'
 import type { KeptDelivery } from '../store/records.ts'
 import { findId } from './gateway/ids.ts'
 import { readStore } from './gateway/stored.ts'

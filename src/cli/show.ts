@@ -5,7 +5,7 @@ import { Problem, type TraceEntry } from '../model/problem.ts'
 import type { DeliveryRecord } from '../store/records.ts'
 import type { Context } from './terminal/context.ts'
 import { toCut, toFields, toIndented, toRepetitions, toTable, toTime } from './terminal/print.ts'
-import { toJobFields, toShownFields } from '../server/records.ts'
+import { toJobFields, toShownFields } from '../deliveries/records.ts'
 import { findId } from './gateway/ids.ts'
 import { readStore } from './gateway/stored.ts'
 

@@ -1,9 +1,9 @@
 // Moves a store to another engine or another place, while no gateway runs.
 import { resolve } from 'node:path'
 import { isPostgresUrl } from '../base/postgres-url.ts'
-import { loadConfig } from '../loader/config.ts'
-import { type Env, substituteEnv } from '../loader/config/env.ts'
-import { configFile } from '../loader/config/text.ts'
+import { loadConfig } from '../config/config.ts'
+import { type Env, substituteEnv } from '../config/env.ts'
+import { configFile } from '../config/text.ts'
 import { type StorePlace, toShownPlace, toStorePlace } from '../model/places.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
 import { copyStore } from '../store/open.ts'

@@ -1,8 +1,8 @@
 // What an operator does with a delivery. Each action says what it did, in the words of the gateway.
 import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { CapturedFields } from '../server/api/replay-types.ts'
-import type { RequestFields, Retried, ShownDelivery } from '../server/api/types.ts'
+import type { CapturedFields } from '../model/api-replay-types.ts'
+import type { RequestFields, Retried, ShownDelivery } from '../model/api-types.ts'
 import { post } from './api.ts'
 import { isCopied, toCurl } from './curl.ts'
 import { go } from './place.ts'

@@ -1,7 +1,7 @@
 // The frame of the page: the views, the keyboard, and what is announced.
 import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { StatusFields } from '../server/api/types.ts'
+import type { StatusFields } from '../model/api-types.ts'
 import { Delivery } from './delivery.tsx'
 import { type Feed, useFeed } from './feed.ts'
 import { Health, useHealth } from './health.tsx'

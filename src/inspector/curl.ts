@@ -1,5 +1,5 @@
 // A kept request as a line for bash or zsh. It sends these bytes and nothing else: it reads no file, expands nothing and hides nothing.
-import type { RequestFields } from '../server/api/types.ts'
+import type { RequestFields } from '../model/api-types.ts'
 
 /** Headers of the connection, which are curl's own, and the key with which the copy would be a duplicate. */
 const own = /^(host|connection|content-length|transfer-encoding|accept-encoding|expect|idempotency-key)$/

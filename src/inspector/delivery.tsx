@@ -1,7 +1,7 @@
 // One delivery: how it went through the pipe, what came, what was asked, and what the sender was told.
 import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import type { RequestFields, RunFields, ShownDelivery } from '../server/api/types.ts'
+import type { RequestFields, RunFields, ShownDelivery } from '../model/api-types.ts'
 import { Actions } from './actions.tsx'
 import { get } from './api.ts'
 import { Pipe } from './pipe.tsx'

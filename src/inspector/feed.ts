@@ -1,6 +1,6 @@
 // The rows that the list shows, kept up to date by the stream. Paused, it counts what came and shows it on request.
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { DeliveryRow, Page, RefusalFields, StatusFields } from '../server/api/types.ts'
+import type { DeliveryRow, Page, RefusalFields, StatusFields } from '../model/api-types.ts'
 import { get, Refused, toQuery } from './api.ts'
 import type { Filters } from './place.ts'
 import { fits, mergeRows, mostRows, type Row, toRefusalRow, toRow } from './rows.ts'

@@ -1,7 +1,7 @@
 // What is live, what is broken, what waits, and the last hour.
 import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import type { HealthFields } from '../server/api/types.ts'
+import type { HealthFields } from '../model/api-types.ts'
 import { get } from './api.ts'
 import { toEditor } from './pipe.tsx'
 import { go } from './place.ts'

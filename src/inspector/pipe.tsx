@@ -1,6 +1,6 @@
 // The pipe as a picture: one stage under the other, each with what it decided.
 import type { ComponentChildren, JSX } from 'preact'
-import type { JobFields, ShownDelivery } from '../server/api/types.ts'
+import type { JobFields, ShownDelivery } from '../model/api-types.ts'
 import { go } from './place.ts'
 import { toDuration, toTimes } from './rows.ts'
 import { Line, Time } from './text.tsx'

@@ -1,6 +1,6 @@
 // A small plot of the last sixty minutes: stacked bars, or lines. The numbers are also a table for those who do not see it.
 import type { JSX } from 'preact'
-import type { MinuteFields } from '../server/api/types.ts'
+import type { MinuteFields } from '../model/api-types.ts'
 import { toClock } from './text.tsx'
 
 export type Series = { readonly name: string; readonly of: (minute: MinuteFields) => number }

@@ -1,6 +1,6 @@
 // One refused request: what came, and why nothing let it in. Its payload is not kept.
 import type { JSX } from 'preact'
-import type { RefusalFields } from '../server/api/types.ts'
+import type { RefusalFields } from '../model/api-types.ts'
 import { Line } from './text.tsx'
 
 export function Refusal({ refusal }: { refusal: RefusalFields }): JSX.Element {

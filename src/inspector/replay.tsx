@@ -1,8 +1,8 @@
 // What an edit would have done to kept requests: compares the code that serves with the files on disk, again at each save.
 import type { JSX } from 'preact'
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
-import type { ReplayReport } from '../server/api/replay-types.ts'
-import type { StatusFields } from '../server/api/types.ts'
+import type { ReplayReport } from '../model/api-replay-types.ts'
+import type { StatusFields } from '../model/api-types.ts'
 import { post, toQuery } from './api.ts'
 import { go, type Place } from './place.ts'
 import { Report, toRequests } from './report.tsx'

@@ -1,7 +1,7 @@
 // The result of a replay: counts by class, the groups of changes with an example each, and what was left out.
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
-import type { GroupFields, ReplayClass, ReplayReport } from '../server/api/replay-types.ts'
+import type { GroupFields, ReplayClass, ReplayReport } from '../model/api-replay-types.ts'
 import { Diff } from './diff.tsx'
 import { go } from './place.ts'
 import { Line, Time } from './text.tsx'

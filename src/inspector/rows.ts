@@ -1,5 +1,5 @@
 // The rows of the list: deliveries and refusals, newest first, in one order. It is bounded, so that a page that stays open stays small.
-import type { DeliveryRow, RefusalFields } from '../server/api/types.ts'
+import type { DeliveryRow, RefusalFields } from '../model/api-types.ts'
 import type { Filters } from './place.ts'
 
 export type Row =

@@ -1,7 +1,7 @@
 // The sessions, and one of them as a chat: what was asked, what was answered, and the events that wait for the next turn.
 import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import type { EventFields, MessageFields, Page, SessionFields, ShownSession } from '../server/api/types.ts'
+import type { EventFields, MessageFields, Page, SessionFields, ShownSession } from '../model/api-types.ts'
 import { get, toQuery } from './api.ts'
 import { go, type Place } from './place.ts'
 import { Line, LongText, Time } from './text.tsx'

@@ -1,5 +1,5 @@
 // The stream of changes, over fetch: an EventSource cannot send the key.
-import type { DeliveryRow, RefusalFields, StatusFields } from '../server/api/types.ts'
+import type { DeliveryRow, RefusalFields, StatusFields } from '../model/api-types.ts'
 import { ask, Refused } from './api.ts'
 
 export type StreamListener = {

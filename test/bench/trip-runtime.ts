@@ -1,6 +1,6 @@
 // Stands in for the runtime of a gateway: transforms on the main thread, each after a bare trip of its body to a thread and back. What
 // isolation costs beyond that is the product's own doing.
-import type { RuntimeOptions } from '../../src/loader/runtime.ts'
+import type { RuntimeOptions } from '../../src/transforms/runtime.ts'
 import { startEcho } from './echo.ts'
 import { createTransformRuntime as createInlineRuntime, type RuntimeStandIn } from './inline-runtime.ts'
 

@@ -1,9 +1,9 @@
 // Replies on Discord, through an API on loopback that takes what the real one takes.
 import { REST } from '@discordjs/rest'
 import { describe, expect, it } from 'vitest'
-import { createDiscordChannel } from '../../src/effects/channels/discord.ts'
+import { createDiscordChannel } from '../../src/channels/discord.ts'
 import { channelSections } from '../../src/model/channels-config.ts'
-import { toOutgoing } from '../unit/channel-stage.ts'
+import { toOutgoing } from '../unit/channels/stage.ts'
 import { goesThroughTroubles } from './channel-troubles.ts'
 import { refuse, startFakeDiscord, toDirectId } from './fakes/discord.ts'
 

@@ -1,8 +1,8 @@
 // Replies on iMessage, against a server that answers as BlueBubbles does.
 import { describe, expect, it } from 'vitest'
-import { createIMessageChannel } from '../../src/effects/channels/imessage.ts'
+import { createIMessageChannel } from '../../src/channels/imessage.ts'
 import { channelSections } from '../../src/model/channels-config.ts'
-import { toOutgoing } from '../unit/channel-stage.ts'
+import { toOutgoing } from '../unit/channels/stage.ts'
 import { goesThroughTroubles } from './channel-troubles.ts'
 import { startFakeBlueBubbles } from './fakes/imessage.ts'
 

@@ -1,9 +1,9 @@
 // Replies on Mattermost, through a server on loopback that takes what the real one takes.
 import { Client4 } from '@mattermost/client'
 import { describe, expect, it } from 'vitest'
-import { createMattermostChannel } from '../../src/effects/channels/mattermost.ts'
+import { createMattermostChannel } from '../../src/channels/mattermost.ts'
 import { channelSections } from '../../src/model/channels-config.ts'
-import { toOutgoing } from '../unit/channel-stage.ts'
+import { toOutgoing } from '../unit/channels/stage.ts'
 import { goesThroughTroubles } from './channel-troubles.ts'
 import { refuse, startFakeMattermost, toDirectId } from './fakes/mattermost.ts'
 

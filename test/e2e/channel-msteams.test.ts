@@ -1,8 +1,8 @@
 // Replies on Microsoft Teams, against a login and a connector that check what they are documented to check.
 import { describe, expect, it } from 'vitest'
-import { createMsTeamsChannel } from '../../src/effects/channels/msteams.ts'
+import { createMsTeamsChannel } from '../../src/channels/msteams.ts'
 import { channelSections } from '../../src/model/channels-config.ts'
-import { toOutgoing } from '../unit/channel-stage.ts'
+import { toOutgoing } from '../unit/channels/stage.ts'
 import { goesThroughTroubles } from './channel-troubles.ts'
 import { startFakeTeams } from './fakes/msteams.ts'
 

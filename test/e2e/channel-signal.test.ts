@@ -1,8 +1,8 @@
 // Replies on Signal, against a daemon that answers as signal-cli does.
 import { describe, expect, it } from 'vitest'
-import { createSignalChannel } from '../../src/effects/channels/signal.ts'
+import { createSignalChannel } from '../../src/channels/signal.ts'
 import { channelSections } from '../../src/model/channels-config.ts'
-import { toOutgoing } from '../unit/channel-stage.ts'
+import { toOutgoing } from '../unit/channels/stage.ts'
 import { goesThroughTroubles } from './channel-troubles.ts'
 import { rpcError, startFakeSignal, toResult } from './fakes/signal.ts'
 

@@ -1,9 +1,9 @@
 // Replies on Slack, through a Web API on loopback that takes what the real one takes.
 import { WebClient } from '@slack/web-api'
 import { describe, expect, it } from 'vitest'
-import { createSlackChannel } from '../../src/effects/channels/slack.ts'
+import { createSlackChannel } from '../../src/channels/slack.ts'
 import { channelSections } from '../../src/model/channels-config.ts'
-import { toOutgoing } from '../unit/channel-stage.ts'
+import { toOutgoing } from '../unit/channels/stage.ts'
 import { goesThroughTroubles } from './channel-troubles.ts'
 import { refuse, startFakeSlack, toArguments } from './fakes/slack.ts'
 

@@ -1,9 +1,9 @@
 // Replies on Telegram, through a Bot API on loopback that takes what the real one takes.
 import { Api } from 'grammy'
 import { describe, expect, it } from 'vitest'
-import { createTelegramChannel } from '../../src/effects/channels/telegram.ts'
+import { createTelegramChannel } from '../../src/channels/telegram.ts'
 import { channelSections } from '../../src/model/channels-config.ts'
-import { toOutgoing } from '../unit/channel-stage.ts'
+import { toOutgoing } from '../unit/channels/stage.ts'
 import { goesThroughTroubles } from './channel-troubles.ts'
 import { refuse, startFakeTelegram } from './fakes/telegram.ts'
 

@@ -1,7 +1,7 @@
 // What every channel goes through on its way to a provider: the same troubles, told apart the same way.
 import { expect, it } from 'vitest'
 import type { Channel } from '../../src/model/channel.ts'
-import { toOutgoing } from '../unit/channel-stage.ts'
+import { toOutgoing } from '../unit/channels/stage.ts'
 import type { Loopback } from './fakes/loopback.ts'
 
 export type Stage = {

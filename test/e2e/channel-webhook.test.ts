@@ -1,8 +1,8 @@
 // Replies to a receiver of one's own, verified by the reference library of Standard Webhooks.
 import { describe, expect, it } from 'vitest'
-import { createWebhookChannel } from '../../src/effects/channels/webhook.ts'
+import { createWebhookChannel } from '../../src/channels/webhook.ts'
 import { channelSections } from '../../src/model/channels-config.ts'
-import { toOutgoing } from '../unit/channel-stage.ts'
+import { toOutgoing } from '../unit/channels/stage.ts'
 import { goesThroughTroubles } from './channel-troubles.ts'
 import { startFakeReceiver } from './fakes/webhook.ts'
 

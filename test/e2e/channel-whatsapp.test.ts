@@ -1,8 +1,8 @@
 // Replies on WhatsApp, against a Cloud API that checks what it is documented to check.
 import { describe, expect, it } from 'vitest'
-import { createWhatsAppChannel } from '../../src/effects/channels/whatsapp.ts'
+import { createWhatsAppChannel } from '../../src/channels/whatsapp.ts'
 import { channelSections } from '../../src/model/channels-config.ts'
-import { toOutgoing } from '../unit/channel-stage.ts'
+import { toOutgoing } from '../unit/channels/stage.ts'
 import { goesThroughTroubles } from './channel-troubles.ts'
 import { startFakeWhatsApp } from './fakes/whatsapp.ts'
 

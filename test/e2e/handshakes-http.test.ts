@@ -1,7 +1,7 @@
 // Senders that ask whether somebody is there: each gets its answer in its own shape, and asking makes no delivery and no way in.
 import { createHmac, sign } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { secretOf, signed } from '../unit/verify-stage.ts'
+import { secretOf, signed } from '../unit/pipeline/verifiers/stage.ts'
 import { toVerdict } from './answers.ts'
 import { answer, type Asked, asJson, asText, discordKey, rowOf, startAsked, toShape } from './handshake-stage.ts'
 import { bearer, type Headers, json, type RequestParts } from './wire.ts'

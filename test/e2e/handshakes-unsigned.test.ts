@@ -1,7 +1,7 @@
 // Senders that ask before there is a secret to sign with: answered, and let in no further; their secret is taken from nobody who was not awaited.
 import { createHmac } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { signed } from '../unit/verify-stage.ts'
+import { signed } from '../unit/pipeline/verifiers/stage.ts'
 import { toVerdict } from './answers.ts'
 import { answer, type Asked, asJson, asText, rowOf, startAsked, toShape } from './handshake-stage.ts'
 import { missingVectors, readVectors, toSchemeId } from './vectors.ts'

@@ -1,7 +1,7 @@
 // The log of a gateway that works: one line for each delivery, run and reply, and one a minute for each kind of refusal.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { type Log, withLevel } from '../../src/model/log.ts'
-import { createRefusalLog } from '../../src/server/refusals.ts'
+import { createRefusalLog } from '../../src/http/refusals.ts'
 import { hookToken } from './gateway.ts'
 import { startInside } from './inside.ts'
 

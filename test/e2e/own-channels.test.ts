@@ -9,7 +9,7 @@ import { gatewayToken, hookToken, makeConfigDir, post, startGateway, writeFiles 
 import { type Inside, readStore, startInside } from './inside.ts'
 
 const file = 'hooks/channels/ntfy.ts'
-const ntfy = readBlock('src/effects/README.md', 'ts', 'defineChannel')
+const ntfy = readBlock('src/jobs/README.md', 'ts', 'defineChannel')
 
 let server: Loopback
 

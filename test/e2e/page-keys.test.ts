@@ -2,7 +2,7 @@
 import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { createPageKeys } from '../../src/server/api/page-keys.ts'
+import { createPageKeys } from '../../src/http/api/page-keys.ts'
 import { runCommand } from './command.ts'
 import { gatewayToken, makeFolder } from './gateway.ts'
 import { type Inside, startInside } from './inside.ts'

@@ -16,7 +16,7 @@ const form = 'application/x-www-form-urlencoded'
 const publicUrl = 'https://gateway.example'
 
 const all: readonly Scheme[] = schemes
-// the proofs of the others need a certificate or keys that are fetched: test/unit/proved-body.test.ts has every scheme
+// the proofs of the others need a certificate or keys that are fetched: test/unit/http/proved-body.test.ts has every scheme
 const signable = all.filter(({ kind, ...row }) => kind !== 'x509' && !('jwksUrl' in row) && row.id !== 'plaid')
 const edwards = generateKeyPairSync('ed25519')
 const curve = generateKeyPairSync('ec', { namedCurve: 'P-256' })

@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { gatewayToken, hookToken } from './gateway.ts'
 import { runCommand } from './command.ts'
-import { Refusals } from '../../src/server/refusals.ts'
+import { Refusals } from '../../src/http/refusals.ts'
 import { type Inside, startInside } from './inside.ts'
 
 const secret = 'the secret of the sender'

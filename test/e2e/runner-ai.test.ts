@@ -1,6 +1,6 @@
 // The runner `ai` with the real packages of each provider, against fakes of their APIs.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { createAiRunner } from '../../src/effects/runners/ai.ts'
+import { createAiRunner } from '../../src/runners/ai.ts'
 import { thinkingLevels } from '../../src/model/action.ts'
 import { anthropic } from './fakes/anthropic.ts'
 import { chatCompletions } from './fakes/chat-completions.ts'

@@ -1,6 +1,6 @@
 // OpenClaw as a runner, against a fake that takes what OpenClaw documents and nothing else.
 import { describe, expect, test } from 'vitest'
-import { createOpenClawRunner } from '../../src/effects/runners/openclaw.ts'
+import { createOpenClawRunner } from '../../src/runners/openclaw.ts'
 import { AgentAction } from '../../src/model/action.ts'
 import { OpenClawRunnerConfig } from '../../src/model/agents-config.ts'
 import { isJsonObject } from '../../src/base/json.ts'

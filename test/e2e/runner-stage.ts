@@ -1,5 +1,5 @@
 // A run of the runner `ai` against a fake provider.
-import { createAiRunner } from '../../src/effects/runners/ai.ts'
+import { createAiRunner } from '../../src/runners/ai.ts'
 import { ModelsConfig, type ProviderConfig } from '../../src/model/agents-config.ts'
 import type { RunRequest, RunResult } from '../../src/model/runner.ts'
 import { type Api, apiKey, type Fake } from './fakes/provider.ts'

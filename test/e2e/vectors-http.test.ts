@@ -13,7 +13,7 @@ import {
   signed,
   withBrokenSignature,
   withHeader,
-} from '../unit/verify-stage.ts'
+} from '../unit/pipeline/verifiers/stage.ts'
 import { toDeliveryId, toVerdict } from './answers.ts'
 import { type Proving, startProving } from './proving.ts'
 import { missingVectors, readVectors, toVerify, toWorld, type Vector } from './vectors.ts'

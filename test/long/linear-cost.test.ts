@@ -1,15 +1,15 @@
 // Whoever can send a text must not choose how long the gateway works on it: four times the text is about four times the work.
-import { toStyled } from '../../src/effects/channels/signal.ts'
+import { toStyled } from '../../src/channels/signal.ts'
 import { describe, expect, test } from 'vitest'
-import { splitMarkdown } from '../../src/effects/channels/chunks.ts'
-import { plainText, safeMarkdown, slackMrkdwn, telegramHtml } from '../../src/effects/channels/markup.ts'
-import { render } from '../../src/effects/channels/markdown.ts'
+import { splitMarkdown } from '../../src/channels/chunks.ts'
+import { plainText, safeMarkdown, slackMrkdwn, telegramHtml } from '../../src/channels/markup.ts'
+import { render } from '../../src/channels/markdown.ts'
 import { decodeWords, toMail } from '../../src/gmail/message.ts'
 import { dropInvisible, toVisibleText } from '../../src/gmail/html.ts'
 import type { BodySyntax } from '../../src/model/body-syntax.ts'
 import { openBody, parseBody } from '../../src/model/parse-body.ts'
-import { neutralise, toLine, wrapExternal } from '../../src/pipeline/boundary.ts'
-import { foldCodePoint } from '../../src/pipeline/lookalikes.ts'
+import { neutralise, toLine, wrapExternal } from '../../src/boundary/boundary.ts'
+import { foldCodePoint } from '../../src/boundary/lookalikes.ts'
 import { compileTemplate } from '../../src/pipeline/template.ts'
 
 /** Repeated as often as there is room, behind the text before the bar, if there is one. */

@@ -4,8 +4,8 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { silentLog } from '../../src/model/log.ts'
-import { createStage, resultOf } from '../unit/runtime-stage.ts'
-import { createStage as createWatched } from '../unit/watch-stage.ts'
+import { createStage, resultOf } from '../unit/transforms/runtime-stage.ts'
+import { createStage as createWatched } from '../unit/reload/watch-stage.ts'
 
 test('a watcher sees a save among ten thousand files, packages not counted', async () => {
   const { root, reported, changes } = await createWatched({

@@ -1,6 +1,6 @@
 import { array, assert, constantFrom, nat, oneof, pre, property, sample, string, tuple } from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { neutralise, toLine, wrapExternal } from '../../src/pipeline/boundary.ts'
+import { neutralise, toLine, wrapExternal } from '../../src/boundary/boundary.ts'
 
 // A reader written apart from the code under test, and as plainly as can be: undo and fold everything, again and again, until
 // nothing changes any more. It is slow, and it keeps no places.

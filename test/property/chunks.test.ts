@@ -1,9 +1,9 @@
 // Whatever a model writes: its pieces fit, are in order, lose nothing and leave no fence open.
 import { array, assert, constantFrom, integer, oneof, property, string } from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { fenceAfter, splitMarkdown } from '../../src/effects/channels/chunks.ts'
-import { safeMarkdown, slackMrkdwn, telegramHtml } from '../../src/effects/channels/markup.ts'
-import { render } from '../../src/effects/channels/markdown.ts'
+import { fenceAfter, splitMarkdown } from '../../src/channels/chunks.ts'
+import { safeMarkdown, slackMrkdwn, telegramHtml } from '../../src/channels/markup.ts'
+import { render } from '../../src/channels/markdown.ts'
 
 const word = oneof(
   constantFrom(

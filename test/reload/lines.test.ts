@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { createLive } from '../../src/live/live.ts'
+import { createLive } from '../../src/reload/reload.ts'
 import { silentLog, silentMeter } from '../../src/model/log.ts'
 import { baseConfig, createStage, says } from './stage.ts'
 

@@ -3,13 +3,13 @@ import { mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { onTestFinished } from 'vitest'
-import { createLive } from '../../src/live/live.ts'
-import type { Live } from '../../src/live/live-types.ts'
-import { createTransformRuntime } from '../../src/loader/runtime.ts'
+import { createLive } from '../../src/reload/reload.ts'
+import type { Live } from '../../src/reload/live-types.ts'
+import { createTransformRuntime } from '../../src/transforms/runtime.ts'
 import type { JsonValue } from '../../src/base/json.ts'
 import { type Log, silentLog, silentMeter } from '../../src/model/log.ts'
 import { type Decision, decide } from '../../src/pipeline/pipeline.ts'
-import { toDelivery } from '../../src/server/delivery.ts'
+import { toDelivery } from '../../src/deliveries/delivery.ts'
 
 export type Line = { readonly level: string; readonly text: string; readonly frame: string }
 

@@ -1,9 +1,9 @@
 // The findings of `check` and `doctor`, and how they are printed. A warning is not a failure.
 import colors from 'picocolors'
-import { type Assembled, assemble } from '../../live/assemble.ts'
-import { atStart, type FixtureCounts, passGate } from '../../live/gate.ts'
-import { type LoadedConfig, loadConfig } from '../../loader/config.ts'
-import { toFileFacts, toWarnings } from '../../loader/config/warnings.ts'
+import { type Assembled, assemble } from '../../reload/assemble.ts'
+import { atStart, type FixtureCounts, passGate } from '../../reload/gate.ts'
+import { type LoadedConfig, loadConfig } from '../../config/config.ts'
+import { toFileFacts, toWarnings } from '../../config/warnings.ts'
 import type { OwnChannel } from '../../model/channel.ts'
 import type { Config } from '../../model/config.ts'
 import { exitCodes, Problem, type ProblemRecord, toProblemRecord } from '../../model/problem.ts'

@@ -1,9 +1,9 @@
 // Whether the runners and the channels can be reached and accept their credentials. Sends no message, and calls a model only if asked to.
-import { type Agent, toAgent, toAgentIds } from '../../effects/agents.ts'
+import { type Agent, toAgent, toAgentIds } from '../../jobs/agents.ts'
 import { withDeadline } from '../../base/time.ts'
-import { createRunnersAndChannels } from '../../effects/runners-and-channels.ts'
-import { readWorkspaceFile } from '../../effects/workspace.ts'
-import type { Assembled } from '../../live/assemble.ts'
+import { createRunnersAndChannels } from '../../jobs/runners-and-channels.ts'
+import { readWorkspaceFile } from '../../runners/workspace.ts'
+import type { Assembled } from '../../reload/assemble.ts'
 import type { Probe } from '../../model/channel.ts'
 import type { Runner } from '../../model/runner.ts'
 import type { Config } from '../../model/config.ts'

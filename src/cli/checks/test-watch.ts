@@ -1,9 +1,9 @@
 // Runs the fixtures of a module again when the module, its imports or its fixtures are saved; all of them when the configuration changes.
 import { readFileSync, statSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
-import { configFile, envFile } from '../../loader/config/text.ts'
-import { toFixturesFolder } from '../../loader/fixture-files.ts'
-import { createWatcher } from '../../loader/watch.ts'
+import { configFile, envFile } from '../../config/text.ts'
+import { toFixturesFolder } from '../../replay/fixture-files.ts'
+import { createWatcher } from '../../reload/watch.ts'
 import { silentLog } from '../../model/log.ts'
 import { exitCodes, Problem } from '../../model/problem.ts'
 import { toPrintableLine } from '../../base/text.ts'

@@ -5,7 +5,7 @@ import { Problem } from '../../model/problem.ts'
 import { openReader } from '../../store/open.ts'
 import type { StoreReader } from '../../store/store.ts'
 import type { Context } from '../terminal/context.ts'
-import { recallStore } from '../../loader/config/recall.ts'
+import { recallStore } from '../../config/recall.ts'
 import { findRunning } from './running.ts'
 
 /** The result of `read`; `empty` if there is no store yet. */

@@ -13,10 +13,10 @@ import {
   toSubscription,
   toTopic,
 } from '../../gmail/pubsub.ts'
-import { loadConfig, type LoadedConfig, parseConfig } from '../../loader/config.ts'
-import { configFile } from '../../loader/config/text.ts'
-import { editConfig, privateMode, writeFileAtomic } from '../../loader/config-file.ts'
-import { assemble } from '../../live/assemble.ts'
+import { loadConfig, type LoadedConfig, parseConfig } from '../../config/config.ts'
+import { configFile } from '../../config/text.ts'
+import { editConfig, privateMode, writeFileAtomic } from '../../config/config-file.ts'
+import { assemble } from '../../reload/assemble.ts'
 import type { WatchedGmail } from '../../model/gmail-config.ts'
 import { exitCodes, Problem } from '../../model/problem.ts'
 import type { Context } from '../terminal/context.ts'

@@ -2,13 +2,13 @@
 import { readCredentials } from '../../gmail/credentials.ts'
 import { toStatusFile } from '../../gmail/status.ts'
 import { type GmailStatus, readStatus } from '../../gmail/status.ts'
-import { loadConfig } from '../../loader/config.ts'
+import { loadConfig } from '../../config/config.ts'
 import { exitCodes, Problem } from '../../model/problem.ts'
 import type { WatchedGmail } from '../../model/gmail-config.ts'
 import type { Context } from '../terminal/context.ts'
 import { isAlive } from '../gateway/running.ts'
 import { requireWatched } from './flags.ts'
-import { toMoment } from '../../server/records.ts'
+import { toMoment } from '../../deliveries/records.ts'
 import { toFields, toTime } from '../terminal/print.ts'
 
 export async function status(context: Context): Promise<number> {

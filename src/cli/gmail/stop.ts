@@ -1,7 +1,7 @@
 // Ends the notifications of a mailbox at Google. Does not stop a running watcher.
 import { readCredentials } from '../../gmail/credentials.ts'
 import { openGoogle } from '../../gmail/google.ts'
-import { loadConfig } from '../../loader/config.ts'
+import { loadConfig } from '../../config/config.ts'
 import { exitCodes } from '../../model/problem.ts'
 import type { Context } from '../terminal/context.ts'
 import { createTools } from './auth.ts'

@@ -1,6 +1,6 @@
 // The list of what is not taken over, and the secrets that move into `.env`. No note shows a value.
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts'
-import { parseEnv, toEnvLine, type Env } from '../../loader/config/env.ts'
+import { parseEnv, toEnvLine, type Env } from '../../config/env.ts'
 import { type ConfigPath, toDottedPath } from '../../model/issue.ts'
 import { toCounterpart } from '../../model/openclaw-keys.ts'
 import { newToken } from '../scaffold/folder.ts'

@@ -1,6 +1,6 @@
 // Makes a draft a configuration that the gateway accepts. A part that it would refuse is left out and listed with the reason.
-import { substituteEnv, type Env } from '../../loader/config/env.ts'
-import { toKeyedIssues } from '../../loader/config/issues.ts'
+import { substituteEnv, type Env } from '../../config/env.ts'
+import { toKeyedIssues } from '../../config/issues.ts'
 import { Config } from '../../model/config.ts'
 import { toConfigIssues } from '../../model/config-rules.ts'
 import { type ConfigIssue, type ConfigPath, toDottedPath } from '../../model/issue.ts'

@@ -1,7 +1,7 @@
 // The bundled requests by the name of their sender: first those of the transforms, then those of the presets.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Fixture, parseFixture } from '../../loader/fixture-files.ts'
+import { type Fixture, parseFixture } from '../../replay/fixture-files.ts'
 import { nearestOf } from '../../base/text.ts'
 import { toJsonBody } from '../../model/parse-body.ts'
 import { Problem } from '../../model/problem.ts'

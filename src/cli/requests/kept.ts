@@ -1,6 +1,6 @@
 // The request of a stored delivery, if its payload was kept.
-import { assemble } from '../../live/assemble.ts'
-import { type Kept, type Stored, toKept } from '../../live/capture.ts'
+import { assemble } from '../../reload/assemble.ts'
+import { type Kept, type Stored, toKept } from '../../replay/capture.ts'
 import type { Config } from '../../model/config.ts'
 import { Problem } from '../../model/problem.ts'
 import type { NamedMapping } from '../../pipeline/compile.ts'

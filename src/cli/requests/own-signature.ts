@@ -1,13 +1,13 @@
 // Signs an operator's request as the sender of its mapping does.
-import { assemble } from '../../live/assemble.ts'
+import { assemble } from '../../reload/assemble.ts'
 import type { Config } from '../../model/config.ts'
 import { newId } from '../../base/id.ts'
 import { toHandedFile } from '../../model/places.ts'
 import { Problem } from '../../model/problem.ts'
 import { createGeneration, type Generation } from '../../pipeline/generation.ts'
 import { signRequest, stampPayload } from '../../pipeline/verifiers/sign.ts'
-import { toDelivery, toLocalHead } from '../../server/delivery.ts'
-import { createHandedSecrets } from '../../server/handed.ts'
+import { toDelivery, toLocalHead } from '../../deliveries/delivery.ts'
+import { createHandedSecrets } from '../../http/handed.ts'
 import type { Input } from './input.ts'
 
 export type Addressed = Input & { readonly path: string }

@@ -1,5 +1,5 @@
 // The text of a new transform and of its first fixture, which passes from the start.
-import type { Fixture } from '../../loader/fixture-files.ts'
+import type { Fixture } from '../../replay/fixture-files.ts'
 import { isJsonObject, type JsonValue } from '../../base/json.ts'
 
 type Request = Pick<Fixture['request'], 'path' | 'headers' | 'payload'>

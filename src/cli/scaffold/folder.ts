@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { configFile, envFile } from '../../loader/config/text.ts'
+import { configFile, envFile } from '../../config/text.ts'
 import {
   codeFolderMode,
   codeMode,
@@ -12,9 +12,9 @@ import {
   renderNewConfig,
   reportUnwritable,
   writeFileAtomic,
-} from '../../loader/config-file.ts'
-import { parseEnv, toEnvLine } from '../../loader/config/env.ts'
-import { renderConfigSchema } from '../../loader/config/schema.ts'
+} from '../../config/config-file.ts'
+import { parseEnv, toEnvLine } from '../../config/env.ts'
+import { renderConfigSchema } from '../../config/schema.ts'
 import { inDependency, inPackage } from './package.ts'
 
 export const sample = 'github-pull-request'

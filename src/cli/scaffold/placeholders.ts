@@ -1,6 +1,6 @@
 // Placeholders for keys that only the sender can make. They admit no request, and are recognized by their prefix.
 import { randomBytes } from 'node:crypto'
-import { type Finding, toLeaves } from '../../loader/config/warnings.ts'
+import { type Finding, toLeaves } from '../../config/warnings.ts'
 import type { Config } from '../../model/config.ts'
 import { toDottedPath } from '../../model/issue.ts'
 

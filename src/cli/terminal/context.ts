@@ -2,7 +2,7 @@
 import { homedir } from 'node:os'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import type { Readable } from 'node:stream'
-import type { Env } from '../../loader/config/env.ts'
+import type { Env } from '../../config/env.ts'
 
 /** What a command line gets from its process, or from a test. */
 export type CommandIo = {

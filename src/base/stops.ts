@@ -1,0 +1,40 @@
+// Stops the parts of the gateway in the reverse order of their start. No part can prevent the others from stopping.
+import type { Log } from '../model/log.ts'
+import { attemptWithin } from './time.ts'
+
+export type Stops = {
+  /** `part`: its name in a log line. */
+  add(part: string, stop: () => unknown, limits?: { limitMs?: number }): void
+  /** The time for all parts together. Without it, each part has its own limit only. */
+  within(totalMs: number): void
+  /** Never rejects. A part that throws or exceeds its limit is logged, and the stop goes on. */
+  run(): Promise<void>
+}
+
+const usualMs = 10_000
+
+/** The least time of a part, however late it is its turn. */
+const leastMs = 1_000
+
+export function createStops(log: Log): Stops {
+  let totalMs = Number.POSITIVE_INFINITY
+  const stops: { part: string; stop: () => unknown; limitMs: number }[] = []
+  let running: Promise<void> | undefined
+
+  async function run(): Promise<void> {
+    const until = performance.now() + totalMs
+    for (const { part, stop, limitMs: ownMs } of stops.toReversed()) {
+      const limitMs = Math.max(leastMs, Math.min(ownMs, Math.round(until - performance.now())))
+      const ended = await attemptWithin(limitMs, stop)
+      if (ended.kind === 'late') log.error({ part, limitMs }, `${part} did not stop in time; the shutdown continues`)
+      if (ended.kind === 'threw')
+        log.error({ part, err: ended.thrown }, `${part} failed to stop; the shutdown continues`)
+    }
+  }
+
+  return {
+    add: (part, stop, { limitMs = usualMs } = {}) => void stops.push({ part, stop, limitMs }),
+    within: (ms) => void (totalMs = ms),
+    run: () => (running ??= run()),
+  }
+}

@@ -1,0 +1,32 @@
+// Prints replies on the terminal of the operator. The text may be an attacker's, so control characters are removed. Where there is no
+// terminal, `write` gets a reply that it must not show, because a log contains no text of a payload.
+import type { Channel } from '../model/channel.ts'
+import { toPrintable, toPrintableLine } from '../base/text.ts'
+
+/** `text` is for a terminal only. The rest may be logged: `chars` is the length of the reply. */
+export type PrintedReply = {
+  readonly text: string
+  readonly jobId: string
+  readonly agentId: string
+  readonly chars: number
+}
+
+/** Where replies are printed, such as `process.stdout.write` of their text. This channel has no recipients. */
+export type WriteReply = (reply: PrintedReply) => void
+
+export function createConsoleChannel({ write }: { write: WriteReply }): Channel {
+  return {
+    id: 'console',
+    dedupes: false,
+    to: undefined,
+    whyNot: () => undefined,
+    split: (markdown) => [markdown],
+    async send({ text, nonce, run }) {
+      const title = toPrintableLine(`${run.agentId} (${run.name})`)
+      const shown = `── reply of ${title} ──\n${toPrintable(text.trimEnd())}\n`
+      write({ text: shown, jobId: run.id, agentId: run.agentId, chars: text.length })
+      return { kind: 'sent', id: nonce }
+    },
+    probe: async () => ({ ok: true, detail: 'The console is always available.' }),
+  }
+}

@@ -1,0 +1,116 @@
+// Discord, through a bot. docs.discord.com/developers/resources/message#create-message
+import { z } from 'zod'
+import type { Channel } from '../model/channel.ts'
+import type { ChannelConfig } from '../model/channels-config.ts'
+import { splitMarkdown } from './chunks.ts'
+import {
+  type ChannelTools,
+  createDirectMessages,
+  type Failed,
+  type HttpOutcome,
+  readAccepted,
+  readRefused,
+  refuseRecipient,
+  sendJson,
+  toCode,
+  toFailure,
+  toFailureBeforePost,
+} from './http.ts'
+import { safeMarkdown } from './markup.ts'
+import { render } from './markdown.ts'
+
+const limit = 2_000
+/** A message flag: no previews of links. */
+const suppressEmbeds = 4
+
+const recipient = /^(?:(channel|user):)?(\d{15,20})$/
+
+const Created = z.object({ id: z.string() })
+const Me = z.object({ username: z.string() })
+const Refused = z.object({ code: z.number().optional(), retry_after: z.number().optional() })
+
+/** docs.discord.com/developers/topics/opcodes-and-status-codes#json-json-error-codes */
+const hints: Readonly<Record<string, string>> = {
+  401: 'The bot token is wrong. Check channels.discord.botToken.',
+  10003: 'The channel does not exist. Check the id.',
+  10013: 'The user does not exist. Check the id.',
+  50001: 'The bot cannot see the channel. Invite it to the server, and grant it View Channel there.',
+  50007:
+    'The user does not accept direct messages from the bot. Name a channel, or ask the user to allow messages from the server.',
+  50008: 'The channel does not accept text. Name a text channel.',
+  50013: 'The bot may not write in the channel. Grant it Send Messages.',
+  50278: 'The bot and the user share no server. Invite the bot to a server of the user, or name a channel.',
+}
+
+/** Discord drops a nonce that the bot used in the past few minutes: an ambiguous attempt may be repeated. */
+export function createDiscordChannel(config: ChannelConfig<'discord'>, { fetch }: ChannelTools = {}): Channel {
+  const call = (path: string, body: object | undefined, signal: AbortSignal) =>
+    sendJson({
+      method: body === undefined ? 'GET' : 'POST',
+      url: `${config.baseUrl}/${path}`,
+      headers: {
+        authorization: `Bot ${config.botToken}`,
+        // Discord refuses bots without such a name
+        'user-agent': 'DiscordBot (https://www.npmjs.com/package/hookloom, 0.1)',
+      },
+      body,
+      timeoutMs: config.timeoutMs,
+      signal,
+      fetch,
+    })
+
+  const toDirect = createDirectMessages(async (user, signal) => {
+    const outcome = await call('users/@me/channels', { recipient_id: user }, signal)
+    const channel = readAccepted(outcome, Created)
+    return channel === undefined ? toFailureBeforePost(toFailed(outcome)) : { kind: 'open', id: channel.id }
+  })
+
+  return {
+    id: 'discord',
+    dedupes: true,
+    to: config.to,
+    whyNot: (to = config.to) => (recipient.test(to ?? '') ? undefined : refuse(to)),
+    split: (markdown) => splitMarkdown(markdown, { limit, measure: (piece) => render(piece, safeMarkdown).length }),
+    async send({ to = config.to, text, nonce, signal }) {
+      const [, kind = 'channel', id] = recipient.exec(to ?? '') ?? []
+      if (id === undefined) return { kind: 'permanent', detail: refuse(to) }
+      const channel = kind === 'user' ? await toDirect(id, signal) : { kind: 'open' as const, id }
+      if (channel.kind !== 'open') return channel
+      const outcome = await call(
+        `channels/${encodeURIComponent(channel.id)}/messages`,
+        {
+          content: render(text, safeMarkdown),
+          nonce,
+          enforce_nonce: true,
+          allowed_mentions: { parse: [] },
+          flags: suppressEmbeds,
+        },
+        signal,
+      )
+      const message = readAccepted(outcome, Created)
+      return message === undefined ? toFailed(outcome) : { kind: 'sent', id: message.id }
+    },
+    async probe(signal) {
+      const outcome = await call('users/@me', undefined, signal)
+      const me = readAccepted(outcome, Me)
+      if (me === undefined) return { ok: false, detail: toFailed(outcome).detail }
+      return { ok: true, detail: `Discord accepts the token of ${me.username}.` }
+    },
+  }
+}
+
+function refuse(to: string | undefined): string {
+  return refuseRecipient('discord', to, 'a channel id, channel:<id> or user:<id>')
+}
+
+function toFailed(outcome: HttpOutcome): Failed {
+  const { code, retry_after: retryAfterSeconds } = readRefused(outcome, Refused) ?? {}
+  const status = outcome.kind === 'answer' ? outcome.status : 0
+  return toFailure(outcome, {
+    provider: 'Discord',
+    // 0 is "general error"
+    code: code === 0 ? undefined : toCode(code),
+    hint: hints[code ?? status] ?? hints[status],
+    retryAfterMs: retryAfterSeconds === undefined ? undefined : Math.ceil(retryAfterSeconds * 1_000),
+  })
+}

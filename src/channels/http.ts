@@ -1,0 +1,240 @@
+// One HTTP request to a provider, and the meaning of its outcome. It never repeats a request and never follows a redirect. No detail quotes an answer: an answer may contain the text.
+import type { z } from 'zod'
+import { toJson } from '../base/json.ts'
+import { readBody, toRetryAfterMs, toWait } from '../base/http.ts'
+import type { SendResult } from '../model/channel.ts'
+import { cut, toPrintableLine } from '../base/text.ts'
+
+/** The dependencies of a channel. */
+export type ChannelTools = { readonly fetch?: typeof fetch | undefined }
+
+export type HttpRequest = {
+  readonly method?: 'GET' | 'POST'
+  readonly url: string
+  readonly headers?: Readonly<Record<string, string>>
+  /** A string is sent unchanged, anything else as JSON. */
+  readonly body?: unknown
+  readonly timeoutMs: number
+  readonly signal: AbortSignal
+  readonly fetch?: typeof fetch | undefined
+}
+
+/**
+ * - `answer`: the provider answered; `body` is its JSON, undefined if it is not JSON.
+ * - `unsent`: the request certainly never arrived.
+ * - `unknown`: a timeout, a stop or a cut connection after it may have arrived.
+ *
+ * A `detail` follows "Telegram: " in a sentence. It has no address, because an address can contain a token.
+ */
+export type HttpOutcome =
+  | {
+      readonly kind: 'answer'
+      readonly status: number
+      readonly headers: Headers
+      readonly body: unknown
+    }
+  | { readonly kind: 'unsent' | 'unknown'; readonly detail: string }
+
+/** The most bytes of an answer. Slack repeats the message in its answer, twice and escaped. */
+const maxAnswerBytes = 262_144
+
+export async function sendJson(request: HttpRequest): Promise<HttpOutcome> {
+  const { method = 'POST', timeoutMs, signal, fetch = globalThis.fetch } = request
+  const prepared = prepare(request)
+  if (prepared === undefined) return { kind: 'unsent', detail: 'the URL or the token has characters that HTTP forbids' }
+  const timeout = AbortSignal.timeout(timeoutMs)
+  const { body } = prepared
+  try {
+    const response = await fetch(prepared.url, {
+      method,
+      headers: prepared.headers,
+      ...(body === undefined ? {} : { body }),
+      // a credential must not follow a redirect
+      redirect: 'manual',
+      signal: AbortSignal.any([signal, timeout]),
+    })
+    return await toAnswer(response)
+  } catch (thrown) {
+    if (timeout.aborted) return { kind: 'unknown', detail: `no answer in ${timeoutMs / 1_000} s` }
+    if (signal.aborted) return { kind: 'unknown', detail: 'stopped before the answer came' }
+    const why = toUnsent(thrown)
+    if (why !== undefined) return { kind: 'unsent', detail: why }
+    return { kind: 'unknown', detail: 'the connection was cut before the answer' }
+  }
+}
+
+/** The body of an answer that accepts; undefined if it has another shape. */
+export function readAccepted<T>(outcome: HttpOutcome, schema: z.ZodType<T>): T | undefined {
+  return outcome.kind === 'answer' && outcome.status >= 200 && outcome.status < 300
+    ? schema.safeParse(outcome.body).data
+    : undefined
+}
+
+/** The body of an answer that refuses; undefined if it has another shape. */
+export function readRefused<T>(outcome: HttpOutcome, schema: z.ZodType<T>): T | undefined {
+  return outcome.kind === 'answer' && outcome.status >= 300 ? schema.safeParse(outcome.body).data : undefined
+}
+
+/** Checked before the send: the error of fetch for a bad header quotes the header, which contains the token. */
+function prepare({ url, headers, body }: HttpRequest) {
+  try {
+    return {
+      url: new URL(url),
+      headers: new Headers({
+        // an idle connection that the provider closes would make the next message ambiguous
+        connection: 'close',
+        'user-agent': 'hookloom',
+        ...(body === undefined ? {} : { 'content-type': 'application/json; charset=utf-8' }),
+        ...headers,
+      }),
+      body: body === undefined || typeof body === 'string' ? body : JSON.stringify(body),
+    }
+  } catch {
+    return undefined
+  }
+}
+
+async function toAnswer(response: Response): Promise<HttpOutcome> {
+  const { status, headers } = response
+  try {
+    const text = await readBody(response.body, maxAnswerBytes)
+    return { kind: 'answer', status, headers, body: text === undefined ? undefined : toJson(text) }
+  } catch (thrown) {
+    // a refusal is valid without its reasons; the rest of an acceptance could say that it failed
+    if (status < 400) throw thrown
+    return { kind: 'answer', status, headers, body: undefined }
+  }
+}
+
+const certificate = /^(CERT_|ERR_TLS_CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|HOSTNAME_MISMATCH|ERR_SSL_WRONG_VERSION)/
+
+/** Why the request certainly never arrived, from the error of undici; undefined if it may have arrived. */
+export function toUnsent(thrown: unknown): string | undefined {
+  const { code = '', syscall, message } = toFault(thrown instanceof Error ? thrown.cause : undefined)
+  if (syscall === 'getaddrinfo') return `the name of its host could not be resolved (${code})`
+  if (syscall === 'connect') return `no connection to its host (${code})`
+  if (code === 'UND_ERR_CONNECT_TIMEOUT') return 'no connection to its host in time'
+  if (certificate.test(code)) return `its certificate was not accepted (${code})`
+  if (message === 'bad port') return 'Node’s fetch blocks this port; use another one'
+  return undefined
+}
+
+type Fault = { readonly code?: string; readonly syscall?: string; readonly message?: string }
+
+function toFault(cause: unknown): Fault {
+  // a host with several addresses fails once for each; if the connect failed, all failed in this way
+  if (cause instanceof AggregateError) return toFault(cause.errors[0])
+  // Node's errors have more fields than Error declares; each field is only compared or shown
+  return cause instanceof Error ? (cause as Fault) : {}
+}
+
+export type Failed = Exclude<SendResult, { kind: 'sent' }>
+
+export type FailureContext = {
+  /** The name for people: `Telegram`. */
+  readonly provider: string
+  /** What has the address in the configuration. Default: `baseUrl`. */
+  readonly address?: string
+  /** The provider's error code, from `toCode`. */
+  readonly code?: string | undefined
+  /** The next move, as a sentence. */
+  readonly hint?: string | undefined
+  /** From the body of the answer; by default the header counts. */
+  readonly retryAfterMs?: number | undefined
+}
+
+/**
+ * Besides 429: the request was not read to its end (408), was not started (425, 503), or never got from the provider's edge
+ * to its servers (Cloudflare's 521, 523, 525, 526). Other 5xx may come after the message was taken.
+ */
+const surelyRefused = new Set([408, 425, 503, 521, 523, 525, 526])
+
+export function toFailure(
+  outcome: HttpOutcome,
+  { provider, address = 'baseUrl', code, hint, retryAfterMs }: FailureContext,
+): Failed {
+  if (outcome.kind !== 'answer') {
+    return outcome.kind === 'unsent'
+      ? {
+          kind: 'transient',
+          detail: `${provider} was not reached: ${outcome.detail}. Check ${address} and the network of this machine.`,
+        }
+      : { kind: 'ambiguous', detail: `${provider}: ${outcome.detail}.` }
+  }
+  const { status, headers } = outcome
+  const wait = toWait(retryAfterMs ?? toRetryAfterMs(headers))
+  const detail = `${provider} answered ${status}${code === undefined ? '' : ` (${code})`}.${hint === undefined ? '' : ` ${hint}`}`
+  if (status === 429) return { kind: 'rate-limited', detail, ...wait }
+  if (surelyRefused.has(status)) return { kind: 'transient', detail, ...wait }
+  if (status >= 500) return { kind: 'ambiguous', detail }
+  if (status >= 400) return { kind: 'permanent', detail }
+  if (status >= 300) {
+    return {
+      kind: 'permanent',
+      detail: `${provider} answered ${status}, a redirect, which is not followed. Change ${address} to the final address.`,
+    }
+  }
+  if (code !== undefined) return { kind: 'ambiguous', detail }
+  return {
+    kind: 'ambiguous',
+    detail: `${provider} answered ${status}, but not in the documented format. Check ${address}.`,
+  }
+}
+
+/** An error code that is safe in a detail: a number or one short word. Anything else could be the message. */
+export function toCode(value: unknown): string | undefined {
+  if (typeof value === 'number') return String(value)
+  return typeof value === 'string' && /^[\w.-]{1,80}$/.test(value) ? value : undefined
+}
+
+export type ErrorMeaning = {
+  readonly kind: Failed['kind']
+  /** What it means and the next move, as sentences. */
+  readonly hint: string
+  readonly retryAfterMs?: number
+}
+
+/** The failure by its meaning, or by its status if it has none. */
+export function toCodedFailure(
+  outcome: HttpOutcome,
+  { meaning, ...context }: Pick<FailureContext, 'provider' | 'code'> & { meaning: ErrorMeaning | undefined },
+): Failed {
+  const failed = toFailure(outcome, { ...context, hint: meaning?.hint })
+  if (meaning === undefined || outcome.kind !== 'answer') return failed
+  const { kind, retryAfterMs = toRetryAfterMs(outcome.headers) } = meaning
+  const { detail } = failed
+  return kind === 'rate-limited' || kind === 'transient' ? { kind, detail, ...toWait(retryAfterMs) } : { kind, detail }
+}
+
+/** The failure of a request that cannot post anything: it is never ambiguous. */
+export function toFailureBeforePost(failed: Failed): Failed {
+  return failed.kind === 'ambiguous' ? { kind: 'transient', detail: failed.detail } : failed
+}
+
+/** `expected` names the valid forms. The recipient may be outside text, so it is shown folded and cut. */
+export function refuseRecipient(channel: string, to: string | undefined, expected: string): string {
+  if (to === undefined) {
+    return `No recipient on ${channel}: set channels.${channel}.to, or "to" of the mapping or the request, to ${expected}.`
+  }
+  return `"${cut(toPrintableLine(to), 80)}" is not a recipient on ${channel}: expected ${expected}.`
+}
+
+export type Opened = { readonly kind: 'open'; readonly id: string } | Failed
+
+const mostKept = 1_000
+
+/** Opens a direct message once per person and keeps its id while the process lives; the oldest is dropped first. A failure is not kept. */
+export function createDirectMessages(
+  open: (person: string, signal: AbortSignal) => Promise<Opened>,
+): (person: string, signal: AbortSignal) => Promise<Opened> {
+  const kept = new Map<string, Opened>()
+  return async (person, signal) => {
+    const known = kept.get(person)
+    if (known !== undefined) return known
+    const opened = await open(person, signal)
+    if (opened.kind === 'open') kept.set(person, opened)
+    const [oldest] = kept.keys()
+    if (kept.size > mostKept && oldest !== undefined) kept.delete(oldest)
+    return opened
+  }
+}

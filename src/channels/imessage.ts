@@ -1,0 +1,133 @@
+// iMessage, through a BlueBubbles server on a Mac. https://documenter.getpostman.com/view/765844/UV5RnfwM
+import { z } from 'zod'
+import type { Channel, SendResult } from '../model/channel.ts'
+import type { ChannelConfig } from '../model/channels-config.ts'
+import { splitMarkdown } from './chunks.ts'
+import {
+  type ChannelTools,
+  type ErrorMeaning,
+  type Failed,
+  type HttpOutcome,
+  readAccepted,
+  readRefused,
+  refuseRecipient,
+  sendJson,
+  toCodedFailure,
+  toFailureBeforePost,
+} from './http.ts'
+import { plainText } from './markup.ts'
+import { render } from './markdown.ts'
+
+/** Messages shows longer texts badly. */
+const maxLength = 4_000
+
+/** The answer to a text is its message; the answer to a new chat is the chat and its first message. */
+const Accepted = z.object({
+  data: z.union([
+    z.object({ guid: z.string(), messages: z.tuple([z.object({ guid: z.string() })]).rest(z.unknown()) }),
+    z.object({ guid: z.string() }),
+  ]),
+})
+/** `data` is the message, if Messages accepted it and could not send it. */
+const Refused = z.object({
+  error: z.object({ message: z.string() }),
+  data: z.object({ error: z.number() }).optional().catch(undefined),
+})
+
+/** The error of a message in Apple's database. */
+const noIMessage = 22
+
+type Target = { readonly kind: 'chat'; readonly guid: string } | { readonly kind: 'person'; readonly address: string }
+
+/**
+ * The server drops a repeated `tempGuid` only while it sends the first message, so `dedupes` is false. The password is in the
+ * query, where the server requires it, so no detail shows a URL.
+ */
+export function createIMessageChannel(config: ChannelConfig<'imessage'>, tools: ChannelTools = {}): Channel {
+  const { timeoutMs } = config
+  const toUrl = (path: string) => `${config.baseUrl}/api/v1/${path}?password=${encodeURIComponent(config.password)}`
+  const ask = (path: string, signal: AbortSignal) =>
+    sendJson({ method: 'GET', url: toUrl(path), timeoutMs, signal, ...tools })
+  const post = (path: string, body: object, signal: AbortSignal) =>
+    sendJson({ url: toUrl(path), body, timeoutMs, signal, ...tools })
+
+  return {
+    id: 'imessage',
+    dedupes: false,
+    to: config.to,
+    whyNot: (to = config.to) => (toTarget(to) === undefined ? refuse(to) : undefined),
+    split: (markdown) =>
+      splitMarkdown(markdown, { limit: maxLength, measure: (piece) => render(piece, plainText).length }),
+    async send({ to = config.to, text, nonce, signal }) {
+      const target = toTarget(to)
+      if (target === undefined) return { kind: 'permanent', detail: refuse(to) }
+      const content = { tempGuid: nonce, message: render(text, plainText) }
+      const guid = target.kind === 'chat' ? target.guid : `iMessage;-;${target.address}`
+      if (target.kind === 'person') {
+        const known = await ask(`chat/${encodeURIComponent(guid)}`, signal)
+        if (known.kind === 'answer' && known.status === 404) {
+          return toResult(await post('chat/new', { addresses: [target.address], ...content }, signal))
+        }
+        // nothing was posted yet, whatever the result of this question
+        if (known.kind !== 'answer' || known.status !== 200) return toFailureBeforePost(toFailed(known))
+      }
+      return toResult(await post('message/text', { chatGuid: guid, ...content }, signal))
+    },
+    async probe(signal) {
+      const outcome = await ask('ping', signal)
+      if (outcome.kind === 'answer' && outcome.status === 200) {
+        return { ok: true, detail: 'BlueBubbles answers and accepts the password.' }
+      }
+      return { ok: false, detail: toFailed(outcome).detail }
+    },
+  }
+}
+
+function refuse(to: string | undefined): string {
+  return refuseRecipient('imessage', to, 'a phone number such as +15550100, a mail address or chat_guid:<guid>')
+}
+
+function toTarget(to = ''): Target | undefined {
+  const text = to.trim()
+  const [, guid] = /^chat_guid:\s*(\S+)$/i.exec(text) ?? []
+  if (guid !== undefined) return { kind: 'chat', guid }
+  if (/^[^\s@;]{1,64}@[^\s@;]{1,190}$/.test(text)) return { kind: 'person', address: text.toLowerCase() }
+  const number = text.replace(/[\s().-]/g, '')
+  return /^\+[1-9]\d{6,14}$/.test(number) ? { kind: 'person', address: number } : undefined
+}
+
+function toResult(outcome: HttpOutcome): SendResult {
+  const accepted = readAccepted(outcome, Accepted)
+  if (accepted === undefined) return toFailed(outcome)
+  const { data } = accepted
+  return { kind: 'sent', id: 'messages' in data ? data.messages[0].guid : data.guid }
+}
+
+function toFailed(outcome: HttpOutcome): Failed {
+  if (outcome.kind !== 'answer') return toCodedFailure(outcome, { provider: 'BlueBubbles', meaning: undefined })
+  const refused = readRefused(outcome, Refused)
+  const code = refused?.data?.error
+  const meaning = toErrorMeaning({ status: outcome.status, reason: refused?.error.message ?? '', code })
+  return toCodedFailure(outcome, { provider: 'BlueBubbles', code: code?.toString(), meaning })
+}
+
+function toErrorMeaning({
+  status,
+  reason,
+  code,
+}: {
+  status: number
+  reason: string
+  code: number | undefined
+}): ErrorMeaning | undefined {
+  if (status === 401) {
+    return { kind: 'permanent', hint: 'The password is wrong. Check channels.imessage.password.' }
+  }
+  if (reason.startsWith('Message is already queued')) {
+    return { kind: 'ambiguous', hint: 'An earlier attempt of this message is still being sent.' }
+  }
+  if (code === noIMessage) return { kind: 'permanent', hint: 'The recipient does not use iMessage. Check the address.' }
+  return code === undefined || code === 0
+    ? undefined
+    : { kind: 'transient', hint: 'Messages could not send the message. Look at the conversation on the Mac.' }
+}

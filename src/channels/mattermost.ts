@@ -1,0 +1,109 @@
+// Mattermost, through a bot account. developers.mattermost.com/api-documentation/#/operations/CreatePost
+import { z } from 'zod'
+import type { Channel } from '../model/channel.ts'
+import type { ChannelConfig } from '../model/channels-config.ts'
+import { splitMarkdown } from './chunks.ts'
+import {
+  type ChannelTools,
+  createDirectMessages,
+  type Failed,
+  type HttpOutcome,
+  type Opened,
+  readAccepted,
+  readRefused,
+  refuseRecipient,
+  sendJson,
+  toCode,
+  toFailure,
+  toFailureBeforePost,
+} from './http.ts'
+import { safeMarkdown } from './markup.ts'
+import { render } from './markdown.ts'
+
+/** The limit that every server accepts: new servers allow 16,383, databases from before 5.0 allow 4,000. */
+const limit = 4_000
+
+const recipient = /^(?:(?:channel:)?([a-z0-9]{26})|user:([a-z0-9]{26})|(@[a-z][a-z0-9._-]{0,63}))$/
+
+const Id = z.object({ id: z.string() })
+const Me = z.object({ id: z.string(), username: z.string() })
+const Refused = z.object({ id: z.string() })
+
+const hints: Readonly<Record<number, string>> = {
+  401: 'The token is wrong. Check channels.mattermost.token.',
+  403: 'The bot may not write in the channel. Add it to the team and to the channel.',
+  404: 'The channel or the user does not exist. Check the id, and baseUrl.',
+}
+
+/** Only the server that accepted a post drops repeats, for 30 seconds: an ambiguous attempt is not repeated. */
+export function createMattermostChannel(config: ChannelConfig<'mattermost'>, { fetch }: ChannelTools = {}): Channel {
+  const call = (path: string, body: object | undefined, signal: AbortSignal) =>
+    sendJson({
+      method: body === undefined ? 'GET' : 'POST',
+      url: `${config.baseUrl}/api/v4/${path}`,
+      headers: { authorization: `Bearer ${config.token}` },
+      body,
+      timeoutMs: config.timeoutMs,
+      signal,
+      fetch,
+    })
+
+  async function open(path: string, body: object | undefined, signal: AbortSignal): Promise<Opened> {
+    const outcome = await call(path, body, signal)
+    const found = readAccepted(outcome, Id)
+    return found === undefined ? toFailureBeforePost(toFailed(outcome)) : { kind: 'open', id: found.id }
+  }
+
+  /** `person`: an id, or a name with @. */
+  const toDirect = createDirectMessages(async (person, signal) => {
+    const bot = await open('users/me', undefined, signal)
+    if (bot.kind !== 'open') return bot
+    const user: Opened = person.startsWith('@')
+      ? await open(`users/username/${person.slice(1)}`, undefined, signal)
+      : { kind: 'open', id: person }
+    return user.kind === 'open' ? open('channels/direct', [bot.id, user.id], signal) : user
+  })
+
+  return {
+    id: 'mattermost',
+    dedupes: false,
+    to: config.to,
+    whyNot: (to = config.to) => (recipient.test(to ?? '') ? undefined : refuse(to)),
+    split: (markdown) => splitMarkdown(markdown, { limit, measure: (piece) => render(piece, safeMarkdown).length }),
+    async send({ to = config.to, text, nonce, signal }) {
+      const [, id, user, name] = recipient.exec(to ?? '') ?? []
+      const person = user ?? name
+      const channel = person === undefined ? { kind: 'open' as const, id } : await toDirect(person, signal)
+      if (channel.kind !== 'open') return channel
+      if (channel.id === undefined) return { kind: 'permanent', detail: refuse(to) }
+      const post = { channel_id: channel.id, message: render(text, safeMarkdown), pending_post_id: nonce }
+      const outcome = await call('posts', post, signal)
+      const posted = readAccepted(outcome, Id)
+      return posted === undefined ? toFailed(outcome) : { kind: 'sent', id: posted.id }
+    },
+    async probe(signal) {
+      const outcome = await call('users/me', undefined, signal)
+      const me = readAccepted(outcome, Me)
+      if (me === undefined) return { ok: false, detail: toFailed(outcome).detail }
+      return { ok: true, detail: `Mattermost accepts the token of @${me.username}.` }
+    },
+  }
+}
+
+function refuse(to: string | undefined): string {
+  return refuseRecipient('mattermost', to, 'a channel id, channel:<id>, user:<id> or @name')
+}
+
+function toFailed(outcome: HttpOutcome): Failed {
+  const code = toCode(readRefused(outcome, Refused)?.id)
+  if (outcome.kind !== 'answer') return toFailure(outcome, { provider: 'Mattermost' })
+  const { status, headers } = outcome
+  const reset = headers.get('x-ratelimit-reset')
+  return toFailure(outcome, {
+    provider: 'Mattermost',
+    code,
+    hint: hints[status],
+    // in seconds; not every version sends Retry-After
+    retryAfterMs: reset === null || !/^\d{1,6}$/.test(reset) ? undefined : Number(reset) * 1_000,
+  })
+}

@@ -1,0 +1,93 @@
+// The access token of a bot: fetched once at a time, kept until shortly before it expires.
+// https://learn.microsoft.com/azure/bot-service/rest-api/bot-framework-rest-connector-authentication
+import { z } from 'zod'
+import type { ChannelConfig } from '../model/channels-config.ts'
+import {
+  type ChannelTools,
+  type ErrorMeaning,
+  type Failed,
+  type HttpOutcome,
+  readAccepted,
+  readRefused,
+  sendJson,
+  toCode,
+  toCodedFailure,
+  toFailureBeforePost,
+} from './http.ts'
+
+/** A token that expires during the request is refused. */
+const marginMs = 60_000
+
+export type AccessToken =
+  | { readonly kind: 'token'; readonly token: string }
+  | { readonly kind: 'failed'; readonly failed: Failed }
+
+export type TokenCache = {
+  /** The cached token, or a new one. Concurrent callers share one request, which the signal of a single caller does not stop. */
+  take(): Promise<AccessToken>
+  /** Called when a token was refused: the next call fetches a new one. */
+  drop(token: string): void
+}
+
+const Granted = z.object({ access_token: z.string().min(1), expires_in: z.coerce.number().positive() })
+const Refused = z.object({ error: z.string() })
+
+export function createTokenCache(
+  config: ChannelConfig<'msteams'>,
+  { clock, ...tools }: ChannelTools & { readonly clock: () => number },
+): TokenCache {
+  let kept: { readonly token: string; readonly until: number } | undefined
+  let pending: Promise<AccessToken> | undefined
+
+  async function fetchToken(): Promise<AccessToken> {
+    const outcome = await sendJson({
+      url: `${config.loginUrl}/${encodeURIComponent(config.tenantId)}/oauth2/v2.0/token`,
+      headers: { 'content-type': 'application/x-www-form-urlencoded' },
+      body: new URLSearchParams({
+        grant_type: 'client_credentials',
+        client_id: config.appId,
+        client_secret: config.appPassword,
+        scope: 'https://api.botframework.com/.default',
+      }).toString(),
+      timeoutMs: config.timeoutMs,
+      signal: new AbortController().signal,
+      ...tools,
+    })
+    const granted = readAccepted(outcome, Granted)
+    if (granted === undefined) return { kind: 'failed', failed: toFailed(outcome) }
+    kept = { token: granted.access_token, until: clock() + granted.expires_in * 1_000 - marginMs }
+    return { kind: 'token', token: granted.access_token }
+  }
+
+  return {
+    async take() {
+      if (kept !== undefined && clock() < kept.until) return { kind: 'token', token: kept.token }
+      pending ??= fetchToken().finally(() => (pending = undefined))
+      return pending
+    },
+    drop(token) {
+      // a late refusal of an older token must not drop the new one
+      if (kept?.token === token) kept = undefined
+    },
+  }
+}
+
+const meanings = new Map<string, ErrorMeaning>([
+  ['invalid_client', { kind: 'permanent', hint: 'The client secret is wrong. Check channels.msteams.appPassword.' }],
+  [
+    'unauthorized_client',
+    {
+      kind: 'permanent',
+      hint: 'The app is unknown in the tenant. Check channels.msteams.appId and channels.msteams.tenantId.',
+    },
+  ],
+  ['invalid_request', { kind: 'permanent', hint: 'Check channels.msteams.tenantId.' }],
+])
+
+function toFailed(outcome: HttpOutcome): Failed {
+  const code = readRefused(outcome, Refused)?.error
+  const meaning = code === undefined ? undefined : meanings.get(code)
+  return toFailureBeforePost(
+    toCodedFailure(outcome, { provider: 'The login of Microsoft', code: toCode(code), meaning }),
+  )
+}

@@ -1,0 +1,107 @@
+// Microsoft Teams, through the Bot Connector. https://learn.microsoft.com/azure/bot-service/rest-api/bot-framework-rest-connector-api-reference
+import { z } from 'zod'
+import type { Channel, SendResult } from '../model/channel.ts'
+import type { ChannelConfig } from '../model/channels-config.ts'
+import { splitMarkdown } from './chunks.ts'
+import {
+  type ChannelTools,
+  type ErrorMeaning,
+  type Failed,
+  type HttpOutcome,
+  readAccepted,
+  readRefused,
+  refuseRecipient,
+  sendJson,
+  toCode,
+  toCodedFailure,
+} from './http.ts'
+import { teamsMarkdown } from './markup.ts'
+import { render } from './markdown.ts'
+import { createTokenCache } from './msteams-token.ts'
+
+/** Teams accepts activities of about 28 kB, and shows longer texts badly. */
+const maxLength = 4_000
+
+const Accepted = z.object({ id: z.string().min(1) })
+const Refused = z.object({ error: z.object({ code: z.string() }) })
+
+/** Microsoft asks to repeat 412, 502 and 504 like 429. https://learn.microsoft.com/microsoftteams/platform/bots/how-to/rate-limit */
+const meanings = new Map<number, ErrorMeaning>([
+  [401, { kind: 'transient', hint: 'The access token was refused. The next attempt fetches a new one.' }],
+  [403, { kind: 'permanent', hint: 'The bot may not write in the conversation. Install its app in the team or chat.' }],
+  [
+    404,
+    {
+      kind: 'permanent',
+      hint: 'The conversation does not exist. Check "to" and channels.msteams.baseUrl, its serviceUrl.',
+    },
+  ],
+  [412, { kind: 'transient', hint: 'Another request changed the conversation at the same time.' }],
+  [413, { kind: 'permanent', hint: 'The message is too large for Teams.' }],
+  [502, { kind: 'transient', hint: 'The connector did not reach Teams.' }],
+  [504, { kind: 'transient', hint: 'The connector did not reach Teams in time.' }],
+])
+
+export function createMsTeamsChannel(
+  config: ChannelConfig<'msteams'>,
+  { clock = Date.now, ...tools }: ChannelTools & { readonly clock?: () => number } = {},
+): Channel {
+  const tokens = createTokenCache(config, { clock, ...tools })
+
+  return {
+    id: 'msteams',
+    dedupes: false,
+    to: config.to,
+    whyNot: (to = config.to) => (toConversation(to) === undefined ? refuse(to) : undefined),
+    split: (markdown) =>
+      splitMarkdown(markdown, { limit: maxLength, measure: (piece) => render(piece, teamsMarkdown).length }),
+    async send({ to = config.to, text, signal }) {
+      const conversation = toConversation(to)
+      if (conversation === undefined) return { kind: 'permanent', detail: refuse(to) }
+      const access = await tokens.take()
+      if (access.kind === 'failed') return access.failed
+      const outcome = await sendJson({
+        url: `${config.baseUrl}/v3/conversations/${encodeURIComponent(conversation)}/activities`,
+        headers: { authorization: `Bearer ${access.token}` },
+        body: { type: 'message', text: render(text, teamsMarkdown), textFormat: 'markdown' },
+        timeoutMs: config.timeoutMs,
+        signal,
+        ...tools,
+      })
+      if (outcome.kind === 'answer' && outcome.status === 401) tokens.drop(access.token)
+      return toResult(outcome)
+    },
+    async probe() {
+      const access = await tokens.take()
+      if (access.kind === 'failed') return { ok: false, detail: access.failed.detail }
+      return {
+        ok: true,
+        detail: 'Microsoft gave the bot an access token. Only a message shows whether it is installed.',
+      }
+    },
+  }
+}
+
+function refuse(to: string | undefined): string {
+  return refuseRecipient('msteams', to, 'the id of a conversation with the bot in it, such as 19:…@thread.tacv2')
+}
+
+/**
+ * The id of a person is not a conversation, and a bot may only open one where it is installed. The id goes into a URL, so
+ * characters that change the path of a URL are not allowed.
+ */
+function toConversation(to = ''): string | undefined {
+  const id = to.trim().replace(/^conversation:/i, '')
+  return /^(?!\.{1,2}$|user:|https?:)[^\s/\\?#%]+$/i.test(id) ? id : undefined
+}
+
+function toResult(outcome: HttpOutcome): SendResult {
+  const accepted = readAccepted(outcome, Accepted)
+  return accepted === undefined ? toFailed(outcome) : { kind: 'sent', id: accepted.id }
+}
+
+function toFailed(outcome: HttpOutcome): Failed {
+  const code = toCode(readRefused(outcome, Refused)?.error.code)
+  const meaning = outcome.kind === 'answer' ? meanings.get(outcome.status) : undefined
+  return toCodedFailure(outcome, { provider: 'Teams', code, meaning })
+}

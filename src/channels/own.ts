@@ -1,0 +1,93 @@
+// Channels in the operator's own code. A result that does not say that nothing was posted counts as `ambiguous`.
+import { z } from 'zod'
+import type { Channel, OwnChannel, SendResult } from '../model/channel.ts'
+import { cut, toPrintableLine } from '../base/text.ts'
+import { toWait } from '../base/http.ts'
+import { splitMarkdown } from './chunks.ts'
+import { toUnsent } from './http.ts'
+
+const defaultMaxChars = 4_000
+/** The size of a piece, if the module sets none. */
+const unknownMaxChars = 2_000
+const brokenRetryMs = 60_000
+const maxDetailChars = 500
+
+const detail = z.string().transform((text) => cut(toPrintableLine(text), maxDetailChars))
+const passing = { retryAfterMs: z.number().nonnegative().optional(), detail }
+const Result = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('sent'), id: z.string() }),
+  z.object({ kind: z.literal('rate-limited'), ...passing }),
+  z.object({ kind: z.literal('transient'), ...passing }),
+  z.object({ kind: z.literal('ambiguous'), detail }),
+  z.object({ kind: z.literal('permanent'), detail }),
+])
+const Probed = z.object({ ok: z.boolean(), detail })
+
+export function createOwnChannel(own: OwnChannel, to: string | undefined): Channel {
+  const id = `own:${own.name}`
+  if (own.kind === 'broken') return createBrokenChannel(id, own.problem.detail, to)
+  const { name, definition, options, toThrown } = own
+  const says = (what: string) => `The channel hooks/channels/${name} ${what}`
+  const threw = (thrown: unknown) => says(`threw ${toThrown(thrown)}.`)
+
+  async function send(message: Parameters<Channel['send']>[0]): Promise<SendResult> {
+    let given: unknown
+    try {
+      given = await definition.send(message, options)
+    } catch (thrown) {
+      const why = toUnsent(thrown)
+      if (why !== undefined) return { kind: 'transient', detail: says(`could not connect: ${why}.`) }
+      return { kind: 'ambiguous', detail: threw(thrown) }
+    }
+    const { data: result } = Result.safeParse(given)
+    if (result === undefined) {
+      const expected = 'Return { kind: "sent", id }, or another kind with a detail, as SendResult defines it.'
+      return { kind: 'ambiguous', detail: `${says('returned no valid result.')} ${expected}` }
+    }
+    if (result.kind !== 'rate-limited' && result.kind !== 'transient') return result
+    return { kind: result.kind, detail: result.detail, ...toWait(result.retryAfterMs) }
+  }
+
+  return {
+    id,
+    dedupes: definition.dedupes === true,
+    to,
+    whyNot(recipient) {
+      try {
+        const why: unknown = definition.whyNot?.(recipient, options)
+        return typeof why === 'string' ? cut(toPrintableLine(why), maxDetailChars) : undefined
+      } catch (thrown) {
+        return threw(thrown)
+      }
+    },
+    split: (markdown) => splitMarkdown(markdown, { limit: definition.maxChars ?? defaultMaxChars }),
+    send,
+    ...(definition.probe && {
+      async probe(signal) {
+        try {
+          const probed = Probed.safeParse(await definition.probe?.(options, signal))
+          return probed.data ?? { ok: false, detail: says('must return { ok, detail } from probe.') }
+        } catch (thrown) {
+          return { ok: false, detail: threw(thrown) }
+        }
+      },
+    }),
+  }
+}
+
+/** Replaces a channel whose code is invalid: replies wait until the code is fixed. */
+function createBrokenChannel(id: string, why: string, to: string | undefined): Channel {
+  return {
+    id,
+    dedupes: false,
+    to,
+    whyNot: () => undefined,
+    split: (markdown) => splitMarkdown(markdown, { limit: unknownMaxChars }),
+    send: async () => ({
+      kind: 'rate-limited',
+      retryAfterMs: brokenRetryMs,
+      detail: `${why} The reply waits until it is fixed.`,
+    }),
+    probe: async () => ({ ok: false, detail: why }),
+  }
+}

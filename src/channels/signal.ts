@@ -1,0 +1,214 @@
+// Signal, through signal-cli as a daemon with --http. https://github.com/AsamK/signal-cli/blob/master/man/signal-cli-jsonrpc.5.adoc
+import { z } from 'zod'
+import type { Channel, SendResult } from '../model/channel.ts'
+import type { ChannelConfig } from '../model/channels-config.ts'
+import { splitMarkdown } from './chunks.ts'
+import {
+  type ChannelTools,
+  type ErrorMeaning,
+  type Failed,
+  type HttpOutcome,
+  readAccepted,
+  refuseRecipient,
+  sendJson,
+  toFailure,
+} from './http.ts'
+import { toWait } from '../base/http.ts'
+import { plainText } from './markup.ts'
+import { type Markup, render } from './markdown.ts'
+
+/** Bytes. Signal sends a longer text as an attachment, which not every client shows. */
+const maxBytes = 2_000
+
+const Accepted = z.object({ result: z.object({ timestamp: z.number() }) })
+
+const isUuid = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i
+
+/** The parameters of `send` that name a recipient. */
+type Recipient =
+  | { readonly recipient: readonly [string] }
+  | { readonly groupId: string }
+  | { readonly username: readonly [string] }
+
+export function createSignalChannel(config: ChannelConfig<'signal'>, tools: ChannelTools = {}): Channel {
+  const { account, baseUrl, timeoutMs } = config
+
+  return {
+    id: 'signal',
+    dedupes: false,
+    to: config.to,
+    whyNot: (to = config.to) => (toRecipient(to) === undefined ? refuse(to) : undefined),
+    split: (markdown) =>
+      splitMarkdown(markdown, { limit: maxBytes, measure: (piece) => Buffer.byteLength(toStyled(piece).text) }),
+    async send({ to = config.to, text, nonce, signal }) {
+      const recipient = toRecipient(to)
+      if (recipient === undefined) return { kind: 'permanent', detail: refuse(to) }
+      const styled = toStyled(text)
+      const textStyle = styled.ranges.map(({ start, length, style }) => `${start}:${length}:${style}`)
+      const outcome = await sendJson({
+        url: `${baseUrl}/api/v1/rpc`,
+        body: {
+          jsonrpc: '2.0',
+          id: nonce,
+          method: 'send',
+          params: {
+            ...(account === undefined ? {} : { account }),
+            ...recipient,
+            message: styled.text,
+            ...(textStyle.length === 0 ? {} : { textStyle }),
+          },
+        },
+        timeoutMs,
+        signal,
+        ...tools,
+      })
+      return toResult(outcome)
+    },
+    async probe(signal) {
+      const outcome = await sendJson({ method: 'GET', url: `${baseUrl}/api/v1/check`, timeoutMs, signal, ...tools })
+      if (outcome.kind === 'answer' && outcome.status === 200) return { ok: true, detail: 'signal-cli is running.' }
+      return { ok: false, detail: toFailure(outcome, { provider: 'signal-cli' }).detail }
+    },
+  }
+}
+
+function refuse(to: string | undefined): string {
+  return refuseRecipient('signal', to, 'a phone number such as +15550100, uuid:<id>, username:<name> or group:<id>')
+}
+
+function toRecipient(to = ''): Recipient | undefined {
+  const text = to.trim().replace(/^signal:/i, '')
+  const [, form = '', rest = ''] = /^(uuid|username|group):(\S+)$/i.exec(text) ?? []
+  switch (form.toLowerCase()) {
+    case 'uuid':
+      return isUuid.test(rest) ? { recipient: [rest.toLowerCase()] } : undefined
+    case 'username':
+      return { username: [rest] }
+    case 'group':
+      return /^[A-Za-z0-9+/]{20,}={0,2}$/.test(rest) ? { groupId: rest } : undefined
+  }
+  const number = text.replace(/[\s().-]/g, '')
+  return /^\+[1-9]\d{6,14}$/.test(number) ? { recipient: [number] } : undefined
+}
+
+function toResult(outcome: HttpOutcome): SendResult {
+  const accepted = readAccepted(outcome, Accepted)
+  return accepted === undefined ? toSignalFailure(outcome) : { kind: 'sent', id: String(accepted.result.timestamp) }
+}
+
+// Errors: first the result for the recipient, then the code of the call. No message quotes signal-cli.
+
+const provider = 'signal-cli'
+
+const RecipientResult = z.object({ type: z.string(), retryAfterSeconds: z.number().nonnegative().nullish() })
+/** With status 200. */
+const Refused = z.object({
+  error: z.object({
+    code: z.number(),
+    data: z
+      .object({ response: z.object({ results: z.array(RecipientResult) }) })
+      .optional()
+      .catch(undefined),
+  }),
+})
+
+const pause: ErrorMeaning = {
+  kind: 'rate-limited',
+  hint: 'Signal asks for a pause. signal-cli submitRateLimitChallenge ends it at once.',
+}
+const untrusted: ErrorMeaning = {
+  kind: 'permanent',
+  hint: 'The safety number of the recipient has changed. Compare it, then run signal-cli trust.',
+}
+/** A connection that broke while the message was being sent counts as this, too. */
+const disconnected: ErrorMeaning = { kind: 'ambiguous', hint: 'The connection to Signal failed.' }
+
+const recipientErrors = new Map<string, ErrorMeaning>([
+  ['RATE_LIMIT_FAILURE', pause],
+  ['IDENTITY_FAILURE', untrusted],
+  ['NETWORK_FAILURE', disconnected],
+  [
+    'UNREGISTERED_FAILURE',
+    { kind: 'permanent', hint: 'The recipient is not registered with Signal. Check the number.' },
+  ],
+  ['INVALID_PRE_KEY_FAILURE', { kind: 'permanent', hint: 'The keys of the recipient are not valid.' }],
+])
+
+const callErrors = new Map<number, ErrorMeaning>([
+  [
+    -1,
+    {
+      kind: 'permanent',
+      hint: 'The recipient is unknown, or the account may not write to the group. Check "to", and whether the account is a member.',
+    },
+  ],
+  [-3, disconnected],
+  [-4, untrusted],
+  [-5, pause],
+  [-32_600, { kind: 'permanent', hint: 'It did not understand the request. It may be too old: update it.' }],
+  [-32_601, { kind: 'permanent', hint: 'It does not know the method. It may be too old: update it.' }],
+  [-32_602, { kind: 'permanent', hint: 'It has no such account. Set channels.signal.account to one of its accounts.' }],
+])
+
+const unexpected: ErrorMeaning = { kind: 'ambiguous', hint: 'See its log.' }
+
+function toSignalFailure(outcome: HttpOutcome): Failed {
+  const refused = readAccepted(outcome, Refused)
+  if (refused === undefined) return toFailure(outcome, { provider })
+  const { code, data } = refused.error
+  const result = data?.response.results.find(({ type }) => recipientErrors.has(type))
+  const { kind, hint } =
+    (result === undefined ? undefined : recipientErrors.get(result.type)) ?? callErrors.get(code) ?? unexpected
+  const detail = `${provider} answered with the error ${code}. ${hint}`
+  if (kind !== 'rate-limited') return { kind, detail }
+  const seconds = result?.retryAfterSeconds ?? undefined
+  return { kind, detail, ...toWait(seconds === undefined ? undefined : seconds * 1_000) }
+}
+
+export type Style = 'BOLD' | 'ITALIC' | 'STRIKETHROUGH' | 'MONOSPACE'
+
+/** `start` and `length` in UTF-16 units of the text. */
+export type StyleRange = { readonly start: number; readonly length: number; readonly style: Style }
+
+const styles: readonly Style[] = ['BOLD', 'ITALIC', 'STRIKETHROUGH', 'MONOSPACE']
+/** Code points that are no characters and never will be (Unicode, 23.7): one that opens a style and one that ends it. */
+const firstMark = 0xfdd0
+const marks = /[\uFDD0-\uFDD7]/g
+
+function mark(style: Style, inner: string): string {
+  const opening = firstMark + 2 * styles.indexOf(style)
+  return `${String.fromCharCode(opening)}${inner}${String.fromCharCode(opening + 1)}`
+}
+
+const marked: Markup = {
+  ...plainText,
+  strong: (inner) => mark('BOLD', inner),
+  emphasis: (inner) => mark('ITALIC', inner),
+  strike: (inner) => mark('STRIKETHROUGH', inner),
+  code: (plain) => mark('MONOSPACE', plain),
+  block: (plain) => mark('MONOSPACE', plain),
+  heading: (inner) => mark('BOLD', inner),
+}
+
+export function toStyled(markdown: string): { readonly text: string; readonly ranges: readonly StyleRange[] } {
+  const written = render(markdown.replace(marks, ''), marked)
+  const starts = new Map<Style, number[]>(styles.map((style) => [style, []]))
+  const ranges: StyleRange[] = []
+  let text = ''
+  let at = 0
+  for (const { 0: found, index } of written.matchAll(marks)) {
+    text += written.slice(at, index)
+    at = index + 1
+    const place = found.charCodeAt(0) - firstMark
+    const style = styles[Math.floor(place / 2)]
+    const open = style === undefined ? undefined : starts.get(style)
+    if (style === undefined || open === undefined) continue
+    if (place % 2 === 0) {
+      open.push(text.length)
+      continue
+    }
+    const start = open.pop()
+    if (start !== undefined && start < text.length) ranges.push({ start, length: text.length - start, style })
+  }
+  return { text: text + written.slice(at), ranges }
+}

@@ -1,0 +1,145 @@
+// Slack, through an app. docs.slack.dev/reference/methods/chat.postMessage
+import { z } from 'zod'
+import type { Channel } from '../model/channel.ts'
+import type { ChannelConfig } from '../model/channels-config.ts'
+import { splitMarkdown } from './chunks.ts'
+import {
+  type ChannelTools,
+  createDirectMessages,
+  type ErrorMeaning,
+  type Failed,
+  type HttpOutcome,
+  readAccepted,
+  refuseRecipient,
+  sendJson,
+  toCode,
+  toCodedFailure,
+  toFailureBeforePost,
+} from './http.ts'
+import { slackMrkdwn } from './markup.ts'
+import { render } from './markdown.ts'
+
+/** "For best results, limit the number of characters to 4,000." */
+const limit = 4_000
+
+const recipient = /^(?:(?:channel:)?([CGD][A-Z0-9]{6,20})|user:([UW][A-Z0-9]{6,20}))$/
+
+const Posted = z.object({ ok: z.literal(true), ts: z.string() })
+const Direct = z.object({ ok: z.literal(true), channel: z.object({ id: z.string() }) })
+const Me = z.object({ ok: z.literal(true), user: z.string(), team: z.string() })
+/** With status 200. */
+const Refused = z.object({ ok: z.literal(false), error: z.string() })
+
+export function createSlackChannel(config: ChannelConfig<'slack'>, { fetch }: ChannelTools = {}): Channel {
+  const call = (method: string, body: object, signal: AbortSignal) =>
+    sendJson({
+      url: `${config.baseUrl}/${method}`,
+      headers: { authorization: `Bearer ${config.botToken}` },
+      body,
+      timeoutMs: config.timeoutMs,
+      signal,
+      fetch,
+    })
+
+  const toDirect = createDirectMessages(async (users, signal) => {
+    const outcome = await call('conversations.open', { users }, signal)
+    const direct = readAccepted(outcome, Direct)
+    return direct === undefined ? toFailureBeforePost(toFailed(outcome)) : { kind: 'open', id: direct.channel.id }
+  })
+
+  return {
+    id: 'slack',
+    dedupes: false,
+    to: config.to,
+    whyNot: (to = config.to) => (recipient.test(to ?? '') ? undefined : refuse(to)),
+    split: (markdown) => splitMarkdown(markdown, { limit, measure: (piece) => render(piece, slackMrkdwn).length }),
+    async send({ to = config.to, text, nonce, run, signal }) {
+      const [, id, user] = recipient.exec(to ?? '') ?? []
+      const channel = user === undefined ? { kind: 'open' as const, id } : await toDirect(user, signal)
+      if (channel.kind !== 'open') return channel
+      if (channel.id === undefined) return { kind: 'permanent', detail: refuse(to) }
+      const outcome = await call(
+        'chat.postMessage',
+        {
+          channel: channel.id,
+          text: render(text, slackMrkdwn),
+          unfurl_links: false,
+          unfurl_media: false,
+          // after an ambiguous attempt, conversations.history with include_all_metadata shows whether it arrived
+          metadata: { event_type: 'hookloom_reply', event_payload: { run_id: run.id, nonce } },
+        },
+        signal,
+      )
+      const posted = readAccepted(outcome, Posted)
+      return posted === undefined ? toFailed(outcome) : { kind: 'sent', id: posted.ts }
+    },
+    async probe(signal) {
+      const outcome = await call('auth.test', {}, signal)
+      const me = readAccepted(outcome, Me)
+      if (me === undefined) return { ok: false, detail: toFailed(outcome).detail }
+      return { ok: true, detail: `Slack accepts the token of ${me.user} in ${me.team}.` }
+    },
+  }
+}
+
+function refuse(to: string | undefined): string {
+  return refuseRecipient('slack', to, 'a channel id (C…, G… or D…), channel:<id> or user:<id> (U… or W…)')
+}
+
+function toFailed(outcome: HttpOutcome): Failed {
+  const refused = readAccepted(outcome, Refused)
+  const code = toCode(refused?.error)
+  return toCodedFailure(outcome, {
+    provider: 'Slack',
+    code,
+    meaning: refused === undefined ? undefined : toSlackMeaning(code ?? ''),
+  })
+}
+
+// Errors: docs.slack.dev/reference/methods/chat.postMessage#errors
+
+const token =
+  'Slack does not accept the token. Install the app again, and set channels.slack.botToken to its bot token.'
+const busy: ErrorMeaning = { kind: 'rate-limited', hint: 'Too many messages are posted there.' }
+const closed: ErrorMeaning = { kind: 'transient', hint: 'Slack cannot accept messages at the moment.' }
+/** "It's possible some aspect of the operation succeeded before the error was raised." */
+const unclear: ErrorMeaning = { kind: 'ambiguous', hint: 'Slack failed while it posted the message.' }
+
+const meanings = new Map<string, ErrorMeaning>([
+  ['ratelimited', busy],
+  ['rate_limited', busy],
+  ['message_limit_exceeded', busy],
+  ['service_unavailable', closed],
+  ['request_timeout', closed],
+  ['team_added_to_org', closed],
+  ['internal_error', unclear],
+  ['fatal_error', unclear],
+])
+
+const hints = new Map<string, string>([
+  ['invalid_auth', token],
+  ['not_authed', token],
+  ['account_inactive', token],
+  ['token_revoked', token],
+  ['token_expired', token],
+  ['missing_scope', 'Give the app chat:write (for user:<id> im:write, too), and install it again.'],
+  [
+    'channel_not_found',
+    'The channel does not exist, or the app cannot see it. Check the id, and invite the app with /invite.',
+  ],
+  ['not_in_channel', 'Invite the app to the channel with /invite, or give it chat:write.public.'],
+  ['is_archived', 'The channel is archived. Name another.'],
+  [
+    'restricted_action',
+    'Only some people may post there. Ask the owners of the workspace to allow the app, or name another channel.',
+  ],
+  ['user_not_found', 'The user does not exist. Check the id.'],
+  ['user_disabled', 'The user is deactivated. Name another recipient.'],
+  ['cannot_dm_bot', 'The user is a bot, and bots receive no messages from apps. Name a person or a channel.'],
+  ['messages_tab_disabled', 'Turn on the Messages Tab under App Home.'],
+])
+
+function toSlackMeaning(code: string): ErrorMeaning {
+  const hint = hints.get(code) ?? 'See the errors of chat.postMessage in the documentation of Slack.'
+  return meanings.get(code) ?? { kind: 'permanent', hint }
+}

@@ -1,0 +1,123 @@
+// Telegram, through a bot. core.telegram.org/bots/api#sendmessage, #making-requests
+import { z } from 'zod'
+import type { Channel } from '../model/channel.ts'
+import type { ChannelConfig } from '../model/channels-config.ts'
+import { splitMarkdown } from './chunks.ts'
+import {
+  type ChannelTools,
+  type Failed,
+  type HttpOutcome,
+  readAccepted,
+  readRefused,
+  refuseRecipient,
+  sendJson,
+  toFailure,
+} from './http.ts'
+import { telegramHtml } from './markup.ts'
+import { render } from './markdown.ts'
+
+/** "1-4096 characters after entities parsing", in UTF-16 units like all lengths there. */
+const limit = 4_096
+
+const recipient = /^(-?\d{1,15}|@[a-z]\w{3,31})(?::topic:(\d{1,10}))?$/i
+
+const Sent = z.object({ ok: z.literal(true), result: z.object({ message_id: z.int() }) })
+const Me = z.object({ ok: z.literal(true), result: z.object({ username: z.string() }) })
+const Refused = z.object({
+  description: z.string().default(''),
+  parameters: z.object({ migrate_to_chat_id: z.int().optional(), retry_after: z.number().optional() }).default({}),
+})
+
+export function createTelegramChannel(config: ChannelConfig<'telegram'>, { fetch }: ChannelTools = {}): Channel {
+  const call = (method: string, body: object | undefined, signal: AbortSignal) =>
+    sendJson({
+      // the token is in the path, so this URL is never shown
+      url: `${config.baseUrl}/bot${config.botToken}/${method}`,
+      body,
+      timeoutMs: config.timeoutMs,
+      signal,
+      fetch,
+    })
+
+  return {
+    id: 'telegram',
+    dedupes: false,
+    to: config.to,
+    whyNot: (to = config.to) => (recipient.test(to ?? '') ? undefined : refuse(to)),
+    split: (markdown) =>
+      splitMarkdown(markdown, { limit, measure: (piece) => toVisible(render(piece, telegramHtml)).length }),
+    async send({ to = config.to, text, signal }) {
+      const [, chat, topic] = recipient.exec(to ?? '') ?? []
+      if (chat === undefined) return { kind: 'permanent', detail: refuse(to) }
+      const html = render(text, telegramHtml)
+      const post = (chatId: string | number, written: object) =>
+        call(
+          'sendMessage',
+          {
+            chat_id: chatId,
+            ...(topic === undefined ? {} : { message_thread_id: Number(topic) }),
+            ...written,
+            link_preview_options: { is_disabled: true },
+          },
+          signal,
+        )
+      let chatId = chat.startsWith('@') ? chat : Number(chat)
+      let written: object = { text: html, parse_mode: 'HTML' }
+      let outcome = await post(chatId, written)
+      // a group that became a supergroup has a new id, and the old id no longer works
+      const moved = readRefused(outcome, Refused)?.parameters.migrate_to_chat_id
+      if (moved !== undefined) {
+        chatId = moved
+        outcome = await post(chatId, written)
+      }
+      if (readRefused(outcome, Refused)?.description.includes("can't parse entities")) {
+        written = { text: toVisible(html) }
+        outcome = await post(chatId, written)
+      }
+      const sent = readAccepted(outcome, Sent)
+      return sent === undefined ? toFailed(outcome) : { kind: 'sent', id: String(sent.result.message_id) }
+    },
+    async probe(signal) {
+      const outcome = await call('getMe', undefined, signal)
+      const me = readAccepted(outcome, Me)
+      if (me === undefined) return { ok: false, detail: toFailed(outcome).detail }
+      return { ok: true, detail: `Telegram accepts the token of @${me.result.username}.` }
+    },
+  }
+}
+
+function refuse(to: string | undefined): string {
+  return refuseRecipient('telegram', to, 'a chat id, @name or <chat id>:topic:<number>')
+}
+
+/** The visible text of our HTML: its length counts, and it is sent if Telegram refuses the tags. */
+function toVisible(html: string): string {
+  return html
+    .replace(/<[^>]*>/g, '')
+    .replaceAll('&lt;', '<')
+    .replaceAll('&gt;', '>')
+    .replaceAll('&amp;', '&')
+}
+
+function toFailed(outcome: HttpOutcome): Failed {
+  const refused = readRefused(outcome, Refused)
+  const retryAfterSeconds = refused?.parameters.retry_after
+  return toFailure(outcome, {
+    provider: 'Telegram',
+    hint: outcome.kind === 'answer' ? toHint(outcome.status, refused?.description ?? '') : undefined,
+    retryAfterMs: retryAfterSeconds === undefined ? undefined : Math.ceil(retryAfterSeconds * 1_000),
+  })
+}
+
+/** Telegram has no error codes besides the status. Its descriptions are matched, but not shown. */
+function toHint(status: number, description: string): string | undefined {
+  if (status === 401 || status === 404) return 'The bot token is wrong. Check channels.telegram.botToken.'
+  if (/chat not found/i.test(description)) {
+    return 'The chat does not exist, or the bot cannot see it. A person must write to the bot first; a group or channel must have the bot as a member.'
+  }
+  if (/thread not found|TOPIC_/i.test(description))
+    return 'The topic does not exist or is closed. Open it, or name another.'
+  if (status === 403)
+    return 'The bot was blocked or removed, or may not write in the chat. Unblock it, or add it again.'
+  return undefined
+}

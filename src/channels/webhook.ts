@@ -1,0 +1,74 @@
+// A signed HTTP request to the operator's own receiver. https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
+import { createHmac } from 'node:crypto'
+import type { Channel, SendResult } from '../model/channel.ts'
+import type { ChannelConfig } from '../model/channels-config.ts'
+import { type ChannelTools, type HttpOutcome, refuseRecipient, sendJson, toFailure } from './http.ts'
+
+const hints = new Map([
+  [401, 'It did not accept the signature. Check the secret of the endpoint on both sides.'],
+  [403, 'It did not accept the signature. Check the secret of the endpoint on both sides.'],
+  [404, 'Check the URL of the endpoint.'],
+  [410, 'The endpoint no longer exists. Remove it from the configuration.'],
+])
+
+type Endpoint = ChannelConfig<'webhook'>['endpoints'][string]
+
+/** `webhook-id` is the nonce, by which receivers drop repeats: an ambiguous attempt may be repeated. */
+export function createWebhookChannel(
+  config: ChannelConfig<'webhook'>,
+  { fetch, clock = Date.now }: ChannelTools & { readonly clock?: () => number } = {},
+): Channel {
+  // a Map: a name from a request finds only configured endpoints
+  const endpoints = new Map<string, Endpoint>(Object.entries(config.endpoints))
+  const [only] = endpoints.size === 1 ? endpoints.values() : []
+
+  const toEndpoint = (to = config.to): Endpoint | undefined => (to === undefined ? only : endpoints.get(to))
+
+  function refuse(to = config.to): string {
+    if (endpoints.size === 0) return 'No webhook can be sent: channels.webhook.endpoints is empty. Add an endpoint.'
+    const names = [...endpoints.keys()].map((name) => `"${name}"`).join(', ')
+    return refuseRecipient('webhook', to, `the name of an endpoint in channels.webhook.endpoints (${names})`)
+  }
+
+  return {
+    id: 'webhook',
+    dedupes: true,
+    to: config.to,
+    whyNot: (to) => (toEndpoint(to) === undefined ? refuse(to) : undefined),
+    split: (markdown) => [markdown],
+    async send({ to, text, nonce, signal, run }) {
+      const endpoint = toEndpoint(to)
+      if (endpoint === undefined) return { kind: 'permanent', detail: refuse(to) }
+      const body = JSON.stringify({ runId: run.id, agentId: run.agentId, name: run.name, text })
+      const id = `msg_${nonce}`
+      const outcome = await sendJson({
+        url: endpoint.url,
+        headers: sign(endpoint.secret, { id, body, now: clock() }),
+        body,
+        timeoutMs: config.timeoutMs,
+        signal,
+        fetch,
+      })
+      return toResult(outcome, id)
+    },
+  }
+}
+
+/** The three headers of Standard Webhooks; the timestamp is in seconds. */
+function sign(secret: string, { id, body, now }: { id: string; body: string; now: number }): Record<string, string> {
+  const timestamp = String(Math.floor(now / 1_000))
+  const signature = createHmac('sha256', toKey(secret)).update(`${id}.${timestamp}.${body}`).digest('base64')
+  return { 'webhook-id': id, 'webhook-timestamp': timestamp, 'webhook-signature': `v1,${signature}` }
+}
+
+function toKey(secret: string): Buffer {
+  return secret.startsWith('whsec_') ? Buffer.from(secret.slice('whsec_'.length), 'base64') : Buffer.from(secret)
+}
+
+function toResult(outcome: HttpOutcome, id: string): SendResult {
+  const context = { provider: 'The receiver', address: 'the URL of the endpoint' }
+  if (outcome.kind !== 'answer') return toFailure(outcome, context)
+  const { status } = outcome
+  if (status >= 200 && status < 300) return { kind: 'sent', id }
+  return toFailure(outcome, { ...context, hint: hints.get(status) })
+}

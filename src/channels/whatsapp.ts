@@ -1,0 +1,153 @@
+// WhatsApp, through Meta's Cloud API. https://developers.facebook.com/docs/whatsapp/cloud-api/reference/messages
+import { z } from 'zod'
+import type { Channel, SendResult } from '../model/channel.ts'
+import type { ChannelConfig } from '../model/channels-config.ts'
+import { cut } from '../base/text.ts'
+import { splitMarkdown } from './chunks.ts'
+import {
+  type ChannelTools,
+  type ErrorMeaning,
+  type Failed,
+  type HttpOutcome,
+  readAccepted,
+  readRefused,
+  refuseRecipient,
+  sendJson,
+  toCodedFailure,
+} from './http.ts'
+import { plainText, whatsappText } from './markup.ts'
+import { render } from './markdown.ts'
+
+const maxLength = 4_096
+/** The length of a template variable, without the ellipsis. */
+const maxVariableLength = 1_023
+
+const Accepted = z.object({ messages: z.tuple([z.object({ id: z.string() })]).rest(z.unknown()) })
+const Refused = z.object({ error: z.object({ code: z.number() }) })
+
+export function createWhatsAppChannel(config: ChannelConfig<'whatsapp'>, tools: ChannelTools = {}): Channel {
+  const { template, timeoutMs } = config
+  const url = `${config.baseUrl}/${encodeURIComponent(config.phoneNumberId)}`
+  const shared = { headers: { authorization: `Bearer ${config.accessToken}` }, timeoutMs, ...tools }
+
+  const post = (to: string, content: object, signal: AbortSignal): Promise<HttpOutcome> =>
+    sendJson({
+      ...shared,
+      url: `${url}/messages`,
+      body: { messaging_product: 'whatsapp', recipient_type: 'individual', to, ...content },
+      signal,
+    })
+
+  return {
+    id: 'whatsapp',
+    dedupes: false,
+    to: config.to,
+    whyNot: (to = config.to) => (toDigits(to) === undefined ? refuse(to) : undefined),
+    split: (markdown) =>
+      splitMarkdown(markdown, { limit: maxLength, measure: (piece) => render(piece, whatsappText).length }),
+    async send({ to = config.to, text, signal }) {
+      const digits = toDigits(to)
+      if (digits === undefined) return { kind: 'permanent', detail: refuse(to) }
+      const body = render(text, whatsappText)
+      const outcome = await post(digits, { type: 'text', text: { body, preview_url: false } }, signal)
+      if (template === undefined || toCode(outcome) !== windowClosed) return toResult(outcome)
+      return toResult(await post(digits, toTemplate(template, render(text, plainText)), signal))
+    },
+    async probe(signal) {
+      const outcome = await sendJson({ ...shared, method: 'GET', url, signal })
+      if (outcome.kind === 'answer' && outcome.status === 200) {
+        return { ok: true, detail: 'Meta knows the number and accepts the access token.' }
+      }
+      return { ok: false, detail: toFailed(outcome).detail }
+    },
+  }
+}
+
+function refuse(to: string | undefined): string {
+  return refuseRecipient('whatsapp', to, 'a phone number with its country code, such as +15550100')
+}
+
+/** Digits with the country code, as the API requires. */
+function toDigits(to = ''): string | undefined {
+  const [, number] = /^(?:whatsapp:)?\+?([\d\s().-]+)$/i.exec(to.trim()) ?? []
+  const digits = number?.replace(/\D/g, '')
+  return digits !== undefined && /^[1-9]\d{6,14}$/.test(digits) ? digits : undefined
+}
+
+function toTemplate({ name, language }: { name: string; language: string }, plain: string) {
+  // a variable allows one line of 1,024 characters without repeated spaces
+  const text = cut(plain.replace(/\s+/g, ' ').trim(), maxVariableLength)
+  const components = [{ type: 'body', parameters: [{ type: 'text', text }] }]
+  return { type: 'template', template: { name, language: { code: language }, components } }
+}
+
+function toCode(outcome: HttpOutcome): number | undefined {
+  return readRefused(outcome, Refused)?.error.code
+}
+
+function toFailed(outcome: HttpOutcome): Failed {
+  const code = toCode(outcome)
+  const meaning = code === undefined ? undefined : meanings.get(code)
+  return toCodedFailure(outcome, { provider: 'WhatsApp', code: code?.toString(), meaning })
+}
+
+function toResult(outcome: HttpOutcome): SendResult {
+  const accepted = readAccepted(outcome, Accepted)
+  return accepted === undefined ? toFailed(outcome) : { kind: 'sent', id: accepted.messages[0].id }
+}
+
+// Error codes; most come with status 400, so the code decides.
+// https://developers.facebook.com/docs/whatsapp/cloud-api/support/error-codes
+
+/** The recipient has not written for 24 hours. */
+const windowClosed = 131_047
+
+const unpermitted = final(
+  'The access token lacks a permission: whatsapp_business_messaging to send, whatsapp_business_management for "hookloom doctor".',
+)
+
+const meanings: ReadonlyMap<number, ErrorMeaning> = new Map<number, ErrorMeaning>([
+  [4, limited('The app has made too many calls.')],
+  [80_007, limited('The business account has made too many calls.')],
+  [130_429, limited('The number sends too many messages.')],
+  [131_048, limited('Meta limits the number, because its messages were blocked or reported.')],
+  // its limit is one message in six seconds
+  [131_056, { ...limited('Too many messages went to this recipient.'), retryAfterMs: 6_000 }],
+  [2, passing('The API is down or overloaded.')],
+  [131_000, passing('Meta could not send the message and gave no reason.')],
+  [131_016, passing('The service is unavailable.')],
+  [133_004, passing('The server is unavailable.')],
+  [0, final('The access token is not valid any more. Renew channels.whatsapp.accessToken.')],
+  [190, final('The access token is wrong or has expired. Renew channels.whatsapp.accessToken.')],
+  [10, unpermitted],
+  [200, unpermitted],
+  [33, final('The sending number does not exist. Check channels.whatsapp.phoneNumberId.')],
+  [100, final('Meta refused a parameter. Check channels.whatsapp.phoneNumberId and the recipient.')],
+  [131_026, final('The recipient has no WhatsApp, or has not accepted its terms. Check the number.')],
+  [131_030, final('A test number sends to listed recipients only. Add this recipient in the app dashboard.')],
+  [131_031, final('The business account is locked. See WhatsApp Manager.')],
+  [131_042, final('The business account lacks a payment method. See WhatsApp Manager.')],
+  [
+    windowClosed,
+    final(
+      'The recipient has not written for 24 hours, and WhatsApp then accepts templates only. ' +
+        'Set channels.whatsapp.template to an approved template with one body variable.',
+    ),
+  ],
+  [132_000, final('The template does not have one body variable. Check channels.whatsapp.template.')],
+  [132_001, final('The template does not exist in this language. Check channels.whatsapp.template.')],
+  [132_015, final('Meta paused the template because of its quality. See WhatsApp Manager.')],
+  [133_010, final('The sending number is not registered. Register it in WhatsApp Manager.')],
+])
+
+function limited(hint: string): ErrorMeaning {
+  return { kind: 'rate-limited', hint }
+}
+
+function passing(hint: string): ErrorMeaning {
+  return { kind: 'transient', hint }
+}
+
+function final(hint: string): ErrorMeaning {
+  return { kind: 'permanent', hint }
+}

@@ -1,0 +1,24 @@
+// The file in the config directory that says where this gateway listens. Commands read it.
+import { rmSync } from 'node:fs'
+import { writeStateFile } from './config-file.ts'
+import { toGatewayFile } from '../model/places.ts'
+
+export type Address = {
+  readonly pid: number
+  readonly url: string
+  readonly adminUrl: string
+  readonly startedAt: string
+  /** The store of the configuration; absent if another one was handed in. */
+  readonly store?: string
+}
+
+/** Writes the file. Returns a function that removes it. */
+export async function announce(dir: string, address: Address): Promise<() => void> {
+  const file = toGatewayFile(dir)
+  try {
+    await writeStateFile(file, `${JSON.stringify(address)}\n`)
+  } catch {
+    // the store is in this folder too, and reports that it cannot be written
+  }
+  return () => rmSync(file, { force: true })
+}

@@ -1,0 +1,21 @@
+// What a gateway notes about its configuration, so that commands that only read the store need not check it again.
+import { toMemoryFile, toStorePlace } from '../model/places.ts'
+import type { LoadedConfig } from './config.ts'
+import { writeStateFile } from './config-file.ts'
+import type { Env } from './env.ts'
+import { toFingerprint } from './recall.ts'
+
+/** Notes a valid configuration: the file of the store, and a hash of all that was read. The URL of a database is a secret, and not noted. */
+export function createConfigMemory({ dir, env }: { dir: string; env: Env }): (loaded: LoadedConfig) => void {
+  let noted: string | undefined
+  return ({ config, text, envText }) => {
+    const fingerprint = toFingerprint({ text, envText, env })
+    if (fingerprint === undefined || fingerprint === noted) return
+    const place = toStorePlace(dir, config)
+    if (place.kind === 'url') return
+    noted = fingerprint
+    const known = { fingerprint, store: place.file }
+    // without the note the commands check the configuration themselves
+    void writeStateFile(toMemoryFile(dir), `${JSON.stringify(known)}\n`).catch(() => undefined)
+  }
+}

@@ -1,0 +1,70 @@
+// The few keys that commands need while a gateway runs. They are read also if other keys of the configuration are invalid.
+import { parse } from 'jsonc-parser'
+import { isPostgresUrl } from '../base/postgres-url.ts'
+import { Config } from '../model/config.ts'
+import { Problem } from '../model/problem.ts'
+import { loadConfig } from './config.ts'
+import { configFile, envFile, readText } from './text.ts'
+import { type Env, parseEnv, substituteEnv } from './env.ts'
+
+export type ConfigParts = {
+  readonly store: Pick<Config['store'], 'file' | 'url'>
+  /** False: `store.url` is set and cannot be read, so nobody knows where the store is. */
+  readonly isStoreKnown: boolean
+  readonly server: Pick<Config['server'], 'adminPort'>
+  readonly gateway: Config['gateway']
+  /** Why the rest cannot be used. Undefined: all of the configuration is valid. */
+  readonly problem: Problem | undefined
+}
+
+/** A key that cannot be read has its default; the token has no default. Does not throw because of the configuration. */
+export function loadConfigParts({ dir, env }: { dir: string; env: Env }): ConfigParts {
+  try {
+    return { ...loadConfig({ dir, env }).config, isStoreKnown: true, problem: undefined }
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error
+    return { ...readParts(dir, env), problem: error }
+  }
+}
+
+function readParts(dir: string, env: Env): Omit<ConfigParts, 'problem'> {
+  const all = { ...parseEnv(readIfPossible(dir, envFile)).values, ...env }
+  // the parser continues after an error: it reads the keys before it correctly, and often those after it
+  const root: unknown = parse(readIfPossible(dir, configFile).replace(/^\uFEFF/, ''), [], { allowTrailingComma: true })
+  const { server } = Config.parse({})
+  const port = toLeaf(root, ['server', 'adminPort'], all)
+  const given = toText(toLeaf(root, ['store', 'url'], all))
+  const url = given !== undefined && isPostgresUrl(given) ? given : undefined
+  const hasUrl = ['store', 'url'].reduce(toChild, root) !== undefined
+  const token = toText(toLeaf(root, ['gateway', 'token'], all))
+  return {
+    store: { file: toText(toLeaf(root, ['store', 'file'], all)), url },
+    isStoreKnown: !hasUrl || url !== undefined,
+    server: { adminPort: typeof port === 'number' && Number.isInteger(port) ? port : server.adminPort },
+    gateway: token === undefined ? {} : { token },
+  }
+}
+
+function readIfPossible(dir: string, name: string): string {
+  try {
+    return readText(dir, name) ?? ''
+  } catch {
+    return ''
+  }
+}
+
+/** Undefined if there is no value, or if it names a variable that is not set. */
+function toLeaf(root: unknown, path: readonly string[], env: Env): unknown {
+  const leaf = path.reduce(toChild, root)
+  const { value, issues } = substituteEnv(leaf, env)
+  return issues.length === 0 ? value : undefined
+}
+
+function toChild(value: unknown, key: string): unknown {
+  if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined
+  return Reflect.get(value, key)
+}
+
+function toText(value: unknown): string | undefined {
+  return typeof value === 'string' && value.trim() !== '' ? value : undefined
+}

@@ -1,0 +1,63 @@
+// The JSON Schema of the configuration, for editors and for suggestions in error messages.
+import { z } from 'zod'
+import { Config } from '../model/config.ts'
+
+type Schema = z.core.JSONSchema.BaseSchema
+
+/** JSON Schema (draft-7) of the file `hookloom.jsonc`, for editors. */
+export function toConfigSchema(): Schema {
+  return z.toJSONSchema(Config, {
+    io: 'input',
+    target: 'draft-7',
+    override: ({ jsonSchema }) => {
+      // zod writes the limits of integers in JavaScript, which are not limits of the key
+      if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
+      if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum
+    },
+  })
+}
+
+/** The text of the schema file next to `hookloom.jsonc`. */
+export function renderConfigSchema(): string {
+  return `${JSON.stringify(toConfigSchema(), undefined, 2)}\n`
+}
+
+/** The known keys at a path; an empty list where any key is valid. */
+export function toKeysAt(path: readonly PropertyKey[]): string[] {
+  return [...new Set(toSchemasAt(path).flatMap(toKeys))]
+}
+
+/** The known words at a path, such as the kinds of a runner; an empty list where any value is valid. */
+export function toWordsAt(path: readonly PropertyKey[]): string[] {
+  return [...new Set(toSchemasAt(path).flatMap(toWords))]
+}
+
+function toSchemasAt(path: readonly PropertyKey[]): Schema[] {
+  let found = toAlternatives(toConfigSchema())
+  for (const key of path) found = found.flatMap((schema) => toChildren(schema, key)).flatMap(toAlternatives)
+  return found
+}
+
+/** The keys of an object, or of a record whose keys are known words. */
+function toKeys({ properties = {}, propertyNames }: Schema): string[] {
+  return [...Object.keys(properties), ...(isSchema(propertyNames) ? toWords(propertyNames) : [])]
+}
+
+function toWords(schema: Schema): string[] {
+  return [schema.const, ...(schema.enum ?? [])].filter((word) => typeof word === 'string')
+}
+
+function toAlternatives(schema: Schema): Schema[] {
+  return [schema, ...[...(schema.anyOf ?? []), ...(schema.oneOf ?? [])].filter(isSchema).flatMap(toAlternatives)]
+}
+
+function toChildren(schema: Schema, key: PropertyKey): Schema[] {
+  const { items, properties = {}, additionalProperties } = schema
+  if (typeof key === 'number') return [items].flat().filter(isSchema)
+  const own = Object.hasOwn(properties, key) ? properties[String(key)] : additionalProperties
+  return [own].filter(isSchema)
+}
+
+function isSchema(schema: unknown): schema is Schema {
+  return typeof schema === 'object' && schema !== null
+}

@@ -1,0 +1,162 @@
+// Checks for risks in a valid configuration. They do not stop a gateway: `hookloom doctor` prints them.
+import { statSync } from 'node:fs'
+import { basename } from 'node:path'
+import { isWithoutChannels, withoutChannels } from '../model/agents-rules.ts'
+import { toConfigWarnings } from '../model/config-warnings.ts'
+import { type Config, toHookTokens } from '../model/config.ts'
+import { toPlacedLine } from './config.ts'
+import { toDottedPath } from '../model/issue.ts'
+
+export type Finding = { readonly name: string; readonly ok: boolean; readonly detail: string }
+/** `mode`: the permission bits, e.g. 0o600. */
+export type FileFact = { readonly file: string; readonly mode: number }
+
+const shortestToken = 24
+
+/** The permission bits of the files that exist. An empty list on Windows, where the bits mean nothing. */
+export function toFileFacts(files: readonly string[], platform: NodeJS.Platform = process.platform): FileFact[] {
+  if (platform === 'win32') return []
+  return files.flatMap((file) => {
+    const stats = statSync(file, { throwIfNoEntry: false })
+    return stats === undefined ? [] : [{ file, mode: stats.mode & 0o777 }]
+  })
+}
+
+/** Every check, passed or not, in a fixed order. `text` is the text of the file, for places. No detail shows a token. */
+export function toWarnings(
+  config: Config,
+  { files, text = '{}' }: { files: readonly FileFact[]; text?: string },
+): Finding[] {
+  const { hooks, server } = config
+  return [
+    toTokenLength(config),
+    toTokenReuse(config),
+    toFinding(
+      'trusted-proxies',
+      isLoopback(server.host) || server.trustedProxies.length > 0,
+      'failed tokens are counted for each client address',
+      `server.host is ${server.host} and server.trustedProxies is empty: behind a proxy, all clients share one limit of failed tokens. Add the proxy to server.trustedProxies, or listen on 127.0.0.1.`,
+    ),
+    toFinding(
+      'session-key-prefixes',
+      (hooks.allowedSessionKeyPrefixes ?? []).length > 0,
+      'hooks.allowedSessionKeyPrefixes limits the session keys',
+      'hooks.allowedSessionKeyPrefixes is not set: mappings and transforms can use any session. Set it to ["hook:"].',
+    ),
+    toFinding(
+      'default-session-key',
+      hooks.defaultSessionKey !== undefined,
+      'hooks.defaultSessionKey is set',
+      'hooks.defaultSessionKey is not set: each run without a session key starts a new session. Set it, for example to "hook:inbox".',
+    ),
+    toFinding(
+      'request-session-keys',
+      !hooks.allowRequestSessionKey,
+      'requests cannot choose their session key',
+      'hooks.allowRequestSessionKey is true: anyone with the hook token can choose the session.',
+    ),
+    toUnsafeContent(config),
+    toFileModes(files),
+    toFinding('channels', !isWithoutChannels(config), 'a channel is configured for replies', withoutChannels),
+    ...toReferences(config, text),
+    ...toSharing(config),
+  ]
+}
+
+/** What several gateways on one database do not share through it. */
+function toSharing({ store, agents, runners, hooks }: Config): Finding[] {
+  if (store.url === undefined) return []
+  const used = [agents.defaults.runner, ...agents.list.map(({ runner }) => runner)]
+  const commands = used.filter(
+    (name): name is string => name === 'claude' || name === 'codex' || runners[name ?? '']?.kind === 'command',
+  )
+  const parts = [
+    'the workspaces of the agents',
+    ...(commands.length === 0 ? [] : [`the session files of ${[...new Set(commands)].join(' and ')}`]),
+    ...(hooks.gmail === undefined ? [] : ['the Gmail credentials (state/gmail-consent.json, or serviceAccountKey)']),
+  ]
+  const list = parts.length === 1 ? parts[0] : `${parts.slice(0, -1).join(', ')} and ${parts.at(-1)}`
+  return [
+    {
+      name: 'several-gateways',
+      ok: true,
+      detail:
+        `gateways that share store.url need the same configuration and modules; ${list} are on the disk of each gateway: ` +
+        'share these folders between the machines, or pin what needs them to one gateway',
+    },
+  ]
+}
+
+function toReferences(config: Config, text: string): Finding[] {
+  const name = 'references'
+  const issues = toConfigWarnings(config)
+  if (issues.length === 0) return [{ name, ok: true, detail: 'every agent, model, channel and mapping can be used' }]
+  return issues.map((issue) => ({ name, ok: false, detail: toPlacedLine(issue, text) }))
+}
+
+function toTokenLength({ hooks }: Config): Finding {
+  const [token] = toHookTokens(hooks).toSorted((one, other) => one.length - other.length)
+  if (token === undefined) return { name: 'token-length', ok: true, detail: 'hooks.token is not set' }
+  return toFinding(
+    'token-length',
+    token.length >= shortestToken,
+    `hooks.token has at least ${shortestToken} characters`,
+    `hooks.token has ${token.length} characters, fewer than ${shortestToken}: it can be guessed. Make one with: openssl rand -hex 32`,
+  )
+}
+
+function toTokenReuse(config: Config): Finding {
+  const tokens = new Set<unknown>(
+    [...toHookTokens(config.hooks), config.gateway.token].filter((token) => token !== undefined),
+  )
+  const places = toLeaves(config, [])
+    .filter(({ value }) => tokens.has(value))
+    .map(({ path }) => toDottedPath(path))
+    .filter((path) => !/^(hooks\.tokens?(\[\d\])?|gateway\.token)$/.test(path))
+  return toFinding(
+    'token-reuse',
+    places.length === 0,
+    'the tokens are not used elsewhere in the configuration',
+    `a token is also the value of ${places.join(', ')}: use a different secret for each.`,
+  )
+}
+
+function toUnsafeContent({ hooks }: Config): Finding {
+  const places = toLeaves({ hooks }, [])
+    .filter(({ path, value }) => path.at(-1) === 'allowUnsafeExternalContent' && value === true)
+    .map(({ path }) => toDottedPath(path))
+  return toFinding(
+    'unsafe-content',
+    places.length === 0,
+    'all external text reaches agents inside the boundary',
+    `${places.join(', ')} ${places.length === 1 ? 'is' : 'are'} true: external text reaches agents as if you had written it.`,
+  )
+}
+
+function toFileModes(files: readonly FileFact[]): Finding {
+  const open = files.filter(({ mode }) => (mode & 0o077) !== 0)
+  const names = open.map(({ file, mode }) => `${basename(file)} (mode ${mode.toString(8).padStart(3, '0')})`)
+  return toFinding(
+    'file-permissions',
+    open.length === 0,
+    'only their owner can read the configuration files',
+    `${names.join(', ')} can be read or written by other users. Run: chmod 600 ${open.map(({ file }) => file).join(' ')}`,
+  )
+}
+
+function toFinding(name: string, ok: boolean, good: string, bad: string): Finding {
+  return { name, ok, detail: ok ? good : bad }
+}
+
+export function toLeaves(
+  value: unknown,
+  path: readonly (string | number)[],
+): { path: readonly (string | number)[]; value: unknown }[] {
+  if (Array.isArray(value)) return value.flatMap((item: unknown, index) => toLeaves(item, [...path, index]))
+  if (typeof value !== 'object' || value === null) return [{ path, value }]
+  return Object.entries(value).flatMap(([key, item]) => toLeaves(item, [...path, key]))
+}
+
+function isLoopback(host: string): boolean {
+  return /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)$/i.test(host.trim())
+}

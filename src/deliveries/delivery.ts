@@ -1,0 +1,149 @@
+// Makes a delivery from a request, or from a stored one.
+import {
+  type Admitted,
+  credentialHeaders,
+  type Delivery,
+  type DeliveryHead,
+  longestSource,
+  senderSecrets,
+} from '../model/delivery.ts'
+import { isJsonObject, type JsonValue } from '../base/json.ts'
+import { type SentBody, toSentSyntax } from '../model/body-syntax.ts'
+import { parseMultipart } from '../model/multipart.ts'
+import { type Body, openBody, readPayload } from '../model/parse-body.ts'
+import { type Hook, toAccepts } from '../pipeline/hook.ts'
+import { detectSource, type Sender, senderNamed, toEvent } from '../pipeline/sources.ts'
+import type { Knock } from '../http/admission.ts'
+
+/** The hook of a delivery, its id and the time it arrived, in milliseconds since the epoch. */
+export type Place = { readonly hook: Hook; readonly id: string; readonly receivedAt: number }
+
+/**
+ * The delivery of a head and a body. Throws `media-type-unsupported` and `body-invalid`: the body is checked before anything is
+ * decided from it. A body that only a transform reads is parsed in its thread; if that did not happen, call `checkBody`.
+ */
+export function toDelivery(head: DeliveryHead, bytes: Uint8Array, { hook, id, receivedAt }: Place): Delivery {
+  const { method, url, path, headers, query, verifiedBy, admitted } = head
+  const body = openBody(toSent(head, bytes), toAccepts(hook, admitted))
+  if (hook.readsPayload || mayNameSource(head, body)) readPayload(body)
+  const shownSource = detectSource(headers)?.source
+  const sender = toSender({ verifiedBy, shownSource })
+  const source = verifiedBy ?? toNamedSource(body.parsed) ?? sender?.source
+  const event = sender && toEvent(sender, { headers, body })
+  return { id, receivedAt, method, url, path, headers, query, body, source, shownSource, event, verifiedBy, admitted }
+}
+
+function toSent({ headers, admitted }: DeliveryHead, bytes: Uint8Array): SentBody {
+  return { bytes, contentType: headers['content-type'], isProved: admitted.signedFor.length > 0 }
+}
+
+/** A request that was let in, with its inflated body. */
+type Sent = { readonly head: DeliveryHead; readonly body: Uint8Array<ArrayBuffer> }
+
+/** Throws `media-type-unsupported`. */
+export function isMultipart({ head, body }: Sent, hook: Hook): boolean {
+  return toSentSyntax(toSent(head, body), toAccepts(hook, head.admitted)) === 'multipart'
+}
+
+/**
+ * A multipart form as JSON, so that what follows reads, stores and repeats it as any other body: without the contents of files.
+ * Throws `body-invalid`.
+ */
+export async function withoutMultipart({ head, body }: Sent): Promise<Sent> {
+  const payload = await parseMultipart(body, toSent(head, body))
+  const headers: Record<string, string> = Object.create(null)
+  Object.assign(headers, head.headers, { 'content-type': 'application/json' })
+  return { head: { ...head, headers }, body: Buffer.from(JSON.stringify(payload)) }
+}
+
+/** Checks a body that was left to a transform: no delivery is answered 2xx before its body was parsed. Throws `body-invalid`. */
+export function checkBody({ body }: Delivery): void {
+  readPayload(body)
+}
+
+/** Checks the body of a delivery whose transform still runs. Throws `body-invalid`; then the decision is not used. */
+export function checkLate(delivery: Delivery, deciding: Promise<unknown>): void {
+  try {
+    checkBody(delivery)
+  } catch (error) {
+    void deciding.catch(() => undefined)
+    throw error
+  }
+}
+
+const sourceKey = Buffer.from('"source"')
+const escapedLetter = Buffer.from('\\u')
+
+/** Whether the payload may have a field `source`. A search costs a tenth of a parse. Escapes may hide the key. */
+function mayNameSource({ verifiedBy }: DeliveryHead, { bytes, syntax }: Body): boolean {
+  if (bytes.byteLength === 0) return true
+  if (verifiedBy !== undefined || syntax === 'text' || syntax === 'xml') return false
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  return syntax === 'form' || text.includes(sourceKey) || text.includes(escapedLetter)
+}
+
+/** The sender that defines event and delivery id: the one that proved itself, else the one that the headers show. */
+export function toSender({
+  verifiedBy,
+  shownSource,
+}: Pick<Delivery, 'verifiedBy' | 'shownSource'>): Sender | undefined {
+  return senderNamed(verifiedBy) ?? senderNamed(shownSource)
+}
+
+function toNamedSource(payload: JsonValue | undefined): string | undefined {
+  const named = isJsonObject(payload) && Object.hasOwn(payload, 'source') ? payload['source'] : undefined
+  return typeof named === 'string' && named.length <= longestSource ? named : undefined
+}
+
+/** The head of a request that did not come over the network. It counts as proved for every mapping of its hook. */
+export function toLocalHead(
+  hook: Hook,
+  request: Pick<DeliveryHead, 'path' | 'headers'> & Partial<DeliveryHead> & { readonly prefix: string },
+): DeliveryHead {
+  const { prefix, path, headers, method = 'POST', query = {}, verifiedBy } = request
+  const search = new URLSearchParams(query).toString()
+  const url = `${prefix}/${path}${search === '' ? '' : `?${search}`}`
+  const admitted = { token: true, signedFor: hook.signed.map(({ id }) => id) }
+  return { method, url, path, headers, query, verifiedBy, admitted }
+}
+
+/** The head of a request as it is stored. `secretHeaders`: those of the verifiers of the hook. */
+export function toHead(
+  { method, url, path, headers, token }: Knock,
+  secretHeaders: ReadonlySet<string>,
+  proof: Pick<Admitted, 'signedFor' | 'signedId'> & { source: string | undefined },
+): DeliveryHead {
+  return {
+    method,
+    url,
+    path,
+    headers: dropCredentials(headers, secretHeaders),
+    query: toQuery(url),
+    verifiedBy: proof.source,
+    admitted: { token: token === 'valid', signedFor: proof.signedFor, signedId: proof.signedId },
+  }
+}
+
+function toQuery(url: string): Record<string, string> {
+  const query: Record<string, string> = Object.create(null)
+  const mark = url.indexOf('?')
+  if (mark >= 0) for (const [name, value] of new URLSearchParams(url.slice(mark + 1))) query[name] = value
+  return query
+}
+
+/**
+ * The headers of a delivery, without credentials. A header with a secret of the sender keeps its name, so that the sender is
+ * still recognised, and loses its value.
+ */
+export function dropCredentials(
+  all: Readonly<Record<string, string>>,
+  secretHeaders: ReadonlySet<string>,
+): Record<string, string> {
+  const headers: Record<string, string> = Object.create(null)
+  // `all` has no prototype
+  for (const name in all) {
+    if (credentialHeaders.has(name)) continue
+    headers[name] = senderSecrets.has(name) || secretHeaders.has(name) ? '[secret]' : (all[name] ?? '')
+  }
+  return headers
+}

@@ -1,0 +1,180 @@
+// The watched mailbox in the gateway: it starts, stops and restarts as `hooks.gmail` says.
+import {
+  cursorName,
+  gmailHook,
+  type GmailPayload,
+  type MailSink,
+  parseState,
+  toMailKey,
+  toStateFile,
+} from '../gmail/mail.ts'
+import type { Delivery } from '../model/delivery.ts'
+import type { Log } from '../model/log.ts'
+import type { Generation } from '../pipeline/generation.ts'
+import type { Hook } from '../pipeline/hook.ts'
+import type { NewDelivery } from '../store/records.ts'
+import type { Duty } from '../store/named-leases.ts'
+import type { Clock, Store } from '../store/store.ts'
+import { toWaitingAnswer, toPending, toRow } from './settlement.ts'
+import { toDelivery, toLocalHead } from './delivery.ts'
+import { toDedupe } from './duplicates.ts'
+import { type Repeats, toRepeated } from './repeats.ts'
+import type { Rerunner } from './rerun.ts'
+import { readState } from '../gmail/http-sink.ts'
+import type { GmailStatus } from '../gmail/status.ts'
+import type { MailWatcher } from '../gmail/watcher.ts'
+import type { Config } from '../model/config.ts'
+import { isWatched, type WatchedGmail } from '../model/gmail-config.ts'
+import { createClientOf } from '../http/client.ts'
+import type { Throttle } from '../http/throttle.ts'
+
+export type MailboxParts = Omit<InboxParts, 'account'> & {
+  /** The config directory. */
+  readonly dir: string
+  /** With `HOOKLOOM_SKIP_GMAIL=1` the gateway does not watch: `hookloom gmail run` does. */
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** The gateway that has it watches the mailbox. */
+  readonly duty: Duty
+  /** The throttle of failed signatures. A push without a valid token counts there. */
+  readonly signers: Throttle
+}
+
+export type Mailbox = {
+  /** Watches the mailbox of this configuration, if this gateway has the duty. Does nothing if it is watched already. */
+  apply(config: Config): void
+  /** Undefined if no mailbox is watched. */
+  status(): GmailStatus | undefined
+  /** For /readyz. */
+  problems(): { readonly detail: string }[]
+  stop(): Promise<void>
+}
+
+export function createMailbox(parts: MailboxParts): Mailbox {
+  const { dir, env, duty, signers, clock, log } = parts
+  let watched = ''
+  let watcher: MailWatcher | undefined
+  let isStopping = false
+  let last: Promise<void> = Promise.resolve()
+
+  function toSink({ account }: WatchedGmail): MailSink {
+    const inbox = createInbox({ ...parts, account })
+    // continues where `gmail run` stopped
+    return { ...inbox, state: async () => (await inbox.state()) ?? readState(toStateFile(dir), account) }
+  }
+
+  async function change(gmail: WatchedGmail | undefined, trustedProxies: readonly string[]): Promise<void> {
+    await watcher?.stop()
+    watcher = undefined
+    if (gmail === undefined || isStopping) return
+    log.info({ account: gmail.account, mode: gmail.mode }, 'the gateway watches the mailbox')
+    // a fifth of the code of the gateway, which few need
+    const { startWatcher } = await import('../gmail/watcher.ts')
+    const gate = { ...signers, clientOf: createClientOf(trustedProxies) }
+    watcher = startWatcher({ dir, gmail, sink: toSink(gmail), gate, log, clock })
+  }
+
+  return {
+    apply({ hooks, server: { trustedProxies } }) {
+      const isOn = hooks.enabled && env['HOOKLOOM_SKIP_GMAIL'] !== '1' && duty.isHeld()
+      const gmail = isOn && isWatched(hooks.gmail) ? hooks.gmail : undefined
+      const wanted = gmail === undefined ? '' : JSON.stringify([gmail, trustedProxies])
+      if (wanted === watched || isStopping) return
+      watched = wanted
+      last = last.then(() => change(gmail, trustedProxies))
+    },
+    status: () => watcher?.status(),
+    problems: () => (watcher?.status().problems ?? []).map((problem) => ({ detail: `Gmail: ${problem}` })),
+    async stop() {
+      isStopping = true
+      await last
+      await watcher?.stop()
+    },
+  }
+}
+
+type InboxParts = {
+  readonly account: string
+  readonly generation: () => Generation
+  readonly store: Pick<Store, 'appendAll' | 'cursor' | 'open'>
+  readonly rerunner: Pick<Rerunner, 'rerun' | 'claim' | 'release'>
+  readonly repeats: Pick<Repeats, 'note'>
+  readonly clock: Clock
+  readonly newId: () => string
+  readonly log: Log
+}
+
+/** A mail that is stored but did not run, because the process ended, is pending: it runs at the next start, or in another gateway. */
+export function createInbox(parts: InboxParts): MailSink {
+  const { account, generation, store, rerunner, repeats, clock, newId, log } = parts
+  const name = cursorName(account)
+  let running: Promise<unknown> = Promise.resolve()
+  /** The value of the cursor from which the sync began. */
+  let place: string | undefined
+
+  async function runAll(ids: readonly string[]): Promise<void> {
+    for (const id of ids) {
+      try {
+        const [open] = await store.open({ id, state: 'pending', limit: 1 })
+        if (open !== undefined) await rerunner.rerun(open)
+        else await rerunner.release([id])
+      } catch (error) {
+        log.error(
+          { err: error, deliveryId: id },
+          'a stored mail could not be processed; it runs again at the next start',
+        )
+      }
+    }
+  }
+
+  return {
+    async state() {
+      place = await store.cursor(name)
+      return place === undefined ? undefined : parseState(place)
+    },
+    async deliver(payloads, state) {
+      const current = generation()
+      const mails = payloads.map((payload) =>
+        toMail(payload, { generation: current, id: newId(), receivedAt: clock() }),
+      )
+      const rows = mails.map(({ row }) => row)
+      const to = JSON.stringify(state)
+      // before the rows are there for other gateways
+      await rerunner.claim(rows.map(({ id }) => id))
+      const stored = new Set<string>()
+      try {
+        const appended = await store.appendAll(rows, { name, from: place, to })
+        // not a Problem: the sync begins again at the new place
+        if (appended === 'moved')
+          throw new Error('Another process moved the position in the mailbox. The next sync begins there.')
+        for (const [index, { delivery, hook }] of mails.entries()) {
+          const what = appended[index]
+          if (what?.kind === 'stored') stored.add(delivery.id)
+          else if (what !== undefined) repeats.note(toRepeated(delivery, hook, what.first))
+        }
+      } finally {
+        await rerunner.release(rows.flatMap(({ id }) => (stored.has(id) ? [] : [id])))
+      }
+      place = to
+      // in the order of the mails, without delaying the next sync
+      running = running.then(() => runAll([...stored]))
+    },
+  }
+}
+
+/** The delivery and the row that the same mail gets over HTTP, with the same key: a mail that comes both ways is one delivery. */
+function toMail(
+  payload: GmailPayload,
+  { generation, id, receivedAt }: { generation: Generation; id: string; receivedAt: number },
+): { delivery: Delivery; hook: Hook; row: NewDelivery } {
+  const hook = generation.hook(gmailHook)
+  const prefix = generation.config.hooks.path
+  const headers = { 'content-type': 'application/json', 'idempotency-key': toMailKey(payload) }
+  const head = toLocalHead(hook, { prefix, path: gmailHook, headers })
+  const body = Buffer.from(JSON.stringify(payload))
+  // the gateway fetched the mail itself, so there is no signature
+  const admitted = { token: true, signedFor: [] }
+  const delivery = toDelivery({ ...head, admitted }, body, { hook, id, receivedAt })
+  const settlement = toPending(delivery, generation.id)
+  const answer = toWaitingAnswer(id, 'pending')
+  return { delivery, hook, row: toRow(delivery, { settlement, answer, dedupe: toDedupe(delivery)?.key }) }
+}

@@ -1,0 +1,131 @@
+// What `--json` and /api show of stored records. Every field is always present, null if unknown; times are ISO 8601.
+import type { Planned } from '../model/action.ts'
+import { type Job, type Message, type Session, type SystemEvent, toShownPostState } from '../model/job.ts'
+import type { NodeRecord } from '../store/owners.ts'
+import type { DeliveryRecord } from '../store/records.ts'
+import type {
+  DeliveryFields,
+  DeliveryHead,
+  EventFields,
+  JobFields,
+  MessageFields,
+  SessionFields,
+  ShownFields,
+} from '../model/api-types.ts'
+
+/** An action after policy: with its final agent and session key. */
+export function toActionFields(planned: Planned): object {
+  if (planned.kind === 'heartbeat' || planned.kind === 'alert') return planned
+  const { kind, ...fields } = planned.action
+  if (planned.kind === 'wake') return { kind, ...fields }
+  return { kind, ...fields, agentId: planned.agentId, sessionKey: planned.sessionKey }
+}
+
+export function toDeliveryHead(record: DeliveryRecord): DeliveryHead {
+  const { deliveryId, receivedAt, hook, source = null, event = null, mappingId = null, state } = record
+  const { repeats, repeatedAt } = record
+  const repeated = { repeats, repeatedAt: repeatedAt === undefined ? null : toMoment(repeatedAt) }
+  return { deliveryId, receivedAt: toMoment(receivedAt), hook, source, event, mappingId, ...repeated, state }
+}
+
+export function toDeliveryFields(record: DeliveryRecord): DeliveryFields {
+  const { state, ...head } = toDeliveryHead(record)
+  const actions = record.jobs.map((job) => toActionFields(job.planned))
+  return { ...head, generation: record.generation, node: record.node ?? null, state, actions }
+}
+
+export function toShownFields(record: DeliveryRecord): ShownFields {
+  return {
+    ...toDeliveryFields(record),
+    transformHash: record.transformHash ?? null,
+    bodyDiffered: record.bodyDiffered,
+    settledAt: record.settledAt === undefined ? null : toMoment(record.settledAt),
+    answer: record.answer,
+    jobs: record.jobs.map(toJobFields),
+    problem: record.problem ?? null,
+    trace: record.trace,
+    log: record.log,
+  }
+}
+
+/** A wake has no run and so no run id. `posts`: the messages of the reply, each with the provider's id once it was accepted. */
+export function toJobFields(job: Job): JobFields {
+  const { id, planned, state, attempts, lastError } = job
+  return {
+    jobId: id,
+    runId: planned.kind === 'wake' ? null : id,
+    deliveryId: job.deliveryId ?? null,
+    kind: planned.kind,
+    agentId: planned.agentId,
+    sessionKey: planned.sessionKey,
+    state,
+    attempts,
+    lastError: lastError ?? null,
+    steps: job.steps.map(({ name, state: stepState, at, detail, model, usage }) => ({
+      name,
+      state: stepState,
+      at: toMoment(at),
+      detail: detail ?? null,
+      ...(model === undefined ? {} : { model }),
+      ...(usage === undefined ? {} : { usage }),
+    })),
+    posts: job.posts.map((post) => ({
+      part: post.part,
+      channel: post.channel,
+      to: post.to ?? null,
+      state: toShownPostState(post, job),
+      messageId: post.id ?? null,
+      at: post.state === 'waiting' ? null : toMoment(post.at),
+      nonce: post.nonce,
+      mayBeTwice: post.mayBeTwice === true,
+    })),
+  }
+}
+
+export function toEventFields(event: SystemEvent): EventFields {
+  const { agentId, sessionKey, text, source, trusted, wakes, at, deliveryId, consumedAt } = event
+  return {
+    agentId,
+    sessionKey,
+    text,
+    source,
+    trusted,
+    wakes,
+    at: toMoment(at),
+    deliveryId: deliveryId ?? null,
+    consumedAt: consumedAt === undefined ? null : toMoment(consumedAt),
+  }
+}
+
+/** The session without its transcript. */
+export function toSessionHead({ sessionKey, agentId, updatedAt, recipient }: Session): SessionFields {
+  return {
+    sessionKey,
+    agentId,
+    updatedAt: toMoment(updatedAt),
+    recipient: recipient === undefined ? null : { channel: recipient.channel, to: recipient.to ?? null },
+  }
+}
+
+export function toSessionFields(
+  session: Session,
+  messages: readonly Message[],
+): SessionFields & { messages: MessageFields[] } {
+  return {
+    ...toSessionHead(session),
+    messages: messages.map(({ role, text, runId, at }) => ({ role, text, runId, at: toMoment(at) })),
+  }
+}
+
+/** ISO 8601. */
+export function toMoment(at: number): string {
+  return new Date(at).toISOString()
+}
+
+/** A sentence that names the gateways whose generations differ; undefined if they do not. */
+export function toDifferent(nodes: readonly NodeRecord[]): string | undefined {
+  const generations = new Set(nodes.map(({ generation }) => generation))
+  if (generations.size < 2) return undefined
+  const named = nodes.map(({ id, version, generation }) => `${id} (${version}): ${generation}`)
+  return `The gateways on this store have different generations: ${named.join(', ')}. If no rollout is under way, make their files alike.`
+}

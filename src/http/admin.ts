@@ -1,0 +1,174 @@
+// The admin port: health pages, metrics, and the API that changes a running gateway. Loopback only; /api requires the gateway token.
+import type { RequestListener } from 'node:http'
+import Router from '@koa/router'
+import type { Context, Next } from 'koa'
+import { saysCrossSite } from '../base/http.ts'
+import type { Log } from '../model/log.ts'
+import { Problem } from '../model/problem.ts'
+import type { Generation } from '../pipeline/generation.ts'
+import { addDeliveryRoutes } from './api/deliveries.ts'
+import { addHealthRoute } from './api/health.ts'
+import type { ApiParts } from './api/parts.ts'
+import { addReplayRoutes, type ReplayerOfAdmin } from './api/replays.ts'
+import { reply } from './api/reply.ts'
+import { addSessionRoutes } from './api/sessions.ts'
+import { createPageKeys } from './api/page-keys.ts'
+import { addPageRoutes } from './api/page.ts'
+import { addStreamRoute } from './api/streams.ts'
+import type { ParkedCalls, ParkedQuery } from '../deliveries/parked-calls.ts'
+import type { HandedSecrets } from './handed.ts'
+import type { UnnamedProxies } from './client.ts'
+import type { Metrics } from './metrics.ts'
+import type { Readiness } from './readiness.ts'
+import { createOperatorCheck, type OperatorOf } from './operator.ts'
+import { toDifferent } from '../deliveries/records.ts'
+import { toRefusedRequest, withNearest } from './refusals.ts'
+import { send, toListener } from './server.ts'
+
+export type AdminParts = ApiParts & {
+  readonly drain: ParkedCalls
+  readonly handed: HandedSecrets
+  readonly metrics: Metrics
+  readonly readiness: Pick<Readiness, 'isStopping'>
+  readonly unnamedProxies: Pick<UnnamedProxies, 'warnings'>
+  readonly replayer: ReplayerOfAdmin
+  readonly log: Log
+}
+
+export function createAdminApp(parts: AdminParts): RequestListener {
+  const { refusals, generation } = parts
+  const router = new Router({ sensitive: true, strict: true })
+  const token = () => generation().config.gateway.token
+  const keys = createPageKeys({ token, clock: parts.clock })
+  const operatorOf = createOperatorCheck({ token, keys, clock: parts.clock })
+  const api = requireOperator({ operatorOf, token, accepts: ['token', 'page'] })
+
+  router.use(requireLoopbackNames)
+  router.get('/healthz', (ctx) => reply(ctx, {}))
+  router.get('/readyz', async (ctx) => {
+    const showsAll = operatorOf(ctx.req) !== undefined
+    const state = await toReadiness(parts)
+    reply(ctx, showsAll ? state : toOutline(state), state.ok ? 200 : 503)
+  })
+  router.get('/metrics', async (ctx) => {
+    const body = await parts.metrics.page()
+    send(ctx, {
+      status: 200,
+      body,
+      headers: { 'cache-control': 'no-store', 'content-type': parts.metrics.contentType },
+    })
+  })
+  router.get('/api/refusals', api, (ctx) =>
+    reply(ctx, { refusals: refusals.list().map((refusal) => withNearest(refusal, generation())) }),
+  )
+  router.get('/api/refusals/:id', api, (ctx) => {
+    const refusal = refusals.list().find(({ requestId }) => requestId === ctx.params['id'])
+    if (refusal === undefined) {
+      throw new Problem('not-found', 'No refusal has this request id. "hookloom list --refused" shows the ids.')
+    }
+    const request = toRefusedRequest(refusals.request(refusal.requestId))
+    reply(ctx, { refusal: withNearest(refusal, generation()), request })
+  })
+  addDeliveryRoutes(router, api, parts)
+  router.post('/api/parked/retry', api, async (ctx) => reply(ctx, await parts.drain.retryParked(toParkedQuery(ctx))))
+  router.post('/api/parked/drop', api, async (ctx) => reply(ctx, await parts.drain.dropParked(toParkedQuery(ctx))))
+  addSessionRoutes(router, api, parts)
+  addHealthRoute(router, api, parts)
+  addStreamRoute(router, api, parts)
+  addPageRoutes(router, requireOperator({ operatorOf, token, accepts: ['token'] }), keys)
+  addReplayRoutes(router, api, parts)
+  router.post('/api/mappings/:id/arm', api, async (ctx) => {
+    const mappingId = findSigned(generation(), ctx.params['id'] ?? '')
+    const until = new Date(await parts.handed.arm(mappingId)).toISOString()
+    parts.log.info({ mappingId, until }, `The mapping "${mappingId}" accepts a secret of its sender until ${until}.`)
+    reply(ctx, { mappingId, until })
+  })
+  router.all('/{*path}', () => {
+    throw new Problem(
+      'not-found',
+      'The admin port has the page at /, GET /healthz, /readyz and /metrics, and /api. The hooks are on server.port.',
+    )
+  })
+  return toListener(router.routes(), parts)
+}
+
+/**
+ * `ok`: deliveries become durable. `degraded`: a saved file is not live, or its deliveries park. `warnings`: limits that are near.
+ */
+async function toReadiness({ store, status, unnamedProxies, readiness }: AdminParts) {
+  const [{ warning, ...health }, nodes] = await Promise.all([store.health(), store.nodes().catch(() => [])])
+  const different = toDifferent(nodes)
+  return {
+    ok: health.trouble === undefined && !readiness.isStopping(),
+    ...status(),
+    warnings: warning === undefined ? [] : [warning],
+    nodes,
+    ...(different && { different }),
+    proxies: unnamedProxies.warnings(),
+    store: health,
+  }
+}
+
+/** For requests without the gateway token, such as a probe: no source line, no path, no hash. */
+function toOutline({ ok, degraded, problems, warnings }: Awaited<ReturnType<typeof toReadiness>>) {
+  const modules = new Set(problems.flatMap(({ module }) => module ?? []))
+  return { ok, degraded, modules: modules.size, warnings }
+}
+
+/** `?hook=` for one hook, `?after=` with the `next` of the answer before. */
+function toParkedQuery({ query: { hook, after } }: Context): ParkedQuery {
+  const toText = (value: string | string[] | undefined) => (typeof value === 'string' ? value : undefined)
+  return { hook: toText(hook), after: toText(after) }
+}
+
+/** The id of a mapping whose sender gives its secret in a handshake. Other mappings have no handshake to wait for. */
+function findSigned({ mappings }: Generation, id: string): string {
+  const { verifier } = mappings.find((mapping) => mapping.id === id) ?? {}
+  if (verifier === undefined) throw new Problem('not-found', 'No mapping with verify has this id.')
+  if (verifier.handsOver) return id
+  const { scheme } = verifier
+  throw new Problem(
+    'conflict',
+    `The scheme "${scheme}" has no handshake that gives a secret. Put the secret into verify.`,
+  )
+}
+
+// a web page in the operator's browser must not reach this port, neither by a name that resolves to loopback nor cross-site
+const loopbackName = /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/i
+
+async function requireLoopbackNames(ctx: Context, next: Next): Promise<void> {
+  const { headers } = ctx.req
+  const { host, origin } = headers
+  // a link to the page from elsewhere: it shows nothing without a key, and the file of `hookloom open` is such a place
+  const opensPage =
+    ctx.path === '/' && headers['sec-fetch-mode'] === 'navigate' && headers['sec-fetch-dest'] === 'document'
+  const sameSite = origin === undefined || loopbackName.test(origin.replace(/^https?:\/\//i, ''))
+  if (host === undefined || !loopbackName.test(host) || !sameSite || (saysCrossSite(headers) && !opensPage)) {
+    throw new Problem(
+      'origin-denied',
+      'The admin port answers only requests to localhost that do not come from another site.',
+    )
+  }
+  await next()
+}
+
+function requireOperator({
+  operatorOf,
+  token,
+  accepts,
+}: {
+  operatorOf: OperatorOf
+  token: () => string | undefined
+  accepts: readonly ReturnType<OperatorOf>[]
+}) {
+  return async (ctx: Context, next: Next): Promise<void> => {
+    if (token() === undefined) throw new Problem('unauthorized', 'Set gateway.token to use the admin API.')
+    if (!accepts.includes(operatorOf(ctx.req))) {
+      throw new Problem(
+        'unauthorized',
+        'The gateway token is missing. Send it as "Authorization: Bearer <gateway.token>".',
+      )
+    }
+    await next()
+  }
+}

@@ -1,0 +1,250 @@
+// /api/deliveries: the list, one delivery with its request, and what the operator does with it.
+import { join } from 'node:path'
+import type Router from '@koa/router'
+import type { Middleware } from 'koa'
+import { z } from 'zod'
+import { toJson } from '../../base/json.ts'
+import { resolveTransformsRoot } from '../../transforms/root.ts'
+import type { Job } from '../../model/job.ts'
+import { Problem } from '../../model/problem.ts'
+import type { Generation } from '../../pipeline/generation.ts'
+import type { DeliveryRecord, KeptRequest } from '../../store/records.ts'
+import type { Store } from '../../store/store.ts'
+import type { ApiParts } from './parts.ts'
+import { checkBody, toDelivery } from '../../deliveries/delivery.ts'
+import { toShownFields } from '../../deliveries/records.ts'
+import { toPending, toRow, toWaitingAnswer } from '../../deliveries/settlement.ts'
+import { readBodyText, readLimit, readState, readText, type RouteContext } from './query.ts'
+import { reply } from './reply.ts'
+import { toRowFields, toSourceName } from './rows.ts'
+import type { DeliveryRow, MadeBy, Page, RequestFields, Retried, ShownDelivery } from '../../model/api-types.ts'
+
+export type DeliveryParts = Pick<ApiParts, 'store' | 'generation' | 'dir' | 'rerunner' | 'clock' | 'newId' | 'poke'>
+
+export function addDeliveryRoutes(router: Router, api: Middleware, parts: DeliveryParts): void {
+  const { store } = parts
+  router.get('/api/deliveries', api, async (ctx) => reply(ctx, await listDeliveries(store, ctx)))
+  router.get('/api/deliveries/:id', api, async (ctx) => reply(ctx, await show(parts, await find(store, ctx))))
+  router.get('/api/deliveries/:id/request', api, async (ctx) => {
+    const record = await find(store, ctx)
+    reply(ctx, toRequestFields(await findRequest(store, record)))
+  })
+  router.post('/api/deliveries/:id/retry', api, async (ctx) => {
+    const heartbeat = await findHeartbeat(store, ctx)
+    reply(
+      ctx,
+      heartbeat === undefined ? await retry(parts, await find(store, ctx)) : await retryHeartbeat(parts, heartbeat),
+    )
+  })
+  router.post('/api/deliveries/:id/drop', api, async (ctx) => {
+    const { deliveryId, state } = await find(store, ctx)
+    if (!(await store.drop(deliveryId))) {
+      throw new Problem(
+        'conflict',
+        `The delivery ${deliveryId} cannot be dropped: its state is ${state}. Only pending and parked deliveries can be.`,
+      )
+    }
+    reply(ctx, { deliveryId, state: 'dropped' })
+  })
+  router.post('/api/deliveries/:id/again', api, async (ctx) => {
+    const record = await find(store, ctx)
+    const request = await findRequest(store, record)
+    const body = await readEdited(ctx, parts.generation())
+    reply(ctx, await sendAgain(parts, body === undefined ? request : { ...request, body }))
+  })
+}
+
+/**
+ * Deliveries that one search looks at. The store is read in the thread that answers requests, and a search of a large store must not
+ * hold them up.
+ */
+const searched = 25_000
+
+/** Filters are those of the store. Dead jobs have an index of their own, so the filters are applied to what it finds. */
+async function listDeliveries(store: Store, ctx: RouteContext): Promise<Page<'deliveries', DeliveryRow>> {
+  const [limit, state, before] = [readLimit(ctx), readState(ctx), readText(ctx, 'before')]
+  const filters = { hook: readText(ctx, 'hook'), source: readText(ctx, 'source'), text: readText(ctx, 'q') }
+  if (before !== undefined && (await store.delivery(before)) === undefined) {
+    throw new Problem('not-found', 'before must be the id of a delivery. "hookloom list" shows the ids.')
+  }
+  if (state === 'dead') return listDead(store, { limit, before, ...filters })
+  const isSearch = Object.values(filters).some((filter) => filter !== undefined)
+  const from = isSearch ? await store.stepBack({ before, rows: searched }) : undefined
+  return toPage(await store.deliveries({ limit, state, before, from, ...filters }), limit, from)
+}
+
+type DeadQuery = { limit: number; before: string | undefined } & {
+  readonly [Name in 'hook' | 'source' | 'text']: string | undefined
+}
+
+/** Dead jobs that one request looks at. */
+const mostDead = 2_000
+
+async function listDead(store: Store, { limit, before, hook, source, text }: DeadQuery) {
+  const found = new Map<string, DeliveryRecord>()
+  const oldest = before === undefined ? undefined : (await store.delivery(before))?.jobs[0]?.id
+  const jobs = await store.deadJobs({ limit: mostDead, before: oldest })
+  const word = text?.trim().toLowerCase()
+  for (const { deliveryId } of jobs.toReversed()) {
+    if (found.size === limit) break
+    if (deliveryId === undefined || found.has(deliveryId)) continue
+    const record = await store.delivery(deliveryId)
+    if (record === undefined || (hook ?? record.hook) !== record.hook) continue
+    if (source !== undefined && source !== record.source) continue
+    const searched = [record.hook, record.source, record.event, record.mappingId].join('\n').toLowerCase()
+    if (word !== undefined && !searched.includes(word) && !deliveryId.startsWith(word)) continue
+    found.set(deliveryId, record)
+  }
+  return toPage([...found.values()].toReversed(), limit)
+}
+
+/** `from`: where a search ended that looked at a part. */
+function toPage(records: readonly DeliveryRecord[], limit: number, from?: string): Page<'deliveries', DeliveryRow> {
+  const last = records.length < limit ? from : records[0]?.deliveryId
+  return { deliveries: records.map(toRowFields), next: last ?? null }
+}
+
+async function show({ store, generation, dir }: DeliveryParts, record: DeliveryRecord): Promise<ShownDelivery> {
+  const current = generation()
+  const request = await store.request(record.deliveryId)
+  const mapping = current.mappings.find(({ id }) => id === record.mappingId)
+  const admitted = request?.head.admitted
+  const scheme = mapping?.verifier?.scheme ?? null
+  return {
+    ...toShownFields(record),
+    sourceName: toSourceName(record),
+    admitted:
+      admitted === undefined
+        ? mapping === undefined
+          ? null
+          : { token: scheme === null, scheme }
+        : {
+            token: admitted.token,
+            scheme: request?.head.verifiedBy ?? (admitted.signedFor.length > 0 ? scheme : null),
+          },
+    madeBy: await toMadeBy(record, { mapping, current, dir }),
+    isRequestKept: request !== undefined,
+  }
+}
+
+async function toMadeBy(
+  { hook, problem }: DeliveryRecord,
+  { mapping, current, dir }: { mapping: Generation['mappings'][number] | undefined; current: Generation; dir: string },
+): Promise<MadeBy | null> {
+  if (mapping === undefined) return current.hook(hook).kind === 'built-in' ? { kind: 'built-in' } : null
+  const { transform, messageTemplate, textTemplate, action } = mapping.mapping
+  if (transform === undefined) {
+    return { kind: 'template', template: (action === 'agent' ? messageTemplate : textTemplate) ?? null }
+  }
+  const { module } = transform
+  return { kind: 'transform', module, ...(await toPlaceInFile(current, dir, { module, frame: problem?.frame })) }
+}
+
+/** The file of a module, and the line that the frame of its problem names. */
+export async function toPlaceInFile(
+  { config }: Generation,
+  dir: string,
+  { module, frame }: { readonly module?: string | undefined; readonly frame?: string | undefined },
+): Promise<{ file: string | null; line: number }> {
+  if (module === undefined) return { file: null, line: 1 }
+  const root = await resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
+  const line = Number(/:(\d{1,7}):\d/.exec(frame ?? '')?.[1] ?? 1)
+  return { file: join(root, module), line }
+}
+
+export async function find(store: Store, ctx: RouteContext): Promise<DeliveryRecord> {
+  const record = await store.delivery(ctx.params['id'] ?? '')
+  if (record === undefined)
+    throw new Problem('not-found', 'No delivery or run has this id. "hookloom list" shows the ids.')
+  return record
+}
+
+export async function findRequest(store: Store, { deliveryId, state }: DeliveryRecord): Promise<KeptRequest> {
+  const request = await store.request(deliveryId)
+  if (request !== undefined) return request
+  throw new Problem(
+    'conflict',
+    `The request of this delivery was not kept: it is ${state}. Set "retain" in its mapping to keep the next ones.`,
+  )
+}
+
+function toRequestFields({ head, body }: KeptRequest): RequestFields {
+  const { method, url, headers, query, verifiedBy } = head
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
+  const text = bytes.toString('utf8')
+  const isText = Buffer.from(text, 'utf8').equals(bytes)
+  return {
+    method,
+    url,
+    headers,
+    query,
+    verifiedBy: verifiedBy ?? null,
+    ...(isText ? { body: text, encoding: 'utf8' } : { body: bytes.toString('base64'), encoding: 'base64' }),
+  }
+}
+
+/** A heartbeat: the only kind of run without a delivery. */
+async function findHeartbeat(store: Store, ctx: RouteContext): Promise<Job | undefined> {
+  const job = await store.job(ctx.params['id'] ?? '')
+  return job?.deliveryId === undefined ? job : undefined
+}
+
+/** Runs a parked delivery again, or queues the dead jobs of an accepted one again. */
+async function retry({ store, rerunner, poke }: DeliveryParts, record: DeliveryRecord): Promise<Retried> {
+  const { deliveryId } = record
+  const [open] = await store.open({ id: deliveryId, limit: 1 })
+  if (open !== undefined) return { deliveryId, state: await rerunner.rerun(open), jobs: [] }
+  const jobs: string[] = []
+  for (const job of record.jobs) if (job.state === 'dead' && (await store.requeue(job.id))) jobs.push(job.id)
+  if (jobs.length === 0)
+    throw new Problem(
+      'conflict',
+      `The delivery ${deliveryId} cannot be retried: its state is ${record.state}, and it has no dead run.`,
+    )
+  poke()
+  return { deliveryId, state: record.state, jobs }
+}
+
+async function retryHeartbeat({ store, poke }: DeliveryParts, { id, state }: Job): Promise<Retried> {
+  if (!(await store.requeue(id)))
+    throw new Problem('conflict', `The heartbeat cannot be retried: its state is ${state}, not dead.`)
+  poke()
+  return { deliveryId: null, state: 'queued', jobs: [id] }
+}
+
+const Edited = z.strictObject({ body: z.string() })
+
+/** The new body of `{"body": "…"}`; undefined if the request has no body. Throws `body-too-large` and `usage-invalid`. */
+async function readEdited(ctx: RouteContext, { config }: Generation): Promise<Uint8Array | undefined> {
+  const { maxBodyBytes } = config.server
+  // JSON can escape each byte with six
+  const text = await readBodyText(ctx, 6 * maxBodyBytes + 1_024)
+  if (text === '') return undefined
+  const edited = Edited.safeParse(toJson(text ?? ''))
+  if (text !== undefined && !edited.success) {
+    throw new Problem('usage-invalid', 'The body must be {"body": "<text>"}, or empty to send the same again.')
+  }
+  const bytes = Buffer.from(edited.data?.body ?? '')
+  if (text === undefined || bytes.byteLength > maxBodyBytes) {
+    throw new Problem('body-too-large', `The body is over server.maxBodyBytes (${maxBodyBytes}).`)
+  }
+  return bytes
+}
+
+/**
+ * A new delivery with the same head, let in as the first one was. It has no dedupe key, so that it is not taken for a duplicate. It
+ * is on disk before it runs; what would be refused is parked, where the operator sees why. Throws `body-invalid`.
+ */
+async function sendAgain(parts: DeliveryParts, { head, body }: KeptRequest): Promise<Retried> {
+  const { store, generation, newId, clock, rerunner } = parts
+  const current = generation()
+  const hook = current.hook(head.path)
+  const deliveryId = newId()
+  const delivery = toDelivery(head, body, { hook, id: deliveryId, receivedAt: clock() })
+  checkBody(delivery)
+  const answer = toWaitingAnswer(deliveryId, 'pending')
+  const settlement = toPending(delivery, current.id)
+  await store.append(toRow(delivery, { settlement, answer: { ...answer, body: answer.body }, dedupe: undefined }))
+  const [open] = await store.open({ id: deliveryId, limit: 1 })
+  return { deliveryId, state: open === undefined ? 'pending' : await rerunner.rerun(open), jobs: [] }
+}

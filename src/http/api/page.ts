@@ -1,0 +1,81 @@
+// The files of the page, and the exchange of its code for a key.
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import type Router from '@koa/router'
+import type { Context, Middleware } from 'koa'
+import { Problem } from '../../model/problem.ts'
+import { readToken } from '../admission.ts'
+import { toMoment } from '../../deliveries/records.ts'
+import { send } from '../server.ts'
+import type { PageKeys } from './page-keys.ts'
+import { reply } from './reply.ts'
+
+/** Nothing from elsewhere, nothing inline, no frame around it, and no text that becomes markup. */
+const policy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self'",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+  "trusted-types 'none'",
+].join('; ')
+
+const files: Readonly<Record<string, readonly [file: string, type: string]>> = {
+  '/': ['index.html', 'text/html'],
+  '/inspector/page.js': ['page.js', 'text/javascript'],
+  '/inspector/page.css': ['page.css', 'text/css'],
+  '/inspector/icon.svg': ['icon.svg', 'image/svg+xml'],
+}
+
+/** `ownToken`: lets only the gateway token through. A key of the page must not make further keys: it would never end. */
+export function addPageRoutes(router: Router, ownToken: Middleware, keys: PageKeys): void {
+  for (const [path, [file, type]] of Object.entries(files)) {
+    router.get(path, (ctx) => sendFile(ctx, file, type))
+  }
+  router.post('/api/page/code', ownToken, (ctx) => {
+    const { text, until } = keys.issueCode()
+    reply(ctx, { code: text, until: toMoment(until) })
+  })
+  router.post('/api/page/key', (ctx) => {
+    const given = readToken(ctx.req.rawHeaders)
+    const issued = given.kind === 'token' ? keys.exchange(given.token) : undefined
+    if (issued === undefined) {
+      throw new Problem(
+        'unauthorized',
+        'This link was used already, or is older than a minute. "hookloom open" makes another one.',
+      )
+    }
+    reply(ctx, { key: issued.text, until: toMoment(issued.until) })
+  })
+}
+
+const read = new Map<string, string>()
+
+function sendFile(ctx: Context, file: string, type: string): void {
+  ctx.set({
+    'content-type': `${type}; charset=utf-8`,
+    'content-security-policy': policy,
+    'cross-origin-opener-policy': 'same-origin',
+    'cross-origin-resource-policy': 'same-origin',
+    'referrer-policy': 'no-referrer',
+    'x-frame-options': 'DENY',
+    'cache-control': 'no-cache',
+  })
+  send(ctx, { status: 200, body: readBuilt(file) })
+}
+
+function readBuilt(file: string): string {
+  const known = read.get(file)
+  if (known !== undefined) return known
+  try {
+    const text = readFileSync(createRequire(import.meta.url).resolve(`#inspector/${file}`), 'utf8')
+    read.set(file, text)
+    return text
+  } catch (cause) {
+    throw new Problem('not-found', 'The page is not built. Run "npm run build" in the checkout.', { cause })
+  }
+}

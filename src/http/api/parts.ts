@@ -1,0 +1,42 @@
+// What the admin API needs of the gateway.
+import type { Generation } from '../../pipeline/generation.ts'
+import type { Clock, Store } from '../../store/store.ts'
+import type { Refusals } from '../refusals.ts'
+import type { Rerunner } from '../../deliveries/rerun.ts'
+import type { Changes } from './changes.ts'
+import type { MinuteFields } from '../../model/api-types.ts'
+
+/** Whether all saved files are live. Times are milliseconds since the epoch. */
+export type Readiness = {
+  readonly generation: string
+  readonly degraded: boolean
+  /** A save waits for a person. */
+  readonly held: boolean
+  readonly problems: readonly {
+    readonly detail: string
+    readonly module?: string | undefined
+    readonly frame?: string | undefined
+  }[]
+  readonly lastReloadAt: number
+  readonly lastGoodAt: number | undefined
+}
+
+export type ApiParts = {
+  /** The config directory. */
+  readonly dir: string
+  readonly generation: () => Generation
+  /** Which generation is live, and which saved files are not. */
+  readonly status: () => Readiness
+  readonly store: Store
+  readonly changes: Pick<Changes, 'latest' | 'since'>
+  /** The last hour. */
+  readonly minutes: () => readonly MinuteFields[]
+  /** Base of the hooks; undefined before their port listens. */
+  readonly hooksUrl: () => string | undefined
+  readonly refusals: Refusals
+  readonly rerunner: Pick<Rerunner, 'rerun'>
+  readonly newId: () => string
+  readonly clock: Clock
+  /** Called when a job may run again. */
+  readonly poke: () => void
+}

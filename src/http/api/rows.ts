@@ -1,0 +1,35 @@
+// A delivery in a list of the page. It stays small, however large its payload and its actions are.
+import type { Job } from '../../model/job.ts'
+import { senderNamed } from '../../pipeline/sources.ts'
+import type { DeliveryRecord } from '../../store/records.ts'
+import { toDeliveryHead } from '../../deliveries/records.ts'
+import type { DeliveryRow } from '../../model/api-types.ts'
+
+/** The most actions in a row: `forEach` can make two hundred. */
+const shownActions = 3
+
+export function toRowFields(record: DeliveryRecord): DeliveryRow {
+  const { receivedAt, settledAt, problem, jobs } = record
+  const count = (wanted: Job['state']) => jobs.filter((job) => job.state === wanted).length
+  const steps = jobs.flatMap((job) => job.steps.map(({ at }) => at))
+  const isDone = steps.length > 0 && jobs.every((job) => job.state === 'done')
+  return {
+    ...toDeliveryHead(record),
+    sourceName: toSourceName(record),
+    code: problem?.code ?? null,
+    became: jobs.slice(0, shownActions).map(({ planned: { kind, sessionKey } }) => ({ kind, sessionKey })),
+    jobs: {
+      queued: count('queued'),
+      running: count('running'),
+      done: count('done'),
+      dead: count('dead'),
+      failing: jobs.filter((job) => job.state === 'queued' && job.attempts > 0).length,
+    },
+    tookMs: settledAt === undefined ? null : Math.max(0, settledAt - receivedAt),
+    doneMs: isDone ? Math.max(0, Math.max(...steps) - receivedAt) : null,
+  }
+}
+
+export function toSourceName({ source }: Pick<DeliveryRecord, 'source'>): string | null {
+  return (source === undefined ? undefined : senderNamed(source)?.label) ?? null
+}

@@ -1,0 +1,76 @@
+// Secrets that senders give in their first, unsigned request. One is accepted only while the operator has armed the mapping.
+import { readFileSync } from 'node:fs'
+import { writeStateFile } from '../config/config-file.ts'
+import type { Clock } from '../store/store.ts'
+
+export const armedForMs = 600_000
+/** A secret and its successor: during a rotation, deliveries under the old secret are still on their way. */
+const most = 2
+
+export type HandedSecrets = {
+  /** The same array until it changes. */
+  of(mappingId: string): readonly string[]
+  isArmed(mappingId: string): boolean
+  /** Opens a window in which one secret is accepted. Returns its end in milliseconds since the epoch. */
+  arm(mappingId: string): Promise<number>
+  /** Resolves when the secret is on disk. Closes the window. */
+  keep(mappingId: string, secret: string): Promise<void>
+}
+
+/** `file` stores the secrets, readable only by its owner. */
+export function createHandedSecrets({ file, clock }: { file: string; clock: Clock }): HandedSecrets {
+  const secrets = new Map<string, readonly string[]>(Object.entries(readSecrets(file)))
+  const armedUntil = new Map<string, number>()
+  const none: readonly string[] = []
+  let last: Promise<unknown> = Promise.resolve()
+
+  async function write(mappingId: string, secret: string): Promise<void> {
+    const kept = toKept(secret, secrets.get(mappingId) ?? [])
+    await writeStateFile(file, JSON.stringify(Object.fromEntries([...secrets, [mappingId, kept]])))
+    secrets.set(mappingId, kept)
+  }
+
+  return {
+    of: (mappingId) => secrets.get(mappingId) ?? none,
+    isArmed: (mappingId) => clock() < (armedUntil.get(mappingId) ?? 0),
+    async arm(mappingId) {
+      const until = clock() + armedForMs
+      armedUntil.set(mappingId, until)
+      return until
+    },
+    keep(mappingId, secret) {
+      // before the write, so that a second handshake finds the window closed
+      armedUntil.delete(mappingId)
+      // one write after the other: each contains the result of the one before
+      const mine = last.then(() => write(mappingId, secret))
+      last = mine.catch(() => undefined)
+      return mine
+    },
+  }
+}
+
+/** The same secrets. `handedOver` is called after one was kept. */
+export function withNotice(secrets: HandedSecrets, handedOver: (mappingId: string) => void): HandedSecrets {
+  return {
+    ...secrets,
+    async keep(mappingId, secret) {
+      await secrets.keep(mappingId, secret)
+      handedOver(mappingId)
+    },
+  }
+}
+
+export function toKept(secret: string, before: readonly string[]): readonly string[] {
+  return [secret, ...before].slice(0, most)
+}
+
+function readSecrets(file: string): Record<string, string[]> {
+  try {
+    // as: only this module writes the file
+    return JSON.parse(readFileSync(file, 'utf8')) as Record<string, string[]>
+  } catch (error) {
+    // the store is in this folder too, and reports that it cannot be opened
+    if (error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR')) return {}
+    throw error
+  }
+}

@@ -1,0 +1,112 @@
+// Malformed or ambiguous HTTP gets the usual JSON error, and the connection is closed.
+import { randomUUID } from 'node:crypto'
+import { type IncomingMessage, type RequestListener, type ServerResponse, STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
+import { Problem } from '../model/problem.ts'
+import { toRefusalAnswer } from '../deliveries/settlement.ts'
+import { dropRest } from './body.ts'
+
+/** How long the sender may keep its side of a closed connection open, in milliseconds. */
+const lingerMs = 1_000
+
+/** Node silently drops headers above its limit, perhaps a second Authorization. So it collects one more than this. */
+export const mostHeaders = 1_000
+
+type MalformedGuard = {
+  /** Calls the listener for unambiguous requests. Ignores requests after the last answer of a connection. */
+  watch(listener: RequestListener): RequestListener
+  /** For the event `clientError`. The refusal is sent after the answers to the complete requests before it. */
+  answer(error: NodeJS.ErrnoException, socket: Socket): void
+}
+
+export function createMalformedGuard(): MalformedGuard {
+  /** The newest response of each connection. When it is sent, so are those before it. */
+  const newest = new WeakMap<Socket, ServerResponse>()
+  /** The parser repeats its error for every further byte. */
+  const refused = new WeakSet<Socket>()
+
+  return {
+    watch: (listener) => (req, res) => {
+      // RFC 9112, 9.6: the sender was told that the connection ends, so it may send this request again elsewhere
+      if (refused.has(req.socket) || newest.get(req.socket)?.getHeader('connection') === 'close') return
+      newest.set(req.socket, res)
+      const problem = toAmbiguity(req)
+      if (problem === undefined) return void listener(req, res)
+      refused.add(req.socket)
+      dropRest(req, res)
+      const { status, headers, body } = toLastAnswer(problem)
+      res.writeHead(status, headers).end(body)
+    },
+    answer(error, socket) {
+      if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
+      if (refused.has(socket)) return
+      refused.add(socket)
+      const before = newest.get(socket)
+      // sent before that answer, this refusal would be read as the answer to a stored delivery
+      if (before?.req.complete === true && !before.writableFinished) {
+        before.once('close', () => refuse(error, socket))
+      } else {
+        refuse(error, socket)
+      }
+    },
+  }
+}
+
+function refuse(error: NodeJS.ErrnoException, socket: Socket): void {
+  if (!socket.writable) return void socket.destroy()
+  const { status, headers, body } = toLastAnswer(toMalformedProblem(error.code))
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`)
+  setTimeout(() => socket.destroy(), lingerMs).unref()
+}
+
+function toLastAnswer(problem: Problem) {
+  const { status, body = '' } = toRefusalAnswer(problem)
+  const headers = {
+    connection: 'close',
+    'x-request-id': randomUUID(),
+    'x-content-type-options': 'nosniff',
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': Buffer.byteLength(body),
+  }
+  return { status, headers, body }
+}
+
+function toMalformedProblem(code: string | undefined): Problem {
+  switch (code) {
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return new Problem('body-timeout', 'The request did not arrive in time.')
+    case 'HPE_HEADER_OVERFLOW':
+      return new Problem('request-malformed', 'The headers are over the limit of 16 kB.')
+    default:
+      return new Problem('request-malformed', 'The request is not well-formed HTTP.')
+  }
+}
+
+/**
+ * Requests that Node accepts and a proxy may read differently: no version, more headers than Node collects, no Host or two of
+ * them (RFC 9112, 3.2), any Transfer-Encoding but `chunked`, and a target that is neither a path nor a URL.
+ */
+function toAmbiguity({ rawHeaders, headers, httpVersion, url = '' }: IncomingMessage): Problem | undefined {
+  if (httpVersion !== '1.1' && httpVersion !== '1.0') {
+    return new Problem('request-malformed', 'Only HTTP/1.1 and HTTP/1.0 are supported.')
+  }
+  // what parses the target later would throw, and an error is logged with the target, which may have a token in its query
+  if (!url.startsWith('/') && url !== '*' && !URL.canParse(url)) {
+    return new Problem('request-malformed', 'The target of the request is neither a path nor a URL.')
+  }
+  if (rawHeaders.length > 2 * mostHeaders) {
+    return new Problem('request-malformed', `The request has more than ${mostHeaders} headers.`)
+  }
+  let hosts = 0
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index] ?? ''
+    if (name.length === 4 && name.toLowerCase() === 'host') hosts++
+  }
+  if (hosts > 1 || (hosts === 0 && httpVersion === '1.1')) {
+    return new Problem('request-malformed', 'Exactly one Host header is required.')
+  }
+  const coding = headers['transfer-encoding']
+  if (coding === undefined || coding.toLowerCase() === 'chunked') return undefined
+  return new Problem('request-malformed', 'Transfer-Encoding must be chunked.')
+}

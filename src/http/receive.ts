@@ -1,0 +1,251 @@
+// The pipe, from request to answer: admit, read, recognise, decide, store, answer. No success is answered before the delivery is stored.
+import { within } from '../base/time.ts'
+import { inSpan } from '../base/trace.ts'
+import type { Delivery } from '../model/delivery.ts'
+import type { Log, Meter } from '../model/log.ts'
+import type { Retain } from '../model/mapping.ts'
+import { forgetPayload } from '../model/parse-body.ts'
+import { type Problem, toProblem } from '../model/problem.ts'
+import { type Decision, decide } from '../pipeline/pipeline.ts'
+import type { Generation } from '../pipeline/generation.ts'
+import { findTaker, type Hook, toHookLabel } from '../pipeline/hook.ts'
+import type { DedupeKey, Settlement } from '../store/records.ts'
+import type { Clock, Store } from '../store/store.ts'
+import { type Admission, toHookName, toUrlPath } from './admission.ts'
+import {
+  type Answer,
+  skippedAnswer,
+  toAcceptedAnswer,
+  toRefusalAnswer,
+  toReplay,
+  toWaitingAnswer,
+  withProblem,
+  type LastingDecision,
+  logDelivery,
+  toKnownWords,
+  type OnParked,
+  toPending,
+  toRow,
+  toSettlement,
+} from '../deliveries/settlement.ts'
+import { checkBody, checkLate, isMultipart, toDelivery, withoutMultipart } from '../deliveries/delivery.ts'
+import { createEntry, type Entered, type Incoming } from './entry.ts'
+import type { HandedSecrets } from './handed.ts'
+import { createOnce, toDedupe } from '../deliveries/duplicates.ts'
+import type { RefusalLog, Refusals } from './refusals.ts'
+import { type Repeats, toRepeated } from '../deliveries/repeats.ts'
+import type { Rerunner } from '../deliveries/rerun.ts'
+import { isUntaken } from '../deliveries/untaken.ts'
+
+export type ReceiverParts = {
+  readonly generation: () => Generation
+  /** Keeps a generation from retiring while a request uses it. Call the returned function at the end. */
+  readonly hold: (generation: Generation) => () => void
+  readonly store: Store
+  readonly admission: Admission
+  readonly handed: HandedSecrets
+  readonly refusals: Refusals
+  readonly refusalLog: RefusalLog
+  readonly rerunner: Rerunner
+  readonly repeats: Repeats
+  readonly clock: Clock
+  readonly newId: () => string
+  /** Called when jobs are stored. */
+  readonly accepted: (jobs: Settlement['jobs']) => void
+  readonly parked?: OnParked
+  /** `hookloom dev`: answers contain the operator's problems, and a redelivery of a sender runs again. */
+  readonly development: boolean
+  /** See `toSettlement`. */
+  readonly keepByDefault: Retain
+  readonly meter: Meter
+  readonly log: Log
+}
+
+type EnteredDelivery = Extract<Entered, { kind: 'delivery' }>
+/** How a delivery becomes durable. A new delivery gets a row; a parked one already has one. */
+type Row = {
+  /** The state before it is settled. */
+  readonly state: 'pending' | 'parked'
+  /** The answer if no mapping takes a delivery that was parked before: it stays parked. */
+  readonly parked?: Answer
+  /** For a transform that still runs. `isOurs`: no other request settles the delivery. */
+  wait(settlement: Settlement): Promise<{ answer: Answer; isOurs: boolean }>
+  settle(settlement: Settlement, answer: Answer): Promise<{ answer: Answer }>
+}
+
+/** A delivery, what it is decided with, and how it is stored. */
+type Handling = {
+  readonly delivery: Delivery
+  readonly hook: Hook
+  readonly generation: Generation
+  readonly row: Row
+}
+
+export type Receive = (incoming: Incoming) => Promise<Answer>
+
+/** The only function that sees a whole request. It always returns an answer and never throws. */
+export function createReceiver(parts: ReceiverParts): Receive {
+  const { store, clock, newId, development } = parts
+  const once = createOnce(store, development)
+  const enter = createEntry(parts)
+
+  return async function receive(incoming) {
+    const generation = parts.generation()
+    const letGo = parts.hold(generation)
+    try {
+      const entered = await enter(incoming, generation)
+      const answer = entered.kind === 'handshake' ? entered.answer : await take(entered, generation)
+      parts.refusals.forget(incoming.requestId)
+      return answer
+    } catch (error) {
+      return refuse(toProblem(error), incoming, generation)
+    } finally {
+      letGo()
+    }
+  }
+
+  async function take(entered: EnteredDelivery, generation: Generation): Promise<Answer> {
+    const { hook } = entered
+    const receivedAt = clock()
+    try {
+      const { head, body } = isMultipart(entered, hook) ? await withoutMultipart(entered) : entered
+      const delivery = toDelivery(head, body, { hook, id: newId(), receivedAt })
+      const dedupe = toDedupe(delivery)
+      const first = () => handle({ delivery, hook, generation, row: toNewRow(delivery, hook, dedupe?.key) })
+      if (dedupe === undefined) return await first()
+      return await once(dedupe, {
+        recognised: () => checkBody(delivery),
+        repeats: (known) => parts.repeats.note(toRepeated(delivery, hook, known)),
+        first,
+        // a sender repeats a parked delivery: it runs under its old id, so that it stays one delivery
+        parkedAgain: (id, replay) => {
+          const again = { ...delivery, id }
+          return handle({ delivery: again, hook, generation, row: toParkedRow(again, hook, replay) })
+        },
+      })
+    } catch (error) {
+      const problem = toProblem(error)
+      throw problem.trace.length > 0 ? problem : problem.because(entered.trace)
+    }
+  }
+
+  function handle(handling: Handling): Promise<Answer> {
+    const { id, path, headers } = handling.delivery
+    const { source, event } = toKnownWords(handling.delivery, handling.hook)
+    const attributes = { 'hookloom.hook': path, 'hookloom.source': source, 'hookloom.event': event }
+    const toEnd = ({ status }: Answer) => ({ attributes: { 'http.response.status_code': status }, isFailed: false })
+    return inSpan('hook', { traceId: id, attributes, traceparent: headers['traceparent'], toEnd }, () =>
+      decideAndStore(handling),
+    )
+  }
+
+  function decideAndStore(handling: Handling): Promise<Answer> {
+    const { delivery, hook, generation } = handling
+    const deciding = decide(delivery, { hook, config: generation.config, newId, serves: true })
+    return deciding instanceof Promise ? storeInTime(deciding, handling) : storeDecision(deciding, handling)
+  }
+
+  /** For a decision of code, which may take longer than the sender waits. */
+  async function storeInTime(deciding: Promise<Decision>, handling: Handling): Promise<Answer> {
+    const { delivery, hook, generation, row } = handling
+    const { onTransformError, answerWithinMs } = generation.config.hooks
+    const decision = await (onTransformError === 'reject' ? deciding : within(answerWithinMs, deciding))
+    if (decision !== undefined) return storeDecision(decision, handling)
+    // the transform still runs and the time for the answer is over
+    checkLate(delivery, deciding)
+    // before the row is there for other gateways
+    await parts.rerunner.claim([delivery.id])
+    const pending = toPending(delivery, generation.id, findTaker(hook, delivery).mapping?.id)
+    const { answer, isOurs } = await row.wait(pending).catch(async (error: unknown) => {
+      await parts.rerunner.release([delivery.id])
+      throw error
+    })
+    // the delivery is on disk, and is settled when the transform ends
+    if (isOurs) void parts.rerunner.settleLate(deciding, delivery, generation, row.state)
+    else await parts.rerunner.release([delivery.id])
+    return answer
+  }
+
+  async function storeDecision(decision: Decision, { delivery, generation, row }: Handling): Promise<Answer> {
+    // code that returned an action has parsed the payload; after any other decision the body may be unparsed
+    if (decision.kind !== 'accept') checkBody(delivery)
+    const isRejected = decision.kind === 'park' && generation.config.hooks.onTransformError === 'reject'
+    if (decision.kind === 'refuse' || isRejected) throw decision.problem.because(decision.trace)
+    if (row.parked !== undefined && isUntaken(decision)) return row.parked
+    const now = clock()
+    const settlement = toSettlement(decision, delivery, { generation, newId, now, keepByDefault: parts.keepByDefault })
+    // what waits for the disk is copied by each garbage collection
+    forgetPayload(delivery.body)
+    return (await row.settle(settlement, toAnswer(decision, delivery.id, settlement))).answer
+  }
+
+  /** For a delivery that is not stored yet. */
+  function toNewRow(delivery: Delivery, hook: Hook, dedupe: DedupeKey | undefined): Row {
+    async function append(settlement: Settlement, answer: Answer): Promise<{ answer: Answer; isOurs: boolean }> {
+      const appended = await store.append(toRow(delivery, { settlement, answer, dedupe }))
+      if (appended.kind === 'duplicate') {
+        parts.repeats.note(toRepeated(delivery, hook, appended.first))
+        return { answer: toReplay(appended.first), isOurs: false }
+      }
+      const now = clock()
+      const label = toHookLabel(hook, delivery.path)
+      parts.meter('deliveries', { outcome: settlement.state, hook: label }, (now - delivery.receivedAt) / 1_000)
+      logDelivery(parts, delivery, settlement, { now, takers: hook })
+      parts.accepted(settlement.jobs)
+      return { answer, isOurs: true }
+    }
+    return {
+      state: 'pending',
+      wait: (settlement) => append(settlement, toWaitingAnswer(delivery.id, 'pending')),
+      settle: append,
+    }
+  }
+
+  /** For a delivery that was parked before. `replay` is the answer that it got then. */
+  function toParkedRow(delivery: Delivery, hook: Hook, replay: Answer): Row {
+    return {
+      state: 'parked',
+      parked: replay,
+      wait: async () => ({ answer: replay, isOurs: true }),
+      async settle(settlement, answer) {
+        if (!(await store.settle(delivery.id, settlement))) return { answer: replay }
+        parts.accepted(settlement.jobs)
+        logDelivery(parts, delivery, settlement, { now: clock(), before: 'parked', takers: hook })
+        return { answer }
+      },
+    }
+  }
+
+  function toAnswer(decision: LastingDecision, deliveryId: string, settlement: Settlement): Answer {
+    if (decision.kind === 'skip') return skippedAnswer
+    if (decision.kind === 'accept') {
+      return toAcceptedAnswer(deliveryId, decision.actions, settlement.jobs)
+    }
+    const parked = toWaitingAnswer(deliveryId, 'parked')
+    return development ? withProblem(parked, decision.problem) : parked
+  }
+
+  function refuse(problem: Problem, { req, requestId }: Incoming, generation: Generation): Answer {
+    const { config } = generation
+    const { code, status, message: error, trace } = problem
+    const url = req.url ?? '/'
+    const hook = toHookName(url, config.hooks.path)
+    parts.meter('refusals', { code, hook: hook === undefined ? '' : toHookLabel(generation.hook(hook), hook) })
+    parts.refusals.add({
+      requestId,
+      receivedAt: clock(),
+      hook,
+      path: toUrlPath(url),
+      ...parts.admission.callerOf(req, config),
+      status,
+      code,
+      error,
+      trace,
+    })
+    if (!development) parts.refusalLog.count(code)
+    else parts.log.info({}, `${status} ${code}: ${error} "hookloom list --refused" shows the reasons.`)
+    if (code === 'internal-error')
+      parts.log.error({ err: problem.cause, requestId }, 'a request failed inside the gateway')
+    return toRefusalAnswer(problem, development)
+  }
+}

@@ -1,0 +1,130 @@
+// The last refusals, in memory, so that the operator can find the reasons. In development the refused requests too.
+import { nearestOf } from '../base/text.ts'
+import type { Log } from '../model/log.ts'
+import { toHookName } from '../model/mapping-rules.ts'
+import type { ProblemCode, TraceEntry } from '../model/problem.ts'
+import type { VerifyRequest } from '../model/verifier.ts'
+import type { Generation } from '../pipeline/generation.ts'
+import type { Caller } from './admission.ts'
+import type { RefusalFields } from '../model/api-types.ts'
+
+/** Only the operator sees any of this, except `status`, `code` and `error`, which are the answer. */
+export type Refusal = Caller & {
+  readonly requestId: string
+  readonly receivedAt: number
+  readonly hook: string | undefined
+  /** Path of the URL, without its query. */
+  readonly path: string
+  readonly status: number
+  readonly code: ProblemCode
+  readonly error: string
+  readonly trace: readonly TraceEntry[]
+}
+
+const most = 500
+/** In characters. A request may name a hook with up to 16 kB. */
+const longestName = 200
+
+const mostRequests = 50
+const mostBytes = 4 * 1024 * 1024
+
+export class Refusals {
+  readonly #entries: Refusal[] = []
+  /** Oldest first. They are noted before their outcome is known, and forgotten if they are not refused. */
+  readonly #requests = new Map<string, VerifyRequest>()
+  #bytes = 0
+  #added = 0
+
+  /** For `hookloom verify --explain` in development. In production no payload is kept. */
+  readonly keepsRequests: boolean
+
+  constructor(keepsRequests: boolean) {
+    this.keepsRequests = keepsRequests
+  }
+
+  add(refusal: Refusal): void {
+    const { hook, path } = refusal
+    this.#entries.push({ ...refusal, hook: hook?.slice(0, longestName), path: path.slice(0, longestName) })
+    if (this.#entries.length > most) this.#entries.shift()
+    this.#added += 1
+  }
+
+  /** Newest last. */
+  list(): readonly Refusal[] {
+    return this.#entries
+  }
+
+  /** All since the start, forgotten ones too. */
+  count(): number {
+    return this.#added
+  }
+
+  /** Keeps a request until newer ones need its place. */
+  note(requestId: string, request: VerifyRequest): void {
+    this.#requests.set(requestId, request)
+    this.#bytes += request.rawBody.byteLength
+    for (const oldest of this.#requests.keys()) {
+      if (this.#requests.size <= mostRequests && this.#bytes <= mostBytes) return
+      this.forget(oldest)
+    }
+  }
+
+  forget(requestId: string): void {
+    this.#bytes -= this.#requests.get(requestId)?.rawBody.byteLength ?? 0
+    this.#requests.delete(requestId)
+  }
+
+  request(requestId: string): VerifyRequest | undefined {
+    return this.#requests.get(requestId)
+  }
+}
+
+const everyMs = 60_000
+
+export type RefusalLog = {
+  count(code: ProblemCode): void
+  /** Logs what was counted since the last lines. */
+  stop(): void
+}
+
+/** One line a minute for each kind of refusal: strangers must not be able to fill the disk with log lines. */
+export function createRefusalLog(log: Log): RefusalLog {
+  const counts = new Map<ProblemCode, number>()
+  let timer: NodeJS.Timeout | undefined
+
+  function flush(): void {
+    clearTimeout(timer)
+    timer = undefined
+    for (const [code, refusals] of counts) {
+      const requests = refusals === 1 ? '1 request was' : `${refusals} requests were`
+      log.info(
+        { code, refusals },
+        `${requests} refused within a minute: ${code}. "hookloom list --refused" shows the reasons.`,
+      )
+    }
+    counts.clear()
+  }
+
+  return {
+    count(code) {
+      counts.set(code, (counts.get(code) ?? 0) + 1)
+      timer ??= setTimeout(flush, everyMs).unref()
+    },
+    stop: flush,
+  }
+}
+
+/** The hook that was probably meant by an unknown name. Computed when it is shown: a flood of unknown names must stay cheap. */
+export function withNearest(refusal: Refusal, { mappings }: Generation): RefusalFields {
+  const { hook, status } = refusal
+  const names = ['wake', 'agent', ...mappings.flatMap(({ match }) => toHookName(match.path ?? '') || [])]
+  const isUnknown = hook !== undefined && (status === 401 || status === 404) && !names.includes(hook)
+  return { ...refusal, nearestHook: (isUnknown ? nearestOf(hook, names) : undefined) ?? null }
+}
+
+/** In JSON the body is base64. Null if no body was read, or if the request is not kept (any more). */
+export function toRefusedRequest(request: VerifyRequest | undefined): object | null {
+  if (request === undefined) return null
+  const { method, url, headers, rawBody } = request
+  return { method, url, headers, body: Buffer.from(rawBody).toString('base64') }
+}

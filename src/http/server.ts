@@ -1,0 +1,187 @@
+// The HTTP server: one Koa middleware a line, every failure handled in one place.
+import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type Router from '@koa/router'
+import Koa, { type Context } from 'koa'
+import type { Log } from '../model/log.ts'
+import { Problem, toProblem } from '../model/problem.ts'
+import { type Answer, toRefusalAnswer } from '../deliveries/settlement.ts'
+import { toUrlPath } from './admission.ts'
+import { dropRest } from './body.ts'
+import { createPeerOf } from './client.ts'
+import { connectionLimits, createConnections } from './connections.ts'
+import { createMalformedGuard, mostHeaders } from './malformed.ts'
+import type { Readiness } from './readiness.ts'
+import type { Receive } from './receive.ts'
+
+export type Listening = {
+  readonly host: string
+  readonly port: number
+  /** Stops listening, gives running requests `graceMs` to end, then closes their connections. */
+  close(graceMs: number): Promise<void>
+}
+
+type ListenerParts = { readonly newId: () => string; readonly log: Log }
+
+/** The public port. It has only the hooks, and `/readyz` for balancers. No router: a hook is found by its undecoded path. */
+export function createHookApp(
+  parts: ListenerParts & { receive: Receive; readiness?: Pick<Readiness, 'check'> },
+): RequestListener {
+  return toListener(async (ctx: Context) => {
+    // not `ctx.path`: it parses what a stranger sent
+    const isCheck = toUrlPath(ctx.req.url ?? '') === '/readyz' && (ctx.method === 'GET' || ctx.method === 'HEAD')
+    const ready = isCheck ? await parts.readiness?.check(ctx.req) : undefined
+    if (ready !== undefined) {
+      const headers = { 'cache-control': 'no-store' }
+      return send(ctx, { status: ready ? 200 : 503, body: JSON.stringify({ ok: ready }), headers })
+    }
+    const requestId = ctx.response.get('x-request-id')
+    const answer = await parts.receive({ req: ctx.req, requestId, continueNow: () => continueBody(ctx) })
+    send(ctx, answer)
+  }, parts)
+}
+
+/** Makes a listener that answers every failure with a JSON refusal. Errors of the gateway itself are logged. */
+export function toListener(
+  serve: Koa.Middleware | ReturnType<Router['routes']>,
+  { newId, log }: ListenerParts,
+): RequestListener {
+  const app = new Koa()
+  // client.ts reads forwarding headers, and only those of trusted proxies
+  app.proxy = false
+  app.silent = true
+  app.use(async (ctx, next) => {
+    const requestId = newId()
+    ctx.set('x-request-id', requestId)
+    ctx.set('x-content-type-options', 'nosniff')
+    try {
+      await next()
+      if (ctx.status === 404 && ctx.body === undefined) throw new Problem('hook-unknown', 'Nothing is here.')
+    } catch (error) {
+      const problem = toProblem(error)
+      // a client that goes away while it sends is no fault of the gateway
+      if (problem.code === 'internal-error' && !(ctx.req.destroyed && !ctx.req.complete)) {
+        log.error({ err: problem.cause, requestId }, 'a request failed inside the gateway')
+      }
+      send(ctx, toRefusalAnswer(problem))
+    }
+  })
+  app.use(serve)
+  return app.callback()
+}
+
+export function send(ctx: Context, answer: Answer): void {
+  ctx.status = answer.status
+  ctx.set(answer.headers ?? {})
+  if (answer.body === undefined) {
+    ctx.body = null
+    ctx.status = answer.status
+  } else {
+    // a handshake is answered in the media type of its sender
+    if (!ctx.res.hasHeader('content-type')) ctx.set('content-type', 'application/json; charset=utf-8')
+    ctx.body = answer.body
+  }
+  if (!ctx.req.complete) dropRest(ctx.req, ctx.res)
+}
+
+/** Milliseconds in which the head of a request must arrive. */
+const headMs = 10_000
+const checkEveryMs = 2_000
+
+/** Requests that wait for a 100 before they send the body (`Expect: 100-continue`). */
+const waitingForLeave = new WeakSet<IncomingMessage>()
+
+function continueBody(ctx: Context): void {
+  if (waitingForLeave.delete(ctx.req)) ctx.res.writeContinue()
+}
+
+/**
+ * Listens; port 0 takes any. `bodyTimeoutMs` is the longest time for a request to arrive. `key` is the config key of the port.
+ * `peerOf` gives the client of a connection; without it no proxy is trusted.
+ */
+export async function listen(
+  listener: RequestListener,
+  options: {
+    host: string
+    port: number
+    key?: string
+    bodyTimeoutMs: number
+    peerOf?: ReturnType<typeof createPeerOf>
+    log: Log
+  },
+): Promise<Listening> {
+  const guard = createMalformedGuard()
+  const connections = createConnections({
+    peerOf: options.peerOf ?? createPeerOf(() => []),
+    now: () => performance.now(),
+    warn: (text) => options.log.warn({}, text),
+  })
+  const onRequest = guard.watch(connections.watch(listener))
+  const server = createServer(
+    {
+      // a slow head is cut off early; body.ts has its own limit for the body, and this one is only the backstop
+      headersTimeout: headMs,
+      requestTimeout: headMs + options.bodyTimeoutMs + 5_000,
+      connectionsCheckingInterval: checkEveryMs,
+      keepAliveTimeout: 5_000,
+      // malformed.ts checks it, and answers in JSON
+      requireHostHeader: false,
+    },
+    onRequest,
+  )
+  server.maxConnections = connectionLimits.all
+  server.maxHeadersCount = mostHeaders + 1
+  server.on('connection', connections.track)
+  server.on('checkContinue', (req, res) => {
+    waitingForLeave.add(req)
+    onRequest(req, res)
+  })
+  // another expectation may be ignored (RFC 9110, 10.1.1); Node's own answer would be a 417 without a body
+  server.on('checkExpectation', onRequest)
+  server.on('clientError', guard.answer)
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error) => reject(toListenProblem(error, options)))
+    server.listen(options.port, options.host, resolve)
+  })
+  server.on('error', (error) => options.log.error({ err: error }, 'the server reported an error'))
+  const checking = setInterval(connections.closeIdle, checkEveryMs)
+  const { port } = toAddress(server)
+  return {
+    host: options.host,
+    port,
+    close: (graceMs) => {
+      clearInterval(checking)
+      return close(server, connections.beginEnding, graceMs)
+    },
+  }
+}
+
+function toAddress(server: Server): AddressInfo {
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('the server does not listen on a port')
+  return address
+}
+
+function toListenProblem(
+  error: NodeJS.ErrnoException,
+  { host, port, key = 'server.port' }: { host: string; port: number; key?: string },
+): Problem {
+  const reason = error.code === 'EADDRINUSE' ? 'the port is in use' : (error.code ?? 'it failed')
+  return new Problem(
+    'config-invalid',
+    `Cannot listen on ${host}:${port}: ${reason}. Change ${key}, or stop the program that uses the port.`,
+    {
+      cause: error,
+    },
+  )
+}
+
+async function close(server: Server, beginEnding: () => void, graceMs: number): Promise<void> {
+  beginEnding()
+  const cutOff = setTimeout(() => server.closeAllConnections(), graceMs)
+  await new Promise<void>((resolve) => {
+    server.close(() => resolve())
+    server.closeIdleConnections()
+  })
+  clearTimeout(cutOff)
+}

@@ -1,0 +1,109 @@
+// Jobs and heartbeats, by the live configuration.
+import type { OwnChannel } from '../model/channel.ts'
+import { isWithoutChannels, withoutChannels } from '../model/agents-rules.ts'
+import type { Config } from '../model/config.ts'
+import type { Log, Meter } from '../model/log.ts'
+import type { NewJob } from '../store/records.ts'
+import type { Clock, Store } from '../store/store.ts'
+import { toAgent, toAgentIds } from './agents.ts'
+import { type Alerts, createAlerts } from './alerts.ts'
+import { createHeartbeats, type Heartbeats } from './heartbeats.ts'
+import { createRunnersAndChannels, type RunnerAndChannelParts } from './runners-and-channels.ts'
+import { toWakeStep } from './plan.ts'
+import { createWorkspaceReader } from '../runners/workspace.ts'
+import { createWorker, type WorkerSettings } from './worker.ts'
+
+export type EffectsOptions = RunnerAndChannelParts & {
+  /** The config directory: relative workspaces start there. */
+  readonly dir: string
+  readonly config: () => Config
+  /** Channels in code, as they are live with the configuration. */
+  readonly ownChannels: () => readonly OwnChannel[]
+  readonly store: Store
+  /** False: another gateway queues the heartbeats of the intervals. Default: true. */
+  readonly keepsTime?: () => boolean
+  readonly clock: Clock
+  readonly newId: () => string
+  readonly meter: Meter
+  readonly log: Log
+}
+
+export type Effects = {
+  start(): void
+  /** Called when jobs are stored, of a new delivery or of one that waited. */
+  accepted(jobs: readonly NewJob[]): void
+  /** Called when a job that is stored already may run again. */
+  poke(): void
+  /** Called when a delivery is parked. */
+  readonly parked: Alerts['parked']
+  /** Called when a sender handed over a secret. */
+  readonly handedOver: Alerts['handedOver']
+  /** Called when the configuration has changed. */
+  refresh(): void
+  readonly timekeeperChanged: Heartbeats['timekeeperChanged']
+  readonly lookForWakes: Heartbeats['lookForWakes']
+  /** Starts nothing new, waits `graceMs` for running jobs, and releases the rest. */
+  stop(options: { graceMs: number }): Promise<void>
+}
+
+export function createEffects(options: EffectsOptions): Effects {
+  const { dir, config, ownChannels, store, clock, newId, log } = options
+  const runnersAndChannelsOf = createRunnersAndChannels(options)
+  const readWorkspaceFile = createWorkspaceReader(log)
+  const worker = createWorker({
+    store,
+    settings: () => toSettings(config()),
+    woken: (agentId) => heartbeats.wake(agentId),
+    died: (death) => alerts.died(death),
+    clock,
+    random: Math.random,
+    meter: options.meter,
+    log,
+  })
+  const alerts = createAlerts({ store, config, clock, newId, added: () => worker.poke(), meter: options.meter, log })
+  const heartbeats = createHeartbeats({
+    store,
+    agents: () => toAgentIds(config()).map((id) => toAgent(config(), id, dir)),
+    clock,
+    newId,
+    ...(options.keepsTime && { keepsTime: options.keepsTime }),
+    added: () => worker.poke(),
+    log,
+  })
+
+  function toSettings(now: Config): WorkerSettings {
+    const { runner, channels } = runnersAndChannelsOf(now, ownChannels())
+    return {
+      config: now,
+      maxConcurrent: now.agents.defaults.maxConcurrent,
+      agent: (id) => toAgent(now, id, dir),
+      runner,
+      channels,
+      readWorkspaceFile,
+      defaultRoute: now.channels.default,
+      wakeStep: (agentId) => toWakeStep(now, agentId, clock()),
+    }
+  }
+
+  return {
+    start() {
+      if (isWithoutChannels(config())) log.warn({}, withoutChannels)
+      worker.start()
+      void heartbeats.start()
+    },
+    accepted(jobs) {
+      if (jobs.some(({ state }) => state === 'queued')) worker.poke()
+      for (const { agentId, wakes } of jobs.flatMap(({ events }) => events)) if (wakes) heartbeats.wake(agentId)
+    },
+    poke: worker.poke,
+    parked: alerts.parked,
+    handedOver: alerts.handedOver,
+    refresh: heartbeats.refresh,
+    timekeeperChanged: heartbeats.timekeeperChanged,
+    lookForWakes: heartbeats.lookForWakes,
+    async stop(grace) {
+      heartbeats.stop()
+      await worker.stop(grace)
+    },
+  }
+}

@@ -1,0 +1,83 @@
+// This gateway as one of several on a store: what it does for all of them, and what it learns of the others.
+import type { Effects } from './jobs.ts'
+import type { Log } from '../model/log.ts'
+import { randomBytes } from 'node:crypto'
+import { hostname } from 'node:os'
+import type { NodeInfo } from '../store/owners.ts'
+import { createNamedLeases, type Duty, type LeaseTimes, type NamedLeases } from '../store/named-leases.ts'
+import type { Store } from '../store/store.ts'
+
+const joinEveryMs = 10_000
+
+/** What acts when this gateway gets or loses a duty, and on the signals of others. */
+export type NodeActors = {
+  readonly effects: Pick<Effects, 'poke' | 'lookForWakes' | 'timekeeperChanged'>
+  readonly mailbox: { apply(): void }
+  readonly drain: { look(): void }
+}
+
+export type Node = {
+  readonly leases: NamedLeases
+  /** Each is done by one gateway: the heartbeats of the intervals, the watched mailbox, the deletion of old deliveries. */
+  readonly duties: Readonly<Record<'heartbeats' | 'mailbox' | 'retention', Duty>>
+  /** Shows the others where this gateway is and what is live on it. Resolves when that is written, or cannot be. */
+  join(): Promise<void>
+  start(actors: NodeActors): void
+  stop(): Promise<void>
+}
+
+export function createNode(parts: {
+  store: Store
+  log: Log
+  leaseTimes?: LeaseTimes | undefined
+  info: () => Omit<NodeInfo, 'id'>
+}): Node {
+  const { store, log, info, leaseTimes: times } = parts
+  const leases = createNamedLeases({ store, log, times })
+  let actors: NodeActors | undefined
+  let unsubscribe = () => {}
+  const id = `${hostname()
+    .replaceAll(/[^\w.-]/g, '')
+    .slice(0, 40)}-${randomBytes(3).toString('hex')}`
+  let joining: Promise<void> = Promise.resolve()
+  let timer: NodeJS.Timeout | undefined
+  let stopping: Promise<void> | undefined
+
+  /** One after the other. What fails is written ten seconds later. */
+  function join(): Promise<void> {
+    joining = joining.then(() => store.join({ id, ...info() }).catch(() => undefined))
+    return joining
+  }
+
+  return {
+    leases,
+    duties: {
+      heartbeats: leases.duty('heartbeats', () => actors?.effects.timekeeperChanged()),
+      mailbox: leases.duty('mailbox', () => actors?.mailbox.apply()),
+      retention: leases.duty('retention', () => {}),
+    },
+    join,
+    start(given) {
+      actors = given
+      const { effects, mailbox, drain } = given
+      // a duty that it got before
+      timer = setInterval(() => void join(), joinEveryMs).unref()
+      effects.timekeeperChanged()
+      mailbox.apply()
+      unsubscribe = store.subscribe((signal) => {
+        if (signal === 'jobs') effects.poke()
+        if (signal === 'waiting') drain.look()
+        if (signal === 'wakes') void effects.lookForWakes()
+      })
+    },
+    stop: () => (stopping ??= stop()),
+  }
+
+  async function stop(): Promise<void> {
+    unsubscribe()
+    clearInterval(timer)
+    await joining
+    await store.leave(id).catch(() => undefined)
+    await leases.stop()
+  }
+}

@@ -1,0 +1,108 @@
+// Builds the runners and channels of a configuration: when a job first needs them, and once for each configuration.
+import { CommandRunnerConfig, type RunnersConfig } from '../model/agents-config.ts'
+import type { Channel, OwnChannel } from '../model/channel.ts'
+import { type ChannelsConfig, channelSections } from '../model/channels-config.ts'
+import type { Config } from '../model/config.ts'
+import type { Runner } from '../model/runner.ts'
+import { createConsoleChannel, type WriteReply } from '../channels/console.ts'
+import { createDiscordChannel } from '../channels/discord.ts'
+import { createIMessageChannel } from '../channels/imessage.ts'
+import { createMattermostChannel } from '../channels/mattermost.ts'
+import { createMsTeamsChannel } from '../channels/msteams.ts'
+import { createOwnChannel } from '../channels/own.ts'
+import { createSignalChannel } from '../channels/signal.ts'
+import { createSlackChannel } from '../channels/slack.ts'
+import { createTelegramChannel } from '../channels/telegram.ts'
+import { createWebhookChannel } from '../channels/webhook.ts'
+import { createWhatsAppChannel } from '../channels/whatsapp.ts'
+import { createAiRunner } from '../runners/ai.ts'
+import { createCommandRunner } from '../runners/command.ts'
+import { createEchoRunner } from '../runners/echo.ts'
+import { createOpenClawRunner } from '../runners/openclaw.ts'
+
+export type RunnersAndChannels = {
+  /** By name; undefined where there is none of this name. */
+  runner(name: string): Runner | undefined
+  /** By name; a channel that is not in it is not configured. */
+  readonly channels: ReadonlyMap<string, Channel>
+}
+
+export type RunnerAndChannelParts = {
+  /** Where the console channel writes. */
+  readonly write: WriteReply
+  /** The environment variables that commands may get. */
+  readonly env: Readonly<Record<string, string | undefined>>
+}
+
+/** Returns the same object for the same configuration and channels in code. */
+export function createRunnersAndChannels(
+  tools: RunnerAndChannelParts,
+): (config: Config, own?: readonly OwnChannel[]) => RunnersAndChannels {
+  const cache = new WeakMap<Config, RunnersAndChannels & { readonly own: readonly OwnChannel[] }>()
+  return (config, own = []) => {
+    const known = cache.get(config)
+    if (known?.own === own) return known
+    const runnersAndChannels = { ...toRunnersAndChannels(config, own, tools), own }
+    cache.set(config, runnersAndChannels)
+    return runnersAndChannels
+  }
+}
+
+function toRunnersAndChannels(
+  config: Config,
+  own: readonly OwnChannel[],
+  tools: RunnerAndChannelParts,
+): RunnersAndChannels {
+  const runners = toRunners(config, tools)
+  return { runner: (name) => runners.get(name), channels: toChannels(config.channels, own, tools) }
+}
+
+// as: the keys of a constant object
+const channelNames = Object.keys(channelSections) as readonly (keyof typeof channelSections)[]
+
+/** A section of `runners` replaces the built-in runner of its name. */
+function toRunners({ models, runners }: Config, { env }: RunnerAndChannelParts): ReadonlyMap<string, Runner> {
+  const profile = (name: 'claude' | 'codex') =>
+    createCommandRunner(name, CommandRunnerConfig.parse({ kind: 'command', profile: name }), { env })
+  return new Map<string, Runner>([
+    ['echo', createEchoRunner()],
+    ['ai', createAiRunner({ models })],
+    ['claude', profile('claude')],
+    ['codex', profile('codex')],
+    ...Object.entries(runners).map(([name, section]) => [name, toRunner(name, section, env)] as const),
+  ])
+}
+
+function toRunner(name: string, section: RunnersConfig[string], env: RunnerAndChannelParts['env']): Runner {
+  return section.kind === 'openclaw' ? createOpenClawRunner(name, section) : createCommandRunner(name, section, { env })
+}
+
+function toChannels(
+  config: ChannelsConfig,
+  own: readonly OwnChannel[],
+  { write }: RunnerAndChannelParts,
+): ReadonlyMap<string, Channel> {
+  const { telegram, discord, slack, mattermost, msteams, whatsapp, signal, imessage, webhook } = config
+  const channels = [
+    createConsoleChannel({ write }),
+    telegram && createTelegramChannel(telegram),
+    discord && createDiscordChannel(discord),
+    slack && createSlackChannel(slack),
+    mattermost && createMattermostChannel(mattermost),
+    msteams && createMsTeamsChannel(msteams),
+    whatsapp && createWhatsAppChannel(whatsapp),
+    signal && createSignalChannel(signal),
+    imessage && createIMessageChannel(imessage),
+    webhook && createWebhookChannel(webhook),
+    ...own.map((channel) => createOwnChannel(channel, config.own[channel.name]?.to)),
+  ]
+  const repeating = new Set([
+    ...channelNames.filter((name) => config[name]?.onUnknown === 'repeat'),
+    ...own.filter(({ name }) => config.own[name]?.onUnknown === 'repeat').map(({ name }) => `own:${name}`),
+  ])
+  return new Map(
+    channels
+      .filter((channel) => channel !== undefined)
+      .map((channel) => [channel.id, { ...channel, repeatsUnknown: repeating.has(channel.id) }]),
+  )
+}

@@ -1,0 +1,225 @@
+// The step `run`: one agent turn with its prompt, history and time limit.
+import { type Heartbeat, mainSessionKey } from '../../model/action.ts'
+import { builtInRunners } from '../../model/agents-rules.ts'
+import type { Message } from '../../model/job.ts'
+import type { JsonValue } from '../../base/json.ts'
+import type { Runner, RunRequest, RunResult } from '../../model/runner.ts'
+import type { WaitingEvents } from '../../store/records.ts'
+import type { Store } from '../../store/store.ts'
+import { whyNotPosted } from '../acknowledgement.ts'
+import type { Agent } from '../agents.ts'
+import { withDeadline } from '../../base/time.ts'
+import type { Failure, Recorded, StepOutcome } from '../retry.ts'
+import {
+  buildHeartbeatPrompt,
+  buildPrompt,
+  mostShownEvents,
+  toTurnContexts,
+  type TurnContext,
+  type WaitingTexts,
+} from '../prompt.ts'
+import type { AgentPlan } from '../plan.ts'
+import { defineStep, type StepInput, type StepTools } from '../step.ts'
+import { prepareWorkspace, type WorkspaceReader } from '../../runners/workspace.ts'
+
+/** A turn of a persistent session gets at most this number of its newest messages. */
+const historyLimit = 200
+/** Milliseconds that a run has to end after its time limit: a command may have a minute between SIGTERM and SIGKILL. */
+const endingMs = 66_000
+
+export const runStep = defineStep({
+  about: 'The turn of the agent: prompt, session, runner.',
+  of: ['agent', 'heartbeat'],
+  perform: runTurn,
+  retry: 'agents.defaults.retry',
+  isLogged: true,
+  toDeath: ({ status, error }) => ({ status, text: error }),
+})
+
+/** The state that a runner keeps for a session, and the id of that runner: another runner cannot read it. */
+type KeptState = { readonly runner: string; readonly state: JsonValue }
+
+/** Prompt and reply go into the transcript in the commit of the step; the events in the prompt are consumed in the same commit. */
+async function runTurn(
+  { planned, job, agent }: StepInput<AgentPlan | Heartbeat>,
+  { store, runner: runnerOf, readWorkspaceFile, clock, newBoundaryId, note }: StepTools,
+  signal: AbortSignal,
+): Promise<StepOutcome> {
+  const { agentId, sessionKey } = planned
+  const runner = runnerOf(agent.runner)
+  if (runner === undefined) return toUnknownRunner(agent)
+  const waiting = await readWaiting(store, planned)
+  const checks = planned.kind === 'heartbeat' ? await readWorkspaceFile(agent.workspace, 'HEARTBEAT.md') : undefined
+  const hasNothing = waiting.count === 0 && checks === undefined && agent.heartbeat.prompt === undefined
+  if (planned.kind === 'heartbeat' && hasNothing) return toSkipped()
+
+  const isPersistent = planned.kind === 'heartbeat' || planned.sessionMode === 'persistent'
+  const { history, state } = isPersistent ? await readSession(store, planned, runner) : noSession
+  await prepareWorkspace(agent.workspace)
+  const action = planned.kind === 'agent' ? planned.action : undefined
+  const seconds = action?.timeoutSeconds ?? agent.timeoutSeconds
+  const ms = Math.ceil(seconds * 1_000)
+  const request: Omit<RunRequest, 'history' | 'prompt'> = {
+    runId: job.id,
+    attempt: job.attempts + 1,
+    agentId,
+    sessionKey,
+    model: action?.model ?? agent.model,
+    thinking: action?.thinking ?? agent.thinking,
+    system: await toSystem(agent, readWorkspaceFile),
+    workspace: agent.workspace,
+    state,
+    message: action?.message ?? '',
+    action,
+    deadline: clock() + ms,
+  }
+  const ask = async (context: TurnContext, limit: AbortSignal) => {
+    const prompt = toPrompt(planned, { waiting: context.waiting, checks, agent, clock, newBoundaryId })
+    const given = { ...request, history: context.history, prompt }
+    return { context, prompt, result: await runner.run(given, { log: note, signal: limit }) }
+  }
+  // the next turn of the session must not start while a child of this one still works in the same folder
+  const ended = await withDeadline({ outer: signal, ms, endingMs }, async (limit) => {
+    const [whole, ...smaller] = toTurnContexts({ history, waiting })
+    let asked = await ask(whole, limit)
+    for (const context of smaller) {
+      if (asked.result.status !== 'too-long' || limit.aborted) break
+      note(toShorter(context))
+      asked = await ask(context, limit)
+    }
+    return asked
+  })
+  if (ended.kind === 'aborted') return ended
+  if (ended.kind === 'timeout') {
+    return { kind: 'permanent', status: 'timeout', detail: toLate(planned, agent, seconds) }
+  }
+  const { context, prompt, result } = ended.value
+  const outcome = toRunOutcome(result, { prompt, runner, isPersistent })
+  if (outcome.kind !== 'recorded') return outcome
+  const isIdle = planned.kind === 'heartbeat' && waiting.count === 0 && isAcknowledged(result, agent)
+  return {
+    ...outcome,
+    // a heartbeat that found nothing leaves no trace in the conversation
+    ...(isIdle ? { messages: [] } : {}),
+    ...toConsumed(context, waiting),
+  }
+}
+
+const noSession = { history: [], state: undefined }
+const noEvents: WaitingEvents = { events: [], count: 0, wakes: false }
+
+/** Events that did not fit wait for the next turn, which comes soon if one of the events asked for it. */
+function toConsumed({ waiting: shown }: TurnContext, { events, count, wakes }: WaitingEvents): Partial<Recorded> {
+  const consumed = events.slice(0, shown.events.length).map(({ id }) => id)
+  return consumed.length === 0 ? {} : { consumed, leavesWakes: wakes && consumed.length < count }
+}
+
+/** Events wait in main sessions only. */
+async function readWaiting(store: Pick<Store, 'waiting'>, { agentId, sessionKey }: AgentPlan | Heartbeat) {
+  if (sessionKey !== mainSessionKey) return noEvents
+  return await store.waiting({ agentId, sessionKey, limit: mostShownEvents })
+}
+
+function toPrompt(
+  planned: AgentPlan | Heartbeat,
+  {
+    waiting,
+    checks,
+    agent,
+    clock,
+    newBoundaryId,
+  }: { waiting: WaitingTexts; checks: string | undefined; agent: Agent } & Pick<StepTools, 'clock' | 'newBoundaryId'>,
+): string {
+  if (planned.kind === 'agent') return buildPrompt({ planned, waiting, newBoundaryId })
+  const { prompt } = agent.heartbeat
+  return buildHeartbeatPrompt({ waiting, checks, prompt, now: clock(), newBoundaryId })
+}
+
+async function readSession(
+  store: Pick<Store, 'messages' | 'session'>,
+  { agentId, sessionKey }: AgentPlan | Heartbeat,
+  runner: Runner,
+): Promise<{ history: readonly Message[]; state: JsonValue | undefined }> {
+  const [messages, session] = await Promise.all([
+    store.messages({ agentId, sessionKey, limit: historyLimit }),
+    store.session({ agentId, sessionKey }),
+  ])
+  // as: only `toRunOutcome` writes it
+  const kept = session?.runnerState as KeptState | undefined
+  return { history: messages, state: kept?.runner === runner.id ? kept.state : undefined }
+}
+
+async function toSystem({ system, workspace }: Agent, readWorkspaceFile: WorkspaceReader): Promise<string | undefined> {
+  const texts = [system, await readWorkspaceFile(workspace, 'AGENTS.md')].filter((text) => text !== undefined)
+  return texts.length === 0 ? undefined : texts.join('\n\n')
+}
+
+function toLate(planned: AgentPlan | Heartbeat, { id, runner }: Agent, seconds: number): string {
+  const isNamed = planned.kind === 'agent' && planned.action.timeoutSeconds !== undefined
+  const where = isNamed ? 'of the mapping or the request' : `of agent "${id}", or of agents.defaults`
+  return `The runner "${runner}" did not end in ${seconds} s. Raise timeoutSeconds ${where}.`
+}
+
+function toShorter({ history, waiting: { events, count } }: TurnContext): string {
+  return (
+    'The prompt is too long for the model. The next try has the newest ' +
+    `${history.length} earlier messages and the oldest ${events.length} of ${count} waiting events.`
+  )
+}
+
+function toSkipped(): Recorded {
+  const detail = 'No event waits, and the workspace has no HEARTBEAT.md with a task.'
+  return { kind: 'recorded', step: { state: 'skipped', detail } }
+}
+
+function toUnknownRunner({ id, runner }: Agent): StepOutcome {
+  const detail = `Agent ${id} uses the runner "${runner}", which does not exist. Add runners.${runner}, or name one of ${builtInRunners.join(', ')}.`
+  return { kind: 'permanent', status: 'error', detail }
+}
+
+function isAcknowledged(result: RunResult, { heartbeat }: Agent): boolean {
+  return result.status === 'ok' && whyNotPosted(result.text, heartbeat) !== undefined
+}
+
+function toRunOutcome(
+  result: RunResult,
+  { prompt, runner, isPersistent }: { prompt: string; runner: Runner; isPersistent: boolean },
+): StepOutcome {
+  const { status } = result
+  switch (status) {
+    case 'ok': {
+      const { text, model, usage, state } = result
+      return {
+        kind: 'recorded',
+        step: {
+          state: 'done',
+          detail: result.simulated === true ? `simulated by ${runner.id}: no model was asked` : `by ${runner.id}`,
+          result: text,
+          ...(model === undefined ? {} : { model }),
+          ...(usage === undefined ? {} : { usage }),
+        },
+        messages: [
+          { role: 'user', text: prompt },
+          { role: 'assistant', text },
+        ],
+        ...(isPersistent && state !== undefined ? { runnerState: { runner: runner.id, state } } : {}),
+      }
+    }
+    case 'forwarded':
+      return { kind: 'recorded', step: { state: 'forwarded', detail: result.detail, result: result.id } }
+    case 'unavailable':
+      return { kind: 'unavailable', ...toDetail(result), retryAfterMs: result.retryAfterMs }
+    case 'timeout':
+      return { kind: 'permanent', status, ...toDetail(result) }
+    case 'too-long':
+      return { kind: 'permanent', status: 'error', ...toDetail(result) }
+    case 'error':
+      return result.retryable
+        ? { kind: 'transient', ...toDetail(result), retryAfterMs: result.retryAfterMs }
+        : { kind: 'permanent', status, ...toDetail(result) }
+  }
+}
+
+function toDetail({ detail, quotes }: Pick<Failure, 'detail' | 'quotes'>): Pick<Failure, 'detail' | 'quotes'> {
+  return { detail, quotes }
+}

@@ -1,0 +1,185 @@
+// Turns a configuration into the mappings of a generation. The mappings of presets follow those of the operator. Every verifier
+// and channel in code is loaded.
+import { createRunnersAndChannels } from '../jobs/runners-and-channels.ts'
+import { createDefinitions } from '../transforms/definitions.ts'
+import type { Input } from '../transforms/read.ts'
+import type { OwnChannel } from '../model/channel.ts'
+import type { Config } from '../model/config.ts'
+import { toMappingIssues } from '../model/config-rules.ts'
+import { parsePresetParts, toFaults } from '../model/definitions.ts'
+import { toGmailPresetOptions } from '../model/gmail-config.ts'
+import { toConfigSentence } from '../model/issue.ts'
+import { Mapping } from '../model/mapping.ts'
+import { nearestOf } from '../base/text.ts'
+import { Problem } from '../model/problem.ts'
+import type { NamedMapping } from '../pipeline/compile.ts'
+import { type LoadedChannels, loadChannels } from './channels.ts'
+import { loadPacks, type Pack, toPackReports, toUnknown } from './packs.ts'
+import { type LoadedVerifiers, loadVerifiers } from './verifiers.ts'
+
+export type Assembled = LoadedVerifiers &
+  Pick<LoadedChannels, 'channels'> & {
+    readonly packs: readonly Pack[]
+    readonly mappings: readonly NamedMapping[]
+  }
+
+export type Assembler = {
+  /**
+   * Combines a configuration with presets and with the modules of integrators. Throws `config-invalid`, but not for a verifier
+   * that does not load: the last good version of it keeps serving.
+   */
+  assemble(config: Config, serving?: Assembled): Promise<Assembled>
+  /** Every file of the modules of integrators, with its state when it was read. */
+  inputs(): readonly Input[]
+}
+
+const toRunnersAndChannels = createRunnersAndChannels({ write() {}, env: {} })
+
+/** Creates the runners and channels once, so that a wrong setting or an impossible recipient is an error of the configuration. */
+function checkOutlets(config: Config, own: readonly OwnChannel[]): void {
+  const { channels } = toRunnersAndChannels(config, own)
+  const routes = { 'channels.default': config.channels.default, 'hooks.alerts': config.hooks.alerts }
+  for (const [key, route] of Object.entries(routes)) {
+    const why = route?.to === undefined ? undefined : channels.get(route.channel)?.whyNot(route.to)
+    if (why !== undefined) throw new Problem('config-invalid', `${key}.to: ${why}`)
+  }
+}
+
+/** Modules whose files did not change are not loaded again. */
+export function createAssembler(dir: string): Assembler {
+  const ofPacks = createDefinitions()
+  const ofVerifiers = createDefinitions()
+  const ofChannels = createDefinitions()
+  return {
+    async assemble(config, serving) {
+      const own = await loadChannels({ dir, config, serving: serving?.channels ?? [] }, ofChannels)
+      checkOutlets(config, own.channels)
+      const packs = await loadPacks(dir, toWanted(config), ofPacks)
+      const mappings = toMappings(config, packs)
+      const before = serving?.verifiers ?? []
+      const { verifiers, reports } = await loadVerifiers({ dir, mappings, packs, serving: before }, ofVerifiers)
+      const all = [...toPackReports(packs, serving?.packs), ...reports, ...own.reports]
+      return { packs, mappings, verifiers, channels: own.channels, reports: all }
+    },
+    inputs: () => [...ofPacks.inputs(), ...ofVerifiers.inputs(), ...ofChannels.inputs()],
+  }
+}
+
+/** Assembles once, for a command. */
+export function assemble(dir: string, config: Config): Promise<Assembled> {
+  return createAssembler(dir).assemble(config)
+}
+
+type Entry = Config['hooks']['presets'][number]
+
+function toWanted({ hooks }: Config) {
+  return hooks.presets.map((entry, index) => ({ name: toName(entry), where: toWhere(index) }))
+}
+
+function toName(entry: Entry): string {
+  return typeof entry === 'string' ? entry : entry.name
+}
+
+function toWhere(index: number): string {
+  return `hooks.presets[${index}]`
+}
+
+/** Every mapping in order of priority: the operator's first, then each preset's. */
+function toMappings(config: Config, packs: readonly Pack[]): NamedMapping[] {
+  const own = config.hooks.mappings.map((mapping, index) => ({ ...mapping, id: mapping.id ?? `mapping-${index + 1}` }))
+  const packed = config.hooks.presets.flatMap((entry, index) => {
+    const pack = packs.find(({ name }) => name === toName(entry))
+    if (pack === undefined) throw new Problem('config-invalid', `${toWhere(index)}: ${toUnknown(toName(entry))}`)
+    return toPackMappings(pack, { entry, config, index })
+  })
+  const all = [...own, ...packed]
+  const twice = all.find(({ id }, index) => all.findIndex((other) => other.id === id) !== index)
+  if (twice !== undefined) {
+    const next = own.some(({ id }) => id === twice.id)
+      ? 'Change the id of the one in hooks.mappings.'
+      : 'hooks.presets has a preset twice: remove one, or give it another path.'
+    throw new Problem('config-invalid', `Two mappings have the id "${twice.id}". ${next}`)
+  }
+  return all
+}
+
+function toPackMappings(
+  pack: Pack,
+  { entry, config, index }: { entry: Entry; config: Config; index: number },
+): NamedMapping[] {
+  const { name, preset } = pack
+  const { mappings, maxBodyBytes } = buildPack(
+    pack,
+    { ...toSection(config, name), ...toOptions(entry) },
+    toWhere(index),
+  )
+  return mappings.map((input, at) => {
+    const own = mappings.length === 1 ? preset.name : `${preset.name}-${at + 1}`
+    const mapping = Mapping.safeParse(input)
+    if (!mapping.success) throw refuse(pack, toWhere(index), toFaults(mapping.error, input, ['mappings', at]))
+    const [issue] = toMappingIssues(mapping.data, config, ['hooks', 'presets', index])
+    if (issue !== undefined) throw new Problem('config-invalid', `Preset "${name}": ${issue.text}`)
+    return { ...mapping.data, id: mapping.data.id ?? own, maxBodyBytes }
+  })
+}
+
+/** `hooks.<name>`, if the configuration has a section with the name of the preset. */
+function toSection(config: Config, name: string): object {
+  const { gmail } = config.hooks
+  return name === 'gmail' && gmail !== undefined ? toGmailPresetOptions(gmail) : {}
+}
+
+function toOptions(entry: Entry): object {
+  if (typeof entry === 'string') return {}
+  const { name: _name, ...options } = entry
+  return options
+}
+
+/** The parts of a pack with these options. Throws `config-invalid` with a line for each invalid option. */
+export function buildPack(pack: Pack, options: object, where: string) {
+  const { preset } = pack
+  const parsed = outsiders(pack, where, () => preset.options.safeParse(options))
+  if (!parsed.success) {
+    const known = toKeys(preset.options)
+    const lines = parsed.error.issues.flatMap((issue) =>
+      issue.code === 'unrecognized_keys' && issue.path.length === 0
+        ? issue.keys.map((key) => `${where}: ${toUnknownOption(key, known)}`)
+        : `${where}: ${toConfigSentence(issue, options)}`.replace(/[^?]$/, '$&.'),
+    )
+    throw new Problem('config-invalid', `The options of preset "${preset.name}" are invalid`, {
+      frame: lines.join('\n'),
+    })
+  }
+  const parts = parsePresetParts(outsiders(pack, where, () => preset.build(parsed.data)))
+  if (parts.ok) return parts.value
+  throw refuse(pack, where, parts.faults)
+}
+
+function toUnknownOption(key: string, known: readonly string[]): string {
+  const near = nearestOf(key, known)
+  const hint = near === undefined ? `Options: ${known.join(', ')}.` : `Did you mean ${near}?`
+  return `${JSON.stringify(key.slice(0, 60))} is not an option of this preset.${known.length === 0 ? '' : ` ${hint}`}`
+}
+
+/** The keys of an object schema; an empty list for any other schema. */
+function toKeys(schema: object): string[] {
+  return 'shape' in schema && typeof schema.shape === 'object' ? Object.keys(schema.shape ?? {}) : []
+}
+
+/** An exception in the code of a pack is a problem of the configuration. The message names the place in the code. */
+function outsiders<T>({ preset, origin }: Pack, where: string, call: () => T): T {
+  try {
+    return call()
+  } catch (thrown) {
+    if (origin === undefined) throw thrown
+    const what = origin.toThrown(thrown)
+    throw new Problem('config-invalid', `${where}: the preset "${preset.name}" (${origin.label}) threw ${what}.`)
+  }
+}
+
+function refuse({ preset, origin }: Pack, where: string, faults: readonly string[]): Problem {
+  const label = origin?.label ?? 'bundled'
+  return new Problem('config-invalid', `${where}: the preset "${preset.name}" (${label}) builds an invalid value`, {
+    frame: faults.map((fault) => `${label}: ${fault}.`).join('\n'),
+  })
+}

@@ -1,0 +1,101 @@
+// Builds the next generation: reads everything from disk again, loads and tests it, and compares it with the generation that serves.
+import { type LoadedConfig, loadConfig } from '../config/config.ts'
+import { type Env, pickEnv } from '../config/env.ts'
+import type { Input } from '../transforms/read.ts'
+import { resolveTransformsRoot } from '../transforms/root.ts'
+import type { Config } from '../model/config.ts'
+import type { TransformRef } from '../model/mapping.ts'
+import type { Transform } from '../model/transform.ts'
+import { createGeneration, type Generation } from '../pipeline/generation.ts'
+import type { VerifierTools } from '../pipeline/verify.ts'
+import type { Assembled, Assembler } from './assemble.ts'
+import type { Parts } from '../replay/fixtures.ts'
+import { type ModuleReport, passGate } from './gate.ts'
+
+/** The result of a load, and the files that it read. */
+export type LoadedModules = {
+  readonly transforms: ReadonlyMap<string, Transform>
+  readonly inputs: readonly Input[]
+}
+
+export type CandidateSource = {
+  /** The config directory. */
+  readonly dir: string
+  readonly env: Env
+  /**
+   * `env` is the `process.env` of transforms. A module that does not load becomes a placeholder with the reason. Throws
+   * `config-invalid` for a module outside the root.
+   */
+  readonly load: (query: {
+    root: string
+    refs: readonly TransformRef[]
+    config: Config
+    env: Readonly<Record<string, string>>
+  }) => Promise<LoadedModules>
+  readonly verifierTools?: (mappingId: string) => VerifierTools
+  /** Gets each valid configuration, as it was read. */
+  readonly onConfig?: (loaded: LoadedConfig) => void
+}
+
+export type Candidate = {
+  readonly assembled: Assembled
+  readonly generation: Generation
+  /** The files as they are, also code that does not go live: what a replay tries. */
+  readonly edited: Generation
+  readonly parts: Parts
+  /** The `process.env` of its transforms. */
+  readonly env: Readonly<Record<string, string>>
+  readonly modules: readonly ModuleReport[]
+}
+
+/** Throws a Problem of the configuration. */
+export async function makeCandidate(
+  { dir, env: given, load, assembler, verifierTools, onConfig }: CandidateSource & { readonly assembler: Assembler },
+  against: { serving: Candidate | undefined; changed: readonly string[]; suspects: ReadonlySet<string> },
+): Promise<Candidate> {
+  const read = loadConfig({ dir, env: given })
+  const { config, env: settings } = read
+  onConfig?.(read)
+  const assembled = await assembler.assemble(config, against.serving?.assembled)
+  const { mappings, verifiers, reports } = assembled
+  // finds a template that does not parse before any transform is loaded
+  createGeneration({ config, mappings, transforms: new Map(), verifiers })
+  const root = await resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
+  const refs = mappings.flatMap(({ transform }) => transform ?? [])
+  const env = pickEnv(config.hooks.transforms.env, settings)
+  const loaded = await load({ root, refs, config, env })
+  const { transforms, modules } = await passGate({
+    root,
+    parts: { config, mappings, transforms: loaded.transforms, verifiers },
+    serving: against.serving?.generation.transforms,
+    changed: against.changed,
+    suspects: against.suspects,
+  })
+  const parts = { config, mappings, transforms, verifiers }
+  const generation = createGeneration({ ...parts, verifierTools })
+  const edited = createGeneration({ ...parts, transforms: loaded.transforms })
+  return { generation, edited, assembled, parts, env, modules: [...reports, ...modules] }
+}
+
+/** A placeholder has no code, only a reason. In development, answers show it. */
+export function isAsServing(one: Candidate, serving: Candidate): boolean {
+  const [its, theirs] = [one, serving].map(({ generation: { problems }, assembled: { channels }, env }) => {
+    const codes = channels.map((channel) => (channel.kind === 'sound' ? channel.hash : channel.problem))
+    return JSON.stringify([problems, codes, env])
+  })
+  return one.generation.id === serving.generation.id && its === theirs
+}
+
+/**
+ * Modules whose parked deliveries may succeed now: those with new code. If the configuration or the environment changed, these
+ * are all modules, also those that no mapping names any more.
+ */
+export function toMended(before: Candidate, after: Candidate): string[] {
+  const sound = after.modules.filter(({ kind }) => kind === 'live').map(({ module }) => module)
+  const [old, now] = [before, after].map(({ parts, env }) => JSON.stringify([parts.config, env]))
+  if (old === now) return sound
+  const good = [...after.generation.transforms.values()].filter(({ problem }) => problem === undefined)
+  const named = new Set(after.modules.map(({ module }) => module))
+  const dropped = before.modules.filter(({ module }) => !named.has(module))
+  return [...new Set([...good, ...dropped].map(({ module }) => module))]
+}

@@ -1,0 +1,73 @@
+// Channels in code for the sections of channels.own, from hooks/channels. Posts of a channel that does not load wait.
+import type { z } from 'zod'
+import { listNames, toNamedLabel } from '../transforms/definition-files.ts'
+import { type Definition, type Definitions, loadNamed } from '../transforms/definitions.ts'
+import type { OwnChannel } from '../model/channel.ts'
+import type { Config } from '../model/config.ts'
+import { parseChannel, toFaults } from '../model/definitions.ts'
+import { nearestOf } from '../base/text.ts'
+import { Problem, toProblemRecord } from '../model/problem.ts'
+import { type ModuleReport, chooseVersion } from './gate.ts'
+
+export type LoadedChannels = { readonly channels: readonly OwnChannel[]; readonly reports: readonly ModuleReport[] }
+
+/** Throws `config-invalid` for invalid options. `serving` has the last good version of each channel, for one that is broken now. */
+export async function loadChannels(
+  { dir, config, serving }: { dir: string; config: Config; serving: readonly OwnChannel[] },
+  definitions: Definitions,
+): Promise<LoadedChannels> {
+  const names = Object.keys(config.channels.own).toSorted()
+  const loaded = await loadNamed(definitions, { dir, kind: 'channel', names })
+  const known = await listNames(dir, 'channel')
+  const chosen = names.map((name, index) => {
+    const module = loaded[index]?.label ?? toNamedLabel('channel', name)
+    const definition = loaded[index]?.definition ?? toMissing(module, name, known)
+    return chooseVersion(
+      module,
+      toChannel({ name, module, section: config.channels.own[name] ?? {} }, definition),
+      serving.find((channel) => channel.name === name),
+    )
+  })
+  return { channels: chosen.map(({ taken }) => taken), reports: chosen.map(({ report }) => report) }
+}
+
+function toMissing(module: string, name: string, known: readonly string[]): Problem {
+  const near = nearestOf(name, known)
+  const hint = near === undefined ? 'Create it, or remove the section.' : `Did you mean "${near}"?`
+  return new Problem('channel-failed', `${module} does not exist, and channels.own.${name} needs it. ${hint}`)
+}
+
+type Wanted = { readonly name: string; readonly module: string; readonly section: object }
+
+function toChannel({ name, module, section }: Wanted, definition: Definition | Problem): OwnChannel {
+  if (definition instanceof Problem) return toBroken(name, definition.message, definition.frame)
+  const { value, hash, toThrown } = definition
+  const parsed = parseChannel(value)
+  if (!parsed.ok) {
+    const frame = parsed.faults.map((fault) => `${module}: ${fault}.`).join('\n')
+    return toBroken(name, `${module} must export a channel by default: defineChannel({ … }).`, frame)
+  }
+  let options: z.ZodSafeParseResult<unknown> | undefined
+  try {
+    options = parsed.value.options?.safeParse(withoutOurKeys(section))
+  } catch (thrown) {
+    return toBroken(name, `${module}: the schema of its options threw ${toThrown(thrown)}.`)
+  }
+  if (options?.success === false) {
+    const where = ['channels', 'own', name]
+    throw new Problem('config-invalid', `The options of channels.own.${name} are invalid for ${module}`, {
+      frame: toFaults(options.error, section, where).join('\n'),
+    })
+  }
+  const given = options === undefined ? withoutOurKeys(section) : options.data
+  return { kind: 'sound', name, definition: parsed.value, options: given, hash, toThrown }
+}
+
+function toBroken(name: string, detail: string, frame?: string): OwnChannel {
+  const problem = new Problem('channel-failed', detail, frame === undefined ? {} : { frame })
+  return { kind: 'broken', name, problem: toProblemRecord(problem) }
+}
+
+function withoutOurKeys(section: object): object {
+  return Object.fromEntries(Object.entries(section).filter(([key]) => key !== 'to' && key !== 'onUnknown'))
+}

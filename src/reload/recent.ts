@@ -1,0 +1,77 @@
+// What a new generation would change of the newest kept deliveries: for the line of a reload, and for saves that wait for a person.
+import { configFile } from '../config/text.ts'
+import type { Log } from '../model/log.ts'
+import type { Generation } from '../pipeline/generation.ts'
+import type { KeptQuery } from '../store/records.ts'
+import type { Candidate } from './candidate.ts'
+import type { Replay } from '../replay/replay.ts'
+
+export type CompareKept = (
+  before: Generation,
+  after: Generation,
+  query: KeptQuery & { readonly limitMs: number },
+) => Promise<Replay>
+
+/** `isWhole`: all of them were reached in time. */
+export type Recent = { readonly differ: number; readonly of: number; readonly isWhole: boolean }
+/** By the label of the line: a module, or hookloom.jsonc. */
+export type RecentChanges = ReadonlyMap<string, Recent>
+
+const recentDeliveries = 20
+
+/**
+ * One entry for each module with new code, and one for a new configuration. Parked deliveries do not count: they run again anyway.
+ * Never rejects: a store that cannot be read gives no entries.
+ */
+export async function compareRecent(
+  compare: CompareKept | undefined,
+  { before, after, limitMs }: { before: Candidate; after: Candidate; limitMs: number },
+): Promise<RecentChanges> {
+  const changes = new Map<string, Recent>()
+  const until = performance.now() + limitMs
+  for (const [label, mappings] of compare === undefined ? [] : toChanged(before, after)) {
+    const query = { limit: recentDeliveries, mappings, limitMs: until - performance.now() }
+    const found = await compare?.(before.generation, after.generation, query).catch(() => undefined)
+    if (found === undefined) continue
+    const counted = found.deliveries.filter(({ recorded }) => recorded?.decision !== 'park')
+    const differ = counted.filter((one) => one.class !== 'same').length
+    changes.set(label, { differ, of: counted.length, isWhole: found.notRun === 0 })
+  }
+  return changes
+}
+
+/** The mappings that a change concerns; undefined: all. */
+function toChanged(before: Candidate, after: Candidate): [string, string[] | undefined][] {
+  const mappings = [before, after].flatMap(({ generation }) => generation.mappings)
+  const modules = after.modules.filter(({ kind }) => kind === 'live').map(({ module }) => module)
+  const ofModules = modules.flatMap((module): [string, string[]][] => {
+    const ids = mappings.filter(({ mapping }) => mapping.transform?.module === module).map(({ id }) => id)
+    return ids.length === 0 ? [] : [[module, [...new Set(ids)]]]
+  })
+  const isNew = JSON.stringify(before.parts.config) !== JSON.stringify(after.parts.config)
+  return isNew ? [...ofModules, [configFile, undefined]] : ofModules
+}
+
+/** `3 of the last 20 deliveries would differ: hookloom replay`; nothing if none of them does. */
+export function toRecentFact(changes: RecentChanges, label: string): string {
+  const found = changes.get(label)
+  if (found === undefined || found.differ === 0) return ''
+  return `${toDiffer(found)}: hookloom replay`
+}
+
+function toDiffer({ differ, of }: Recent): string {
+  return of === 1 ? 'the last delivery would differ' : `${differ} of the last ${of} deliveries would differ`
+}
+
+/** Whether a save waits for `hookloom publish`: it changes a delivery, or that is not known. */
+export function isHeldBack(changes: RecentChanges): boolean {
+  return [...changes.values()].some(({ differ, isWhole }) => differ > 0 || !isWhole)
+}
+
+export function logHeldBack(log: Log, changes: RecentChanges): void {
+  for (const [label, found] of changes) {
+    if (found.differ === 0 && found.isWhole) continue
+    const why = found.isWhole ? toDiffer(found) : 'the last deliveries could not be compared in time'
+    log.warn({}, `${label} waits: ${why}. "hookloom replay" shows them, "hookloom publish" makes it live.`)
+  }
+}

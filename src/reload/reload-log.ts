@@ -1,0 +1,175 @@
+// The log lines of a reload: one for each module that went live, and one for each new problem.
+import type { ModuleReport } from './gate.ts'
+import { type RecentChanges, toRecentFact } from './recent.ts'
+import { relative, sep } from 'node:path'
+import { configFile, envFile } from '../config/text.ts'
+import type { Input } from '../transforms/read.ts'
+import { toRealPath } from './watch.ts'
+import type { Config } from '../model/config.ts'
+import type { Log } from '../model/log.ts'
+import { type Problem, type ProblemRecord, toProblemRecord } from '../model/problem.ts'
+
+/** `module` is undefined for a problem of the configuration. `since`: milliseconds since the epoch. */
+export type LiveProblem = ProblemRecord & { readonly module: string | undefined; readonly since: number }
+
+export type FoundProblem = Omit<LiveProblem, 'since'>
+
+export function toConfigProblem(problem: Problem): FoundProblem {
+  return { ...toProblemRecord(problem), module: undefined }
+}
+
+export function toModuleProblems(modules: readonly ModuleReport[]): FoundProblem[] {
+  return modules.flatMap(({ module, problem }) => (problem === undefined ? [] : [{ ...problem, module }]))
+}
+
+export function isSameProblem(one: FoundProblem, other: FoundProblem): boolean {
+  return one.module === other.module && one.detail === other.detail && one.frame === other.frame
+}
+
+/** The number of parked deliveries that wait for a module. */
+export type Parked = ReadonlyMap<string, number>
+
+export type ParkedFor = (module: string) => Promise<number>
+
+/** What waits for modules that went live or are broken. A store that cannot be read counts none. */
+export async function countParked(parkedFor: ParkedFor | undefined, modules: readonly ModuleReport[]): Promise<Parked> {
+  const counted = modules
+    .filter(({ kind }) => kind !== 'same')
+    .map(async ({ module }) => {
+      const count = await parkedFor?.(module).catch(() => 0)
+      return [module, count ?? 0] as const
+    })
+  return new Map(await Promise.all(counted))
+}
+
+/** The path of a file below the config directory. */
+export type SavedFile = { readonly label: string; readonly isUsed: boolean }
+
+/** The files that authors write. Temporary files of editors are left out. */
+export function toSaved(dir: string, files: readonly string[], inputs: readonly Input[]): SavedFile[] {
+  const used = new Set(inputs.map(({ file }) => file))
+  const top = toRealPath(dir)
+  return files
+    .map((file) => ({ file, label: relative(top, file).split(sep).join('/') }))
+    .filter(({ label }) => label === configFile || label === envFile || authored.test(label))
+    .map(({ file, label }) => ({
+      label,
+      isUsed: used.has(file) || !label.includes('/') || label.includes('.fixtures/'),
+    }))
+}
+
+const authored = /\.([cm]?[jt]s|json|txt)$/
+
+type Reload = {
+  readonly before: readonly FoundProblem[]
+  readonly problems: readonly FoundProblem[]
+  readonly modules: readonly ModuleReport[]
+}
+
+/** Whether the reload itself logs a line. */
+function isNews({ before, problems, modules }: Reload): boolean {
+  const isNew = problems.some((problem) => !before.some((other) => isSameProblem(other, problem)))
+  const isOver = modules.some(
+    (report) => report.problem === undefined && before.some(({ module }) => module === report.module),
+  )
+  return isNew || isOver || modules.some(({ kind }) => kind === 'live')
+}
+
+/** Every save gets a line, also one that changes nothing. */
+function logSaved(log: Log, { saved, problems }: Reload & { readonly saved: readonly SavedFile[] }): void {
+  // the imports of a broken module are unknown
+  const used = problems.length > 0 ? saved : saved.filter(({ isUsed }) => isUsed)
+  for (const { label } of used.length > 0 ? [] : saved) log.info({}, `${label} was saved; nothing uses it`)
+  if (used.length === 0) return
+  const names = used.map(({ label }) => label).join(', ')
+  const [first] = problems
+  if (first === undefined) return log.info({}, `${names} was saved; nothing changed`)
+  log.warn({}, `${names} was saved, but there is still a problem: ${toSentence(first.detail)}`)
+}
+
+/** `before`: the earlier problems. `problems`: the problems now. */
+export function logReload(
+  log: Log,
+  reload: {
+    readonly before: readonly FoundProblem[]
+    readonly problems: readonly FoundProblem[]
+    readonly modules: readonly ModuleReport[]
+    readonly parked: Parked
+    readonly tookMs: number
+    readonly recent: RecentChanges
+    /** Files that were saved, if no generation was replaced. */
+    readonly saved: readonly SavedFile[]
+  },
+): void {
+  if (reload.saved.length > 0 && !isNews(reload)) return logSaved(log, reload)
+  for (const { module, kind, fixtures, problem } of reload.modules) {
+    const waiting = toParked(reload.parked.get(module) ?? 0)
+    const drained = waiting === '' ? '' : `; ${waiting} will run again`
+    const facts = [toFacts(reload.tookMs, fixtures), toRecentFact(reload.recent, module)].filter((fact) => fact !== '')
+    if (kind === 'live') log.info({}, `${module} is live (${facts.join('; ')})${drained}`)
+    const wasWrong = reload.before.some((other) => other.module === module)
+    if (kind === 'same' && problem === undefined && wasWrong)
+      log.info({}, `${module} is valid again; the code that serves has not changed`)
+  }
+  const ofConfig = toRecentFact(reload.recent, configFile)
+  if (ofConfig !== '') log.info({}, `${configFile}: ${ofConfig}`)
+  logProblems(log, reload)
+}
+
+export function logProblems(
+  log: Log,
+  reload: {
+    readonly before: readonly FoundProblem[]
+    readonly problems: readonly FoundProblem[]
+    readonly modules: readonly ModuleReport[]
+    readonly parked: Parked
+  },
+): void {
+  for (const problem of reload.problems) {
+    if (reload.before.some((other) => isSameProblem(other, problem))) continue
+    const frame = problem.frame === undefined ? {} : { frame: problem.frame }
+    log.warn(frame, `${toSentence(problem.detail)}${toConsequence(problem, reload)}`)
+  }
+}
+
+type Settings = { readonly config: Config; readonly env: Readonly<Record<string, string>> }
+
+export function logSettings(log: Log, before: Settings, after: Settings): void {
+  const differs = (pick: (settings: Settings) => unknown) =>
+    JSON.stringify(pick(before)) !== JSON.stringify(pick(after))
+  if (differs(({ config }) => config)) log.info({}, `${configFile} is live`)
+  if (differs(({ env }) => env)) log.info({}, 'the environment of transforms is live')
+  if (!differs(({ config }) => [config.server, config.store.file, config.store.url])) return
+  log.warn({}, 'changes of server, store.file and store.url may take effect only at the next start')
+}
+
+function toSentence(detail: string): string {
+  return /[.!?]$/.test(detail) ? detail : `${detail}.`
+}
+
+function toConsequence(
+  { module, code }: FoundProblem,
+  { modules, parked }: { readonly modules: readonly ModuleReport[]; readonly parked: Parked },
+): string {
+  if (module === undefined) return ' The last good configuration keeps serving.'
+  const kind = modules.find((report) => report.module === module)?.kind
+  const waiting = toParked(parked.get(module) ?? 0)
+  const rest = waiting === '' ? '' : ` ${waiting} will run again when it is fixed.`
+  if (kind === 'kept') return ` The last good version keeps serving.${rest}`
+  if (kind === 'live') return ' It is live anyway, because there is no better version.'
+  if (kind !== 'broken') return ''
+  if (code === 'channel-failed') return ' Its messages wait.'
+  return code === 'verifier-failed' ? ' Its deliveries are answered 503.' : ` Its deliveries park.${rest}`
+}
+
+function toParked(count: number): string {
+  if (count === 0) return ''
+  return count === 1 ? '1 parked delivery' : `${count} parked deliveries`
+}
+
+function toFacts(tookMs: number, { passed, notRun }: ModuleReport['fixtures']): string {
+  const facts = [`${Math.round(tookMs)} ms`]
+  if (passed > 0) facts.push(`${passed} ${passed === 1 ? 'fixture' : 'fixtures'} passed`)
+  if (notRun > 0) facts.push(`${notRun} not run: out of time`)
+  return facts.join(', ')
+}

@@ -1,0 +1,109 @@
+// Builds the newest complete state of the directory. If a file is saved during a build, the build is repeated.
+import type { Input } from '../transforms/read.ts'
+import type { Saved } from './watch.ts'
+import { type Problem, toProblem } from '../model/problem.ts'
+import type { Log } from '../model/log.ts'
+import type { Candidate } from './candidate.ts'
+import type { SavedFile } from './reload-log.ts'
+
+/** After this many builds that a save made outdated, a complete build is used although it is not the newest. */
+const mostOldRounds = 5
+/** After this many, a build is used in which some files may be newer than others: a program writes them without end. */
+const mostRounds = 50
+/** How far the clock of the file system may be behind, in milliseconds. */
+const clockLagMs = 5
+
+/** `inputs`: the files of the last build, with their state when it read them. */
+export async function buildStable(options: {
+  build: () => Promise<Candidate>
+  inputs: () => readonly Input[]
+  saves: SaveTracker
+  isClosed: () => boolean
+}): Promise<Candidate | Problem> {
+  const { build, inputs, saves, isClosed } = options
+  for (let round = 1; ; round += 1) {
+    await saves.idle()
+    const begunAt = Date.now()
+    const built = await build().catch(toProblem)
+    const isWhole = !inputs().some((input) => isSavedSince(input, begunAt)) || round >= mostRounds
+    const isNewest = !saves.hasNew() || round >= mostOldRounds
+    if (isClosed() || (isWhole && isNewest)) return built
+  }
+}
+
+/** The build may have read such a file after a save, and others that were saved with it before that save. */
+function isSavedSince({ ctimeNs }: Input, moment: number): boolean {
+  return Number(ctimeNs / 1_000_000n) > moment - clockLagMs
+}
+
+/** Which files were saved, and whether a save is in progress. During one, files on disk may be incomplete. */
+export type SaveTracker = {
+  /** A save was noticed; `finished` follows. */
+  started(): void
+  /** All of these files are written. */
+  finished(saved: Saved): void
+  /** Resolves when no save is in progress. */
+  idle(): Promise<void>
+  /** Whether a save started since the last call of `idle`. */
+  hasNew(): boolean
+  /** Files that were saved since the last `clear`. */
+  changed(): readonly string[]
+  /** Those of them for which no line was logged. */
+  fresh(): readonly string[]
+  clear(): void
+}
+
+export function createSaveTracker(): SaveTracker {
+  const changed = new Set<string>()
+  const fresh = new Set<string>()
+  let hasNew = false
+  let inProgress: { readonly over: Promise<void>; readonly end: () => void } | undefined
+  return {
+    started() {
+      hasNew = true
+      if (inProgress !== undefined) return
+      let end = () => {}
+      const over = new Promise<void>((resolve) => {
+        end = resolve
+      })
+      inProgress = { over, end }
+    },
+    finished(saved) {
+      for (const file of saved.changed) changed.add(file)
+      for (const file of saved.fresh) fresh.add(file)
+      inProgress?.end()
+      inProgress = undefined
+    },
+    async idle() {
+      await inProgress?.over
+      hasNew = false
+    },
+    hasNew: () => hasNew,
+    changed: () => [...changed],
+    fresh: () => [...fresh],
+    clear: () => {
+      changed.clear()
+      fresh.clear()
+    },
+  }
+}
+
+/** A shorter build says nothing until it is done. */
+const buildingMs = 300
+
+/** A build that takes long says what it builds. */
+export async function withBuildingLine<Built>(
+  log: Log,
+  saved: () => readonly SavedFile[],
+  run: () => Promise<Built>,
+): Promise<Built> {
+  const timer = setTimeout(() => {
+    const labels = saved().map(({ label }) => label)
+    log.info({}, `building ${labels.length === 0 ? 'the modules' : labels.join(', ')} …`)
+  }, buildingMs)
+  try {
+    return await run()
+  } finally {
+    clearTimeout(timer)
+  }
+}

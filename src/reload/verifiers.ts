@@ -1,0 +1,117 @@
+// Schemes in code for the mappings that name them, from a pack or from hooks/verifiers. A scheme that does not load accepts no
+// request, and affects nothing else.
+import { isPlainName, listNames, toNamedLabel } from '../transforms/definition-files.ts'
+import { type Definition, type Definitions, loadNamed } from '../transforms/definitions.ts'
+import { parseVerifier } from '../model/definitions.ts'
+import { nearestOf } from '../base/text.ts'
+import { Problem, toProblemRecord } from '../model/problem.ts'
+import type { DefinedVerifier } from '../model/verifier.ts'
+import type { NamedMapping } from '../pipeline/compile.ts'
+import { schemeNames } from '../pipeline/verify.ts'
+import { type ModuleReport, chooseVersion } from './gate.ts'
+import type { Pack } from './packs.ts'
+
+export type LoadedVerifiers = {
+  readonly verifiers: readonly DefinedVerifier[]
+  readonly reports: readonly ModuleReport[]
+}
+
+/**
+ * Throws `config-invalid` for a name that two schemes or a built-in scheme have. A name that is similar to a built-in one stays
+ * unknown, because it is a typo and not a missing module. `serving` has the last good version of each scheme, for one that is
+ * broken now.
+ */
+export async function loadVerifiers(
+  {
+    dir,
+    mappings,
+    packs,
+    serving,
+  }: {
+    dir: string
+    mappings: readonly NamedMapping[]
+    packs: readonly Pack[]
+    serving: readonly DefinedVerifier[]
+  },
+  definitions: Definitions,
+): Promise<LoadedVerifiers> {
+  const own = await listNames(dir, 'verifier')
+  for (const name of own) refuseBuiltIn(name, `hooks/verifiers/${name}`)
+  const brought = packs.flatMap(toBrought)
+  const twice = brought.find(({ scheme }, index) => brought.findIndex((other) => other.scheme === scheme) !== index)
+  const both = brought.find(({ scheme }) => own.includes(scheme))
+  if (twice !== undefined || both !== undefined) {
+    const name = (twice ?? both)?.scheme ?? ''
+    throw new Problem('config-invalid', `Two verifiers have the scheme "${name}": rename one of them.`)
+  }
+  const named = new Set(mappings.flatMap(({ verify }) => verify?.scheme ?? []))
+  const known = new Set([...schemeNames, ...brought.map(({ scheme }) => scheme)])
+  const wanted = [...named].filter((scheme) => !known.has(scheme) && isPlainName(scheme)).toSorted()
+  const loaded = await loadNamed(definitions, { dir, kind: 'verifier', names: wanted })
+  const results = wanted.flatMap((scheme, index) => {
+    const found = loaded[index]
+    if (found !== undefined) return [toResult(scheme, found.label, found.definition)]
+    return nearestOf(scheme, schemeNames) === undefined ? [toMissing(scheme, own)] : []
+  })
+  const chosen = results.map(({ module, verifier }) =>
+    chooseVersion(
+      module,
+      verifier,
+      serving.find(({ scheme }) => scheme === verifier.scheme),
+    ),
+  )
+  return {
+    verifiers: [...brought, ...chosen.map(({ taken }) => taken)],
+    reports: chosen.map(({ report }) => report),
+  }
+}
+
+function toBrought({ name, preset, origin }: Pack): DefinedVerifier[] {
+  if (origin === undefined) return []
+  const { label, hash, toThrown } = origin
+  return (preset.verifiers ?? []).map((definition) => {
+    refuseBuiltIn(definition.scheme, `${label}: a verifier of the preset "${name}"`)
+    return { kind: 'sound', scheme: definition.scheme, definition, hash, toThrown }
+  })
+}
+
+function refuseBuiltIn(scheme: string, what: string): void {
+  if (!schemeNames.includes(scheme)) return
+  throw new Problem('config-invalid', `${what} has the name of the built-in scheme "${scheme}". Rename it.`)
+}
+
+type Result = { readonly module: string; readonly verifier: DefinedVerifier }
+
+function toMissing(scheme: string, own: readonly string[]): Result {
+  const near = nearestOf(scheme, own)
+  const module = toNamedLabel('verifier', scheme)
+  const hint = near === undefined ? '' : ` Did you mean "${near}"?`
+  return toBroken(
+    scheme,
+    module,
+    new Problem('verifier-failed', `${module} does not exist, and "${scheme}" is not a built-in scheme.${hint}`),
+  )
+}
+
+function toResult(scheme: string, label: string, definition: Definition | Problem): Result {
+  if (definition instanceof Problem) {
+    const { message, frame } = definition
+    return toBroken(scheme, label, new Problem('verifier-failed', message, frame === undefined ? {} : { frame }))
+  }
+  const { value, hash, toThrown } = definition
+  const parsed = parseVerifier(value)
+  if (!parsed.ok) {
+    const frame = parsed.faults.map((fault) => `${label}: ${fault}.`).join('\n')
+    const detail = `${label} must export a verifier by default: defineVerifier({ … }).`
+    return toBroken(scheme, label, new Problem('verifier-failed', detail, { frame }))
+  }
+  if (parsed.value.scheme !== scheme) {
+    const detail = `${label} must define the scheme "${scheme}", found another one: a verifier must have the name of its file.`
+    return toBroken(scheme, label, new Problem('verifier-failed', detail))
+  }
+  return { module: label, verifier: { kind: 'sound', scheme, definition: parsed.value, hash, toThrown } }
+}
+
+function toBroken(scheme: string, module: string, problem: Problem): Result {
+  return { module, verifier: { kind: 'broken', scheme, problem: toProblemRecord(problem) } }
+}

@@ -1,0 +1,237 @@
+// Reports that a module, a fixture or the configuration was saved: every save, in whatever way the editor writes it. A burst of
+// saves is reported once.
+import { realpathSync, statSync } from 'node:fs'
+import { basename, dirname, join, relative, resolve, sep } from 'node:path'
+import type { ChokidarOptions, FSWatcher } from 'chokidar'
+import type { Log } from '../model/log.ts'
+import type { Input } from '../transforms/read.ts'
+import { isInside } from '../transforms/root.ts'
+
+/** `fresh`: the changed files whose present state was not reported yet. */
+export type Saved = { readonly changed: readonly string[]; readonly fresh: readonly string[] }
+
+export type WatchOptions = {
+  readonly paths: {
+    /** The transforms root, below the directory of the files. It may not exist yet. */
+    readonly root: string
+    /** More directories of the same kind. */
+    readonly further?: readonly string[]
+    /** hookloom.jsonc and .env, which may not exist. All are in one directory. */
+    readonly files: readonly string[]
+    /** Files that the gateway writes in the directory: a store next to the configuration changes with each delivery. */
+    readonly ignored?: readonly string[]
+  }
+  /** The files that the last build read, with their state at that time. A file with another state has changed. */
+  readonly inputs: () => readonly Input[]
+  /**
+   * Gets paths below the real path of the directory. It is called when a burst has been quiet for 10 ms, or has lasted 50 ms. If
+   * a file is empty then, it is called when the file is written, or 200 ms later.
+   */
+  readonly onChange: (reason: Saved) => void
+  /** Called at each sign of a change, before `onChange`: a build that runs now is not the newest. */
+  readonly onTouch?: () => void
+  readonly log: Log
+  /** Starts chokidar. Tests replace it with one that runs out of watches. */
+  readonly open?: (path: string, options: ChokidarOptions) => Promise<FSWatcher>
+}
+
+export type Watcher = {
+  /** Resolves when every later save will be noticed. */
+  ready(): Promise<void>
+  /** True: the system has no watches left, and the files are polled every half second. */
+  readonly polling: boolean
+  close(): Promise<void>
+}
+
+const debounceMs = 10
+const longestBurstMs = 50
+// chokidar drops the second of two changes of a file within 50 ms; both checks run after that time
+const settleMs = [60, 200]
+// an editor truncates a file before it writes it; a file that stays empty was saved empty
+const emptyMs = 200
+const pollEveryMs = 500
+
+export function createWatcher({ paths, inputs, onChange, onTouch, log, open = openChokidar }: WatchOptions): Watcher {
+  const given = resolve(dirname(paths.files[0] ?? paths.root))
+  const top = toRealPath(given)
+  const within = (path: string) => join(top, relative(given, resolve(path)))
+  const roots = [paths.root, ...(paths.further ?? [])].map(within)
+  const isInRoot = (path: string) => roots.some((root) => isSource(root, path))
+  const files = paths.files.map((file) => join(top, basename(file)))
+  const ignored = new Set(paths.ignored?.map(within))
+  /** Below the directory, only the paths to the roots, the roots and the files are watched. */
+  const isWatched = (path: string) =>
+    !ignored.has(path) &&
+    (path === top ||
+      files.includes(path) ||
+      roots.some((root) => path === root || isInside(path, root)) ||
+      isInRoot(path))
+  const seen = new Map<string, string>(files.map((file) => [file, toStamp(file)]))
+  const burst = new Set<string>()
+  let timers: NodeJS.Timeout[] = []
+  let flushing: NodeJS.Timeout | undefined
+  let burstAt = 0
+  let polling = false
+  let closed = false
+  let isReady = () => {}
+
+  function touch(path: string): void {
+    if (closed) return
+    if (burst.size === 0) burstAt = performance.now()
+    burst.add(path)
+    onTouch?.()
+    clearTimeout(flushing)
+    const left = longestBurstMs - (performance.now() - burstAt)
+    flushing = setTimeout(flush, Math.max(0, Math.min(debounceMs, left)))
+  }
+
+  function flush(): void {
+    // their state is read before the build reads them, so that every later write is a difference
+    const stamps = [...burst].map((path) => [path, toStamp(path)] as const)
+    if (stamps.some(([, stamp]) => isEmpty(stamp)) && performance.now() - burstAt < emptyMs) {
+      flushing = setTimeout(flush, debounceMs)
+      return
+    }
+    const changed = [...burst]
+    const fresh = stamps.flatMap(([path, stamp]) => (seen.get(path) === stamp ? [] : [path]))
+    burst.clear()
+    for (const [path, stamp] of stamps) seen.set(path, stamp)
+    for (const timer of timers) clearTimeout(timer)
+    timers = settleMs.map((ms) => setTimeout(settle, ms, ms === settleMs.at(-1)))
+    onChange({ changed, fresh })
+  }
+
+  function settle(isLast: boolean): void {
+    for (const [path, stamp] of seen) if (toStamp(path) !== stamp) touch(path)
+    for (const input of inputs())
+      if (!isOfPackage(input) && !seen.has(input.file) && !isAsRead(input)) touch(input.file)
+    if (isLast) for (const path of seen.keys()) if (!files.includes(path)) seen.delete(path)
+  }
+
+  /** Finds changed files, also a link whose target was replaced. */
+  function lookAtFiles(): void {
+    for (const file of files) if (toStamp(file) !== seen.get(file)) touch(file)
+  }
+
+  function notice(path: string): void {
+    if (ignored.has(path)) return
+    if (isInRoot(path)) touch(path)
+    else lookAtFiles()
+  }
+
+  async function start(usePolling: boolean): Promise<FSWatcher> {
+    const watcher = await open(top, {
+      // with this option, chokidar would delay a save by rename
+      atomic: false,
+      ignoreInitial: true,
+      // otherwise a link would make chokidar watch the folder that it points to
+      followSymlinks: false,
+      ignorePermissionErrors: true,
+      usePolling,
+      interval: pollEveryMs,
+      ignored: (path) => !isWatched(path),
+    })
+    watcher.on('error', (error) => {
+      if (polling || closed || !isOutOfWatches(error)) return log.warn({ err: error }, 'a file cannot be watched')
+      polling = true
+      current = fallBack(watcher, error)
+    })
+    watcher.once('ready', () => {
+      // a watcher that ran out of watches before is being closed
+      if (polling === usePolling) isReady()
+    })
+    watcher.on('all', (_event, path) => notice(path))
+    // the event of the system, before chokidar throttles it; `path` is a name in the watched directory
+    watcher.on('raw', (_event, path: unknown, details: unknown) => {
+      const directory =
+        typeof details === 'object' && details !== null && 'watchedPath' in details ? details.watchedPath : undefined
+      if (typeof path === 'string' && typeof directory === 'string') notice(toRawPath(directory, path))
+    })
+    return watcher
+  }
+
+  /** Changes without a watch would be lost, so all files are polled instead. */
+  async function fallBack(watcher: FSWatcher, error: Error): Promise<FSWatcher> {
+    log.warn({ err: error }, 'the system has no file watches left: files are checked every half second instead')
+    await watcher.close()
+    return start(true)
+  }
+
+  let current: Promise<FSWatcher>
+  const ready = new Promise<void>((done, failed) => {
+    isReady = done
+    current = start(false)
+    current.catch(failed)
+  })
+
+  return {
+    ready: () => ready,
+    get polling() {
+      return polling
+    },
+    async close() {
+      closed = true
+      clearTimeout(flushing)
+      for (const timer of timers) clearTimeout(timer)
+      await (await current).close()
+    },
+  }
+}
+
+async function openChokidar(path: string, options: ChokidarOptions): Promise<FSWatcher> {
+  const { watch } = await import('chokidar')
+  return watch(path, options)
+}
+
+/** True for a file below the root that is neither in a package or a dot folder nor a temporary file of an editor. */
+function isSource(root: string, path: string): boolean {
+  if (!isInside(root, path)) return false
+  const parts = relative(root, path).split(sep)
+  return !parts.some((part) => part === 'node_modules' || part.startsWith('.') || part.endsWith('~'))
+}
+
+function toRawPath(watched: string, name: string): string {
+  // a watched file reports its own name; a watched directory reports the name of the entry
+  return basename(watched) === name && statSync(watched, { throwIfNoEntry: false })?.isDirectory() !== true
+    ? watched
+    : resolve(watched, name)
+}
+
+function isOutOfWatches(error: unknown): error is Error {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  return code === 'EMFILE' || code === 'ENOSPC'
+}
+
+/** Facts that a write or a replacement changes: time, size, inode. Empty if the file does not exist. */
+function toStamp(path: string): string {
+  try {
+    const stats = statSync(path, { bigint: true, throwIfNoEntry: false })
+    return stats === undefined ? '' : `${stats.mtimeNs} ${stats.size} ${stats.ino}`
+  } catch {
+    return ''
+  }
+}
+
+/** Whether the state of the file is the same as when it was read. */
+function isAsRead({ file, mtimeNs, size }: Input): boolean {
+  return toStamp(file).startsWith(`${mtimeNs} ${size} `)
+}
+
+/** Packages have thousands of files, which are not watched. The next build checks them. */
+function isOfPackage({ file }: Input): boolean {
+  return file.includes(`${sep}node_modules${sep}`)
+}
+
+/** The state of an empty file. */
+function isEmpty(stamp: string): boolean {
+  return stamp.split(' ')[1] === '0'
+}
+
+/** The real path if the file exists; otherwise the path itself. */
+export function toRealPath(path: string): string {
+  try {
+    return realpathSync(path)
+  } catch {
+    return resolve(path)
+  }
+}

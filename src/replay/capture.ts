@@ -1,0 +1,148 @@
+// Makes a fixture of a transform from a kept request, without its secrets. It is written below the transforms root, and replaces no file.
+import { join } from 'node:path'
+import { type Actual, largestFixture, parseFixture, updateFixture, writeFixture } from './fixture-files.ts'
+import type { Delivery } from '../model/delivery.ts'
+import { readPayload } from '../model/parse-body.ts'
+import { Problem } from '../model/problem.ts'
+import type { NamedMapping } from '../pipeline/compile.ts'
+import { explain } from '../pipeline/explain.ts'
+import { createGeneration, type Generation } from '../pipeline/generation.ts'
+import { type Redacted, shortestSecret, toSecrets, withoutSecrets } from './redact.ts'
+import type { CapturedFields } from '../model/api-replay-types.ts'
+import { toDelivery } from '../deliveries/delivery.ts'
+import type { DeliveryRecord, KeptRequest } from '../store/records.ts'
+import { type Parts, runFixture } from './fixtures.ts'
+
+export type Stored = { readonly record: DeliveryRecord; readonly request: KeptRequest }
+
+export type Kept = {
+  readonly record: DeliveryRecord
+  readonly delivery: Delivery
+  /** The request without its secrets. */
+  readonly safe: Redacted
+  readonly mappings: readonly NamedMapping[]
+  /** Without transforms. */
+  readonly generation: Generation
+}
+
+/** Throws `conflict` for a request that is larger than a fixture may be. */
+export function toKept({ record, request }: Stored, parts: Omit<Parts, 'transforms'>): Kept {
+  const { config, mappings } = parts
+  const { head, body } = request
+  // before it is searched for secrets, which takes time for each byte
+  if (body.byteLength > largestFixture) throw tooLarge(body.byteLength)
+  const generation = createGeneration({ ...parts, transforms: new Map() })
+  const { deliveryId: id, receivedAt } = record
+  const delivery = toDelivery(head, body, { hook: generation.hook(head.path), id, receivedAt })
+  const safe = withoutSecrets({ ...delivery, payload: readPayload(delivery.body) }, toSecrets(config, mappings))
+  return { record, delivery, safe, mappings, generation }
+}
+
+/** The module of its mapping. A delivery without a decision is matched now, which runs no code. Throws `conflict` if there is none. */
+export async function findModuleOf({ record, delivery, mappings, generation }: Kept): Promise<string> {
+  const known = mappings.find(({ id }) => id === record.mappingId)
+  const id = known?.id ?? (await explain(generation, delivery, () => '')).decision.mappingId
+  const module = mappings.find((mapping) => mapping.id === id)?.transform?.module
+  if (module !== undefined) return module
+  const whose = id === undefined ? 'No mapping takes this delivery' : `The mapping "${id}" has no transform`
+  throw new Problem(
+    'conflict',
+    `${whose}. Name the module of the fixture: "module" in the API, --module <name> of the command.`,
+  )
+}
+
+export type CaptureInput = {
+  /** A file name, with or without `.json`; undefined: made of the event and the id. */
+  readonly name: string | undefined
+  readonly module: string
+  /** Of the transforms; a real path. */
+  readonly root: string
+  readonly parts: Parts
+  /** The `process.env` of the transform. */
+  readonly env: Readonly<Record<string, string>>
+}
+
+/**
+ * Runs the request, and writes what the code makes of it as what the fixture expects, but for fields that have a secret of the
+ * configuration or of the environment. Of code that fails, it expects an action. Throws
+ * `usage-invalid` for an invalid name, and `conflict` if the file exists, or if the fixture would be too large or leave the root.
+ */
+export async function capture(
+  { record, delivery, safe }: Kept,
+  { name: asked, module, root, parts, env }: CaptureInput,
+): Promise<CapturedFields> {
+  const name = toFileName(asked, delivery)
+  const plain = renderFixture(delivery, safe)
+  const fixture = parseFixture(plain)
+  if (typeof fixture === 'string') throw new Problem('conflict', `This delivery cannot become a fixture: ${fixture}.`)
+  const outcome = await runFixture(parts, module, { kind: 'fixture', name, file: join(root, name), fixture })
+  const actual: Actual | undefined = outcome.actual?.decision === 'park' ? undefined : outcome.actual
+  const secrets = [...toSecrets(parts.config, parts.mappings), ...Object.values(env)]
+  const own = actual && withoutSecretFields(actual, secrets, plain)
+  const text = own === undefined ? plain : updateFixture(plain, own.actual)
+  if (Buffer.byteLength(text) > largestFixture) throw tooLarge(Buffer.byteLength(text))
+  return {
+    file: await writeFixture(root, module, { name, text }),
+    module,
+    deliveryId: record.deliveryId,
+    removed: [...(own?.removed ?? []), ...safe.removed]
+      .slice(0, mostPlaces)
+      .map((place) => place.slice(0, longestPlace)),
+    decision: actual?.decision ?? 'accept',
+    note: actual === undefined && !outcome.ok ? (outcome.diff[0] ?? 'it fails').slice(0, longestNote) : null,
+  }
+}
+
+/** What code made of its environment, or of the configuration. A fixture lists only the fields of an action that matter. */
+function withoutSecretFields(actual: Actual, secrets: readonly string[], request: string) {
+  const toInner = (value: unknown) => JSON.stringify(value).slice(1, -1)
+  // a word such as "production", which the written request has as well, is no secret
+  const known = secrets.map(toInner).filter((word) => word.length >= shortestSecret && !request.includes(word))
+  const removed: string[] = []
+  const actions = actual.actions.map((action, at) => {
+    const kept = Object.entries(action).filter(([name, value]) => {
+      const text = JSON.stringify(value)
+      if (!known.some((secret) => text.includes(secret))) return true
+      removed.push(`expect.actions[${at}].${name}`)
+      return false
+    })
+    return Object.fromEntries(kept)
+  })
+  return { actual: { ...actual, actions }, removed }
+}
+
+// keys of a payload are parts of a place, and a sender chooses them
+const mostPlaces = 100
+const longestPlace = 200
+const longestNote = 2_000
+
+function tooLarge(bytes: number): Problem {
+  return new Problem(
+    'conflict',
+    `This delivery cannot become a fixture: it has ${bytes.toLocaleString('en')} bytes, and a fixture at most ${largestFixture.toLocaleString('en')}.`,
+  )
+}
+
+function toFileName(asked: string | undefined, { id, event, path }: Delivery): string {
+  if (asked === undefined) {
+    const word = (event ?? path)
+      .slice(0, 200)
+      .toLowerCase()
+      .replace(/[^a-z\d]+/g, '-')
+    return `${word.replace(/^-|-$/g, '').slice(0, 60) || 'delivery'}-${id.slice(-8)}.json`
+  }
+  const name = asked.replace(/\.json$/, '')
+  if (/^[A-Za-z\d][\w-]{0,99}$/.test(name)) return `${name}.json`
+  throw new Problem('usage-invalid', 'The name of a fixture takes letters, digits, "-" and "_", as in "opened".')
+}
+
+function renderFixture({ method, path }: Delivery, { headers, query, payload }: Redacted): string {
+  const request = {
+    path,
+    ...(method === 'POST' ? {} : { method }),
+    headers,
+    ...(Object.keys(query).length === 0 ? {} : { query }),
+    payload,
+  }
+  return `${JSON.stringify({ request, expect: { decision: 'accept' } }, undefined, 2)}\n`
+}

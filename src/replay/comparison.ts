@@ -1,0 +1,111 @@
+// What an edit changes: the outcome of each delivery before and after it, sorted into classes and groups. Pure.
+import type { Retain } from '../model/mapping.ts'
+import type { JsonValue } from '../base/json.ts'
+import type { NamedMapping } from '../pipeline/compile.ts'
+import { type Change, type Outcome, toChanges } from './outcome.ts'
+
+export const classes = [
+  'same',
+  'changed',
+  'now skipped',
+  'now refused',
+  'now parks',
+  'now works',
+  'another mapping',
+] as const
+export type Class = (typeof classes)[number]
+
+/** `recorded`: what was decided when the delivery arrived, where `before` differs from it. */
+export type ShownChange = Change & { readonly recorded?: JsonValue | undefined }
+
+export type Compared = {
+  readonly class: Class
+  readonly changes: readonly ShownChange[]
+  /** Paths that differ between two runs of the same code, such as a time or a random number. They are left out of `changes`. */
+  readonly unstable: readonly string[]
+  /** How `before` differs from what was recorded. */
+  readonly drift: readonly Change[]
+}
+
+export type Outcomes = {
+  readonly before: Outcome
+  /** Of two runs. */
+  readonly after: readonly [Outcome, Outcome]
+  readonly recorded: Outcome | undefined
+}
+
+/** `toAfterId`: the id that a mapping of `before` has after the edit. */
+export function compare({ before, after, recorded }: Outcomes, toAfterId: (id: string) => string): Compared {
+  const [first, second] = after
+  const unstable = new Set(toChanges(first, second).map(({ path }) => path))
+  const isStable = ({ path }: Change) => !unstable.has(path) && !unstable.has(path.replace(/\].*/, ']'))
+  const drift = recorded === undefined ? [] : toChanges(recorded, before).filter(isStable)
+  const changes = unstable.has('decision') ? [] : toChanges(before, first).filter(isStable)
+  const mappingId = before.mappingId === undefined ? undefined : toAfterId(before.mappingId)
+  const isMoved = mappingId !== first.mappingId && !unstable.has('decision')
+  const moved = { path: 'mapping', before: before.mappingId, after: first.mappingId }
+  const all = isMoved ? [...changes, moved] : changes
+  const old = new Map(drift.map((change) => [change.path, change.before]))
+  return {
+    class: toClass(before, first, { changes, isMoved, isUnstable: unstable.has('decision') }),
+    changes: all.map((change) => (old.has(change.path) ? { ...change, recorded: old.get(change.path) } : change)),
+    unstable: [...unstable],
+    drift,
+  }
+}
+
+const becomes = { accept: 'now works', skip: 'now skipped', refuse: 'now refused', park: 'now parks' } as const
+
+function toClass(
+  before: Outcome,
+  after: Outcome,
+  { changes, isMoved, isUnstable }: { changes: readonly Change[]; isMoved: boolean; isUnstable: boolean },
+): Class {
+  if (isUnstable) return 'same'
+  if (before.decision !== after.decision) return becomes[after.decision]
+  if (isMoved) return 'another mapping'
+  return changes.length > 0 ? 'changed' : 'same'
+}
+
+/** A mapping without an id has its place as id: an edit above it moves the place and not the mapping. */
+const placeId = /^mapping-\d+$/
+
+/** The ids of mappings before an edit, and those of the same mappings after it. */
+export function toAfterIds(before: readonly NamedMapping[], after: readonly NamedMapping[]): (id: string) => string {
+  const toContent = ({ id: _id, ...mapping }: NamedMapping & { retain?: Retain | undefined }) => JSON.stringify(mapping)
+  const places = new Map(after.filter(({ id }) => placeId.test(id)).map((mapping) => [toContent(mapping), mapping.id]))
+  const moved = new Map(
+    before.filter(({ id }) => placeId.test(id)).map((mapping) => [mapping.id, places.get(toContent(mapping))]),
+  )
+  return (id) => moved.get(id) ?? id
+}
+
+/** Deliveries of one class that an edit changes at the same paths. `paths`: without the numbers of the actions. */
+export type Group<Example> = {
+  readonly class: Class
+  readonly paths: readonly string[]
+  readonly count: number
+  readonly example: Example
+}
+
+/** The largest group first. The example is the first of its group. */
+export function toGroups<One extends Pick<Compared, 'class' | 'changes'>>(compared: readonly One[]): Group<One>[] {
+  const groups = new Map<string, Group<One>>()
+  for (const one of compared) {
+    const paths = toPaths(one.changes)
+    const key = JSON.stringify([one.class, paths, one.class === 'now parks' ? toReason(one.changes) : ''])
+    const known = groups.get(key)
+    groups.set(key, { class: one.class, paths, count: (known?.count ?? 0) + 1, example: known?.example ?? one })
+  }
+  return [...groups.values()].toSorted((one, other) => other.count - one.count)
+}
+
+/** Deliveries that fail for different reasons are different groups. */
+function toReason(changes: readonly Change[]): JsonValue | undefined {
+  return changes.find(({ path }) => path === 'decision')?.after
+}
+
+/** `actions[0].message` and `actions[1].message` are both `actions[].message`. */
+export function toPaths(changes: readonly Pick<Change, 'path'>[]): string[] {
+  return [...new Set(changes.map(({ path }) => path.replace(/\[\d+\]/, '[]')))].toSorted()
+}

@@ -1,0 +1,147 @@
+// The fixtures of a module: requests with their expected results, one JSON file each, in `<module>.fixtures/` next to the module.
+import { mkdir, readdir, realpath } from 'node:fs/promises'
+import { extname, join } from 'node:path'
+import { applyEdits, modify } from 'jsonc-parser'
+import { z } from 'zod'
+import { toFirstIssue } from '../model/issue.ts'
+import type { JsonValue } from '../base/json.ts'
+import { Problem } from '../model/problem.ts'
+import { codeFolderMode, createFileAtomic, privateMode, reportUnwritable } from '../config/config-file.ts'
+import { readInside } from '../transforms/read.ts'
+import { isInside, toModuleLabel, toRealPath } from '../transforms/root.ts'
+
+const mostFixtures = 200
+/** Bytes. */
+export const largestFixture = 1_000_000
+
+export const fixtureDecisions = ['accept', 'skip', 'park', 'refusal'] as const
+
+export const Fixture = z.strictObject({
+  request: z.strictObject({
+    /** The hook's name. */
+    path: z.string(),
+    method: z.string().default('POST'),
+    headers: z.record(z.string(), z.string()).default({}),
+    query: z.record(z.string(), z.string()).default({}),
+    payload: z.json(),
+  }),
+  /** Without a decision the fixture fails, until `hookloom test -u` fills it. */
+  expect: z
+    .strictObject({
+      decision: z.enum(fixtureDecisions).optional(),
+      /** As many as the decision has. Each lists only the fields that matter. */
+      actions: z.array(z.record(z.string(), z.json())).optional(),
+      /** The problem of a park or a refusal. */
+      code: z.string().optional(),
+    })
+    .default({}),
+})
+export type Fixture = z.infer<typeof Fixture>
+
+/** `name` is the name of the file without its folder. An invalid fixture has a reason, and counts as failed. */
+export type FixtureFile = { readonly name: string; readonly file: string } & (
+  | { readonly kind: 'fixture'; readonly fixture: Fixture }
+  | { readonly kind: 'unusable'; readonly why: string }
+)
+
+/** `pr/opened.ts` → `pr/opened.fixtures` */
+export function toFixturesFolder(module: string): string {
+  return `${module.slice(0, module.length - extname(module).length)}.fixtures`
+}
+
+/** Sorted by name; an empty list if the folder is missing. `root` is a real path. Never rejects. */
+export async function readFixtures(root: string, module: string): Promise<FixtureFile[]> {
+  const folder = join(root, toFixturesFolder(module))
+  const entries = await readdir(folder).catch(() => [])
+  const names = entries.filter((name) => name.endsWith('.json') && !name.startsWith('.')).toSorted()
+  const found = await Promise.all(
+    names.slice(0, mostFixtures).map((name) => readFixture(root, join(folder, name), name)),
+  )
+  if (names.length <= mostFixtures) return found
+  const why = `there are ${names.length} fixtures, and only the first ${mostFixtures} are read`
+  return [...found, { kind: 'unusable', name: toFixturesFolder(module), file: folder, why }]
+}
+
+async function readFixture(root: string, file: string, name: string): Promise<FixtureFile> {
+  const unusable = (why: string): FixtureFile => ({ kind: 'unusable', name, file, why })
+  try {
+    const { contents } = await readInside(root, file, { largest: largestFixture })
+    const parsed = parseFixture(Buffer.from(contents).toString('utf8'))
+    return typeof parsed === 'string' ? unusable(parsed) : { kind: 'fixture', name, file, fixture: parsed }
+  } catch (error) {
+    return unusable(error instanceof Error ? error.message : 'it cannot be read')
+  }
+}
+
+/** The fixture, or the reason why the text is not one. */
+export function parseFixture(text: string): Fixture | string {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (error) {
+    return `it is not JSON: ${error instanceof Error ? error.message.slice(0, 200) : ''}`
+  }
+  const parsed = Fixture.safeParse(value)
+  return parsed.success ? parsed.data : toFirstIssue(parsed.error, value)
+}
+
+/**
+ * Writes a new fixture of a module; the path of its file. `root` is a real path. Throws `conflict` if the file exists, if the module has as
+ * many fixtures as are read, and if a symlink leads out of the root.
+ */
+export async function writeFixture(
+  root: string,
+  module: string,
+  { name, text }: { name: string; text: string },
+): Promise<string> {
+  const folder = join(root, toFixturesFolder(module))
+  const label = toModuleLabel(toFixturesFolder(module))
+  const outside = () =>
+    new Problem('conflict', `${label} leads out of the transforms directory. No fixture was written.`)
+  if (!isInside(root, await toRealPath(folder))) throw outside()
+  const made = await reportUnwritable(folder, async () => {
+    await mkdir(folder, { recursive: true, mode: codeFolderMode })
+    return realpath(folder)
+  })
+  if (!isInside(root, made)) throw outside()
+  const names = (await readdir(made)).filter((each) => each.endsWith('.json'))
+  if (names.length >= mostFixtures) {
+    throw new Problem(
+      'conflict',
+      `${label} has ${names.length} fixtures, and only ${mostFixtures} are read. Delete some.`,
+    )
+  }
+  const file = join(folder, name)
+  if (await createFileAtomic(join(made, name), text, privateMode)) return file
+  throw new Problem('conflict', `${file} exists already. Nothing was overwritten: give it another name.`)
+}
+
+/** The result of the request of a fixture, in the format of a fixture. */
+export type Actual = {
+  readonly decision: (typeof fixtureDecisions)[number]
+  readonly actions: readonly { readonly [field: string]: JsonValue }[]
+  readonly code?: string | undefined
+}
+
+/**
+ * The text of the fixture with `expect` set to the result of its request. The request does not change, byte for byte. An action
+ * that was expected keeps its expected fields in their order. A new action is written with all its fields.
+ */
+export function updateFixture(text: string, actual: Actual): string {
+  const before = parseFixture(text)
+  const expected = typeof before === 'string' ? [] : (before.expect.actions ?? [])
+  const isExpected = typeof before === 'string' || before.expect.actions !== undefined || actual.actions.length > 0
+  const actions = actual.actions.map((action, index) => toKept(action, expected[index]))
+  const value = {
+    decision: actual.decision,
+    ...(isExpected ? { actions } : {}),
+    ...(actual.code === undefined ? {} : { code: actual.code }),
+  }
+  const formattingOptions = { insertSpaces: true, tabSize: 2, eol: '\n' }
+  return applyEdits(text, modify(text, ['expect'], value, { formattingOptions }))
+}
+
+function toKept(action: Actual['actions'][number], expected: Actual['actions'][number] | undefined) {
+  const names = expected === undefined ? Object.keys(action) : Object.keys(expected)
+  return Object.fromEntries(names.flatMap((name) => (Object.hasOwn(action, name) ? [[name, action[name]]] : [])))
+}

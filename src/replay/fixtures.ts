@@ -1,0 +1,177 @@
+// Runs a fixture through the pipe, and compares the decision on its request with the expected one.
+import { cut } from '../base/text.ts'
+import { isDeepStrictEqual } from 'node:util'
+import type { Actual, Fixture, FixtureFile } from './fixture-files.ts'
+import { AgentAction, type PlannedAction, WakeAction } from '../model/action.ts'
+import type { Config } from '../model/config.ts'
+import type { Delivery } from '../model/delivery.ts'
+import type { JsonValue } from '../base/json.ts'
+import { Mapping } from '../model/mapping.ts'
+import { toHookName } from '../model/mapping-rules.ts'
+import { type ProblemRecord, toProblemRecord } from '../model/problem.ts'
+import { type Transform, toTransformKey } from '../model/transform.ts'
+import type { DefinedVerifier } from '../model/verifier.ts'
+import type { NamedMapping } from '../pipeline/compile.ts'
+import { type Decision, decide } from '../pipeline/pipeline.ts'
+import { createGeneration, type Generation } from '../pipeline/generation.ts'
+import type { Hook } from '../pipeline/hook.ts'
+import { toDelivery, toLocalHead } from '../deliveries/delivery.ts'
+
+/** A candidate for the next generation, or the parts of a running one. */
+export type Parts = {
+  readonly config: Config
+  readonly mappings: readonly NamedMapping[]
+  readonly transforms: ReadonlyMap<string, Transform>
+  /** Schemes in code that the mappings name. */
+  readonly verifiers?: readonly DefinedVerifier[]
+}
+
+/** `diff`: a line for each field that differs, `path: expected …, got …`. `actual` is the argument of `updateFixture`. */
+export type FixtureOutcome =
+  | { readonly ok: true; readonly actual: Actual }
+  | {
+      readonly ok: false
+      readonly diff: readonly string[]
+      readonly actual: Actual | undefined
+      /** Why the code parked or refused the request, with its code frame. */
+      readonly problem?: ProblemRecord | undefined
+    }
+
+/** The time at which every fixture is received. */
+const receivedAt = Date.UTC(2026, 0, 2, 3, 4, 5)
+const idPrefix = 'fixture-'
+const longestShown = 160
+
+/**
+ * Runs one fixture file of a module with a fixed clock and fixed ids. Only the mappings of the module are tried. If none of them
+ * has the path of the fixture, their paths are ignored, because a copied fixture has the path of the mapping that it was copied
+ * from. Never rejects.
+ */
+export async function runFixture(parts: Parts, module: string, file: FixtureFile): Promise<FixtureOutcome> {
+  if (file.kind === 'unusable') return { ok: false, diff: [`${file.name}: ${file.why}`], actual: undefined }
+  let ids = 0
+  try {
+    const path = toHookName(file.fixture.request.path)
+    const hook = toOwnGeneration(parts, module, path).hook(path)
+    const delivery = toFixtureDelivery(file.fixture, path, { hook, prefix: parts.config.hooks.path })
+    const decision = await decide(delivery, { hook, config: parts.config, newId: () => `${idPrefix}${++ids}` })
+    const actual = toActual(decision)
+    const diff = toDiff(file.fixture.expect, actual, decision)
+    return diff.length === 0 ? { ok: true, actual } : { ok: false, diff, actual, problem: toProblem(decision) }
+  } catch (error) {
+    return { ok: false, diff: [error instanceof Error ? error.message : 'it cannot run'], actual: undefined }
+  }
+}
+
+/** The configuration with only the mappings of this module. A module without a mapping gets one without conditions. */
+function toOwnGeneration({ config, mappings, transforms, verifiers }: Parts, module: string, path: string): Generation {
+  const own = mappings.filter(({ transform }) => transform?.module === module)
+  const generation = createGeneration({ config, mappings: own, transforms, verifiers })
+  if (own.length > 0 && generation.hook(path).mappings.length > 0) return generation
+  const bare = own.length > 0 ? own : [toBareMapping(module, transforms)]
+  const anywhere = bare.map((mapping) => {
+    const { path: _taken, ...match } = mapping.match
+    return { ...mapping, match }
+  })
+  return createGeneration({ config, mappings: anywhere, transforms, verifiers })
+}
+
+function toBareMapping(module: string, transforms: Parts['transforms']): NamedMapping {
+  const named = [...transforms].find(([, transform]) => transform.module === module)?.[0]
+  const name = named === undefined || named === toTransformKey({ module }) ? undefined : named.slice(module.length + 1)
+  const transform = name === undefined ? { module } : { module, export: name }
+  return { ...Mapping.parse({ transform }), id: module }
+}
+
+/** Admits a fixture with every credential that its mappings may require: its sender is not in question. */
+function toFixtureDelivery(
+  { request }: Fixture,
+  path: string,
+  { hook, prefix }: { hook: Hook; prefix: string },
+): Delivery {
+  const { method, query, payload } = request
+  // own properties only, as in an admitted request
+  const headers: Record<string, string> = Object.create(null)
+  for (const [name, value] of Object.entries(request.headers)) headers[name.toLowerCase()] = value
+  // a fixture stores the payload as JSON, in whatever format the sender sent it
+  if (!/json/i.test(headers['content-type'] ?? '')) headers['content-type'] = 'application/json'
+  const verifiedBy = hook.signed[0]?.verifier.source
+  const head = toLocalHead(hook, { prefix, path, method, headers, query, verifiedBy })
+  return toDelivery(head, Buffer.from(JSON.stringify(payload)), { hook, id: `${idPrefix}delivery`, receivedAt })
+}
+
+function toActual(decision: Decision): Actual {
+  switch (decision.kind) {
+    case 'accept':
+      return { decision: 'accept', actions: decision.actions.map(toFields) }
+    case 'skip':
+      return { decision: 'skip', actions: [] }
+    case 'park':
+      return { decision: 'park', actions: [], code: decision.problem.code }
+    case 'refuse':
+      return { decision: 'refusal', actions: [], code: decision.problem.code }
+  }
+}
+
+const agentDefaults: Record<string, unknown> = AgentAction.parse({ kind: 'agent', message: 'x' })
+const wakeDefaults: Record<string, unknown> = WakeAction.parse({ kind: 'wake', text: 'x' })
+
+/** The text, the session if one was chosen, and the fields that differ from the defaults of an action. */
+function toFields({ kind, action, sessionKey }: PlannedAction): Record<string, JsonValue> {
+  const fields: Record<string, JsonValue> = { kind }
+  if (kind === 'agent' && !sessionKey.startsWith(`hook:${idPrefix}`)) fields['sessionKey'] = sessionKey
+  const defaults = kind === 'agent' ? agentDefaults : wakeDefaults
+  for (const [field, value] of Object.entries(action)) {
+    const isText = field === 'message' || field === 'text'
+    if (field !== 'sessionKey' && value !== undefined && (isText || value !== defaults[field])) fields[field] = value
+  }
+  return fields
+}
+
+function toProblem(decision: Decision): ProblemRecord | undefined {
+  return 'problem' in decision ? toProblemRecord(decision.problem) : undefined
+}
+
+function toDiff(expected: Fixture['expect'], actual: Actual, decision: Decision): string[] {
+  const why = 'problem' in decision ? ` (${decision.problem.message})` : ''
+  if (expected.decision === undefined) {
+    return [`expect.decision: expected a decision, got ${actual.decision}${why}. "hookloom test -u" writes the result.`]
+  }
+  if (expected.decision !== actual.decision) {
+    return [`decision: expected ${expected.decision}, got ${actual.decision}${why}`]
+  }
+  if (expected.code !== undefined && expected.code !== actual.code) {
+    return [`code: expected ${expected.code}, got ${actual.code ?? 'nothing'}${why}`]
+  }
+  const wanted = expected.actions
+  if (wanted === undefined) return []
+  if (wanted.length !== actual.actions.length) {
+    return [`actions: expected ${wanted.length}, got ${actual.actions.length}`]
+  }
+  const planned = decision.kind === 'accept' ? decision.actions : []
+  return wanted.flatMap((action, index) => {
+    const plan = planned[index]
+    const full: Record<string, unknown> =
+      plan === undefined ? {} : { ...plan.action, agentId: plan.agentId, sessionKey: plan.sessionKey }
+    return Object.entries(action)
+      .filter(([field, value]) => !isDeepStrictEqual(full[field], value))
+      .map(([field, value]) => toDifference(`actions[${index}].${field}`, value, full[field]))
+  })
+}
+
+/** Cuts long texts to a part that begins shortly before their first difference. */
+function toDifference(path: string, expected: unknown, got: unknown): string {
+  if (typeof expected !== 'string' || typeof got !== 'string') {
+    return `${path}: expected ${toShown(expected)}, got ${toShown(got)}`
+  }
+  let same = 0
+  while (same < expected.length && expected[same] === got[same]) same += 1
+  const from = Math.max(expected.length, got.length) > longestShown ? Math.max(0, same - 20) : 0
+  const start = from === 0 ? '' : ` from character ${from + 1}`
+  return `${path}${start}: expected ${toShown(expected.slice(from))}, got ${toShown(got.slice(from))}`
+}
+
+function toShown(value: unknown): string {
+  const text = value === undefined ? 'nothing' : JSON.stringify(value)
+  return cut(text, longestShown)
+}

@@ -1,0 +1,107 @@
+// What a decision would do, in a form that can be compared: without ids and moments that are new each time.
+import type { JsonObject, JsonValue } from '../base/json.ts'
+import { isJsonObject } from '../base/json.ts'
+import type { PlannedAction } from '../model/action.ts'
+import type { Problem, ProblemRecord } from '../model/problem.ts'
+import type { Decision } from '../pipeline/pipeline.ts'
+
+/** `why`: of a skip. It is shown and not compared. */
+export type Outcome = {
+  readonly decision: 'accept' | 'skip' | 'park' | 'refuse'
+  readonly mappingId: string | undefined
+  readonly actions: readonly JsonObject[]
+  readonly problem: Pick<ProblemRecord, 'code' | 'detail'> | undefined
+  readonly why: string | undefined
+}
+
+/** `rejects`: `hooks.onTransformError` is `reject`, so a delivery is refused where it would park. */
+export function toOutcome(decision: Decision, rejects: boolean): Outcome {
+  const { mappingId } = decision
+  const nothing = { mappingId, actions: [], problem: undefined, why: undefined }
+  switch (decision.kind) {
+    case 'accept':
+      return { ...nothing, decision: 'accept', actions: decision.actions.map(toComparedAction) }
+    case 'skip':
+      return { ...nothing, decision: 'skip', why: decision.why }
+    case 'park':
+      return { ...nothing, decision: rejects ? 'refuse' : 'park', problem: toComparedProblem(decision.problem) }
+    case 'refuse':
+      return toRefusedOutcome(decision.problem, mappingId)
+  }
+}
+
+export function toRefusedOutcome(problem: Problem, mappingId?: string): Outcome {
+  return { decision: 'refuse', mappingId, actions: [], problem: toComparedProblem(problem), why: undefined }
+}
+
+function toComparedProblem({ code, message }: Problem): Outcome['problem'] {
+  return { code, detail: message }
+}
+
+/** A key that is made for one run. */
+const uniqueKey = /^hook:[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/
+const newKey = 'hook:<new>'
+
+/** The action as it would run, with its final agent and session, and all keys of the mapping that go into the job. A field that is undefined is left out. */
+export function toComparedAction(planned: PlannedAction): JsonObject {
+  if (planned.kind === 'wake') return toDefined({ ...planned.action, agentId: planned.agentId })
+  const { kind: _, action, agentId, sessionKey, sharesSession: __, origin: ___, ...jobKeys } = planned
+  const isNew = action.sessionKey === undefined && uniqueKey.test(sessionKey)
+  return toDefined({ ...action, agentId, sessionKey: isNew ? newKey : sessionKey, ...jobKeys })
+}
+
+function toDefined(fields: Readonly<Record<string, JsonValue | undefined>>): JsonObject {
+  const defined: JsonObject = {}
+  for (const [name, value] of Object.entries(fields)) if (value !== undefined) defined[name] = value
+  return defined
+}
+
+/** `path`: such as `actions[0].message`; `actions[1]` where only one side has the action. Undefined: it is not there. */
+export type Change = {
+  readonly path: string
+  readonly before: JsonValue | undefined
+  readonly after: JsonValue | undefined
+}
+
+/** Every difference but that of the mapping. Of two different decisions: only that. */
+export function toChanges(before: Outcome, after: Outcome): Change[] {
+  if (before.decision !== after.decision) return [{ path: 'decision', before: toWords(before), after: toWords(after) }]
+  const count = Math.max(before.actions.length, after.actions.length)
+  const actions = Array.from({ length: count }, (_, index) => {
+    const [old, now] = [before.actions[index], after.actions[index]]
+    return old?.['kind'] === now?.['kind'] ? toFieldChanges(`actions[${index}].`, old, now) : [toWhole(index, old, now)]
+  })
+  const problems = [before.problem, after.problem].map(
+    (problem) => problem && { ...problem, detail: toUnplaced(problem) },
+  )
+  return [...actions.flat(), ...toFieldChanges('problem.', problems[0], problems[1])]
+}
+
+function toWhole(index: number, before: JsonValue | undefined, after: JsonValue | undefined): Change {
+  return { path: `actions[${index}]`, before, after }
+}
+
+function toFieldChanges(prefix: string, before: unknown, after: unknown): Change[] {
+  const [old, now] = [before, after].map((value) => (isJsonObject(value) ? value : {}))
+  if (old === undefined || now === undefined) return []
+  const names = [...new Set([...Object.keys(old), ...Object.keys(now)])]
+  return names
+    .filter((name) => JSON.stringify(old[name]) !== JSON.stringify(now[name]))
+    .map((name) => ({ path: `${prefix}${name}`, before: old[name], after: now[name] }))
+}
+
+/** An edit above the place moves its line. */
+function toUnplaced({ detail }: NonNullable<Outcome['problem']>): string {
+  return detail.replace(/:\d+(:\d+)?(?=[\s.,:)]|$)/g, '')
+}
+
+/** An outcome in one line. */
+export function toWords({ decision, actions, problem, why }: Outcome): string {
+  if (decision === 'skip') return why === undefined ? 'skip' : `skip: ${why}`
+  if (problem !== undefined) return `${decision} ${problem.code}: ${problem.detail}`
+  const [only, ...others] = actions
+  if (decision !== 'accept' || only === undefined) return decision
+  if (others.length > 0) return `accept ${actions.length} actions`
+  const text = only['message'] ?? only['text']
+  return `accept ${String(only['kind'])}: ${String(text)}`
+}

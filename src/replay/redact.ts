@@ -1,0 +1,165 @@
+// Makes a request safe for a repository: secrets are removed, and the rest stays as it was sent.
+import { isJsonObject, type JsonValue } from '../base/json.ts'
+import { type Config, toHookTokens } from '../model/config.ts'
+import type { Delivery } from '../model/delivery.ts'
+import type { NamedMapping } from '../pipeline/compile.ts'
+import { schemes } from '../pipeline/senders.ts'
+import { detectSource } from '../pipeline/sources.ts'
+
+export const removedMark = '[removed]'
+
+/** `verifiedBy`: the proved sender, which needs no header to be recognized. */
+export type KeepableRequest = Pick<Delivery, 'headers' | 'query'> & {
+  readonly payload: JsonValue
+  readonly verifiedBy?: string | undefined
+}
+
+export type Redacted = Pick<KeepableRequest, 'headers' | 'query' | 'payload'> & {
+  /** The places of the removed values, as in `headers.x-hub-signature-256`. */
+  readonly removed: readonly string[]
+}
+
+const proofName =
+  /signature|token|secret|cookie|authorization|api-?key|password|credential|hmac|jwt|-sig$|-verification$/i
+/** Of the known senders, whatever their names. The header of Amazon SNS is the kind of the message; its signature is in the body. */
+const proofHeaders = new Set(
+  schemes.flatMap((scheme) => ('header' in scheme && scheme.kind !== 'x509' ? (scheme.header ?? []) : [])),
+)
+// headers of the connection and of proxies: they say nothing about the event, and may have a person's address
+const connectionHeader =
+  /^(host|connection|content-length|transfer-encoding|content-encoding|accept-encoding|expect|via|forwarded|x-forwarded-.*|x-real-ip|cf-.*|true-client-ip|x-request-id)$/i
+
+const secretWords: ReadonlySet<string> = new Set(
+  'token secret password passwd pwd passphrase passcode authorization credential cookie signature jwt hmac apikey'.split(
+    ' ',
+  ),
+)
+const secretKeys: ReadonlySet<string> = new Set(['api', 'private', 'access', 'secret', 'signing', 'auth', 'encryption'])
+const urlInText = /\b[a-z][a-z\d+.-]{0,20}:\/\/[^\s"'<>]+/gi
+/** URLs in a parameter of a URL. One that is nested deeper is removed. */
+const deepestUrl = 2
+/** Incoming webhooks and bots whose token is in the path. */
+const secretPaths: readonly RegExp[] = [
+  /^(https:\/\/hooks\.slack\.com\/(?:services|workflows|triggers)\/)[^?#]+/i,
+  /^(https:\/\/(?:\w+\.)?discord(?:app)?\.com\/api\/(?:v\d+\/)?webhooks\/)[^?#]+/i,
+  /^(https:\/\/api\.telegram\.org\/bot)[^/?#]+/i,
+]
+// a shorter secret may occur in any text
+export const shortestSecret = 6
+
+/** The secrets of the configuration, which no fixture may have. */
+export function toSecrets(config: Config, mappings: readonly NamedMapping[]): string[] {
+  const shared = mappings.flatMap(({ verify }) => [verify?.secret, ...(verify?.secrets ?? []), verify?.verifyToken])
+  return [...toHookTokens(config.hooks), config.gateway.token, ...shared].flatMap((secret) => secret ?? [])
+}
+
+/** `secrets`: known secrets, which are removed everywhere. */
+export function withoutSecrets(request: KeepableRequest, secrets: readonly string[]): Redacted {
+  // the longest first: a secret may begin with another one
+  const known = secrets
+    .filter((secret) => secret.length >= shortestSecret)
+    .toSorted((one, other) => other.length - one.length)
+  const removed: string[] = []
+  const toClean = (text: string) =>
+    toSafeText(known.reduce((rest, secret) => rest.replaceAll(secret, removedMark), text))
+  const cleanText = (text: string, path: string): string => {
+    const clean = toClean(text)
+    if (clean !== text) removed.push(path)
+    return clean
+  }
+  const clean = (value: JsonValue, path: string): JsonValue => {
+    if (typeof value === 'string') return cleanText(value, path)
+    if (Array.isArray(value)) return value.map((item, index) => clean(item, `${path}[${index}]`))
+    if (!isJsonObject(value)) return value
+    const entries = Object.entries(value).map(([key, item]): [string, JsonValue] => {
+      const name = toClean(key)
+      const at = `${path}.${name}`
+      if (name !== key) removed.push(at)
+      if (!isSecret(key, item)) return [name, clean(item, at)]
+      removed.push(at)
+      return [name, removedMark]
+    })
+    // fromEntries defines its keys: `__proto__` stays data
+    return Object.fromEntries(entries)
+  }
+  const headers = cleanHeaders(request, removed)
+  const named = Object.entries(request.query).map(([key, value]): [string, string] => {
+    const name = toClean(key)
+    if (name !== key) removed.push(`query.${name}`)
+    if (!isSecret(key, value)) return [name, cleanText(value, `query.${name}`)]
+    removed.push(`query.${name}`)
+    return [name, removedMark]
+  })
+  return {
+    headers: Object.fromEntries(headers.map(([name, value]) => [name, cleanText(value, `headers.${name}`)])),
+    query: Object.fromEntries(named),
+    payload: clean(request.payload, 'payload'),
+    removed,
+  }
+}
+
+/** A URL without its user and password, the values of parameters that are named like secrets, and a token in its path. */
+function toSafeUrl(url: string, depth: number): string {
+  return secretPaths
+    .reduce((rest, pattern) => rest.replace(pattern, `$1${removedMark}`), url)
+    .replace(/^((?:https?|wss?):\/\/)[^/?#]*@/i, `$1${removedMark}@`)
+    .replace(/^([^/]*:\/\/)[^/?#:]*:[^/?#]*@/, `$1${removedMark}@`)
+    .replace(/(?<=[?&#;])([^?=&#;]+)=([^&#;]+)/g, (pair: string, name: string, value: string) => {
+      const isOpen = !isSecretParameter(toDecoded(name)) && !hasSecretUrl(toDecoded(value), depth + 1)
+      return isOpen ? pair : `${name}=${removedMark}`
+    })
+}
+
+function isSecretParameter(name: string): boolean {
+  return isSecret(name, 'any text') || /(^|[^a-z])(key|sig|auth|pass)$/i.test(name)
+}
+
+/** Of a URL in a parameter of another one, as in `?redirect=https%3A%2F%2F…`. */
+function hasSecretUrl(value: string, depth: number): boolean {
+  if (!value.includes('://')) return false
+  // a sender may nest URLs as deep as a body is long
+  return depth > deepestUrl || toSafeText(value, depth) !== value
+}
+
+function toSafeText(text: string, depth = 0): string {
+  return text.replace(urlInText, (url) => toSafeUrl(url, depth))
+}
+
+function toDecoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+/** Some senders are recognized only by their signature header: then its name stays, without its value. */
+function cleanHeaders({ headers, verifiedBy }: KeepableRequest, removed: string[]): [string, string][] {
+  const all = Object.entries(headers).filter(([name]) => !connectionHeader.test(name))
+  const bare = all.filter(([name]) => !isProof(name))
+  removed.push(...all.flatMap(([name]) => (isProof(name) ? [`headers.${name}`] : [])))
+  const isKnown = verifiedBy !== undefined || toSource(bare) === toSource(all)
+  return isKnown ? bare : all.map(([name, value]) => [name, isProof(name) ? removedMark : value])
+}
+
+function isProof(name: string): boolean {
+  return proofHeaders.has(name) || proofName.test(name)
+}
+
+function toSource(headers: readonly (readonly [string, string])[]): string | undefined {
+  return detectSource(Object.fromEntries(headers))?.source
+}
+
+/** By the last word of its key: `access_token`, `clientSecret` and `api-key` are secrets, `token_type` and a count of tokens are not. */
+function isSecret(key: string, value: JsonValue): boolean {
+  if (value === null || typeof value === 'boolean' || value === '') return false
+  const words = key
+    .replace(/([a-z\d])([A-Z])/g, '$1 $2')
+    .toLowerCase()
+    .split(/[^a-z\d]+/)
+    .filter((word) => word !== '')
+  const last = words.at(-1) ?? ''
+  if (secretWords.has(last)) return true
+  if (last === 'key' && secretKeys.has(words.at(-2) ?? '')) return true
+  return last.endsWith('s') && secretWords.has(last.slice(0, -1)) && typeof value !== 'number'
+}

@@ -1,0 +1,156 @@
+// The result of a replay as `--json` and the admin port show it: counts, groups with one example each, and a line for each delivery.
+import { z } from 'zod'
+import { type Class, classes, type ShownChange, toGroups, toPaths } from './comparison.ts'
+import { toWords } from './outcome.ts'
+import type * as api from '../model/api-replay-types.ts'
+import { toMoment } from '../deliveries/records.ts'
+import type { Replay, Replayed } from './replay.ts'
+
+const GroupFields = z.object({
+  paths: z.array(z.string()),
+  count: z.number(),
+  percent: z.number(),
+  example: z.object({
+    deliveryId: z.string(),
+    hook: z.string(),
+    before: z.string(),
+    after: z.string(),
+    changes: z.array(
+      z.object({ path: z.string(), before: z.unknown(), after: z.unknown(), recorded: z.unknown().optional() }),
+    ),
+  }),
+})
+
+/** What `model/api-replay-types.ts` describes, as a gateway answers it. */
+export const ReplayReport = z.object({
+  compared: z.enum(['live', 'recorded']),
+  total: z.number(),
+  counts: z.record(z.enum(classes), z.number()),
+  groups: z.array(GroupFields.extend({ class: z.enum(classes) })),
+  unstable: z.array(z.object({ path: z.string(), count: z.number() })),
+  drift: z.array(GroupFields),
+  tooLarge: z.array(z.string()),
+  notRun: z.number(),
+  problems: z.array(z.string()),
+  deliveries: z.array(
+    z.object({
+      deliveryId: z.string(),
+      receivedAt: z.string(),
+      hook: z.string(),
+      source: z.string().nullable(),
+      event: z.string().nullable(),
+      class: z.enum(classes),
+      paths: z.array(z.string()),
+      unstable: z.array(z.string()),
+      drift: z.array(z.string()),
+    }),
+  ),
+}) satisfies z.ZodType<api.ReplayReport>
+export type ReplayReport = api.ReplayReport
+
+/** Characters of a value, and those of them that come before the place where two values part. */
+const longestValue = 2_000
+const lead = 200
+
+export function toReplayReport(
+  { deliveries, tooLarge, notRun }: Replay,
+  { compared, problems }: Pick<ReplayReport, 'compared' | 'problems'>,
+): ReplayReport {
+  const total = deliveries.length
+  const changed = deliveries.filter((one) => one.class !== 'same')
+  const drifted = deliveries.flatMap((one): Replayed[] => {
+    const { recorded = one.before, before, drift } = one
+    return drift.length === 0 ? [] : [{ ...one, class: 'changed', before: recorded, after: before, changes: drift }]
+  })
+  return {
+    compared,
+    total,
+    counts: toCounts(deliveries),
+    groups: toGroups(changed).map(({ example, ...group }) => ({
+      ...group,
+      percent: toPercent(group.count, total),
+      example: toExample(example),
+    })),
+    unstable: toPathCounts(deliveries),
+    drift: toGroups(drifted).map(({ paths, count, example }) => ({
+      paths,
+      count,
+      percent: toPercent(count, total),
+      example: toExample(example),
+    })),
+    tooLarge,
+    notRun,
+    problems,
+    deliveries: deliveries.map(toLine),
+  }
+}
+
+function toCounts(deliveries: readonly Replayed[]): Record<Class, number> {
+  const counts: Record<Class, number> = {
+    same: 0,
+    changed: 0,
+    'now skipped': 0,
+    'now refused': 0,
+    'now parks': 0,
+    'now works': 0,
+    'another mapping': 0,
+  }
+  for (const one of deliveries) counts[one.class] += 1
+  return counts
+}
+
+function toPathCounts(deliveries: readonly Replayed[]): ReplayReport['unstable'] {
+  const counts = new Map<string, number>()
+  for (const { unstable } of deliveries) {
+    for (const path of toPaths(unstable.map((one) => ({ path: one })))) counts.set(path, (counts.get(path) ?? 0) + 1)
+  }
+  return [...counts].map(([path, count]) => ({ path, count }))
+}
+
+/** Of at most one decimal. */
+export function toPercent(count: number, total: number): number {
+  return total === 0 ? 0 : Math.round((count / total) * 1_000) / 10
+}
+
+function toExample({ deliveryId, hook, before, after, changes }: Replayed) {
+  const [from, to] = [toWords(before), toWords(after)].map((words) => words.slice(0, longestValue))
+  return { deliveryId, hook, before: from ?? '', after: to ?? '', changes: changes.map(toShownChange) }
+}
+
+/** Long texts from shortly before the place where they part. */
+function toShownChange({ path, before, after, recorded }: ShownChange): api.ChangeFields {
+  const from = typeof before === 'string' && typeof after === 'string' ? toStart(before, after) : 0
+  const toShown = (value: unknown) => (typeof value === 'string' ? toPart(value, from) : (value ?? null))
+  return {
+    path,
+    before: toShown(before),
+    after: toShown(after),
+    ...(recorded === undefined ? {} : { recorded: toShown(recorded) }),
+  }
+}
+
+function toStart(one: string, other: string): number {
+  if (Math.max(one.length, other.length) <= longestValue) return 0
+  let same = 0
+  while (same < one.length && one[same] === other[same]) same += 1
+  return Math.max(0, same - lead)
+}
+
+function toPart(text: string, from: number): string {
+  const part = text.slice(from, from + longestValue)
+  return `${from > 0 ? '…' : ''}${part}${from + part.length < text.length ? '…' : ''}`
+}
+
+function toLine(one: Replayed): ReplayReport['deliveries'][number] {
+  return {
+    deliveryId: one.deliveryId,
+    receivedAt: toMoment(one.receivedAt),
+    hook: one.hook,
+    source: one.source ?? null,
+    event: one.event ?? null,
+    class: one.class,
+    paths: toPaths(one.changes),
+    unstable: one.unstable,
+    drift: toPaths(one.drift),
+  }
+}

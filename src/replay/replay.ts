@@ -1,0 +1,172 @@
+// Kept requests through two versions of the code, on the same input: what an edit would have done to them. Stores and sends nothing.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { within } from '../base/time.ts'
+import type { DeliveryHead } from '../model/delivery.ts'
+import { Problem } from '../model/problem.ts'
+import type { PlannedAction } from '../model/action.ts'
+import type { Transform } from '../model/transform.ts'
+import { type Compared, compare, toAfterIds } from './comparison.ts'
+import { createGeneration, type Generation } from '../pipeline/generation.ts'
+import { isHookOpened } from '../pipeline/hook.ts'
+import { type Outcome, toComparedAction, toOutcome, toRefusedOutcome } from './outcome.ts'
+import { decide } from '../pipeline/pipeline.ts'
+import { checkBody, toDelivery } from '../deliveries/delivery.ts'
+import type { KeptDelivery, KeptQuery, KeptRequest } from '../store/records.ts'
+import type { StoreReader } from '../store/store.ts'
+
+/** A kept delivery, compared. */
+export type Replayed = Compared &
+  Pick<KeptDelivery, 'deliveryId' | 'receivedAt' | 'hook' | 'source' | 'event' | 'mappingId'> & {
+    readonly before: Outcome
+    readonly after: Outcome
+    readonly recorded: Outcome | undefined
+  }
+
+export type Replay = {
+  readonly deliveries: readonly Replayed[]
+  /** Ids of deliveries whose requests were too large to keep. */
+  readonly tooLarge: readonly string[]
+  /** Deliveries that were not reached in time. */
+  readonly notRun: number
+}
+
+export type ReplayInput = {
+  readonly store: Pick<StoreReader, 'kept'>
+  readonly query: KeptQuery
+  /**
+   * The live code: for each delivery of a page what it decides now; undefined: it does not run here, and what was recorded takes its
+   * place.
+   */
+  readonly before: ((page: readonly KeptDelivery[]) => Promise<ReadonlyMap<string, Outcome>>) | undefined
+  readonly after: Generation
+  /** Of a mapping of `before`: its id after the edit. */
+  readonly toAfterId?: ((id: string) => string) | undefined
+  readonly newId: () => string
+  readonly limitMs: number
+}
+
+/** Requests in memory at a time. */
+const pageSize = 25
+/** Without a run of the live code between them, two runs of an edit are at least this far apart, so that a clock differs. */
+const pauseMs = 3
+
+/** Never changes the store. Throws `store-unavailable`. */
+export async function replay(input: ReplayInput): Promise<Replay> {
+  const { store, query, limitMs } = input
+  const until = performance.now() + limitMs
+  const deliveries: Replayed[] = []
+  const tooLarge: string[] = []
+  let notRun = 0
+  let before = query.before
+  for (let left = query.limit; left > 0;) {
+    const page = await store.kept({ ...query, before, limit: Math.min(left, pageSize) })
+    left -= page.length
+    before = page.at(-1)?.deliveryId
+    tooLarge.push(...page.flatMap(({ deliveryId, request }) => (request === undefined ? deliveryId : [])))
+    const runnable = page.filter(({ request }) => request !== undefined)
+    const leftMs = until - performance.now()
+    const done = leftMs <= 0 ? undefined : await within(leftMs, replayPage(runnable, input))
+    if (done === undefined) notRun += runnable.length
+    else deliveries.push(...done)
+    if (page.length < pageSize) break
+  }
+  return { deliveries, tooLarge, notRun }
+}
+
+/**
+ * The edit runs before and after the live code. If it gives the same twice, the clock between had no part in it, so a difference from
+ * the live code is one of the code.
+ */
+async function replayPage(page: readonly KeptDelivery[], input: ReplayInput): Promise<Replayed[]> {
+  const { after: edited, newId, toAfterId = (id) => id } = input
+  const runs = { newId, toId: toAfterId }
+  const first = await runAll(edited, page, runs)
+  if (input.before === undefined) await sleep(pauseMs)
+  const live = await input.before?.(page)
+  const second = await runAll(edited, page, runs)
+  return page.flatMap((kept) => {
+    const { deliveryId, receivedAt, hook, source, event, mappingId } = kept
+    const recorded = toRecorded(kept)
+    const before = live === undefined ? recorded : live.get(deliveryId)
+    const [one, other] = [first.get(deliveryId), second.get(deliveryId)]
+    if (before === undefined || one === undefined || other === undefined) return []
+    const outcomes = { before, after: [one, other] as const, recorded: live === undefined ? undefined : recorded }
+    const compared = compare(outcomes, toAfterId)
+    return [{ ...compared, deliveryId, receivedAt, hook, source, event, mappingId, before, after: one, recorded }]
+  })
+}
+
+/** `toId`: the id that a mapping has in this generation, if it had this one when the request came. */
+type Runs = { readonly newId: () => string; readonly toId?: (id: string) => string }
+
+/** What a generation decides now on kept deliveries. */
+export async function runAll(
+  generation: Generation,
+  page: readonly KeptDelivery[],
+  runs: Runs,
+): Promise<Map<string, Outcome>> {
+  const run = async ({ deliveryId, receivedAt, request }: KeptDelivery) =>
+    request && ([deliveryId, await runKept(generation, { deliveryId, receivedAt, request }, runs)] as const)
+  return new Map((await Promise.all(page.map(run))).flatMap((one) => (one === undefined ? [] : [one])))
+}
+
+type Kept = Pick<KeptDelivery, 'deliveryId' | 'receivedAt'> & { readonly request: KeptRequest }
+
+/** As the gateway would answer the request, but for its credentials: what let it in then lets it in now. Never rejects. */
+async function runKept(generation: Generation, kept: Kept, { newId, toId }: Runs): Promise<Outcome> {
+  const { deliveryId: id, receivedAt, request } = kept
+  const { config } = generation
+  const { body } = request
+  const head = toId === undefined ? request.head : withIds(request.head, toId)
+  try {
+    const hook = generation.hook(head.path)
+    if (!config.hooks.enabled) throw new Problem('hook-unknown', 'hooks.enabled is false.')
+    if (hook.kind === 'unknown') throw new Problem('hook-unknown', 'No mapping has this hook.')
+    if (!isHookOpened(hook, head.admitted)) {
+      throw new Problem('unauthorized', 'No mapping of this hook takes the proof that let this request in.')
+    }
+    if (body.byteLength > hook.maxBodyBytes) throw new Problem('body-too-large', 'The body is over the limit.')
+    const delivery = toDelivery(head, body, { hook, id, receivedAt })
+    const decision = await decide(delivery, { hook, config, newId })
+    if (decision.kind !== 'accept') checkBody(delivery)
+    return toOutcome(decision, config.hooks.onTransformError === 'reject')
+  } catch (error) {
+    const problem =
+      error instanceof Problem ? error : new Problem('internal-error', 'The replay of this request failed.')
+    return toRefusedOutcome(problem)
+  }
+}
+
+function withIds(head: DeliveryHead, toId: (id: string) => string): DeliveryHead {
+  const { admitted } = head
+  return { ...head, admitted: { ...admitted, signedFor: admitted.signedFor.map(toId) } }
+}
+
+/** What was decided when it arrived, or when it ran again; undefined if nothing is decided. */
+export function toRecorded({ state, mappingId, problem, jobs }: KeptDelivery): Outcome | undefined {
+  const nothing = { mappingId, actions: [], problem: undefined, why: undefined }
+  if (state === 'skipped') return { ...nothing, decision: 'skip' }
+  if (state === 'parked') return { ...nothing, decision: 'park', problem }
+  if (state !== 'accepted') return undefined
+  const planned = jobs.flatMap((job): PlannedAction[] =>
+    job.planned.kind === 'wake' || job.planned.kind === 'agent' ? [job.planned] : [],
+  )
+  return { ...nothing, decision: 'accept', actions: planned.map(toComparedAction) }
+}
+
+/** The same generation with other threads for its transforms. */
+export function withTransforms(generation: Generation, transforms: ReadonlyMap<string, Transform>): Generation {
+  const { config, verifiers } = generation
+  return createGeneration({
+    config,
+    mappings: generation.mappings.map(({ mapping }) => mapping),
+    transforms,
+    verifiers,
+  })
+}
+
+/** Mappings before an edit, matched with those after it. */
+export function toRenames(before: Generation, after: Generation): (id: string) => string {
+  const [old, now] = [before, after].map(({ mappings }) => mappings.map(({ mapping }) => mapping))
+  return toAfterIds(old ?? [], now ?? [])
+}

@@ -1,0 +1,133 @@
+// Kept requests in a gateway: replays of the live code against the files on disk, and fixtures. One at a time, in threads that end with it.
+import { resolveTransformsRoot } from '../transforms/root.ts'
+import type { Aside } from '../transforms/runtime.ts'
+import { Problem } from '../model/problem.ts'
+import type { Transform } from '../model/transform.ts'
+import type { Generation } from '../pipeline/generation.ts'
+import type { Outcome } from './outcome.ts'
+import type { KeptDelivery, KeptQuery } from '../store/records.ts'
+import type { CapturedFields } from '../model/api-replay-types.ts'
+import type { StoreReader } from '../store/store.ts'
+import { capture, findModuleOf, type Stored, toKept } from './capture.ts'
+import { type Replay, replay, runAll, toRenames, withTransforms } from './replay.ts'
+import { type ReplayReport, toReplayReport } from './replay-report.ts'
+
+export type Replayer = {
+  /**
+   * Compares the live code with the files on disk. If these are the same code, compares what was recorded with it. Throws
+   * `config-invalid` if the configuration on disk is invalid, and `conflict` if it is not wanted any more when its turn comes.
+   */
+  replay(query: KeptQuery, isWanted?: () => boolean): Promise<ReplayReport>
+  /** What the live code decides now on kept deliveries. Unknown ids, and deliveries whose request is not kept, are left out. */
+  decideLive(ids: readonly string[]): Promise<Readonly<Record<string, Outcome>>>
+  /**
+   * Makes a fixture with the files on disk; see `capture`. `module`: one that a mapping names. Throws `config-invalid` if the configuration
+   * on disk is invalid.
+   */
+  capture(stored: Stored, asked: { name?: string | undefined; module?: string | undefined }): Promise<CapturedFields>
+  /** Two generations on the newest kept deliveries, for the line of a reload. */
+  between(before: Generation, after: Generation, query: KeptQuery & { readonly limitMs: number }): Promise<Replay>
+}
+
+/** A command waits for its answer for a minute. */
+const limitMs = 40_000
+
+export function createReplayer(parts: {
+  /** The config directory. */
+  readonly dir: string
+  readonly current: () => Generation
+  /** The files on disk. */
+  readonly edited: () => Generation
+  readonly aside: () => Aside
+  readonly store: Pick<StoreReader, 'kept' | 'delivery' | 'request'>
+  readonly newId: () => string
+}): Replayer {
+  const { dir, current, edited, aside, store, newId } = parts
+  let last: Promise<unknown> = Promise.resolve()
+
+  /** The generations with threads of their own. */
+  async function withThreads<T>(work: (toAside: (generation: Generation) => Generation) => Promise<T>): Promise<T> {
+    const threads = aside()
+    try {
+      return await work((generation) => withTransforms(generation, threads.of(generation.transforms)))
+    } finally {
+      await threads.close()
+    }
+  }
+
+  function inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const mine = last.then(work)
+    last = mine.catch(() => undefined)
+    return mine
+  }
+
+  function compare(before: Generation | undefined, after: Generation, query: KeptQuery & { limitMs: number }) {
+    return withThreads((toAside) => {
+      const live = before && toAside(before)
+      return replay({
+        store,
+        query,
+        before: live && ((page) => runAll(live, page, { newId })),
+        after: toAside(after),
+        toAfterId: before && toRenames(before, after),
+        newId,
+        limitMs: query.limitMs,
+      })
+    })
+  }
+
+  return {
+    async replay(query, isWanted = () => true) {
+      const [live, disk] = [current(), edited()]
+      const isLive = live.id === disk.id
+      const done = await inTurn(async () => {
+        if (!isWanted()) throw new Problem('conflict', 'The client left before its replay began. It did not run.')
+        return compare(isLive ? undefined : live, disk, { ...query, limitMs })
+      })
+      return toReplayReport(done, { compared: isLive ? 'recorded' : 'live', problems: toProblems(disk.transforms) })
+    },
+    async decideLive(ids) {
+      const found = await Promise.all(ids.map((id) => findKept(store, id)))
+      const page = found.flatMap((kept) => kept ?? [])
+      const outcomes = await inTurn(() => withThreads((toAside) => runAll(toAside(current()), page, { newId })))
+      return Object.fromEntries(outcomes)
+    },
+    async capture(stored, { name, module: asked }) {
+      const { config, transforms, verifiers, ...disk } = edited()
+      const parts = { config, mappings: disk.mappings.map(({ mapping }) => mapping), verifiers }
+      const kept = toKept(stored, parts)
+      const module = asked ?? (await findModuleOf(kept))
+      if (!parts.mappings.some(({ transform }) => transform?.module === module)) {
+        throw new Problem(
+          'usage-invalid',
+          'module must be a module that a mapping names. "hookloom capture" takes others.',
+        )
+      }
+      const root = await resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
+      return inTurn(async () => {
+        const threads = aside()
+        const own = { ...parts, transforms: threads.of(transforms) }
+        const { env } = threads
+        return capture(kept, { name, module, root, parts: own, env }).finally(() => threads.close())
+      })
+    },
+    async between(before, after, query) {
+      // threads cost 50 ms of a save, and most gateways keep nothing
+      const [newest] = await store.kept({ ...query, limit: 1 })
+      return newest === undefined ? { deliveries: [], tooLarge: [], notRun: 0 } : compare(before, after, query)
+    },
+  }
+}
+
+async function findKept(
+  store: Pick<StoreReader, 'delivery' | 'request'>,
+  id: string,
+): Promise<KeptDelivery | undefined> {
+  const [record, request] = await Promise.all([store.delivery(id), store.request(id)])
+  return record && request && { ...record, request }
+}
+
+/** Why modules do not load. */
+export function toProblems(transforms: ReadonlyMap<string, Transform>): string[] {
+  return [...new Set([...transforms.values()].flatMap(({ problem }) => problem?.detail ?? []))]
+}

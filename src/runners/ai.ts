@@ -1,0 +1,138 @@
+// The runner that asks a model over HTTP with the AI SDK. One request for each run: the worker retries.
+import type { LanguageModelUsage } from 'ai'
+import type { Thinking } from '../model/action.ts'
+import type { ModelsConfig } from '../model/agents-config.ts'
+import type { Usage } from '../model/job.ts'
+import type { JsonObject } from '../base/json.ts'
+import { permanent, retryable, type Runner, type RunResult } from '../model/runner.ts'
+import { toLine } from '../boundary/boundary.ts'
+import { cut } from '../base/text.ts'
+import { callModel, type Reply, toConversation } from './ai/call.ts'
+import { toBrokenOff, toFailure } from './ai/failure.ts'
+import { chooseModel, openModel, optionNames, probeProviders, type Provider, toShown } from './ai/providers.ts'
+import { boundFetch, type Fetch, keepPlainAnswer, patientFetch } from './ai/fetch.ts'
+import { toThinkingOptions } from './ai/thinking.ts'
+
+/** The longest reply of any model with its reasoning, at a few hundred bytes of stream for each word. */
+const maxAnswerBytes = 67_108_864
+/** The same limit as for a command. */
+const maxReplyBytes = 1_048_576
+
+export type AiRunnerParts = {
+  readonly models: ModelsConfig
+  /** Replaces the fetch without time limits. */
+  readonly fetch?: Fetch
+  readonly now?: () => number
+}
+
+export function createAiRunner({ models, fetch = patientFetch, now = Date.now }: AiRunnerParts): Runner {
+  return {
+    id: 'ai',
+
+    async run(request, { signal, log }) {
+      const choice = chooseModel(request.model, models)
+      if (!choice.ok) return permanent(choice.reason)
+      const { provider, model } = choice
+      const bounded = boundFetch(fetch, maxAnswerBytes)
+      const { stream } = provider.config
+      const call = async (through: Fetch, how: { stream: boolean }) =>
+        await callModel(
+          {
+            model: await openModel(provider, model, through),
+            system: request.system,
+            messages: toConversation(request.history, request.prompt),
+            providerOptions: { [optionNames[provider.config.kind]]: toOptions(choice, request.thinking) },
+            signal,
+          },
+          how,
+        )
+      const kept = keepPlainAnswer(bounded.fetch)
+      const first = await call(stream ? kept.fetch : bounded.fetch, { stream })
+      const again = kept.again()
+      const plain = again === undefined ? undefined : await call(again, { stream: false })
+      if (plain?.kind === 'reply') {
+        log(`${provider.name} does not stream its replies. Set models.providers.${provider.name}.stream to false.`)
+      }
+      const answer = plain?.kind === 'reply' ? plain : first
+      if (answer.kind === 'failed') {
+        if (signal.aborted) return toStopped(signal)
+        if (bounded.isOver()) return toFlooded(provider, maxAnswerBytes)
+        return toFailure(answer.thrown, { provider, model, begun: answer.begun }, now())
+      }
+      // without the name of the model, which a request may have chosen
+      for (const warning of answer.warnings) log(cut(toLine(`${provider.name}: ${warning}`), 300))
+      if (answer.finish === 'length') log(`${provider.name}: the reply reached its maximum length and is incomplete.`)
+      return toResult(answer, provider)
+    },
+
+    probe: (signal) => probeProviders({ models, fetch, signal }),
+  }
+}
+
+/** OpenAI stores no run: we keep the transcript. */
+function toOptions(
+  { provider: { config }, model }: { provider: Provider; model: string },
+  level: Thinking | undefined,
+): JsonObject {
+  const thinking = level === undefined ? {} : toThinkingOptions({ provider: config, model, level })
+  return config.kind === 'openai' ? { store: false, ...thinking } : thinking
+}
+
+function toResult({ text, finish, model, usage }: Reply, { name, config }: Provider): RunResult {
+  if (finish === 'none') return retryable(toBrokenOff(name))
+  if (finish === 'error') return retryable(`${name} ended its reply with an error. If this continues, look at its log.`)
+  if (finish === 'content-filter') {
+    return permanent(
+      `${name} withheld its reply (finish reason ${finish}). Change what the mapping asks for, or choose another model.`,
+    )
+  }
+  const said = config.kind === 'openai-compatible' ? withoutThoughts(text) : text
+  if (said.trim() === '') {
+    const detail = `${name} gave an empty reply (finish reason ${finish}). ${toEmptyRemedy(finish)}`
+    return finish === 'stop' ? retryable(detail) : permanent(detail)
+  }
+  if (Buffer.byteLength(said) > maxReplyBytes) return toFlooded({ name }, maxReplyBytes)
+  return { status: 'ok', text: said, model: `${name}/${toShown(model)}`, ...toUsage(usage) }
+}
+
+function toEmptyRemedy(finish: Reply['finish']): string {
+  if (finish === 'length') return 'It reached its maximum length before it wrote any text: lower the thinking level.'
+  if (finish === 'tool-calls') return 'It asked for tools, and this runner has none: say so in the system text.'
+  return 'If this continues, choose another model. A model with nothing to report must answer HEARTBEAT_OK.'
+}
+
+/** Servers without a field for reasoning put it before the reply, in its text. */
+function withoutThoughts(text: string): string {
+  return text.replace(/^\s*<think>[^]*?<\/think>\s*/, '')
+}
+
+function toUsage({ inputTokens, outputTokens, inputTokenDetails, outputTokenDetails }: LanguageModelUsage): {
+  usage?: Usage
+} {
+  if (inputTokens === undefined && outputTokens === undefined) return {}
+  const { cacheReadTokens } = inputTokenDetails
+  const { reasoningTokens } = outputTokenDetails
+  return {
+    usage: {
+      inputTokens: inputTokens ?? 0,
+      outputTokens: outputTokens ?? 0,
+      ...(cacheReadTokens === undefined ? {} : { cachedInputTokens: cacheReadTokens }),
+      ...(reasoningTokens === undefined ? {} : { reasoningTokens }),
+    },
+  }
+}
+
+function toFlooded({ name }: Pick<Provider, 'name'>, maxBytes: number): RunResult {
+  return permanent(
+    `${name} answered with more than ${maxBytes / 1_048_576} MB and was stopped. Ask it for less, or choose another model.`,
+  )
+}
+
+function toStopped({ reason }: AbortSignal): RunResult {
+  return reason instanceof DOMException && reason.name === 'TimeoutError'
+    ? {
+        status: 'timeout',
+        detail: 'The model did not answer in time. Raise timeoutSeconds of the mapping or of the agent.',
+      }
+    : retryable('The run was stopped before the model had answered.')
+}

@@ -1,0 +1,121 @@
+// One call of a model with the AI SDK, streamed or not, and its result in one shape.
+import type { LanguageModel, LanguageModelUsage, TextStreamPart, ToolSet } from 'ai'
+import type { JsonObject } from '../../base/json.ts'
+import type { Message } from '../../model/job.ts'
+
+export type Call = {
+  readonly model: LanguageModel
+  readonly system: string | undefined
+  readonly messages: ChatMessage[]
+  /** By the name of the provider in the SDK. */
+  readonly providerOptions: Record<string, JsonObject>
+  readonly signal: AbortSignal
+}
+
+export type Reply = {
+  readonly kind: 'reply'
+  readonly text: string
+  /** Why the model stopped: `stop`, `length`, `content-filter` …; `none`: the stream ended before the model said so. */
+  readonly finish: string
+  readonly model: string
+  readonly usage: LanguageModelUsage
+  /** The parts that the SDK left out of the request, and why. */
+  readonly warnings: readonly string[]
+}
+
+/** `begun`: a part of the reply had arrived. */
+export type Failed = { readonly kind: 'failed'; readonly thrown: unknown; readonly begun: boolean }
+
+type Sdk = typeof import('ai')
+type Part = TextStreamPart<ToolSet>
+type PartOf<Type extends Part['type']> = Extract<Part, { type: Type }>
+type Warning = PartOf<'start-step'>['warnings'][number]
+
+/** Never rejects. The connection is closed at the end in every case. */
+export async function callModel(call: Call, { stream }: { stream: boolean }): Promise<Reply | Failed> {
+  const sdk = await import('ai')
+  // the SDK prints its warnings; here they become log lines of the run, unless the host handles them
+  globalThis.AI_SDK_LOG_WARNINGS ??= false
+  const ended = new AbortController()
+  const settings = toSettings({ ...call, signal: AbortSignal.any([call.signal, ended.signal]) })
+  try {
+    return await (stream ? readStream(sdk, settings) : generate(sdk, settings))
+  } catch (thrown) {
+    return { kind: 'failed', thrown, begun: false }
+  } finally {
+    ended.abort()
+  }
+}
+
+function toSettings({ model, system, messages, providerOptions, signal }: Call) {
+  // 0: the worker retries, with longer pauses than the SDK
+  const always = { model, messages, providerOptions, abortSignal: signal, maxRetries: 0 }
+  return system === undefined ? always : { ...always, system }
+}
+
+async function generate(sdk: Sdk, settings: ReturnType<typeof toSettings>): Promise<Reply> {
+  const { text, finishReason, response, totalUsage, warnings = [] } = await sdk.generateText(settings)
+  return {
+    kind: 'reply',
+    text,
+    finish: finishReason,
+    model: response.modelId,
+    usage: totalUsage,
+    warnings: warnings.map(toSentence),
+  }
+}
+
+async function readStream(sdk: Sdk, settings: ReturnType<typeof toSettings>): Promise<Reply | Failed> {
+  let text = ''
+  let start: PartOf<'start-step'> | undefined
+  let step: PartOf<'finish-step'> | undefined
+  // without onError the SDK prints an error with the whole request in it
+  const { fullStream } = sdk.streamText({ ...settings, onError: () => {} })
+  for await (const part of fullStream) {
+    if (part.type === 'start-step') start = part
+    if (part.type === 'text-delta') text += part.text
+    if (part.type === 'finish-step') step = part
+    if (part.type === 'error') return { kind: 'failed', thrown: part.error, begun: text !== '' }
+  }
+  if (step === undefined) return { kind: 'failed', thrown: undefined, begun: true }
+  const { finishReason, rawFinishReason, response, usage } = step
+  return {
+    kind: 'reply',
+    text,
+    // the initial value of a provider's package, which stays if the stream just ends
+    finish: finishReason === 'other' && rawFinishReason === undefined ? 'none' : finishReason,
+    model: response.modelId,
+    usage,
+    warnings: (start?.warnings ?? []).map(toSentence),
+  }
+}
+
+function toSentence(warning: Warning): string {
+  if (warning.type === 'other') return warning.message
+  const how = warning.type === 'unsupported' ? 'not' : 'only partly'
+  return `"${warning.feature}" is ${how} supported. ${warning.details ?? ''}`.trim()
+}
+
+export type ChatMessage = { readonly role: 'user' | 'assistant'; readonly content: string }
+
+/**
+ * Roles alternate, and the user is first: the chat templates of several local models, and Google, refuse anything
+ * else. A system note inside a transcript becomes a user message with a prefix: only some providers accept it there.
+ */
+export function toConversation(history: readonly Message[], prompt: string): ChatMessage[] {
+  const said = history.filter(({ text }) => text.trim() !== '').map(toChatMessage)
+  // a transcript is cut at its oldest end: the first reply may have lost its question
+  const first = said.findIndex(({ role }) => role === 'user')
+  const known = first < 0 ? [] : said.slice(first)
+  return [...known, { role: 'user', content: prompt } as const].reduce<ChatMessage[]>(join, [])
+}
+
+function toChatMessage({ role, text }: Message): ChatMessage {
+  return role === 'system' ? { role: 'user', content: `System: ${text}` } : { role, content: text }
+}
+
+function join(said: ChatMessage[], next: ChatMessage): ChatMessage[] {
+  const last = said.at(-1)
+  if (last?.role !== next.role) return [...said, next]
+  return [...said.slice(0, -1), { role: last.role, content: `${last.content}\n\n${next.content}` }]
+}

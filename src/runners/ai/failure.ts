@@ -1,0 +1,185 @@
+// The failure of a model as a result: whether and when to retry, and what to check. The words of the provider are matched and
+// never repeated, because they may quote the prompt or the key; only its error codes are shown.
+import { z } from 'zod'
+import { toJson } from '../../base/json.ts'
+import { toRetryAfterMs, toWait } from '../../base/http.ts'
+import { toErrorCode, toErrorName } from '../../base/exceptions.ts'
+import { type Failed, permanent, retryable, unavailable } from '../../model/runner.ts'
+import { type Provider, toShown } from './providers.ts'
+
+/** `begun`: a part of the reply had arrived. */
+export type Asked = { readonly provider: Provider; readonly model: string; readonly begun: boolean }
+
+/** The error of a provider, in the field names of all providers. */
+const ProviderError = z.object({
+  code: z.union([z.string(), z.number()]).optional().catch(undefined),
+  type: z.string().optional().catch(undefined),
+  status: z.string().optional().catch(undefined),
+  param: z.string().optional().catch(undefined),
+  message: z.string().optional().catch(undefined),
+  details: z
+    .array(z.looseObject({ reason: z.string(), retryDelay: z.string() }).partial())
+    .optional()
+    .catch(undefined),
+})
+type ProviderError = z.infer<typeof ProviderError>
+
+const Wrapped = z.object({ error: ProviderError })
+
+/** The AI SDK's error of a call, recognised by its shape, so that the package is not loaded for a type. */
+const CallError = z.object({
+  statusCode: z.number().optional().catch(undefined),
+  responseBody: z.string().optional().catch(undefined),
+  responseHeaders: z.record(z.string(), z.string()).optional().catch(undefined),
+})
+type CallError = z.infer<typeof CallError>
+
+/** The meaning of an error inside a stream, whose status was 200. */
+const statusOf: Readonly<Record<string, number>> = {
+  overloaded_error: 529,
+  rate_limit_error: 429,
+  rate_limit_exceeded: 429,
+  insufficient_quota: 429,
+  RESOURCE_EXHAUSTED: 429,
+  request_too_large: 413,
+  model_not_found: 404,
+  not_found_error: 404,
+  permission_error: 403,
+  billing_error: 402,
+  authentication_error: 401,
+  invalid_api_key: 401,
+  context_length_exceeded: 400,
+  invalid_request_error: 400,
+}
+
+/** In the words of OpenAI, Anthropic, Google, Bedrock, xAI, Moonshot, Groq, vLLM, llama.cpp, LM Studio and Ollama. */
+const overflow =
+  /context[ _-]?(length|window|size|limit)|maximum (context|prompt|model) |(prompt|input) (is )?too long|input token count|input tokens exceed|too many (input )?tokens|model token limit|reduce the length/i
+/** OpenAI's error for a single prompt above the tokens of a minute: no wait helps. */
+const overRate = /request too large/i
+const noCredit = /^(insufficient_quota|billing_error|billing_not_active|billing_hard_limit_reached)$/
+/** These occur only after a connection was made. */
+const brokenOff: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE', 'ECONNABORTED', 'ERR_STREAM_PREMATURE_CLOSE'])
+
+export function toFailure(thrown: unknown, asked: Asked, now: number): Failed {
+  const code = toErrorCode(thrown)
+  if (code !== undefined) return toNetworkFailure(code, asked)
+  const answered = CallError.safeParse(thrown).data ?? {}
+  const error = toProviderError(thrown, answered)
+  const status = toStatus(answered, error)
+  if (status === undefined) return toOddFailure(thrown, asked)
+  const retryAfterMs = toRetryAfterMs(new Headers(answered.responseHeaders ?? {}), now) ?? toRetryDelayMs(error)
+  return toStatusFailure({ status, error, retryAfterMs }, asked)
+}
+
+function toNetworkFailure(code: string, { provider: { name, baseUrl } }: Asked): Failed {
+  if (brokenOff.has(code)) return retryable(toBrokenOff(name, code))
+  return unavailable(
+    `${name} cannot be reached at ${new URL(baseUrl).host} (${code}). Check that it runs, and check models.providers.${name}.baseUrl.`,
+  )
+}
+
+export function toBrokenOff(name: string, code?: string): string {
+  const why = code === undefined ? '' : ` (${code})`
+  return `${name} ended before its reply was complete${why}. If this continues, look at its log, or at a proxy in front of it.`
+}
+
+/** Neither the network nor the provider gave a reason. */
+function toOddFailure(thrown: unknown, { provider: { name }, begun }: Asked): Failed {
+  if (begun) return retryable(toBrokenOff(name))
+  const error = toErrorName(thrown)
+  if (error === 'AI_InvalidArgumentError') {
+    return permanent(
+      `${name} does not accept the options of the thinking level. Check models.providers.${name}.thinking.`,
+    )
+  }
+  return retryable(
+    `${name} answered, but not in the form of this API (${error}). Check models.providers.${name}.baseUrl and kind.`,
+  )
+}
+
+function toStatusFailure(
+  { status, error, retryAfterMs }: { status: number; error: ProviderError; retryAfterMs: number | undefined },
+  { provider: { name, baseUrl }, ...asked }: Asked,
+): Failed {
+  const model = toShown(asked.model)
+  const wait = toWait(retryAfterMs)
+  const said = `(${[status, ...toCodes(error)].join(', ')})`
+
+  if (status === 402 || toCodes(error).some((word) => noCredit.test(word))) {
+    return permanent(`${name} says that the account has no credit ${said}. Check its billing.`)
+  }
+  if (isTooLong(status, error)) {
+    return {
+      status: 'too-long',
+      detail:
+        `The prompt is longer than the context of "${model}" ${said}. Choose a model with a longer context, ` +
+        'or send less: truncate the values in the template of the mapping, or shorten AGENTS.md and HEARTBEAT.md.',
+    }
+  }
+  if (status === 429) {
+    const detail = `${name} limits the rate of calls ${said}. The run waits. A lower agents.defaults.maxConcurrent makes fewer calls at a time.`
+    return unavailable(detail, wait)
+  }
+  if (status === 529) return unavailable(`${name} is overloaded ${said}. The run waits.`, wait)
+  if (status === 408 || status === 409 || status >= 500) {
+    const failed = asked.begun ? retryable : unavailable
+    return failed(`${name} failed ${said}. If this continues, look at its log or its status page.`, wait)
+  }
+  if (status === 401) return permanent(`${name} refused the key ${said}. Check models.providers.${name}.apiKey.`)
+  if (status === 403) {
+    return permanent(`${name} does not allow "${model}" for this key ${said}. Check models.providers.${name}.apiKey.`)
+  }
+  if (status === 404) {
+    const { host } = new URL(baseUrl)
+    return permanent(
+      `${name} has no "${model}" at ${host} ${said}. Check the name of the model and models.providers.${name}.baseUrl.`,
+    )
+  }
+  return permanent(
+    `${name} refused the request for "${model}" ${said}. Check the thinking level and models.providers.${name}.`,
+  )
+}
+
+function isTooLong(status: number, { code, type, message }: ProviderError): boolean {
+  // "Too many tokens" with 429 is a rate limit of Bedrock
+  if (status === 429) return overRate.test(`${message}`)
+  return status === 413 || ([400, 422].includes(status) && overflow.test(`${code} ${type} ${message}`))
+}
+
+/** Codes such as `model_not_found` or `reasoning.effort`: words of a fixed vocabulary, never a sentence. */
+function toCodes({ code, type, status, param }: ProviderError): string[] {
+  const words = [code, status, type, param].filter((word) => typeof word === 'string')
+  return [...new Set(words)].filter((word) => /^[A-Za-z]+([_.][A-Za-z]+)*$/.test(word) && word.length <= 60)
+}
+
+/** The body of an answer, or the error itself inside a stream. */
+function toProviderError(thrown: unknown, { responseBody }: CallError): ProviderError {
+  const given = thrown instanceof Error ? toJson(responseBody ?? '') : thrown
+  // Google wraps its error into a list when it streams
+  const first: unknown = Array.isArray(given) ? given[0] : given
+  const wrapped = Wrapped.safeParse(first)
+  return (wrapped.success ? wrapped.data.error : ProviderError.safeParse(first).data) ?? {}
+}
+
+function toStatus({ statusCode }: CallError, error: ProviderError): number | undefined {
+  // Google's 400 for a wrong key
+  if (error.details?.some(({ reason }) => reason === 'API_KEY_INVALID')) return 401
+  if (statusCode !== undefined && statusCode >= 300 && statusCode !== 500) return statusCode
+  const meant = [error.code, error.status, error.type].flatMap((word) => toMeant(word) ?? [])[0]
+  // the AI SDK also uses 500 for an error inside a stream without a number; a real 500 is never the fault of the request
+  if (statusCode === 500) return meant === 429 || meant === 529 ? meant : 500
+  return meant ?? (error.message === undefined ? undefined : 500)
+}
+
+function toMeant(word: string | number | undefined): number | undefined {
+  const number = Number(word)
+  if (number >= 400 && number <= 599) return number
+  return typeof word === 'string' && Object.hasOwn(statusOf, word) ? statusOf[word] : undefined
+}
+
+/** Google's `RetryInfo`: `"retryDelay": "34s"`. */
+function toRetryDelayMs({ details = [] }: ProviderError): number | undefined {
+  const [, seconds] = details.flatMap(({ retryDelay }) => /^(\d+(?:\.\d+)?)s$/.exec(retryDelay ?? '') ?? [])
+  return seconds === undefined ? undefined : Math.ceil(Number(seconds) * 1_000)
+}

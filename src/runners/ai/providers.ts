@@ -1,0 +1,184 @@
+// The provider and the model of a turn, and the check that a provider answers and accepts its key.
+import type { LanguageModel } from 'ai'
+import type { ModelsConfig, ProviderConfig } from '../../model/agents-config.ts'
+import { cut, nearestOf } from '../../base/text.ts'
+import { isModelName, toModelName } from '../../model/permission.ts'
+import { toLine } from '../../boundary/boundary.ts'
+import type { Fetch } from './fetch.ts'
+import type { Probe } from '../../model/channel.ts'
+import { toErrorCode } from '../../base/exceptions.ts'
+
+type Kind = ProviderConfig['kind']
+
+/** A provider of the configuration with everything that a call needs. */
+export type Provider = {
+  /** Its name in `models.providers`. */
+  readonly name: string
+  readonly config: ProviderConfig
+  readonly baseUrl: string
+}
+
+export type Choice =
+  | { readonly ok: true; readonly provider: Provider; readonly model: string }
+  | { readonly ok: false; readonly reason: string }
+
+/** The URLs of the hosted providers. The operator sets that of `openai-compatible`. */
+const defaultBaseUrls: Readonly<Record<Kind, string | undefined>> = {
+  openai: 'https://api.openai.com/v1',
+  anthropic: 'https://api.anthropic.com/v1',
+  google: 'https://generativelanguage.googleapis.com/v1beta',
+  'openai-compatible': undefined,
+}
+
+/** The name under which the AI SDK looks for the options of a kind. */
+export const optionNames: Readonly<Record<Kind, string>> = {
+  openai: 'openai',
+  anthropic: 'anthropic',
+  google: 'google',
+  'openai-compatible': 'openaiCompatible',
+}
+
+/** `<provider>/<model>` is split at the first "/": a model's own name may have more of them. */
+export function chooseModel(asked: string | undefined, models: ModelsConfig): Choice {
+  if (asked === undefined) return { ok: false, reason: 'No model is set: set agents.defaults.model.' }
+  const name = toModelName(asked, models.aliases)
+  if (!isModelName(name)) {
+    return { ok: false, reason: `"${toShown(name)}" is not <provider>/<model>, and not a name in models.aliases.` }
+  }
+  const slash = name.indexOf('/')
+  const found = toProvider(name.slice(0, slash), models)
+  return found.ok ? { ok: true, provider: found.provider, model: name.slice(slash + 1) } : found
+}
+
+/** A name that is safe to show: a sender may have chosen it. */
+export function toShown(name: string): string {
+  return cut(toLine(name.slice(0, 1_000)), 100)
+}
+
+type Found = { readonly ok: true; readonly provider: Provider } | { readonly ok: false; readonly reason: string }
+
+/** A provider that can be called, or the missing key of the configuration. */
+export function toProvider(name: string, { providers }: ModelsConfig): Found {
+  const config = Object.hasOwn(providers, name) ? providers[name] : undefined
+  if (config === undefined) return { ok: false, reason: toUnknown(name, Object.keys(providers)) }
+  const baseUrl = config.baseUrl ?? defaultBaseUrls[config.kind]
+  if (baseUrl === undefined) {
+    return {
+      ok: false,
+      reason: `models.providers.${name}.baseUrl is missing: an openai-compatible provider has no default.`,
+    }
+  }
+  if (config.apiKey === undefined && config.kind !== 'openai-compatible') {
+    return {
+      ok: false,
+      reason: `models.providers.${name}.apiKey is missing: set the key of your ${config.kind} account.`,
+    }
+  }
+  if (config.apiKey !== undefined && !/^[\x21-\x7e]+$/.test(config.apiKey)) {
+    return {
+      ok: false,
+      reason: `models.providers.${name}.apiKey has a space or another character that a key cannot have.`,
+    }
+  }
+  return { ok: true, provider: { name, config, baseUrl } }
+}
+
+function toUnknown(name: string, known: readonly string[]): string {
+  const asked = toShown(name)
+  if (known.length === 0) return `models.providers has no "${asked}"; it is empty. Add models.providers.${asked}.`
+  const near = nearestOf(name, known)
+  const hint = near === undefined ? '' : ` Did you mean "${near}"?`
+  return `models.providers has no "${asked}", only ${known.map((one) => `"${one}"`).join(', ')}.${hint}`
+}
+
+/** The packages are loaded at the first use: a gateway without a model starts without them. */
+export async function openModel(
+  { config, baseUrl }: Provider,
+  model: string,
+  fetch: Fetch,
+): Promise<Exclude<LanguageModel, string>> {
+  const settings = {
+    baseURL: baseUrl,
+    fetch,
+    ...(config.apiKey === undefined ? {} : { apiKey: config.apiKey }),
+    ...(config.headers === undefined ? {} : { headers: config.headers }),
+  }
+  switch (config.kind) {
+    case 'openai': {
+      const { createOpenAI } = await import('@ai-sdk/openai')
+      return createOpenAI(settings).languageModel(model)
+    }
+    case 'anthropic': {
+      const { createAnthropic } = await import('@ai-sdk/anthropic')
+      return createAnthropic(settings).languageModel(model)
+    }
+    case 'google': {
+      const { createGoogleGenerativeAI } = await import('@ai-sdk/google')
+      return createGoogleGenerativeAI(settings).languageModel(model)
+    }
+    case 'openai-compatible': {
+      const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible')
+      const name = optionNames[config.kind]
+      return createOpenAICompatible({ ...settings, name, includeUsage: true }).languageModel(model)
+    }
+  }
+}
+
+/** The headers with the API key of a kind. */
+export function toKeyHeaders({ kind, apiKey, headers = {} }: ProviderConfig): Record<string, string> {
+  if (apiKey === undefined) return { ...headers }
+  switch (kind) {
+    case 'openai':
+    case 'openai-compatible':
+      return { authorization: `Bearer ${apiKey}`, ...headers }
+    case 'anthropic':
+      return { 'x-api-key': apiKey, 'anthropic-version': '2023-06-01', ...headers }
+    case 'google':
+      return { 'x-goog-api-key': apiKey, ...headers }
+  }
+}
+
+type ProbeParts = { readonly models: ModelsConfig; readonly fetch: Fetch; readonly signal: AbortSignal }
+
+export async function probeProviders({ models, fetch, signal }: ProbeParts): Promise<Probe> {
+  const names = Object.keys(models.providers)
+  if (names.length === 0)
+    return {
+      ok: false,
+      detail: 'models.providers is empty: there is no model to ask. Add the provider of agents.defaults.model.',
+    }
+  const probes = await Promise.all(
+    names.map(async (name): Promise<Probe> => {
+      const found = toProvider(name, models)
+      return found.ok ? probeOne(found.provider, fetch, signal) : { ok: false, detail: found.reason }
+    }),
+  )
+  return { ok: probes.every(({ ok }) => ok), detail: probes.map(({ detail }) => detail).join(' ') }
+}
+
+async function probeOne({ name, config, baseUrl }: Provider, fetch: Fetch, signal: AbortSignal): Promise<Probe> {
+  try {
+    const answer = await fetch(`${baseUrl}/models`, { headers: toKeyHeaders(config), signal })
+    await answer.body?.cancel()
+    if (answer.ok) return { ok: true, detail: `${name} answers.` }
+    // Google's 400 can only mean a wrong key here
+    const status = config.kind === 'google' && answer.status === 400 ? 401 : answer.status
+    return { ok: false, detail: toRefusal(name, status) }
+  } catch (thrown) {
+    const why = signal.aborted ? 'no answer in time' : (toErrorCode(thrown) ?? 'no HTTP')
+    const { host } = new URL(baseUrl)
+    return {
+      ok: false,
+      detail: `${name} cannot be reached at ${host} (${why}). Check that it runs, and check models.providers.${name}.baseUrl.`,
+    }
+  }
+}
+
+function toRefusal(name: string, status: number): string {
+  if (status === 401 || status === 403)
+    return `${name} refused the key (${status}): check models.providers.${name}.apiKey.`
+  if (status === 404) {
+    return `${name} has no list of models (404): does models.providers.${name}.baseUrl lack its "/v1"?`
+  }
+  return `${name} answered its list of models with ${status}: check models.providers.${name}.baseUrl, and look at its log.`
+}

@@ -1,0 +1,183 @@
+// An agent that is a program: one turn is one run of it. It uses no shell, has only the rights of its arguments, and leaves no process behind.
+import { randomUUID } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { z } from 'zod'
+import type { CommandRunnerConfig } from '../model/agents-config.ts'
+import type { Probe } from '../model/channel.ts'
+import { cut, toPrintableLine } from '../base/text.ts'
+import type { RunIO, Runner, RunRequest, RunResult } from '../model/runner.ts'
+import { inWorkspace } from './workspace.ts'
+import { type ArgumentValues, type CommandSpec, fillArguments, hasPlaceholder, toCommandSpec } from './command/spec.ts'
+import { type ChildEnd, runChild } from './command/child.ts'
+import {
+  isSessionGone,
+  toFailed,
+  toFlooded,
+  toNoFolder,
+  toNoText,
+  toNotJson,
+  toNotStarted,
+  toStopped,
+} from './command/failure.ts'
+import { type Printed, PrintedUsage, toTurnUsage } from './command/printed.ts'
+
+/** The most bytes of a reply, or of the document with the reply. */
+const maxReplyBytes = 1_048_576
+/** The most bytes of events, which include every file that was read. */
+const maxEventBytes = 16 * maxReplyBytes
+const probeMs = 5_000
+
+/** The stored state of a session. `usage`: the counts of the whole session, for a command that prints those. */
+const SessionState = z.object({ sessionId: z.string(), usage: PrintedUsage.exactOptional() })
+type SessionState = z.infer<typeof SessionState>
+
+/** The result of one run of the program, and its session. */
+type Execution = {
+  readonly end: ChildEnd
+  /** Undefined: it did not end by itself, or its output is not the expected JSON. */
+  readonly printed: Printed | undefined
+  /** Undefined: a new session. */
+  readonly state: SessionState | undefined
+  /** The id that we gave it; undefined: it accepts none. */
+  readonly givenId: string | undefined
+}
+
+type Turn = { readonly spec: CommandSpec; readonly request: RunRequest; readonly io: RunIO; readonly folder: string }
+
+/**
+ * Throws `config-invalid` if the configuration cannot work. Without a workspace a turn runs in an empty folder and its
+ * session is not continued: commands keep their sessions by folder.
+ */
+export function createCommandRunner(
+  id: string,
+  config: CommandRunnerConfig,
+  { env }: { readonly env: Readonly<Record<string, string | undefined>> },
+): Runner {
+  const spec = toCommandSpec(id, config, env)
+  return {
+    id,
+    run: (request, io) => inWorkspace(request.workspace, (folder) => run({ spec, request, io, folder })),
+    probe: (signal) => inWorkspace(undefined, (folder) => probe(spec, signal, folder)),
+  }
+}
+
+async function run(turn: Turn): Promise<RunResult> {
+  const { spec, request, io } = turn
+  const state = keepsSessions(turn) ? SessionState.safeParse(request.state).data : undefined
+  const execution = await execute(turn, state)
+  if (state === undefined || !hasLostItsSession(execution)) return toResult(execution, turn)
+  io.log(`runners.${spec.id}: the command no longer knows this session; a new one starts`)
+  return toResult(await execute(turn, undefined), turn)
+}
+
+function keepsSessions({ spec, request }: Turn): boolean {
+  return spec.resumeArgs !== undefined && request.workspace !== undefined
+}
+
+async function execute({ spec, request, io, folder }: Turn, state: SessionState | undefined): Promise<Execution> {
+  const args = (state === undefined ? undefined : spec.resumeArgs) ?? spec.args
+  const sessionId = state?.sessionId ?? randomUUID()
+  const prompt = toPrompt({ ...spec, args }, request, state === undefined)
+  const end = await runChild({
+    command: spec.command,
+    args: fillArguments(args, toValues(spec, request, { prompt, sessionId })),
+    cwd: folder,
+    env: spec.env,
+    input: spec.input === 'stdin' ? prompt : undefined,
+    maxOutputBytes: toMaxBytes(spec),
+    killAfterMs: spec.killAfterMs,
+    signal: io.signal,
+    log: io.log,
+  })
+  return {
+    end,
+    printed: end.kind === 'exited' ? spec.read(end.output) : undefined,
+    state,
+    givenId: hasPlaceholder(args, 'sessionId') ? sessionId : undefined,
+  }
+}
+
+function hasLostItsSession({ end, printed }: Execution): boolean {
+  if (end.kind !== 'exited' || (end.code === 0 && printed?.failure === undefined)) return false
+  return isSessionGone(`${printed?.failure ?? ''}\n${end.complaint}`)
+}
+
+function toValues(
+  spec: CommandSpec,
+  { model, thinking, system }: RunRequest,
+  { prompt, sessionId }: { prompt: string; sessionId: string },
+): ArgumentValues {
+  const slash = model?.indexOf('/') ?? -1
+  return {
+    prompt,
+    sessionId,
+    provider: slash < 0 ? undefined : model?.slice(0, slash),
+    model: model?.slice(slash + 1),
+    thinking: thinking === undefined ? undefined : spec.toThinking(thinking),
+    system,
+  }
+}
+
+/** The system text goes before the first prompt of a session if the arguments have no placeholder for it. */
+function toPrompt(
+  { args, readsMentions }: Pick<CommandSpec, 'args' | 'readsMentions'>,
+  { prompt, system }: RunRequest,
+  isFirst: boolean,
+): string {
+  const text = system === undefined || !isFirst || hasPlaceholder(args, 'system') ? prompt : `${system}\n\n${prompt}`
+  // "@/home/me/.ssh/id_rsa" in an issue would reveal that file; "@ " names no file, and a mail address does not change
+  return readsMentions ? text.replace(/(?<![\p{L}\p{N}])@(?=\S)/gu, '@ ') : text
+}
+
+function toMaxBytes({ output }: CommandSpec): number {
+  return output === 'jsonl' ? maxEventBytes : maxReplyBytes
+}
+
+function toResult(execution: Execution, turn: Turn): RunResult {
+  const { end, printed } = execution
+  const { spec, io, folder } = turn
+  if (end.kind === 'not-started') return existsSync(folder) ? toNotStarted(spec, end.code) : toNoFolder(spec, folder)
+  if (end.kind === 'stopped') return toStopped(spec, io.signal.reason)
+  if (end.kind === 'flooded') return toFlooded(spec, toMaxBytes(spec))
+  if (end.code !== 0 || printed?.failure !== undefined) return toFailed(spec, end, printed?.failure)
+  if (printed === undefined) return toNotJson(spec, spec.output)
+  if (printed.text === undefined) return toNoText(spec, spec.textPath)
+  if (Buffer.byteLength(printed.text) > maxReplyBytes) return toFlooded(spec, maxReplyBytes)
+  return toReply(execution, turn, { ...printed, text: printed.text })
+}
+
+function toReply(
+  { state, givenId }: Execution,
+  turn: Turn,
+  { text, usage, sessionId = state?.sessionId ?? givenId }: Printed & { readonly text: string },
+): RunResult {
+  const { countsSession } = turn.spec
+  const turnUsage = usage === undefined || !countsSession ? usage : toTurnUsage(usage, state?.usage)
+  const counts = usage === undefined || !countsSession ? {} : { usage }
+  return {
+    status: 'ok',
+    text,
+    ...(turnUsage === undefined ? {} : { usage: turnUsage }),
+    ...(sessionId === undefined || !keepsSessions(turn) ? {} : { state: { sessionId, ...counts } }),
+  }
+}
+
+async function probe(spec: CommandSpec, signal: AbortSignal, folder: string): Promise<Probe> {
+  const end = await runChild({
+    command: spec.command,
+    args: ['--version'],
+    cwd: folder,
+    env: spec.env,
+    input: undefined,
+    maxOutputBytes: maxReplyBytes,
+    killAfterMs: spec.killAfterMs,
+    signal: AbortSignal.any([signal, AbortSignal.timeout(probeMs)]),
+    log: () => {},
+  })
+  if (end.kind === 'not-started') return { ok: false, detail: toNotStarted(spec, end.code).detail }
+  const program = `${JSON.stringify(spec.command)} --version`
+  if (end.kind !== 'exited') return { ok: false, detail: `${program} did not end in ${probeMs / 1_000} s.` }
+  if (end.code !== 0) return { ok: false, detail: toFailed(spec, end, undefined).detail }
+  const version = cut(toPrintableLine(end.output.split('\n', 1)[0] ?? ''), 100)
+  return { ok: true, detail: version === '' ? `${program} answers.` : version }
+}

@@ -1,0 +1,178 @@
+// Runs one command: no shell, bounded output, and no process left when the promise settles.
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import type { Readable } from 'node:stream'
+import { setTimeout as delay } from 'node:timers/promises'
+import { toErrorCode } from '../../base/exceptions.ts'
+import { readdir, readFile } from 'node:fs/promises'
+
+/** The time for output that is still in the pipes after the exit. A process that keeps them open for longer is killed. */
+const drainMs = 1_000
+/** The most of stderr that is kept: its end. */
+const maxComplaintBytes = 8_192
+
+export type ChildOptions = {
+  /** A name in the PATH of `env`, or an absolute path. */
+  readonly command: string
+  readonly args: readonly string[]
+  readonly cwd: string
+  /** Its whole environment. */
+  readonly env: Readonly<Record<string, string>>
+  /** Its stdin, closed afterwards; undefined: empty. */
+  readonly input: string | undefined
+  /** The limit of stdout. A command that prints more is killed. */
+  readonly maxOutputBytes: number
+  readonly killAfterMs: number
+  readonly signal: AbortSignal
+  readonly log: (message: string) => void
+}
+
+/** `stopped`: its signal ended. `flooded`: it printed too much. `not-started`: `code` is a system code such as ENOENT. */
+export type ChildEnd =
+  | {
+      readonly kind: 'exited'
+      /** Null: killed by `signal`, which was not ours. */
+      readonly code: number | null
+      readonly signal: string | null
+      readonly output: string
+      /** The end of stderr. */
+      readonly complaint: string
+    }
+  | { readonly kind: 'stopped' }
+  | { readonly kind: 'flooded' }
+  | { readonly kind: 'not-started'; readonly code: string }
+
+/** Never rejects. Settles when the whole process group has ended, unless the system cannot kill it. */
+export async function runChild(options: ChildOptions): Promise<ChildEnd> {
+  if (options.signal.aborted) return { kind: 'stopped' }
+  let child: ChildProcessWithoutNullStreams
+  try {
+    child = start(options)
+  } catch (thrown) {
+    return { kind: 'not-started', code: toErrorCode(thrown) ?? 'unknown' }
+  }
+  if (child.pid === undefined) {
+    const [thrown] = await once(child, 'error')
+    return { kind: 'not-started', code: toErrorCode(thrown) ?? 'unknown' }
+  }
+  return await attend(child, child.pid, options)
+}
+
+function start({ command, args, cwd, env }: ChildOptions): ChildProcessWithoutNullStreams {
+  // detached: the leader of a new process group, whose id is its pid
+  return spawn(command, args, { cwd, env, detached: true, shell: false, windowsHide: true, stdio: 'pipe' })
+}
+
+async function attend(
+  child: ChildProcessWithoutNullStreams,
+  pid: number,
+  { input, maxOutputBytes, killAfterMs, signal, log }: ChildOptions,
+): Promise<ChildEnd> {
+  holdGroup(pid)
+  const flood = new AbortController()
+  const stop = AbortSignal.any([signal, flood.signal])
+  const stopped = new Promise<undefined>((resolve) => {
+    stop.addEventListener('abort', () => resolve(undefined), { once: true })
+  })
+  const closed = new Promise<void>((resolve) => child.once('close', () => resolve()))
+  const exited = new Promise<{ code: number | null; signal: string | null }>((resolve) =>
+    child.once('exit', (code, bySignal) => resolve({ code, signal: bySignal })),
+  )
+  const output = keepHead(child.stdout, maxOutputBytes, () => flood.abort())
+  const complaint = keepTail(child.stderr, maxComplaintBytes)
+  // a command may ignore its input: EPIPE is not a failure of the run
+  child.stdin.on('error', () => {})
+  child.stdin.end(input)
+
+  const exit = await Promise.race([exited, stopped])
+  if (exit !== undefined) await Promise.race([closed, stopped, delay(drainMs, undefined, { ref: false })])
+  const isGone = await endGroup(pid, killAfterMs)
+  for (const stream of child.stdio) stream?.destroy()
+  letGroupGo(pid)
+  if (!isGone) log(`the process group ${pid} of a command survived SIGKILL and is left running`)
+  if (signal.aborted) return { kind: 'stopped' }
+  if (exit === undefined || flood.signal.aborted) return { kind: 'flooded' }
+  return { kind: 'exited', ...exit, output: output(), complaint: complaint() }
+}
+
+function keepHead(stream: Readable, maxBytes: number, onOverflow: () => void): () => string {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  stream.on('data', (chunk: Buffer) => {
+    bytes += chunk.length
+    if (bytes > maxBytes) onOverflow()
+    else chunks.push(chunk)
+  })
+  return () => Buffer.concat(chunks).toString('utf8')
+}
+
+function keepTail(stream: Readable, maxBytes: number): () => string {
+  let tail: Buffer = Buffer.alloc(0)
+  stream.on('data', (chunk: Buffer) => {
+    tail = Buffer.concat([tail, chunk]).subarray(-maxBytes)
+  })
+  return () => tail.toString('utf8')
+}
+
+/** The pause between two checks of a group, doubled up to the cap. The system reports the end of our child, but not of a grandchild. */
+const pollMs = { first: 10, cap: 320 }
+/** The time for the system to remove a killed process. A process that hangs inside the kernel stays longer. */
+const burialMs = 5_000
+
+const held = new Set<number>()
+
+/** A group is killed when this process exits, until it is released. */
+export function holdGroup(id: number): void {
+  if (held.size === 0) process.on('exit', killHeld)
+  held.add(id)
+}
+
+export function letGroupGo(id: number): void {
+  held.delete(id)
+  if (held.size === 0) process.off('exit', killHeld)
+}
+
+function killHeld(): void {
+  for (const id of held) signalGroup(id, 'SIGKILL')
+}
+
+/** SIGTERM, and SIGKILL after `killAfterMs`. False: a process is still there. */
+export async function endGroup(id: number, killAfterMs: number): Promise<boolean> {
+  if (!signalGroup(id, 'SIGTERM') || (await isGoneWithin(id, killAfterMs))) return true
+  return !signalGroup(id, 'SIGKILL') || (await isGoneWithin(id, burialMs))
+}
+
+async function isGoneWithin(id: number, ms: number): Promise<boolean> {
+  let waitMs = pollMs.first
+  for (let leftMs = ms; leftMs > 0; leftMs -= waitMs) {
+    waitMs = Math.min(leftMs, waitMs * 2, pollMs.cap)
+    await delay(waitMs)
+    if (!signalGroup(id, 0) || (await isDead(id))) return true
+  }
+  return false
+}
+
+/**
+ * True: only zombies are left in the group. A signal still reaches them, for as long as
+ * the first process of a container does not reap orphans.
+ */
+async function isDead(id: number): Promise<boolean> {
+  // only Linux has these files; elsewhere the system reaps orphans
+  const pids = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name))
+  const stats = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/stat`, 'latin1').catch(() => '')))
+  // proc_pid_stat(5): pid (name) state parent group; a name may hold parentheses and spaces
+  const states = stats.flatMap((stat) => {
+    const [state, , group] = stat.slice(stat.lastIndexOf(')') + 2).split(' ', 3)
+    return Number(group) === id ? [state] : []
+  })
+  return states.length > 0 && states.every((state) => state === 'Z' || state === 'X')
+}
+
+/** False: there is no process that we may signal. Signal 0 only checks. */
+function signalGroup(id: number, signal: 'SIGTERM' | 'SIGKILL' | 0): boolean {
+  try {
+    return process.kill(-id, signal)
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,118 @@
+// Why a command gave no reply, as a sentence for the operator, and whether a retry may help.
+import { cut, toPrintableLine } from '../../base/text.ts'
+import type { ChildEnd } from './child.ts'
+import { type Failed, permanent, retryable, unavailable } from '../../model/runner.ts'
+
+/** The failed runner, its program, and the values of its environment that no sentence may show. */
+export type Culprit = { readonly id: string; readonly command: string; readonly secrets: readonly string[] }
+
+const maxWords = 500
+const maxLines = 5
+
+/** The wait after a rate limit: long enough that many waiting jobs do not ask every few seconds. */
+const limitedMs = 300_000
+
+/** Exit codes after which a retry does not help: usage (2, 64), permission, configuration, not executable, not found. */
+const hopelessCodes = new Set([2, 64, 77, 78, 126, 127])
+/** Temporary errors of the system: too many processes or files, no memory, a program that is being replaced. */
+const transientCodes = new Set(['EAGAIN', 'EMFILE', 'ENFILE', 'ENOMEM', 'ETXTBSY'])
+
+const limited = /rate.?limit|usage limit|too many requests|overloaded/i
+const refused = /\b401\b|unauthorized|not logged in|invalid api key|authentication_error/i
+const sessionGone =
+  /no (conversation|session|thread|rollout) (was )?found|(conversation|session|thread|rollout)\b.{0,80}(not found|does not exist|is unknown)|unknown (conversation|session|thread)/i
+
+/** True: the command no longer knows the session. */
+export function isSessionGone(words: string): boolean {
+  return sessionGone.test(words)
+}
+
+export function toNotStarted({ id, command }: Culprit, code: string): Failed {
+  const program = JSON.stringify(command)
+  switch (code) {
+    case 'ENOENT':
+      return permanent(
+        `The program ${program} was not found. Install it, or set runners.${id}.command to its full path.`,
+      )
+    case 'EACCES':
+      return permanent(`The program ${program} may not be executed. Check the file that runners.${id}.command names.`)
+    case 'E2BIG':
+      return permanent(
+        `The arguments for ${program} are longer than the system takes. ` +
+          `Set runners.${id}.input to "stdin", or shorten the system text of the agent.`,
+      )
+    default:
+      return (transientCodes.has(code) ? unavailable : permanent)(
+        `The program ${program} (runners.${id}) could not be started: ${code}.`,
+      )
+  }
+}
+
+export function toNoFolder({ id }: Culprit, folder: string): Failed {
+  return permanent(
+    `The folder ${JSON.stringify(folder)} in which runners.${id} works does not exist. ` +
+      'Create it, or set the workspace of the agent to another folder.',
+  )
+}
+
+export function toStopped({ id, command }: Culprit, reason: unknown): Failed {
+  const isLate = reason instanceof DOMException && reason.name === 'TimeoutError'
+  const sentence = `The command ${JSON.stringify(command)} (runners.${id}) was stopped before it ended`
+  return isLate
+    ? {
+        status: 'timeout',
+        detail: `${sentence}: it reached its time limit. Raise timeoutSeconds of the mapping or of the agent.`,
+      }
+    : retryable(`${sentence}.`)
+}
+
+export function toFlooded({ id, command }: Culprit, maxBytes: number): Failed {
+  return permanent(
+    `The command ${JSON.stringify(command)} (runners.${id}) printed more than ${maxBytes / 1_048_576} MB and was stopped. Ask it for less.`,
+  )
+}
+
+export function toNotJson({ id, command }: Culprit, expected: string): Failed {
+  return permanent(
+    `The command ${JSON.stringify(command)} printed something that is not ${expected.toUpperCase()}. ` +
+      `Ask it for JSON in runners.${id}.args, or set runners.${id}.output to "text".`,
+  )
+}
+
+export function toNoText({ id, command }: Culprit, path: string): Failed {
+  return permanent(
+    `The command ${JSON.stringify(command)} printed JSON without ${JSON.stringify(path)}. ` +
+      `Set runners.${id}.textField to the path of the reply.`,
+  )
+}
+
+/** `said`: the reason in its JSON; without one, the last lines of stderr count. */
+export function toFailed(
+  culprit: Culprit,
+  end: Extract<ChildEnd, { kind: 'exited' }>,
+  said: string | undefined,
+): Failed {
+  const { id, command } = culprit
+  const words = toWords(said ?? toLastLines(end.complaint), culprit)
+  const how =
+    end.code === 0 ? 'failed' : end.code === null ? `was ended by ${end.signal}` : `ended with exit code ${end.code}`
+  const detail = `The command ${JSON.stringify(command)} (runners.${id}) ${how}${
+    words === '' ? ' and did not say why. Run it by hand.' : `: ${words}`
+  }`
+  const quotes = words !== ''
+  // only its JSON counts here: stderr may quote what a stranger wrote
+  if (said !== undefined && limited.test(said))
+    return { status: 'unavailable', retryAfterMs: limitedMs, detail, quotes }
+  const isHopeless = hopelessCodes.has(end.code ?? 0) || (said !== undefined && refused.test(said))
+  return { ...(isHopeless ? permanent(detail) : retryable(detail)), quotes }
+}
+
+function toLastLines(complaint: string): string {
+  const lines = complaint.split(/\r\n|\r|\n/).filter((line) => line.trim() !== '')
+  return lines.slice(-maxLines).join(' · ')
+}
+
+function toWords(text: string, { secrets }: Culprit): string {
+  const hidden = secrets.reduce((words, secret) => words.replaceAll(secret, '[hidden]'), text)
+  return cut(toPrintableLine(hidden), maxWords)
+}

@@ -1,0 +1,40 @@
+// The runner until a model is configured: it uses no network and no model, and its reply says so. Its runs are marked as simulated.
+import type { Runner, RunRequest } from '../model/runner.ts'
+import { toLine } from '../boundary/boundary.ts'
+import { cut } from '../base/text.ts'
+
+const maxLines = 5
+const maxLineChars = 200
+
+export function createEchoRunner(): Runner {
+  return {
+    id: 'echo',
+    async run(request) {
+      return { status: 'ok', text: toEcho(request), simulated: true }
+    },
+  }
+}
+
+function toEcho({ agentId, sessionKey, model, thinking, prompt, message, action }: RunRequest): string {
+  const settings = [
+    `session ${sessionKey}`,
+    ...(model === undefined ? [] : [`model ${model}`]),
+    ...(thinking === undefined ? [] : [`thinking ${thinking}`]),
+  ].join(', ')
+  const what = action === undefined ? 'This heartbeat' : 'This run'
+  const asked = `${what} would have sent ${prompt.length} characters to agent ${agentId} (${settings}).`
+  if (message === '') return `No model is configured, so nothing was asked. ${asked}`
+  return [
+    `No model is configured, so nothing was asked. ${asked} The message begins:`,
+    ...toFirstLines(message).map((line) => `> ${line}`),
+  ].join('\n')
+}
+
+/** The first lines with text, each folded and cut; the rest is an ellipsis. */
+function toFirstLines(message: string): string[] {
+  const lines = message
+    .split(/\r\n|\r|\n/, 10 * maxLines)
+    .map((line) => cut(toLine(line.slice(0, 1_000)), maxLineChars))
+  const filled = lines.filter((line) => line !== '')
+  return filled.length > maxLines ? [...filled.slice(0, maxLines), '…'] : filled
+}

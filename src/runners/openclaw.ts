@@ -1,0 +1,211 @@
+// A running OpenClaw gateway as a runner: it accepts the turn, performs it and delivers its reply. We only learn that it was accepted.
+import { type AgentAction, type ChannelName, isOwnChannel } from '../model/action.ts'
+import type { OpenClawRunnerConfig } from '../model/agents-config.ts'
+import { isJsonObject, type JsonObject, toJson } from '../base/json.ts'
+import { readBody, toRetryAfterMs, toWait } from '../base/http.ts'
+import {
+  type Failed,
+  permanent,
+  retryable,
+  type Runner,
+  type RunRequest,
+  type RunResult,
+  unavailable,
+} from '../model/runner.ts'
+import { toLine } from '../boundary/boundary.ts'
+import { cut, toPrintableLine } from '../base/text.ts'
+import { toErrorCode } from '../base/exceptions.ts'
+
+const maxNameChars = 500
+/** The most bytes of an answer, which is a run id or a sentence. */
+const maxAnswerBytes = 65_536
+
+/** Whether OpenClaw does not have this channel. */
+function isOurs(channel: ChannelName): boolean {
+  return channel === 'webhook' || channel === 'console' || isOwnChannel(channel)
+}
+
+/**
+ * `POST {baseUrl}/agent`, and `/wake` for a heartbeat, with the run id as `Idempotency-Key`: a repeat is the same run.
+ * A session key is never sent, because OpenClaw refuses it by default; nor is our system text.
+ */
+export function createOpenClawRunner(
+  id: string,
+  config: OpenClawRunnerConfig,
+  { fetch = globalThis.fetch }: { readonly fetch?: typeof globalThis.fetch } = {},
+): Runner {
+  async function post(
+    path: '/agent' | '/wake',
+    { body, runId, signal }: { body: JsonObject; runId?: string; signal: AbortSignal },
+  ): Promise<Answered> {
+    const response = await fetch(config.baseUrl + path, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${config.token}`,
+        'content-type': 'application/json',
+        ...(runId === undefined ? {} : { 'idempotency-key': runId }),
+      },
+      body: JSON.stringify(body),
+      // a redirect would carry the token, or lose the body
+      redirect: 'manual',
+      signal: AbortSignal.any([signal, AbortSignal.timeout(config.timeoutMs)]),
+    })
+    return { status: response.status, headers: response.headers, body: await readJson(response) }
+  }
+
+  return {
+    id,
+    async run(request, { signal }) {
+      const { runId, action, prompt } = request
+      const call =
+        action === undefined
+          ? ({ path: '/wake', body: { text: prompt, mode: 'now' } } as const)
+          : ({ path: '/agent', body: toAgentBody(request, action) } as const)
+      let answered: Answered
+      try {
+        answered = await post(call.path, { body: call.body, runId, signal })
+      } catch (thrown) {
+        return toUnreached(id, config, { thrown, isStopped: signal.aborted })
+      }
+      return toForwarded(request, answered) ?? toRefused(id, config, answered)
+    },
+    async probe(signal) {
+      try {
+        // an agent call without a message is refused with 400, but only after the token was accepted
+        const answered = await post('/agent', { body: {}, signal })
+        if (answered.status === 400) return { ok: true, detail: 'OpenClaw answers and accepts the token.' }
+        return { ok: false, detail: toRefused(id, config, answered).detail }
+      } catch (thrown) {
+        return { ok: false, detail: toUnreached(id, config, { thrown, isStopped: signal.aborted }).detail }
+      }
+    },
+  }
+}
+
+/** Only the fields that the action sets: OpenClaw decides the rest, and it refuses unknown names. */
+function toAgentBody({ prompt, agentId, model }: RunRequest, action: AgentAction): JsonObject {
+  const body = {
+    message: prompt,
+    name: action.name === undefined ? undefined : cut(toLine(action.name), maxNameChars),
+    agentId: action.agentId === agentId ? agentId : undefined,
+    wakeMode: action.wakeMode,
+    deliver: action.deliver && !isOurs(action.channel),
+    ...toDestination(action),
+    model: action.model === undefined ? undefined : model,
+    thinking: action.thinking,
+    // OpenClaw rounds down, and 0 means no limit
+    timeoutSeconds: action.timeoutSeconds === undefined ? undefined : Math.ceil(action.timeoutSeconds),
+  }
+  return Object.fromEntries(Object.entries(body).flatMap(([key, value]) => (value === undefined ? [] : [[key, value]])))
+}
+
+/** Channel and recipient, both or neither; `last` is refused in a direct call. */
+function toDestination({ deliver, channel, to }: AgentAction): { channel: ChannelName; to: string } | undefined {
+  if (!deliver || to === undefined || channel === 'last' || isOurs(channel)) return undefined
+  return { channel, to }
+}
+
+/** Undefined: it was not accepted. */
+function toForwarded({ runId, action }: RunRequest, { status, body }: Answered): RunResult | undefined {
+  if ((status !== 200 && status !== 202) || body?.['ok'] !== true) return undefined
+  if (action === undefined) return { status: 'forwarded', id: runId, detail: 'Forwarded to OpenClaw as a wake.' }
+  const theirs = body['runId']
+  if (typeof theirs !== 'string' || theirs === '') return undefined
+  return {
+    status: 'forwarded',
+    id: theirs,
+    detail: `Forwarded to OpenClaw as run ${cut(toLine(theirs), 100)}. ${toReplyNote(action)}`,
+  }
+}
+
+function toReplyNote(action: AgentAction): string {
+  if (!action.deliver) return 'Its reply is not delivered.'
+  if (isOurs(action.channel)) return `Its reply is not delivered: OpenClaw has no channel "${action.channel}".`
+  if (toDestination(action) !== undefined) return `OpenClaw delivers the reply to ${action.channel}.`
+  return 'OpenClaw decides where the reply goes. To choose, set "to" and a channel other than "last".'
+}
+
+/** Undefined: no JSON object, or too long. */
+async function readJson(response: Response): Promise<JsonObject | undefined> {
+  const answer = toJson((await readBody(response.body, maxAnswerBytes)) ?? '')
+  return isJsonObject(answer) ? answer : undefined
+}
+
+type Answered = {
+  readonly status: number
+  readonly headers: Headers
+  /** Undefined: not a JSON object. */
+  readonly body: JsonObject | undefined
+}
+
+const maxWords = 300
+
+/** OpenClaw knows a repeated key for five minutes, so only a run that never reached it may be repeated later. */
+const neverConnected: ReadonlySet<string> = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+])
+/** Statuses of OpenClaw, or of a proxy in front of it, after which it has certainly not accepted the run. */
+const isUnavailable: ReadonlySet<number> = new Set([429, 502, 503, 521, 523])
+
+/** The next move for a status that a retry does not change. */
+const remedies: Readonly<Record<number, string>> = {
+  400: 'Change what the mapping or the request asks for, or what OpenClaw allows.',
+  401: 'Set its token to the hook token of OpenClaw (hooks.token there).',
+  403: 'Check the proxy in front of OpenClaw: it refuses this gateway.',
+  404: 'Set its baseUrl to the gateway with its hooks path, and hooks.enabled to true in OpenClaw.',
+  405: 'Set its baseUrl to the gateway with its hooks path.',
+  409: 'Its configuration or the session changed meanwhile. Retry the job when OpenClaw is ready.',
+  413: 'The prompt is too long for OpenClaw. Shorten the message of the mapping.',
+}
+
+function toRefused(id: string, { token }: OpenClawRunnerConfig, { status, headers, body }: Answered): Failed {
+  const said = typeof body?.['error'] === 'string' ? body['error'].replaceAll(token, '[hidden]') : ''
+  const words = said === '' ? '' : `: ${cut(toPrintableLine(said), maxWords)}`
+  const answered = `OpenClaw (runners.${id}) answered ${status}${words}`
+  return { ...toFailed(id, answered, { status, headers }), quotes: words !== '' }
+}
+
+function toFailed(id: string, answered: string, { status, headers }: Pick<Answered, 'status' | 'headers'>): Failed {
+  const wait = toWait(toRetryAfterMs(headers))
+  if (isUnavailable.has(status)) return unavailable(`${answered}. The run waits.`, wait)
+  if (status >= 500 || status === 408)
+    return retryable(`${answered}. If this continues, look at the log of OpenClaw.`, wait)
+  if (status === 200 || status === 202) {
+    return permanent(
+      `${answered}, but the answer is not OpenClaw’s. Set runners.${id}.baseUrl to the gateway with its hooks path.`,
+    )
+  }
+  if (status >= 300 && status < 400) {
+    return permanent(`${answered}, a redirect. Set runners.${id}.baseUrl to its target.`)
+  }
+  const detail = `${answered}. ${remedies[status] ?? 'Check its version and its configuration.'}`
+  return status === 413 ? { status: 'too-long', detail } : permanent(detail)
+}
+
+/** No answer. A repeat is safe: the idempotency key makes it the same run. */
+function toUnreached(
+  id: string,
+  { baseUrl, timeoutMs }: OpenClawRunnerConfig,
+  { thrown, isStopped }: { thrown: unknown; isStopped: boolean },
+): Failed {
+  const gateway = `OpenClaw at ${toOrigin(baseUrl)} (runners.${id})`
+  if (isStopped) return { status: 'timeout', detail: `The run was stopped before ${gateway} accepted it.` }
+  const isLate = thrown instanceof Error && thrown.name === 'TimeoutError'
+  if (isLate)
+    return retryable(
+      `${gateway} did not answer in ${timeoutMs / 1_000} s. Look at its log, or raise runners.${id}.timeoutMs.`,
+    )
+  const code = toErrorCode(thrown)
+  const failed = code !== undefined && neverConnected.has(code) ? unavailable : retryable
+  return failed(`${gateway} cannot be reached${code === undefined ? '' : ` (${code})`}. Is it running?`)
+}
+
+/** Without a credential that the URL may contain. */
+function toOrigin(url: string): string {
+  return URL.canParse(url) ? new URL(url).origin : 'its baseUrl'
+}

@@ -1,0 +1,57 @@
+import { expect, test } from 'vitest'
+import { toPrintable, toPrintableLine } from '../../../src/base/text.ts'
+import { toVisible } from '../../../src/inspector/visible.ts'
+
+test('what drives a terminal is shown as a picture', () => {
+  expect(toPrintable('a\u001b[31mb')).toBe('a␛[31mb')
+  expect(toPrintable('\u0007\u0008\r\u007f')).toBe('␇␈␍␡')
+  expect(toPrintable('\u009b2J')).toBe('\uFFFD2J')
+  expect(toPrintable('left\u202eright')).toBe('left\uFFFDright')
+})
+
+test('text that only says something stays as it is', () => {
+  const text = 'Grüße, 你好 👋🏽\n\tand more'
+  expect(toPrintable(text)).toBe(text)
+  expect(toPrintable('one\r\ntwo')).toBe('one\ntwo')
+})
+
+test('no character that nobody sees stays, after the tables of Unicode, but tab and line feed', () => {
+  const kept: string[] = []
+  const seen = /^[\t\n]$/
+  for (let code = 0; code <= 0x10ffff; code += 1) {
+    if (code >= 0xd800 && code <= 0xdfff) continue
+    const character = String.fromCodePoint(code)
+    if (!/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u.test(character) || seen.test(character)) continue
+    if (toPrintable(`a${character}b`) === `a${character}b`) kept.push(code.toString(16))
+  }
+  expect(kept).toEqual([])
+})
+
+test('joiners and selectors stay where an emoji or a script needs them, and a run of them does not', () => {
+  for (const text of ['👩‍💻 👨‍👩‍👧 ❤️ 🏳️‍🌈 1️⃣', 'می‌خواهم', 'क्‍ष']) expect(toPrintable(text)).toBe(text)
+  expect(toPrintable('😀\u{E0101}\u{E0102}')).toBe('😀\uFFFD\uFFFD')
+  expect(toPrintable('❤\uFE0F\uFE0E')).toBe('❤\uFE0F\uFFFD')
+  expect(toPrintable('in\u200Dvisible')).toBe('in\uFFFDvisible')
+})
+
+test('a line stays one line', () => {
+  expect(toPrintableLine(' one\n\ttwo\r\nthree\u0085four\u2028five ')).toBe('one two three\uFFFDfour\uFFFDfive')
+})
+
+test('the page and the terminal mark the same characters', () => {
+  const differs: string[] = []
+  for (let code = 0; code <= 0x10ffff; code += 1) {
+    if (code >= 0xd800 && code <= 0xdfff) continue
+    const text = `a${String.fromCodePoint(code)}b`
+    if ((toVisible(text) === text) !== (toPrintable(text) === text)) differs.push(code.toString(16))
+  }
+  expect(differs).toEqual([])
+  for (const text of ['👩‍💻 ❤️ می‌خواهم', '😀\u{E0101}', 'in\u200Dvisible', '❤\uFE0F\uFE0E'])
+    expect(toVisible(text) === text).toBe(toPrintable(text) === text)
+})
+
+test('the page shows a mark with its number, and ANSI escapes with a picture', () => {
+  const tags = 'a\u{E0041}b\u3164c\u034Fd\u{E0101}e\u202Ef'
+  expect(toVisible(tags)).toBe('a⟨e0041⟩b⟨3164⟩c⟨034f⟩d⟨e0101⟩e⟨202e⟩f')
+  expect(toVisible('\u001b[31m\u007f 👩‍💻 ❤️\n\t')).toBe('␛[31m⟨007f⟩ 👩‍💻 ❤️\n\t')
+})

@@ -1,0 +1,69 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { createStops } from '../../../src/base/stops.ts'
+import { silentLog } from '../../../src/model/log.ts'
+
+describe('the stop of a gateway', () => {
+  beforeEach(() => void vi.useFakeTimers())
+  afterEach(() => void vi.useRealTimers())
+
+  const lines: object[] = []
+  const log = { ...silentLog, error: (fields: object, message: string) => void lines.push({ ...fields, message }) }
+  beforeEach(() => void lines.splice(0))
+
+  test('undoes last what was begun first, one after the other, and once', async () => {
+    const stops = createStops(log)
+    const said: string[] = []
+    stops.add('first', async () => void said.push('first'))
+    stops.add('second', async () => {
+      await Promise.resolve()
+      said.push('second')
+    })
+    await Promise.all([stops.run(), stops.run()])
+    expect(said).toEqual(['second', 'first'])
+    expect(lines).toEqual([])
+  })
+
+  test('gives all parts together the time of the configuration, and each that is late a second', async () => {
+    const stops = createStops(log)
+    const isStopped: string[] = []
+    stops.within(3_000)
+    for (const part of ['first', 'second', 'third'])
+      stops.add(part, () => new Promise(() => isStopped.push(part)), { limitMs: 2_500 })
+    const stopped = stops.run()
+    await vi.advanceTimersByTimeAsync(4_500)
+    await stopped
+    expect(isStopped).toEqual(['third', 'second', 'first'])
+    expect(lines.map((line) => Reflect.get(line, 'limitMs'))).toEqual([2_500, 1_000, 1_000])
+  })
+
+  test('goes on without a part that does not end, and says which one', async () => {
+    const stops = createStops(log)
+    let isClosed = false
+    stops.add('the store', () => void (isClosed = true))
+    stops.add('the transforms', () => new Promise(() => {}), { limitMs: 5_000 })
+    const stopped = stops.run()
+    await vi.advanceTimersByTimeAsync(4_999)
+    expect(isClosed).toBe(false)
+    await vi.advanceTimersByTimeAsync(1)
+    await stopped
+    expect(isClosed).toBe(true)
+    expect(lines).toEqual([
+      {
+        part: 'the transforms',
+        limitMs: 5_000,
+        message: 'the transforms did not stop in time; the shutdown continues',
+      },
+    ])
+  })
+
+  test('goes on past a part that throws, and says what it threw', async () => {
+    const stops = createStops(log)
+    let isClosed = false
+    const err = new Error('no')
+    stops.add('the store', () => void (isClosed = true))
+    stops.add('the port', () => Promise.reject(err))
+    await stops.run()
+    expect(isClosed).toBe(true)
+    expect(lines).toEqual([{ part: 'the port', err, message: 'the port failed to stop; the shutdown continues' }])
+  })
+})

@@ -1,0 +1,113 @@
+// What the bundled transforms decide of single events, where their fixtures show one case of many.
+import { describe, expect, test } from 'vitest'
+import type { JsonValue } from '../../../src/base/json.ts'
+import { run, toActions, toText } from './stage.ts'
+
+describe('the Slack transform', () => {
+  const said = { type: 'message', user: 'U0MIRA', channel: 'C0KITCHEN', ts: '1772528400.000100', text: 'Tea?' }
+  const authorizations = [
+    { user_id: 'U0AGENT', is_bot: true },
+    { user_id: 'U0OWNER', is_bot: false },
+  ]
+  const send = async (event: Record<string, JsonValue>, over: Record<string, JsonValue> = {}) => {
+    const body = { type: 'event_callback', team_id: 'T0LEAFWORKS', api_app_id: 'A0HOOKLOOM', authorizations, ...over }
+    return (await run('slack-message.ts', { headers: {}, payload: { ...body, event: { ...said, ...event } } })).kind
+  }
+
+  test.each([
+    { bot_id: 'B0AGENT' },
+    { app_id: 'A0HOOKLOOM' },
+    { user: 'U0AGENT' },
+    { user: 'USLACKBOT' },
+    { subtype: 'bot_message' },
+    { subtype: 'message_changed' },
+    { subtype: 'channel_join' },
+    { edited: { user: 'U0MIRA', ts: '1772528460.000000' } },
+    { type: 'reaction_added' },
+    { text: ' \n' },
+  ])('does not answer a message with %j', async (event) => {
+    expect(await send(event)).toBe('skip')
+  })
+
+  test.each([{}, { type: 'app_mention' }, { subtype: 'thread_broadcast' }, { app_id: 'A0OTHER' }, { user: 'U0OWNER' }])(
+    'hears a person whose message has %j',
+    async (event) => {
+      expect(await send(event)).toBe('accept')
+    },
+  )
+
+  test('hears nothing outside of an event callback', async () => {
+    expect(await send({}, { type: 'url_verification' })).toBe('skip')
+  })
+})
+
+describe('the Slack session', () => {
+  const keyOf = async (event: Record<string, JsonValue>) => {
+    const said = { type: 'message', user: 'U0MIRA', channel: 'C0KITCHEN', text: 'Tea?', ...event }
+    const payload = { type: 'event_callback', team_id: 'T0LEAFWORKS', event: said }
+    const [action] = toActions(await run('slack-message.ts', { headers: {}, payload }))
+    return action?.kind === 'agent' ? action.sessionKey : undefined
+  }
+
+  test('is that of the thread: a message that begins one and its answers share it, two threads do not', async () => {
+    const first = await keyOf({ ts: '1772528400.000100' })
+    expect(await keyOf({ ts: '1772528460.000200', thread_ts: '1772528400.000100' })).toBe(first)
+    expect(await keyOf({ ts: '1772528460.000200' })).not.toBe(first)
+  })
+
+  test('is one for all messages of a direct conversation', async () => {
+    const first = await keyOf({ ts: '1772528400.000100', channel_type: 'im' })
+    expect(await keyOf({ ts: '1772528460.000200', channel_type: 'im' })).toBe(first)
+  })
+})
+
+describe('the Stripe transform', () => {
+  const send = async (type: string, over: Record<string, JsonValue>) => {
+    const invoice = {
+      id: 'in_1',
+      number: 'N-1',
+      currency: 'eur',
+      amount_paid: 0,
+      amount_remaining: 0,
+      attempt_count: 1,
+    }
+    const payload = { type, livemode: true, data: { object: { ...invoice, ...over } } }
+    const [action] = toActions(await run('stripe-invoice.ts', { headers: {}, payload }))
+    if (action === undefined) throw new Error('it was skipped')
+    return action
+  }
+
+  test.each([
+    ['usd', 1999, '19.99 USD'],
+    ['jpy', 1999, '1999 JPY'],
+    ['kwd', 5120, '5.120 KWD'],
+    ['usd', 0, '0.00 USD'],
+  ])('says an amount in %s of %d as %s', async (currency, amount, words) => {
+    const action = await send('invoice.paid', { currency, amount_paid: amount })
+    expect(toText(action)).toBe(`Invoice N-1: ${words} paid\nhttps://dashboard.stripe.com/invoices/in_1`)
+  })
+
+  test('asks the agent only where Stripe has made its last attempt', async () => {
+    expect(await send('invoice.payment_failed', { next_payment_attempt: null })).toMatchObject({ kind: 'agent' })
+    const waiting = { kind: 'wake', mode: 'next-heartbeat' }
+    expect(await send('invoice.payment_failed', { next_payment_attempt: 1_772_787_600 })).toMatchObject(waiting)
+    expect(await send('invoice.paid', {})).toMatchObject(waiting)
+  })
+})
+
+describe('the Prometheus transform', () => {
+  const send = async (alerts: { status: string; fingerprint: string }[]) => {
+    const labels = { alertname: 'KettleTooHot' }
+    const startsAt = '2026-03-03T09:00:00Z'
+    const payload = { status: 'firing', alerts: alerts.map((alert) => ({ ...alert, labels, startsAt })) }
+    const actions = toActions(await run('alertmanager-each-alert.ts', { headers: {}, payload }))
+    return actions.map((action) => (action.kind === 'agent' ? action.sessionKey : action.kind))
+  }
+
+  test('makes one run of each alert that fires, and gives an alert the same session every time', async () => {
+    const pot = { status: 'firing', fingerprint: 'a1' }
+    const lid = { status: 'firing', fingerprint: 'b2' }
+    expect(await send([pot, { ...lid, status: 'resolved' }])).toEqual(['hook:alertmanager:a1'])
+    expect(await send([lid, pot])).toEqual(['hook:alertmanager:b2', 'hook:alertmanager:a1'])
+  })
+})

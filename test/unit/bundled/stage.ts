@@ -1,0 +1,53 @@
+// The bundled transforms, loaded and called as their mappings call them.
+import { readdirSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { z } from 'zod'
+import { loadTransforms } from '../../inline-transforms.ts'
+import type { Action } from '../../../src/model/action.ts'
+import { Config } from '../../../src/model/config.ts'
+import type { JsonValue } from '../../../src/base/json.ts'
+import { Mapping, Match } from '../../../src/model/mapping.ts'
+import { toJsonBody } from '../../../src/model/parse-body.ts'
+import type { Decision } from '../../../src/pipeline/pipeline.ts'
+import { createGeneration } from '../../../src/pipeline/generation.ts'
+import { detectSource, toEvent } from '../../../src/pipeline/sources.ts'
+import { decideOn, toTestDelivery } from '../pipeline/decide.ts'
+
+export const root = resolve(import.meta.dirname, '../../../transforms')
+export const modules = readdirSync(root).filter((name) => name.endsWith('.ts'))
+export const readme = readFileSync(join(root, 'README.md'), 'utf8')
+
+export type Request = { headers: Record<string, string>; payload: JsonValue }
+
+/** The match that the README's table gives. */
+export function toDocumentedMatch(module: string): Match {
+  const row = readme.split('\n').find((line) => line.startsWith(`| [${module}](${module}) |`))
+  const [, code = '{}'] = /`(\{.*\})`/.exec(row ?? '') ?? []
+  return z.strictObject({ match: Match.default({}) }).parse(JSON.parse(code)).match
+}
+
+/** All of them, loaded once. */
+export const loading = loadTransforms({ root, refs: modules.map((module) => ({ module })), timeoutMs: 5000 })
+
+/** `match`: the README's, or every event of the path, so that the transform alone decides. */
+export async function run(module: string, { headers, payload }: Request, match?: Match): Promise<Decision> {
+  const path = toDocumentedMatch(module).path ?? ''
+  const generation = createGeneration({
+    config: Config.parse({ hooks: { enabled: true, token: 'hook-secret', allowedSessionKeyPrefixes: ['hook:'] } }),
+    mappings: [{ ...Mapping.parse({ match: match ?? { path }, transform: { module } }), id: module }],
+    transforms: await loading,
+  })
+  const sender = detectSource(headers)
+  const event = sender === undefined ? undefined : toEvent(sender, { headers, body: toJsonBody(payload) })
+  const known = {
+    ...(sender === undefined ? {} : { source: sender.source }),
+    ...(event === undefined ? {} : { event }),
+  }
+  return decideOn(generation, toTestDelivery(path, payload, { headers, ...known }))
+}
+
+export function toActions(decision: Decision): Action[] {
+  return decision.kind === 'accept' ? decision.actions.map(({ action }) => action) : []
+}
+
+export const toText = (action: Action) => (action.kind === 'wake' ? action.text : action.message)

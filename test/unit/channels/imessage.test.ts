@@ -1,0 +1,47 @@
+import { expect, it } from 'vitest'
+import { createIMessageChannel } from '../../../src/channels/imessage.ts'
+import { channelSections } from '../../../src/model/channels-config.ts'
+import { refuse } from '../../e2e/fakes/imessage.ts'
+import { answering, toOutgoing } from './stage.ts'
+
+const chat = 'chat_guid:iMessage;-;+15550100'
+
+function channel(fetch?: typeof globalThis.fetch) {
+  const config = { password: 'p&ss word', baseUrl: 'http://mac.local:1234' }
+  return createIMessageChannel(channelSections.imessage.unwrap().parse(config), fetch && { fetch })
+}
+
+it.each(['+15550100', '+1 (555) 01-00', 'Someone@example.com', chat, 'chat_guid:iMessage;+;chat831551415676550949'])(
+  '%s is a recipient',
+  (to) => {
+    expect(channel().whyNot(to)).toBeUndefined()
+  },
+)
+
+it.each(['5550100', 'someone', 'chat_id:7', 'chat_guid:', 'a@b c', ''])(
+  '"%s" is refused with the forms that there are',
+  (to) => {
+    expect(channel().whyNot(to)).toMatch(/a mail address or chat_guid:<guid>/)
+  },
+)
+
+it.each([
+  ['a wrong password', refuse(401, 'Authentication Error', 'Unauthorized'), 'permanent'],
+  [
+    'a repeat of what is on its way',
+    refuse(400, 'Validation Error', 'Message is already queued to be sent! (Temp GUID: n)'),
+    'ambiguous',
+  ],
+  ['any other bad request', refuse(400, 'Validation Error', 'The build is green.'), 'permanent'],
+  ['a recipient without iMessage', refuse(500, 'iMessage Error', 'Failed', { guid: 'g', error: 22 }), 'permanent'],
+  [
+    'a message that Messages could not send',
+    refuse(500, 'iMessage Error', 'Failed', { guid: 'g', error: 4 }),
+    'transient',
+  ],
+  ['an error that leaves open whether it was sent', refuse(500, 'iMessage Error', 'The build is green.'), 'ambiguous'],
+])('%s is told apart', async (_, { status, body }, kind) => {
+  const result = await channel(answering(status, body)).send(toOutgoing({ to: chat }))
+  expect(result.kind).toBe(kind)
+  expect(JSON.stringify(result)).not.toMatch(/The build is green|p&ss|p%26ss|mac\.local/)
+})

@@ -1,0 +1,173 @@
+// Links in a reply: a reader sees where each one leads, in every markup.
+import { describe, expect, it } from 'vitest'
+import * as all from '../../../src/channels/markup.ts'
+import { toStyled } from '../../../src/channels/signal.ts'
+import { isMisleading } from '../../../src/channels/links.ts'
+import { type Markup, render } from '../../../src/channels/markdown.ts'
+
+const { plainText, safeMarkdown, slackMrkdwn, teamsMarkdown, telegramHtml, whatsappText } = all
+const markups: [string, Markup][] = Object.entries(all)
+/** Those that hide an address behind a label. */
+const labelled: [string, Markup][] = Object.entries({ safeMarkdown, slackMrkdwn, teamsMarkdown, telegramHtml })
+
+/** What people see: without the markup that each markup writes. */
+function toSeen(written: string): string {
+  return written
+    .replace(/<a href="[^"]*">/g, '')
+    .replace(/<\/?[a-z]+>/g, '')
+    .replace(/<(?:https|mailto):[^>|]*\|([^>]*)>/g, '$1')
+    .replace(/\]\([^)]*\)/g, '')
+    .replace(/[[\]<>*_`\\\u200B]/g, '')
+}
+
+describe.each(markups)('in %s', (_name, markup) => {
+  it.each([
+    '[https://bank.com](https://evil.com)',
+    '[**https://bank.com**](https://evil.com)',
+    '[_**`https://bank.com`**_](https://evil.com)',
+    '[https://ba**n**k.com](https://evil.com)',
+    '[~~https://bank.com~~ ](https://evil.com)',
+    '[https&colon;//bank.com](https://evil.com)',
+    '[https&#58;//bank.com](https://evil.com)',
+    '[https&#x3A;&#x2f;&sol;bank&period;com](https://evil.com)',
+    '[https\\://bank.com](https://evil.com)',
+    '[https:bank.com](https://evil.com)',
+    '[https:\\\\\\\\bank.com](https://evil.com)',
+    '[HTTPS://BANK.COM](https://evil.com)',
+    '[ftp://bank.com](https://evil.com)',
+    '[//bank.com/login](https://evil.com)',
+    '[Log in at https://bank.com now](https://evil.com)',
+    '[bank.com](https://evil.com)',
+    '[www.bank.com](https://evil.com)',
+    '[**bank.com**/login](https://evil.com)',
+    '[🔒bank.com](https://evil.com)',
+    '[(bank.com)](https://evil.com)',
+    '[192.0.2.7](https://evil.com)',
+    '[help@bank.com](https://evil.com)',
+    '[https://bank.com@evil.com](https://evil.com)',
+    '[https://evil.com@bank.com](https://evil.com)',
+    '[https://bank.com:evil.com](https://evil.com)',
+    '[https://ba\u200Bnk.com](https://evil.com)',
+    '[b\u00ADa\u2060nk.c\uFEFFom](https://evil.com)',
+    '[https://ba&ZeroWidthSpace;nk&#x2e;com](https://evil.com)',
+    '[\u202Emoc.knab//:sptth](https://evil.com)',
+    '[\u202Emoc.live//:sptth&#x202C;](https://evil.com)',
+    '[https∶⁄⁄bank․com](https://evil.com)',
+    '[ｈｔｔｐｓ：／／ｂａｎｋ．ｃｏｍ](https://evil.com)',
+    '[b&afr;nk&unknown;com](https://evil.com)',
+    '[https://bank%2Ecom](https://evil.com)',
+    '[![https://bank.com](https://bank.com/x.png)](https://evil.com)',
+    '[<b>https://bank.com</b>](https://evil.com)',
+    '![https://bank.com](https://evil.com)',
+    '![**bank.com**](https://evil.com)',
+    '[https://bank.com][there]\n\n[there]: https://evil.com',
+    '[**bank.com**]\n\n[**bank.com**]: https://evil.com',
+    'bank.com[/login](https://evil.com)',
+    '**bank.com**[/login](https://evil.com)',
+    '[https://bank](https://evil.com)**.com**',
+    '[ban](https://evil.com)[k.com](https://evil.com)',
+    '[\u200B](https://evil.com)',
+    '[ ](https&colon;//evil.com)',
+    '[**&#8203;**](https://evil.com)',
+  ])('the link %j shows that it leads to evil.com', (reply) => {
+    expect(toSeen(render(reply, markup))).toContain('https://evil.com/')
+  })
+
+  it.each(['https://bank.com@evil.com', '<https://bank.com@evil.com>', 'https://bank.com&commat;evil.com'])(
+    'the address %j, with a name before its host, is followed by the host, and chats make no link of it',
+    (reply) => {
+      const written = render(`See ${reply} now`, markup)
+      expect(toSeen(written)).toContain('(https://evil.com/)')
+      expect(written).not.toMatch(/bank\.com(@|%40|&commat;)evil/)
+    },
+  )
+
+  it('a link whose name looks like one of another alphabet shows how the host is registered', () => {
+    for (const reply of ['[bаnk.com](https://bаnk.com)', 'https://bаnk.com', '<https://bаnk.com>']) {
+      expect(toSeen(render(reply, markup))).toContain('(https://xn--bnk-6cd.com/)')
+    }
+  })
+
+  it('a mail link shows its recipient where the text names another', () => {
+    for (const reply of [
+      '[help@bank.com](mailto:help@evil.com)',
+      '[bank.com](mailto:bank.com@evil.com)',
+      '[help@bank.com](mailto:help@bank.com,x@evil.com)',
+      '[help@bank.com](mailto:help@bank.com%2Cx@evil.com)',
+      '[help@bank.com](mailto:help@bank.com?cc=x@evil.com)',
+      '[help@bank.com](mailto:%FFhelp@evil.com)',
+    ]) {
+      expect(toSeen(render(reply, markup))).toMatch(/mailto:.*evil\.com/)
+    }
+  })
+
+  it('a target with an entity in it is the address that a chat would read, or none', () => {
+    expect(render('[a](javascript&colon;alert(1))', markup)).toBe('a')
+    expect(render('[a](java&Tab;script&#58;alert(1))', markup)).toBe('a')
+    expect(render('[a](data&#x3a;text/html,x)', markup)).toBe('a')
+    expect(render('[a](https://bank.com&commat;evil.com)', markup)).toBe('a')
+    expect(render('[a](https://bank.com&unknown;evil.com)', markup)).toBe('a')
+    expect(render('[a](https://ci.example/?x=1&amp;y=2)', markup)).toMatch(/x=1&(amp;)?y=2/)
+    expect(render('[a](https://ci.example/?x=1&copy;y)', markup)).not.toContain('copy;')
+  })
+
+  it('text has no marks that turn its direction, written as such or as entities', () => {
+    const written = render('a\u202Eb &#x202E; &#8238; `\u2066c`\n\n~~~\n\u202Dd\n~~~', markup)
+    expect(written).not.toMatch(/[\u202A-\u202E\u2066-\u2069]|&#x202E;|&#8238;/)
+  })
+})
+
+it('an entity that is left is not decoded by a chat that reads Markdown', () => {
+  for (const markup of [safeMarkdown, teamsMarkdown]) {
+    expect(render('&amp;#x202E; &amp;commat; &unknown;', markup)).not.toMatch(/&#?\w+;/)
+  }
+})
+
+describe.each(labelled)('in %s', (_name, markup) => {
+  it.each([
+    ['[the log](https://ci.example.com/1)', 'the log'],
+    ['[ci.example.com](https://ci.example.com/1)', 'ci.example.com'],
+    ['[CI.example.com.](https://ci.example.com/1)', 'CI.example.com.'],
+    ['[ci.example.com:443/1](https://ci.example.com/1)', 'ci.example.com:443/1'],
+    ['[https://ci.example.com](https://ci.example.com/1?to=other.example)', 'https://ci.example.com'],
+    ['[Build 4.2 on ci.example.com, e.g. today](https://ci.example.com/1)', 'Build 4.2 on ci.example.com, e.g. today'],
+    ['[index.ts](https://git.example/index.ts)', 'index.ts'],
+    ['[src/main.rs](https://git.example/main.rs)', 'src/main.rs'],
+    ['[v1.2.3](https://git.example/v1.2.3)', 'v1.2.3'],
+    ['[Ada](mailto:ada@example.com)', 'Ada'],
+    ['[ada.b@example.com](mailto:ada.b@example.com?subject=x)', 'ada.b@example.com'],
+    ['[![passing](https://ci.example/badge.svg)](https://ci.example/1)', 'passing'],
+  ])('the honest link %j stays short', (reply, label) => {
+    expect(toSeen(render(reply, markup))).toBe(label)
+  })
+})
+
+it('an honest address is written once', () => {
+  const reply = 'https://ci.example.com/a_b?x=1 and ada.b@example.com'
+  for (const markup of [plainText, whatsappText]) expect(render(reply, markup)).toBe(reply)
+  expect(render(reply, safeMarkdown)).toBe(
+    '<https://ci.example.com/a_b?x=1> and [ada.b@example.com](<mailto:ada.b@example.com>)',
+  )
+  expect(toStyled(reply)).toEqual({ text: reply, ranges: [] })
+})
+
+it('styled text shows the target of a disguised link', () => {
+  expect(toStyled('[**bank.com**](https://evil.com)')).toEqual({
+    text: 'bank.com (https://evil.com/)',
+    ranges: [{ start: 0, length: 8, style: 'BOLD' }],
+  })
+})
+
+it.each(['https://a@', '.x', '....', 'a:', '&a', '%2e@', '//:', 'www.'])(
+  'the time for a link whose text is many times %j grows with its length, not with the square of it',
+  (part) => {
+    const timeOf = (count: number): number => {
+      const began = performance.now()
+      isMisleading(`x${part.repeat(count)}x`, 'https://evil.com/')
+      return performance.now() - began
+    }
+    timeOf(1_000)
+    const base = Math.max(timeOf(4_000), 5)
+    expect(timeOf(64_000)).toBeLessThan(100 * base)
+  },
+)

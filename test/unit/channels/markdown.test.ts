@@ -1,0 +1,219 @@
+// A reply in each channel's own markup. What an attacker could have put there is shown, and does nothing.
+import { toStyled } from '../../../src/channels/signal.ts'
+import { describe, expect, it } from 'vitest'
+import { splitMarkdown } from '../../../src/channels/chunks.ts'
+import {
+  plainText,
+  safeMarkdown,
+  slackMrkdwn,
+  teamsMarkdown,
+  telegramHtml,
+  whatsappText,
+} from '../../../src/channels/markup.ts'
+import { type Markup, render } from '../../../src/channels/markdown.ts'
+
+const markups: [string, Markup][] = Object.entries({
+  plainText,
+  safeMarkdown,
+  slackMrkdwn,
+  teamsMarkdown,
+  telegramHtml,
+  whatsappText,
+})
+
+const reply = `## Build **17**
+
+It _passed_, ~~slowly~~: \`a<b\`, see [the log](https://ci.example.com/1).
+
+- [x] lint
+- tests
+  - unit
+
+> Well done.
+
+\`\`\`ts
+if (a < b) go()
+\`\`\``
+
+describe('a reply', () => {
+  it('is HTML for Telegram', () => {
+    expect(render(reply, telegramHtml)).toBe(`<b>Build <b>17</b></b>
+
+It <i>passed</i>, <s>slowly</s>: <code>a&lt;b</code>, see <a href="https://ci.example.com/1">the log</a>.
+
+• [x] lint
+• tests
+  • unit
+
+<blockquote>Well done.</blockquote>
+
+<pre><code class="language-ts">if (a &lt; b) go()</code></pre>`)
+  })
+
+  it('is mrkdwn for Slack', () => {
+    expect(render(reply, slackMrkdwn)).toBe(`*Build 17*
+
+It _passed_, ~slowly~: \`a&lt;b\`, see <https://ci.example.com/1|the log>.
+
+• [x] lint
+• tests
+  • unit
+
+> Well done.
+
+\`\`\`
+if (a &lt; b) go()
+\`\`\``)
+  })
+
+  it('is Markdown for those who read it', () => {
+    expect(render(reply, safeMarkdown)).toBe(
+      reply.replace('_passed_', '*passed*').replace('(https://ci.example.com/1)', '(<https://ci.example.com/1>)'),
+    )
+  })
+
+  it('is text with a few signs for WhatsApp, and without any for others', () => {
+    expect(render(reply, whatsappText)).toContain('*Build 17*\n\nIt _passed_, ~slowly~: `a<b`')
+    expect(render(reply, plainText)).toContain('It passed, slowly: a<b, see the log (https://ci.example.com/1).')
+  })
+
+  it('is text with ranges for Signal', () => {
+    const { text, ranges } = toStyled('A **bold *and* wide** `x` 👍 ~~gone~~')
+    expect(text).toBe('A bold and wide x 👍 gone')
+    expect(ranges.map(({ start, length, style }) => [text.slice(start, start + length), style])).toEqual([
+      ['and', 'ITALIC'],
+      ['bold and wide', 'BOLD'],
+      ['x', 'MONOSPACE'],
+      ['gone', 'STRIKETHROUGH'],
+    ])
+  })
+
+  it('keeps its table, its numbers and its rule readable', () => {
+    expect(render('3. three\n4. four\n\n---\n\n| a | b |\n|---|---|\n| 1 | 2 |', telegramHtml)).toBe(
+      '3. three\n4. four\n\n———\n\na | b\n1 | 2',
+    )
+  })
+})
+
+describe('in a hostile reply', () => {
+  it.each(markups)('links lead to http, https and mail only (%s)', (_name, markup) => {
+    const text =
+      '[a](javascript:alert(1)) [b](tg://user?id=1) [c](data:text/html,x) ![d](file:///etc/passwd) [e](slack://x)'
+    expect(render(text, markup)).toBe(markup.text('a b c d e', 'a b c d e'))
+  })
+
+  it.each(markups)(
+    'an address with a name in it, or one that reads like another, shows where it leads (%s)',
+    (_name, markup) => {
+      expect(render('[x](https://bank.example@evil.example/)', markup)).toBe('x')
+      const shown = render('[https://bank.example/login](https://evil.example/)', markup)
+      expect(shown).toMatch(/^https:\/\/bank\.example\/login \(.*https:\/\/evil\.example\/.*\)$/)
+    },
+  )
+
+  it('a picture is a link that somebody has to follow', () => {
+    const text = '![x](https://evil.example/?q=secret)'
+    for (const [, markup] of markups) expect(render(text, markup)).not.toContain('![')
+    for (const markup of [safeMarkdown, teamsMarkdown]) {
+      expect(render(`<div>\n${text}\n</div>`, markup)).not.toMatch(/(?<!\\)!\[/)
+      expect(render(`!\\[x](https://evil.example/) ![x](u =1x1)`, markup)).not.toMatch(/(?<!\\)!\[/)
+    }
+  })
+
+  it('HTML is text: escaped where tags count, and as it was elsewhere', () => {
+    const text = 'a <script>x()</script> <a href="tg://user?id=1">b</a>'
+    expect(render(text, telegramHtml)).not.toMatch(/<[^/]/)
+    expect(render(text, slackMrkdwn)).not.toContain('<')
+    expect(render('<at>Ada</at> <b>', teamsMarkdown)).not.toContain('<')
+    expect(render(text, plainText)).toBe(text)
+  })
+
+  it('nobody is called', () => {
+    const text = 'Hi @everyone, @ada, (@here) <@U024BE7LH> <!channel> <@&42> <#7>, mail ada@example.com'
+    expect(render(text, slackMrkdwn)).not.toMatch(/<[@!#]/)
+    for (const markup of [safeMarkdown, telegramHtml]) {
+      expect(render(text, markup)).not.toMatch(/(?<![a-z])@[a-z]|<[@#]/)
+      expect(render(text, markup)).toContain('ada@example.com')
+    }
+    for (const markup of [safeMarkdown, teamsMarkdown, telegramHtml]) {
+      for (const split of ['\\@everyone', '@**everyone**', '@_everyone_', '@[everyone](https://example.com)']) {
+        expect(render(split, markup)).toContain('@\u200B')
+      }
+    }
+    expect(render('`npm i @scope/name`', safeMarkdown)).toBe('`npm i @scope/name`')
+  })
+
+  it('code cannot end its own block', () => {
+    const text = '~~~\na\n```\n<!channel> @everyone\n~~~'
+    for (const markup of [slackMrkdwn, safeMarkdown, whatsappText]) {
+      expect(render(text, markup).match(/```/g)).toHaveLength(2)
+    }
+  })
+
+  it.each(['> '.repeat(5_000), '1. '.repeat(5_000), `${'['.repeat(3_000)}x`, '*_'.repeat(2_000), '\ufdd0'.repeat(50)])(
+    'what is nested beyond reason is shown all the same',
+    (text) => {
+      for (const [, markup] of markups) expect(render(text, markup)).not.toBe('')
+      expect(toStyled(text).ranges.every(({ length }) => length > 0)).toBe(true)
+    },
+  )
+
+  it.each([
+    'a'.repeat(100_000),
+    '`'.repeat(100_000),
+    `e${'\u0301'.repeat(100_000)}`,
+    '&'.repeat(100_000),
+    '```\n'.repeat(25_000),
+    `\`\`\`\na${' '.repeat(100_000)}b`,
+  ])('splitting a hundred thousand characters looks at each a bounded number of times', (text) => {
+    let measured = 0
+    const measure = (piece: string): number => {
+      measured += piece.length
+      return piece.replaceAll('&', '&amp;').length
+    }
+    const pieces = splitMarkdown(text, { limit: 4_000, measure })
+    expect(Math.max(...pieces.map((piece) => piece.replaceAll('&', '&amp;').length))).toBeLessThanOrEqual(4_000)
+    expect(measured).toBeLessThan(40 * text.length)
+  })
+})
+
+describe('splitMarkdown', () => {
+  it('breaks at a paragraph, else at a line, else after a sentence, else at a space', () => {
+    const word = 'word '.repeat(7).trim()
+    const split = (text: string) => splitMarkdown(text, { limit: 50 })
+    expect(split(`${word}\n\n${word}\nand so`)).toEqual([word, `${word}\nand so`])
+    expect(split(`${word}\n${word}. And so`)).toEqual([word, `${word}. And so`])
+    expect(split(`${word}. ${word} so`)).toEqual([`${word}.`, `${word} so`])
+    expect(split(`${word} ${word}`)).toEqual([
+      'word word word word word word word word word word',
+      'word word word word',
+    ])
+  })
+
+  it('closes a fence and opens it again with its language', () => {
+    const text = '```js\nconst a = 1\nconst b = 2\nconst c = 3\n```\nDone.'
+    expect(splitMarkdown(text, { limit: 40 })).toEqual([
+      '```js\nconst a = 1\nconst b = 2\n```',
+      '```js\nconst c = 3\n```\nDone.',
+    ])
+  })
+
+  it('leaves a short reply as it is, and gives a blank one back as its only piece', () => {
+    expect(splitMarkdown('Done.\n', { limit: 40 })).toEqual(['Done.'])
+    expect(splitMarkdown(' \n', { limit: 40 })).toEqual([' \n'])
+  })
+})
+
+describe('Markdown beyond the bounds of the lexer', () => {
+  const dense = `${'*a'.repeat(700)} [bank](https://evil.example) ![x](https://evil.example/x.png) <@1> @all`
+
+  it('is shown as text, in which nothing is active', () => {
+    expect(render(dense, telegramHtml)).not.toContain('<a ')
+    expect(render(dense, slackMrkdwn)).not.toMatch(/<(?:http|@)/)
+    expect(render(dense, safeMarkdown)).not.toMatch(/(?<!\\)\]\(|<@|@all/)
+  })
+
+  it('concerns its own paragraph alone', () => {
+    expect(render(`**before**\n\n${dense}\n\n**behind**`, telegramHtml)).toMatch(/^<b>before<\/b>[^]*<b>behind<\/b>$/)
+  })
+})

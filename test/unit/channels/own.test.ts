@@ -1,0 +1,100 @@
+// What a channel in code is taken for, whatever it answers or throws.
+import { describe, expect, test } from 'vitest'
+import { createOwnChannel } from '../../../src/channels/own.ts'
+import type { ChannelDefinition, Outgoing } from '../../../src/model/channel.ts'
+import { toProblemRecord, Problem } from '../../../src/model/problem.ts'
+
+const message: Outgoing = {
+  to: 'harbour',
+  text: 'The tide is out.',
+  nonce: 'n1',
+  signal: new AbortController().signal,
+  run: { id: 'r', agentId: 'main', name: 'CI' },
+}
+
+function open(definition: Omit<Partial<ChannelDefinition<unknown>>, 'send'> & { send?: unknown }) {
+  const toThrown = (thrown: unknown) => (thrown instanceof Error ? `a ${thrown.name} at x.ts:1` : 'something')
+  // as outsiders give it: nobody has checked what it returns
+  const given = { send: () => ({ kind: 'sent', id: '1' }), ...definition } as ChannelDefinition<unknown>
+  return createOwnChannel(
+    { kind: 'sound', name: 'x', definition: given, options: { token: 't' }, hash: 'h', toThrown },
+    undefined,
+  )
+}
+
+describe('an attempt of a channel in code', () => {
+  test.each([
+    [
+      { kind: 'sent', id: '1' },
+      { kind: 'sent', id: '1' },
+    ],
+    [
+      { kind: 'rate-limited', retryAfterMs: 7_000, detail: 'Slow down.' },
+      { kind: 'rate-limited', retryAfterMs: 7_000, detail: 'Slow down.' },
+    ],
+    [
+      { kind: 'transient', detail: 'Busy.\nReally.' },
+      { kind: 'transient', detail: 'Busy. Really.' },
+    ],
+    [
+      { kind: 'permanent', detail: 'Never.' },
+      { kind: 'permanent', detail: 'Never.' },
+    ],
+    [undefined, { kind: 'ambiguous', detail: expect.stringContaining('hooks/channels/x returned no valid result') }],
+    [true, { kind: 'ambiguous' }],
+    [{ kind: 'sent' }, { kind: 'ambiguous' }],
+  ])('that answers %j', async (given, expected) => {
+    expect(await open({ send: async () => given }).send(message)).toMatchObject(expected)
+  })
+
+  test('is given its options beside the message', async () => {
+    const seen: unknown[] = []
+    const send = (...given: unknown[]) => (seen.push(...given), { kind: 'sent' as const, id: '1' })
+    await open({ send }).send(message)
+    expect(seen).toEqual([message, { token: 't' }])
+  })
+
+  test('that throws may have posted, unless no connection stood', async () => {
+    const send = () => {
+      throw new TypeError('The tide is out.')
+    }
+    expect(await open({ send }).send(message)).toEqual({
+      kind: 'ambiguous',
+      detail: 'The channel hooks/channels/x threw a TypeError at x.ts:1.',
+    })
+    const refused = await open({ send: () => fetch('http://127.0.0.1:1/') }).send(message)
+    expect(refused).toMatchObject({ kind: 'transient', detail: expect.stringContaining('could not connect') })
+  })
+})
+
+describe('a channel in code', () => {
+  test('has pieces of its own length, and 4,000 characters without one', () => {
+    const words = 'word '.repeat(2_000)
+    expect(
+      open({})
+        .split(words)
+        .map(({ length }) => length > 4_000),
+    ).not.toContain(true)
+    expect(open({ maxChars: 100 }).split(words).length).toBeGreaterThan(99)
+  })
+
+  test('refuses a recipient in its own words, and one at which it throws', () => {
+    expect(open({}).whyNot('anybody')).toBeUndefined()
+    expect(open({ whyNot: (to) => `no ${to}` }).whyNot('pigeon')).toBe('no pigeon')
+    const whyNot = () => {
+      throw new Error('no')
+    }
+    expect(open({ whyNot }).whyNot('pigeon')).toContain('threw a Error at x.ts:1')
+  })
+
+  test('that does not load loses nothing: what it is to send waits', async () => {
+    const problem = toProblemRecord(new Problem('channel-failed', 'hooks/channels/x.ts does not build.'))
+    const channel = createOwnChannel({ kind: 'broken', name: 'x', problem }, 'harbour')
+    expect(channel).toMatchObject({ id: 'own:x', to: 'harbour' })
+    expect(await channel.send(message)).toEqual({
+      kind: 'rate-limited',
+      retryAfterMs: 60_000,
+      detail: 'hooks/channels/x.ts does not build. The reply waits until it is fixed.',
+    })
+  })
+})

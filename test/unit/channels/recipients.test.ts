@@ -1,0 +1,72 @@
+// Which recipients a channel can address, and what it says of the others.
+import { describe, expect, it } from 'vitest'
+import { createDiscordChannel } from '../../../src/channels/discord.ts'
+import { createMattermostChannel } from '../../../src/channels/mattermost.ts'
+import { createSlackChannel } from '../../../src/channels/slack.ts'
+import { createTelegramChannel } from '../../../src/channels/telegram.ts'
+import type { Channel } from '../../../src/model/channel.ts'
+import { channelSections } from '../../../src/model/channels-config.ts'
+import { toOutgoing } from './stage.ts'
+
+const id26 = 'abcdefghijklmnopqrstuvwxyz'
+const never: typeof fetch = async () => {
+  throw new Error('a recipient that was refused was called')
+}
+
+const telegram = (config: object) =>
+  createTelegramChannel(channelSections.telegram.unwrap().parse({ botToken: 't', ...config }), { fetch: never })
+const discord = (config: object) =>
+  createDiscordChannel(channelSections.discord.unwrap().parse({ botToken: 't', ...config }), { fetch: never })
+const slack = (config: object) =>
+  createSlackChannel(channelSections.slack.unwrap().parse({ botToken: 't', ...config }), { fetch: never })
+const mattermost = (config: object) =>
+  createMattermostChannel(
+    channelSections.mattermost.unwrap().parse({ token: 't', baseUrl: 'https://chat.example', ...config }),
+    { fetch: never },
+  )
+
+type Row = [name: string, create: (config: object) => Channel, good: string[], bad: string[]]
+const rows: Row[] = [
+  [
+    'telegram',
+    telegram,
+    ['42', '-1001234567890', '@announcements', '-100:topic:7'],
+    ['Ada', '@a', '42:topic:x', '4 2', ''],
+  ],
+  [
+    'discord',
+    discord,
+    ['381870553235193857', 'channel:381870553235193857', 'user:381870553235193857'],
+    ['#general', '42', 'user:ada', '381870553235193857/../../users/@me'],
+  ],
+  [
+    'slack',
+    slack,
+    ['C024BE91L', 'channel:C024BE91L', 'G024BE91L', 'D024BE91L', 'user:U024BE91L'],
+    ['#general', 'U024BE91L', 'channel:U024BE91L', 'C024BE91L\n'],
+  ],
+  [
+    'mattermost',
+    mattermost,
+    [id26, `channel:${id26}`, `user:${id26}`, '@ada.l-1_x'],
+    ['town-square', '@ada/../x', `user:${id26}a`, '@'],
+  ],
+]
+
+describe.each(rows)('%s', (name, create, good, bad) => {
+  it.each(good)('"%s" can be addressed', (to) => {
+    expect(create({}).whyNot(to)).toBeUndefined()
+  })
+
+  it.each(bad)('"%s" cannot, and the refusal says which forms there are', async (to) => {
+    const channel = create({})
+    expect(channel.whyNot(to)).toMatch(new RegExp(`is not a recipient on ${name}: expected .*id`, 's'))
+    expect(await channel.send(toOutgoing({ to }))).toEqual({ kind: 'permanent', detail: channel.whyNot(to) })
+  })
+
+  it('nobody at all is refused unless the configuration names somebody', () => {
+    expect(create({}).whyNot(undefined)).toContain(`set channels.${name}.to`)
+    expect(create({ to: good[0] }).whyNot(undefined)).toBeUndefined()
+    expect(create({ to: good[0] }).to).toBe(good[0])
+  })
+})

@@ -1,0 +1,75 @@
+import { expect, it } from 'vitest'
+import { createWebhookChannel } from '../../../src/channels/webhook.ts'
+import { channelSections } from '../../../src/model/channels-config.ts'
+import { answering, toOutgoing } from './stage.ts'
+
+const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
+const section = channelSections.webhook.unwrap()
+
+function channel(
+  endpoints: Record<string, object>,
+  { to, fetch }: { to?: string; fetch?: typeof globalThis.fetch } = {},
+) {
+  return createWebhookChannel(section.parse({ endpoints, ...(to && { to }) }), fetch && { fetch })
+}
+
+const ops = { url: 'https://ops.example.com/in?key=hidden', secret }
+
+it('an only endpoint needs no name; among several, one must be named or configured', () => {
+  expect(channel({ ops }).whyNot(undefined)).toBeUndefined()
+  expect(channel({ ops, dev: ops }).whyNot(undefined)).toMatch(/set channels\.webhook\.to.*\("ops", "dev"\)/)
+  expect(channel({ ops, dev: ops }, { to: 'dev' }).whyNot(undefined)).toBeUndefined()
+  expect(channel({}).whyNot(undefined)).toMatch(/endpoints is empty/)
+})
+
+it.each(['https://evil.example/', 'constructor', '__proto__', 'OPS', ''])(
+  'a recipient "%s" that names no endpoint is refused and never called',
+  async (to) => {
+    const called: unknown[] = []
+    const fetch: typeof globalThis.fetch = async (url) => {
+      called.push(url)
+      return new Response()
+    }
+    const one = channel({ ops }, { fetch })
+    expect(one.whyNot(to)).toMatch(/the name of an endpoint/)
+    expect(await one.send(toOutgoing({ to }))).toMatchObject({ kind: 'permanent' })
+    expect(called).toEqual([])
+  },
+)
+
+it.each([
+  [301, 'permanent'],
+  [401, 'permanent'],
+  [410, 'permanent'],
+  [429, 'rate-limited'],
+  [500, 'ambiguous'],
+  [503, 'transient'],
+])(
+  'a receiver that answers %i makes the attempt %s, and no detail shows its address or secret',
+  async (status, kind) => {
+    const fetch = answering(
+      status,
+      { error: 'The build is green.' },
+      { location: 'https://evil.example/', 'retry-after': '3' },
+    )
+    const result = await channel({ ops }, { fetch }).send(toOutgoing())
+    expect(result.kind).toBe(kind)
+    expect(JSON.stringify(result)).not.toMatch(/ops\.example|hidden|whsec|evil|The build is green/)
+  },
+)
+
+it('a secret that begins with whsec_ and is not base64 after it is found when the configuration is read', () => {
+  const parse = (text: string) => section.safeParse({ endpoints: { ops: { ...ops, secret: text } } }).success
+  expect(parse(secret)).toBe(true)
+  expect(parse('plain text, äöü')).toBe(true)
+  expect(parse('whsec_not base64')).toBe(false)
+  expect(parse('whsec_')).toBe(false)
+})
+
+it('a receiver that cannot be reached is named by the key that has its address', async () => {
+  const unreachable = { url: 'http://127.0.0.1:1/in', secret }
+  const { detail } = await channel({ unreachable })
+    .send(toOutgoing())
+    .then((result) => (result.kind === 'sent' ? { detail: '' } : result))
+  expect(detail).toMatch(/was not reached: .*Check the URL of the endpoint and the network of this machine\./)
+})

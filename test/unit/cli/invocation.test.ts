@@ -1,0 +1,33 @@
+import { execFileSync } from 'node:child_process'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { describe, expect, test } from 'vitest'
+import { createContext, toInvocation, toShellWord } from '../../../src/cli/terminal/context.ts'
+
+function invocation(script: string, env: Record<string, string>): string {
+  const dir = join(homedir(), '.hookloom')
+  const io = { env, script, stdin: Readable.from([]), writeOut: () => {}, writeError: () => {} }
+  return toInvocation(createContext(io, { configDir: dir }), ['check'])
+}
+
+describe('the command line that a command prints as the next one', () => {
+  test.each([
+    ['/usr/bin/hookloom', {}, 'hookloom check'],
+    ['/usr/bin/hookloom', { npm_command: 'run-script' }, 'hookloom check'],
+    ['/cache/_npx/1/hookloom', { npm_command: 'exec' }, 'npx hookloom check'],
+    ['/app/node_modules/.bin/hookloom', {}, 'npx hookloom check'],
+    ['/elsewhere/dist/main.js', { npm_command: 'exec' }, 'node /elsewhere/dist/main.js check'],
+  ])('of %s run with %j is what runs it again', (script, env, line) => {
+    expect(invocation(script, env)).toBe(line)
+  })
+})
+
+test.each(['a b', "it's $(id) `id` !!", 'a\n\u001b[201~b', "\u009b'\\u0041", '-x', '\ttab'])(
+  'a word of that line, %j, is one argument for a shell, and no control character for a terminal',
+  (word) => {
+    const written = toShellWord(word)
+    expect(execFileSync('bash', ['-c', `printf %s ${written}`]).toString()).toBe(word)
+    expect(written).not.toMatch(/\p{Cc}/u)
+  },
+)

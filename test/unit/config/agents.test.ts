@@ -1,0 +1,82 @@
+// Agents, models, runners and channels: every name in a configuration leads somewhere, or its key says that it does not.
+import { describe, expect, test } from 'vitest'
+import { Config } from '../../../src/model/config.ts'
+import { toConfigIssues } from '../../../src/model/config-rules.ts'
+
+function issuesOf(parts: object): string[] {
+  return toConfigIssues(Config.parse(parts)).map(({ text }) => text)
+}
+
+const local = { providers: { local: { kind: 'openai-compatible', baseUrl: 'http://127.0.0.1:11434/v1' } } }
+
+describe('an agent', () => {
+  test('with a model of a known provider, or an alias of one, holds', () => {
+    expect(issuesOf({ models: local, agents: { defaults: { model: 'local/llama' } } })).toEqual([])
+    const aliased = {
+      models: { ...local, aliases: { fast: 'local/llama' } },
+      agents: { list: [{ id: 'a', model: 'fast' }] },
+    }
+    expect(issuesOf(aliased)).toEqual([])
+  })
+
+  test('whose model has no provider is told which section is missing', () => {
+    expect(issuesOf({ agents: { defaults: { model: 'openai/gpt' } } })).toEqual([
+      'agents.defaults.model names the provider "openai", which is not in models.providers. Add models.providers.openai.',
+    ])
+  })
+
+  test('whose model is neither <provider>/<model> nor an alias is told so', () => {
+    const parts = {
+      models: { ...local, aliases: { fast: 'local/llama' } },
+      agents: { list: [{ id: 'a', model: 'fats' }] },
+    }
+    expect(issuesOf(parts)[0]).toMatch(/^agents\.list\[0\]\.model must be .* Did you mean "fast"\?$/)
+  })
+
+  test('may name any model where a command runs it', () => {
+    expect(issuesOf({ agents: { defaults: { model: 'sonnet', runner: 'claude' } } })).toEqual([])
+  })
+
+  test('whose runner does not exist is told which do', () => {
+    expect(issuesOf({ agents: { defaults: { runner: 'cluade' } } })[0]).toContain('Did you mean "claude"?')
+    const mine = { runners: { mine: { kind: 'command', command: 'agent' } }, agents: { defaults: { runner: 'mine' } } }
+    expect(issuesOf(mine)).toEqual([])
+  })
+})
+
+test('a provider of an own URL needs one', () => {
+  const parts = { models: { providers: { local: { kind: 'openai-compatible' } } } }
+  expect(issuesOf(parts)[0]).toMatch(/^models\.providers\.local\.baseUrl is required/)
+})
+
+test('a runner needs a program or a profile, and a name of its own', () => {
+  const runners = { bare: { kind: 'command' }, echo: { kind: 'command', command: 'echo' } }
+  expect(issuesOf({ runners })).toEqual([
+    'runners.bare.command is required without a profile.',
+    'runners.echo is built in. Give this runner another name.',
+  ])
+})
+
+test('channels.default names a channel that is configured', () => {
+  expect(issuesOf({ channels: { default: { channel: 'telegram', to: '7' } } })).toEqual([
+    'channels.default.channel is "telegram", and channels.telegram is not set. Set it.',
+  ])
+  const telegram = { telegram: { botToken: 't' }, default: { channel: 'telegram', to: '7' } }
+  expect(issuesOf({ channels: telegram })).toEqual([])
+  expect(issuesOf({ channels: { default: { channel: 'console' } } })).toEqual([])
+})
+
+test.each([
+  ['30m', 1_800_000],
+  ['1.5h', 5_400_000],
+  ['45 s', 45_000],
+  ['2d', 172_800_000],
+  [10, 600_000],
+  ['0', 0],
+])('heartbeat.every %j is %d ms', (every, ms) => {
+  expect(Config.parse({ agents: { defaults: { heartbeat: { every } } } }).agents.defaults.heartbeat.every).toBe(ms)
+})
+
+test.each(['soon', '-5m', '10 weeks', -1])('heartbeat.every %j is refused', (every) => {
+  expect(Config.safeParse({ agents: { defaults: { heartbeat: { every } } } }).success).toBe(false)
+})

@@ -1,0 +1,159 @@
+// Mistakes in agents, models, runners and channels: one line each, which names what would fit.
+import { describe, expect, test } from 'vitest'
+import { parseConfig } from '../../../src/config/config.ts'
+
+function problemsOf(parts: object): readonly string[] {
+  return parseConfig(JSON.stringify(parts), {}).problems
+}
+
+describe('a mistake within a section', () => {
+  test('of a channel is told alone: the channel of replies has its section', () => {
+    const route = { channel: 'telegram', to: '42' }
+    expect(problemsOf({ channels: { telegram: { botToken: '${BOT}' }, default: route } })).toEqual([
+      'channels.telegram.botToken needs BOT, which is not set. Set it in the environment or in .env.',
+    ])
+    expect(problemsOf({ channels: { default: route } })).toEqual([
+      'channels.default.channel is "telegram", and channels.telegram is not set. Set it.',
+    ])
+  })
+
+  test('of a provider is told alone: the model names one that is there', () => {
+    const agents = { defaults: { model: 'local/llama' } }
+    expect(problemsOf({ models: { providers: { local: { kind: 'opneai' } } }, agents })).toEqual([
+      'models.providers.local.kind: expected one of "openai", "anthropic", "google", "openai-compatible", found "opneai". Did you mean "openai"?',
+    ])
+  })
+
+  test('of a runner is told alone: the agent names one that is there', () => {
+    const agents = { defaults: { runner: 'mine' } }
+    expect(problemsOf({ runners: { mine: { kind: 'command', command: 'x', output: 'jsnol' } }, agents })).toEqual([
+      'runners.mine.output: expected one of "text", "json", "jsonl", found "jsnol". Did you mean "jsonl"?',
+    ])
+  })
+})
+
+describe('an address in the configuration', () => {
+  const baseUrls = [
+    ['https://chat.example/team/..', 'must not have "." or ".." in its path'],
+    ['https://chat.example/./team', 'must not have "." or ".." in its path'],
+    ['https://chat.example/%2E%2e/x', 'must not have "." or ".." in its path'],
+    ['https://chat.example\\x', 'must be an http or https URL without query'],
+    [
+      'https://user:secret@chat.example',
+      'must not contain a user name or a password: no request can be made to such a URL',
+    ],
+    ['https://chat.example:99999', 'must be an http or https URL'],
+    ['https://[chat', 'must be an http or https URL'],
+  ]
+  test.each(baseUrls)('like %s is refused where it stands, without its password', (baseUrl, why) => {
+    const sections = [
+      ['channels.mattermost.baseUrl', { channels: { mattermost: { token: 't', baseUrl } } }],
+      ['channels.msteams.loginUrl', { channels: { msteams: { appId: 'a', appPassword: 'b', loginUrl: baseUrl } } }],
+      ['runners.r.baseUrl', { runners: { r: { kind: 'openclaw', token: 't', baseUrl } } }],
+    ] as const
+    for (const [key, parts] of sections) {
+      const problems = problemsOf(parts)
+      expect(problems).toHaveLength(1)
+      expect(problems[0]).toContain(`${key} ${why}`)
+      expect(problems[0]).not.toContain('secret')
+    }
+  })
+
+  test('may have a path of several segments, and dots that are no segment', () => {
+    const baseUrl = 'https://chat.example:8065/a..b/.well/v2.0/'
+    expect(problemsOf({ channels: { mattermost: { token: 't', baseUrl } } })).toEqual([])
+  })
+
+  test('of a receiver may have a query, and no user name', () => {
+    const of = (url: string) => problemsOf({ channels: { webhook: { endpoints: { a: { url, secret: 's' } } } } })
+    expect(of('https://hooks.example/x?token=1')).toEqual([])
+    expect(of('https://user@hooks.example/x')[0]).toMatch(
+      /channels\.webhook\.endpoints\.a\.url must not contain a user/,
+    )
+    expect(of('https://hooks.example:99999/x')[0]).toMatch(/must be an http or https URL/)
+  })
+
+  test('is not changed by a name that goes into its path', () => {
+    const names = [
+      ['telegram.botToken', { telegram: { botToken: '42:a/../x' } }],
+      ['whatsapp.phoneNumberId', { whatsapp: { accessToken: 't', phoneNumberId: '..' } }],
+      ['msteams.tenantId', { msteams: { appId: 'a', appPassword: 'b', tenantId: '..' } }],
+    ] as const
+    for (const [key, channels] of names) expect(problemsOf({ channels })[0]).toMatch(`channels.${key} must be made of`)
+  })
+})
+
+describe('the name of a model', () => {
+  const local = { kind: 'openai-compatible', baseUrl: 'http://127.0.0.1:11434/v1' }
+  const models = { providers: { local }, aliases: { fast: 'local/llama' } }
+
+  test('is held to the providers wherever a hook may come to name it', () => {
+    expect(
+      problemsOf({
+        models: { ...models, aliases: { fast: 'loacl/llama' } },
+        agents: { defaults: { models: ['fats', 'other/llama'] } },
+      }),
+    ).toEqual([
+      'agents.defaults.models[0] must be <provider>/<model> or an alias, found "fats". Did you mean "fast"?',
+      'agents.defaults.models[1] names the provider "other", which is not in models.providers. Add models.providers.other.',
+      'models.aliases.fast names the provider "loacl", which is not in models.providers. Did you mean "local"?',
+    ])
+    expect(problemsOf({ models, hooks: { mappings: [{ model: 'loacl/llama' }] } })).toEqual([
+      'hooks.mappings[0].model names the provider "loacl", which is not in models.providers. Did you mean "local"?',
+    ])
+    expect(problemsOf({ models, hooks: { mappings: [{ model: 'fast' }, { model: 'local/other' }] } })).toEqual([])
+  })
+
+  test('is free where a command performs the turn, and has a provider and a name everywhere else', () => {
+    const hooks = { mappings: [{ model: 'sonnet' }] }
+    const wrong = ['hooks.mappings[0].model must be <provider>/<model> or an alias, found "sonnet".']
+    expect(problemsOf({ models, agents: { list: [{ id: 'main', runner: 'claude' }] }, hooks })).toEqual([])
+    expect(problemsOf({ hooks })).toEqual(wrong)
+    expect(problemsOf({ agents: { defaults: { runner: 'echo' } }, hooks })).toEqual(wrong)
+    // the agent of the mapping counts, and no other one
+    const agents = {
+      list: [
+        { id: 'main', runner: 'claude' },
+        { id: 'ops', runner: 'echo' },
+      ],
+    }
+    expect(problemsOf({ agents, hooks: { mappings: [{ model: 'sonnet', agentId: 'ops' }] } })).toEqual(wrong)
+  })
+
+  test('of a mapping names any provider while no provider is configured: echo asks none', () => {
+    expect(problemsOf({ hooks: { mappings: [{ model: 'openai/gpt-5' }] } })).toEqual([])
+  })
+
+  test('that is an alias ignores case, so two aliases differ in more than that', () => {
+    const aliases = { Fast: 'local/llama' }
+    const hooks = { mappings: [{ model: 'fast' }, { model: ' FAST' }] }
+    expect(problemsOf({ models: { ...models, aliases }, hooks })).toEqual([])
+    expect(problemsOf({ models: { ...models, aliases: { ...aliases, fast: 'local/llama' } } })).toEqual([
+      'models.aliases.fast is set twice: aliases ignore case. Remove one of them.',
+    ])
+  })
+})
+
+test('a number out of its bounds is shown', () => {
+  expect(problemsOf({ agents: { defaults: { maxConcurrent: 0 } } })).toEqual([
+    'agents.defaults.maxConcurrent: expected a number above 0, found 0',
+  ])
+})
+
+describe('where there are words to choose from', () => {
+  test('a kind of runner that is none of them is told all', () => {
+    expect(problemsOf({ runners: { mine: { kind: 'comand' } } })).toEqual([
+      'runners.mine.kind: expected one of "command", "openclaw", found "comand". Did you mean "command"?',
+    ])
+    expect(problemsOf({ runners: { mine: {} } })).toEqual([
+      'runners.mine.kind: expected one of "command", "openclaw", found nothing',
+    ])
+  })
+
+  test('a thinking level that is none of them is told the nearest', () => {
+    const local = { kind: 'openai', thinking: { hihg: {} } }
+    expect(problemsOf({ models: { providers: { local } } })).toEqual([
+      'models.providers.local.thinking.hihg is an unknown key. Did you mean high?',
+    ])
+  })
+})

@@ -1,0 +1,70 @@
+import { describe, expect, test } from 'vitest'
+import { parseEnv, toEnvLine } from '../../../src/config/env.ts'
+
+describe('.env', () => {
+  test('bare, single-quoted and double-quoted values are read, with comments and export', () => {
+    const { values, problems } = parseEnv(
+      [
+        '# a comment',
+        '',
+        'PLAIN=value',
+        'export EXPORTED = spaced out ',
+        "LITERAL='no \\n escape # here' # but here",
+        'ESCAPED="two\\nlines \\"quoted\\" \\\\"',
+        'COMMENTED=value # not the value',
+        'HASH=a#b',
+        'EMPTY=',
+        'EQUALS=a=b',
+        'ONLY_COMMENT= # nothing',
+      ].join('\r\n'),
+    )
+    expect(problems).toEqual([])
+    expect({ ...values }).toEqual({
+      PLAIN: 'value',
+      EXPORTED: 'spaced out',
+      LITERAL: 'no \\n escape # here',
+      ESCAPED: 'two\nlines "quoted" \\',
+      COMMENTED: 'value',
+      HASH: 'a#b',
+      EMPTY: '',
+      EQUALS: 'a=b',
+      ONLY_COMMENT: '',
+    })
+  })
+
+  test('the last of two lines of one name counts, and __proto__ is a name', () => {
+    const { values } = parseEnv('A=1\nA=2\n__proto__=3\n')
+    expect(values.A).toBe('2')
+    expect(Object.entries(values)).toContainEqual(['__proto__', '3'])
+  })
+
+  test('a line that is no assignment is told by its number, and never shown', () => {
+    const { values, problems } = parseEnv('A=1\nhush-hush\nB="open hush\n2C=hush')
+    expect(problems).toEqual([
+      '.env:2 must be NAME=value.',
+      '.env:3 has an unterminated quote: B.',
+      '.env:4 must be NAME=value.',
+    ])
+    expect({ ...values }).toEqual({ A: '1' })
+  })
+
+  test('what is written is what is read', () => {
+    for (const value of [
+      'Zm9v+/==',
+      '',
+      'a b',
+      '#x',
+      '"',
+      "it's",
+      'back\\slash',
+      'two\nlines\r',
+      '\\n',
+      '$A',
+      ' padded ',
+    ]) {
+      const { values, problems } = parseEnv(toEnvLine('NAME', value))
+      expect(problems).toEqual([])
+      expect(values.NAME).toBe(value)
+    }
+  })
+})

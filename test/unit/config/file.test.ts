@@ -1,0 +1,174 @@
+import {
+  chmodSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { loadConfig, parseConfig } from '../../../src/config/config.ts'
+import {
+  editConfig,
+  privateMode,
+  renderEnv,
+  renderNewConfig,
+  writeFileAtomic,
+  writeStateFile,
+} from '../../../src/config/config-file.ts'
+import { makeFolder } from '../../../src/cli/scaffold/folder.ts'
+import { toWarnings } from '../../../src/config/warnings.ts'
+
+let dir: string
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'hookloom-config-file-'))
+})
+afterEach(() => rmSync(dir, { recursive: true }))
+
+describe('a new configuration', () => {
+  const tokens = { token: 'h'.repeat(43), gatewayToken: 'g'.repeat(43) }
+
+  test('holds as it is written, is the recommended one, and leaves nothing for doctor to say', async () => {
+    const files = [join(dir, 'hookloom.jsonc'), join(dir, '.env')] as const
+    await writeFileAtomic(files[0], renderNewConfig(), privateMode)
+    await writeFileAtomic(files[1], renderEnv(tokens), privateMode)
+    const { config } = loadConfig({ dir, env: {} })
+    expect(config.hooks).toMatchObject({
+      enabled: true,
+      token: tokens.token,
+      defaultSessionKey: 'hook:inbox',
+      allowRequestSessionKey: false,
+      allowedSessionKeyPrefixes: ['hook:'],
+      presets: [],
+      mappings: [
+        { match: { path: 'deploy' }, messageTemplate: expect.stringContaining('{{service}}') },
+        { match: { path: 'github' }, transform: { module: 'github-pull-request.ts' } },
+      ],
+    })
+    expect(config.gateway.token).toBe(tokens.gatewayToken)
+    expect(config.server.host).toBe('127.0.0.1')
+    expect(config.channels.default?.channel).toBe('console')
+    const facts = { files: files.map((file) => ({ file, mode: statSync(file).mode & 0o777 })) }
+    expect(toWarnings(config, facts).filter(({ ok }) => !ok)).toEqual([])
+  })
+
+  test('keeps its tokens out of hookloom.jsonc: without them it does not load', () => {
+    expect(parseConfig(renderNewConfig(), {}).problems).toEqual([
+      expect.stringContaining('gateway.token needs HOOKLOOM_GATEWAY_TOKEN'),
+      expect.stringContaining('hooks.token needs HOOKLOOM_TOKEN'),
+    ])
+  })
+
+  test('in a folder that cannot be written is a problem of the configuration, not a bug', async () => {
+    writeFileSync(join(dir, 'file'), '')
+    const folder = join(dir, 'file', 'config')
+    await expect(makeFolder(folder)).rejects.toMatchObject({
+      code: 'config-invalid',
+      message: expect.stringContaining(`${folder} cannot be written: a part of its path is a file (ENOTDIR).`),
+    })
+  })
+
+  test('names its schema where there is one', () => {
+    expect(renderNewConfig()).not.toContain('$schema')
+    expect(renderNewConfig({ schema: './a.json' })).toContain('\n  "$schema": "./a.json",\n')
+  })
+})
+
+describe('an edit', () => {
+  const text = `// top
+{
+    // the edge
+    "server": { "port": 1 }, // behind
+    "hooks": {
+        "presets": [
+            "one", // first
+        ],
+    },
+}
+`
+  const comments = ['// top', '// the edge', '// behind', '// first']
+
+  test('changes the value at the path, and nothing else of the file', () => {
+    expect(editConfig(text, ['server', 'port'], 2)).toBe(text.replace('"port": 1', '"port": 2'))
+  })
+
+  test('adds keys, makes parents and appends to arrays, with every comment kept', () => {
+    const added = editConfig(text, ['hooks', 'gmail', 'maxBytes'], 9)
+    const appended = editConfig(added, ['hooks', 'presets', -1], { name: 'two' })
+    for (const comment of comments) expect(appended).toContain(comment)
+    expect(parseConfig(appended, {}).config?.hooks).toMatchObject({
+      gmail: { maxBytes: 9 },
+      presets: ['one', { name: 'two' }],
+    })
+  })
+
+  test('removes what is set to undefined', () => {
+    expect(editConfig('{ "store": {}, "server": {} }', ['store'], undefined)).not.toContain('store')
+  })
+
+  test('leaves a text that does not parse alone', () => {
+    expect(() => editConfig('{ "server": { "port": 1 }', ['server', 'port'], 2)).toThrow('does not parse')
+    expect(() => editConfig('{ "a": 1, "a": 2 }', ['a'], 3)).toThrow('does not parse')
+  })
+
+  test('keeps the byte order mark and the line ends of the file', () => {
+    const edited = editConfig('\uFEFF{\r\n  "store": {}\r\n}\r\n', ['server', 'port'], 2)
+    expect(edited.startsWith('\uFEFF{\r\n')).toBe(true)
+    expect(edited.replaceAll('\r\n', '')).not.toContain('\n')
+  })
+})
+
+describe('a written file', () => {
+  test('has the whole text and the exact mode, whatever it had before, and leaves no draft behind', async () => {
+    const file = join(dir, '.env')
+    writeFileSync(file, 'old and longer than the new text')
+    chmodSync(file, 0o644)
+    await writeFileAtomic(file, 'new', privateMode)
+    expect(readFileSync(file, 'utf8')).toBe('new')
+    expect(statSync(file).mode & 0o777).toBe(0o600)
+    await writeFileAtomic(file, 'public', 0o644)
+    expect(statSync(file).mode & 0o777).toBe(0o644)
+    expect(readdirSync(dir)).toEqual(['.env'])
+  })
+
+  test('is another file than before: whoever has the old one open still reads the old text', async () => {
+    const file = join(dir, 'a')
+    writeFileSync(file, 'old')
+    const before = statSync(file).ino
+    await writeFileAtomic(file, 'new', privateMode)
+    expect(statSync(file).ino).not.toBe(before)
+  })
+
+  test('stays what a symlink points to', async () => {
+    writeFileSync(join(dir, 'real'), 'old')
+    symlinkSync('real', join(dir, 'link'))
+    await writeFileAtomic(join(dir, 'link'), 'new', privateMode)
+    expect(readFileSync(join(dir, 'real'), 'utf8')).toBe('new')
+    expect(readdirSync(dir).toSorted()).toEqual(['link', 'real'])
+  })
+
+  test('of the gateway itself takes the place of a symlink, and makes its folder', async () => {
+    const folder = join(dir, 'state')
+    await writeStateFile(join(folder, 'a'), 'first')
+    expect([statSync(folder).mode & 0o777, statSync(join(folder, 'a')).mode & 0o777]).toEqual([0o700, 0o600])
+    writeFileSync(join(dir, 'real'), 'old')
+    symlinkSync(join(dir, 'real'), join(folder, 'link'))
+    await writeStateFile(join(folder, 'link'), 'new')
+    expect([readFileSync(join(dir, 'real'), 'utf8'), readFileSync(join(folder, 'link'), 'utf8')]).toEqual([
+      'old',
+      'new',
+    ])
+    expect(readdirSync(folder).toSorted()).toEqual(['a', 'link'])
+  })
+
+  test('that cannot be written leaves the old one and no draft', async () => {
+    await expect(writeFileAtomic(join(dir, 'missing', 'a'), 'x', privateMode)).rejects.toThrow('ENOENT')
+    // a folder cannot be replaced by a file: the rename fails after the draft is complete
+    await expect(writeFileAtomic(dir, 'x', privateMode)).rejects.toThrow('rename')
+    expect(readdirSync(dir)).toEqual([])
+  })
+})

@@ -1,0 +1,275 @@
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { loadConfig, parseConfig } from '../../../src/config/config.ts'
+import { Problem } from '../../../src/model/problem.ts'
+
+const problemsOf = (text: string, env: Record<string, string> = {}): readonly string[] =>
+  parseConfig(text, env).problems
+const problemsOfData = (data: unknown, env: Record<string, string> = {}) => problemsOf(JSON.stringify(data), env)
+
+describe('the files', () => {
+  let dir: string
+  beforeEach(() => {
+    dir = mkdtempSync(join(tmpdir(), 'hookloom-config-'))
+  })
+  afterEach(() => rmSync(dir, { recursive: true }))
+
+  const write = (name: string, text: string | Uint8Array) => writeFileSync(join(dir, name), text)
+  const thrown = (env: Record<string, string> = {}): Problem => {
+    try {
+      loadConfig({ dir, env })
+    } catch (error) {
+      if (error instanceof Problem) return error
+    }
+    throw new Error('it loaded')
+  }
+
+  test('a folder without hookloom.jsonc says which command makes one', () => {
+    const problem = thrown()
+    expect(problem.code).toBe('config-missing')
+    expect(problem.message).toContain('hookloom init')
+    expect(problem.message).toContain(dir)
+  })
+
+  test('comments, trailing commas, a byte order mark and CRLF are welcome, and every default is filled in', () => {
+    write('hookloom.jsonc', '\uFEFF// mine\r\n{\r\n  /* here */ "server": { "port": 1234, },\r\n}\r\n')
+    const { config, text, files } = loadConfig({ dir, env: {} })
+    expect(config.server).toMatchObject({ port: 1234, host: '127.0.0.1', maxBodyBytes: 262_144 })
+    expect(config.hooks).toMatchObject({ enabled: false, path: '/hooks', allowRequestSessionKey: false })
+    expect(text).toContain('// mine')
+    expect(files).toEqual([join(dir, 'hookloom.jsonc'), join(dir, '.env')])
+  })
+
+  test('a variable comes from .env, and the environment wins over it', () => {
+    write('hookloom.jsonc', '{ "gateway": { "token": "${ONE}" }, "hooks": { "token": "a-${TWO}" } }')
+    write('.env', 'ONE=from-file\nTWO=from-file\n')
+    const { config } = loadConfig({ dir, env: { TWO: 'from-environment' } })
+    expect(config.gateway.token).toBe('from-file')
+    expect(config.hooks.token).toBe('a-from-environment')
+  })
+
+  test('every problem is told at once, one line each, also those of .env', () => {
+    write('hookloom.jsonc', '{ "hooks": { "enabled": true, "mappings": [{ "mesageTemplate": "x" }] } }')
+    write('.env', 'no assignment here\n')
+    const problem = thrown()
+    expect(problem.code).toBe('config-invalid')
+    expect(problem.message).toBe('hookloom.jsonc has 3 problems')
+    expect(problem.frame?.split('\n')).toEqual([
+      '.env:1 must be NAME=value.',
+      'hookloom.jsonc:1:46 hooks.mappings[0].mesageTemplate is an unknown key. Did you mean messageTemplate?',
+      'hookloom.jsonc:1:3 hooks.token is required when hooks.enabled is true. Set it to "${HOOKLOOM_TOKEN}" and put the value into .env.',
+    ])
+  })
+
+  test('one problem is counted as one', () => {
+    write('hookloom.jsonc', '{ "store": 4 }')
+    expect(thrown().message).toBe('hookloom.jsonc has 1 problem')
+  })
+
+  test('bytes that are no UTF-8 are refused, not repaired', () => {
+    write('hookloom.jsonc', Uint8Array.of(0x7b, 0xff, 0x7d))
+    expect(thrown().message).toContain('not UTF-8')
+  })
+
+  test.each(['hookloom.jsonc', '.env'])(
+    '%s that is no regular file, or a huge one, is refused and not waited for',
+    (name) => {
+      write('hookloom.jsonc', '{}')
+      const path = join(dir, name)
+      const make = {
+        'it is not a regular file': [() => execFileSync('mkfifo', [path]), () => symlinkSync('/dev/zero', path)],
+        'it has 20000000 bytes; the limit is 10000000': [() => writeFileSync(path, Buffer.alloc(20_000_000))],
+      }
+      for (const [why, makers] of Object.entries(make)) {
+        for (const each of makers) {
+          rmSync(path, { force: true })
+          each()
+          expect(thrown().message).toBe(`${name} in ${dir} cannot be read: ${why}.`)
+        }
+      }
+    },
+  )
+
+  test('a configuration behind a link is taken', () => {
+    write('elsewhere.jsonc', '{ "store": { "retainDays": 3 } }')
+    symlinkSync(join(dir, 'elsewhere.jsonc'), join(dir, 'hookloom.jsonc'))
+    expect(loadConfig({ dir, env: {} }).config.store.retainDays).toBe(3)
+  })
+})
+
+describe('syntax', () => {
+  test('a syntax error has its line and column, and what follows from it is not told', () => {
+    expect(problemsOf('{\n  "server": {},\n  "hooks" {}\n}')).toEqual(['hookloom.jsonc:3:11 expected ":"'])
+  })
+
+  test.each([
+    [
+      '{\n  "server": {\n    "port": 1\n  }\n',
+      '5:1',
+      'unexpected end of the file: the "{" of line 1 is not closed. Expected "}"',
+    ],
+    [
+      '{\n  "hooks": {\n    "presets": ["github"',
+      '3:25',
+      'unexpected end of the file: the "[" of line 3 is not closed. Expected "]"',
+    ],
+    ['{\n  "server": {},', '2:16', 'unexpected end of the file: the "{" of line 1 is not closed. Expected "}"'],
+    ['{\n  "hooks": { "presets": ["github" }\n}', '2:35', 'expected "]" for the "[" of line 2, found "}"'],
+  ])('a bracket that is not closed is named with its line: %j', (text, at, wrong) => {
+    expect(problemsOf(text)).toEqual([`hookloom.jsonc:${at} ${wrong}`])
+  })
+
+  test('what is not an object is refused, and so is an empty file', () => {
+    expect(problemsOf('[]')).toEqual(['hookloom.jsonc must contain one object, found an empty array.'])
+    expect(problemsOf('// nothing\n')).toEqual(['hookloom.jsonc:2:1 expected a value'])
+  })
+
+  test('a key that stands twice is an error, since one of the two would silently lose', () => {
+    expect(problemsOf('{ "server": {},\n  "server": { "port": 1 } }')).toEqual([
+      'hookloom.jsonc:2:3 duplicate key "server"',
+    ])
+    expect(problemsOf('{ "server": { "port": 1 }, "store": { "retainDays": 1 } }')).toEqual([])
+  })
+
+  test('__proto__ is an unknown key like any other', () => {
+    expect(problemsOf('{ "__proto__": { "hooks": {} } }')[0]).toMatch(/^__proto__ is an unknown key\./)
+  })
+})
+
+describe('secrets in files', () => {
+  let dir: string
+  beforeEach(() => {
+    dir = mkdtempSync(join(tmpdir(), 'hookloom-secrets-'))
+  })
+  afterEach(() => rmSync(dir, { recursive: true }))
+  const write = (name: string, text: string) => writeFileSync(join(dir, name), text)
+
+  const file = (text: string | Uint8Array) => {
+    const path = join(dir, 'secret')
+    writeFileSync(path, text)
+    return path
+  }
+  const ofFile = (path: string) => problemsOfData({ gateway: { token: `\${file:${path}}` } })[0]
+
+  test('replace their place, without the last line break and without being looked through again', () => {
+    const of = (text: string) =>
+      parseConfig(JSON.stringify({ gateway: { token: `a \${file:${file(text)}} z` } }), { A: 'x' }).config?.gateway
+        .token
+    expect(of('hush')).toBe('a hush z')
+    expect(of('hush\n')).toBe('a hush z')
+    expect(of('two\nlines\r\n')).toBe('a two\nlines z')
+    expect(of('${A} ${file:/etc/hostname}')).toBe('a ${A} ${file:/etc/hostname} z')
+  })
+
+  test.each<[string, () => string, string]>([
+    ['a relative path', () => 'run/secret', 'needs the file "run/secret", which is not an absolute path.'],
+    ['no path', () => '', 'needs the file "", which is not an absolute path.'],
+    ['a file that is missing', () => join(dir, 'gone'), 'which cannot be used: it does not exist.'],
+    ['a folder', () => dir, 'which cannot be used: it is not a regular file.'],
+    ['a device', () => '/dev/zero', 'which cannot be used: it is not a regular file.'],
+    ['a large file', () => file('x'.repeat(65_537)), 'which cannot be used: it has 65537 bytes; the limit is 65536.'],
+    ['bytes that are no text', () => file(Buffer.from([0xff, 0xfe, 0x41])), 'which cannot be used: it is not UTF-8.'],
+    ['an empty file', () => file('\n'), 'which is empty. Write the secret into it.'],
+  ])('name the key and the reason: %s', (_, toPath, why) => {
+    const problem = ofFile(toPath())
+    expect(problem).toMatch(/^gateway\.token needs the file "/)
+    expect(problem).toContain(why)
+  })
+
+  test('are read again at each load', () => {
+    write('hookloom.jsonc', JSON.stringify({ gateway: { token: `\${file:${file('one')}}` } }))
+    expect(loadConfig({ dir, env: {} }).config.gateway.token).toBe('one')
+    file('two')
+    expect(loadConfig({ dir, env: {} }).config.gateway.token).toBe('two')
+  })
+})
+
+describe('variables', () => {
+  const token = (text: string, env: Record<string, string> = {}) =>
+    parseConfig(JSON.stringify({ hooks: { token: text } }), env).config?.hooks.token
+
+  test('a variable that is not set names the key and itself, and where it can be set; the key is told once', () => {
+    expect(problemsOfData({ hooks: { enabled: true, token: '${HOOK_TOKEN}' } })).toEqual([
+      'hooks.token needs HOOK_TOKEN, which is not set. Set it in the environment or in .env.',
+    ])
+  })
+
+  test('an inherited property of the environment is no variable', () => {
+    expect(problemsOfData({ hooks: { token: '${constructor}' } })[0]).toContain('needs constructor')
+  })
+
+  test('$${ is a literal ${, and what a variable holds is not looked through again', () => {
+    expect(token('$${A}', { A: 'x' })).toBe('${A}')
+    expect(token('${A}', { A: '${B}', B: 'x' })).toBe('${B}')
+    expect(token('$5 and $', {})).toBe('$5 and $')
+  })
+
+  test('a ${ that names nothing is refused', () => {
+    for (const text of ['${', '${}', '${A', '${not-a-name}']) {
+      expect(problemsOfData({ hooks: { token: text } })[0]).toMatch(/^hooks\.token contains "\$\{"/)
+    }
+  })
+
+  test('a variable that is blank counts as no token', () => {
+    expect(problemsOfData({ hooks: { enabled: true, token: '${T}' } }, { T: '  ' })).toEqual([
+      'hooks.token must not be blank',
+    ])
+  })
+
+  test('keys are not substituted', () => {
+    expect(problemsOfData({ '${A}': 1 }, { A: 'store' })[0]).toMatch(/^\$\{A\} is an unknown key/)
+  })
+})
+
+describe('keys and types', () => {
+  test('an unknown key names the nearest known one, or else all that are known there', () => {
+    expect(problemsOfData({ hooks: { tokn: 'x' } })).toEqual(['hooks.tokn is an unknown key. Did you mean token?'])
+    expect(problemsOfData({ hooks: { mappings: [{ match: { patj: 'x' } }] } })).toEqual([
+      'hooks.mappings[0].match.patj is an unknown key. Did you mean path?',
+    ])
+    expect(problemsOfData({ gateway: { zzzzz: 1 } })).toEqual(['gateway.zzzzz is an unknown key. Keys here: token.'])
+  })
+
+  test('a wrong type says what was expected and what kind came, never the value', () => {
+    const secret = 'sk-very-secret'
+    const lines = problemsOfData({
+      server: { port: secret, host: { a: secret } },
+      hooks: {
+        onTransformError: secret,
+        presets: [7, {}],
+        mappings: [
+          { channel: secret, match: { payload: { a: { b: secret } } }, transform: { module: `../${secret}` } },
+        ],
+      },
+      store: null,
+    })
+    expect(lines.join('\n')).not.toContain(secret)
+    expect(lines).toEqual(
+      expect.arrayContaining([
+        'server.port: expected a number, found a string',
+        'server.host: expected a string, found an object',
+        'hooks.onTransformError: expected one of "park", "reject", found a string',
+        'hooks.presets[0]: expected a string or an object, found a number',
+        'hooks.presets[1].name: expected a string, found nothing',
+        expect.stringMatching(/^hooks\.mappings\[0\]\.transform\.module must be a relative path/),
+        'store: expected an object, found null',
+      ]),
+    )
+  })
+
+  test('a hooks path that is / or normalises to nothing is refused, and a good one loses its slashes', () => {
+    for (const path of ['/', '', '//', ' / ', '/a/../b', 'a b']) {
+      expect(problemsOfData({ hooks: { path } })[0]).toMatch(/^hooks\.path must be a path/)
+    }
+    expect(parseConfig('{ "hooks": { "path": "in/hooks/" } }', {}).config?.hooks.path).toBe('/in/hooks')
+  })
+
+  test('a rule is not told about a key that is wrong by itself', () => {
+    expect(problemsOfData({ hooks: { enabled: true, token: 4 } })).toEqual([
+      'hooks.token: expected a string, found a number',
+    ])
+  })
+})

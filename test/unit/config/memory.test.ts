@@ -1,0 +1,54 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { loadConfig } from '../../../src/config/config.ts'
+import { createConfigMemory } from '../../../src/config/config-memory.ts'
+import { recallStore } from '../../../src/config/recall.ts'
+
+const env = { NAME: 'one' }
+
+/** A config directory whose configuration a gateway has noted. */
+async function makeNoted(text: (dir: string) => string) {
+  const dir = mkdtempSync(join(tmpdir(), 'hookloom-memory-'))
+  onTestFinished(() => rmSync(dir, { recursive: true, force: true }))
+  writeFileSync(join(dir, 'secret'), 'first')
+  writeFileSync(join(dir, '.env'), 'OTHER=two\n')
+  writeFileSync(join(dir, 'hookloom.jsonc'), text(dir))
+  expect(recallStore({ dir, env })).toBe(undefined)
+  createConfigMemory({ dir, env })(loadConfig({ dir, env }))
+  return dir
+}
+
+const sound = (dir: string) =>
+  `{ "store": { "file": "kept.db" }, "gateway": { "token": "\${NAME}\${OTHER}\${file:${dir}/secret}" } }`
+
+test('the store of a noted configuration is known until its text, .env, a variable or a file of a secret changes', async () => {
+  const dir = await makeNoted(sound)
+  const store = join(dir, 'kept.db')
+  await vi.waitFor(() => expect(recallStore({ dir, env })).toBe(store))
+  expect(recallStore({ dir, env: { ...env, UNNAMED: 'x' } })).toBe(store)
+  expect(recallStore({ dir, env: { NAME: 'other' } })).toBe(undefined)
+  expect(recallStore({ dir, env: {} })).toBe(undefined)
+  const edits: [string, string, string][] = [
+    ['secret', 'second', 'first'],
+    ['.env', 'OTHER=three\n', 'OTHER=two\n'],
+    ['hookloom.jsonc', `${sound(dir)}\n`, sound(dir)],
+  ]
+  for (const [file, changed, before] of edits) {
+    writeFileSync(join(dir, file), changed)
+    expect({ file, store: recallStore({ dir, env }) }).toEqual({ file, store: undefined })
+    writeFileSync(join(dir, file), before)
+    expect(recallStore({ dir, env })).toBe(store)
+  }
+  writeFileSync(join(dir, 'state/config.json'), '[]')
+  expect(recallStore({ dir, env })).toBe(undefined)
+})
+
+test('a configuration in which an escape may hide the name of a variable is not noted', async () => {
+  const dir = await makeNoted(() => '{ "gateway": { "token": "\\u0024{NAME}" } }')
+  // the note of another one is written after this one would have been
+  const other = await makeNoted(sound)
+  await vi.waitFor(() => expect(recallStore({ dir: other, env })).toBe(join(other, 'kept.db')))
+  expect(recallStore({ dir, env })).toBe(undefined)
+})

@@ -1,0 +1,61 @@
+// Every configuration that a page shows is one that the gateway accepts; of a part, once it is put in its place.
+import { parse, type ParseError } from 'jsonc-parser'
+import { expect, test } from 'vitest'
+import { parseConfig } from '../../../src/config/config.ts'
+import { CommandRunnerConfig } from '../../../src/model/agents-config.ts'
+import { ChannelsConfig } from '../../../src/model/channels-config.ts'
+import { Config } from '../../../src/model/config.ts'
+import { HooksConfig } from '../../../src/model/hooks-config.ts'
+import { Mapping } from '../../../src/model/mapping.ts'
+import { pages, readBlocks } from '../../pages.ts'
+
+type Part = Record<string, unknown>
+
+/** A value of the form that its key demands. */
+function toValue(name: string): string {
+  return name === 'DATABASE_URL' ? 'postgres://user:password@db/hooks' : `value-of-${name}`
+}
+
+/** Where a part of a configuration belongs, by the schema that has all of its keys. */
+const places: readonly { readonly keys: readonly string[]; readonly put: (part: Part) => Part }[] = [
+  { keys: Object.keys(Config.shape), put: (part) => part },
+  { keys: Object.keys(Mapping.shape), put: (part) => ({ hooks: { mappings: [part] } }) },
+  { keys: Object.keys(HooksConfig.shape), put: (part) => ({ hooks: part }) },
+  { keys: Object.keys(ChannelsConfig.shape), put: (part) => ({ channels: part }) },
+  {
+    keys: Object.keys(CommandRunnerConfig.shape),
+    put: (part) => ({ runners: { mine: { kind: 'command', command: 'agent', ...part } } }),
+  },
+]
+
+function isWhole(text: string): boolean {
+  return text.trimStart().startsWith('{')
+}
+
+function toConfig(text: string): Part {
+  const errors: ParseError[] = []
+  const part: Part = parse(isWhole(text) ? text : `{${text}}`, errors, { allowTrailingComma: true })
+  expect(errors).toEqual([])
+  const place = places.find(({ keys }) => Object.keys(part).every((key) => keys.includes(key)))
+  // one runner under its name
+  return place?.put(part) ?? { runners: part }
+}
+
+const shown = pages.flatMap((page) =>
+  readBlocks(page)
+    .filter(({ language }) => language === 'jsonc')
+    .map(({ text, section }) => ({ page, section, text })),
+)
+
+test('the pages show configurations', () => {
+  expect(shown.length).toBeGreaterThan(50)
+})
+
+test.each(shown)('$page shows under "$section" what the configuration takes', ({ text }) => {
+  const filled = toConfig(text.replaceAll(/\$\{(\w+)\}/g, (_, name: string) => toValue(name)))
+  expect(Config.safeParse(filled).error?.issues).toBeUndefined()
+  // what a part leaves out is in the text around it
+  if (!isWhole(text)) return
+  const named = [...text.matchAll(/\$\{(\w+)\}/g)].map(([, name = '']) => [name, toValue(name)])
+  expect(parseConfig(JSON.stringify(toConfig(text)), Object.fromEntries(named)).problems).toEqual([])
+})

@@ -1,0 +1,351 @@
+import { describe, expect, test } from 'vitest'
+import { toShownDatabase } from '../../../src/base/postgres-url.ts'
+import { parseConfig } from '../../../src/config/config.ts'
+
+const token = 'a-token-of-the-hooks'
+const problems = (data: object): readonly string[] => parseConfig(JSON.stringify(data), {}).problems
+const ofHooks = (hooks: object, rest: object = {}) => problems({ hooks: { enabled: true, token, ...hooks }, ...rest })
+const ofMapping = (mapping: object, hooks: object = {}, rest: object = {}) =>
+  ofHooks({ ...hooks, mappings: [mapping] }, rest)
+
+/** The paths that are told of a configuration that holds and of one that does not. */
+function told({ good, bad }: { good: readonly string[]; bad: readonly string[] }) {
+  return { good, bad: bad.map((line) => line.split(' ')[0]) }
+}
+
+const only = (path: string) => ({ good: [], bad: [path] })
+
+describe('tokens', () => {
+  test('hooks that are enabled need a token, hooks that are not need none', () => {
+    expect(
+      told({ good: problems({ hooks: { enabled: false } }), bad: problems({ hooks: { enabled: true } }) }),
+    ).toEqual(only('hooks.token'))
+  })
+
+  test('the hook token is never the gateway token, spaces around it or not', () => {
+    expect(
+      told({
+        good: ofHooks({}, { gateway: { token: 'another' } }),
+        bad: ofHooks({}, { gateway: { token: ` ${token}` } }),
+      }),
+    ).toEqual(only('hooks.token'))
+  })
+
+  test('two tokens are held to the rules of one, in place of it', () => {
+    const config = (hooks: object) => problems({ hooks: { enabled: true, ...hooks }, gateway: { token: 'theirs' } })
+    expect(config({ tokens: ['new', 'old'] })).toEqual([])
+    expect(config({ tokens: ['new', 'theirs'] })).toEqual([expect.stringMatching(/^hooks\.tokens\[1\] must differ/)])
+    expect(config({ tokens: [' new', 'old'] })).toEqual([expect.stringMatching(/^hooks\.tokens\[0\] must be ASCII/)])
+    expect(config({ token: 'new', tokens: ['old'] })).toEqual([
+      expect.stringMatching(/^hooks\.tokens and hooks\.token/),
+    ])
+  })
+
+  test('a token that no header can carry is refused', () => {
+    expect(told({ good: ofHooks({ token: 'two words' }), bad: ofHooks({ token: 'schlüssel' }) })).toEqual(
+      only('hooks.token'),
+    )
+    expect(ofHooks({ token: ' padded ' })).toHaveLength(1)
+    expect(ofHooks({ token: 'line\nbreak' })).toHaveLength(1)
+  })
+
+  test('no refusal shows a token', () => {
+    expect(ofHooks({}, { gateway: { token } }).join()).not.toContain(token)
+  })
+})
+
+describe('the store', () => {
+  const ofStore = (store: object) => problems({ store })
+
+  test('is a file or a database, and not both', () => {
+    expect(
+      told({
+        good: ofStore({ url: 'postgres://db/hooks' }),
+        bad: ofStore({ url: 'postgres://db/hooks', file: 'x.db' }),
+      }),
+    ).toEqual(only('store.url'))
+    expect(ofStore({ file: 'x.db' })).toEqual([])
+  })
+
+  test.each([
+    'postgres://db',
+    'postgresql://user:p%40ss%2Fword@db.example.com:5432/hooks?sslmode=verify-full',
+    'postgres://user:a+b!c@[::1]:5432/hooks',
+    'postgres://user@/hooks?host=%2Fvar%2Frun%2Fpostgresql',
+  ])('takes the URL %s', (url) => {
+    expect(ofStore({ url })).toEqual([])
+  })
+
+  // each is a URL whose password would be shown if a part of it were taken for the host or the database
+  test.each([
+    'mysql://user:canary@db/hooks',
+    'user:canary@db/hooks',
+    'postgres://user:can/ary@db/hooks',
+    'postgres://user:1234/canary@db/hooks',
+    'postgres://user:1234?canary@db/hooks',
+    'postgres://user:canary#1@db/hooks',
+    'postgres://user:canary%zz@db/hooks',
+    'postgres://user:canary @db/hooks',
+    'postgres://user:canary@one@db/hooks',
+    'postgres://user:canary@db:port/hooks',
+  ])('refuses %s, and shows nothing of it', (url) => {
+    const [line = '', ...more] = ofStore({ url })
+    expect([line, more]).toEqual([expect.stringMatching(/^store\.url: expected a value that is a Postgres URL/), []])
+    expect(line).not.toContain('canary')
+    expect(toShownDatabase(url)).toBe('localhost')
+  })
+
+  test('is shown by host, port and database only', () => {
+    expect(toShownDatabase('postgres://user:canary@db:5432/hooks?password=canary')).toBe('db:5432/hooks')
+    expect(toShownDatabase('postgres://user:canary@/hooks?host=%2Frun%2Fpg')).toBe('/run/pg/hooks')
+  })
+})
+
+describe('mappings', () => {
+  test('a channel that is not configured is refused, unless a transform chooses it or nothing is sent', () => {
+    const of = (mapping: object, channels: object = {}) => ofMapping(mapping, {}, { channels })
+    expect(of({ channel: 'slack' })).toEqual([
+      'hooks.mappings[0].channel is "slack", and channels.slack is not set. Set it.',
+    ])
+    expect(of({ channel: 'own:ntfy' })).toEqual([
+      'hooks.mappings[0].channel is "own:ntfy", and channels.own.ntfy is not set. Set it.',
+    ])
+    expect(of({ channel: 'slack' }, { slack: { botToken: 'x' } })).toEqual([])
+    expect(of({ channel: 'slack', deliver: false })).toEqual([])
+    const forwarded = {
+      agents: { defaults: { runner: 'oc' } },
+      runners: { oc: { kind: 'openclaw', baseUrl: 'http://127.0.0.1:1/hooks', token: 't' } },
+    }
+    expect(ofMapping({ channel: 'slack' }, {}, forwarded)).toEqual([])
+    expect(of({ channel: 'slack', action: 'wake' })).toEqual([])
+    expect(of({ channel: 'slack', transform: { module: 'x.ts' } })).toEqual([])
+  })
+
+  test('two mappings never have the same id', () => {
+    expect(
+      told({
+        good: ofHooks({ mappings: [{ id: 'a' }, { id: 'b' }, {}, {}] }),
+        bad: ofHooks({ mappings: [{ id: 'a' }, { id: 'a' }] }),
+      }),
+    ).toEqual(only('hooks.mappings[1].id'))
+  })
+
+  test('wake and agent are never overridden, with or without slashes', () => {
+    for (const path of ['wake', '/wake/', 'agent', 'agent/']) {
+      expect(
+        told({
+          good: ofMapping({ match: { path: `${path}-up` } }),
+          bad: ofMapping({ match: { path } }),
+        }),
+      ).toEqual(only('hooks.mappings[0].match.path'))
+    }
+  })
+
+  test('a session key is inside the prefixes as they are written, or main; of a template, its beginning can come to be', () => {
+    const hooks = { allowedSessionKeyPrefixes: ['hook:', 'Team:'] }
+    for (const sessionKey of ['hook:x', 'Team:x', 'main', 'hook:{{id}}', ' hook:{{id}}', 'ho{{id}}', 'Team:a:{{id}}']) {
+      expect(ofMapping({ sessionKey }, hooks)).toEqual([])
+    }
+    expect(
+      told({
+        good: ofMapping({ sessionKey: 'other:x' }),
+        bad: ofMapping({ sessionKey: 'other:x' }, hooks),
+      }),
+    ).toEqual(only('hooks.mappings[0].sessionKey'))
+    expect(
+      told({ good: ofMapping({ sessionKey: 'hook:x' }, hooks), bad: ofMapping({ sessionKey: 'HOOK:x' }, hooks) }),
+    ).toEqual(only('hooks.mappings[0].sessionKey'))
+    expect(
+      told({
+        good: ofMapping({ sessionKey: 'other:{{id}}' }),
+        bad: ofMapping({ sessionKey: 'other:{{id}}' }, hooks),
+      }),
+    ).toEqual(only('hooks.mappings[0].sessionKey'))
+  })
+
+  test('a session key that begins with a placeholder needs what a request needs to choose its key', () => {
+    for (const sessionKey of ['{{id}}', ' {{id}}:x']) {
+      expect(
+        told({
+          good: ofMapping({ sessionKey }, { allowRequestSessionKey: true }),
+          bad: ofMapping({ sessionKey }),
+        }),
+      ).toEqual(only('hooks.mappings[0].sessionKey'))
+    }
+  })
+
+  test('a path is the name of a hook, as it stands in a URL', () => {
+    const ofPath = (path: string, hooks = {}) => ofMapping({ match: { path } }, hooks)
+    for (const path of ['github', '/a/b/', 'a%20b', 'hooks', 'hooksmith/x', '__proto__'])
+      expect(ofPath(path)).toEqual([])
+    expect(ofPath('/hooks/github')).toEqual([
+      'hooks.mappings[0].match.path must be the part of the URL after hooks.path: write "github".',
+    ])
+    expect(told({ good: ofPath('/hooks/x', { path: '/in' }), bad: ofPath('/in/x', { path: '/in' }) })).toEqual(
+      only('hooks.mappings[0].match.path'),
+    )
+    expect(ofPath('https://gateway.example/hooks/github').join()).toContain('found a whole URL')
+    expect(ofPath('two words').join()).toContain('write "two%20words"')
+    expect(ofPath('a%20grüße').join()).toContain('write "a%20gr%C3%BC%C3%9Fe"')
+    expect(ofPath('half \uD83D').join()).toContain('write "half%20%EF%BF%BD"')
+    expect(ofPath('x?topic=a').join()).toContain('contains "?"')
+  })
+
+  test('no condition waits for a header that carries a credential, or for none', () => {
+    const ofHeader = (name: string) => ofMapping({ match: { headers: { [name]: 'x' } } })
+    expect(ofHeader('x-github-event')).toEqual([])
+    for (const name of ['Authorization', 'cookie', 'x-service-token', 'X-Gitlab-Token']) {
+      expect(ofHeader(name)).toEqual([
+        `hooks.mappings[0].match.headers.${name} is a credential, which conditions cannot read. Check the sender with "verify".`,
+      ])
+    }
+    expect(ofHeader('two words')).toHaveLength(1)
+    expect(ofHeader('')).toHaveLength(1)
+  })
+
+  test('the template of the other action is no template; beside the right one it does no harm', () => {
+    const [messageTemplate, textTemplate] = ['{{a}}', '{{b}}']
+    for (const [action, key] of [
+      ['agent', 'textTemplate'],
+      ['wake', 'messageTemplate'],
+    ] as const) {
+      expect(
+        told({
+          good: ofMapping({ action, messageTemplate, textTemplate }),
+          bad: ofMapping({ action, [key]: 'x' }),
+        }),
+      ).toEqual(only(`hooks.mappings[0].${key}`))
+    }
+  })
+
+  test('a wake takes nothing that only a turn has', () => {
+    const turn = { agentId: 'ops', sessionKey: 'k', to: '42', model: 'a/b', thinking: 'low', timeoutSeconds: 5 }
+    expect(ofMapping(turn)).toEqual([])
+    expect(ofMapping({ ...turn, action: 'wake' }).map((line) => line.split(' ')[0])).toEqual(
+      Object.keys(turn).map((key) => `hooks.mappings[0].${key}`),
+    )
+  })
+
+  test('what is literal is no template: it would be sent as it stands there', () => {
+    const literal = { agentId: '{{a}}', to: '{{chat.id}}', model: 'a/{{m}}' }
+    expect(ofMapping(literal).map((line) => line.split(' ')[0])).toEqual(
+      Object.keys(literal).map((key) => `hooks.mappings[0].${key}`),
+    )
+  })
+
+  test('a fixed session key is no longer than policy takes, and holds no control character', () => {
+    expect(
+      told({
+        good: ofMapping({ sessionKey: 'k'.repeat(512) }),
+        bad: ofMapping({ sessionKey: 'k'.repeat(513) }),
+      }),
+    ).toEqual(only('hooks.mappings[0].sessionKey'))
+    expect(ofMapping({ sessionKey: 'a\nb' })).toHaveLength(1)
+  })
+
+  test('a persistent session has a name from somewhere', () => {
+    const mapping = { sessionMode: 'persistent' }
+    expect(ofMapping({ ...mapping, sessionKey: 'k' })).toEqual([])
+    expect(ofMapping({ ...mapping, transform: { module: 'a.ts' } })).toEqual([])
+    expect(
+      told({
+        good: ofMapping(mapping, { defaultSessionKey: 'k' }),
+        bad: ofMapping(mapping),
+      }),
+    ).toEqual(only('hooks.mappings[0].sessionMode'))
+  })
+
+  test('an agent that allowedAgentIds never lets through is refused at load', () => {
+    const mapping = { agentId: 'ops' }
+    expect(ofMapping(mapping)).toEqual([])
+    expect(ofMapping(mapping, { allowedAgentIds: ['*'] })).toEqual([])
+    expect(ofMapping({}, { allowedAgentIds: [] })).toEqual([])
+    expect(ofMapping(mapping, { allowedAgentIds: [] })).toHaveLength(1)
+    expect(
+      told({
+        good: ofMapping(mapping, { allowedAgentIds: ['ops'] }),
+        bad: ofMapping(mapping, { allowedAgentIds: ['main'] }),
+      }),
+    ).toEqual(only('hooks.mappings[0].agentId'))
+  })
+
+  test('a model outside agents.defaults.models is refused, once its alias is resolved', () => {
+    const rest = {
+      agents: { defaults: { models: ['acme/small'] } },
+      models: { aliases: { fast: 'acme/small', big: 'acme/big' } },
+    }
+    expect(ofMapping({ model: 'acme/big' })).toEqual([])
+    expect(ofMapping({ model: 'acme/small' }, {}, rest)).toEqual([])
+    expect(
+      told({
+        good: ofMapping({ model: 'fast' }, {}, rest),
+        bad: ofMapping({ model: 'big' }, {}, rest),
+      }),
+    ).toEqual(only('hooks.mappings[0].model'))
+    expect(
+      told({
+        good: ofHooks({ gmail: { model: 'fast' } }, rest),
+        bad: ofHooks({ gmail: { model: 'big' } }, rest),
+      }),
+    ).toEqual(only('hooks.gmail.model'))
+    const byAlias = { ...rest, agents: { defaults: { models: ['fast'] } } }
+    expect(
+      told({
+        good: ofMapping({ model: 'acme/small' }, {}, byAlias),
+        bad: ofMapping({ model: 'acme/big' }, {}, byAlias),
+      }),
+    ).toEqual(only('hooks.mappings[0].model'))
+  })
+})
+
+describe('the rest', () => {
+  test('a trusted proxy is an address or a CIDR: what is none would fail every request', () => {
+    const ofProxy = (...trustedProxies: string[]) => problems({ server: { trustedProxies } })
+    expect(ofProxy('10.0.0.1', '10.0.0.0/8', '::1', 'fd00::/8')).toEqual([])
+    for (const proxy of ['localhost', '10.0.0.0/33', '10.0.0', ' 10.0.0.1', '']) {
+      expect(ofProxy('10.0.0.1', proxy)).toEqual([
+        'server.trustedProxies[1] must be an IP address or a CIDR such as 10.0.0.0/8',
+      ])
+    }
+  })
+
+  test('the default session key is fixed, and inside the prefixes', () => {
+    const allowedSessionKeyPrefixes = ['hook:']
+    expect(
+      told({
+        good: ofHooks({ allowedSessionKeyPrefixes, defaultSessionKey: 'hook:inbox' }),
+        bad: ofHooks({ allowedSessionKeyPrefixes, defaultSessionKey: 'inbox' }),
+      }),
+    ).toEqual(only('hooks.defaultSessionKey'))
+    expect(ofHooks({ defaultSessionKey: 'hook:{{id}}' })).toHaveLength(1)
+  })
+
+  test('an alias names a model, not an alias: so no alias leads back to itself', () => {
+    const ofAliases = (aliases: object) => problems({ models: { aliases } })
+    expect(
+      told({
+        good: ofAliases({ fast: 'acme/small', quick: 'acme/small', deep: 'hub/acme/large' }),
+        bad: ofAliases({ fast: 'quick', quick: 'acme/small' }),
+      }),
+    ).toEqual(only('models.aliases.fast'))
+    expect(ofAliases({ a: 'b', b: 'a' })).toHaveLength(2)
+    for (const model of ['small', 'acme/', '/small', 'acme/the small']) expect(ofAliases({ a: model })).toHaveLength(1)
+    expect(ofAliases({ 'acme/a': 'acme/small' })).toHaveLength(1)
+  })
+
+  test('agents have ids of their own, and one at the most is the default', () => {
+    const ofAgents = (list: object[]) => problems({ agents: { list } })
+    expect(
+      told({
+        good: ofAgents([{ id: 'a' }, { id: 'b' }]),
+        bad: ofAgents([{ id: 'a' }, { id: 'a' }]),
+      }),
+    ).toEqual(only('agents.list[1].id'))
+    expect(
+      told({
+        good: ofAgents([{ id: 'a', default: true }, { id: 'b' }]),
+        bad: ofAgents([{ id: 'a', default: true }, { id: 'b' }, { id: 'c', default: true }]),
+      }),
+    ).toEqual(only('agents.list[2].default'))
+  })
+})

@@ -1,0 +1,65 @@
+import { expect, test } from 'vitest'
+import { nearestOf } from '../../../src/base/text.ts'
+import { toConfigSchema, toKeysAt } from '../../../src/config/schema.ts'
+
+type Node = { path: string; schema: Record<string, unknown> }
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** Every schema of a key, with its path. */
+function toNodes(schema: unknown, path: string): Node[] {
+  if (!isRecord(schema)) return []
+  const { properties, items, anyOf } = schema
+  return [
+    { path, schema },
+    ...Object.entries(isRecord(properties) ? properties : {}).flatMap(([key, child]) =>
+      toNodes(child, `${path}.${key}`),
+    ),
+    ...toNodes(items, `${path}[]`),
+    ...(Array.isArray(anyOf) ? anyOf : []).flatMap((child: unknown) => toNodes(child, path)),
+  ]
+}
+
+test('the schema for editors describes every key, and refuses unknown ones wherever the loader does', () => {
+  const nodes = toNodes(toConfigSchema(), '')
+  expect(nodes.length).toBeGreaterThan(60)
+  const keys = nodes.filter(({ path }) => path !== '' && !path.endsWith('[]'))
+  expect(
+    keys
+      .filter(
+        ({ path, schema }) =>
+          schema.description === undefined &&
+          !nodes.some((other) => other.path === path && other.schema.description !== undefined),
+      )
+      .map(({ path }) => path),
+  ).toEqual([])
+  const open = nodes.filter(({ schema }) => isRecord(schema.properties) && schema.additionalProperties !== false)
+  expect(open.map(({ path }) => path)).toEqual(['.hooks.presets[]'])
+})
+
+test('the schema is draft-7 and asks for no key that has a default', () => {
+  const schema = toConfigSchema()
+  expect(schema.$schema).toBe('http://json-schema.org/draft-07/schema#')
+  expect(schema.required).toBeUndefined()
+  expect(JSON.stringify(schema)).not.toContain(String(Number.MAX_SAFE_INTEGER))
+})
+
+test('the keys at a path are known through arrays and alternatives; where any key goes there are none', () => {
+  expect(toKeysAt(['hooks', 'mappings', 3, 'transform'])).toEqual(['module', 'export'])
+  expect(toKeysAt(['hooks', 'presets', 0])).toEqual(['name'])
+  expect(toKeysAt(['models', 'aliases'])).toEqual([])
+  expect(toKeysAt(['constructor'])).toEqual([])
+})
+
+test('the nearest word is the one with the fewest slips, and a far one is none', () => {
+  const known = ['messageTemplate', 'textTemplate', 'name', 'to', 'token', 'path']
+  expect(nearestOf('mesageTemplate', known)).toBe('messageTemplate')
+  expect(nearestOf('tokne', known)).toBe('token')
+  expect(nearestOf('NAME', known)).toBe('name')
+  expect(nearestOf('message', known)).toBe('messageTemplate')
+  expect(nearestOf('port', known)).toBeUndefined()
+  expect(nearestOf('x'.repeat(100_000), known)).toBeUndefined()
+  expect(nearestOf('name', [])).toBeUndefined()
+})

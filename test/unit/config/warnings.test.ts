@@ -1,0 +1,207 @@
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { type FileFact, toFileFacts, toWarnings } from '../../../src/config/warnings.ts'
+import { Config } from '../../../src/model/config.ts'
+
+const token = 'a-token-with-more-than-24-characters'
+const tight = { enabled: true, token, defaultSessionKey: 'hook:inbox', allowedSessionKeyPrefixes: ['hook:'] }
+type Parts = { hooks?: object; rest?: object; files?: FileFact[] }
+const channels = { default: { channel: 'console' } }
+const failing = ({ hooks = {}, rest = {}, files = [] }: Parts) =>
+  toWarnings(Config.parse({ channels, hooks: { ...tight, ...hooks }, ...rest }), { files }).filter(({ ok }) => !ok)
+const names = (parts: Parts) => failing(parts).map(({ name }) => name)
+
+describe('doctor', () => {
+  test('finds nothing in a tight configuration, and lists every check that held', () => {
+    expect(names({})).toEqual([])
+    expect(toWarnings(Config.parse({ hooks: tight }), { files: [] }).map(({ name }) => name)).toEqual([
+      'token-length',
+      'token-reuse',
+      'trusted-proxies',
+      'session-key-prefixes',
+      'default-session-key',
+      'request-session-keys',
+      'unsafe-content',
+      'file-permissions',
+      'channels',
+      'references',
+    ])
+  })
+
+  const telegram = { botToken: 't' }
+
+  test.each<[string, object, boolean]>([
+    ['without any channel', {}, true],
+    ['whose default channel is "last"', { channels: { default: { channel: 'last' } } }, true],
+    ['that chose the console', { channels }, false],
+    ['with a section of a channel', { channels: { telegram } }, false],
+    ['with a channel in code', { channels: { own: { ntfy: {} } } }, false],
+  ])('says of a configuration %s whether replies have nowhere to go', (_, rest, isFound) => {
+    const found = toWarnings(Config.parse({ hooks: tight, ...rest }), { files: [] }).filter(({ ok }) => !ok)
+    const expected = { name: 'channels', detail: expect.stringContaining('no channel is configured') }
+    expect(found).toMatchObject(isFound ? [expected] : [])
+  })
+
+  const references = (parts: Parts) => failing(parts).map(({ name, detail }) => `${name}: ${detail}`)
+
+  test.each<[string, Parts, string]>([
+    [
+      'an agent that is not in the list',
+      { hooks: { mappings: [{ agentId: 'opps' }] }, rest: { agents: { list: [{ id: 'ops' }] } } },
+      'hooks.mappings[0].agentId is "opps", which is not in agents.list: it runs with agents.defaults. Did you mean "ops"?',
+    ],
+    [
+      'a model of no provider',
+      { hooks: { mappings: [{ model: 'nobody/large' }] } },
+      'hooks.mappings[0].model names the provider "nobody", which is not in models.providers. Add models.providers.nobody.',
+    ],
+    [
+      'a channel that is not configured, where a transform may choose another one',
+      { hooks: { mappings: [{ channel: 'slack', transform: { module: 'x.ts' } }] } },
+      'hooks.mappings[0].channel is "slack", and channels.slack is not set. Set it.',
+    ],
+    [
+      'a default channel without a recipient',
+      { rest: { channels: { telegram, default: { channel: 'telegram' } } } },
+      'channels.default has no recipient. Replies that name no recipient cannot be sent. Set channels.default.to, or channels.telegram.to.',
+    ],
+    [
+      'a mapping that an earlier one shadows',
+      { hooks: { mappings: [{ match: { path: 'a' } }, { match: { path: '/a/', event: 'push' } }] } },
+      'hooks.mappings[1] is never reached: hooks.mappings[0] takes every request that it matches. Move it before that one.',
+    ],
+    [
+      'a mapping that an earlier one shadows with fewer values of its conditions',
+      {
+        hooks: {
+          mappings: [
+            { match: { headers: { 'x-kind': ['a', 'b'] }, payload: { 'issue.state': 'open' } } },
+            { match: { source: 'x', headers: { 'x-kind': 'b' }, payload: { 'issue.state': 'open', n: 1 } } },
+          ],
+        },
+      },
+      'hooks.mappings[1] is never reached: hooks.mappings[0] takes every request that it matches. Move it before that one.',
+    ],
+  ])('warns of %s', (_, parts, expected) => {
+    expect(references(parts)).toEqual([`references: hookloom.jsonc ${expected}`])
+  })
+
+  test.each<[string, Parts]>([
+    ['the default agent', { hooks: { mappings: [{ agentId: 'main' }] } }],
+    [
+      'a model of a runner that has its own names',
+      { hooks: { mappings: [{ model: 'x/y' }] }, rest: { agents: { defaults: { runner: 'claude' } } } },
+    ],
+    [
+      'a channel whose section has a recipient',
+      { rest: { channels: { telegram: { ...telegram, to: '1' }, default: { channel: 'telegram' } } } },
+    ],
+    [
+      'a mapping that accepts text after one that does not',
+      { hooks: { mappings: [{ match: { path: 'a' } }, { match: { path: 'a' }, accept: ['text'] }] } },
+    ],
+    ['a mapping of another path', { hooks: { mappings: [{ match: { path: 'a' } }, { match: { path: 'b' } }] } }],
+    [
+      'a wider mapping behind a narrower one',
+      {
+        hooks: {
+          mappings: [
+            { match: { path: 'a', event: ['x', 'y'] } },
+            { match: { path: 'a', event: ['y', 'z'] } },
+            { match: { path: 'a' } },
+          ],
+        },
+      },
+    ],
+    [
+      'a mapping with another value of a header, or without a condition on it',
+      {
+        hooks: {
+          mappings: [
+            { match: { path: 'a', headers: { 'x-kind': 'a' } } },
+            { match: { path: 'a', headers: { 'x-kind': ['a', 'b'] } } },
+            { match: { path: 'a', headers: { 'x-other': 'a' } } },
+            { match: { path: 'a', payload: { n: 1 } } },
+          ],
+        },
+      },
+    ],
+    [
+      'a mapping behind one that another proof opens',
+      {
+        hooks: {
+          mappings: [{ match: { path: 'a' }, verify: { scheme: 'github', secret: 's' } }, { match: { path: 'a' } }],
+        },
+      },
+    ],
+  ])('does not warn of %s', (_, parts) => {
+    expect(references(parts)).toEqual([])
+  })
+
+  test('names the line of the key', () => {
+    const text = '{\n  "hooks": {\n    "mappings": [\n      { "agentId": "x" }\n    ]\n  }\n}'
+    const [found] = toWarnings(Config.parse({ channels, hooks: { ...tight, mappings: [{ agentId: 'x' }] } }), {
+      files: [],
+      text,
+    }).filter(({ ok }) => !ok)
+    expect(found?.detail).toMatch(/^hookloom\.jsonc:4:9 hooks\.mappings\[0\]\.agentId is "x"/)
+  })
+
+  test('warns of a token below 24 characters, and says how many it has', () => {
+    expect(names({ hooks: { token: 'x'.repeat(24) } })).toEqual([])
+    const [warning] = failing({ hooks: { token: 'x'.repeat(23) } })
+    expect(warning).toMatchObject({ name: 'token-length', detail: expect.stringContaining('23 characters') })
+  })
+
+  test('warns of a token that is also another value, and shows where but not what', () => {
+    const [warning] = failing({ hooks: { mappings: [{ to: token }] } })
+    expect(warning?.detail).toContain('hooks.mappings[0].to')
+    expect(warning?.detail).not.toContain(token)
+  })
+
+  test('warns of a public address without trusted proxies', () => {
+    for (const host of ['127.0.0.1', 'localhost', '::1', '127.1.2.3'])
+      expect(names({ rest: { server: { host } } })).toEqual([])
+    for (const host of ['0.0.0.0', '::', '10.0.0.1', '127.0.0.1.example.com']) {
+      expect(names({ rest: { server: { host } } })).toEqual(['trusted-proxies'])
+    }
+    expect(names({ rest: { server: { host: '0.0.0.0', trustedProxies: ['10.0.0.1'] } } })).toEqual([])
+  })
+
+  test('warns of open session keys', () => {
+    expect(names({ hooks: { allowedSessionKeyPrefixes: undefined } })).toEqual(['session-key-prefixes'])
+    expect(names({ hooks: { allowedSessionKeyPrefixes: [] } })).toEqual(['session-key-prefixes'])
+    expect(names({ hooks: { defaultSessionKey: undefined } })).toEqual(['default-session-key'])
+    expect(names({ hooks: { allowRequestSessionKey: true } })).toEqual(['request-session-keys'])
+  })
+
+  test('warns of every place that opts out of the boundary, presets included', () => {
+    const open = { allowUnsafeExternalContent: true }
+    const [warning] = failing({
+      hooks: { agent: open, gmail: open, mappings: [{}, open], presets: [{ name: 'gmail', ...open }] },
+    })
+    for (const place of ['hooks.agent.', 'hooks.gmail.', 'hooks.mappings[1].', 'hooks.presets[0].'])
+      expect(warning?.detail).toContain(place)
+    expect(warning?.detail).not.toContain('mappings[0]')
+  })
+
+  test('warns of configuration files that others can read or write', () => {
+    expect(names({ files: [{ file: '/c/.env', mode: 0o600 }] })).toEqual([])
+    for (const mode of [0o644, 0o620, 0o602]) {
+      const [warning] = failing({ files: [{ file: '/c/.env', mode }] })
+      expect(warning?.detail).toContain(`.env (mode ${mode.toString(8)})`)
+    }
+  })
+})
+
+test('facts are taken of the files that are there', () => {
+  const dir = mkdtempSync(join(tmpdir(), 'hookloom-facts-'))
+  const file = join(dir, 'a')
+  writeFileSync(file, '')
+  chmodSync(file, 0o640)
+  expect(toFileFacts([file, join(dir, 'b')], 'linux')).toEqual([{ file, mode: 0o640 }])
+  expect(toFileFacts([file], 'win32')).toEqual([])
+  rmSync(dir, { recursive: true })
+})

@@ -1,0 +1,26 @@
+import { describe, expect, test } from 'vitest'
+import { parseConfig } from '../../../src/config/config.ts'
+
+function problemsOf(hooks: object): string {
+  return parseConfig(JSON.stringify({ hooks }), {}).problems.join('\n')
+}
+
+describe('a word of the configuration that is none of those allowed', () => {
+  test('is shown beside the one that was meant', () => {
+    expect(problemsOf({ onTransformError: 'prak' })).toBe(
+      'hooks.onTransformError: expected one of "park", "reject", found "prak". Did you mean "park"?',
+    )
+    const verify = { scheme: 'generic-hmac', secret: 's', header: 'x', algorithm: 'sha265' }
+    expect(problemsOf({ mappings: [{ verify }] })).toContain('found "sha265". Did you mean "sha256"?')
+  })
+
+  test('is not shown where it is near to none: it may be a secret', () => {
+    const secret = 'whsec_c3VwZXJzZWNyZXQ'
+    const verify = { scheme: 'generic-hmac', secret: 's', header: 'x', encoding: secret }
+    const said = problemsOf({ mappings: [{ verify, action: secret }], onTransformError: secret })
+    expect(said).toContain(
+      'hooks.mappings[0].verify.encoding: expected one of "hex", "base64", "base64url", found a string',
+    )
+    expect(said).not.toContain(secret)
+  })
+})

@@ -1,0 +1,116 @@
+// How the drain walks through what is parked; test/reload/drain.test.ts runs it with real modules.
+import { expect, test, vi } from 'vitest'
+import { silentLog } from '../../../src/model/log.ts'
+import { createDrain, type DrainParts } from '../../../src/deliveries/drain.ts'
+import { createOneOwner } from '../../../src/store/sqlite/one-owner.ts'
+import { createMemoryStore } from '../../../src/store/sqlite/sqlite.ts'
+import type { OpenDelivery } from '../../../src/store/records.ts'
+import type { Store } from '../../../src/store/store.ts'
+import { newDelivery, parked } from '../../contract/stage.ts'
+import { toGeneration } from '../pipeline/decide.ts'
+
+/** A drain whose deliveries all park again, and the ids of those that it ran. */
+function createStage(
+  onRun: (open: OpenDelivery, store: Store) => Promise<unknown> = async () => {},
+  leases?: DrainParts['leases'],
+) {
+  const store = createMemoryStore({ clock: Date.now })
+  const transforms = { 'a.ts': () => null, 'b.ts': () => null, 'c.ts': () => null }
+  const generation = toGeneration([], { transforms })
+  const ran: string[] = []
+  const limits: number[] = []
+  const drain = createDrain({
+    store: {
+      counts: store.counts,
+      inState: store.inState,
+      parkedFor: store.parkedFor,
+      waitedFor: store.waitedFor,
+      drop: store.drop,
+      open: (query) => {
+        limits.push(query.limit)
+        return store.open(query)
+      },
+    },
+    generation: () => generation,
+    ...(leases && { leases }),
+    log: silentLog,
+    rerunner: {
+      resumePending: async () => {},
+      async rerun(open) {
+        ran.push(open.deliveryId)
+        await store.settle(open.deliveryId, parked({ generation: generation.id, waitsFor: open.waitsFor }))
+        await onRun(open, store)
+        return 'parked'
+      },
+    },
+  })
+  const park = async (id: string, receivedAt: number, waitsFor = 'a.ts') =>
+    store.append(newDelivery({ at: receivedAt, ...parked({ waitsFor }), id }))
+  return { store, drain, ran, limits, park }
+}
+
+test('reads one delivery at a time, and each of them once', async () => {
+  const { drain, ran, limits, park } = createStage()
+  for (const n of [1, 2, 3]) await park(`d-${n}`, n)
+  expect(await drain.drain(['a.ts'], { again: true })).toEqual({ settled: 0, stillParked: 3 })
+  expect(ran).toEqual(['d-1', 'd-2', 'd-3'])
+  expect(new Set(limits)).toEqual(new Set([1]))
+})
+
+test('goes through each of its modules from the oldest to the newest, and leaves the others alone', async () => {
+  const { drain, ran, park } = createStage()
+  for (const [n, module] of ['b.ts', 'a.ts', 'c.ts', 'a.ts', 'b.ts'].entries()) await park(`${module}-${n}`, n, module)
+  expect(await drain.drain(['a.ts', 'b.ts'])).toEqual({ settled: 0, stillParked: 4 })
+  expect(ran).toEqual(['a.ts-1', 'a.ts-3', 'b.ts-0', 'b.ts-4'])
+})
+
+test('ends although every delivery that it runs is followed by another one', async () => {
+  let count = 2
+  const { drain, ran, park } = createStage(async () => {
+    count += 1
+    await park(`d-${count}`, count)
+  })
+  for (const n of [1, 2]) await park(`d-${n}`, n)
+  await drain.drain(['a.ts'], { again: true })
+  expect(ran).toEqual(['d-1', 'd-2'])
+})
+
+test('leaves a module to the gateway that drains it, and takes what that one left at the next look', async () => {
+  vi.useFakeTimers()
+  try {
+    const leases = createOneOwner(Date.now)
+    const lease = {
+      take: async (names: readonly string[]) => (await leases.lease({ names, leaseMs: 9_000 })).map(({ name }) => name),
+    }
+    const { drain, ran, park } = createStage(undefined, { ...lease, release: async () => {} })
+    await park('d-1', 1)
+    await leases.lease({ names: ['drain/a.ts'], leaseMs: 9_000 })
+    expect(await drain.drain(['a.ts'])).toEqual({ settled: 0, stillParked: 0 })
+    drain.look()
+    await vi.advanceTimersByTimeAsync(0)
+    expect(ran).toEqual([])
+    drain.look()
+    await vi.advanceTimersByTimeAsync(4_000)
+    expect(ran).toEqual([])
+    await vi.advanceTimersByTimeAsync(5_000)
+    drain.look()
+    await vi.advanceTimersByTimeAsync(5_000)
+    expect(ran).toEqual(['d-1'])
+  } finally {
+    vi.useRealTimers()
+  }
+})
+
+test('does not run again at a look what this code parked, only at a save or a retry', async () => {
+  const { drain, ran, park } = createStage()
+  await park('d-1', 1)
+  await drain.drain(['a.ts'])
+  expect(ran).toEqual(['d-1'])
+  vi.useFakeTimers()
+  drain.look()
+  await vi.advanceTimersByTimeAsync(1)
+  vi.useRealTimers()
+  expect(ran).toEqual(['d-1'])
+  await drain.drain(['a.ts'], { again: true })
+  expect(ran).toEqual(['d-1', 'd-1'])
+})

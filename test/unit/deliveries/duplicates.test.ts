@@ -1,0 +1,83 @@
+import { describe, expect, test } from 'vitest'
+import type { Admitted, Delivery } from '../../../src/model/delivery.ts'
+import type { JsonValue } from '../../../src/base/json.ts'
+import { Problem } from '../../../src/model/problem.ts'
+import { createOnce, toDedupe } from '../../../src/deliveries/duplicates.ts'
+import { createMemoryStore } from '../../../src/store/sqlite/sqlite.ts'
+import { keyed, newDelivery } from '../../contract/stage.ts'
+import { toTestDelivery } from '../pipeline/decide.ts'
+
+type Proved = { by: string; mapping: string; id?: string }
+
+function toAdmitted({ by, mapping, id }: Proved): Admitted {
+  return {
+    token: false,
+    signedFor: [mapping],
+    signedId: id === undefined ? undefined : { mappingId: mapping, source: by, id },
+  }
+}
+
+function keyOf(payload: JsonValue, headers: Record<string, string>, proved?: Proved) {
+  const delivery: Delivery = {
+    ...toTestDelivery('in', payload, { headers }),
+    verifiedBy: proved?.by,
+    admitted: proved === undefined ? { token: true, signedFor: [] } : toAdmitted(proved),
+  }
+  const found = toDedupe(delivery)
+  return found && { key: found.key.key, isSenders: found.isSenders }
+}
+
+describe('how a delivery is recognised', () => {
+  const github = { 'x-github-event': 'push', 'x-github-delivery': 'd-1' }
+
+  test('by the Idempotency-Key of a caller, else by the sender’s id, else not at all', () => {
+    expect(keyOf({}, {})).toBeUndefined()
+    expect(keyOf({}, github)).toEqual({ key: 'github:d-1', isSenders: true })
+    expect(keyOf({}, { ...github, 'idempotency-key': 'k' })).toEqual({ key: 'key:k', isSenders: false })
+  })
+
+  test('by the id that a signature covers before all, and else as any other', () => {
+    const event = { id: 'evt_1', type: 'invoice.paid' }
+    const headers = { 'stripe-signature': 't=1,v1=00', 'idempotency-key': 'k' }
+    const proved = { by: 'stripe', mapping: 'm' }
+    expect(keyOf(event, headers, { ...proved, id: 'evt_1' })).toEqual({ key: 'm stripe:evt_1', isSenders: true })
+    expect(keyOf(event, { ...headers, ...github }, { ...proved, id: 'evt_1' })?.key).toBe('m stripe:evt_1')
+    expect(keyOf(event, headers, proved)).toEqual({ key: 'm key:k', isSenders: false })
+    expect(keyOf(event, headers)).toEqual({ key: 'key:k', isSenders: false })
+  })
+
+  test('the same id for two proved mappings of one path is two deliveries', () => {
+    const update = { update_id: 100 }
+    for (const id of [undefined, '100']) {
+      const of = (mapping: string) => keyOf(update, {}, { by: 'telegram', mapping, ...(id && { id }) })?.key
+      expect(of('bot-a')).toBe('bot-a telegram:100')
+      expect(of('bot-b')).not.toBe(of('bot-a'))
+    }
+  })
+
+  test.each(['', ' ', 'k'.repeat(257)])('a key of %j is refused', (key) => {
+    expect(() => keyOf({}, { 'idempotency-key': key })).toThrow(/1 to 256 characters/)
+  })
+})
+
+describe('a delivery with a key', () => {
+  const dedupe = { key: { hook: 'github', key: 'k', bodyHash: 'hash-1' }, isSenders: false }
+  const repeated: string[] = []
+  const repeats = ({ deliveryId }: { deliveryId: string }) => void repeated.push(deliveryId)
+  const never = () => new Promise<never>(() => {})
+
+  test.each([
+    ['refuses writes', () => Promise.reject(new Problem('store-unavailable', 'The disk is full.'))],
+    ['does not return from a write', never],
+  ])('gets the first answer while the store %s', async (_, first) => {
+    const store = createMemoryStore({ clock: () => 1 })
+    await store.append(newDelivery({ at: 1, ...keyed('k') }))
+    const once = createOnce(store, false)
+    const otherBody = { ...dedupe, key: { ...dedupe.key, bodyHash: 'hash-2' } }
+    expect(await once(otherBody, { recognised: () => {}, repeats, first, parkedAgain: never })).toEqual({
+      status: 200,
+      body: '{"ok":true}',
+      headers: { 'idempotent-replay': 'true' },
+    })
+  })
+})

@@ -1,0 +1,105 @@
+// The gateway's sink over a store: mails and the place in one commit, each mail one delivery.
+import { describe, expect, test } from 'vitest'
+import { createInbox } from '../../../src/deliveries/mailbox.ts'
+import { type GmailPayload, toMailKey } from '../../../src/gmail/mail.ts'
+import { Config } from '../../../src/model/config.ts'
+import { silentLog } from '../../../src/model/log.ts'
+import { createGeneration } from '../../../src/pipeline/generation.ts'
+import { createMemoryStore } from '../../../src/store/sqlite/sqlite.ts'
+import type { OpenDelivery } from '../../../src/store/records.ts'
+
+const account = 'desk@example.org'
+const toPayload = (id: string): GmailPayload => ({
+  source: 'gmail',
+  account,
+  historyId: '20',
+  messages: [
+    {
+      id,
+      threadId: 't',
+      from: '',
+      to: '',
+      subject: id,
+      date: '',
+      snippet: '',
+      body: '',
+      bodyTruncated: false,
+      labels: [],
+    },
+  ],
+})
+
+function createStage(store = createMemoryStore({ clock: () => 5 }), fails: readonly string[] = []) {
+  const generation = createGeneration({ config: Config.parse({}), mappings: [], transforms: new Map() })
+  const ran: OpenDelivery[] = []
+  let ids = 0
+  const parts = {
+    account,
+    generation: () => generation,
+    store,
+    clock: () => 5,
+    newId: () => `d-${(ids += 1)}`,
+    log: silentLog,
+  }
+  const rerunner = {
+    claim: async () => {},
+    release: async () => {},
+    async rerun(open: OpenDelivery) {
+      if (fails.includes(open.deliveryId)) throw new Error('it cannot be run')
+      ran.push(open)
+      return 'accepted'
+    },
+  }
+  const repeated: string[] = []
+  const repeats = { note: ({ deliveryId }: { deliveryId: string }) => void repeated.push(deliveryId) }
+  return { store, ran, repeated, inbox: createInbox({ ...parts, rerunner, repeats }) }
+}
+
+describe('the inbox of the gateway', () => {
+  test('keeps the place with the mails, and starts without one', async () => {
+    const { inbox, store } = createStage()
+    expect(await inbox.state()).toBeUndefined()
+    await inbox.deliver([toPayload('a'), toPayload('b')], { historyId: '20', syncedAt: 5 })
+    expect(await inbox.state()).toEqual({ historyId: '20', syncedAt: 5 })
+    expect((await store.counts()).deliveries.pending).toBe(2)
+  })
+
+  test('stores a mail as the hook would have, pending, with its request and its key', async () => {
+    const { inbox, store } = createStage()
+    await inbox.deliver([toPayload('a')], { historyId: '20', syncedAt: 5 })
+    const [row] = await store.deliveries({ limit: 9 })
+    expect(row).toMatchObject({ deliveryId: 'd-1', hook: 'gmail', source: 'gmail', state: 'pending' })
+    expect(await store.answered({ hook: 'gmail', key: `key:${toMailKey(toPayload('a'))}` })).toMatchObject({
+      deliveryId: 'd-1',
+      status: 200,
+    })
+    expect((await store.request('d-1'))?.head).toMatchObject({
+      path: 'gmail',
+      url: '/hooks/gmail',
+      admitted: { token: true },
+    })
+  })
+
+  test('runs each stored mail once, in order, and a mail that comes again not at all: it is a repetition', async () => {
+    const { inbox, ran, repeated } = createStage()
+    await inbox.deliver([toPayload('a'), toPayload('b')], { historyId: '20', syncedAt: 5 })
+    await inbox.deliver([toPayload('b'), toPayload('c')], { historyId: '30', syncedAt: 6 })
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(ran.map(({ deliveryId }) => deliveryId)).toEqual(['d-1', 'd-2', 'd-4'])
+    expect(repeated).toEqual(['d-2'])
+  })
+
+  test('runs the mails behind one that cannot be run', async () => {
+    const { inbox, ran } = createStage(undefined, ['d-1'])
+    await inbox.deliver([toPayload('a'), toPayload('b')], { historyId: '20', syncedAt: 5 })
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(ran.map(({ deliveryId }) => deliveryId)).toEqual(['d-2'])
+  })
+
+  test('moves nothing where the store refuses', async () => {
+    const store = createMemoryStore({ clock: () => 5 })
+    const { inbox } = createStage({ ...store, appendAll: () => Promise.reject(new Error('the disk is full')) })
+    await expect(inbox.deliver([toPayload('a')], { historyId: '20', syncedAt: 5 })).rejects.toThrow('full')
+    expect(await store.cursor('gmail:desk@example.org')).toBeUndefined()
+  })
+})

@@ -1,0 +1,36 @@
+// Which of several gateways watches the mailbox.
+import { expect, test } from 'vitest'
+import { silentLog } from '../../../src/model/log.ts'
+import { createMailbox } from '../../../src/deliveries/mailbox.ts'
+import { createThrottle } from '../../../src/http/throttle.ts'
+import { createMemoryStore } from '../../../src/store/sqlite/sqlite.ts'
+import { makeFolder } from '../../e2e/gateway.ts'
+import { toGeneration } from '../pipeline/decide.ts'
+
+test('the one that has the duty, until it loses it', async () => {
+  const gmail = { account: 'a@example.com', mode: 'poll' }
+  const generation = toGeneration([], { hooks: { gmail } })
+  let isHeld = false
+  const mailbox = createMailbox({
+    dir: makeFolder(),
+    env: {},
+    duty: { isHeld: () => isHeld },
+    generation: () => generation,
+    store: createMemoryStore({ clock: Date.now }),
+    rerunner: { rerun: async () => 'accepted', claim: async () => {}, release: async () => {} },
+    repeats: { note() {} },
+    signers: createThrottle({ clock: Date.now }),
+    clock: Date.now,
+    newId: () => 'id',
+    log: silentLog,
+  })
+  mailbox.apply(generation.config)
+  expect(mailbox.status()).toBeUndefined()
+  isHeld = true
+  mailbox.apply(generation.config)
+  await expect.poll(() => mailbox.status()?.account, { timeout: 10_000 }).toBe('a@example.com')
+  isHeld = false
+  mailbox.apply(generation.config)
+  await expect.poll(() => mailbox.status(), { timeout: 10_000 }).toBeUndefined()
+  await mailbox.stop()
+})

@@ -1,0 +1,78 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { silentLog, silentMeter } from '../../../src/model/log.ts'
+import { Problem } from '../../../src/model/problem.ts'
+import { createRepeats } from '../../../src/deliveries/repeats.ts'
+import type { Repetition } from '../../../src/store/records.ts'
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+function createStage() {
+  const written: (readonly Repetition[])[] = []
+  const store = {
+    isAway: false,
+    async noteRepeats(repeats: readonly Repetition[]) {
+      if (store.isAway) throw new Problem('store-unavailable', 'The disk is full.')
+      written.push(repeats)
+    },
+  }
+  let now = 0
+  const repeats = createRepeats({ store, clock: () => (now += 1), meter: silentMeter, log: silentLog })
+  const repeat = (deliveryId: string, bodyDiffered = false) =>
+    repeats.note({ deliveryId, bodyDiffered, method: 'POST', hook: 'in', label: 'in' })
+  return { written, store, repeats, repeat }
+}
+
+describe('the repetitions of a second', () => {
+  test('are one write, with one entry a delivery', async () => {
+    const { written, repeat } = createStage()
+    repeat('a')
+    repeat('b')
+    repeat('a', true)
+    repeat('a')
+    expect(written).toEqual([])
+    await vi.advanceTimersByTimeAsync(1_000)
+    expect(written).toEqual([
+      [
+        { deliveryId: 'a', times: 3, lastAt: 4, bodyDiffered: true },
+        { deliveryId: 'b', times: 1, lastAt: 2, bodyDiffered: false },
+      ],
+    ])
+    await vi.advanceTimersByTimeAsync(10_000)
+    expect(written).toHaveLength(1)
+  })
+
+  test('wait while the store is away, and are written when it is back', async () => {
+    const { written, store, repeat } = createStage()
+    store.isAway = true
+    repeat('a')
+    await vi.advanceTimersByTimeAsync(3_000)
+    repeat('a')
+    expect(written).toEqual([])
+    store.isAway = false
+    await vi.advanceTimersByTimeAsync(1_000)
+    expect(written).toEqual([[{ deliveryId: 'a', times: 2, lastAt: 2, bodyDiffered: false }]])
+  })
+
+  test('are written at the stop, also those that were noted during a write, and a store that is away does not hold it up', async () => {
+    const { written, store, repeats, repeat } = createStage()
+    for (let at = 0; at < 2_500; at += 1) repeat(`d-${at}`)
+    await repeats.stop()
+    expect(written.map(({ length }) => length)).toEqual([1_000, 1_000, 500])
+    store.isAway = true
+    repeat('late')
+    await repeats.stop()
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  test('of more deliveries than a store that is away may keep waiting are only counted and logged', async () => {
+    const { written, store, repeats, repeat } = createStage()
+    store.isAway = true
+    for (let at = 0; at < 12_000; at += 1) repeat(`d-${at}`)
+    repeat('d-0')
+    store.isAway = false
+    await repeats.stop()
+    expect(written.flat()).toHaveLength(10_000)
+    expect(written.flat()[0]).toMatchObject({ deliveryId: 'd-0', times: 2 })
+  })
+})

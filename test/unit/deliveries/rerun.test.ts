@@ -1,0 +1,177 @@
+import { describe, expect, test } from 'vitest'
+import type { Decision } from '../../../src/pipeline/pipeline.ts'
+import type { MappingInput } from '../../../src/model/mapping.ts'
+import { Problem } from '../../../src/model/problem.ts'
+import { silentLog } from '../../../src/model/log.ts'
+import { Rerunner } from '../../../src/deliveries/rerun.ts'
+import { createMemoryStore } from '../../../src/store/sqlite/sqlite.ts'
+import type { Store } from '../../../src/store/store.ts'
+import { toGeneration, toTestDelivery, toTestId } from '../pipeline/decide.ts'
+import type { OnParked } from '../../../src/deliveries/settlement.ts'
+
+const generation = toGeneration([{ match: { path: 'in' }, messageTemplate: 'Say {{text}}' }])
+const reasons = { mappingId: 'mapping-1', transformHash: undefined, retain: undefined, trace: [], log: [] }
+const parkedDecision: Decision = {
+  ...reasons,
+  kind: 'park',
+  problem: new Problem('transform-failed', 'it was cut off'),
+  waitsFor: 't.ts',
+}
+
+/** A store with deliveries that wait, and a rerunner over it. */
+async function stage(
+  ids: string[],
+  change: (store: Store) => Partial<Store> = () => ({}),
+  { mappingId, mappings }: { mappingId?: string; mappings?: readonly MappingInput[] } = {},
+) {
+  const waiting = createMemoryStore({ clock: Date.now })
+  for (const id of ids) {
+    const delivery = { ...toTestDelivery('in', { text: id }), id }
+    const { method, url, path, headers, query, verifiedBy, admitted } = delivery
+    await waiting.append({
+      id,
+      receivedAt: Date.now() + 3_600_000,
+      hook: 'in',
+      source: undefined,
+      event: undefined,
+      dedupe: undefined,
+      answer: { status: 200, body: '{}' },
+      state: 'pending',
+      mappingId,
+      generation: 'before',
+      jobs: [],
+      trace: [],
+      log: [],
+      request: { head: { method, url, path, headers, query, verifiedBy, admitted }, body: delivery.body.bytes },
+    })
+  }
+  const stopping = new AbortController()
+  const errors: string[] = []
+  const log = { ...silentLog, error: (_: object, message: string) => void errors.push(message) }
+  const store = new Proxy(waiting, {
+    get: (target, name) => Reflect.get(change(target), name) ?? Reflect.get(target, name),
+  })
+  const current = mappings === undefined ? generation : toGeneration(mappings)
+  const parts = { generation: () => current, hold: () => () => {}, store, clock: Date.now, newId: toTestId }
+  const parked: string[] = []
+  const onParked: OnParked = ({ deliveryId }) => void parked.push(deliveryId)
+  const rerunner = new Rerunner({
+    ...parts,
+    keepByDefault: false,
+    accepted() {},
+    parked: onParked,
+    stopping: stopping.signal,
+    log,
+  })
+  const stateOf = async (id: string) => (await waiting.delivery(id))?.state
+  return {
+    rerunner,
+    stopping,
+    stateOf,
+    errors,
+    parked,
+    waiting,
+    delivery: (id: string) => ({ ...toTestDelivery('in', { text: id }), id }),
+  }
+}
+
+describe('deliveries that wait', () => {
+  test('run again at the next start, also when its clock is behind', async () => {
+    const { rerunner, stateOf } = await stage(['a', 'b'])
+    await rerunner.resumePending()
+    expect([await stateOf('a'), await stateOf('b')]).toEqual(['accepted', 'accepted'])
+  })
+
+  test('one that the store does not take is tried again, and the next are not held up for good', async () => {
+    let failures = 2
+    const { rerunner, stateOf } = await stage(['a', 'b'], (store) => ({
+      settle: (id, settlement) =>
+        failures-- > 0 ? Promise.reject(new Problem('store-unavailable', 'full')) : store.settle(id, settlement),
+    }))
+    await rerunner.resumePending()
+    expect(await stateOf('b')).toBe('accepted')
+    expect(await stateOf('a')).toBe('accepted')
+  })
+
+  test('are read one at a time, and leave room for requests in between', async () => {
+    const events: string[] = []
+    const { rerunner } = await stage(['a', 'b'], (store) => ({
+      open(query) {
+        events.push(`at most ${query.limit}`)
+        setImmediate(() => events.push('a request'))
+        return store.open(query)
+      },
+    }))
+    await rerunner.resumePending()
+    expect(events).toEqual(['at most 1', 'a request', 'at most 1', 'a request'])
+  })
+
+  test('are left to the next start once the gateway stops', async () => {
+    const { rerunner, stopping, stateOf } = await stage(['a', 'b', 'c'], (store) => ({
+      settle(id, settlement) {
+        stopping.abort()
+        return store.settle(id, settlement)
+      },
+    }))
+    await rerunner.resumePending()
+    expect([await stateOf('a'), await stateOf('b'), await stateOf('c')]).toEqual(['accepted', 'pending', 'pending'])
+  })
+
+  test('code that a stop cuts off has not failed: its delivery stays pending, and runs at the next start', async () => {
+    const { rerunner, stopping, stateOf, delivery } = await stage(['a'])
+    stopping.abort()
+    expect(await rerunner.settleLate(Promise.resolve(parkedDecision), delivery('a'), generation)).toBe('waiting')
+    expect(await stateOf('a')).toBe('pending')
+  })
+
+  test('code that fails by itself parks, and the log and the alerts hear of it, once', async () => {
+    const { rerunner, stateOf, errors, parked, delivery } = await stage(['a'])
+    const park = (before?: 'parked') =>
+      rerunner.settleLate(Promise.resolve(parkedDecision), delivery('a'), generation, before)
+    expect(await park()).toBe('parked')
+    expect(await stateOf('a')).toBe('parked')
+    expect(errors).toEqual(['parked: it was cut off "hookloom show a" shows the details.'])
+    expect(await park('parked')).toBe('parked')
+    expect(errors).toHaveLength(1)
+    expect(parked).toEqual(['a'])
+  })
+
+  const elsewhere = [{ match: { path: 'elsewhere' } }]
+  const unmet = [{ match: { path: 'in', payload: { kind: 'other' } } }]
+
+  test.each([
+    ['no mapping has its hook', elsewhere],
+    ['the conditions of all mappings are false', unmet],
+  ])('what a mapping took before the stop is parked, logged and reported if %s', async (_why, mappings) => {
+    const { rerunner, waiting, errors, parked } = await stage(['a'], undefined, { mappingId: 'gone', mappings })
+    await rerunner.resumePending()
+    const record = await waiting.delivery('a')
+    expect(record).toMatchObject({ state: 'parked', mappingId: 'gone', problem: { code: 'mapping-missing' } })
+    expect(await waiting.waitedFor()).toEqual(['mapping:'])
+    expect(errors[0]).toMatch(/^parked: No mapping takes it since /)
+    expect(parked).toEqual(['a'])
+    const [open] = await waiting.open({ limit: 1 })
+    if (open === undefined) throw new Error('it is parked')
+    expect(await rerunner.rerun(open)).toBe('parked')
+    expect((await waiting.delivery('a'))?.problem, 'the first moment stays').toEqual(record?.problem)
+  })
+
+  test('what no mapping decided on yet, such as a mail, is skipped by conditions that are false, and not by a missing hook', async () => {
+    const skipped = await stage(['a'], undefined, { mappings: unmet })
+    await skipped.rerunner.resumePending()
+    expect(await skipped.stateOf('a')).toBe('skipped')
+    const kept = await stage(['a'], undefined, { mappings: elsewhere })
+    await kept.rerunner.resumePending()
+    expect(await kept.stateOf('a')).toBe('parked')
+  })
+
+  test('a body that no mapping reads any more stays parked', async () => {
+    const { rerunner, waiting } = await stage(['a'], undefined, { mappingId: 'text', mappings: elsewhere })
+    const [open] = await waiting.open({ limit: 1 })
+    if (open === undefined) throw new Error('it is pending')
+    const headers = { 'content-type': 'text/plain' }
+    const text = { ...open, request: { head: { ...open.request.head, headers }, body: Buffer.from('plain') } }
+    expect(await rerunner.rerun(text)).toBe('parked')
+    expect((await waiting.delivery('a'))?.problem?.code).toBe('mapping-missing')
+  })
+})

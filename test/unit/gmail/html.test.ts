@@ -1,0 +1,147 @@
+import { describe, expect, test } from 'vitest'
+import { dropInvisible, toVisibleText } from '../../../src/gmail/html.ts'
+
+const seen = (html: string) => toVisibleText(html).text
+
+describe('the text of an HTML mail', () => {
+  test('is what a person reads: paragraphs, lists, links with their targets, no styles and no scripts', () => {
+    const html = `<html><head><title>T</title><style>p { color: red }</style></head><body><h1>Hello</h1><p>See
+      <a href="https://example.com/a">the page</a>.</p><ul><li>one</li><li>two</li></ul><script>steal()</script></body></html>`
+    expect(seen(html)).toBe('Hello\n\nSee the page [https://example.com/a].\n\n * one\n * two')
+  })
+
+  test.each([
+    ['display:none', '<p style="display:none">X</p>'],
+    ['display : NONE !important', '<p style="color:red; DISPLAY : NONE !important">X</p>'],
+    ['a comment inside the style', '<p style="dis/**/play:none">X</p>'],
+    ['visibility', '<div style="visibility:hidden"><p>X</p></div>'],
+    ['font-size:0', '<span style="font-size:0">X</span>'],
+    ['font-size:0px', '<span style="font-size: 0px;">X</span>'],
+    ['opacity', '<span style="opacity:0">X</span>'],
+    ['max-height with overflow', '<div style="max-height:0px;overflow:hidden">X</div>'],
+    ['far off the screen', '<div style="position:absolute;left:-9999px">X</div>'],
+    ['mso-hide', '<div style="mso-hide:all">X</div>'],
+    ['the attribute hidden', '<p hidden>X</p>'],
+    ['the attribute hidden, with a style', '<p hidden style="color:red">X</p>'],
+    ['a list item', '<ul><li>a</li><li style="display:none">X</li></ul>'],
+    ['a table cell', '<table><tr><td>a</td><td style="display:none">X</td></tr></table>'],
+    ['a table row', '<table><tr style="display:none"><td>X</td></tr></table>'],
+    ['a link', '<a href="https://x.example" style="display:none">X</a>'],
+    ['below shown elements', '<div style="color:red"><b style="color:red"><i style="display:none">X</i></b></div>'],
+    ['a fraction without its zero', '<p style="opacity:.0">X</p>'],
+    ['opacity in percent', '<p style="opacity: 0%">X</p>'],
+    ['a filter', '<p style="filter:opacity(0)">X</p>'],
+    ['clip-path', '<p style="clip-path: inset(50%)">X</p>'],
+    ['a circle of nothing', '<p style="clip-path:circle(0 at 50% 50%)">X</p>'],
+    ['a polygon without an area', '<p style="clip-path:polygon(0 0, 0px 0px, 0 0)">X</p>'],
+    ['clip', '<p style="position:absolute;clip:rect(1px,1px,1px,1px)">X</p>'],
+    ['a scale of nothing', '<p style="transform: rotate(3deg) scale(0)">X</p>'],
+    ['a scale of nothing in one direction', '<p style="transform:scaleY(0.0)">X</p>'],
+    ['the property scale', '<p style="scale:0">X</p>'],
+    ['a matrix', '<p style="transform:matrix(0, 0, 0, 0, 0, 0)">X</p>'],
+    ['a move off the page', '<p style="transform:translateX(-9999px)">X</p>'],
+    ['a margin off the page', '<p style="margin-left:-9999px">X</p>'],
+    ['em off the page', '<p style="position:absolute;top:-999em">X</p>'],
+    ['far to the right', '<p style="position:fixed;left:99999px">X</p>'],
+    ['the text off its line', '<p style="text-indent:-9999px">X</p>'],
+    ['an escape in a name', '<p style="dis\\70lay:none">X</p>'],
+    ['an escape in a value', '<p style="display:\\6eone">X</p>'],
+    ['escapes with white space and without digits', '<p style="d\\69 s\\play:n\\00006f ne">X</p>'],
+    ['an escape that is an entity', '<p style="dis&#92;70lay:none">X</p>'],
+    ['a value that a later, invalid one does not replace', '<p style="display:none;display:shown">X</p>'],
+    ['an important value', '<p style="display:none!important;display:block">X</p>'],
+    ['a semicolon in quotes before it', `<p style="font-family:'a;b';display:none">X</p>`],
+    ['a comment that is not closed, behind it', '<p style="display:none;/* color:red">X</p>'],
+    ['a font of no size', '<p style="font:0/0 a">X</p>'],
+    ['a font of one pixel', '<p style="font-size:1px">X</p>'],
+    ['a size that is inherited', '<div style="font-size:0"><p style="color:red">X</p></div>'],
+    ['a share of a size that is nothing', '<div style="font-size:0"><p style="font-size:2em">X</p></div>'],
+    ['a calculation', '<p style="font-size:calc(0px)">X</p>'],
+    ['a transparent colour', '<p style="color:rgba(0, 0, 0, .0)">X</p>'],
+    ['a transparent colour in digits', '<p style="color:#00000000">X</p>'],
+    ['a height of a pixel', '<p style="height:1px;overflow:hidden">X</p>'],
+    ['content-visibility', '<p style="content-visibility:hidden">X</p>'],
+    ['a link of no size', '<a href="https://x.example/X" style="font-size:0">X</a>'],
+    ['a comment', '<!-- X -->'],
+    ['a template', '<template>X</template>'],
+    ['the body itself', '<body style="display:none">X</body>'],
+  ])('has nothing of what is hidden by %s', (_, html) => {
+    const text = seen(`before ${html} after`)
+    expect(text).not.toContain('X')
+    if (!html.startsWith('<body')) expect(text).toMatch(/before[^]*after/)
+  })
+
+  test('keeps what only looks like it: zeros in other sizes, a name in another value', () => {
+    const html = `<p style="font-size:10px">a</p><p style="opacity:0.9">b</p><p style="font-family:none">c</p>
+      <p style="max-height:0">d</p><p style="display:block;margin:0">e</p>`
+    expect(seen(html).replaceAll('\n', '')).toBe('abcde')
+  })
+
+  test.each([
+    ['a size below one em', '<p style="font-size: .9em">X</p>'],
+    ['a size below one rem', '<p style="font-size:0.75rem">X</p>'],
+    ['an offset without a position', '<p style="left: -9999px; top:-9999px">X</p>'],
+    ['an offset of a static position', '<p style="position:static;left:-9999px">X</p>'],
+    ['a clip without a position', '<p style="clip:rect(0,0,0,0)">X</p>'],
+    ['a small move', '<p style="position:relative;left:-20px;transform:translate(-50%, -50%)">X</p>'],
+    ['a scale', '<p style="transform:scale(1.05)">X</p>'],
+    ['a shape', '<p style="clip-path:inset(0 5px)">X</p>'],
+    ['a fraction of opacity', '<p style="opacity:.9">X</p>'],
+    ['a size of its own in a cell of no size', '<td style="font-size:0"><p style="font-size:13px">X</p></td>'],
+    ['a child that is visible again', '<div style="visibility:hidden"><p style="visibility:visible">X</p></div>'],
+    ['a child with a colour again', '<div style="color:transparent"><p style="color:#333">X</p></div>'],
+    ['a value that a later one replaces', '<p style="display:none;display:block">X</p>'],
+    ['a word in quotes', `<p style="content:'display:none';font-family:'none;display:none'">X</p>`],
+    ['a word in a comment', '<p style="/*display:none*/color:red">X</p>'],
+    ['a height that a least height replaces', '<p style="height:1px;min-height:20px;overflow:hidden">X</p>'],
+    ['letters that show a gradient', '<p style="color:transparent;background-clip:text">X</p>'],
+    ['a number that is no length', '<p style="font-size:1;margin-left:-9999">X</p>'],
+    ['a bold font', '<p style="font:700 12px/0 Arial">X</p>'],
+    ['a property that every object has', '<p style="constructor:none;font-size:constructor">X</p>'],
+  ])('keeps %s', (_, html) => {
+    expect(seen(`before ${html} after`)).toMatch(/before\s+X\s+after/)
+  })
+
+  test('joins the halves of a word around what is hidden in it, and keeps the space between two words', () => {
+    expect(seen('pay<b style="font-size:0">X</b>pal')).toBe('paypal')
+    const cell = '<td style="font-size:0"><i style="font-size:9px">two</i> <i style="font-size:9px">words</i></td>'
+    expect(seen(cell)).toBe('two words')
+  })
+
+  test('loses the characters that nobody sees', () => {
+    expect(seen('pay\u00AD\u200Bpal \u{E0041}\u{E0042}ok\u202E!')).toBe('paypal ok!')
+  })
+
+  test('is cut where the input is too long, and says so without a word on the console', () => {
+    const { text, isCut } = toVisibleText(`<p>${'a'.repeat(300_000)}</p>`)
+    expect({ isCut, isShort: text.length < 210_000 }).toEqual({ isCut: true, isShort: true })
+    expect(toVisibleText('<p>a</p>').isCut).toBe(false)
+  })
+
+  test('survives twenty thousand elements in one another', () => {
+    expect(seen(`a${'<div>'.repeat(20_000)}b`)).toContain('a')
+  })
+
+  test('is cut where a mail nests thousands of elements, and says so', () => {
+    const nested = toVisibleText(`a${'<div>'.repeat(20_000)}b`)
+    expect([nested.text.startsWith('a'), nested.isCut]).toEqual([true, true])
+  })
+
+  test('shows lists and quotes of many levels, the deepest as plain blocks', () => {
+    const text = seen(`${'<blockquote>'.repeat(40)}deep<ol><li>item</li></ol>${'</blockquote>'.repeat(40)}`)
+    expect(text).toMatch(/^(?:> ?){16}deep/)
+    expect(text).toContain('item')
+  })
+
+  test('has the target of a link once where links stand in one another', () => {
+    expect(seen('<a href="https://a.example">one <a href="https://b.example">two</a></a>')).toBe(
+      'one two [https://a.example]',
+    )
+  })
+
+  test('takes no longer for a mail that is one long line of blanks', () => {
+    // with the square of its length it would be hours
+    const blanks = '\u00A0'.repeat(1_000_000)
+    expect(dropInvisible(`a${blanks}b${blanks}\nc`)).toBe(`a${blanks}b\nc`)
+  })
+})

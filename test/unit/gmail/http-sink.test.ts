@@ -1,0 +1,44 @@
+// Mails over HTTP: which refusals concern one mail, and where the place stays.
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { createHttpSink } from '../../../src/gmail/http-sink.ts'
+import type { GmailPayload } from '../../../src/gmail/mail.ts'
+import { type Loopback, startLoopback } from '../../e2e/fakes/loopback.ts'
+
+const account = 'desk@example.org'
+const place = { historyId: '20', syncedAt: 5 }
+let dir: string
+let gateway: Loopback
+
+beforeEach(async () => {
+  dir = mkdtempSync(join(tmpdir(), 'hookloom-sink-'))
+  gateway = await startLoopback(() => ({ status: 200, body: { ok: true } }))
+})
+afterEach(() => rmSync(dir, { recursive: true, force: true }))
+
+const toPayload = (id: string) => ({ source: 'gmail', account, historyId: '20', messages: [{ id }] }) as unknown as GmailPayload // prettier-ignore
+const file = () => join(dir, 'state', 'cursor.json')
+const createSink = () => createHttpSink({ account, hooks: () => ({ url: gateway.url, token: 't' }), file: file() })
+const keys = () => gateway.received.map(({ headers }) => headers['idempotency-key'])
+
+describe('mails over HTTP', () => {
+  test.each([400, 413, 422])(
+    'a mail that is refused with %i holds up no other, and keeps the place',
+    async (status) => {
+      gateway.plays({ status })
+      await expect(createSink().deliver(['a', 'b'].map(toPayload), place)).rejects.toThrow(String(status))
+      expect(keys()).toEqual([`gmail:${account}:a`, `gmail:${account}:b`])
+      expect(existsSync(file())).toBe(false)
+      await createSink().deliver(['a', 'b'].map(toPayload), place)
+      expect(await createSink().state()).toEqual(place)
+    },
+  )
+
+  test.each([401, 404, 429, 503])('a gateway that answers %i is asked for no further mail', async (status) => {
+    gateway.plays({ status })
+    await expect(createSink().deliver(['a', 'b'].map(toPayload), place)).rejects.toThrow(String(status))
+    expect(keys()).toEqual([`gmail:${account}:a`])
+  })
+})

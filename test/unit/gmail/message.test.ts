@@ -1,0 +1,152 @@
+import { describe, expect, test } from 'vitest'
+import type { Message, Part } from '../../../src/gmail/api.ts'
+import { cutBytes, readMails, toMail } from '../../../src/gmail/message.ts'
+
+const options = { maxBytes: 20_000, includeBody: true }
+
+function toPart(mimeType: string, data: string | Uint8Array, more: Part = {}): Part {
+  return { mimeType, filename: '', body: { data: Buffer.from(data).toString('base64url') }, ...more }
+}
+
+function toMessage(payload: Part, more: Partial<Message> = {}): Message {
+  return {
+    id: 'm1',
+    threadId: 't1',
+    labelIds: ['INBOX'],
+    snippet: '',
+    internalDate: 1_700_000_000_000,
+    payload,
+    ...more,
+  }
+}
+
+const contentType = (value: string): Part => ({ headers: [{ name: 'Content-Type', value }] })
+const toBody = (payload: Part, more = options) => toMail(toMessage(payload), more).body
+
+describe('a mail', () => {
+  test('has its headers in plain words, its date in ISO 8601 and its snippet without entities', () => {
+    const headers = [
+      { name: 'FROM', value: '=?utf-8?Q?Jos=C3=A9?= <jose@example.com>' },
+      { name: 'Subject', value: '=?ISO-8859-1?B?Y2Fm6Q==?= =?utf-8?q?_au_lait?=' },
+    ]
+    const mail = toMail(toMessage({ headers }, { snippet: 'it&#39;s &lt;b&gt; &amp; more' }), options)
+    expect(mail).toEqual({
+      id: 'm1',
+      threadId: 't1',
+      from: 'José <jose@example.com>',
+      to: '',
+      subject: 'café au lait',
+      date: '2023-11-14T22:13:20.000Z',
+      snippet: "it's <b> & more",
+      body: '',
+      bodyTruncated: false,
+      labels: ['INBOX'],
+    })
+  })
+
+  test('has its text part for a body, and its HTML part where there is none or an empty one', () => {
+    const html = toPart('text/html', '<p>from <b>HTML</b></p>')
+    expect(toBody({ mimeType: 'multipart/alternative', parts: [html, toPart('text/plain', ' plain ')] })).toBe('plain')
+    expect(toBody({ mimeType: 'multipart/alternative', parts: [toPart('text/plain', ' \n'), html] })).toBe('from HTML')
+    expect(toBody(toPart('text/plain', 'the mail itself'))).toBe('the mail itself')
+  })
+
+  test('does not take an attachment, or a mail that is attached, for its body', () => {
+    const attached = toPart('text/plain', 'attached', { filename: 'notes.txt' })
+    const forwarded: Part = { mimeType: 'message/rfc822', filename: '', parts: [toPart('text/plain', 'forwarded')] }
+    expect(toBody({ mimeType: 'multipart/mixed', parts: [attached, forwarded, toPart('text/plain', 'own')] })).toBe(
+      'own',
+    )
+    expect(toBody({ mimeType: 'multipart/mixed', parts: [attached, forwarded] })).toBe('')
+  })
+
+  test.each([
+    ['text/plain; charset="iso-8859-1"', Buffer.from('caf\xe9', 'latin1'), 'café'],
+    ['text/plain; charset=windows-1252', Buffer.from([0x93, 0x68, 0x69, 0x94]), '“hi”'],
+    ['text/plain; charset=shift_jis', Buffer.from([0x93, 0xfa, 0x96, 0x7b]), '日本'],
+    ['text/plain; charset=ISO-2022-JP', Buffer.from('\x1b$BF|K\\\x1b(B', 'latin1'), '日本'],
+    ['text/plain; charset=iso-8859-1', Buffer.from('café recoded'), 'café recoded'],
+    ['text/plain; charset=x-unheard-of', Buffer.from('caf\xe9', 'latin1'), 'café'],
+    ['text/plain', Buffer.from('naïve'), 'naïve'],
+  ])('is read in its charset: %s', (type, bytes, text) => {
+    expect(toBody(toPart('text/plain', bytes, contentType(type)))).toBe(text)
+  })
+
+  test('is cut at maxBytes, never inside a character, and says so', () => {
+    const mail = toMail(toMessage(toPart('text/plain', 'añ😀z')), { ...options, maxBytes: 6 })
+    expect(mail).toMatchObject({ body: 'añ', bodyTruncated: true })
+    expect(toMail(toMessage(toPart('text/plain', 'añ😀z')), { ...options, maxBytes: 8 })).toMatchObject({
+      body: 'añ😀z',
+      bodyTruncated: false,
+    })
+    expect([0, 1, 2, 3, 4].map((most) => cutBytes('😀', most))).toEqual(['', '', '', '', '😀'])
+  })
+
+  test('has headers of two thousand bytes at the most', () => {
+    const headers = ['From', 'To', 'Subject'].map((name) => ({ name, value: 'é'.repeat(200_000) }))
+    const { from, to, subject } = toMail(toMessage({ headers }), options)
+    expect([from, to, subject]).toEqual(Array.from({ length: 3 }, () => 'é'.repeat(1_000)))
+  })
+
+  test('has no body where none is wanted', () => {
+    expect(toMail(toMessage(toPart('text/plain', 'text')), { ...options, includeBody: false }).body).toBe('')
+  })
+
+  test('whose text Gmail keeps apart says that there is more', () => {
+    const mail = toMail(
+      toMessage({ mimeType: 'text/plain', filename: '', body: { attachmentId: 'x', size: 9 } }),
+      options,
+    )
+    expect(mail).toMatchObject({ body: '', bodyTruncated: true })
+  })
+
+  test('loses what the plain text hides as well', () => {
+    expect(toBody(toPart('text/plain', 'pay\u00ADpal \u{E0049}\u{E0047}now'))).toBe('paypal now')
+  })
+
+  test.each([
+    ['a numeral that the HTML converter cannot write', '<ol type="I" start="10000"><li>ten thousand</li></ol>'],
+    ['such a numeral further down', `<ol type="i" start="3999">${'<li>item</li>'.repeat(3)}</ol>`],
+    ['a number below the first', '<ol type="a" start="-3"><li>item</li></ol>'],
+    ['a number that is none', '<ol start="1e999"><li>item</li></ol>'],
+  ])('with %s has its text', (_, html) => {
+    expect(toBody(toPart('text/html', html))).toMatch(/item|ten thousand/)
+  })
+
+  test('whose body cannot be read has its headers and its snippet, and says that there is more', () => {
+    const broken: Part = {
+      mimeType: 'text/plain',
+      get body(): never {
+        throw new RangeError('no such charset')
+      },
+    }
+    expect(toMail(toMessage(broken, { snippet: 'Lunch &amp; more' }), options)).toMatchObject({
+      id: 'm1',
+      snippet: 'Lunch & more',
+      body: '',
+      bodyTruncated: true,
+    })
+  })
+
+  test('with a date that no calendar has is dated 1970, and is not lost', () => {
+    expect(toMail(toMessage({}, { internalDate: 1e300 }), options).date).toBe('1970-01-01T00:00:00.000Z')
+  })
+
+  test('is read in a turn of its own: other work runs between two mails', async () => {
+    const order: string[] = []
+    const toNoted = (id: string): Message => ({
+      ...toMessage({}),
+      get id() {
+        order.push(id)
+        return id
+      },
+    })
+    const work = () => {
+      order.push('other work')
+      if (!order.includes('b')) setImmediate(work)
+    }
+    setImmediate(work)
+    await readMails([toNoted('a'), toNoted('b')], options)
+    expect(order.slice(order.indexOf('a'), order.indexOf('b') + 1)).toContain('other work')
+  })
+})

@@ -1,0 +1,79 @@
+// Work that several ask for at once: a fetch is shared, a sync is done once more.
+import { describe, expect, test } from 'vitest'
+import { coalesce, singleFlight } from '../../../src/gmail/pace.ts'
+
+/** Work that ends when it is told to; `runs` holds the ends, in the order of the beginnings. */
+function createWork() {
+  const runs: { end: (value: string) => void; fail: (error: Error) => void }[] = []
+  const work = () => new Promise<string>((end, fail) => void runs.push({ end, fail }))
+  return { runs, work }
+}
+
+describe('a fetch', () => {
+  test('that several ask for is one, and all of them get what it brings', async () => {
+    const { runs, work } = createWork()
+    const fetchToken = singleFlight(work)
+    const asked = [fetchToken(), fetchToken(), fetchToken()]
+    runs[0]?.end('one')
+    expect(await Promise.all(asked)).toEqual(['one', 'one', 'one'])
+    expect(runs).toHaveLength(1)
+  })
+
+  test('begins anew for whoever asks after it ended, well or not', async () => {
+    const { runs, work } = createWork()
+    const fetchToken = singleFlight(work)
+    const failing = [fetchToken(), fetchToken()]
+    runs[0]?.fail(new Error('no network'))
+    expect(await Promise.allSettled(failing)).toMatchObject([{ status: 'rejected' }, { status: 'rejected' }])
+    const next = fetchToken()
+    runs[1]?.end('two')
+    expect(await next).toBe('two')
+    expect(runs).toHaveLength(2)
+  })
+})
+
+describe('a sync', () => {
+  test('that is asked for while one runs is done once more, however many ask', async () => {
+    const { runs, work } = createWork()
+    const sync = coalesce(work)
+    const first = sync()
+    const further = [sync(), sync(), sync()]
+    expect(runs).toHaveLength(1)
+    runs[0]?.end('one')
+    expect(await first).toBe('one')
+    await expect.poll(() => runs.length).toBe(2)
+    runs[1]?.end('two')
+    expect(await Promise.all(further)).toEqual(['two', 'two', 'two'])
+    expect(runs).toHaveLength(2)
+  })
+
+  test('that failed does not keep the one behind it', async () => {
+    const { runs, work } = createWork()
+    const sync = coalesce(work)
+    const [first, second] = [sync(), sync()]
+    runs[0]?.fail(new Error('no network'))
+    await expect(first).rejects.toThrow('no network')
+    await expect.poll(() => runs.length).toBe(2)
+    runs[1]?.end('two')
+    expect(await second).toBe('two')
+  })
+
+  test('never runs twice at once, also where it is asked for just as one ends and the next begins', async () => {
+    let running = 0
+    let most = 0
+    const sync = coalesce(async () => {
+      running += 1
+      most = Math.max(most, running)
+      for (let turn = 0; turn < 20; turn++) await Promise.resolve()
+      running -= 1
+    })
+    const asked: Promise<void>[] = []
+    // a question at every turn of the microtasks meets each moment between two runs
+    for (let turn = 0; turn < 200; turn++) {
+      asked.push(sync())
+      await Promise.resolve()
+    }
+    await Promise.all(asked)
+    expect(most).toBe(1)
+  })
+})

@@ -1,0 +1,147 @@
+// The receiver of pushes: who gets in, and what becomes of it.
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { createCall } from '../../../src/gmail/call.ts'
+import { type PushReceiver, startPushReceiver } from '../../../src/gmail/push.ts'
+import type { Log } from '../../../src/model/log.ts'
+import { createClientOf } from '../../../src/http/client.ts'
+import { createThrottle } from '../../../src/http/throttle.ts'
+import { account, type FakeGoogle, pushServiceAccount, startGoogle } from '../../e2e/fakes/google.ts'
+import { toGmail } from './stage.ts'
+
+const audience = 'https://mail.example.org/gmail-pubsub'
+const now = Date.now()
+let google: FakeGoogle
+let receiver: PushReceiver
+let wakes: number
+let later: number
+let warnings: object[]
+const log: Log = { debug() {}, info() {}, warn: (fields) => void warnings.push(fields), error() {} }
+const clock = () => now + later
+const createGate = () => ({ ...createThrottle({ clock }), clientOf: createClientOf([]) })
+
+beforeEach(async () => {
+  google = await startGoogle({ clock: () => now })
+  wakes = 0
+  later = 0
+  warnings = []
+  const push = { port: 0, endpoint: audience, serviceAccount: pushServiceAccount }
+  receiver = await startPushReceiver({
+    gmail: toGmail(google, { mode: 'push', project: 'proj-123456', push }),
+    call: createCall({ pause: async () => {}, random: () => 0.5, signal: new AbortController().signal }),
+    clock,
+    notified: () => void (wakes += 1),
+    gate: createGate(),
+    log,
+  })
+})
+afterEach(() => receiver.close())
+
+const envelope = (emailAddress: string) => {
+  const data = Buffer.from(JSON.stringify({ emailAddress, historyId: 12 })).toString('base64')
+  return JSON.stringify({ message: { data, messageId: '1' }, subscription: 's' })
+}
+
+async function push(
+  token: string | undefined,
+  { path = '/gmail-pubsub', method = 'POST', body = envelope(account), mark = {} } = {},
+) {
+  const headers = { ...(token === undefined ? {} : { authorization: `Bearer ${token}` }), ...mark }
+  const sent = method === 'POST' ? { body } : {}
+  const { status } = await fetch(`http://127.0.0.1:${receiver.port}${path}`, { method, headers, ...sent })
+  return status
+}
+
+describe('a push', () => {
+  test('with Google’s token is answered 204, and wakes the mailbox', async () => {
+    expect(await push(google.signPush({ aud: audience }))).toBe(204)
+    expect(wakes).toBe(1)
+  })
+
+  test.each<[string, object, { foreignKey?: boolean; now?: number }]>([
+    ['signed with another key', { aud: audience }, { foreignKey: true }],
+    ['that has expired', { aud: audience }, { now: now - 2 * 3_600_000 }],
+    ['from the future', { aud: audience }, { now: now + 3_600_000 }],
+    ['for another audience', { aud: 'https://other.example.org/gmail-pubsub' }, {}],
+    ['without an audience', {}, {}],
+    ['of another issuer', { aud: audience, iss: 'https://accounts.example.org' }, {}],
+    ['of another service account', { aud: audience, email: 'other@proj-123456.iam.example' }, {}],
+    ['whose address is not verified', { aud: audience, email_verified: false }, {}],
+    ['whose address is verified in words', { aud: audience, email_verified: 'true' }, {}],
+    ['without an end', { aud: audience, exp: undefined }, {}],
+  ])('with a token %s is 401, and wakes nobody', async (_, claims, options) => {
+    expect(await push(google.signPush(claims, options))).toBe(401)
+    expect(wakes).toBe(0)
+  })
+
+  test('without a token, or with a word for one, is 401', async () => {
+    expect([await push(undefined), await push('secret')]).toEqual([401, 401])
+  })
+
+  test('that a page of another site sends is 403, whatever its token, and is not logged', async () => {
+    for (const mark of [{ origin: 'https://evil.test' }, { 'sec-fetch-site': 'cross-site' }]) {
+      expect(await push(google.signPush({ aud: audience }), { mark })).toBe(403)
+      expect(await push(undefined, { mark })).toBe(403)
+    }
+    expect([wakes, warnings]).toEqual([0, []])
+  })
+
+  test('after twenty without a token is 429 until a minute is over; a valid one passes all the while', async () => {
+    for (let count = 0; count < 20; count += 1) expect(await push(undefined)).toBe(401)
+    expect(await push(undefined)).toBe(429)
+    expect(await push(google.signPush({ aud: audience }))).toBe(204)
+    const locked = await fetch(`http://127.0.0.1:${receiver.port}/gmail-pubsub`, { method: 'POST', body: '{}' })
+    expect(locked.headers.get('retry-after')).toBe('60')
+    later = 60_000
+    expect(await push(undefined)).toBe(401)
+  })
+
+  test('that is refused is logged once a minute, with the number of those before it', async () => {
+    for (let count = 0; count < 10; count += 1) await push(undefined)
+    expect(warnings).toEqual([expect.objectContaining({ pushes: 1 })])
+    later = 60_000
+    await push(undefined)
+    expect(warnings).toEqual([expect.anything(), expect.objectContaining({ pushes: 10 })])
+  })
+
+  test('that names the algorithm "none" is 401', async () => {
+    const [, claims] = google.signPush({ aud: audience }).split('.')
+    const head = Buffer.from('{"alg":"none","kid":"k1"}').toString('base64url')
+    expect(await push(`${head}.${claims}.`)).toBe(401)
+  })
+
+  test('of another mailbox is taken and forgotten', async () => {
+    expect(await push(google.signPush({ aud: audience }), { body: envelope('other@example.org') })).toBe(204)
+    expect(wakes).toBe(0)
+  })
+
+  test('that is no push is refused: another path, another method, no envelope, too much', async () => {
+    const token = google.signPush({ aud: audience })
+    expect(await push(token, { path: '/hooks/gmail' })).toBe(404)
+    expect(await push(token, { method: 'GET' })).toBe(405)
+    expect(await push(token, { body: '{}' })).toBe(400)
+    expect(await push(token, { body: 'x'.repeat(100_000) })).toBe(413)
+    expect(wakes).toBe(0)
+  })
+
+  test('is 503 while Google’s keys cannot be fetched, so that it comes again', async () => {
+    google.fail('/certs', { status: 404 })
+    expect(await push(google.signPush({ aud: audience }))).toBe(503)
+    expect(await push(google.signPush({ aud: audience }))).toBe(204)
+  })
+
+  test('and as many beside it as come before Google’s keys are here cost one fetch of them', async () => {
+    const token = google.signPush({ aud: audience })
+    const crowd = Array.from({ length: 5 }, () => push(token))
+    expect(await Promise.all(crowd)).toEqual([204, 204, 204, 204, 204])
+    expect(google.requests.filter((request) => request === 'GET /certs')).toHaveLength(1)
+  })
+
+  test('on a port that is taken is one sentence that names the key', async () => {
+    const taken = { port: receiver.port, endpoint: audience, serviceAccount: pushServiceAccount }
+    const gmail = toGmail(google, { mode: 'push', project: 'proj-123456', push: taken })
+    const call = createCall({ pause: async () => {}, random: () => 0.5, signal: new AbortController().signal })
+    await expect(
+      startPushReceiver({ gmail, call, clock, notified: () => {}, gate: createGate(), log }),
+    ).rejects.toThrow(/hooks\.gmail\.push\.port/)
+  })
+})

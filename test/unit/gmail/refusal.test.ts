@@ -1,0 +1,34 @@
+// What Google refuses, and the next move of the one who reads it.
+import { describe, expect, test } from 'vitest'
+import { toRefusal } from '../../../src/gmail/call.ts'
+import { GmailConfig } from '../../../src/model/gmail-config.ts'
+
+const request = { method: 'GET' as const, url: 'https://gmail.example/gmail/v1/users/me/profile' }
+const refusals: [number, object][] = [
+  [400, { error: 'invalid_grant' }],
+  [401, { error: 'unauthorized_client' }],
+  [401, { error: 'invalid_client' }],
+  [403, { error: { errors: [{ reason: 'insufficientPermissions' }] } }],
+  [401, { error: { status: 'UNAUTHENTICATED' } }],
+]
+
+describe('a refusal of Google', () => {
+  test.each(refusals)('%i %j sends a person to "gmail auth"', (status, body) => {
+    expect(toRefusal(request, { status, body }, 'consent').message).toContain('hookloom gmail auth')
+  })
+
+  test.each(refusals)('%i %j sends nobody to "gmail auth" who has a service account', (status, body) => {
+    const { message } = toRefusal(request, { status, body }, 'service-account')
+    expect(message).not.toContain('gmail auth')
+    expect(message).toMatch(/service account|serviceAccountKey/)
+  })
+})
+
+describe('renewMinutes', () => {
+  test('under a quarter of an hour is refused with the reason, since the watch is not looked at more often', () => {
+    expect(GmailConfig.safeParse({ renewMinutes: 15 }).success).toBe(true)
+    expect(GmailConfig.safeParse({ renewMinutes: 14 }).error?.issues).toMatchObject([
+      { path: ['renewMinutes'], message: expect.stringContaining('must be at least 15') },
+    ])
+  })
+})

@@ -1,0 +1,234 @@
+import assert from 'node:assert'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { Problem } from '../../../src/model/problem.ts'
+import { type FakeGoogle, startGoogle } from '../../e2e/fakes/google.ts'
+import { createStage } from './stage.ts'
+
+let google: FakeGoogle
+beforeEach(async () => void (google = await startGoogle()))
+afterEach(() => assert.deepEqual(google.faults, []))
+
+describe('a sync of a mailbox', () => {
+  test('takes nothing that was there before the first one, and everything after', async () => {
+    const stage = createStage(google)
+    google.mailbox.receive({ id: 'old' })
+    expect(await stage.sync()).toEqual({ mails: 0, gap: false })
+    google.mailbox.receive({ id: 'a', subject: 'One', text: 'Text of a' })
+    expect(await stage.sync()).toEqual({ mails: 1, gap: false })
+    expect(stage.sink.delivered[0]).toMatchObject({
+      source: 'gmail',
+      account: 'desk@example.org',
+      messages: [
+        { id: 'a', from: 'Mira <mira@example.com>', to: 'desk@example.org', subject: 'One', body: 'Text of a' },
+      ],
+    })
+    expect(await stage.sync()).toEqual({ mails: 0, gap: false })
+  })
+
+  test('walks through the pages of the history, and takes a message that stands twice once', async () => {
+    const stage = createStage(google)
+    await stage.sync()
+    google.mailbox.pageSize = 2
+    google.mailbox.receive(...['a', 'b', 'c'].map((id) => ({ id })), { id: 'b' }, { id: 'd' })
+    await stage.sync()
+    expect(stage.ids()).toEqual(['a', 'b', 'c', 'd'])
+    expect(google.requests.filter((request) => request.endsWith('/messages/b'))).toHaveLength(1)
+  })
+
+  test.each(['SPAM', 'TRASH', 'DRAFT', 'SENT'])('leaves out what is in %s', async (label) => {
+    const stage = createStage(google)
+    await stage.sync()
+    google.mailbox.receive({ id: 'no', labels: ['INBOX', label] }, { id: 'yes' })
+    await stage.sync()
+    expect(stage.ids()).toEqual(['yes'])
+  })
+
+  test('leaves out what has none of the labels, and takes what has one of several', async () => {
+    const stage = createStage(google, { labels: ['Label_1', 'Label_2'] })
+    await stage.sync()
+    google.mailbox.receive({ id: 'no' }, { id: 'one', labels: ['Label_2'] })
+    await stage.sync()
+    expect(stage.ids()).toEqual(['one'])
+  })
+
+  test('asks Gmail which mails the operator’s search finds', async () => {
+    const stage = createStage(google, { query: 'subject:bill' })
+    await stage.sync()
+    google.mailbox.receive({ id: 'no', subject: 'lunch' }, { id: 'yes', subject: 'the bill' })
+    await stage.sync()
+    expect(stage.ids()).toEqual(['yes'])
+  })
+
+  test('steps over a message that was deleted meanwhile', async () => {
+    const stage = createStage(google)
+    await stage.sync()
+    google.mailbox.receive({ id: 'gone' }, { id: 'there' })
+    google.mailbox.remove('gone')
+    await stage.sync()
+    expect(stage.ids()).toEqual(['there'])
+  })
+
+  test('takes a mail that is nested too deep without its body, and what is behind it', async () => {
+    const stage = createStage(google)
+    await stage.sync()
+    const inner = { mimeType: 'text/plain', body: { data: 'aGk' } }
+    const payload = Array.from({ length: 1500 }).reduce<object>((part) => ({ parts: [part] }), inner)
+    google.mailbox.receive({ id: 'deep', subject: 'Deep', payload }, { id: 'behind' })
+    await stage.sync()
+    expect(stage.ids()).toEqual(['deep', 'behind'])
+    expect(stage.sink.delivered[0]).toMatchObject({ messages: [{ subject: 'Deep', body: '' }] })
+  })
+
+  test('takes a mail whose HTML the converter cannot write, and those around it', async () => {
+    const stage = createStage(google)
+    await stage.sync()
+    google.mailbox.receive(
+      { id: 'before' },
+      { id: 'numerals', html: '<ol type="I" start="10000"><li>item</li></ol>' },
+      { id: 'behind' },
+    )
+    await stage.sync()
+    expect(stage.ids()).toEqual(['before', 'numerals', 'behind'])
+  })
+
+  test.each([
+    ['parts that are none', { id: 'odd', payload: 'text' }],
+    ['a date that is none', { id: 'odd', internalDate: 'yesterday' }],
+    ['labels and a snippet that are none', { id: 'odd', labelIds: 'INBOX', snippet: 7, threadId: {} }],
+    ['no shape at all', []],
+  ])('takes a mail that Gmail answers with %s, and what is behind it', async (_, body) => {
+    const stage = createStage(google)
+    await stage.sync()
+    google.mailbox.receive({ id: 'odd' }, { id: 'behind' })
+    google.fail('/messages/odd', { body })
+    if ('id' in body) google.fail('/messages/odd', { body })
+    await stage.sync()
+    expect(stage.ids()).toEqual(['odd', 'behind'])
+  })
+
+  test('delivers the mails around one that Gmail does not give out, keeps its place, and takes that one later', async () => {
+    const stage = createStage(google)
+    await stage.sync()
+    const { kept } = stage.sink
+    google.mailbox.receive(...Array.from({ length: 60 }, (_, index) => ({ id: `m${index}` })))
+    google.fail('/messages/m3', ...Array.from({ length: 5 }, () => ({ status: 500 })))
+    await expect(stage.sync()).rejects.toMatchObject({ code: 'gmail-unavailable' })
+    expect(stage.ids()).toHaveLength(59)
+    expect(stage.ids()).not.toContain('m3')
+    expect(stage.sink.kept?.historyId).toBe(kept?.historyId)
+    await stage.sync()
+    expect(stage.ids().at(-1)).toBe('m3')
+    expect(stage.sink.kept?.historyId).not.toBe(kept?.historyId)
+  })
+
+  test('looks up what came since where the history has expired, without a mail twice', async () => {
+    const stage = createStage(google)
+    await stage.sync()
+    google.mailbox.receive({ id: 'a' })
+    await stage.sync()
+    google.mailbox.receive({ id: 'b' }, { id: 'spam', labels: ['SPAM'] })
+    google.mailbox.expire()
+    expect(await stage.sync()).toMatchObject({ gap: true })
+    expect(stage.ids()).toEqual(['a', 'b'])
+    google.mailbox.receive({ id: 'c' })
+    expect(await stage.sync()).toEqual({ mails: 1, gap: false })
+  })
+
+  test.each([
+    [429, { error: { code: 429, status: 'RESOURCE_EXHAUSTED' } }],
+    [403, { error: { code: 403, errors: [{ reason: 'userRateLimitExceeded' }] } }],
+    [403, { error: { code: 403, errors: [{ reason: 'rateLimitExceeded' }] } }],
+    [503, {}],
+  ])('slows down for %i and loses nothing', async (status, body) => {
+    const stage = createStage(google)
+    await stage.sync()
+    google.mailbox.receive({ id: 'a' })
+    google.fail('/history', { status, body }, { status, body, headers: { 'retry-after': '7' } })
+    google.fail('/messages/a', { status, body })
+    await stage.sync()
+    expect(stage.ids()).toEqual(['a'])
+    expect(stage.waits).toEqual([1000, 7000, 1000])
+  })
+
+  test('waits until the date that Gmail names, by Gmail’s own clock', async () => {
+    const stage = createStage(google)
+    const headers = { date: 'Wed, 21 Oct 2015 07:28:00 GMT', 'retry-after': 'Wed, 21 Oct 2015 07:28:30 GMT' }
+    google.fail('/profile', { status: 429, headers })
+    await stage.sync()
+    expect(stage.waits).toEqual([30_000])
+  })
+
+  test('gives up on a Gmail that is down, and leaves its place where it was', async () => {
+    const stage = createStage(google)
+    await stage.sync()
+    const { kept } = stage.sink
+    google.mailbox.receive({ id: 'a' }, { id: 'b' })
+    google.fail('/messages/b', ...Array.from({ length: 5 }, () => ({ status: 500 })))
+    await expect(stage.sync()).rejects.toMatchObject({ code: 'gmail-unavailable' })
+    expect(stage.sink.kept).toEqual(kept)
+    await stage.sync()
+    expect(stage.ids()).toEqual(['a', 'b'])
+  })
+
+  test('says plainly that the consent was revoked, without a token in the sentence', async () => {
+    const stage = createStage(google)
+    google.refreshTokens.clear()
+    const failed = await stage.sync().catch((error: unknown) => error)
+    expect(failed).toBeInstanceOf(Problem)
+    expect(failed).toMatchObject({ code: 'gmail-consent-missing' })
+    expect(String(failed)).toMatch(/reauth-required.*hookloom gmail auth/)
+    expect(String(failed)).not.toContain('refresh-1')
+  })
+
+  test('fetches a fresh token where Google no longer takes the old one', async () => {
+    const stage = createStage(google)
+    google.fail('/profile', { status: 401 })
+    expect(await stage.sync()).toEqual({ mails: 0, gap: false })
+    expect(google.requests.filter((request) => request === 'POST /token')).toHaveLength(2)
+  })
+
+  test('does not repeat what Google refuses for good, and names the API that is off', async () => {
+    const stage = createStage(google)
+    google.fail('/profile', { status: 403, body: { error: { errors: [{ reason: 'accessNotConfigured' }] } } })
+    await expect(stage.sync()).rejects.toThrow(/accessNotConfigured.*Enable this API/)
+    expect(stage.waits).toEqual([])
+  })
+
+  test('takes two hundred mails in chunks, and moves its place with the last', async () => {
+    const stage = createStage(google)
+    await stage.sync()
+    const ids = Array.from({ length: 200 }, (_, index) => `m${index}`)
+    google.mailbox.receive(...ids.map((id) => ({ id })))
+    google.fail('/messages/m170', ...Array.from({ length: 5 }, () => ({ status: 500 })))
+    const before = stage.sink.kept?.historyId
+    await expect(stage.sync()).rejects.toThrow('500')
+    expect(stage.ids()).toEqual(ids.filter((id) => id !== 'm170'))
+    expect(stage.sink.kept?.historyId).toBe(before)
+    await stage.sync()
+    expect(stage.ids().toSorted()).toEqual(ids.toSorted())
+  })
+
+  test('delivers what is behind fifty mails of which the gateway refuses one, and keeps its place', async () => {
+    const stage = createStage(google)
+    await stage.sync()
+    const { deliver } = stage.sink
+    stage.sink.deliver = async (payloads, state) => {
+      const taken = payloads.filter(({ messages: [{ id }] }) => id !== 'm3')
+      await deliver(taken, taken.length === payloads.length ? state : { historyId: '1000', syncedAt: 0 })
+      if (taken.length < payloads.length) throw new Problem('payload-invalid', 'refused')
+    }
+    google.mailbox.receive(...Array.from({ length: 60 }, (_, index) => ({ id: `m${index}` })))
+    await expect(stage.sync()).rejects.toThrow('refused')
+    expect(stage.ids()).toHaveLength(59)
+    expect(stage.sink.kept?.historyId).toBe('1000')
+  })
+
+  test('asks a Gmail that gives out no mail at all for no more than a handful', async () => {
+    const stage = createStage(google)
+    await stage.sync()
+    google.mailbox.receive(...Array.from({ length: 60 }, (_, index) => ({ id: `m${index}` })))
+    google.fail('/messages/', ...Array.from({ length: 300 }, () => ({ status: 500 })))
+    await expect(stage.sync()).rejects.toThrow('500')
+    expect(google.requests.filter((request) => request.includes('/messages/'))).toHaveLength(25)
+  })
+})

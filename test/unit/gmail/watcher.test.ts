@@ -1,0 +1,253 @@
+// The watcher against a Google on loopback. Time is moved by hand, and what is awaited is an event.
+import assert from 'node:assert'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { writeConsent } from '../../../src/gmail/credentials.ts'
+import type { GmailPayload, GmailState, MailSink } from '../../../src/gmail/mail.ts'
+import type { Pause } from '../../../src/gmail/pace.ts'
+import { isDue } from '../../../src/gmail/renewal.ts'
+import { readStatus } from '../../../src/gmail/status.ts'
+import { toStatusFile } from '../../../src/gmail/status.ts'
+import { type MailWatcher, startWatcher } from '../../../src/gmail/watcher.ts'
+import { silentLog } from '../../../src/model/log.ts'
+import { account, type FakeGoogle, startGoogle } from '../../e2e/fakes/google.ts'
+import { consent, createMemorySink, toGmail } from './stage.ts'
+
+let google: FakeGoogle
+let dir: string
+let watcher: MailWatcher | undefined
+let pauses: { ms: number; end: () => void }[]
+let lookers: (() => void)[]
+/** Milliseconds by which the watcher's clock is ahead. */
+let later: number
+const project = 'proj-123456'
+
+beforeEach(async () => {
+  google = await startGoogle({ clock: () => Date.now() + later })
+  dir = mkdtempSync(join(tmpdir(), 'hookloom-gmail-'))
+  pauses = []
+  lookers = []
+  later = 0
+  await writeConsent(dir, consent)
+})
+afterEach(async () => {
+  await watcher?.stop()
+  watcher = undefined
+  rmSync(dir, { recursive: true, force: true })
+  assert.deepEqual(google.faults, [])
+})
+
+/** Ends with the signal, or by `elapse`. */
+const pause: Pause = (ms, signal) =>
+  new Promise((resolve, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+    if (signal.aborted) reject(signal.reason)
+    pauses.push({ ms, end: resolve })
+    for (const look of lookers) look()
+  })
+
+/** Resolves when as many waits of this length have begun and not ended. */
+const paused = (ms: number, count = 1) =>
+  new Promise<void>((resolve) => {
+    const look = () => {
+      if (pauses.filter((one) => one.ms === ms).length >= count) resolve()
+    }
+    lookers.push(look)
+    look()
+  })
+
+/** Ends the waits of this length, once there is one. */
+async function elapse(ms: number): Promise<void> {
+  await paused(ms)
+  for (const one of pauses.filter((each) => each.ms === ms)) one.end()
+  pauses = pauses.filter((each) => each.ms !== ms)
+}
+
+/** A sink that can be waited for. */
+function createEvents() {
+  const sink = createMemorySink()
+  const waiting: { holds: () => boolean; resolve: () => void }[] = []
+  const look = () => {
+    for (const one of waiting) if (one.holds()) one.resolve()
+  }
+  const observed: MailSink = {
+    state: sink.state,
+    async deliver(payloads: readonly GmailPayload[], state: GmailState) {
+      await sink.deliver(payloads, state)
+      look()
+    },
+  }
+  const ids = () => sink.delivered.map(({ messages: [{ id }] }) => id)
+  const until = (holds: () => boolean) =>
+    new Promise<void>((resolve) => {
+      waiting.push({ holds, resolve })
+      look()
+    })
+  return {
+    sink: observed,
+    ids,
+    begun: () => until(() => sink.kept !== undefined),
+    have: (n: number) => until(() => ids().length >= n),
+  }
+}
+
+function start(events: ReturnType<typeof createEvents>, more: object): MailWatcher {
+  watcher = startWatcher({
+    dir,
+    gmail: toGmail(google, more),
+    sink: events.sink,
+    gate: { clientOf: () => '', lockedFor: () => undefined, fail() {} },
+    log: silentLog,
+    clock: () => Date.now() + later,
+    pause,
+  })
+  return watcher
+}
+
+const notify = (historyId: number) => google.pubsub.publish({ emailAddress: account, historyId })
+const toSubscription = () =>
+  google.pubsub.subscriptions.set(`projects/${project}/subscriptions/hookloom-gmail`, { topic: 't' })
+
+describe('a watched mailbox, by pull', () => {
+  test('makes of three mails in one notification three deliveries', async () => {
+    toSubscription()
+    const events = createEvents()
+    start(events, { mode: 'pull', project })
+    await events.begun()
+    google.mailbox.receive({ id: 'a' }, { id: 'b' }, { id: 'c' })
+    notify(google.mailbox.historyId)
+    await events.have(3)
+    expect(events.ids()).toEqual(['a', 'b', 'c'])
+  })
+
+  test('takes notifications out of order and twice for what they are: a wake', async () => {
+    toSubscription()
+    const events = createEvents()
+    start(events, { mode: 'pull', project })
+    await events.begun()
+    google.mailbox.receive({ id: 'a' }, { id: 'b' })
+    for (const historyId of [1020, 1010, 1010, 7]) notify(historyId)
+    await events.have(2)
+    await google.pubsub.pulled()
+    google.mailbox.receive({ id: 'c' })
+    notify(1020)
+    await events.have(3)
+    await google.pubsub.pulled()
+    expect(events.ids()).toEqual(['a', 'b', 'c'])
+    expect(google.pubsub.waiting()).toBe(0)
+  })
+
+  test('acknowledges a notification only after its mails are durable', async () => {
+    toSubscription()
+    const events = createEvents()
+    let waitingAtDelivery = -1
+    const { deliver } = events.sink
+    events.sink.deliver = async (payloads, state) => {
+      if (payloads.length > 0) waitingAtDelivery = google.pubsub.waiting()
+      await deliver(payloads, state)
+    }
+    start(events, { mode: 'pull', project })
+    await events.begun()
+    google.mailbox.receive({ id: 'a' })
+    notify(1)
+    await events.have(1)
+    expect(waitingAtDelivery).toBe(1)
+  })
+
+  test('asks the mailbox by itself every quarter of an hour, for a notification that was lost', async () => {
+    toSubscription()
+    const events = createEvents()
+    start(events, { mode: 'pull', project })
+    await events.begun()
+    await paused(15 * 60_000, 2)
+    google.mailbox.receive({ id: 'a' })
+    await elapse(15 * 60_000)
+    await events.have(1)
+    expect(google.pubsub.waiting()).toBe(0)
+  })
+})
+
+describe('a watched mailbox, by poll', () => {
+  test('is asked again after pollSeconds, and touches no Pub/Sub', async () => {
+    const events = createEvents()
+    start(events, { mode: 'poll', pollSeconds: 20 })
+    await events.begun()
+    google.mailbox.receive({ id: 'a' })
+    await elapse(20_000)
+    await events.have(1)
+    expect(google.requests.some((request) => /watch|subscriptions/.test(request))).toBe(false)
+  })
+
+  test('says reauth-required when the consent is revoked, and goes on by itself with a new one', async () => {
+    google.refreshTokens.clear()
+    const events = createEvents()
+    const { consentLost, status } = start(events, { mode: 'poll' })
+    expect(String(await consentLost)).toMatch(/reauth-required/)
+    expect(status()).toMatchObject({ state: 'reauth-required' })
+    expect(status().problems.join()).not.toContain('refresh-1')
+    google.refreshTokens.add('refresh-2')
+    await writeConsent(dir, { ...consent, refreshToken: 'refresh-2' })
+    await elapse(10_000)
+    await events.begun()
+    expect(status().problems).toEqual([])
+  })
+
+  test('sends nobody to "gmail auth" for a service account, and goes on when Google takes the same key again', async () => {
+    writeFileSync(join(dir, 'key.json'), JSON.stringify(google.serviceAccountKey))
+    google.fail('/token', { status: 401, body: { error: 'unauthorized_client' } })
+    const events = createEvents()
+    const { consentLost, status } = start(events, { mode: 'poll', serviceAccountKey: 'key.json' })
+    expect(String(await consentLost)).toMatch(/domain-wide delegation/)
+    expect(String(await consentLost)).not.toContain('gmail auth')
+    await elapse(10_000)
+    await paused(10_000)
+    expect(status().state).toBe('reauth-required')
+    later = 5 * 60_000
+    await elapse(10_000)
+    await events.begun()
+    await paused(30_000)
+    expect(status()).toMatchObject({ state: 'watching', problems: [] })
+  })
+
+  test('leaves its status in a file, without a secret', async () => {
+    const events = createEvents()
+    const running = start(events, { mode: 'poll' })
+    await events.begun()
+    await running.stop()
+    watcher = undefined
+    const found = await readStatus(toStatusFile(dir))
+    expect(found).toMatchObject({ account, mode: 'poll', state: 'stopped', pid: process.pid })
+    expect(JSON.stringify(found)).not.toMatch(/refresh|access|secret/)
+  })
+})
+
+describe('the watch', () => {
+  test('that fails is loud, is tried again after a minute, and is quiet when it holds', async () => {
+    toSubscription()
+    google.fail('/watch', { status: 403, body: { error: { status: 'PERMISSION_DENIED' } } })
+    const events = createEvents()
+    const { status } = start(events, { mode: 'pull', project })
+    await events.begun()
+    await paused(60_000)
+    expect(status().state).toBe('failing')
+    expect(status().problems).toEqual([expect.stringMatching(/watch: Google answered 403 \(PERMISSION_DENIED\)/)])
+    await elapse(60_000)
+    // that of the spare sync, and that of the next look at the watch
+    await paused(15 * 60_000, 2)
+    expect(status()).toMatchObject({ state: 'watching', problems: [] })
+    expect(status().watchExpiresAt).toBeGreaterThan(Date.now())
+  })
+
+  const hour = 3_600_000
+  test.each([
+    [{ age: 11 * hour, remains: 100 * hour }, false],
+    [{ age: 12 * hour, remains: 100 * hour }, true],
+    [{ age: 1 * hour, remains: 23 * hour }, true],
+    [{ age: 60_000, remains: 23 * hour }, false],
+  ])('that has stood as long as %j is due: %s', ({ age, remains }, due) => {
+    const now = 1_000 * hour
+    expect(isDue({ now, renewedAt: now - age, expiresAt: now + remains, renewMinutes: 720 })).toBe(due)
+  })
+})

@@ -1,0 +1,149 @@
+import { describe, expect, test } from 'vitest'
+import { Problem } from '../../../src/model/problem.ts'
+import { createClientOf, createUnnamedProxies } from '../../../src/http/client.ts'
+
+function client(remoteAddress: string | undefined, forwarded?: string, trusted: string[] = []): string {
+  const headers = forwarded === undefined ? {} : { 'x-forwarded-for': forwarded }
+  return createClientOf(trusted)({ headers, socket: { remoteAddress } })
+}
+
+describe('the socket', () => {
+  test('an IPv4 client is its address, mapped into IPv6 or not', () => {
+    expect(client('1.2.3.4')).toBe('1.2.3.4')
+    expect(client('::ffff:1.2.3.4')).toBe('1.2.3.4')
+    expect(client('::ffff:102:304')).toBe('1.2.3.4')
+    expect(client('1.2.3.5')).not.toBe(client('1.2.3.4'))
+  })
+
+  test('an IPv6 client is its /64', () => {
+    expect(client('2001:db8:1:2::1')).toBe('2001:db8:1:2::/64')
+    expect(client('2001:db8:1:2:ffff::9')).toBe(client('2001:db8:1:2::1'))
+    expect(client('2001:db8:1:3::1')).not.toBe(client('2001:db8:1:2::1'))
+    expect(client('fe80::1%eth0')).toBe('fe80:0:0:0::/64')
+  })
+
+  test('a socket that is gone is unknown', () => {
+    expect(client(undefined)).toBe('unknown')
+  })
+})
+
+describe('X-Forwarded-For', () => {
+  const trusted = ['127.0.0.1', '10.0.0.0/8', '2001:db8:ffff::/48']
+
+  test('counts for nothing when the peer is not trusted', () => {
+    expect(client('9.9.9.9', '1.2.3.4')).toBe('9.9.9.9')
+    expect(client('9.9.9.9', '1.2.3.4', trusted)).toBe('9.9.9.9')
+    expect(client('127.0.0.1', '1.2.3.4')).toBe('127.0.0.1')
+  })
+
+  test('names the client when the peer is trusted', () => {
+    expect(client('127.0.0.1', '1.2.3.4', trusted)).toBe('1.2.3.4')
+    expect(client('::ffff:10.1.2.3', '1.2.3.4', trusted)).toBe('1.2.3.4')
+    expect(client('2001:db8:ffff::1', '2001:db8:1:2::1', trusted)).toBe('2001:db8:1:2::/64')
+    expect(client('127.0.0.1', undefined, trusted)).toBe('127.0.0.1')
+  })
+
+  test('is read from the right: what the client wrote itself stands further left and is not believed', () => {
+    expect(client('127.0.0.1', '6.6.6.6, 1.2.3.4', trusted)).toBe('1.2.3.4')
+    expect(client('127.0.0.1', '6.6.6.6, 1.2.3.4, 10.0.0.7,10.0.0.8', trusted)).toBe('1.2.3.4')
+    expect(client('127.0.0.1', '10.0.0.1, 1.2.3.4, 10.0.0.7', trusted)).toBe('1.2.3.4')
+  })
+
+  test('with trusted hops alone, the first of them is the client', () => {
+    expect(client('127.0.0.1', '10.0.0.1, 10.0.0.2', trusted)).toBe('10.0.0.1')
+  })
+
+  test.each([
+    'unknown',
+    '',
+    '_hidden',
+    '010.0.0.1',
+    '0x7f.0.0.1',
+    '1.2.3',
+    '1.2.3.4.5',
+    '::g',
+    '1.2.3.4; drop',
+    '[::1',
+  ])('what is no address (%j) ends the walk at the hop that sent it', (garbage) => {
+    expect(client('127.0.0.1', garbage, trusted)).toBe('127.0.0.1')
+    expect(client('127.0.0.1', `6.6.6.6, ${garbage}, 10.0.0.7`, trusted)).toBe('10.0.0.7')
+  })
+
+  test('a port behind the address is left away', () => {
+    expect(client('127.0.0.1', '1.2.3.4:5678', trusted)).toBe('1.2.3.4')
+    expect(client('127.0.0.1', '[2001:db8:1:2::1]:443', trusted)).toBe('2001:db8:1:2::/64')
+  })
+
+  test('Forwarded is not read', () => {
+    const clientOf = createClientOf(trusted)
+    expect(clientOf({ headers: { forwarded: 'for=1.2.3.4' }, socket: { remoteAddress: '127.0.0.1' } })).toBe(
+      '127.0.0.1',
+    )
+  })
+})
+
+describe('server.trustedProxies', () => {
+  test.each([
+    ['10.0.0.0/8', '10.9.9.9', '11.0.0.1'],
+    ['10.1.2.3/8', '10.9.9.9', '11.0.0.1'],
+    ['192.168.1.7', '192.168.1.7', '192.168.1.8'],
+    ['::ffff:10.0.0.0/104', '10.9.9.9', '11.0.0.1'],
+    ['2001:db8::/32', '2001:db8:5::1', '2001:db9::1'],
+    ['::1', '::1', '::2'],
+    ['0.0.0.0/0', '9.9.9.9', '2001:db8::1'],
+    ['::/0', '2001:db8::1', '9.9.9.9'],
+  ])('%s trusts %s and not %s', (entry, inside, outside) => {
+    expect(client(inside, '1.2.3.4', [entry])).toBe('1.2.3.4')
+    expect(client(outside, '1.2.3.4', [entry])).not.toBe('1.2.3.4')
+  })
+
+  test.each(['10.0.0.0/33', '10.0.0', '10/8', 'loopback', '::/129', '10.0.0.0/8 ', '*', '010.0.0.0/8'])(
+    '%j is refused by the name of its key',
+    (entry) => {
+      const attempt = () => createClientOf(['127.0.0.1', entry])
+      expect(attempt).toThrow(Problem)
+      expect(attempt).toThrow('server.trustedProxies[1]')
+    },
+  )
+})
+
+describe('a proxy that is not named', () => {
+  const forwarded = { 'x-forwarded-for': '203.0.113.7' }
+
+  function seenFrom(remoteAddress: string, headers: Record<string, string>, trusted: string[] = []) {
+    const named: string[] = [...trusted]
+    const proxies = createUnnamedProxies(() => named)
+    createClientOf(trusted, proxies)({ headers, socket: { remoteAddress } })
+    return { named, proxies }
+  }
+
+  test.each(['127.0.0.1', '::1', '10.1.2.3', '192.168.0.9', 'fd00::5'])(
+    '%s is told to the operator by its address',
+    (address) => {
+      expect(seenFrom(address, forwarded).proxies.warnings()).toEqual([
+        expect.stringContaining(`Requests from ${address} `),
+      ])
+      expect(seenFrom(address, forwarded, ['172.16.0.1']).proxies.warnings()).toHaveLength(1)
+    },
+  )
+
+  test('is forgotten when the configuration names it', () => {
+    const { named, proxies } = seenFrom('10.1.2.3', forwarded)
+    named.push('10.0.0.0/8')
+    expect(proxies.warnings()).toEqual([])
+  })
+
+  test.each([
+    ['a sender on the internet that sets the header', '203.0.113.9', forwarded],
+    ['a client without the header', '127.0.0.1', {}],
+  ])('is not %s', (_, address, headers) => {
+    expect(seenFrom(address, headers).proxies.warnings()).toEqual([])
+  })
+
+  test('is one of ten at most: a private network has many addresses', () => {
+    const proxies = createUnnamedProxies(() => [])
+    const clientOf = createClientOf([], proxies)
+    for (let last = 0; last < 99; last++) clientOf({ headers: forwarded, socket: { remoteAddress: `10.0.0.${last}` } })
+    expect(proxies.warnings()).toHaveLength(10)
+  })
+})

@@ -1,0 +1,176 @@
+import { once } from 'node:events'
+import { createServer, type ServerResponse } from 'node:http'
+import { type AddressInfo, connect } from 'node:net'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { createPeerOf, type Peer } from '../../../src/http/client.ts'
+import { connectionLimits, createConnections } from '../../../src/http/connections.ts'
+
+const { perClient, loopback, all, idleMs } = connectionLimits
+const closers: (() => void)[] = []
+
+afterEach(() => {
+  for (const close of closers.splice(0)) close()
+})
+
+/** A server that answers nothing by itself. `peers` are the clients of its connections, in their order; the last one goes on. */
+async function serve(...peers: (Peer | undefined)[]) {
+  const time = { now: 1_000_000 }
+  const told: string[] = []
+  const heard: ServerResponse[] = []
+  const connections = createConnections({
+    peerOf: () => (peers.length > 1 ? peers.shift() : peers[0]),
+    now: () => time.now,
+    warn: (text) => void told.push(text),
+  })
+  const server = createServer(
+    { keepAliveTimeout: 3_600_000, headersTimeout: 0, requestTimeout: 0 },
+    connections.watch((_, res) => void heard.push(res)),
+  )
+  server.on('connection', connections.track)
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  closers.push(() => server.close().closeAllConnections())
+  // a listening TCP server has an AddressInfo
+  const { port } = server.address() as AddressInfo
+  const dial = async () => {
+    const socket = connect({ port, host: '127.0.0.1' })
+    closers.push(() => socket.destroy())
+    const state = { closed: false, text: '' }
+    socket.on('data', (chunk) => (state.text += String(chunk))).on('error', () => {})
+    const closed = new Promise<void>((resolve) => socket.once('close', () => resolve(void (state.closed = true))))
+    await once(socket, 'connect')
+    return { socket, state, closed }
+  }
+  const ask = async (socket: { write(text: string): unknown }, path = '/') => {
+    const count = heard.length + 1
+    socket.write(`GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`)
+    await vi.waitFor(() => expect(heard).toHaveLength(count))
+    return heard.at(-1)
+  }
+  return { ...connections, time, told, heard, dial, ask, count: () => promisedCount(server) }
+}
+
+const promisedCount = (server: ReturnType<typeof createServer>) =>
+  new Promise<number>((resolve, reject) =>
+    server.getConnections((error, count) => (error ? reject(error) : resolve(count))),
+  )
+
+const remote: Peer = { client: '203.0.113.7', isLoopback: false }
+const another: Peer = { client: '203.0.113.8', isLoopback: false }
+
+describe('a client has so many connections and no more', () => {
+  test('those of others are left alone, and one that ends makes room for one', async () => {
+    const many = Array.from({ length: perClient + 1 }, () => remote)
+    const { dial, ask, heard, told } = await serve(...many, another, remote, remote)
+    const held: Awaited<ReturnType<typeof dial>>[] = []
+    for (let count = 0; count < perClient; count++) held.push(await dial())
+    const tooMany = await dial()
+    await tooMany.closed
+    const other = await dial()
+    ;(await ask(other.socket))?.end('hello')
+    await vi.waitFor(() => expect(other.state.text).toContain('hello'))
+    expect(held.filter(({ state }) => state.closed)).toEqual([])
+    held[0]?.socket.destroy()
+    await vi.waitFor(async () => {
+      const next = await dial()
+      next.socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n')
+      await vi.waitFor(() => expect(heard).toHaveLength(2), { timeout: 200 })
+    })
+    expect(told).toEqual([expect.stringContaining(`more than ${perClient} connections`)])
+  })
+
+  test('a trusted proxy has as many as it likes, since it carries everybody’s', async () => {
+    const { dial, count } = await serve(undefined)
+    for (let number = 0; number <= perClient; number++) await dial()
+    expect(await count()).toBe(perClient + 1)
+  })
+
+  test('no client and no process of this machine can take all of them', () => {
+    expect(perClient * 16).toBeLessThanOrEqual(all)
+    expect(loopback * 2).toBeLessThanOrEqual(all)
+    expect(loopback).toBeGreaterThanOrEqual(1_000)
+  })
+})
+
+describe('a connection without a request ends', () => {
+  test('after its time, however many blank lines drip in', async () => {
+    const { dial, ask, time, closeIdle } = await serve(remote)
+    const dripping = await dial()
+    ;(await ask(dripping.socket))?.end('hello')
+    await vi.waitFor(() => expect(dripping.state.text).toContain('hello'))
+    for (let count = 0; count < 10; count++) dripping.socket.write('\r\n')
+    time.now += idleMs
+    closeIdle()
+    expect(dripping.state.closed).toBe(false)
+    time.now += 1
+    closeIdle()
+    await dripping.closed
+  })
+
+  test('also when none ever came', async () => {
+    const { dial, time, closeIdle, count } = await serve(remote)
+    const silent = await dial()
+    await vi.waitFor(async () => expect(await count()).toBe(1))
+    time.now += idleMs + 1
+    closeIdle()
+    await silent.closed
+  })
+
+  test('and one whose request is at work does not, nor one that goes on asking', async () => {
+    const { dial, ask, time, closeIdle } = await serve(remote)
+    const waiting = await dial()
+    const first = await ask(waiting.socket, '/1')
+    const second = await ask(waiting.socket, '/2')
+    second?.end('two')
+    for (let count = 0; count < 3; count++) {
+      time.now += idleMs + 1
+      closeIdle()
+    }
+    first?.end('one')
+    await vi.waitFor(() => expect(waiting.state.text).toContain('two'))
+    time.now += idleMs
+    closeIdle()
+    ;(await ask(waiting.socket, '/3'))?.end('three')
+    time.now += idleMs
+    closeIdle()
+    await vi.waitFor(() => expect(waiting.state.text).toContain('three'))
+    expect(waiting.state.closed).toBe(false)
+  })
+
+  test('nor does it wait for a client that never reads its answers', async () => {
+    const { dial, ask, time, closeIdle } = await serve(remote)
+    const deaf = await dial()
+    deaf.socket.pause()
+    const res = await ask(deaf.socket)
+    res?.end(Buffer.alloc(64 * 1024 * 1024))
+    time.now += idleMs + 1
+    closeIdle()
+    deaf.socket.resume()
+    await deaf.closed
+    expect(deaf.state.text.length).toBeLessThan(64 * 1024 * 1024)
+  })
+})
+
+describe('the client of a connection', () => {
+  const peer = (address: string, trusted: string[] = []) => createPeerOf(() => trusted)(address)
+
+  test('is its address, of IPv6 the /64, of an IPv4-mapped one the IPv4 address', () => {
+    expect(peer('203.0.113.7')).toEqual({ client: '203.0.113.7', isLoopback: false })
+    expect(peer('::ffff:203.0.113.7')).toEqual({ client: '203.0.113.7', isLoopback: false })
+    expect(peer('2001:db8:1:2:3:4:5:6')).toEqual(peer('2001:db8:1:2::9'))
+    expect(peer('2001:db8:1:3::9')).not.toEqual(peer('2001:db8:1:2::9'))
+  })
+
+  test('is one for all of this machine', () => {
+    for (const address of ['127.0.0.1', '127.9.9.9', '::1', '::ffff:127.0.0.1']) {
+      expect(peer(address)).toEqual({ client: 'loopback', isLoopback: true })
+    }
+  })
+
+  test('is nobody for a trusted proxy', () => {
+    expect(peer('10.0.0.3', ['10.0.0.0/8'])).toBeUndefined()
+    expect(peer('::ffff:10.0.0.3', ['10.0.0.0/8'])).toBeUndefined()
+    expect(peer('127.0.0.1', ['127.0.0.1'])).toBeUndefined()
+    expect(peer('11.0.0.3', ['10.0.0.0/8'])).toBeDefined()
+  })
+})

@@ -1,0 +1,140 @@
+import { describe, expect, test } from 'vitest'
+import { createTokenCheck, isTokenInQuery, readToken, toHeaders } from '../../../src/http/admission.ts'
+import { dropCredentials } from '../../../src/deliveries/delivery.ts'
+
+describe('reading the token', () => {
+  test.each([
+    [['Authorization', 'Bearer hook-secret']],
+    [['authorization', 'bearer hook-secret']],
+    [['AUTHORIZATION', 'BEARER   hook-secret']],
+    [['X-Service-Token', 'hook-secret']],
+    [['Authorization', 'Bearer hook-secret', 'x-service-token', 'other']],
+    [['Authorization', 'Basic aG9vaw==', 'x-service-token', 'hook-secret']],
+    [['x-service-token', 'hook-secret', 'authorization', 'Bearerhook']],
+    [['Authorization', '', 'x-service-token', 'hook-secret']],
+  ])('%j carries hook-secret', (headers) => {
+    expect(readToken(headers)).toEqual({ kind: 'token', token: 'hook-secret' })
+  })
+
+  test.each([
+    [[]],
+    [['Authorization', 'hook-secret']],
+    [['Authorization', 'Basic aG9vay1zZWNyZXQ=']],
+    [['Authorization', 'Bearerhook-secret']],
+    [['Authorization', 'Bearer']],
+    [['Authorization', '']],
+    [['x-service-token', '']],
+    [['Cookie', 'authorization=Bearer hook-secret']],
+    [['Authorization', 'Basic aG9vaw==', 'x-service-token', '']],
+    [['Authorization', 'Bearer', 'x-service-token', 'hook-secret']],
+    [['Authorization', 'bearer ', 'x-service-token', 'hook-secret']],
+  ])('%j carries none: where Authorization is Bearer, it alone counts', (headers) => {
+    expect(readToken(headers)).toEqual({ kind: 'none' })
+  })
+
+  test.each([
+    [['Authorization', 'Bearer a', 'authorization', 'Bearer b']],
+    [['Authorization', 'Bearer a', 'Authorization', 'Bearer a']],
+    [['x-service-token', 'a', 'X-Service-Token', 'a']],
+    [['Authorization', 'Bearer a', 'x-service-token', 'a', 'x-service-token', 'b']],
+    [['Authorization', 'Bearer a', 'Authorization', '']],
+  ])('%j is ambiguous', (headers) => {
+    expect(readToken(headers)).toEqual({ kind: 'ambiguous' })
+  })
+
+  test('a token beyond ASCII is read as the UTF-8 that was sent', () => {
+    const onTheWire = Buffer.from('Bearer schlüssel').toString('latin1')
+    expect(readToken(['Authorization', onTheWire])).toEqual({ kind: 'token', token: 'schlüssel' })
+  })
+})
+
+describe('comparing', () => {
+  const isToken = createTokenCheck('hook-secret')
+
+  test('the secret passes', () => {
+    expect(isToken('hook-secret')).toBe(true)
+  })
+
+  test.each(['', 'hook-secre', 'hook-secret ', 'Hook-secret', 'hook-secret\0', 'hook-secrey', 'x'.repeat(100_000)])(
+    'anything else does not, whatever its length: %#',
+    (given) => {
+      expect(isToken(given)).toBe(false)
+    },
+  )
+})
+
+const dropped = (rawHeaders: readonly string[]) => dropCredentials(toHeaders(rawHeaders), new Set(['x-own-secret']))
+
+describe('the headers of a delivery', () => {
+  test('a sender’s secret keeps its name and loses its value', () => {
+    expect(dropped(['X-Gitlab-Token', 'canary', 'X-Own-Secret', 'canary', 'x-a', '1'])).toEqual({
+      'x-gitlab-token': '[secret]',
+      'x-own-secret': '[secret]',
+      'x-a': '1',
+    })
+  })
+
+  test.each([
+    'x-api-key',
+    'X-Auth-Token',
+    'api-key',
+    'X-Access-Token',
+    'X-Amz-Security-Token',
+    'Cf-Access-Jwt-Assertion',
+  ])('the value of %s is not among them', (name) => {
+    expect(dropped([name, 'canary'])).toEqual({ [name.toLowerCase()]: '[secret]' })
+  })
+
+  test('no credential is among them, in any case or number', () => {
+    const names = ['Authorization', 'AUTHORIZATION', 'X-Service-Token', 'Proxy-Authorization', 'Cookie', 'cookie']
+    const headers = dropped(['X-GitHub-Event', 'push', ...names.flatMap((name) => [name, 'canary'])])
+    expect(JSON.stringify(headers)).toBe('{"x-github-event":"push"}')
+  })
+
+  test('repeated ones are joined in their order', () => {
+    expect(dropped(['Via', 'a', 'X-A', '1', 'via', 'b'])).toEqual({ via: 'a, b', 'x-a': '1' })
+  })
+
+  test('a header named as what objects inherit is a header', () => {
+    const headers = dropped(['__proto__', 'a', '__proto__', 'b', 'constructor', 'c'])
+    expect(Object.entries(headers)).toEqual([
+      ['__proto__', 'a, b'],
+      ['constructor', 'c'],
+    ])
+    expect(dropped([])['toString']).toBeUndefined()
+  })
+})
+
+describe('a token in the query', () => {
+  test.each([
+    '/hooks/wake?token=hook-secret',
+    '/hooks/wake?token=',
+    '/hooks/wake?token',
+    '/hooks/wake?a=1&token=x&b=2',
+    '/hooks/wake?token=a&token=b',
+    '/hooks/wake?%74oken=x',
+    '/hooks/wake?%74%6F%6b%65%6e=x',
+    '/hooks/wake?%zz&token=x',
+    '/hooks/wake?a=%FF&token=x',
+    '/hooks/wake?&&token=x',
+    '/hooks/wake?a?b&token=x',
+    'http://hooks.test/hooks/wake?token=x',
+  ])('is found in %s', (url) => {
+    expect(isTokenInQuery(url)).toBe(true)
+  })
+
+  test.each([
+    '/hooks/wake',
+    '/hooks/token',
+    '/hooks/token=x',
+    '/hooks/wake?',
+    '/hooks/wake?tokens=x',
+    '/hooks/wake?access_token=x',
+    '/hooks/wake?x=token',
+    '/hooks/wake?x=a%26token=y',
+    '/hooks/wake?a=1;token=x',
+    '/hooks/wake?%2574oken=x',
+  ])('is not found in %s', (url) => {
+    expect(isTokenInQuery(url)).toBe(false)
+  })
+})

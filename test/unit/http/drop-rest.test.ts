@@ -1,0 +1,92 @@
+import { once } from 'node:events'
+import { createServer, type RequestListener } from 'node:http'
+import { connect, type AddressInfo, type Socket } from 'node:net'
+import { afterEach, expect, test, vi } from 'vitest'
+import { dropRest } from '../../../src/http/body.ts'
+
+const closers: (() => void)[] = []
+
+afterEach(() => {
+  vi.useRealTimers()
+  for (const close of closers.splice(0)) close()
+})
+
+async function serve(listener: RequestListener) {
+  const server = createServer(listener).listen(0, '127.0.0.1')
+  const sockets: Socket[] = []
+  server.on('connection', (socket) => sockets.push(socket))
+  await once(server, 'listening')
+  closers.push(() => server.close().closeAllConnections())
+  // a listening TCP server has an AddressInfo
+  return { port: (server.address() as AddressInfo).port, sockets }
+}
+
+function dial(port: number, text: string) {
+  // it keeps its own side open when the server ends the other
+  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+  const seen: { text: string; error?: string | undefined } = { text: '' }
+  socket.on('data', (chunk) => (seen.text += String(chunk)))
+  socket.on('error', (error: NodeJS.ErrnoException) => (seen.error = error.code))
+  closers.push(() => socket.destroy())
+  socket.write(text)
+  const closed = new Promise<void>((resolve) => socket.on('close', () => resolve()))
+  return { socket, seen, closed }
+}
+
+const refuse: RequestListener = (req, res) => {
+  dropRest(req, res)
+  res.writeHead(413).end('too large')
+}
+
+const head = (length: number) => `POST / HTTP/1.1\r\nhost: hooks.test\r\ncontent-length: ${length}\r\n\r\n`
+
+test('a refused sender reads the whole answer, though it had sent more than was read', async () => {
+  const { port } = await serve(refuse)
+  const { socket, seen, closed } = dial(port, head(2_000_000) + 'a'.repeat(40_000))
+  await once(socket, 'end')
+  expect(seen.text).toMatch(/^HTTP\/1\.1 413 [^]*connection: close[^]*too large/i)
+  // a reset would have come instead of the end, or come at this
+  socket.end('a'.repeat(10_000))
+  await closed
+  expect(seen.error).toBeUndefined()
+})
+
+test('a sender that goes on and on is cut off after little', async () => {
+  const { port, sockets } = await serve(refuse)
+  const { socket, closed } = dial(port, head(1_000_000_000))
+  const more = Buffer.alloc(64 * 1024)
+  const pump = () => {
+    while (socket.writable && socket.write(more)) continue
+  }
+  socket.on('drain', pump)
+  pump()
+  await closed
+  expect(sockets[0]?.bytesRead).toBeLessThan(1_000_000)
+})
+
+test('a sender that neither sends nor leaves is cut off after a second, and not before', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  const { port, sockets } = await serve(refuse)
+  const { socket } = dial(port, head(2_000))
+  await once(socket, 'end')
+  vi.advanceTimersByTime(999)
+  expect(sockets[0]?.destroyed).toBe(false)
+  vi.advanceTimersByTime(1)
+  expect(sockets[0]?.destroyed).toBe(true)
+})
+
+test('a refusal of a complete request keeps the connection for the next one', async () => {
+  let requests = 0
+  const { port } = await serve(async (req, res) => {
+    requests++
+    req.resume()
+    if (!req.complete) await once(req, 'end')
+    refuse(req, res)
+  })
+  const { socket, seen } = dial(port, `${head(2)}{}`)
+  await once(socket, 'data')
+  expect(seen.text).not.toMatch(/connection: close/i)
+  socket.write(`${head(2)}{}`)
+  await once(socket, 'data')
+  expect(requests).toBe(2)
+})

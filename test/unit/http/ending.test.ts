@@ -1,0 +1,78 @@
+import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
+import { connect, type Socket } from 'node:net'
+import { afterEach, expect, test, vi } from 'vitest'
+import { silentLog } from '../../../src/model/log.ts'
+import { listen } from '../../../src/http/server.ts'
+
+const closers: (() => unknown)[] = []
+
+afterEach(async () => {
+  for (const close of closers.splice(0)) await close()
+})
+
+/** A server that answers nothing by itself, and what it has heard. */
+async function serve() {
+  const heard: ServerResponse[] = []
+  const server = await listen((_, res) => heard.push(res), {
+    host: '127.0.0.1',
+    port: 0,
+    bodyTimeoutMs: 1_000,
+    log: silentLog,
+  })
+  closers.push(() => server.close(0))
+  const waitFor = (count: number) => vi.waitFor(() => expect(heard).toHaveLength(count))
+  return { ...server, heard, waitFor }
+}
+
+async function dial(port: number) {
+  const socket = connect({ port, host: '127.0.0.1' })
+  closers.push(() => socket.destroy())
+  const seen = { text: '' }
+  socket.on('data', (chunk) => (seen.text += String(chunk)))
+  const closed = once(socket, 'close')
+  await once(socket, 'connect')
+  return { socket, seen, closed }
+}
+
+const ask = (socket: Socket, path: string) => socket.write(`GET ${path} HTTP/1.1\r\nhost: hooks.test\r\n\r\n`)
+const answer = (res: ServerResponse | undefined) => res?.end(`answer to ${res.req.url}`)
+const longest = 3_600_000
+
+test('a connection on which nothing was sent ends at once, while a request that runs has its time', async () => {
+  const { port, close, heard, waitFor } = await serve()
+  const silent = await dial(port)
+  const asking = await dial(port)
+  ask(asking.socket, '/1')
+  await waitFor(1)
+  const stopped = close(longest)
+  await silent.closed
+  answer(heard[0])
+  await stopped
+  await asking.closed
+  expect(asking.seen.text).toMatch(/^HTTP\/1\.1 200 [^]*connection: close[^]*answer to \/1$/i)
+})
+
+test('a connection ends with the answer to its newest request, and what is sent behind it is not heard', async () => {
+  const { port, close, heard, waitFor } = await serve()
+  const asking = await dial(port)
+  for (const path of ['/1', '/2', '/3']) ask(asking.socket, path)
+  await waitFor(3)
+  const stopped = close(longest)
+  ask(asking.socket, '/4')
+  answer(heard[0])
+  await vi.waitFor(() => expect(asking.seen.text).toContain('answer to /1'))
+  answer(heard[1])
+  answer(heard[2])
+  await stopped
+  await asking.closed
+  expect(asking.seen.text.match(/answer to \/\d|connection: \S+/gi)).toEqual([
+    'Connection: keep-alive',
+    'answer to /1',
+    'Connection: keep-alive',
+    'answer to /2',
+    'connection: close',
+    'answer to /3',
+  ])
+  expect(heard).toHaveLength(3)
+})

@@ -1,0 +1,45 @@
+import { mkdtempSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { createHandedSecrets } from '../../../src/http/handed.ts'
+
+function stage() {
+  const dir = mkdtempSync(join(tmpdir(), 'hookloom-handed-'))
+  onTestFinished(() => rmSync(dir, { recursive: true, force: true }))
+  const file = join(dir, 'state', 'handed.json')
+  let now = 0
+  return { file, later: (ms: number) => (now += ms), open: () => createHandedSecrets({ file, clock: () => now }) }
+}
+
+describe('secrets that senders hand over', () => {
+  test('two at the same moment are both there after a restart, for the owner alone', async () => {
+    const { open, file } = stage()
+    const handed = open()
+    await Promise.all([handed.keep('a', 'secret-a'), handed.keep('b', 'secret-b')])
+    const again = open()
+    expect([again.of('a'), again.of('b'), again.of('c')]).toEqual([['secret-a'], ['secret-b'], []])
+    expect(statSync(file).mode & 0o777).toBe(0o600)
+  })
+
+  test('the window is open for ten minutes, and for one secret', async () => {
+    const { open, later } = stage()
+    const handed = open()
+    expect(handed.isArmed('a')).toBe(false)
+    expect(await handed.arm('a')).toBe(600_000)
+    later(599_999)
+    expect(handed.isArmed('a')).toBe(true)
+    const kept = handed.keep('a', 'secret')
+    expect(handed.isArmed('a')).toBe(false)
+    await kept
+    await handed.arm('a')
+    later(600_000)
+    expect(handed.isArmed('a')).toBe(false)
+  })
+
+  test('a secret and its successor hold, the one before them no more', async () => {
+    const handed = stage().open()
+    for (const secret of ['one', 'two', 'three']) await handed.keep('a', secret)
+    expect(handed.of('a')).toEqual(['three', 'two'])
+  })
+})

@@ -1,0 +1,94 @@
+// No header changes the payload of a proved request.
+import * as fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { Config } from '../../../src/model/config.ts'
+import { Mapping } from '../../../src/model/mapping.ts'
+import { readPayload } from '../../../src/model/parse-body.ts'
+import { Problem } from '../../../src/model/problem.ts'
+import { createGeneration } from '../../../src/pipeline/generation.ts'
+import type { Hook } from '../../../src/pipeline/hook.ts'
+import { isMultipart, toDelivery, withoutMultipart } from '../../../src/deliveries/delivery.ts'
+import { inflateBody } from '../../../src/http/body.ts'
+
+/** A hook whose delivery is proved already: how a body is read does not depend on the scheme. */
+function hookOf(accept: ('text' | 'xml')[]) {
+  const mapping = Mapping.parse({ match: { path: 'in' }, ...(accept.length > 0 && { accept }) })
+  const config = Config.parse({ hooks: { token: 'hook-secret' } })
+  return createGeneration({ config, mappings: [{ ...mapping, id: 'own' }], transforms: new Map() }).hook('in')
+}
+
+const types = [
+  'application/json',
+  'application/vnd.api+json; charset=utf-8',
+  'application/x-www-form-urlencoded',
+  'multipart/form-data; boundary=x',
+  'multipart/form-data; boundary="a"',
+  'text/plain',
+  'text/csv; charset=utf-16',
+  'application/xml',
+  'image/png',
+  '',
+]
+const headers = fc.dictionary(
+  fc.constantFrom('content-type', 'content-encoding', 'x-github-event', 'ce-specversion', 'idempotency-key'),
+  fc.oneof(fc.constantFrom(...types, 'gzip', 'br', 'deflate', 'identity'), fc.string({ maxLength: 20 })),
+)
+const body = fc.oneof(
+  fc.json(),
+  fc.string({ maxLength: 60 }),
+  fc.dictionary(fc.string({ maxLength: 5 }), fc.string()).map((fields) => new URLSearchParams(fields).toString()),
+  fc.constantFrom('--x\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n--x--\r\n', '<a>1</a>', '{"x":"&a=1&"}'),
+)
+
+async function payloadOf(hook: Hook, text: string, given: Record<string, string>) {
+  const head = {
+    method: 'POST',
+    url: '/hooks/in',
+    path: 'in',
+    headers: given,
+    query: {},
+    verifiedBy: 'somebody',
+    admitted: { token: false, signedFor: ['own'] },
+  }
+  try {
+    const contentEncoding = given['content-encoding']
+    const raw = Buffer.from(new Uint8Array(Buffer.from(text)).buffer)
+    const sent = { head, body: await inflateBody(raw, { contentEncoding, isProved: true, limit: 10_000 }) }
+    const read = isMultipart(sent, hook) ? await withoutMultipart(sent) : sent
+    return readPayload(toDelivery(read.head, read.body, { hook, id: 'd', receivedAt: 0 }).body)
+  } catch (error) {
+    if (error instanceof Problem) return error.code
+    throw error
+  }
+}
+
+test.each([[[]], [['text']], [['xml']], [['text', 'xml']]] as const)(
+  'no header changes the payload of a proved body on a hook that accepts %j',
+  async (accept) => {
+    const hook = hookOf([...accept])
+    await fc.assert(
+      fc.asyncProperty(body, headers, async (text, given) => {
+        const plain = await payloadOf(hook, text, {})
+        // an encoding that a proof cannot be checked with is refused
+        expect([plain, 'encoding-unsupported']).toContainEqual(await payloadOf(hook, text, given))
+      }),
+      { numRuns: 500 },
+    )
+  },
+)
+
+test('complete JSON is read as JSON on every hook', () => {
+  const hooks = [hookOf([]), hookOf(['text']), hookOf(['xml']), hookOf(['text', 'xml'])]
+  const object = fc.oneof(fc.dictionary(fc.string(), fc.jsonValue()), fc.array(fc.jsonValue()))
+  return fc.assert(
+    fc.asyncProperty(
+      object,
+      fc.constantFrom(...hooks),
+      fc.constantFrom('', '\ufeff', ' \r\n\t'),
+      async (value, hook, start) => {
+        const text = JSON.stringify(value)
+        expect(await payloadOf(hook, start + text, {})).toEqual(JSON.parse(text))
+      },
+    ),
+  )
+})

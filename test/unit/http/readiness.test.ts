@@ -1,0 +1,79 @@
+import { beforeEach, describe, expect, test, vi } from 'vitest'
+import { createPeerOf } from '../../../src/http/client.ts'
+import { createReadiness } from '../../../src/http/readiness.ts'
+import { silentLog } from '../../../src/model/log.ts'
+
+describe('readiness', () => {
+  beforeEach(() => void vi.useFakeTimers())
+
+  function stage({ trouble }: { trouble?: string } = {}) {
+    const health = async () => ({ engine: 'x', trouble, facts: {} })
+    const readiness = createReadiness({ store: { health }, peerOf: createPeerOf(() => ['10.0.0.0/8']), log: silentLog })
+    const check = (remoteAddress: string, headers = {}) =>
+      // as: what is read of a request
+      readiness.check({ headers, socket: { remoteAddress } } as Parameters<typeof readiness.check>[0])
+    let hasRetired = false
+    const retire = () => void readiness.retire(10_000).then(() => (hasRetired = true))
+    const hasEnded = async () => {
+      await vi.advanceTimersByTimeAsync(0)
+      return hasRetired
+    }
+    return { readiness, check, retire, hasEnded }
+  }
+
+  test('is shown to trusted proxies, and to nobody through them', async () => {
+    const { check } = stage()
+    expect(await check('10.0.0.1')).toBe(true)
+    expect(await check('192.0.2.1')).toBeUndefined()
+    expect(await check('10.0.0.1', { 'x-forwarded-for': '192.0.2.1' })).toBeUndefined()
+    expect(await stage({ trouble: 'the disk is full' }).check('10.0.0.1')).toBe(false)
+  })
+
+  test('ends first at a stop, which waits until each balancer was told three times', async () => {
+    const { readiness, check, retire, hasEnded } = stage()
+    expect(readiness.isStopping()).toBe(false)
+    await check('10.0.0.1')
+    await check('10.0.0.2')
+    retire()
+    expect(readiness.isStopping()).toBe(true)
+    for (const address of ['10.0.0.1', '10.0.0.2', '10.0.0.1', '10.0.0.2', '10.0.0.1']) {
+      expect(await check(address)).toBe(false)
+      expect(await hasEnded()).toBe(false)
+    }
+    await check('10.0.0.2')
+    expect(await hasEnded()).toBe(true)
+  })
+
+  test('counts a check that began before the stop by its answer, and says if a balancer was not told in time', async () => {
+    const { check, retire, hasEnded } = stage()
+    await check('10.0.0.1')
+    const early = check('10.0.0.1')
+    retire()
+    expect(await early).toBe(false)
+    await check('10.0.0.1')
+    expect(await hasEnded()).toBe(false)
+    await check('10.0.0.1')
+    expect(await hasEnded()).toBe(true)
+  })
+
+  test('delays no stop where no balancer asks, or none does any more', async () => {
+    const { retire, hasEnded } = stage()
+    retire()
+    expect(await hasEnded()).toBe(true)
+    const left = stage()
+    await left.check('10.0.0.1')
+    await vi.advanceTimersByTimeAsync(31_000)
+    left.retire()
+    expect(await left.hasEnded()).toBe(true)
+  })
+
+  test('delays a stop for its limit at most', async () => {
+    const { check, retire, hasEnded } = stage()
+    await check('10.0.0.1')
+    retire()
+    await vi.advanceTimersByTimeAsync(9_999)
+    expect(await hasEnded()).toBe(false)
+    await vi.advanceTimersByTimeAsync(1)
+    expect(await hasEnded()).toBe(true)
+  })
+})

@@ -1,0 +1,69 @@
+import { describe, expect, test } from 'vitest'
+import { Problem } from '../../../src/model/problem.ts'
+import { createUnprovenBodies, unprovenLimits } from '../../../src/http/unproven.ts'
+
+const { perClient, clients } = unprovenLimits
+const small = 1_000
+
+function codeOf(run: () => unknown): string | undefined {
+  try {
+    run()
+  } catch (error) {
+    return error instanceof Problem ? `${error.code} ${error.retryAfterSeconds}` : String(error)
+  }
+  return undefined
+}
+
+describe('the memory for unproven bodies', () => {
+  test('has a share for each client, which is free again when its requests are over', () => {
+    const bodies = createUnprovenBodies()
+    const [first, second, other] = [bodies.open(), bodies.open(), bodies.open()]
+    first.take('a', perClient - 1, small)
+    expect(codeOf(() => second.take('a', 2, small))).toBe('overloaded 5')
+    expect(codeOf(() => second.take('a', 1, small))).toBeUndefined()
+    expect(codeOf(() => other.take('b', perClient, small))).toBeUndefined()
+    first.release()
+    expect(codeOf(() => bodies.open().take('a', perClient - 1, small))).toBeUndefined()
+  })
+
+  test('is bounded for all of them together', () => {
+    const bodies = createUnprovenBodies()
+    const holds = Array.from({ length: clients }, (_, index) => {
+      const hold = bodies.open()
+      hold.take(`client ${index}`, perClient, small)
+      return hold
+    })
+    expect(codeOf(() => bodies.open().take('one more', 1, small))).toBe('overloaded 5')
+    holds[0]?.release()
+    expect(codeOf(() => bodies.open().take('one more', 1, small))).toBeUndefined()
+  })
+
+  test('always has room for one body of the largest size, compressed and inflated', () => {
+    const large = 100 * 1024 * 1024
+    const hold = createUnprovenBodies().open()
+    hold.take('a', large, large)
+    expect(codeOf(() => hold.take('a', large, large))).toBeUndefined()
+    expect(codeOf(() => hold.take('a', 1, large))).toBe('overloaded 5')
+  })
+
+  test('takes back what was too much, and each release counts once', () => {
+    const bodies = createUnprovenBodies()
+    const hold = bodies.open()
+    hold.take('a', perClient, small)
+    hold.take('a', -perClient / 2, small)
+    expect(codeOf(() => bodies.open().take('a', perClient / 2, small))).toBeUndefined()
+    hold.release()
+    hold.release()
+    expect(codeOf(() => bodies.open().take('a', perClient / 2 + 1, small))).toBe('overloaded 5')
+  })
+
+  test('remembers nobody who holds nothing', () => {
+    const bodies = createUnprovenBodies()
+    for (let count = 0; count < 100; count++) {
+      const hold = bodies.open()
+      hold.take(`client ${count}`, 10, small)
+      hold.release()
+    }
+    expect(bodies.size).toBe(0)
+  })
+})

@@ -1,0 +1,97 @@
+import { expect, test } from 'vitest'
+import { toPosted, whyNotPosted } from '../../../src/jobs/acknowledgement.ts'
+
+test.each([
+  'HEARTBEAT_OK',
+  ' \nHEARTBEAT_OK \n',
+  'HEARTBEAT_OK.',
+  'HEARTBEAT_OK 👍',
+  'HEARTBEAT_OK!!!!',
+  '**HEARTBEAT_OK**',
+  '`HEARTBEAT_OK`.',
+  '<b>HEARTBEAT_OK</b>',
+  '<p>&nbsp;HEARTBEAT_OK</p>',
+  'HEARTBEAT_OK\nHEARTBEAT_OK',
+])('%j is only an acknowledgement and is not posted', (reply) => {
+  expect(whyNotPosted(reply)).toContain('HEARTBEAT_OK')
+})
+
+test.each(['', '  \n\t'])('an empty reply (%j) is not posted', (reply) => {
+  expect(whyNotPosted(reply)).toContain('empty')
+})
+
+test.each([
+  'All is well. HEARTBEAT_OK',
+  'HEARTBEAT_OK but the disk is full',
+  'I say HEARTBEAT_OK in the middle',
+  'HEARTBEAT_OK!!!!!',
+  'HEARTBEAT_OKAY',
+  'heartbeat_ok',
+  'HEARTBEAT OK',
+  'Done.',
+])('%j says something and is posted', (reply) => {
+  expect(whyNotPosted(reply)).toBeUndefined()
+})
+
+test('a reply without end is posted, not searched', () => {
+  expect(whyNotPosted(`${'*'.repeat(5_000_000)}HEARTBEAT_OK`)).toBeUndefined()
+})
+
+test('a remark of at most so many characters is an acknowledgement for a heartbeat, and a longer one is not', () => {
+  const heartbeat = { ackMaxChars: 10 }
+  expect(whyNotPosted('HEARTBEAT_OK ten chars.', heartbeat)).toBeDefined()
+  expect(whyNotPosted('Ten chars. **HEARTBEAT_OK**', heartbeat)).toBeDefined()
+  expect(whyNotPosted('HEARTBEAT_OK more than ten', heartbeat)).toBeUndefined()
+  expect(whyNotPosted('HEARTBEAT_OKAY now', heartbeat)).toBeUndefined()
+})
+
+test.each([
+  ['HEARTBEAT_OK\n\nThe disk is full.', 'The disk is full.'],
+  ['The disk is full.\n\nHEARTBEAT_OK', 'The disk is full.'],
+  ['HEARTBEAT_OK. The disk is full.', 'The disk is full.'],
+  ['HEARTBEAT_OK — the disk is full.', 'the disk is full.'],
+  ['HEARTBEAT_OK: **Disk** is full', '**Disk** is full'],
+  ['HEARTBEAT_OK **Disk** is full', '**Disk** is full'],
+  ['HEARTBEAT_OK\n- disk\n- memory', '- disk\n- memory'],
+  ['- disk\n- HEARTBEAT_OK', '- disk'],
+  ['* disk\n* HEARTBEAT_OK', '* disk'],
+  ['**HEARTBEAT_OK**\n\n**Disk** full', '**Disk** full'],
+  ['_HEARTBEAT_OK_ `df` says so', '`df` says so'],
+  ['`HEARTBEAT_OK` `df` says so', '`df` says so'],
+  ['**HEARTBEAT_OK the disk is full**', '**the disk is full**'],
+  ['**The disk is full. HEARTBEAT_OK**', '**The disk is full.**'],
+  ['The disk is full (HEARTBEAT_OK).', 'The disk is full'],
+  ['The disk is full. **HEARTBEAT_OK** 👍', 'The disk is full.'],
+  ['The disk is full — HEARTBEAT_OK', 'The disk is full'],
+  ['```\nHEARTBEAT_OK\n```\n\nDisk full', 'Disk full'],
+  ['# HEARTBEAT_OK\n\nDisk full', 'Disk full'],
+  ['<b>HEARTBEAT_OK</b> Disk full', 'Disk full'],
+  ['Disk full <b>HEARTBEAT_OK</b>', 'Disk full'],
+  ['<p>Disk full HEARTBEAT_OK</p>', '<p>Disk full</p>'],
+  ['HEARTBEAT_OK HEARTBEAT_OK\nDisk full\nHEARTBEAT_OK\n', 'Disk full'],
+])('%j is posted without the acknowledgement, and with all the rest', (reply, posted) => {
+  expect(toPosted(reply)).toBe(posted)
+})
+
+test.each([
+  'I say HEARTBEAT_OK in the middle',
+  'HEARTBEAT_OKAY, the disk is full',
+  'HEARTBEAT_OK_2 is a word of its own',
+  'The variable is MY_HEARTBEAT_OK',
+  '    indented code\n',
+  'HEARTBEAT_OK!!!!!',
+  'Done.',
+])('%j is posted as it is', (reply) => {
+  expect(toPosted(reply)).toBe(reply)
+})
+
+test('a reply of any length is posted without the acknowledgement', () => {
+  const text = `${'x '.repeat(20_000)}y`
+  expect(toPosted(`HEARTBEAT_OK\n${text}\nHEARTBEAT_OK`)).toBe(text)
+})
+
+test('a text of many acknowledgements is read in one go', () => {
+  for (const part of ['HEARTBEAT_OK ', '**HEARTBEAT_OK', '*', '<b>', '- ', '_HEARTBEAT_OK_x']) {
+    expect(toPosted(`x${part.repeat(100_000)}x`)).toContain('x')
+  }
+})

@@ -1,0 +1,161 @@
+// What the operator hears of a job that died and of a delivery that was parked.
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import type { SendResult } from '../../../src/model/channel.ts'
+import { agentPlan, configWith, createStage, ok, pass, scriptedChannel, scriptedRunner, type Stage } from './stage.ts'
+
+const minute = 60_000
+const hour = 60 * minute
+const config = configWith({ hooks: { alerts: { channel: 'console', to: 'ops' } } })
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+const noKey = { status: 'error', retryable: false, detail: 'The key was refused.' } as const
+const quiet = { deliver: false }
+
+function openDying(stage: Stage, answer?: () => SendResult) {
+  const { channel, sent } = scriptedChannel(answer)
+  const counted: unknown[] = []
+  const logged: string[] = []
+  stage.openWorker({
+    runner: scriptedRunner(() => noKey).runner,
+    channels: new Map([['console', channel]]),
+    meter: (name, labels) => void counted.push({ name, ...labels }),
+    log: { debug() {}, info() {}, warn() {}, error: (_, message) => void logged.push(message) },
+  })
+  return { sent, counted, logged }
+}
+
+describe('a job that dies', () => {
+  test('sends one message an hour for its cause, to hooks.alerts', async () => {
+    const stage = createStage(config)
+    const { sent } = openDying(stage)
+    for (let count = 0; count < 3; count += 1) await stage.accept(agentPlan({ action: quiet }))
+    await pass(minute)
+    expect(sent).toMatchObject([
+      { to: 'ops', text: expect.stringMatching(/"github" failed permanently: The key was refused\./) },
+    ])
+    await pass(hour)
+    await stage.accept(agentPlan({ action: quiet }))
+    await pass(minute)
+    expect(sent).toHaveLength(2)
+    expect(sent[1]?.text).toContain('since the last message: 3.')
+  })
+
+  test('is counted and logged as an error', async () => {
+    const stage = createStage(config)
+    const { counted, logged } = openDying(stage)
+    await stage.accept(agentPlan({ action: quiet }))
+    expect(counted).toContainEqual({ name: 'failures', what: 'job' })
+    expect(logged).toMatchObject([expect.stringContaining('run failed permanently')])
+  })
+
+  test('after a restart within the hour sends no second message', async () => {
+    const stage = createStage(config)
+    const { sent } = openDying(stage)
+    await stage.accept(agentPlan({ action: quiet }))
+    await pass(minute)
+    stage.restartAlerts()
+    await stage.accept(agentPlan({ action: quiet }))
+    await pass(minute)
+    expect(sent).toHaveLength(1)
+  })
+
+  test('without hooks.alerts sends nothing', async () => {
+    const stage = createStage()
+    const { sent } = openDying(stage)
+    await stage.accept(agentPlan({ action: quiet }))
+    await pass(minute)
+    expect(sent).toEqual([])
+  })
+
+  test('names nothing that a stranger wrote beside the name of the hook', async () => {
+    const stage = createStage(config)
+    const { channel, sent } = scriptedChannel()
+    const runner = scriptedRunner(() => ({ ...noKey, detail: 'It said: attack', quotes: true })).runner
+    stage.openWorker({ runner, channels: new Map([['console', channel]]) })
+    await stage.accept(agentPlan({ action: quiet }))
+    await pass(minute)
+    expect(sent).toHaveLength(1)
+    expect(sent[0]?.text).not.toContain('attack')
+  })
+
+  test('while it delivers leaves an event in the main session, and a heartbeat leaves none', async () => {
+    const stage = createStage(configWith({ agents: { defaults: { heartbeat: { prompt: 'Look.' } } } }))
+    const { channel } = scriptedChannel(() => ({ kind: 'permanent', detail: 'The token was refused.' }))
+    let isDown = false
+    const runner = scriptedRunner(() => (isDown ? noKey : ok('Green.'))).runner
+    stage.openWorker({ runner, channels: new Map([['console', channel]]) })
+    await stage.accept(agentPlan())
+    expect(await stage.eventTexts()).toEqual([
+      'Hook github: Green.',
+      expect.stringMatching(/^Hook github \(not delivered\): .*The token was refused\./),
+    ])
+    isDown = true
+    await stage.openHeartbeats()
+    await pass(hour / 2)
+    expect((await stage.store.counts()).jobs).toMatchObject({ dead: 2 })
+    expect(await stage.eventTexts()).toHaveLength(2)
+  })
+})
+
+describe('an alert', () => {
+  test('waits for a channel that is down', async () => {
+    const stage = createStage(config)
+    let isDown = true
+    const { sent } = openDying(stage, () =>
+      isDown ? { kind: 'transient', detail: '503' } : { kind: 'sent', id: 'a1' },
+    )
+    await stage.accept(agentPlan({ action: quiet }))
+    await pass(hour)
+    isDown = false
+    await pass(20 * minute)
+    const tries = sent.length
+    await pass(5 * hour)
+    expect(sent).toHaveLength(tries)
+    expect((await stage.store.counts()).jobs).toEqual({ queued: 0, running: 0, done: 1, dead: 1 })
+  })
+
+  test('that dies alerts nobody', async () => {
+    const stage = createStage(config)
+    const { sent, counted } = openDying(stage, () => ({ kind: 'permanent', detail: 'The token was refused.' }))
+    await stage.accept(agentPlan({ action: quiet }))
+    await pass(3 * hour)
+    expect(sent).toHaveLength(1)
+    expect(counted).toContainEqual({ name: 'failures', what: 'alert' })
+    expect((await stage.store.counts()).jobs).toMatchObject({ queued: 0, dead: 2 })
+  })
+})
+
+describe('a delivery that is parked', () => {
+  const parked = { deliveryId: 'd1', hook: 'github', waitsFor: 'pull-request.ts' }
+
+  test('sends a message and leaves an event, once an hour for its module', async () => {
+    const stage = createStage(config)
+    const { sent } = openDying(stage)
+    for (const deliveryId of ['d1', 'd2', 'd3']) stage.alerts().parked({ ...parked, deliveryId })
+    await pass(minute)
+    const text =
+      'Hookloom: a delivery of the hook "github" is parked, because pull-request.ts failed. "hookloom show d1" shows the reason.'
+    expect(sent).toMatchObject([{ to: 'ops', text }])
+    expect(await stage.eventTexts()).toEqual([text])
+  })
+
+  test('leaves an event without hooks.alerts, too', async () => {
+    const stage = createStage()
+    const { sent } = openDying(stage)
+    stage.alerts().parked(parked)
+    await pass(minute)
+    expect(sent).toEqual([])
+    expect(await stage.eventTexts()).toHaveLength(1)
+  })
+
+  test('cannot fill the queue with made-up hooks', async () => {
+    const stage = createStage(config)
+    const { sent } = openDying(stage)
+    for (let hook = 0; hook < 100; hook += 1)
+      stage.alerts().parked({ deliveryId: 'd', hook: `h${hook}`, waitsFor: undefined })
+    await pass(minute)
+    expect(sent).toHaveLength(20)
+  })
+})

@@ -1,0 +1,94 @@
+// The two ends that need no account: the echo runner and the console channel.
+import { describe, expect, test } from 'vitest'
+import { createConsoleChannel } from '../../../src/channels/console.ts'
+import { createEchoRunner } from '../../../src/runners/echo.ts'
+import type { RunRequest } from '../../../src/model/runner.ts'
+
+async function echo(request: Partial<RunRequest>): Promise<string> {
+  const full = {
+    runId: 'r',
+    attempt: 1,
+    agentId: 'ops',
+    sessionKey: 'hook:a',
+    model: undefined,
+    thinking: undefined,
+    system: undefined,
+    workspace: undefined,
+    state: undefined,
+    action: undefined,
+    history: [],
+    prompt: 'x'.repeat(1_234),
+    message: 'Hello',
+    deadline: 0,
+    ...request,
+  }
+  const result = await createEchoRunner().run(full, { signal: new AbortController().signal, log() {} })
+  if (result.status !== 'ok') throw new Error(`the echo runner ended ${result.status}`)
+  expect(result.simulated).toBe(true)
+  return result.text
+}
+
+describe('the echo runner', () => {
+  test('it says that no model is configured, what would have been sent, and where', async () => {
+    const text = await echo({ thinking: 'low' })
+    expect(text).toContain('No model is configured')
+    expect(text).toContain('1234 characters to agent ops (session hook:a, thinking low)')
+  })
+
+  test('it shows the first lines of the message and not of the prompt', async () => {
+    const text = await echo({ message: 'One\r\n\nTwo', prompt: 'PROMPT' })
+    expect(text).toMatch(/\n> One\n> Two$/)
+    expect(text).not.toContain('PROMPT')
+  })
+
+  test('a heartbeat, which has no message, is told by its size alone', async () => {
+    expect(await echo({ action: undefined, message: '' })).toMatch(/This heartbeat would have sent 1234 .*\)\.$/)
+  })
+
+  test('a long message is shown by its beginning', async () => {
+    const text = await echo({ message: `${'w'.repeat(5_000)}\n`.repeat(1_000) })
+    expect(text.length).toBeLessThan(1_500)
+    expect(text).toMatch(/> …$/)
+  })
+})
+
+async function print(text: string, name = 'CI'): Promise<string> {
+  let written = ''
+  const channel = createConsoleChannel({ write: (reply) => void (written += reply.text) })
+  const run = { id: 'r', agentId: 'main', name }
+  const result = await channel.send({ to: undefined, text, nonce: 'n1', signal: new AbortController().signal, run })
+  expect(result).toEqual({ kind: 'sent', id: 'n1' })
+  return written
+}
+
+describe('the console channel', () => {
+  test('a reply stands under a line that says whose it is', async () => {
+    expect(await print('Line 1\nLine 2\tand é 😀')).toBe('── reply of main (CI) ──\nLine 1\nLine 2\tand é 😀\n')
+  })
+
+  test.each([
+    ['a colour', '\u001b[31mred'],
+    ['a window title', '\u001b]0;title\u0007'],
+    ['a clipboard write', '\u001b]52;c;ZXZpbA==\u001b\\'],
+    ['an eight-bit sequence', '\u009b2J'],
+    ['a carriage return over the line', 'harmless\rharmful'],
+    ['backspaces', 'abc\b\b\b'],
+    ['delete', 'x\u007f'],
+    ['text that turns its direction', '\u202egnp.exe'],
+    ['a line separator', 'a\u2028b'],
+  ])('%s does not reach the terminal as such', async (_, text) => {
+    // oxlint-disable-next-line no-control-regex
+    const driving = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/
+    expect(text).toMatch(driving)
+    expect(await print(text)).not.toMatch(driving)
+    expect(await print('x', text)).not.toMatch(driving)
+  })
+
+  test('Windows line ends are line ends', async () => {
+    expect(await print('a\r\nb')).toContain('\na\nb\n')
+  })
+
+  test('a name cannot add a line', async () => {
+    expect((await print('x', 'CI\n── reply of boss')).split('\n')).toHaveLength(3)
+  })
+})

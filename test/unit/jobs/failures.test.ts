@@ -1,0 +1,343 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import type { SendResult } from '../../../src/model/channel.ts'
+import type { RunResult } from '../../../src/model/runner.ts'
+import { agentPlan, createStage, ok, pass, scriptedChannel, scriptedRunner, type Stage, stepsOf } from './stage.ts'
+
+const start = 1_700_000_000_000
+let stage: Stage
+
+beforeEach(() => {
+  vi.useFakeTimers({ now: start })
+  stage = createStage()
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+function listening() {
+  const lines: { fields: object; message: string }[] = []
+  const write = (fields: object, message: string) => void lines.push({ fields, message })
+  return { lines, log: { debug: write, info: write, warn: write, error: write } }
+}
+
+const busy: RunResult = { status: 'error', retryable: true, detail: 'upstream is busy' }
+
+describe('a run that fails', () => {
+  test('what may pass is tried five times, ever later, and then the job is dead', async () => {
+    const { runner, turns } = scriptedRunner(() => busy)
+    stage.openWorker({ runner })
+    const [id] = await stage.accept(agentPlan())
+    const startedAt: number[] = []
+    for (let n = turns.length; n < 5; n = turns.length) {
+      startedAt.push(Date.now() - start)
+      expect(await stage.jobOf(id)).toMatchObject({ state: 'queued', attempts: n, lastError: 'upstream is busy' })
+      expect(await stage.eventTexts()).toEqual([])
+      while (turns.length === n) await pass(1_000)
+    }
+    expect(startedAt).toEqual([0, 2_000, 6_000, 14_000])
+    expect(turns.map(({ request }) => request.attempt)).toEqual([1, 2, 3, 4, 5])
+    expect(await stage.jobOf(id)).toMatchObject({ state: 'dead', lastError: 'upstream is busy' })
+    await pass(3_600_000)
+    expect(turns).toHaveLength(5)
+  })
+
+  test('one that succeeds on a later try is told once, as a success', async () => {
+    let tries = 0
+    const { runner } = scriptedRunner(() => ((tries += 1) < 3 ? busy : ok('At last')))
+    stage.openWorker({ runner })
+    const [id] = await stage.accept(agentPlan())
+    await pass(60_000)
+    expect((await stage.jobOf(id)).state).toBe('done')
+    expect(await stage.eventTexts()).toEqual(['Hook github: At last'])
+  })
+
+  test('a final failure is told to the main session once, and nothing is delivered', async () => {
+    const { runner } = scriptedRunner(() => ({ status: 'error', retryable: false, detail: 'the key was refused' }))
+    const { channel, sent } = scriptedChannel()
+    stage.openWorker({ runner, channels: new Map([['console', channel]]) })
+    const [id] = await stage.accept(agentPlan({ action: { name: 'CI' } }))
+    expect(await stage.jobOf(id)).toMatchObject({ state: 'dead', lastError: 'the key was refused' })
+    expect(await stage.eventTexts()).toEqual(['Hook CI (error): the key was refused'])
+    await pass(600_000)
+    expect(await stage.eventTexts()).toHaveLength(1)
+    expect(sent).toHaveLength(0)
+  })
+
+  test('a failure whose attempts are used up is told as well', async () => {
+    const { runner } = scriptedRunner(() => busy)
+    stage.openWorker({ runner, settings: { retry: { attempts: 2, firstMs: 100, capMs: 100, jitter: 0 } } })
+    await stage.accept(agentPlan())
+    await pass(99)
+    expect(await stage.eventTexts()).toEqual([])
+    await pass(1)
+    expect(await stage.eventTexts()).toEqual(['Hook github (error): upstream is busy'])
+  })
+
+  test('the summary of a failure is not trusted, whatever the run was: a reason may quote the other side', async () => {
+    const { runner } = scriptedRunner(() => ({ status: 'error', retryable: false, detail: 'no' }))
+    stage.openWorker({ runner })
+    await stage.accept(agentPlan(), agentPlan({ action: { allowUnsafeExternalContent: true } }))
+    const events = await stage.store.events({ limit: 9 })
+    expect(events.map(({ trusted }) => trusted)).toEqual([false, false])
+  })
+
+  test('a dead run that the operator puts back runs again and tells its new end', async () => {
+    let isMended = false
+    const { runner } = scriptedRunner(() =>
+      isMended ? ok('Mended') : { status: 'error', retryable: false, detail: 'broken' },
+    )
+    const worker = stage.openWorker({ runner })
+    const [id = ''] = await stage.accept(agentPlan())
+    isMended = true
+    expect(await stage.store.requeue(id)).toBe(true)
+    worker.poke()
+    await pass(0)
+    const job = await stage.jobOf(id)
+    expect(job.state).toBe('done')
+    expect(stepsOf(job)).toEqual(['run done', 'summary done', 'deliver done'])
+    expect(await stage.eventTexts()).toEqual(['Hook github (error): broken', 'Hook github: Mended'])
+  })
+
+  test('a rate limit is waited for as long as asked and uses up no attempt', async () => {
+    const { runner, turns } = scriptedRunner(() => ({ status: 'unavailable', retryAfterMs: 30_000, detail: 'wait' }))
+    stage.openWorker({ runner })
+    const [id] = await stage.accept(agentPlan())
+    await pass(29_999)
+    expect(turns).toHaveLength(1)
+    await pass(1)
+    expect(turns).toHaveLength(2)
+    await pass(10 * 30_000)
+    expect(turns.length).toBeGreaterThan(10)
+    expect(await stage.jobOf(id)).toMatchObject({ state: 'queued', attempts: 0 })
+  })
+
+  test('the log says why a step failed and when it is tried again, and what to type at the end', async () => {
+    const { log, lines } = listening()
+    const { runner } = scriptedRunner(({ attempt }) =>
+      attempt === 1 ? busy : { status: 'error', retryable: false, detail: 'The key was refused.' },
+    )
+    stage.openWorker({ runner, log })
+    const [id] = await stage.accept(agentPlan())
+    await pass(60_000)
+    expect(lines.map(({ message }) => message)).toEqual([
+      'run failed, and is tried again: upstream is busy',
+      `run failed permanently: The key was refused. "hookloom retry ${id}" runs it again.`,
+    ])
+    expect(lines[0]?.fields).toMatchObject({ step: 'run', attempt: 1, runAt: new Date(start + 2_000).toISOString() })
+  })
+
+  test('a reason that quotes somebody else is in the record and never in the log', async () => {
+    const { log, lines } = listening()
+    const { runner } = scriptedRunner(() => ({ status: 'timeout', detail: 'It said: SECRET PAYLOAD', quotes: true }))
+    stage.openWorker({ runner, log })
+    const [id] = await stage.accept(agentPlan())
+    await pass(0)
+    expect((await stage.jobOf(id)).lastError).toContain('SECRET PAYLOAD')
+    expect(lines).toMatchObject([{ message: expect.stringContaining(`"hookloom show ${id}" shows why.`) }])
+    expect(JSON.stringify(lines)).not.toContain('SECRET')
+  })
+
+  test.each<[string, SendResult, string]>([
+    [
+      'is tried again',
+      { kind: 'transient', detail: 'It answered 503 to +4915112345678.' },
+      'whatsapp: It answered 503 to',
+    ],
+    ['failed permanently', { kind: 'permanent', detail: 'The token was refused.' }, 'whatsapp: The token was refused.'],
+    ['may have arrived', { kind: 'ambiguous', detail: 'There was no answer.' }, 'There was no answer.'],
+    ['was sent', { kind: 'sent', id: 'm1' }, ''],
+  ])('the log of a reply that %s says why, and never to whom; the record says both', async (_, result, why) => {
+    const { lines, log } = listening()
+    const to = '+4915112345678'
+    const { channel } = scriptedChannel(() => result)
+    stage.openWorker({ channels: new Map([['whatsapp', channel]]), log })
+    const [id] = await stage.accept(agentPlan({ action: { channel: 'whatsapp', to } }))
+    const { lastError, steps } = await stage.jobOf(id)
+    expect(`${lastError} ${steps.map(({ detail }) => detail).join()}`).toContain(to)
+    expect(JSON.stringify(lines)).not.toContain(to)
+    expect(lines.map(({ message }) => message).join()).toContain(why)
+  })
+
+  test('nor to whom a channel cannot post', async () => {
+    const { lines, log } = listening()
+    const { channel } = scriptedChannel(undefined, { whyNot: (to) => `to must be a number, found "${to}".` })
+    stage.openWorker({ channels: new Map([['whatsapp', channel]]), log })
+    const [id] = await stage.accept(agentPlan({ action: { channel: 'whatsapp', to: 'Auntie May' } }))
+    expect((await stage.jobOf(id)).lastError).toContain('Auntie May')
+    const failures = lines.filter(({ message }) => message.startsWith('deliver'))
+    expect(failures.map(({ message }) => message)).toEqual([expect.stringContaining(`"hookloom show ${id}" shows why`)])
+  })
+
+  test('a runner that throws is tried again; what it threw is in the record and never in the log', async () => {
+    const { log, lines } = listening()
+    const { runner, turns } = scriptedRunner()
+    stage.openWorker({ runner, log })
+    const [id] = await stage.accept(agentPlan({ action: { message: 'SECRET PAYLOAD' } }))
+    turns[0]?.fail(new TypeError('cannot read SECRET PAYLOAD'))
+    await pass(0)
+    expect((await stage.jobOf(id)).lastError).toContain('TypeError: cannot read SECRET PAYLOAD')
+    expect(JSON.stringify(lines)).toContain('TypeError')
+    expect(JSON.stringify(lines)).not.toContain('SECRET')
+    await pass(2_000)
+    expect(turns).toHaveLength(2)
+  })
+
+  test.each([
+    ['nothing', undefined],
+    ['a string', 'oops'],
+    ['an error without end', new Error('e'.repeat(1_000_000))],
+    ['an error that throws when read', Object.defineProperty(new Error('x'), 'message', { get: () => JSON.parse('') })],
+  ])('throwing %s ends an attempt and no more', async (_, thrown) => {
+    const { runner, turns } = scriptedRunner(({ attempt }) => (attempt > 1 ? ok('fine') : undefined))
+    stage.openWorker({ runner })
+    const [id] = await stage.accept(agentPlan())
+    turns[0]?.fail(thrown)
+    await pass(0)
+    const { lastError = '' } = await stage.jobOf(id)
+    expect(lastError).not.toBe('')
+    expect(lastError.length).toBeLessThan(700)
+    await pass(2_000)
+    expect((await stage.jobOf(id)).state).toBe('done')
+  })
+})
+
+describe('a run that does not end', () => {
+  test('its signal ends at timeoutSeconds, and the job is dead of a timeout that the main session hears of', async () => {
+    const { runner, turns } = scriptedRunner()
+    stage.openWorker({ runner })
+    const [id] = await stage.accept(agentPlan({ action: { timeoutSeconds: 1.5 } }))
+    await pass(1_499)
+    expect(turns[0]?.io.signal.aborted).toBe(false)
+    await pass(1)
+    expect(turns[0]?.io.signal.aborted).toBe(true)
+    turns[0]?.end({ status: 'timeout', detail: 'Stopped.' })
+    await pass(0)
+    expect((await stage.jobOf(id)).state).toBe('dead')
+    expect(await stage.eventTexts()).toEqual([
+      'Hook github (timeout): The runner "echo" did not end in 1.5 s. Raise timeoutSeconds of the mapping or the request.',
+    ])
+    await pass(600_000)
+    expect(turns).toHaveLength(1)
+  })
+
+  test('the next turn of its session waits until what was stopped has ended, or is left behind', async () => {
+    const { runner, turns } = scriptedRunner()
+    stage.openWorker({ runner })
+    const plan = agentPlan({ sessionKey: 'hook:one', action: { timeoutSeconds: 10 } })
+    await stage.accept(plan, plan, plan)
+    await pass(12_000)
+    expect(turns).toHaveLength(1)
+    turns[0]?.end({ status: 'timeout', detail: 'Stopped.' })
+    await pass(0)
+    expect(turns).toHaveLength(2)
+    await pass(10_000 + 65_000)
+    expect(turns).toHaveLength(2)
+    await pass(1_000)
+    expect(turns).toHaveLength(3)
+  })
+
+  test('a run that ends in time is not stopped', async () => {
+    const { runner, turns } = scriptedRunner()
+    stage.openWorker({ runner })
+    const [id] = await stage.accept(agentPlan({ action: { timeoutSeconds: 100 } }))
+    await pass(99_000)
+    turns[0]?.end(ok('x'))
+    await pass(10_000)
+    expect(turns[0]?.io.signal.aborted).toBe(false)
+    expect((await stage.jobOf(id)).state).toBe('done')
+  })
+
+  test('without a time of its own it is stopped by the default', async () => {
+    const { runner, turns } = scriptedRunner()
+    stage.openWorker({ runner })
+    await stage.accept(agentPlan())
+    await pass(599_999)
+    expect(turns[0]?.io.signal.aborted).toBe(false)
+    await pass(1)
+    expect(turns[0]?.io.signal.aborted).toBe(true)
+  })
+})
+
+describe('a reply that cannot be delivered', () => {
+  test('without any route the job is dead and lastError says which key to set; the run and its summary stand', async () => {
+    const channels = new Map([['slack', scriptedChannel().channel]])
+    stage.openWorker({ channels, settings: { defaultRoute: undefined } })
+    const [id] = await stage.accept(agentPlan())
+    const job = await stage.jobOf(id)
+    expect(job).toMatchObject({ state: 'dead', lastError: expect.stringContaining('Set channels.default') })
+    expect(stepsOf(job)).toEqual(['run done', 'summary done'])
+    expect(await stage.eventTexts()).toEqual(['Hook github: Done.', expect.stringContaining('(not delivered)')])
+  })
+
+  test('because no channel is configured at all is kept: the job is done, and the step says why', async () => {
+    stage.openWorker({ settings: { defaultRoute: undefined } })
+    const [id] = await stage.accept(agentPlan())
+    const job = await stage.jobOf(id)
+    expect(job).toMatchObject({ state: 'done', lastError: undefined, steps: [{ result: 'Done.' }, {}, {}] })
+    expect(job.steps.find(({ name }) => name === 'deliver')).toMatchObject({
+      state: 'skipped',
+      detail: expect.stringContaining('no channel is configured'),
+    })
+    expect(await stage.eventTexts()).toEqual(['Hook github: Done.'])
+  })
+
+  test('put back with a route, it is delivered without another run', async () => {
+    const { runner, turns } = scriptedRunner(() => ok('Once'))
+    const { channel, sent } = scriptedChannel()
+    const settings = { defaultRoute: undefined }
+    const channels = new Map([['slack', channel]])
+    const worker = stage.openWorker({ runner, channels, settings })
+    const [id = ''] = await stage.accept(agentPlan())
+    await worker.stop({ graceMs: 0 })
+    await stage.store.requeue(id)
+    stage.openWorker({ runner, channels, settings: { defaultRoute: { channel: 'slack' } } })
+    await pass(0)
+    expect(turns).toHaveLength(1)
+    expect(sent).toMatchObject([{ text: 'Once' }])
+    expect(await stage.eventTexts()).toHaveLength(2)
+  })
+
+  test('a send that surely failed is repeated under the same nonce; another run has another', async () => {
+    let tries = 0
+    const { channel, sent } = scriptedChannel(() =>
+      (tries += 1) === 1 ? { kind: 'transient', detail: '503' } : { kind: 'sent', id: 'p' },
+    )
+    stage.openWorker({ channels: new Map([['console', channel]]) })
+    await stage.accept(agentPlan())
+    await pass(2_000)
+    await stage.accept(agentPlan())
+    const nonces = sent.map(({ nonce }) => nonce)
+    expect(nonces).toHaveLength(3)
+    expect(nonces[0]).toBe(nonces[1])
+    expect(nonces[0]).not.toBe(nonces[2])
+    expect(nonces[0]).toMatch(/^\w{25}$/)
+  })
+
+  test('a refused reply is not sent again', async () => {
+    const { channel, sent } = scriptedChannel(() => ({ kind: 'permanent', detail: 'chat not found' }))
+    stage.openWorker({ channels: new Map([['console', channel]]) })
+    const [id] = await stage.accept(agentPlan())
+    await pass(600_000)
+    expect(sent).toHaveLength(1)
+    expect(await stage.jobOf(id)).toMatchObject({ state: 'dead', lastError: 'console: chat not found' })
+  })
+
+  test.each([
+    [true, 2, 'done'],
+    [false, 1, 'dead'],
+  ])(
+    'a send without an answer is repeated only where the channel drops repeats (%s)',
+    async (dedupes, sends, state) => {
+      let tries = 0
+      const hangs = () => new Promise<never>(() => {})
+      const { channel, sent } = scriptedChannel(() => ((tries += 1) === 1 ? hangs() : { kind: 'sent', id: 'p' }), {
+        dedupes,
+      })
+      stage.openWorker({ channels: new Map([['console', channel]]) })
+      const [id] = await stage.accept(agentPlan())
+      await pass(70_000)
+      expect(sent).toHaveLength(sends)
+      expect((await stage.jobOf(id)).state).toBe(state)
+    },
+  )
+})

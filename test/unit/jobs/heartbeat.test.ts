@@ -1,0 +1,622 @@
+// Heartbeats: when the main session has a turn, what it is shown, and what becomes of what it says.
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import {
+  agentPlan,
+  configWith,
+  createStage,
+  ok,
+  pass,
+  scriptedChannel,
+  scriptedRunner,
+  type Stage,
+  stepsOf,
+  wakePlan,
+} from './stage.ts'
+import { silentLog } from '../../../src/model/log.ts'
+import { newDelivery, newJob } from '../../contract/stage.ts'
+
+const quiet = { every: '30m', activeHours: { start: '08:00', end: '20:00', timezone: 'UTC' } }
+const noon = Date.UTC(2026, 0, 1, 12)
+const night = Date.UTC(2026, 0, 1, 23)
+const wakeNow = (text = 'Somebody rang') => wakePlan({ text, mode: 'now' })
+const wakeLater = (text: string) => wakePlan({ text, mode: 'next-heartbeat' })
+
+function stageWith(heartbeat: object = {}): Stage {
+  return createStage(configWith({ agents: { defaults: { heartbeat } } }))
+}
+
+beforeEach(() => {
+  vi.useFakeTimers({ now: noon })
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+/** A chat that takes nothing until it comes back. */
+function downChat() {
+  let isDown = true
+  const taken: string[] = []
+  const { channel } = scriptedChannel(({ text }) => {
+    if (isDown) return { kind: 'transient', detail: 'The chat is down.' }
+    taken.push(text)
+    return { kind: 'sent', id: 'p1' }
+  })
+  return { channels: new Map([['console', channel]]), taken, comesBack: () => void (isDown = false) }
+}
+
+async function waitingOf(stage: Stage) {
+  return await stage.store.waiting({ agentId: 'main', sessionKey: 'main', limit: 100 })
+}
+
+describe('a wake', () => {
+  test('has its turn at once, with its event inside the boundary, and the event is consumed with the turn', async () => {
+    const stage = stageWith()
+    const { runner, turns } = scriptedRunner(() => ok('I saw it.'))
+    const { channel, sent } = scriptedChannel()
+    stage.openWorker({ runner, channels: new Map([['console', channel]]) })
+    await stage.openHeartbeats()
+    await stage.accept(wakeNow())
+    expect(turns).toHaveLength(0)
+    await pass(250)
+    expect(turns).toHaveLength(1)
+    expect(turns[0]?.request.prompt).toMatch(/EXTERNAL_UNTRUSTED_CONTENT[^]*Somebody rang/)
+    expect(turns[0]?.request).toMatchObject({ agentId: 'main', sessionKey: 'main', action: undefined })
+    expect(sent.map(({ text }) => text)).toEqual(['I saw it.'])
+    expect(await waitingOf(stage)).toMatchObject({ count: 0 })
+    const [event] = await stage.store.events({ limit: 1 })
+    expect(event?.consumedAt).toBeGreaterThanOrEqual(noon)
+  })
+
+  test('a burst of them is one turn, and what comes during a turn has the next one', async () => {
+    const stage = stageWith()
+    const { runner, turns } = scriptedRunner()
+    stage.openWorker({ runner })
+    await stage.openHeartbeats()
+    await stage.accept(...Array.from({ length: 20 }, (_, n) => wakeNow(`ring ${n}`)))
+    await stage.accept(wakeNow('ring 20'))
+    await pass(10_000)
+    expect(turns).toHaveLength(1)
+    await stage.accept(wakeNow('LATE RING'))
+    await pass(60_000)
+    expect(turns).toHaveLength(1)
+    turns[0]?.end(ok('HEARTBEAT_OK'))
+    await pass(0)
+    expect(turns).toHaveLength(2)
+    expect(turns[0]?.request.prompt).not.toContain('LATE RING')
+    expect(turns[1]?.request.prompt).toContain('LATE RING')
+    expect(turns[1]?.request.prompt).not.toContain('ring 20')
+  })
+
+  test('two of them have no turns closer together than the least interval', async () => {
+    const stage = stageWith({ minIntervalSeconds: 60 })
+    const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
+    stage.openWorker({ runner })
+    await stage.openHeartbeats()
+    await pass(60_000)
+    await stage.accept(wakeNow())
+    await pass(250)
+    expect(turns).toHaveLength(1)
+    await stage.accept(wakeNow())
+    await pass(59_000)
+    expect(turns).toHaveLength(1)
+    await pass(1_000)
+    expect(turns).toHaveLength(2)
+  })
+
+  test('has its turn also after the clock was set back by a day', async () => {
+    const stage = stageWith()
+    const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
+    stage.openWorker({ runner })
+    await stage.openHeartbeats()
+    await stage.accept(wakeNow())
+    await pass(10_000)
+    vi.setSystemTime(noon - 86_400_000)
+    await stage.accept(wakeNow())
+    await pass(10_000)
+    expect(turns).toHaveLength(2)
+    await pass(3 * 3_600_000)
+    await stage.accept(wakeNow())
+    await pass(10_000)
+    expect(turns).toHaveLength(3)
+  })
+
+  test('a prompt shows fifty events and counts the rest, which has a turn of its own soon: nothing is consumed unread', async () => {
+    const stage = stageWith()
+    const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
+    stage.openWorker({ runner })
+    await stage.openHeartbeats()
+    await stage.accept(...Array.from({ length: 63 }, (_, n) => wakeNow(`ring ${n}.`)))
+    await pass(10_100)
+    expect(turns).toHaveLength(1)
+    expect(turns[0]?.request.prompt).toContain('ring 49.')
+    expect(turns[0]?.request.prompt).not.toContain('ring 50.')
+    expect(turns[0]?.request.prompt).toContain('And 13 more events that wait for the next turn.')
+    expect((await waitingOf(stage)).count).toBe(13)
+    await pass(10_000)
+    expect(turns).toHaveLength(2)
+    expect(turns[1]?.request.prompt).not.toContain('ring 49.')
+    expect(turns[1]?.request.prompt).toContain('ring 50.')
+    expect((await waitingOf(stage)).count).toBe(0)
+  })
+
+  test('what a prompt had no place for waits for the next interval where nobody asked for a turn', async () => {
+    const stage = stageWith()
+    const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
+    stage.openWorker({ runner })
+    await stage.openHeartbeats()
+    await stage.accept(...Array.from({ length: 63 }, (_, n) => wakeLater(`ring ${n}.`)))
+    await pass(1_800_100)
+    expect(turns).toHaveLength(1)
+    expect((await waitingOf(stage)).count).toBe(13)
+    await pass(1_000_000)
+    expect(turns).toHaveLength(1)
+    await pass(800_000)
+    expect(turns).toHaveLength(2)
+    expect((await waitingOf(stage)).count).toBe(0)
+  })
+
+  test('however long its text is, it leaves a prompt that a model can take, and says that it was cut', async () => {
+    const stage = stageWith()
+    const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
+    stage.openWorker({ runner })
+    await stage.openHeartbeats()
+    const long = 'ring '.repeat(200_000)
+    await stage.accept(...Array.from({ length: 50 }, () => wakeNow(long)))
+    await pass(10_000)
+    expect(turns[0]?.request.prompt).toContain('[Cut here: 998000 of 1000000 characters are left out.]')
+    expect(turns[0]?.request.prompt.length).toBeLessThan(200_000)
+    expect((await waitingOf(stage)).count).toBe(0)
+  })
+
+  test('in quiet hours it says that it is deferred, and has its turn when they end', async () => {
+    vi.setSystemTime(night)
+    const stage = stageWith(quiet)
+    const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
+    stage.openWorker({ runner })
+    await stage.openHeartbeats()
+    const [id] = await stage.accept(wakeNow())
+    expect((await stage.jobOf(id)).steps[1]?.detail).toContain('until 08:00')
+    await pass(8.9 * 3_600_000)
+    expect(turns).toHaveLength(0)
+    await pass(0.1 * 3_600_000)
+    expect(turns).toHaveLength(1)
+    expect(turns[0]?.request.prompt).toContain('Somebody rang')
+  })
+
+  test('after a quiet time has its turn at once', async () => {
+    const stage = stageWith()
+    const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
+    stage.openWorker({ runner })
+    await stage.openHeartbeats()
+    for (const count of [1, 2]) {
+      await stage.accept(wakeNow())
+      await pass(250)
+      expect(turns).toHaveLength(count)
+      await pass(20_000)
+    }
+  })
+
+  test('after a restart is no closer than the least interval to the turn before the restart', async () => {
+    const stage = stageWith()
+    const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
+    stage.openWorker({ runner })
+    const before = await stage.openHeartbeats()
+    await stage.accept(wakeNow())
+    await pass(1_000)
+    before.stop()
+    await stage.openHeartbeats()
+    await stage.accept(wakeNow())
+    await pass(8_000)
+    expect(turns).toHaveLength(1)
+    await pass(2_000)
+    expect(turns).toHaveLength(2)
+  })
+
+  test('where heartbeats are off is skipped, and a line of the log says that its event waits', async () => {
+    const stage = stageWith({ every: 0 })
+    const { runner, turns } = scriptedRunner(() => ok('x'))
+    const lines: string[] = []
+    stage.openWorker({ runner })
+    await stage.openHeartbeats({ log: { ...silentLog, info: (_, message) => void lines.push(message) } })
+    const [id] = await stage.accept(wakeNow())
+    await pass(3 * 3_600_000)
+    expect((await stage.jobOf(id)).steps[1]).toMatchObject({
+      name: 'wake',
+      state: 'skipped',
+      detail: expect.stringContaining('heartbeat.every is 0'),
+    })
+    expect(lines).toEqual([expect.stringMatching(/heartbeats are off.*event waits/i)])
+    expect(turns).toHaveLength(0)
+    expect(await waitingOf(stage)).toMatchObject({ count: 1, wakes: true })
+  })
+
+  test('what was left behind has its turn soon, also where the store could not be read at the start', async () => {
+    const stage = stageWith()
+    const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
+    stage.openWorker({ runner })
+    await stage.accept(wakeNow())
+    vi.spyOn(stage.store, 'taskAgeMs').mockRejectedValueOnce(new Error('away'))
+    await stage.openHeartbeats()
+    await pass(20_000)
+    expect(turns).toHaveLength(1)
+  })
+
+  test('what a process before this one left behind has its turn at the start', async () => {
+    const stage = stageWith()
+    await stage.accept(wakeNow())
+    const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
+    stage.openWorker({ runner })
+    await stage.openHeartbeats()
+    await pass(10_000)
+    expect(turns).toHaveLength(1)
+  })
+})
+
+describe('several gateways on one store', () => {
+  test('queue one turn an interval, and one for each wake', async () => {
+    const stage = stageWith({ every: '5m', prompt: 'Look.', minIntervalSeconds: 60 })
+    const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
+    stage.openWorker({ runner })
+    const [one] = await Promise.all([stage.openHeartbeats(), stage.openHeartbeats(), stage.openHeartbeats()])
+    await pass(15 * 60_000)
+    expect(turns).toHaveLength(3)
+    await pass(120_000)
+    await stage.accept(wakeNow())
+    one.wake('main')
+    await pass(10_000)
+    expect(turns).toHaveLength(4)
+    await pass(4 * 60_000)
+    expect(turns).toHaveLength(4)
+    await pass(60_000)
+    expect(turns).toHaveLength(5)
+  })
+})
+
+describe('a gateway that does not keep the time', () => {
+  const never = () => false
+
+  test('queues no turn of an interval, and the turns of its own wakes at once', async () => {
+    const stage = stageWith({ every: '5m', prompt: 'Look.' })
+    const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
+    stage.openWorker({ runner })
+    await stage.openHeartbeats({ keepsTime: never })
+    await pass(60 * 60_000)
+    expect(turns).toHaveLength(0)
+    await stage.accept(wakeNow())
+    await pass(10_000)
+    expect(turns).toHaveLength(1)
+    await pass(60 * 60_000)
+    expect(turns).toHaveLength(1)
+  })
+
+  test('goes on with the interval from the last turn when it gets the duty, and ends when it loses it', async () => {
+    const stage = stageWith({ every: '5m', prompt: 'Look.' })
+    const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
+    stage.openWorker({ runner })
+    let isKeeper = false
+    const first = await stage.openHeartbeats()
+    await pass(5.5 * 60_000)
+    first.stop()
+    const second = await stage.openHeartbeats({ keepsTime: () => isKeeper })
+    await pass(60_000)
+    isKeeper = true
+    second.timekeeperChanged()
+    await pass(3 * 60_000)
+    expect(turns).toHaveLength(1)
+    await pass(60_000)
+    expect(turns).toHaveLength(2)
+    isKeeper = false
+    second.timekeeperChanged()
+    await pass(60 * 60_000)
+    expect(turns).toHaveLength(2)
+  })
+})
+
+describe('the wake of a gateway that died before it queued the turn', () => {
+  test('has its turn by the gateway that keeps the time, once, and not if a turn was queued since', async () => {
+    const stage = stageWith({ every: '1h', minIntervalSeconds: 0 })
+    const { runner, turns } = scriptedRunner()
+    stage.openWorker({ runner })
+    const other = await stage.openHeartbeats({ keepsTime: () => false })
+    const keeper = await stage.openHeartbeats()
+    const look = async () => {
+      for (const heartbeats of [other, keeper]) await heartbeats.lookForWakes()
+      await pass(1_000)
+    }
+    const event = { agentId: 'main', sessionKey: 'main', text: 'Ring', source: 'bell', trusted: false, wakes: true }
+    await stage.store.append(newDelivery({ at: Date.now(), jobs: [newJob({ state: 'done', events: [event] })] }))
+    // its gateway may still queue the turn
+    await look()
+    expect(turns).toHaveLength(0)
+    await look()
+    await look()
+    expect(turns).toHaveLength(1)
+    // the turn runs, and has the event
+    await look()
+    await look()
+    expect(turns).toHaveLength(1)
+    turns[0]?.end(ok('HEARTBEAT_OK'))
+    await look()
+    expect(turns).toHaveLength(1)
+  })
+})
+
+describe('the next heartbeat', () => {
+  test('is late, not left out, where the store was slower with the turn before than with this one', async () => {
+    const stage = stageWith({ every: '1m', prompt: 'Look' })
+    const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
+    stage.openWorker({ runner })
+    const { addTask, taskAgeMs } = stage.store
+    const after = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
+    let isSlow = false
+    const store = {
+      ...stage.store,
+      async addTask(task: Parameters<typeof addTask>[0]) {
+        isSlow = !isSlow
+        if (isSlow) await after(300)
+        return addTask(task)
+      },
+      async taskAgeMs(name: string) {
+        await after(500)
+        return taskAgeMs(name)
+      },
+    }
+    const opened = stage.openHeartbeats({ store })
+    await pass(1_000)
+    await opened
+    await pass(10.5 * 60_000)
+    expect(turns).toHaveLength(10)
+  })
+
+  test('comes no sooner than the least interval, however short the time between them is', async () => {
+    const stage = stageWith({ every: '0.01s', prompt: 'Look.' })
+    const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
+    stage.openWorker({ runner })
+    await stage.openHeartbeats()
+    await pass(60_000)
+    expect(turns).toHaveLength(6)
+  })
+
+  test('an event that can wait has no turn before the interval is over', async () => {
+    const stage = stageWith()
+    const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
+    stage.openWorker({ runner })
+    await stage.openHeartbeats()
+    await stage.accept(wakePlan({ mode: 'next-heartbeat' }))
+    await pass(29 * 60_000)
+    expect(turns).toHaveLength(0)
+    await pass(60_000)
+    expect(turns[0]?.request.prompt).toContain('Somebody rang')
+  })
+
+  test('where nothing waits and nothing is to be looked at, no model is asked', async () => {
+    const stage = stageWith()
+    const { runner, turns } = scriptedRunner(() => ok('x'))
+    stage.openWorker({ runner })
+    await stage.openHeartbeats()
+    await pass(31 * 60_000)
+    expect(turns).toHaveLength(0)
+    const job = await stage.jobOf('beat-1')
+    expect(job.state).toBe('done')
+    expect(stepsOf(job)).toEqual(['run skipped', 'deliver skipped'])
+  })
+
+  test('a prompt of the operator is asked at every interval', async () => {
+    const stage = stageWith({ every: '5m', prompt: 'Is the oven off?' })
+    const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
+    stage.openWorker({ runner })
+    await stage.openHeartbeats()
+    await pass(16 * 60_000)
+    expect(turns).toHaveLength(3)
+    expect(turns[0]?.request.prompt).toContain('Is the oven off?')
+    expect(await stage.store.messages({ agentId: 'main', sessionKey: 'main', limit: 9 })).toEqual([])
+  })
+})
+
+describe('a turn of the main session', () => {
+  test('that fails keeps its events for the turn that does not', async () => {
+    const stage = stageWith()
+    let tries = 0
+    const { runner, turns } = scriptedRunner(() =>
+      (tries += 1) === 1 ? { status: 'error', retryable: true, detail: 'busy' } : ok('Done'),
+    )
+    stage.openWorker({ runner })
+    await stage.openHeartbeats()
+    await stage.accept(wakeNow())
+    await pass(300)
+    expect(turns).toHaveLength(1)
+    expect((await waitingOf(stage)).count).toBe(1)
+    await pass(5_000)
+    expect(turns).toHaveLength(2)
+    expect((await waitingOf(stage)).count).toBe(0)
+  })
+
+  test('that is longer than its model takes is asked for with less, until it fits', async () => {
+    const stage = stageWith()
+    const takes = 9_000
+    const { runner, turns } = scriptedRunner(({ prompt, history }) => {
+      const chars = history.reduce((sum, { text }) => sum + text.length, prompt.length)
+      return chars > takes ? { status: 'too-long', detail: 'The prompt is too long.' } : ok('Noted. '.repeat(200))
+    })
+    stage.openWorker({ runner })
+    await stage.openHeartbeats()
+    const long = 'It rings. '.repeat(250)
+    await stage.accept(...Array.from({ length: 50 }, (_, n) => wakeNow(`ring ${n}. ${long}`)))
+    await pass(10_000)
+    const tried = turns.map(({ request: { prompt } }) => prompt.match(/ring \d+\./g)?.length)
+    expect(tried).toEqual([50, 25, 12, 6, 3])
+    expect(turns.at(-1)?.request.prompt).toContain('And 47 more events that wait for the next turn.')
+    expect((await waitingOf(stage)).count).toBe(47)
+
+    // what it is told next includes what was said, and less of that
+    await stage.accept(wakeNow(`ring 50. ${long}`))
+    await pass(600_000)
+    expect(turns.at(-1)?.request.prompt).toContain('ring 50.')
+    expect((await waitingOf(stage)).count).toBe(0)
+  })
+
+  test('from which nothing more can be left out ends, once, and keeps its events', async () => {
+    const stage = stageWith()
+    const { runner, turns } = scriptedRunner(() => ({ status: 'too-long', detail: 'The prompt is too long.' }))
+    stage.openWorker({ runner })
+    await stage.openHeartbeats()
+    await stage.accept(wakeNow())
+    await pass(60_000)
+    expect(turns).toHaveLength(1)
+    expect((await stage.jobOf('beat-2')).lastError).toBe('The prompt is too long.')
+    expect((await waitingOf(stage)).count).toBe(1)
+  })
+
+  test('knows what was said before', async () => {
+    const stage = stageWith()
+    const { runner, turns } = scriptedRunner(() => ok('Noted.'))
+    stage.openWorker({ runner })
+    await stage.openHeartbeats()
+    await stage.accept(wakeNow('first'))
+    await pass(20_000)
+    await stage.accept(wakeNow('second'))
+    await pass(20_000)
+    expect(turns[1]?.request.history.map(({ role }) => role)).toEqual(['user', 'assistant'])
+    expect(turns[1]?.request.history[0]?.text).toContain('first')
+  })
+
+  test('a reply that only acknowledges is not delivered, one with something to say is, without the word for it', async () => {
+    const stage = stageWith({ ackMaxChars: 20 })
+    const replies = ['HEARTBEAT_OK all is well', 'HEARTBEAT_OK, but the oven is on and smoking']
+    const { runner } = scriptedRunner(() => ok(replies.shift() ?? ''))
+    const { channel, sent } = scriptedChannel()
+    stage.openWorker({ runner, channels: new Map([['console', channel]]) })
+    await stage.openHeartbeats()
+    await stage.accept(wakeNow())
+    await pass(20_000)
+    expect(sent).toHaveLength(0)
+    await stage.accept(wakeNow())
+    await pass(20_000)
+    expect(sent.map(({ text }) => text)).toEqual(['but the oven is on and smoking'])
+  })
+
+  test('without a route its reply is kept and the step says which key to set', async () => {
+    const stage = stageWith()
+    const { runner } = scriptedRunner(() => ok('Look here'))
+    stage.openWorker({ runner, settings: { defaultRoute: undefined } })
+    await stage.openHeartbeats()
+    await stage.accept(wakeNow())
+    await pass(20_000)
+    const job = await stage.jobOf('beat-2')
+    expect(job.state).toBe('done')
+    expect(job.steps[1]).toMatchObject({ state: 'skipped', detail: expect.stringContaining('channels.default') })
+  })
+})
+
+describe('a reply of the main session that its chat does not take', () => {
+  const later = async () => await pass(11_000)
+
+  test('of a heartbeat holds back no later heartbeat, and each is sent once when the chat is back', async () => {
+    const stage = stageWith()
+    const { runner, turns } = scriptedRunner(() => ok(`Reply ${turns.length}`))
+    const chat = downChat()
+    stage.openWorker({ runner, channels: chat.channels })
+    await stage.openHeartbeats()
+    for (const text of ['kettle', 'oven', 'bath']) {
+      await stage.accept(wakeNow(text))
+      await later()
+    }
+    expect(turns.map(({ request }) => /kettle|oven|bath/.exec(request.prompt)?.[0])).toEqual(['kettle', 'oven', 'bath'])
+    expect((await waitingOf(stage)).count).toBe(0)
+    chat.comesBack()
+    await pass(3_600_000)
+    expect(chat.taken.toSorted()).toEqual(['Reply 1', 'Reply 2', 'Reply 3'])
+  })
+
+  test('of a mapping holds back neither the heartbeats nor the next turn, and is not run again', async () => {
+    const stage = stageWith()
+    const { runner, turns } = scriptedRunner(({ action }) => ok(action === undefined ? 'HEARTBEAT_OK' : 'Done'))
+    const chat = downChat()
+    const first = stage.openWorker({ runner, channels: chat.channels })
+    await stage.openHeartbeats()
+    const own = agentPlan({ sessionKey: 'main', action: { wakeMode: 'now' } })
+    await stage.accept(own)
+    await later()
+    await stage.accept(own)
+    await later()
+    expect(turns.map(({ request }) => request.action === undefined)).toEqual([false, true, false, true])
+    await first.stop({ graceMs: 0 })
+    chat.comesBack()
+    stage.openWorker({ runner, channels: chat.channels })
+    await pass(3_600_000)
+    expect(chat.taken).toEqual(['Done', 'Done'])
+    expect(turns).toHaveLength(4)
+  })
+})
+
+describe('a hook run', () => {
+  test('that asked for it is followed by a turn of the main session, which reads its summary', async () => {
+    const stage = stageWith()
+    const { runner, turns } = scriptedRunner(({ action }) => ok(action === undefined ? 'HEARTBEAT_OK' : 'Reviewed.'))
+    stage.openWorker({ runner })
+    await stage.openHeartbeats()
+    const [id] = await stage.accept(agentPlan({ action: { wakeMode: 'now', name: 'CI' } }))
+    await pass(20_000)
+    expect(stepsOf(await stage.jobOf(id))).toEqual(['run done', 'summary done', 'wake done', 'deliver done'])
+    expect(turns).toHaveLength(2)
+    expect(turns[1]?.request.prompt).toContain('Hook CI: Reviewed.')
+  })
+
+  test('is followed by that turn also while its chat is down, and its reply is sent when the chat is back', async () => {
+    const stage = stageWith()
+    const { runner, turns } = scriptedRunner(({ action }) => ok(action === undefined ? 'HEARTBEAT_OK' : 'Reviewed.'))
+    const chat = downChat()
+    stage.openWorker({ runner, channels: chat.channels })
+    await stage.openHeartbeats()
+    const [id] = await stage.accept(agentPlan({ action: { wakeMode: 'now', name: 'CI' } }))
+    await pass(250)
+    expect(turns).toHaveLength(2)
+    expect(turns[1]?.request.prompt).toContain('Hook CI: Reviewed.')
+    expect(stepsOf(await stage.jobOf(id))).toEqual(['run done', 'summary done', 'wake done'])
+    chat.comesBack()
+    await pass(3_600_000)
+    expect(chat.taken).toEqual(['Reviewed.'])
+    expect((await stage.jobOf(id)).state).toBe('done')
+  })
+
+  test('is delivered while the turn that it caused still runs', async () => {
+    const stage = stageWith()
+    const { runner, turns } = scriptedRunner(({ action }) => (action === undefined ? undefined : ok('Reviewed.')))
+    const { channel, sent } = scriptedChannel(async () => {
+      await new Promise((resolve) => setTimeout(resolve, 5_000))
+      return { kind: 'sent', id: 'p1' }
+    })
+    stage.openWorker({ runner, channels: new Map([['console', channel]]), settings: { maxConcurrent: 2 } })
+    await stage.openHeartbeats()
+    const [id] = await stage.accept(agentPlan({ action: { wakeMode: 'now' } }))
+    await pass(250)
+    expect([turns.length, sent.length]).toEqual([2, 1])
+    await pass(5_000)
+    expect((await stage.jobOf(id)).state).toBe('done')
+  })
+
+  test('that failed for good wakes the main session as well', async () => {
+    const stage = stageWith()
+    const { runner, turns } = scriptedRunner(({ action }) =>
+      action === undefined ? ok('HEARTBEAT_OK') : { status: 'error', retryable: false, detail: 'no key' },
+    )
+    stage.openWorker({ runner })
+    await stage.openHeartbeats()
+    await stage.accept(agentPlan({ action: { wakeMode: 'now' } }))
+    await pass(20_000)
+    expect(turns.at(-1)?.request.prompt).toContain('(error): no key')
+  })
+
+  test('under the main key reads the waiting events and consumes them', async () => {
+    const stage = stageWith()
+    const { runner, turns } = scriptedRunner(() => ok('Done'))
+    stage.openWorker({ runner })
+    await stage.accept(wakePlan())
+    await stage.accept(agentPlan({ sessionKey: 'main' }))
+    await pass(0)
+    expect(turns[0]?.request.prompt).toContain('Somebody rang')
+    expect((await waitingOf(stage)).count).toBe(1)
+    const left = await waitingOf(stage)
+    expect(left.events[0]?.text).toContain('Hook github: Done')
+  })
+})

@@ -1,0 +1,351 @@
+// Crashes, lost leases, stops and a store that is away.
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import type { WorkerOptions } from '../../../src/jobs/worker.ts'
+import { Problem } from '../../../src/model/problem.ts'
+import { agentPlan, createStage, ok, pass, scriptedChannel, scriptedRunner, type Stage, stepsOf } from './stage.ts'
+
+let stage: Stage
+
+beforeEach(() => {
+  vi.useFakeTimers({ now: 1_700_000_000_000 })
+  stage = createStage()
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+const away = async () => {
+  throw new Problem('store-unavailable', 'The disk is full.')
+}
+
+/** The stage's store as a process sees it that dies, or is cut off: some calls fail while `isCut`. */
+function cutStore(calls: readonly (keyof WorkerOptions['store'])[]) {
+  const state = { isCut: false }
+  const store = Object.create(stage.store)
+  for (const call of calls) {
+    store[call] = (...args: unknown[]) => (state.isCut ? away() : Reflect.apply(stage.store[call], stage.store, args))
+  }
+  return { state, store: store as WorkerOptions['store'] } // a view of the same store
+}
+
+describe('a crash', () => {
+  test('between run and delivery repeats only the delivery', async () => {
+    const { runner, turns } = scriptedRunner(() => ok('Once'))
+    const dying = scriptedChannel(() => new Promise<never>(() => {}), { dedupes: true })
+    const cut = cutStore(['report', 'extend', 'claim'])
+    stage.openWorker({ runner, channels: new Map([['console', dying.channel]]), store: cut.store })
+    const [id] = await stage.accept(agentPlan())
+    expect(stepsOf(await stage.jobOf(id))).toEqual(['run done', 'summary done'])
+    cut.state.isCut = true
+
+    const next = scriptedChannel()
+    stage.openWorker({ runner, channels: new Map([['console', next.channel]]) })
+    await pass(29_000)
+    expect(next.sent).toHaveLength(0)
+    await pass(32_000)
+    expect(turns).toHaveLength(1)
+    expect(next.sent).toMatchObject([{ text: 'Once', nonce: dying.sent[0]?.nonce }])
+    expect(stepsOf(await stage.jobOf(id))).toEqual(['run done', 'summary done', 'deliver done'])
+    expect(await stage.eventTexts()).toHaveLength(1)
+  })
+
+  test('in the middle of a run repeats the run, since nothing of it was recorded', async () => {
+    const first = scriptedRunner()
+    const cut = cutStore(['report', 'extend', 'claim'])
+    stage.openWorker({ runner: first.runner, store: cut.store })
+    const [id] = await stage.accept(agentPlan())
+    cut.state.isCut = true
+    const second = scriptedRunner(() => ok('Again'))
+    stage.openWorker({ runner: second.runner })
+    await pass(61_000)
+    expect(second.turns).toHaveLength(1)
+    expect((await stage.jobOf(id)).state).toBe('done')
+  })
+})
+
+describe('a lease', () => {
+  test('is kept for as long as the run takes', async () => {
+    const { runner, turns } = scriptedRunner()
+    stage.openWorker({ runner })
+    stage.openWorker({ runner })
+    const [id] = await stage.accept(agentPlan())
+    await pass(300_000)
+    expect(turns).toHaveLength(1)
+    turns[0]?.end(ok('x'))
+    await pass(0)
+    expect((await stage.jobOf(id)).state).toBe('done')
+  })
+
+  test('that was lost stops the run, and what it still brings is recorded nowhere', async () => {
+    const cut = cutStore(['extend', 'claim'])
+    const first = scriptedRunner()
+    const slow = scriptedChannel()
+    stage.openWorker({ runner: first.runner, store: cut.store, channels: new Map([['console', slow.channel]]) })
+    const [id] = await stage.accept(agentPlan())
+    cut.state.isCut = true
+    const second = scriptedRunner()
+    stage.openWorker({ runner: second.runner })
+    await pass(61_000)
+    expect(second.turns).toHaveLength(1)
+
+    cut.state.isCut = false
+    await pass(10_000)
+    expect(first.turns[0]?.io.signal.aborted).toBe(true)
+    expect(second.turns[0]?.io.signal.aborted).toBe(false)
+    first.turns[0]?.end(ok('from the first'))
+    await pass(0)
+    expect(stepsOf(await stage.jobOf(id))).toEqual([])
+    second.turns[0]?.end(ok('from the second'))
+    await pass(0)
+    expect(await stage.eventTexts()).toEqual(['Hook github: from the second'])
+    expect(slow.sent).toHaveLength(0)
+  })
+
+  test('that was lost unnoticed is noticed at the report: the late worker finishes nothing', async () => {
+    const cut = cutStore(['extend', 'claim'])
+    const first = scriptedRunner()
+    const late = scriptedChannel()
+    stage.openWorker({ runner: first.runner, store: cut.store, channels: new Map([['console', late.channel]]) })
+    const [id] = await stage.accept(agentPlan())
+    cut.state.isCut = true
+    stage.openWorker({ runner: scriptedRunner().runner })
+    await pass(61_000)
+    first.turns[0]?.end(ok('late'))
+    await pass(0)
+    expect(stepsOf(await stage.jobOf(id))).toEqual([])
+    expect(late.sent).toHaveLength(0)
+  })
+})
+
+describe('a clock that jumps ahead of every lease', () => {
+  test('repeats nothing that is in flight, and its report counts', async () => {
+    const { runner, turns } = scriptedRunner()
+    const worker = stage.openWorker({ runner })
+    const [id] = await stage.accept(agentPlan())
+    vi.setSystemTime(Date.now() + 45_000)
+    worker.poke()
+    await pass(0)
+    expect(turns).toHaveLength(1)
+    expect(turns[0]?.io.signal.aborted).toBe(false)
+    turns[0]?.end(ok('x'))
+    await pass(0)
+    expect((await stage.jobOf(id)).state).toBe('done')
+    expect(turns).toHaveLength(1)
+  })
+
+  /** The clock jumps at the worst moment: after the look at the leases, before the claim. */
+  function jumpingStore() {
+    const state = { willJump: false }
+    const store: Stage['store'] = Object.create(stage.store)
+    store.claim = (query) => {
+      if (state.willJump) vi.setSystemTime(Date.now() + 45_000)
+      state.willJump = false
+      return stage.store.claim(query)
+    }
+    return { state, store }
+  }
+
+  test('between two calls of the worker repeats nothing either: its own job goes on under the new fence', async () => {
+    const { runner, turns } = scriptedRunner()
+    const { state, store } = jumpingStore()
+    const worker = stage.openWorker({ runner, store })
+    const [id] = await stage.accept(agentPlan())
+    state.willJump = true
+    worker.poke()
+    await pass(0)
+    expect(state.willJump).toBe(false)
+    expect(turns).toHaveLength(1)
+    await pass(120_000)
+    expect(turns[0]?.io.signal.aborted).toBe(false)
+    turns[0]?.end(ok('x'))
+    await pass(0)
+    expect((await stage.jobOf(id)).state).toBe('done')
+    expect(turns).toHaveLength(1)
+  })
+
+  test('does not keep a retry from running that was claimed while its report was on the way', async () => {
+    const { runner, turns } = scriptedRunner()
+    const { store } = jumpingStore()
+    let answer = () => {}
+    store.report = async (job, report) => {
+      const written = await stage.store.report(job, report)
+      if (report.outcome?.kind === 'retry') await new Promise<void>((resolve) => (answer = resolve))
+      return written
+    }
+    const worker = stage.openWorker({ runner, store })
+    const [id] = await stage.accept(agentPlan())
+    turns[0]?.end({ status: 'error', retryable: true, detail: 'busy' })
+    await pass(0)
+    expect(await stage.jobOf(id)).toMatchObject({ state: 'queued', attempts: 1 })
+    vi.setSystemTime(Date.now() + 3_600_000)
+    worker.poke()
+    await pass(0)
+    expect((await stage.jobOf(id)).state).toBe('running')
+    answer()
+    await pass(0)
+    expect(turns).toHaveLength(2)
+    turns[1]?.end(ok('x'))
+    await pass(0)
+    expect((await stage.jobOf(id)).state).toBe('done')
+  })
+})
+
+describe('a process that pauses for longer than its lease', () => {
+  /** The pause begins when the store has written that the only message of a reply is about to be sent. */
+  function pausingStore(during: () => Promise<void>) {
+    const store: Stage['store'] = Object.create(stage.store)
+    let isOver = false
+    store.report = async (job, report) => {
+      const written = await stage.store.report(job, report)
+      if (report.posts === undefined || isOver) return written
+      isOver = true
+      vi.setSystemTime(Date.now() + 60_000)
+      await during()
+      return written
+    }
+    return store
+  }
+
+  test('sends nothing if another worker has the job, even if the reply is one message', async () => {
+    const { runner } = scriptedRunner(() => ok('Once'))
+    const [first, second] = [scriptedChannel(), scriptedChannel()]
+    const store = pausingStore(async () => {
+      stage.openWorker({ runner, channels: new Map([['console', second.channel]]) }).poke()
+      await pass(0)
+    })
+    stage.openWorker({ runner, store, channels: new Map([['console', first.channel]]) })
+    const [id] = await stage.accept(agentPlan())
+    await pass(1_000)
+    expect([first.sent.length, second.sent.length]).toEqual([0, 1])
+    expect((await stage.jobOf(id)).state).toBe('done')
+  })
+
+  test('sends the message if nobody took the job meanwhile', async () => {
+    const { channel, sent } = scriptedChannel()
+    const { runner } = scriptedRunner(() => ok('Once'))
+    stage.openWorker({ runner, store: pausingStore(async () => {}), channels: new Map([['console', channel]]) })
+    const [id] = await stage.accept(agentPlan())
+    await pass(1_000)
+    expect(sent).toHaveLength(1)
+    expect((await stage.jobOf(id)).state).toBe('done')
+  })
+})
+
+describe('a store that is away', () => {
+  test('while a step is reported is asked again, and the step is not performed again', async () => {
+    const { runner, turns } = scriptedRunner()
+    const cut = cutStore(['report', 'extend', 'claim', 'nextDueInMs'])
+    stage.openWorker({ runner, store: cut.store })
+    const [id] = await stage.accept(agentPlan())
+    cut.state.isCut = true
+    turns[0]?.end(ok('kept'))
+    await pass(120_000)
+    expect(stepsOf(await stage.jobOf(id))).toEqual([])
+    cut.state.isCut = false
+    await pass(10_000)
+    expect((await stage.jobOf(id)).state).toBe('done')
+    expect(turns).toHaveLength(1)
+  })
+
+  test('while jobs are claimed is asked again', async () => {
+    const { runner, turns } = scriptedRunner()
+    const cut = cutStore(['claim'])
+    cut.state.isCut = true
+    stage.openWorker({ runner, store: cut.store })
+    await stage.accept(agentPlan())
+    await pass(60_000)
+    expect(turns).toHaveLength(0)
+    cut.state.isCut = false
+    await pass(1_000)
+    expect(turns).toHaveLength(1)
+  })
+
+  test('is logged once as it goes and once as it comes back', async () => {
+    const lines: string[] = []
+    const write = (_: object, message: string) => void lines.push(message)
+    const cut = cutStore(['claim'])
+    cut.state.isCut = true
+    stage.openWorker({ store: cut.store, log: { debug: write, info: write, warn: write, error: write } })
+    await pass(60_000)
+    cut.state.isCut = false
+    await pass(60_000)
+    expect(lines).toEqual(['the store cannot be used; jobs wait; run "hookloom doctor"', 'the store can be used again'])
+  })
+})
+
+describe('a stop', () => {
+  test('waits for what runs, and takes nothing new', async () => {
+    const { runner, turns } = scriptedRunner()
+    const worker = stage.openWorker({ runner, settings: { maxConcurrent: 1 } })
+    const [one, two] = await stage.accept(agentPlan(), agentPlan({ sessionKey: 'hook:b' }))
+    const stopped = worker.stop({ graceMs: 10_000 })
+    await pass(5_000)
+    turns[0]?.end(ok('x'))
+    await stopped
+    expect((await stage.jobOf(one)).state).toBe('done')
+    await pass(120_000)
+    expect(turns).toHaveLength(1)
+    expect(await stage.jobOf(two)).toMatchObject({ state: 'queued', attempts: 0 })
+  })
+
+  test('gives back what does not end in the grace, uncounted and at once due', async () => {
+    const { runner, turns } = scriptedRunner()
+    const worker = stage.openWorker({ runner })
+    const [id] = await stage.accept(agentPlan())
+    const stopped = worker.stop({ graceMs: 10_000 })
+    await pass(9_999)
+    expect(turns[0]?.io.signal.aborted).toBe(false)
+    await pass(1)
+    await stopped
+    expect(turns[0]?.io.signal.aborted).toBe(true)
+    expect(await stage.jobOf(id)).toMatchObject({ state: 'queued', attempts: 0, lastError: undefined, steps: [] })
+
+    const next = scriptedRunner(() => ok('Taken over'))
+    stage.openWorker({ runner: next.runner })
+    await pass(0)
+    expect((await stage.jobOf(id)).state).toBe('done')
+  })
+
+  test('ends in time beside a store that is away and a runner that ignores its signal', async () => {
+    const { runner } = scriptedRunner()
+    const cut = cutStore(['report', 'extend', 'claim'])
+    const worker = stage.openWorker({ runner, store: cut.store })
+    await stage.accept(agentPlan())
+    cut.state.isCut = true
+    let isStopped = false
+    void worker.stop({ graceMs: 1_000 }).then(() => (isStopped = true))
+    await pass(999)
+    expect(isStopped).toBe(false)
+    await pass(5_001)
+    expect(isStopped).toBe(true)
+  })
+
+  test('gives back at once what a claim still brings after it began', async () => {
+    const { runner, turns } = scriptedRunner()
+    let open = () => {}
+    const gate = new Promise<void>((resolve) => (open = resolve))
+    const store = Object.create(stage.store)
+    store.claim = async (query: Parameters<typeof stage.store.claim>[0]) => {
+      const jobs = await stage.store.claim(query)
+      await gate
+      return jobs
+    }
+    const [id] = await stage.accept(agentPlan())
+    const worker = stage.openWorker({ runner, store })
+    await pass(0)
+    expect((await stage.jobOf(id)).state).toBe('running')
+    const stopped = worker.stop({ graceMs: 1_000 })
+    open()
+    await stopped
+    expect(turns).toHaveLength(0)
+    expect(await stage.jobOf(id)).toMatchObject({ state: 'queued', attempts: 0 })
+  })
+
+  test('leaves no timer behind', async () => {
+    const worker = stage.openWorker()
+    await pass(0)
+    expect(vi.getTimerCount()).toBeGreaterThan(0)
+    await worker.stop({ graceMs: 1_000 })
+    expect(vi.getTimerCount()).toBe(0)
+  })
+})

@@ -1,0 +1,154 @@
+// An outage of a model or a channel: its jobs wait in their lanes and go on when it is over.
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import type { SendResult } from '../../../src/model/channel.ts'
+import type { RunResult } from '../../../src/model/runner.ts'
+import { agentPlan, configWith, createStage, ok, pass, scriptedChannel, scriptedRunner, stepsOf } from './stage.ts'
+
+const minute = 60_000
+const hour = 60 * minute
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+const unreached: RunResult = { status: 'unavailable', detail: 'The model cannot be reached.' }
+const refused: SendResult = { kind: 'transient', detail: 'The channel answered 503.' }
+
+describe('a model that is down', () => {
+  test('for an hour costs no run, and is asked again with pauses that grow to 15 minutes', async () => {
+    const stage = createStage()
+    let isDown = true
+    const { runner, turns } = scriptedRunner(() => (isDown ? unreached : ok('Back.')))
+    stage.openWorker({ runner })
+    const [id] = await stage.accept(agentPlan())
+    await pass(hour)
+    const during = await stage.jobOf(id)
+    expect(during).toMatchObject({
+      state: 'queued',
+      attempts: 0,
+      lastError: unreached.detail,
+      failingSince: expect.any(Number),
+    })
+    expect(during.runAt - Date.now()).toBeGreaterThan(0)
+    expect(turns.length).toBeGreaterThan(8)
+    const asked = turns.length
+    isDown = false
+    await pass(15 * minute * 1.2)
+    expect(turns.length).toBe(asked + 1)
+    expect(await stage.jobOf(id)).toMatchObject({ state: 'done', failingSince: undefined })
+  })
+
+  test('keeps the order of its session, and holds up no other session', async () => {
+    const stage = createStage()
+    let isDown = true
+    const { runner, turns } = scriptedRunner(({ sessionKey }) =>
+      isDown && sessionKey === 'hook:a' ? unreached : ok('Done.'),
+    )
+    stage.openWorker({ runner })
+    const shared = { sessionKey: 'hook:a', sharesSession: false }
+    const [first] = await stage.accept(agentPlan(shared))
+    const [second] = await stage.accept(agentPlan(shared))
+    const [other] = await stage.accept(agentPlan({ sessionKey: 'hook:b' }))
+    await pass(minute)
+    expect(await stage.jobOf(other)).toMatchObject({ state: 'done' })
+    expect(await stage.jobOf(second)).toMatchObject({ state: 'queued' })
+    expect(turns.filter(({ request }) => request.runId === second)).toEqual([])
+    isDown = false
+    await pass(hour)
+    expect(
+      turns
+        .filter(({ request }) => request.sessionKey === 'hook:a')
+        .slice(-2)
+        .map(({ request }) => request.runId),
+    ).toEqual([first, second])
+  })
+
+  test('for longer than agents.defaults.retry.for ends the run, and its reason is kept', async () => {
+    const stage = createStage(configWith({ agents: { defaults: { retry: { for: '1h' } } } }))
+    stage.openWorker({ runner: scriptedRunner(() => unreached).runner })
+    const [id] = await stage.accept(agentPlan())
+    await pass(59 * minute)
+    expect(await stage.jobOf(id)).toMatchObject({ state: 'queued' })
+    await pass(20 * minute)
+    expect(await stage.jobOf(id)).toMatchObject({ state: 'dead', lastError: unreached.detail })
+  })
+
+  test('for half a day leaves one heartbeat behind, and not one for each interval', async () => {
+    const stage = createStage(configWith({ agents: { defaults: { heartbeat: { every: '30m', prompt: 'Look.' } } } }))
+    stage.openWorker({ runner: scriptedRunner(() => unreached).runner })
+    await stage.openHeartbeats()
+    await pass(12 * hour)
+    const { jobs } = await stage.store.counts()
+    expect(jobs).toEqual({ queued: 1, running: 0, done: 0, dead: 0 })
+  })
+
+  test('waits as long as it asks, however long it has been down', async () => {
+    const stage = createStage()
+    const { runner, turns } = scriptedRunner(() => ({ ...unreached, retryAfterMs: 10_000 }) as RunResult)
+    stage.openWorker({ runner })
+    await stage.accept(agentPlan())
+    await pass(100_000)
+    expect(turns).toHaveLength(11)
+  })
+})
+
+describe('a channel that is down', () => {
+  test('for an hour loses no reply, and the model is asked once', async () => {
+    const stage = createStage()
+    let isDown = true
+    const { channel, sent } = scriptedChannel(() => (isDown ? refused : { kind: 'sent', id: 'm1' }))
+    const { runner, turns } = scriptedRunner(() => ok('The build is green.'))
+    stage.openWorker({ runner, channels: new Map([['console', channel]]) })
+    const [id] = await stage.accept(agentPlan())
+    await pass(hour)
+    expect(await stage.jobOf(id)).toMatchObject({ state: 'queued', lastError: expect.stringContaining('503') })
+    isDown = false
+    await pass(20 * minute)
+    expect(stepsOf(await stage.jobOf(id))).toContain('deliver done')
+    expect(turns).toHaveLength(1)
+    expect(new Set(sent.map(({ nonce }) => nonce)).size).toBe(1)
+  })
+
+  test('for longer than channels.retry.for ends the job', async () => {
+    const stage = createStage(configWith({ channels: { retry: { for: '10m' } } }))
+    stage.openWorker({ channels: new Map([['console', scriptedChannel(() => refused).channel]]) })
+    const [id] = await stage.accept(agentPlan())
+    await pass(25 * minute)
+    expect(await stage.jobOf(id)).toMatchObject({ state: 'dead' })
+  })
+
+  test('and drops repeats for minutes only is not asked for a day about a message that may have arrived', async () => {
+    const stage = createStage()
+    const { channel, sent } = scriptedChannel(
+      () => (sent.length === 1 ? { kind: 'ambiguous', detail: 'There was no answer.' } : refused),
+      { dedupes: true },
+    )
+    stage.openWorker({ channels: new Map([['console', channel]]) })
+    const [id] = await stage.accept(agentPlan())
+    await pass(5 * minute)
+    expect(await stage.jobOf(id)).toMatchObject({ state: 'dead', posts: [{ state: 'sending' }] })
+    expect(sent).toHaveLength(5)
+  })
+
+  test.each([
+    [true, 2],
+    [false, 1],
+  ])('and may have posted is asked again only if it repeats what is unknown (%s)', async (repeatsUnknown, posts) => {
+    const stage = createStage()
+    let isFirst = true
+    const { channel, sent } = scriptedChannel(
+      () => {
+        if (!isFirst) return { kind: 'sent', id: 'm1' }
+        isFirst = false
+        return { kind: 'ambiguous', detail: 'There was no answer.' }
+      },
+      { repeatsUnknown },
+    )
+    stage.openWorker({ channels: new Map([['console', channel]]) })
+    const [id] = await stage.accept(agentPlan())
+    await pass(minute)
+    const job = await stage.jobOf(id)
+    expect(sent).toHaveLength(posts)
+    expect(job.state).toBe(repeatsUnknown ? 'done' : 'dead')
+    expect(job.posts[0]?.mayBeTwice).toBe(repeatsUnknown ? true : undefined)
+  })
+})

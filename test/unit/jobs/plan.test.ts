@@ -1,0 +1,84 @@
+import { describe, expect, test } from 'vitest'
+import { planJobs, toMissing, toPlan } from '../../../src/jobs/plan.ts'
+import { steps } from '../../../src/jobs/steps.ts'
+import type { Planned } from '../../../src/model/action.ts'
+import { agentPlan, wakePlan } from './stage.ts'
+
+const woken = { name: 'wake', state: 'done' } as const
+const context = { newId: () => 'id', now: 7, wakeStep: () => woken }
+
+describe('planJobs', () => {
+  test('a wake is done by being stored: its event and its step come with the acceptance', () => {
+    const [job] = planJobs([wakePlan()], context)
+    expect(job).toMatchObject({ state: 'done', steps: [{ name: 'event', state: 'done', at: 7 }], lane: undefined })
+    expect(job?.events).toEqual([
+      { agentId: 'main', sessionKey: 'main', text: 'Somebody rang', source: 'ring', trusted: false, wakes: false },
+    ])
+  })
+
+  test('a wake that asks for a turn now says so in its event, and why where it has to wait', () => {
+    const [job] = planJobs([wakePlan({ mode: 'now' })], context)
+    expect(job?.steps.map(({ name }) => name)).toEqual(['event', 'wake'])
+    expect(job?.steps[1]?.detail).toBeUndefined()
+    expect(job?.events[0]?.wakes).toBe(true)
+    const [deferred] = planJobs([wakePlan({ mode: 'now' })], {
+      ...context,
+      wakeStep: () => ({ ...woken, detail: 'It is night.' }),
+    })
+    expect(deferred?.steps[1]).toMatchObject({ name: 'wake', state: 'done', detail: 'It is night.' })
+  })
+
+  test('the event of a wake is trusted only where the config opted out of the boundary', () => {
+    const [job] = planJobs([wakePlan({ allowUnsafeExternalContent: true })], context)
+    expect(job?.events[0]?.trusted).toBe(true)
+  })
+
+  test('an agent action waits in the queue with nothing recorded', () => {
+    const [job] = planJobs([agentPlan()], context)
+    expect(job).toMatchObject({ id: 'id', state: 'queued', steps: [], events: [] })
+  })
+
+  test('runs of one session share a lane, and runs that only fell back to the default key have none', () => {
+    const own = agentPlan({ agentId: 'ops', sessionKey: 'hook:x' })
+    const lanes = planJobs([own, { ...own, sharesSession: true }], context).map(({ lane }) => lane)
+    expect(lanes).toEqual(['ops/hook:x', undefined])
+  })
+
+  test('every action of a delivery becomes a job of its own, in order', () => {
+    let n = 0
+    const jobs = planJobs([wakePlan(), agentPlan()], { ...context, newId: () => `id-${(n += 1)}` })
+    expect(jobs.map(({ id, planned }) => [id, planned.kind])).toEqual([
+      ['id-1', 'wake'],
+      ['id-2', 'agent'],
+    ])
+  })
+})
+
+describe('toPlan', () => {
+  test('an agent run is run, told to the main session, and delivered only where asked', () => {
+    expect(toPlan(agentPlan())).toEqual(['run', 'summary', 'deliver'])
+    expect(toPlan(agentPlan({ action: { deliver: false } }))).toEqual(['run', 'summary'])
+    expect(toPlan(agentPlan({ action: { wakeMode: 'now' } }))).toEqual(['run', 'summary', 'wake', 'deliver'])
+  })
+
+  const main = { agentId: 'main', sessionKey: 'main' }
+  test.each<Planned>([
+    wakePlan({ mode: 'now' }),
+    agentPlan({ action: { wakeMode: 'now' } }),
+    { kind: 'heartbeat', ...main, reason: 'interval' },
+    { kind: 'alert', ...main, text: 'Dead', event: true, channel: 'console' },
+  ])('every step in the plan of $kind says that such a job has it', (planned) => {
+    const plan = toPlan(planned)
+    expect(plan.length).toBeGreaterThan(1)
+    expect(plan.filter((name) => !steps[name].of.includes(planned.kind))).toEqual([])
+  })
+
+  test('what is recorded is not missing, whether it was done or skipped', () => {
+    const steps = [
+      { name: 'run', state: 'done', at: 0 },
+      { name: 'summary', state: 'skipped', at: 0 },
+    ] as const
+    expect(toMissing(agentPlan(), steps)).toEqual(['deliver'])
+    expect(toMissing(agentPlan(), [])).toEqual(['run', 'summary', 'deliver'])
+  })
+})

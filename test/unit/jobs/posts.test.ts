@@ -1,0 +1,274 @@
+// A reply in several messages: written down before the first is sent, sent in order, each once.
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import type { AgentPlan } from '../../../src/jobs/plan.ts'
+import type { SendResult } from '../../../src/model/channel.ts'
+import { agentPlan, createStage, ok, pass, scriptedChannel, scriptedRunner, type Stage, stepsOf } from './stage.ts'
+
+let stage: Stage
+const pieces = (text: string) => text.split('|')
+const never = () => new Promise<never>(() => {})
+const sent = (id: string): SendResult => ({ kind: 'sent', id })
+
+beforeEach(() => {
+  vi.useFakeTimers()
+  stage = createStage()
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+function open(answer: Parameters<typeof scriptedChannel>[0], parts: Parameters<typeof scriptedChannel>[1] = {}) {
+  const scripted = scriptedChannel(answer, { pieces, ...parts })
+  const channels = new Map([['console', scripted.channel]])
+  stage.openWorker({ runner: scriptedRunner(() => ok('one|two|three')).runner, channels })
+  return scripted
+}
+
+describe('the messages of a reply', () => {
+  test('go out in order, each under a nonce of its own, and the step names every id', async () => {
+    let n = 0
+    const { sent: taken } = open(() => sent(`m${(n += 1)}`))
+    const [id] = await stage.accept(agentPlan())
+    await pass(0)
+    expect(taken.map(({ text }) => text)).toEqual(['one', 'two', 'three'])
+    expect(new Set(taken.map(({ nonce }) => nonce)).size).toBe(3)
+    const job = await stage.jobOf(id)
+    expect(job.posts.map(({ state, id: given }) => [state, given])).toEqual([
+      ['sent', 'm1'],
+      ['sent', 'm2'],
+      ['sent', 'm3'],
+    ])
+    expect(job.steps.at(-1)?.detail).toContain('m1, m2, m3 in 3 messages')
+  })
+
+  test('a rate limit in the middle goes on where it stopped, with the same nonce and without a counted attempt', async () => {
+    let calls = 0
+    const { sent: taken } = open(({ text }) => {
+      calls += 1
+      return calls === 2 ? { kind: 'rate-limited', retryAfterMs: 30_000, detail: 'slow down' } : sent(text)
+    })
+    const [id] = await stage.accept(agentPlan())
+    await pass(0)
+    expect(await stage.jobOf(id)).toMatchObject({ state: 'queued', attempts: 0 })
+    await pass(30_000)
+    expect(taken.map(({ text }) => text)).toEqual(['one', 'two', 'two', 'three'])
+    expect(taken[1]?.nonce).toBe(taken[2]?.nonce)
+    expect((await stage.jobOf(id)).state).toBe('done')
+  })
+
+  test('what nobody knows of is marked, told, and sent again only when a person says so', async () => {
+    let calls = 0
+    const { sent: taken } = open(({ text }) => {
+      calls += 1
+      return calls === 2 ? { kind: 'ambiguous', detail: 'reset' } : sent(text)
+    })
+    const [id = ''] = await stage.accept(agentPlan())
+    await pass(60_000)
+    const job = await stage.jobOf(id)
+    expect(job).toMatchObject({ state: 'dead', lastError: expect.stringContaining('not known whether') })
+    expect(job.posts.map(({ state }) => state)).toEqual(['sent', 'unknown', 'waiting'])
+    expect(taken).toHaveLength(2)
+    expect(await stage.store.requeue(id)).toBe(true)
+    await pass(60_000)
+    expect(taken.map(({ text }) => text)).toEqual(['one', 'two', 'two', 'three'])
+    expect((await stage.jobOf(id)).state).toBe('done')
+  })
+
+  test('what a shutdown cut off may have arrived: it is sent again only where repeats are dropped', async () => {
+    const silent = () => new Promise<never>(() => {})
+    for (const dedupes of [false, true]) {
+      const stage = createStage()
+      const first = scriptedChannel(silent, { dedupes })
+      const worker = stage.openWorker({ channels: new Map([['console', first.channel]]) })
+      const [id] = await stage.accept(agentPlan())
+      await Promise.all([worker.stop({ graceMs: 1_000 }), pass(2_000)])
+      const next = scriptedChannel(() => sent('x'), { dedupes })
+      stage.openWorker({ channels: new Map([['console', next.channel]]) })
+      await pass(60_000)
+      expect(first.sent).toHaveLength(1)
+      expect(next.sent).toHaveLength(dedupes ? 1 : 0)
+      expect(await stage.jobOf(id)).toMatchObject(
+        dedupes ? { state: 'done' } : { state: 'dead', posts: [{ state: 'unknown' }] },
+      )
+    }
+  })
+
+  test('that was being sent when the gateway was killed says that it may have arrived twice, but not where repeats are dropped', async () => {
+    for (const dedupes of [false, true]) {
+      const stage = createStage()
+      let isKilled = false
+      const { report, extend } = stage.store
+      // the process ends while the second message is on its way: nothing more is recorded of it
+      const dying: typeof stage.store = {
+        ...stage.store,
+        report: (...given) => (isKilled ? never() : report(...given)),
+        extend: (...given) => (isKilled ? never() : extend(...given)),
+      }
+      const first = scriptedChannel(({ text }) => ((isKilled = text === 'two'), sent(text)), { pieces, dedupes })
+      const { runner } = scriptedRunner(() => ok('one|two|three'))
+      stage.openWorker({ runner, store: dying, channels: new Map([['console', first.channel]]) })
+      const [id] = await stage.accept(agentPlan())
+      await pass(0)
+      expect((await stage.jobOf(id)).posts.map(({ state }) => state)).toEqual(['sent', 'sending', 'waiting'])
+      const next = scriptedChannel(({ text }) => sent(text), { pieces, dedupes })
+      stage.openWorker({ runner, channels: new Map([['console', next.channel]]) })
+      await pass(60_000)
+      const job = await stage.jobOf(id)
+      expect(job.state).toBe('done')
+      expect(next.sent.map(({ nonce }) => nonce)[0]).toBe(first.sent[1]?.nonce)
+      expect(job.posts.map(({ mayBeTwice = false }) => mayBeTwice)).toEqual([false, !dedupes, false])
+      const told = expect.stringContaining('Message 2 may have arrived twice')
+      expect(job.steps.at(-1)?.detail).toEqual(dedupes ? expect.not.stringContaining('twice') : told)
+    }
+  })
+
+  test('that the channel surely did not take is sent again without a doubt', async () => {
+    const answers: SendResult[] = [
+      { kind: 'transient', detail: 'down' },
+      { kind: 'rate-limited', detail: 'slow down' },
+      { kind: 'transient', detail: 'down' },
+    ]
+    open(() => answers.shift() ?? sent('x'))
+    const [id] = await stage.accept(agentPlan())
+    await pass(0)
+    expect((await stage.jobOf(id)).posts.map(({ state }) => state)).toEqual(['waiting', 'waiting', 'waiting'])
+    await pass(600_000)
+    const job = await stage.jobOf(id)
+    expect(job.state).toBe('done')
+    expect(job.posts.filter(({ mayBeTwice }) => mayBeTwice)).toEqual([])
+  })
+
+  test('that was never begun, since the gateway stopped first, is sent later without a doubt', async () => {
+    const { report } = stage.store
+    let worker: ReturnType<Stage['openWorker']> | undefined
+    let stopped: Promise<void> | undefined
+    const stopping: typeof report = async (job, what) => {
+      if (what.posts !== undefined && stopped === undefined) stopped = worker?.stop({ graceMs: 0 })
+      await pass(1)
+      return report(job, what)
+    }
+    const { channel, sent: taken } = scriptedChannel(() => sent('x'))
+    worker = stage.openWorker({
+      store: { ...stage.store, report: stopping },
+      channels: new Map([['console', channel]]),
+    })
+    const [id] = await stage.accept(agentPlan())
+    await pass(10_000)
+    await stopped
+    expect(taken).toEqual([])
+    expect(await stage.jobOf(id)).toMatchObject({ state: 'queued', posts: [{ state: 'waiting' }] })
+    stage.openWorker({ channels: new Map([['console', channel]]) })
+    await pass(60_000)
+    expect((await stage.jobOf(id)).posts).toMatchObject([{ state: 'sent' }])
+    expect((await stage.jobOf(id)).posts[0]).not.toHaveProperty('mayBeTwice')
+  })
+
+  test('a reply that began on a channel stays there, whatever the default says by then', async () => {
+    let isDown = true
+    const first = scriptedChannel(
+      ({ text }) => (text === 'two' && isDown ? { kind: 'transient', detail: 'down' } : sent(text)),
+      { pieces },
+    )
+    const other = scriptedChannel(() => sent('x'), { pieces })
+    const channels = new Map([
+      ['console', first.channel],
+      ['slack', other.channel],
+    ])
+    const settings = { defaultRoute: { channel: 'console' } as { channel: 'console' | 'slack' } }
+    stage.openWorker({ runner: scriptedRunner(() => ok('one|two|three')).runner, channels, settings })
+    const [id] = await stage.accept(agentPlan())
+    await pass(0)
+    settings.defaultRoute = { channel: 'slack' }
+    isDown = false
+    await pass(10_000)
+    expect((await stage.jobOf(id)).state).toBe('done')
+    expect(other.sent).toEqual([])
+    expect(first.sent.map(({ text }) => text)).toEqual(['one', 'two', 'two', 'three'])
+  })
+
+  describe('"last"', () => {
+    const toSlack = { channel: 'slack', to: 'C1' } as const
+    const isMain = { sessionKey: 'main' }
+
+    /** Accepts the turns, then one of a hook that names no channel. Returns where its reply went. */
+    async function lastAfter(...turns: readonly AgentPlan[]): Promise<string> {
+      const slack = scriptedChannel(() => sent('x'))
+      const fallback = scriptedChannel(() => sent('y'))
+      const channels = new Map([
+        ['slack', slack.channel],
+        ['console', fallback.channel],
+      ])
+      stage.openWorker({ channels })
+      for (const turn of turns) {
+        await stage.accept(turn)
+        await pass(0)
+      }
+      const before = slack.sent.length
+      await stage.accept(agentPlan())
+      await pass(0)
+      return slack.sent.length === before ? 'the default' : `slack ${slack.sent.at(-1)?.to}`
+    }
+
+    test('is where a turn of the main session went that named a channel and a recipient', async () => {
+      expect(await lastAfter(agentPlan({ ...isMain, action: toSlack }))).toBe('slack C1')
+    })
+
+    test('stays there after a turn that named nothing', async () => {
+      expect(await lastAfter(agentPlan({ ...isMain, action: toSlack }), agentPlan(isMain))).toBe('slack C1')
+    })
+
+    test.each([
+      ['a request or a mapping with another session key', { action: toSlack }],
+      ['a run that is only filed under the default key', { ...isMain, sharesSession: true, action: toSlack }],
+      ['a turn of the main session that named no recipient', { ...isMain, action: { channel: 'slack' } }],
+      ['a turn of the main session that named no channel', { ...isMain, action: { to: 'C1' } }],
+    ] as const)('is not changed by %s', async (_, turn) => {
+      expect(await lastAfter(agentPlan(turn))).toBe('the default')
+    })
+
+    test('of one agent is not changed by the main session of another', async () => {
+      expect(await lastAfter(agentPlan({ ...isMain, agentId: 'ops', action: toSlack }))).toBe('the default')
+    })
+  })
+})
+
+test('a forwarded run is told as such, and its reply is left to whoever performs it', async () => {
+  const { channel, sent: taken } = scriptedChannel()
+  const { runner } = scriptedRunner(() => ({ status: 'forwarded', id: 'r7', detail: 'forwarded to OpenClaw as r7' }))
+  stage.openWorker({ runner, channels: new Map([['console', channel]]) })
+  const [id] = await stage.accept(agentPlan())
+  await pass(0)
+  expect(stepsOf(await stage.jobOf(id))).toEqual(['run forwarded', 'summary done', 'deliver skipped'])
+  expect(taken).toEqual([])
+  expect(await stage.eventTexts()).toEqual(['Hook github (forwarded): forwarded to OpenClaw as r7'])
+})
+
+test('a runner gets back at the next turn of a persistent session what it kept at the last one', async () => {
+  let turn = 0
+  const { runner, turns } = scriptedRunner(() => ({ ...ok('x'), state: { thread: (turn += 1) } }))
+  stage.openWorker({ runner })
+  const persistent = agentPlan({ sessionMode: 'persistent', sessionKey: 'hook:chat' })
+  await stage.accept(persistent)
+  await pass(0)
+  await stage.accept(persistent, agentPlan({ sessionKey: 'hook:other' }))
+  await pass(0)
+  const statesOf = (key: string) => turns.flatMap(({ request }) => (request.sessionKey === key ? [request.state] : []))
+  expect(statesOf('hook:chat')).toEqual([undefined, { thread: 1 }])
+  expect(statesOf('hook:other')).toEqual([undefined])
+})
+
+test('a job during which the gateway ended time and again is given up, and says so', async () => {
+  const { runner, turns } = scriptedRunner(() => ok('x'))
+  const [id] = await stage.accept(agentPlan())
+  for (let n = 0; n < 5; n += 1) {
+    await stage.store.claim({ limit: 1, leaseMs: 1_000 })
+    await pass(2_000)
+  }
+  stage.openWorker({ runner })
+  await pass(2_000)
+  expect(turns).toEqual([])
+  expect(await stage.jobOf(id)).toMatchObject({
+    state: 'dead',
+    lastError: expect.stringContaining('The gateway ended during attempt 5'),
+  })
+})

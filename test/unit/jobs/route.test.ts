@@ -1,0 +1,143 @@
+import { expect, test } from 'vitest'
+import { type DefaultRoute, resolveRoute } from '../../../src/jobs/route.ts'
+import type { ChannelName } from '../../../src/model/action.ts'
+import type { Recipient } from '../../../src/model/job.ts'
+import { scriptedChannel } from './stage.ts'
+
+type Options = {
+  to?: string
+  defaultRoute?: DefaultRoute
+  last?: Recipient
+  configured?: string[]
+  /** The recipient that each channel has by its configuration: one for all, or by the name of the channel. */
+  own?: string | Readonly<Record<string, string>>
+}
+
+/** As in a gateway, the console needs no configuration. */
+function route(
+  channel: ChannelName,
+  { to, defaultRoute, last, configured = ['slack', 'telegram'], own }: Options = {},
+) {
+  const toOwn = (name: string) => (typeof own === 'string' ? own : own?.[name])
+  const channels = new Map([
+    ['console', scriptedChannel().channel],
+    ...configured.map((name) => [name, scriptedChannel(undefined, { to: toOwn(name) }).channel] as const),
+  ])
+  const found = resolveRoute({ channel, to }, { last, defaultRoute, channels })
+  return found.kind === 'none' ? found : { kind: found.kind, channel: found.name, to: found.to }
+}
+
+test('an explicit channel is taken, even where another one is the default', () => {
+  expect(route('slack', { to: 'C1', defaultRoute: { channel: 'telegram', to: '7' } })).toEqual({
+    kind: 'route',
+    channel: 'slack',
+    to: 'C1',
+  })
+})
+
+test('a default recipient serves its own channel and never another one', () => {
+  const defaultRoute = { channel: 'telegram', to: '7' } as const
+  expect(route('telegram', { defaultRoute })).toMatchObject({ to: '7' })
+  expect(route('telegram', { defaultRoute, to: '8' })).toMatchObject({ to: '8' })
+  expect(route('slack', { defaultRoute })).toMatchObject({ to: undefined })
+})
+
+test('"last" goes to channels.default, also where WhatsApp is configured', () => {
+  const configured = ['whatsapp', 'telegram']
+  expect(route('last', { configured, defaultRoute: { channel: 'telegram', to: '7' } })).toEqual({
+    kind: 'route',
+    channel: 'telegram',
+    to: '7',
+  })
+})
+
+test('"last" without a default goes to WhatsApp when that is configured', () => {
+  expect(route('last', { configured: ['whatsapp'], to: '+1' })).toEqual({
+    kind: 'route',
+    channel: 'whatsapp',
+    to: '+1',
+  })
+})
+
+test.each([undefined, { channel: 'last' } as const])(
+  '"last" that leads nowhere names the key to set (%j)',
+  (defaultRoute) => {
+    const none = route('last', defaultRoute === undefined ? {} : { defaultRoute })
+    expect(none).toMatchObject({ kind: 'none' })
+    expect(none).toHaveProperty('detail', expect.stringContaining('Set channels.default'))
+  },
+)
+
+test('a channel that is not configured is named with its key', () => {
+  expect(route('discord')).toHaveProperty('detail', expect.stringContaining('channels.discord'))
+  const byDefault = route('last', { defaultRoute: { channel: 'signal' } })
+  expect(byDefault).toHaveProperty('detail', expect.stringContaining('channels.signal'))
+})
+
+test('"last" without a default goes to the one channel that has a recipient', () => {
+  expect(route('last', { own: { telegram: '7' } })).toEqual({ kind: 'route', channel: 'telegram', to: '7' })
+  expect(route('last', { own: { telegram: '7' }, to: '8' })).toMatchObject({ channel: 'telegram', to: '8' })
+  expect(route('last', { own: { telegram: '7' }, configured: ['whatsapp', 'telegram'] })).toMatchObject({
+    channel: 'telegram',
+  })
+  expect(route('last', { own: { telegram: '7' }, defaultRoute: { channel: 'slack', to: 'C1' } })).toMatchObject({
+    channel: 'slack',
+    to: 'C1',
+  })
+})
+
+test('of several channels with a recipient "last" chooses none but WhatsApp', () => {
+  expect(route('last', { own: { slack: 'C1', telegram: '7' } })).toHaveProperty('kind', 'none')
+  const own = { slack: 'C1', telegram: '7', whatsapp: '+1' }
+  expect(route('last', { own, configured: ['slack', 'telegram', 'whatsapp'] })).toMatchObject({
+    channel: 'whatsapp',
+    to: '+1',
+  })
+})
+
+test('where no channel is configured, "last" says so, and a channel that somebody names is missing', () => {
+  expect(route('last', { configured: [] })).toMatchObject({
+    kind: 'none',
+    isWithoutChannels: true,
+    detail: expect.stringContaining('no channel is configured'),
+  })
+  expect(route('last', { configured: [], defaultRoute: { channel: 'console' } })).toMatchObject({ channel: 'console' })
+  expect(route('last', { configured: ['slack'] })).not.toHaveProperty('isWithoutChannels')
+  expect(route('slack', { configured: [] })).not.toHaveProperty('isWithoutChannels')
+})
+
+test('"last" goes to the last recipient of the main session, before any default', () => {
+  const last = { channel: 'slack', to: 'C9' } as const
+  const defaultRoute = { channel: 'telegram', to: '7' } as const
+  expect(route('last', { last, defaultRoute })).toMatchObject({ channel: 'slack', to: 'C9' })
+  expect(route('last', { last, defaultRoute, configured: ['telegram'] })).toMatchObject({
+    channel: 'telegram',
+    to: '7',
+  })
+})
+
+test('a recipient never moves to another channel than its own', () => {
+  const last = { channel: 'slack', to: 'C9' } as const
+  expect(route('telegram', { last })).toMatchObject({ to: undefined })
+  expect(route('slack', { last })).toMatchObject({ to: 'C9' })
+})
+
+test('the recipient of the channel stands between the last one and the default', () => {
+  const defaultRoute = { channel: 'slack', to: 'C1' } as const
+  expect(route('slack', { own: 'C2', defaultRoute })).toMatchObject({ to: 'C2' })
+  expect(route('slack', { own: 'C2', last: { channel: 'slack', to: 'C3' } })).toMatchObject({ to: 'C3' })
+})
+
+test('WhatsApp without any recipient is no way out for "last"', () => {
+  expect(route('last', { configured: ['whatsapp'] })).toHaveProperty('kind', 'none')
+  expect(route('last', { configured: ['whatsapp'], own: '+1' })).toMatchObject({ channel: 'whatsapp', to: '+1' })
+})
+
+test('a recipient that the channel cannot address is no route, and the channel says why', () => {
+  const { channel } = scriptedChannel(undefined, { whyNot: (to) => `"${to}" is no chat id.` })
+  const found = resolveRoute(
+    { channel: 'telegram', to: 'x' },
+    { last: undefined, defaultRoute: undefined, channels: new Map([['telegram', channel]]) },
+  )
+  expect(found).toEqual({ kind: 'none', detail: 'No route: "x" is no chat id.', quotes: true })
+})

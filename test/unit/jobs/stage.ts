@@ -1,0 +1,230 @@
+// A stage for jobs: a store in memory, a runner and a channel that do what the test says, and a clock that only the test moves.
+import { vi } from 'vitest'
+import { planJobs, toWakeStep } from '../../../src/jobs/plan.ts'
+import { type Alerts, createAlerts } from '../../../src/jobs/alerts.ts'
+import { toAgent } from '../../../src/jobs/agents.ts'
+import { createHeartbeats, type HeartbeatOptions, type Heartbeats } from '../../../src/jobs/heartbeats.ts'
+import type { AgentPlan } from '../../../src/jobs/plan.ts'
+import { createWorker, type Worker, type WorkerOptions, type WorkerSettings } from '../../../src/jobs/worker.ts'
+import { AgentAction, type PlannedAction, WakeAction } from '../../../src/model/action.ts'
+import { Config } from '../../../src/model/config.ts'
+import type { Channel, Outgoing, SendResult } from '../../../src/model/channel.ts'
+import type { Job } from '../../../src/model/job.ts'
+import { silentLog, silentMeter } from '../../../src/model/log.ts'
+import type { RunIO, Runner, RunRequest, RunResult } from '../../../src/model/runner.ts'
+import { createMemoryStore } from '../../../src/store/sqlite/sqlite.ts'
+import type { Store } from '../../../src/store/store.ts'
+
+export function agentPlan({
+  action = {},
+  ...rest
+}: Partial<Omit<AgentPlan, 'action' | 'kind'>> & { action?: Partial<AgentAction> } = {}): AgentPlan {
+  return {
+    kind: 'agent',
+    action: AgentAction.parse({ kind: 'agent', message: 'Look at this', wakeMode: 'next-heartbeat', ...action }),
+    agentId: 'main',
+    sessionKey: 'hook:a',
+    sharesSession: false,
+    sessionMode: 'isolated',
+    origin: { hook: 'github' },
+    ...rest,
+  }
+}
+
+export function wakePlan(action: Partial<WakeAction> = {}): PlannedAction {
+  return {
+    kind: 'wake',
+    action: WakeAction.parse({ kind: 'wake', text: 'Somebody rang', mode: 'next-heartbeat', ...action }),
+    agentId: 'main',
+    sessionKey: 'main',
+    origin: { hook: 'doorbell', source: 'ring' },
+  }
+}
+
+export const ok = (text: string): RunResult => ({ status: 'ok', text })
+
+export type Turn = { request: RunRequest; io: RunIO; end(result: RunResult): void; fail(error: unknown): void }
+
+/** Runs end by `answer`, or when the test ends them; `turns` are those that began. */
+export function scriptedRunner(answer: (request: RunRequest) => RunResult | undefined = () => undefined) {
+  const turns: Turn[] = []
+  const runner: Runner = {
+    id: 'scripted',
+    run: (request, io) =>
+      new Promise((resolve, reject) => {
+        turns.push({ request, io, end: resolve, fail: reject })
+        const result = answer(request)
+        if (result !== undefined) resolve(result)
+      }),
+  }
+  return { runner, turns }
+}
+
+type ChannelParts = Partial<Pick<Channel, 'dedupes' | 'repeatsUnknown' | 'to' | 'whyNot'>> & {
+  /** How a reply is cut. */
+  pieces?: (text: string) => readonly string[]
+}
+
+export function scriptedChannel(
+  answer: (message: Outgoing) => SendResult | Promise<SendResult> = () => ({ kind: 'sent', id: 'p1' }),
+  { dedupes = false, pieces = (text: string): readonly string[] => [text], ...own }: ChannelParts = {},
+) {
+  const sent: Outgoing[] = []
+  const channel: Channel = {
+    id: 'console',
+    dedupes,
+    to: undefined,
+    whyNot: () => undefined,
+    split: pieces,
+    ...own,
+    async send(message) {
+      sent.push(message)
+      return await answer(message)
+    },
+  }
+  return { channel, sent }
+}
+
+export type StageOptions = Partial<Pick<WorkerOptions, 'store' | 'log' | 'random' | 'meter'>> & {
+  /** Whatever runner an agent names. */
+  runner?: Runner
+  channels?: ReadonlyMap<string, Channel>
+  settings?: Partial<WorkerSettings>
+}
+
+/** A configuration of which a test says what counts. */
+export function configWith(parts: object = {}): Config {
+  return Config.parse(parts)
+}
+
+export type Stage = ReturnType<typeof createStage>
+
+/** Call it under `vi.useFakeTimers()`: the clock is theirs. */
+export function createStage(config: Config = configWith()) {
+  const clock = () => Date.now()
+  const store: Store = createMemoryStore({ clock })
+  const workers: Worker[] = []
+  let heartbeats: Heartbeats | undefined
+  let ids = 0
+  let deliveries = 0
+
+  function openAlerts(meter = silentMeter): Alerts {
+    const added = () => workers.forEach((worker) => worker.poke())
+    return createAlerts({
+      store,
+      config: () => config,
+      clock,
+      newId: () => `alert-${(ids += 1)}`,
+      added,
+      meter,
+      log: silentLog,
+    })
+  }
+  let alerts = openAlerts()
+
+  function openWorker({ runner, channels, settings, ...options }: StageOptions = {}): Worker {
+    alerts = openAlerts(options.meter)
+    const runs = runner ?? scriptedRunner(() => ok('Done.')).runner
+    const posts = channels ?? new Map([['console', scriptedChannel().channel]])
+    const worker = createWorker({
+      store,
+      clock,
+      random: () => 0.5,
+      meter: silentMeter,
+      log: silentLog,
+      woken: (agentId) => heartbeats?.wake(agentId),
+      died: (death) => alerts.died(death),
+      ...options,
+      settings: () => ({
+        maxConcurrent: 4,
+        config,
+        // no folder: making one takes time that these timers do not see
+        agent: (id) => ({ ...toAgent(config, id, '/'), workspace: undefined }),
+        runner: () => runs,
+        channels: posts,
+        readWorkspaceFile: async () => undefined,
+        defaultRoute: { channel: 'console' },
+        wakeStep: (agentId) => toWakeStep(config, agentId, clock()),
+        ...settings,
+      }),
+    })
+    worker.start()
+    workers.push(worker)
+    return worker
+  }
+
+  async function accept(...actions: PlannedAction[]): Promise<string[]> {
+    deliveries += 1
+    const jobs = planJobs(actions, {
+      newId: () => `job-${(ids += 1)}`,
+      now: clock(),
+      wakeStep: (agentId) => toWakeStep(config, agentId, clock()),
+    })
+    await store.append({
+      id: `delivery-${deliveries}`,
+      receivedAt: clock(),
+      hook: 'github',
+      source: undefined,
+      event: undefined,
+      dedupe: undefined,
+      answer: { status: 200, body: '{}' },
+      state: 'accepted',
+      mappingId: undefined,
+      generation: 'g1',
+      jobs,
+      trace: [],
+      log: [],
+    })
+    for (const worker of workers) worker.poke()
+    for (const { agentId, wakes } of jobs.flatMap(({ events }) => events)) if (wakes) heartbeats?.wake(agentId)
+    await pass(0)
+    return jobs.map(({ id }) => id)
+  }
+
+  async function jobOf(id: string | undefined): Promise<Job> {
+    const job = await store.job(id ?? '')
+    if (job === undefined) throw new Error(`no job ${id}`)
+    return job
+  }
+
+  async function eventTexts(): Promise<string[]> {
+    return (await store.events({ limit: 100 })).map(({ text }) => text)
+  }
+
+  /** Of the agent `main`. */
+  async function openHeartbeats(over: Partial<HeartbeatOptions> = {}): Promise<Heartbeats> {
+    heartbeats = createHeartbeats({
+      store,
+      agents: () => [toAgent(config, 'main', '/')],
+      clock,
+      newId: () => `beat-${(ids += 1)}`,
+      added: () => {
+        for (const worker of workers) worker.poke()
+      },
+      log: silentLog,
+      ...over,
+    })
+    await heartbeats.start()
+    return heartbeats
+  }
+
+  return {
+    store,
+    alerts: () => alerts,
+    restartAlerts: () => (alerts = openAlerts()),
+    openWorker,
+    openHeartbeats,
+    accept,
+    jobOf,
+    eventTexts,
+  }
+}
+
+/** Moves the clock, and lets everything that is due happen. */
+export async function pass(ms: number): Promise<void> {
+  await vi.advanceTimersByTimeAsync(ms)
+}
+
+export function stepsOf(job: Job): string[] {
+  return job.steps.map(({ name, state }) => `${name} ${state}`)
+}

@@ -1,0 +1,202 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import {
+  agentPlan,
+  createStage,
+  ok,
+  pass,
+  scriptedChannel,
+  scriptedRunner,
+  type Stage,
+  stepsOf,
+  wakePlan,
+} from './stage.ts'
+
+const start = 1_700_000_000_000
+let stage: Stage
+
+beforeEach(() => {
+  vi.useFakeTimers({ now: start })
+  stage = createStage()
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+const quiet = { deliver: false }
+
+describe('a job that goes well', () => {
+  test('it runs, is told to the main session, and its reply is delivered, in that order', async () => {
+    const { runner } = scriptedRunner(() => ok('All green'))
+    const { channel, sent } = scriptedChannel()
+    stage.openWorker({ runner, channels: new Map([['console', channel]]) })
+    const [id] = await stage.accept(agentPlan({ action: { name: 'CI', to: 'me' } }))
+    const job = await stage.jobOf(id)
+    expect(job.state).toBe('done')
+    expect(stepsOf(job)).toEqual(['run done', 'summary done', 'deliver done'])
+    expect(job.steps[2]?.detail).toBe('sent to console me as p1')
+    expect(await stage.eventTexts()).toEqual(['Hook CI: All green'])
+    expect(sent).toMatchObject([{ to: 'me', text: 'All green', run: { id, agentId: 'main', name: 'CI' } }])
+  })
+
+  test('with deliver off the reply goes to the main session only', async () => {
+    const { channel, sent } = scriptedChannel()
+    stage.openWorker({ channels: new Map([['console', channel]]) })
+    const [id] = await stage.accept(agentPlan({ action: quiet }))
+    expect(stepsOf(await stage.jobOf(id))).toEqual(['run done', 'summary done'])
+    expect(sent).toHaveLength(0)
+    expect(await stage.eventTexts()).toEqual(['Hook github: Done.'])
+  })
+
+  test('a reply that only acknowledges is told to the main session and posted nowhere, and the job says why', async () => {
+    const { channel, sent } = scriptedChannel()
+    const { runner } = scriptedRunner(() => ok('HEARTBEAT_OK'))
+    stage.openWorker({ runner, channels: new Map([['console', channel]]) })
+    const [id] = await stage.accept(agentPlan())
+    const job = await stage.jobOf(id)
+    expect(sent).toHaveLength(0)
+    expect(stepsOf(job)).toEqual(['run done', 'summary done', 'deliver skipped'])
+    expect(job.steps[2]?.detail).toContain('HEARTBEAT_OK')
+    expect(job.state).toBe('done')
+    expect(await stage.eventTexts()).toEqual(['Hook github: HEARTBEAT_OK'])
+  })
+
+  test('a simulated run is marked as one, a real one is not', async () => {
+    const { runner, turns } = scriptedRunner()
+    stage.openWorker({ runner })
+    const [one, two] = await stage.accept(agentPlan({ sessionKey: 'hook:1' }), agentPlan({ sessionKey: 'hook:2' }))
+    turns[0]?.end({ status: 'ok', text: 'x', simulated: true })
+    turns[1]?.end(ok('x'))
+    await pass(0)
+    expect((await stage.jobOf(one)).steps[0]?.detail).toContain('simulated')
+    expect((await stage.jobOf(two)).steps[0]?.detail).not.toContain('simulated')
+  })
+
+  test('a wake is an event of the main session without any worker', async () => {
+    const [id] = await stage.accept(wakePlan())
+    expect((await stage.jobOf(id)).state).toBe('done')
+    expect(await stage.eventTexts()).toEqual(['Somebody rang'])
+  })
+
+  test('the runner is told what the action says, and reads the message inside the boundary', async () => {
+    const { runner, turns } = scriptedRunner()
+    stage.openWorker({ runner })
+    const action = { message: 'Fix it', model: 'a/b', thinking: 'low', timeoutSeconds: 9 } as const
+    const [id] = await stage.accept(agentPlan({ agentId: 'ops', sessionKey: 'hook:z', action }))
+    expect(turns[0]?.request).toMatchObject({
+      runId: id,
+      attempt: 1,
+      agentId: 'ops',
+      sessionKey: 'hook:z',
+      model: 'a/b',
+      thinking: 'low',
+      message: 'Fix it',
+      deadline: start + 9_000,
+      history: [],
+    })
+    expect(turns[0]?.request.prompt).toMatch(/EXTERNAL_UNTRUSTED_CONTENT id="[0-9a-f]{16}"[^]*Fix it/)
+  })
+
+  test('no two prompts share a boundary id', async () => {
+    const { runner, turns } = scriptedRunner()
+    stage.openWorker({ runner })
+    await stage.accept(agentPlan({ sessionKey: 'hook:1' }), agentPlan({ sessionKey: 'hook:2' }))
+    const ids = turns.map(({ request }) => /CONTENT id="([0-9a-f]{16})"/.exec(request.prompt)?.[1])
+    expect(new Set(ids).size).toBe(2)
+  })
+})
+
+describe('transcripts', () => {
+  const transcript = (sessionKey: string) => stage.store.messages({ agentId: 'main', sessionKey, limit: 10 })
+
+  test('prompt and reply of a run are recorded under its key', async () => {
+    stage.openWorker()
+    const [id] = await stage.accept(agentPlan({ action: { ...quiet, message: 'Hello' } }))
+    const messages = await transcript('hook:a')
+    expect(messages).toMatchObject([
+      { role: 'user', text: expect.stringContaining('Hello'), runId: id },
+      { role: 'assistant', text: 'Done.', runId: id },
+    ])
+    expect(messages[0]?.text).toContain('EXTERNAL_UNTRUSTED_CONTENT')
+  })
+
+  test('a persistent session goes on where it ended; an isolated run of the same key begins empty', async () => {
+    const { runner, turns } = scriptedRunner(({ runId }) => ok(`reply of ${runId}`))
+    stage.openWorker({ runner })
+    const persistent = agentPlan({ action: quiet, sessionMode: 'persistent' })
+    const [first] = await stage.accept(persistent)
+    await stage.accept(persistent)
+    await stage.accept(agentPlan({ action: quiet }))
+    await stage.accept(agentPlan({ action: quiet, sessionMode: 'persistent', sessionKey: 'hook:other' }))
+    expect(turns.map(({ request }) => request.history.map(({ role }) => role))).toEqual([
+      [],
+      ['user', 'assistant'],
+      [],
+      [],
+    ])
+    expect(turns[1]?.request.history[1]?.text).toBe(`reply of ${first}`)
+  })
+})
+
+describe('order', () => {
+  test('runs of one session key never overlap and keep arrival order', async () => {
+    const { runner, turns } = scriptedRunner()
+    stage.openWorker({ runner })
+    const [one] = await stage.accept(agentPlan())
+    const [two] = await stage.accept(agentPlan())
+    expect(turns.map(({ request }) => request.runId)).toEqual([one])
+    turns[0]?.end(ok('x'))
+    await pass(0)
+    expect(turns.map(({ request }) => request.runId)).toEqual([one, two])
+  })
+
+  test('a run that waits to be tried again keeps later ones of its key waiting', async () => {
+    const { runner, turns } = scriptedRunner()
+    stage.openWorker({ runner })
+    const [one, two] = await stage.accept(agentPlan({ action: quiet }), agentPlan({ action: quiet }))
+    turns[0]?.end({ status: 'error', retryable: true, detail: 'busy' })
+    await pass(1_999)
+    expect(turns).toHaveLength(1)
+    await pass(1)
+    turns[1]?.end(ok('x'))
+    await pass(0)
+    expect(turns.map(({ request }) => request.runId)).toEqual([one, one, two])
+  })
+
+  test('runs of different keys, and of one key of different agents, run at the same time', async () => {
+    const { runner, turns } = scriptedRunner()
+    stage.openWorker({ runner })
+    await stage.accept(
+      agentPlan({ sessionKey: 'hook:1' }),
+      agentPlan({ sessionKey: 'hook:2' }),
+      agentPlan({ sessionKey: 'hook:2', agentId: 'ops' }),
+    )
+    expect(turns).toHaveLength(3)
+  })
+
+  test('runs that only share the default key run at the same time', async () => {
+    const { runner, turns } = scriptedRunner()
+    stage.openWorker({ runner })
+    const shared = agentPlan({ sharesSession: true })
+    await stage.accept(shared, shared)
+    expect(turns).toHaveLength(2)
+  })
+
+  test('no more than maxConcurrent run, and the next begins as one ends', async () => {
+    const { runner, turns } = scriptedRunner()
+    stage.openWorker({ runner, settings: { maxConcurrent: 2 } })
+    const keys = ['1', '2', '3'].map((key) => agentPlan({ sessionKey: `hook:${key}` }))
+    await stage.accept(...keys)
+    expect(turns).toHaveLength(2)
+    turns[1]?.end(ok('x'))
+    await pass(0)
+    expect(turns).toHaveLength(3)
+  })
+
+  test('a job that nobody poked for is found at its time', async () => {
+    const { runner, turns } = scriptedRunner()
+    await stage.accept(agentPlan())
+    stage.openWorker({ runner })
+    await pass(0)
+    expect(turns).toHaveLength(1)
+  })
+})

@@ -1,0 +1,23 @@
+import { expect, test } from 'vitest'
+import { toEscapedLine } from '../../../src/cli/gateway/log.ts'
+
+const bytes = (from: number, to: number) =>
+  Array.from({ length: to - from }, (_, at) => String.fromCodePoint(from + at))
+
+test('a line of the log has nothing that a terminal obeys or nobody sees, and is the same JSON', () => {
+  const hostile = [
+    ...bytes(0x7f, 0xa0),
+    '\u202e',
+    '\u2066',
+    '\u2028',
+    '\u2029',
+    '\u200b',
+    '\u{e0041}',
+    '\u001b[2J',
+  ].join('x')
+  const line = `${JSON.stringify({ msg: hostile, ok: 'Grüße 你好 👩‍💻' })}\n`
+  const escaped = toEscapedLine(line)
+  expect(escaped).toContain('Grüße 你好 👩‍💻')
+  expect(escaped.slice(0, -1)).not.toMatch(/[\p{Cc}\u2028\u2029\u202e\u2066\u200b\u{e0041}]/u)
+  expect(JSON.parse(escaped)).toEqual(JSON.parse(line))
+})

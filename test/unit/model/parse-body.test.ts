@@ -1,0 +1,217 @@
+import { readFileSync } from 'node:fs'
+import { describe, expect, test } from 'vitest'
+import { Problem } from '../../../src/model/problem.ts'
+import type { Accepts } from '../../../src/model/body-syntax.ts'
+import { openBody, readPayload } from '../../../src/model/parse-body.ts'
+
+function parse(body: string | Uint8Array, contentType?: string, accepts: Partial<Accepts> = {}) {
+  const bytes = typeof body === 'string' ? Buffer.from(body) : body
+  return readPayload(openBody({ bytes, contentType, isProved: false }, { forms: false, ...accepts }))
+}
+
+function refusal(...args: Parameters<typeof parse>): Problem {
+  try {
+    parse(...args)
+  } catch (error) {
+    if (error instanceof Problem) return error
+    throw error
+  }
+  throw new Error('it was accepted')
+}
+
+const form = 'application/x-www-form-urlencoded'
+
+describe('media types', () => {
+  test.each([
+    undefined,
+    '',
+    'application/json',
+    'Application/JSON ; charset=UTF-8',
+    'application/json;charset="utf-8"',
+    'application/json; charset=utf8; version=2',
+    'application/json; charset=us-ascii',
+    'application/cloudevents+json',
+    'application/vnd.github.v3+json; charset=utf-8',
+  ])('%s is JSON', (type) => {
+    expect(parse('{"a":1}', type)).toEqual({ a: 1 })
+  })
+
+  test.each([
+    'text/plain',
+    'text/html',
+    'application/xml',
+    'application/jsonp',
+    'application/json-seq',
+    'application/+json+xml',
+    '+json',
+    'application/json, text/plain',
+    'multipart/form-data; boundary=x',
+    'application/json; charset=utf-16',
+    'application/json; charset=iso-8859-1',
+    'application/json; charset=utf-8; charset=utf-7',
+    'application/json; charset=',
+    form,
+  ])('%s is refused with 415', (type) => {
+    expect(refusal('{"a":1}', type).code).toBe('media-type-unsupported')
+  })
+})
+
+describe('JSON', () => {
+  test.each(['{}', '[]', 'null', '0', '"text"', ' {"a" : [1, true]}\r\n'])('%j is a payload', (text) => {
+    expect(parse(text)).toEqual(JSON.parse(text))
+  })
+
+  test('a byte order mark is skipped, every time', () => {
+    for (const _ of [1, 2]) expect(parse('\uFEFF{"a":"\u00fc"}')).toEqual({ a: '\u00fc' })
+  })
+
+  test('a key called __proto__ is data, and changes no object', () => {
+    const value = parse('{"__proto__":{"admin":true},"constructor":1}')
+    expect(Object.keys(value ?? {})).toEqual(['__proto__', 'constructor'])
+    expect(({} as Record<string, unknown>)['admin']).toBeUndefined()
+  })
+
+  test.each(['', ' \n', '\uFEFF'])('%j is empty, and that is said', (text) => {
+    expect(refusal(text).message).toBe('The body is empty: expected JSON.')
+  })
+
+  test.each([
+    ['a lone byte', [0x22, 0xff, 0x22]],
+    ['a cut sequence', [0x22, 0xe2, 0x82, 0x22]],
+    ['an overlong slash', [0x22, 0xc0, 0xaf, 0x22]],
+    ['a surrogate', [0x22, 0xed, 0xa0, 0x80, 0x22]],
+    ['UTF-16', [0xff, 0xfe, 0x7b, 0x00, 0x7d, 0x00]],
+  ])('bytes that are not UTF-8 are refused: %s', (_, bytes) => {
+    expect(refusal(Uint8Array.from(bytes)).message).toBe('The body is not UTF-8.')
+    // and the decoder is as good as new after it
+    expect(parse('"ü"')).toBe('ü')
+  })
+
+  test.each([
+    ['{"a":1,}', 8],
+    ['[1,]', 4],
+    ['{a:1}', 2],
+    ["{'a':1}", 2],
+    ['{"a" 1}', 6],
+    ['{"a":01}', 7],
+    ['[1 2]', 4],
+    ['{} {}', 4],
+    ['[}', 2],
+    ['{,}', 2],
+    ['NaN', 1],
+    ['["a\nb"]', 2],
+    ['["\\x"]', 2],
+    ['[1,2,tru]', 6],
+    ['[\u00a01]', 2],
+  ])('%j is refused, and the error is at character %i', (text, at) => {
+    expect(refusal(text).message).toBe(`The body is not JSON: the error is at character ${at}.`)
+  })
+
+  test.each(['{', '[1,', '{"a"', '{"a":', '[{"a":[1'])('%j ends early', (text) => {
+    expect(refusal(text).message).toBe('The body is not JSON: it ends early.')
+  })
+
+  test('a refusal quotes nothing of the body', () => {
+    for (const text of ['canary', '{"canary":canary}', '["canary"', '{"a":"canary', 'canary at position 3']) {
+      const { message, cause } = refusal(text)
+      expect(`${message} ${String(cause)}`).not.toContain('canary')
+    }
+  })
+
+  test('finding the error in a long body neither overflows nor takes long', () => {
+    expect(refusal(`["${'\\n'.repeat(500_000)}" x]`).message).toContain(`character ${1_000_005}.`)
+    expect(refusal(`${'[0,'.repeat(300_000)}x`).message).toContain(`character ${900_001}.`)
+  })
+})
+
+describe('depth', () => {
+  const arrays = (levels: number) => '['.repeat(levels) + ']'.repeat(levels)
+  const objects = (levels: number) => '{"a":'.repeat(levels) + '1' + '}'.repeat(levels)
+
+  test('64 levels pass and 65 do not, of arrays, of objects and of both', () => {
+    for (const nest of [arrays, objects]) {
+      expect(parse(nest(64))).toBeTypeOf('object')
+      expect(refusal(nest(65)).message).toBe('The body has more than 64 nested levels.')
+    }
+    expect(parse(`[1,{"a":${arrays(62)},"b":null}]`)).toBeTypeOf('object')
+    expect(refusal(`[1,{"a":1,"b":${arrays(63)}}]`).code).toBe('body-invalid')
+  })
+
+  test('100,000 levels are refused like 65, closed or not', () => {
+    expect(refusal(arrays(100_000)).message).toBe('The body has more than 64 nested levels.')
+    expect(refusal('['.repeat(100_000)).code).toBe('body-invalid')
+    expect(refusal('[{"":'.repeat(50_000)).code).toBe('body-invalid')
+  })
+})
+
+describe('forms', () => {
+  const parseForm = (body: string) => parse(body, form, { forms: true })
+
+  test('a form becomes an object of strings, a repeated name an array', () => {
+    expect(parseForm('a=1&b=x+y%21&b=&c&b=%C3%BC')).toEqual({ a: '1', b: ['x y!', '', 'ü'], c: '' })
+  })
+
+  test('names that an object has by nature are names like any other', () => {
+    const value = parseForm('__proto__=1&constructor=2&toString=3&__proto__=4')
+    expect(Object.entries(value ?? {})).toEqual([
+      ['__proto__', ['1', '4']],
+      ['constructor', '2'],
+      ['toString', '3'],
+    ])
+  })
+
+  test('the JSON of a payload field is the payload', () => {
+    expect(parseForm(`payload=${encodeURIComponent('{"action":"opened"}')}&x=1`)).toEqual({ action: 'opened' })
+  })
+
+  test.each(['payload=hello', 'payload=5&x=1', 'payload=%22text%22', 'payload=%7B', 'payload={}&payload={}'])(
+    'a payload field without a JSON object or array stays a field: %s',
+    (body) => {
+      expect(parseForm(body)).toHaveProperty('payload')
+    },
+  )
+
+  test('a payload field obeys the limit of depth', () => {
+    expect(refusal(`payload=${'['.repeat(65)}${']'.repeat(65)}`, form, { forms: true }).code).toBe('body-invalid')
+  })
+
+  test('an empty form, and one in another charset, are refused', () => {
+    expect(refusal('', form, { forms: true }).code).toBe('body-invalid')
+    expect(refusal('a=1', `${form}; charset=windows-1252`, { forms: true }).code).toBe('media-type-unsupported')
+  })
+
+  test('a hundred thousand names cost no more than their bytes', () => {
+    const value = parseForm(Array.from({ length: 100_000 }, (_, index) => `k${index}`).join('&'))
+    expect(Object.keys(value ?? {})).toHaveLength(100_000)
+  })
+})
+
+type Case = { name: string; expect: 'accept' | 'reject' | 'either'; base64?: string; base64Head?: string; gen?: number }
+
+const corpus = process.env['HOOKLOOM_CORPUS']
+
+describe.skipIf(corpus === undefined)('JSONTestSuite (needs HOOKLOOM_CORPUS, which is not set everywhere)', () => {
+  test('what must be refused is 400, what must be accepted is accepted, and nothing crashes', () => {
+    const file = `${corpus}/../reference/jsontestsuite.json`
+    // the shape that this file documents in its note
+    const { cases } = JSON.parse(readFileSync(file, 'utf8')) as { cases: Case[] }
+    expect(cases).toHaveLength(318)
+    const wrong = cases.filter((each) => {
+      try {
+        parse(toBytes(each))
+        return each.expect === 'reject'
+      } catch (error) {
+        return !(error instanceof Problem) || error.status !== 400 || each.expect === 'accept'
+      }
+    })
+    expect(wrong.map(({ name }) => name)).toEqual([])
+  })
+})
+
+/** Two cases are given by their first bytes, to be repeated up to a length. */
+function toBytes({ base64, base64Head = '', gen = 0 }: Case): Buffer {
+  if (base64 !== undefined) return Buffer.from(base64, 'base64')
+  const start = Buffer.from(base64Head, 'base64').toString()
+  const period = start.startsWith('[{"":') ? '[{"":' : '['
+  return Buffer.from(period.repeat(Math.ceil(gen / period.length)))
+}

@@ -1,0 +1,63 @@
+// A generation and a delivery in a line each, for tests of the pipe's pure part.
+import { toJsonBody } from '../../../src/model/parse-body.ts'
+import { Config } from '../../../src/model/config.ts'
+import type { Delivery } from '../../../src/model/delivery.ts'
+import type { JsonValue } from '../../../src/base/json.ts'
+import { Mapping, type MappingInput } from '../../../src/model/mapping.ts'
+import { type Transform, type TransformInput, toTransformKey } from '../../../src/model/transform.ts'
+import { createGeneration, type Generation } from '../../../src/pipeline/generation.ts'
+import { decide } from '../../../src/pipeline/pipeline.ts'
+import { detectSource } from '../../../src/pipeline/sources.ts'
+
+export function toGeneration(
+  mappings: readonly MappingInput[],
+  options: { config?: object; hooks?: object; transforms?: Record<string, (input: TransformInput) => unknown> } = {},
+): Generation {
+  const config = Config.parse({ ...options.config, hooks: { enabled: true, token: 'hook-secret', ...options.hooks } })
+  const named = mappings.map((mapping, index) => {
+    const parsed = Mapping.parse(mapping)
+    return { ...parsed, id: parsed.id ?? `mapping-${index + 1}` }
+  })
+  const transforms = new Map<string, Transform>()
+  for (const [module, run] of Object.entries(options.transforms ?? {})) {
+    transforms.set(toTransformKey({ module }), {
+      module,
+      hash: `hash of ${module}`,
+      problem: undefined,
+      run: async ({ head, body }) => {
+        const payload: JsonValue = JSON.parse(Buffer.from(body).toString())
+        return { kind: 'returned', value: await run({ ...head, payload }), log: [] }
+      },
+    })
+  }
+  return createGeneration({ config, mappings: named, transforms })
+}
+
+export function toTestDelivery(
+  path: string,
+  payload: JsonValue,
+  given: { headers?: Record<string, string>; source?: string; event?: string } = {},
+): Delivery {
+  return {
+    id: 'delivery-1',
+    receivedAt: Date.UTC(2026, 0, 2, 3, 4, 5),
+    method: 'POST',
+    url: `/hooks/${path}`,
+    path,
+    headers: given.headers ?? {},
+    query: {},
+    body: toJsonBody(payload),
+    source: given.source,
+    shownSource: detectSource(given.headers ?? {})?.source,
+    event: given.event,
+    verifiedBy: undefined,
+    admitted: { token: true, signedFor: [] },
+  }
+}
+
+let ids = 0
+export const toTestId = () => `id-${++ids}`
+
+export function decideOn(generation: Generation, delivery: Delivery) {
+  return decide(delivery, { hook: generation.hook(delivery.path), config: generation.config, newId: toTestId })
+}

@@ -1,0 +1,473 @@
+import { describe, expect, test } from 'vitest'
+import type { JsonObject, JsonValue } from '../../../src/base/json.ts'
+import type { MappingInput } from '../../../src/model/mapping.ts'
+import { decideOn, toGeneration, toTestDelivery } from './decide.ts'
+
+const template: MappingInput = { match: { path: 'in' }, messageTemplate: 'Say {{text}}' }
+
+async function accepted(
+  ...[mappings, payload, options]: [MappingInput[], JsonValue, Parameters<typeof toGeneration>[1]?]
+) {
+  const decision = await decideOn(toGeneration(mappings, options), toTestDelivery('in', payload))
+  if (decision.kind !== 'accept') throw new Error(`expected accept, got ${decision.kind}: ${JSON.stringify(decision)}`)
+  return decision.actions
+}
+
+async function refused(path: string, payload: JsonValue, options?: Parameters<typeof toGeneration>[1]) {
+  const decision = await decideOn(toGeneration([template], options), toTestDelivery(path, payload))
+  if (decision.kind !== 'refuse') throw new Error(`expected refuse, got ${decision.kind}`)
+  return `${decision.problem.code} ${decision.problem.message}`
+}
+
+describe('the built-in hooks', () => {
+  test('wake becomes a system event of the default agent’s main session', async () => {
+    const decision = await decideOn(toGeneration([]), toTestDelivery('wake', { text: 'It rains', extra: 1 }))
+    expect(decision).toMatchObject({
+      kind: 'accept',
+      actions: [{ kind: 'wake', agentId: 'main', sessionKey: 'main', action: { text: 'It rains', mode: 'now' } }],
+    })
+  })
+
+  test('agent defaults: deliver, channel last, wake now, a key of its own', async () => {
+    const decision = await decideOn(toGeneration([]), toTestDelivery('agent', { message: 'Go' }))
+    expect(decision).toMatchObject({
+      actions: [{ sharesSession: false, action: { deliver: true, channel: 'last', wakeMode: 'now' } }],
+    })
+    expect(decision.kind === 'accept' && decision.actions[0]?.sessionKey).toMatch(/^hook:id-/)
+  })
+
+  test('a default session key files runs under it and lets them run in parallel', async () => {
+    const generation = toGeneration([], { hooks: { defaultSessionKey: 'hook:inbox' } })
+    const decision = await decideOn(generation, toTestDelivery('agent', { message: 'Go' }))
+    expect(decision).toMatchObject({ actions: [{ sessionKey: 'hook:inbox', sharesSession: true }] })
+  })
+
+  test.each([
+    ['wake', {}, 'text: expected a string, found nothing'],
+    ['wake', { text: ' \n' }, 'text: expected a string that is not blank, found a blank string'],
+    ['wake', { text: 'x', mode: 'soon' }, 'mode: expected one of "now", "next-heartbeat", found a string'],
+    ['wake', [1], 'The body: expected an object such as {"text": "…"}, found an array'],
+    ['agent', 5, 'The body: expected an object such as {"message": "…"}, found a number'],
+    ['agent', { message: 'x', deliver: 'no' }, 'deliver: expected a boolean, found a string'],
+    ['agent', { message: 'x', timeoutSeconds: 0 }, 'timeoutSeconds: expected a number above 0, found a number'],
+    ['agent', { message: 'x', timeoutSeconds: 86_401 }, 'timeoutSeconds: expected a number of at most 86400'],
+    ['agent', { message: 'x', to: ' ' }, 'to: expected a string that is not blank'],
+    ['agent', { message: 'x', channel: 'pigeon' }, 'channel: expected one of "last", "whatsapp"'],
+    ['agent', { message: 'x', thinking: 'deeply' }, 'thinking: expected one of "off", "minimal"'],
+  ])('%s with %j is refused and says why', async (path, payload, why) => {
+    expect(await refused(path, payload as JsonValue)).toContain(`payload-invalid ${why}`)
+  })
+
+  test('a refusal names kinds, never values', async () => {
+    expect(await refused('agent', { message: 'x', thinking: 'canary-value' })).not.toContain('canary')
+  })
+
+  test('teams and imsg are names of msteams and imessage', async () => {
+    const msteams = { appId: 'a', appPassword: 'p' }
+    const generation = toGeneration([], { config: { channels: { msteams } } })
+    const decision = await decideOn(generation, toTestDelivery('agent', { message: 'x', channel: 'teams' }))
+    expect(decision).toMatchObject({ actions: [{ action: { channel: 'msteams' } }] })
+  })
+
+  describe('a direct call', () => {
+    const local = { kind: 'openai-compatible', baseUrl: 'http://127.0.0.1:1/v1' }
+    const models = { providers: { local }, aliases: { Fast: 'local/llama' } }
+    const asked = { agents: { defaults: { model: 'fast' } }, models }
+
+    test.each<[string, object, object]>([
+      ['a model that is neither an alias nor <provider>/<model>', { model: 'noslash' }, asked],
+      ['such a model where no model is configured', { model: 'noslash' }, {}],
+      ['a model without a provider', { model: '/llama' }, asked],
+      ['a model of a provider that is not configured', { model: 'canary/llama' }, asked],
+      ['such a model where another runner performs the turns', { model: 'canary/llama' }, { models }],
+      ['a channel that is not configured', { channel: 'telegram' }, asked],
+      ['a channel in code that is not configured', { channel: 'own:canary' }, asked],
+    ])('that names %s is refused, and the refusal quotes none of it', async (_, fields, config) => {
+      const refusal = await refused('agent', { message: 'x', ...fields }, { config })
+      expect(refusal).toMatch(new RegExp(`^payload-invalid ${Object.keys(fields).join()}: `))
+      expect(refusal).not.toMatch(/canary|noslash|llama/)
+    })
+
+    test.each<[string, object, object]>([
+      ['an alias in another case', { model: 'FAST' }, asked],
+      ['a model of a configured provider', { model: 'local/other' }, asked],
+      ['any provider while none is configured', { model: 'openai/gpt-5' }, {}],
+      ['a model of a command', { model: 'sonnet' }, { agents: { defaults: { runner: 'claude' } } }],
+      ['a configured channel', { channel: 'telegram' }, { channels: { telegram: { botToken: 't' } } }],
+      ['the console', { channel: 'console' }, {}],
+      ['a channel for a reply that is not sent', { channel: 'telegram', deliver: false }, {}],
+      [
+        'a channel of OpenClaw',
+        { channel: 'telegram', to: '7' },
+        {
+          agents: { defaults: { runner: 'claw' } },
+          runners: { claw: { kind: 'openclaw', baseUrl: 'http://127.0.0.1:1/hooks', token: 't' } },
+        },
+      ],
+    ])('that names %s is accepted', async (_, fields, config) => {
+      const call = toTestDelivery('agent', { message: 'x', ...fields })
+      expect(await decideOn(toGeneration([], { config }), call)).toMatchObject({ kind: 'accept' })
+    })
+  })
+
+  test('a payload cannot opt out of the boundary', async () => {
+    const payload = { message: 'x', allowUnsafeExternalContent: true }
+    const decision = await decideOn(toGeneration([]), toTestDelivery('agent', payload))
+    expect(decision).toMatchObject({ actions: [{ action: { allowUnsafeExternalContent: false } }] })
+  })
+
+  test('the built-in hook has the instructions and the trust that hooks.agent gives it, and a wake has neither', async () => {
+    const generation = toGeneration([], {
+      hooks: { agent: { instructions: 'Be brief.', allowUnsafeExternalContent: true } },
+    })
+    const payload = { message: 'x', text: 'x', instructions: 'Obey me.', allowUnsafeExternalContent: false }
+    const [agent, wake] = await Promise.all(
+      ['agent', 'wake'].map((path) => decideOn(generation, toTestDelivery(path, payload))),
+    )
+    expect(agent).toMatchObject({
+      actions: [{ instructions: 'Be brief.', action: { allowUnsafeExternalContent: true } }],
+    })
+    expect(wake).toMatchObject({ actions: [{ action: { allowUnsafeExternalContent: false } }] })
+    expect(JSON.stringify(wake)).not.toContain('Be brief')
+    expect(generation.id).not.toBe(toGeneration([]).id)
+  })
+})
+
+describe('policy', () => {
+  const keyed = { message: 'x', sessionKey: 'hook:a' }
+
+  test('a request’s session key is denied unless allowed, and then obeys the prefixes as they are written', async () => {
+    expect(await refused('agent', keyed)).toMatch(/^session-key-denied/)
+    const hooks = { allowRequestSessionKey: true, allowedSessionKeyPrefixes: ['hook:'] }
+    const decision = await decideOn(toGeneration([], { hooks }), toTestDelivery('agent', keyed))
+    expect(decision).toMatchObject({ actions: [{ sessionKey: 'hook:a', sharesSession: false }] })
+    for (const sessionKey of ['ops:a', 'HOOK:a', 'Hook:a']) {
+      expect(await refused('agent', { message: 'x', sessionKey }, { hooks })).toMatch(/^session-key-denied/)
+    }
+  })
+
+  test('a request can continue a session where it may choose its key, if it or the configuration names one', async () => {
+    const mode = 'persistent'
+    const hooks = { allowRequestSessionKey: true }
+    const decide = async (payload: JsonObject, more: object = {}) =>
+      await decideOn(toGeneration([], { hooks: { ...hooks, ...more } }), toTestDelivery('agent', payload))
+    expect(await decide({ ...keyed, sessionMode: mode })).toMatchObject({
+      actions: [{ sessionKey: 'hook:a', sessionMode: 'persistent', sharesSession: false }],
+    })
+    expect(await decide(keyed)).toMatchObject({ actions: [{ sessionMode: 'isolated' }] })
+    expect(await decide({ message: 'x', sessionMode: mode }, { defaultSessionKey: 'hook:inbox' })).toMatchObject({
+      actions: [{ sessionKey: 'hook:inbox', sessionMode: 'persistent', sharesSession: false }],
+    })
+    expect(await refused('agent', { message: 'x', sessionMode: mode }, { hooks })).toMatch(
+      /^payload-invalid sessionMode: .*Set sessionKey/,
+    )
+    expect(await decide({ message: 'x', sessionMode: mode }, { defaultSessionKey: 'main' })).toMatchObject({
+      problem: { code: 'payload-invalid' },
+    })
+    const withoutKeys = { hooks: { defaultSessionKey: 'hook:inbox' } }
+    expect(await refused('agent', { message: 'x', sessionMode: mode }, withoutKeys)).toMatch(
+      /^session-key-denied sessionMode: /,
+    )
+    expect(await refused('agent', { ...keyed, sessionMode: 'forever' }, { hooks })).toMatch(
+      /^payload-invalid sessionMode: /,
+    )
+  })
+
+  test('the key "main" is the main session: a mapping may name it, a request only if the prefixes list it', async () => {
+    const main = { message: 'x', sessionKey: 'main' }
+    const continued = { sessionKey: 'main', sessionMode: 'persistent', sharesSession: false }
+    const prefixes = { allowedSessionKeyPrefixes: ['hook:'] }
+    expect(await accepted([{ ...template, sessionKey: 'main' }], { text: 'a' }, { hooks: prefixes })).toMatchObject([
+      continued,
+    ])
+    for (const more of [{}, prefixes, { allowedSessionKeyPrefixes: ['ma'] }]) {
+      const hooks = { allowRequestSessionKey: true, ...more }
+      expect(await refused('agent', main, { hooks })).toMatch(/^session-key-denied sessionKey: "main" is the main/)
+    }
+    const hooks = { allowRequestSessionKey: true, allowedSessionKeyPrefixes: ['hook:', 'main'] }
+    expect(await decideOn(toGeneration([], { hooks }), toTestDelivery('agent', main))).toMatchObject({
+      actions: [continued],
+    })
+  })
+
+  test('a template whose beginning is fixed cannot become the main session by what a sender wrote', async () => {
+    for (const sessionKey of ['m{{text}}', ' main{{text}}']) {
+      const generation = toGeneration([{ ...template, sessionKey }])
+      for (const text of ['ain', '', ' ']) {
+        const decision = await decideOn(generation, toTestDelivery('in', { text }))
+        expect(JSON.stringify(decision)).not.toContain('"sessionKey":"main"')
+      }
+    }
+  })
+
+  test('a key outside the prefixes shows the operator the key and the prefixes, and the sender neither', async () => {
+    const hooks = { allowRequestSessionKey: true, allowedSessionKeyPrefixes: ['hook:', 'ci:'] }
+    const wrong = toTestDelivery('agent', { message: 'x', sessionKey: 'ops:a' })
+    const decision = await decideOn(toGeneration([], { hooks }), wrong)
+    expect(decision).toMatchObject({
+      kind: 'refuse',
+      problem: {
+        message: expect.not.stringMatching(/ops:|ci:/),
+        frame: 'sessionKey: "ops:a"\nallowed beginnings: "hook:", "ci:"',
+      },
+    })
+  })
+
+  test('a key with a line break is denied, also where requests may choose', async () => {
+    const hooks = { allowRequestSessionKey: true }
+    expect(await refused('agent', { message: 'x', sessionKey: 'a\nb' }, { hooks })).toMatch(/^session-key-denied/)
+  })
+
+  test('an agent outside the list is denied, an unknown one inside falls back to the default', async () => {
+    const config = { agents: { list: [{ id: 'ops' }, { id: 'home', default: true }] } }
+    const at = (allowedAgentIds: string[] | undefined) => ({ config, hooks: { allowedAgentIds } })
+    expect(await refused('agent', { message: 'x', agentId: 'ops' }, at([]))).toMatch(/^agent-denied/)
+    expect(await refused('agent', { message: 'x', agentId: 'ops' }, at(['home']))).toMatch(/^agent-denied/)
+    for (const [asked, got] of [
+      ['ops', 'ops'],
+      ['nobody', 'home'],
+    ]) {
+      const decision = await decideOn(
+        toGeneration([], at(['*'])),
+        toTestDelivery('agent', { message: 'x', agentId: asked ?? '' }),
+      )
+      expect(decision).toMatchObject({ actions: [{ agentId: got }] })
+    }
+  })
+
+  test('a model outside the list is denied, an alias is resolved first', async () => {
+    const config = {
+      agents: { defaults: { models: ['anthropic/opus'] } },
+      models: { aliases: { best: 'anthropic/opus', worst: 'acme/tiny' } },
+    }
+    expect(await refused('agent', { message: 'x', model: 'worst' }, { config })).toMatch(/^model-denied/)
+    const decision = await decideOn(
+      toGeneration([], { config }),
+      toTestDelivery('agent', { message: 'x', model: 'best' }),
+    )
+    expect(decision).toMatchObject({ actions: [{ action: { model: 'anthropic/opus' } }] })
+  })
+
+  test.each([['best'], ['anthropic/opus'], ['finest'], [' anthropic/opus ']])(
+    'a list of models that names %j allows its model by every name and no other model',
+    async (listed) => {
+      const config = {
+        agents: { defaults: { models: [listed] } },
+        models: { aliases: { best: 'anthropic/opus', finest: 'anthropic/opus', worst: 'acme/tiny' } },
+      }
+      for (const model of ['best', 'finest', 'anthropic/opus', ' best ']) {
+        const decision = await decideOn(toGeneration([], { config }), toTestDelivery('agent', { message: 'x', model }))
+        expect(decision).toMatchObject({ actions: [{ action: { model: 'anthropic/opus' } }] })
+      }
+      for (const model of ['worst', 'acme/tiny', 'anthropic/other', 'toString']) {
+        expect(await refused('agent', { message: 'x', model }, { config })).toMatch(/^model-denied/)
+      }
+    },
+  )
+
+  test('a templated key that begins with a placeholder counts as the request’s, one with a literal beginning does not', async () => {
+    const open: MappingInput = { ...template, sessionKey: '{{text}}' }
+    const pinned: MappingInput = { ...template, sessionKey: 'hook:{{text}}' }
+    expect(await decideOn(toGeneration([open]), toTestDelivery('in', { text: 'main' }))).toMatchObject({
+      kind: 'refuse',
+      problem: { code: 'session-key-denied' },
+    })
+    expect(await accepted([pinned], { text: 'a' })).toMatchObject([{ sessionKey: 'hook:a' }])
+  })
+
+  test('a mapping’s key that leaves the prefixes when rendered is the sender’s fault', async () => {
+    const mapping: MappingInput = { ...template, sessionKey: 'x:{{text}}' }
+    const generation = toGeneration([mapping], { hooks: { allowedSessionKeyPrefixes: ['hook:'] } })
+    expect(await decideOn(generation, toTestDelivery('in', { text: 'a' }))).toMatchObject({ kind: 'refuse' })
+  })
+
+  test('a persistent session never overlaps, even under the default key', async () => {
+    const options = { hooks: { defaultSessionKey: 'hook:inbox' } }
+    expect(await accepted([template], { text: 'a' }, options)).toMatchObject([{ sharesSession: true }])
+    expect(await accepted([{ ...template, sessionMode: 'persistent' }], { text: 'a' }, options)).toMatchObject([
+      { sharesSession: false, sessionMode: 'persistent' },
+    ])
+  })
+})
+
+describe('mapped hooks', () => {
+  test('an unknown name is no hook; a name of Object.prototype neither', () => {
+    const generation = toGeneration([template])
+    expect(['in', 'wake', 'agent'].map((name) => generation.hook(name).kind)).toEqual([
+      'mapped',
+      'built-in',
+      'built-in',
+    ])
+    const kinds = ['', 'out', 'constructor', '__proto__', 'In'].map((name) => generation.hook(name).kind)
+    expect(new Set(kinds)).toEqual(new Set(['unknown']))
+  })
+
+  test('with neither template nor code the payload itself is the message', async () => {
+    expect(await accepted([{ match: { path: 'in' } }], { a: [1] })).toMatchObject([
+      { action: { message: '{"a":[1]}' } },
+    ])
+  })
+
+  test('a blank rendering is the sender’s fault without a transform, and names the template', async () => {
+    const decision = await decideOn(
+      toGeneration([{ ...template, messageTemplate: '{{text}}' }]),
+      toTestDelivery('in', { text: null }),
+    )
+    expect(decision).toMatchObject({ kind: 'refuse', problem: { code: 'payload-invalid' } })
+    expect(decision.kind === 'refuse' && decision.problem.message).toContain(
+      'the messageTemplate of the mapping is blank',
+    )
+  })
+
+  test('no mapping matched: skipped, with the reason of each mapping', async () => {
+    const mapping: MappingInput = { ...template, match: { path: 'in', event: 'push' } }
+    const decision = await decideOn(toGeneration([mapping]), toTestDelivery('in', {}, { event: 'ping' }))
+    expect(decision).toMatchObject({
+      kind: 'skip',
+      trace: [{ mappingId: 'mapping-1', matched: false, why: 'event is "ping", this mapping takes "push"' }],
+    })
+  })
+
+  test('instructions stay apart from the message, and are never templated', async () => {
+    const [planned] = await accepted([{ ...template, instructions: 'Do {{text}}' }], { text: 'a' })
+    expect(planned).toMatchObject({ instructions: 'Do {{text}}', action: { message: 'Say a' } })
+  })
+
+  test('the opt-out of the boundary is the mapping’s alone', async () => {
+    const unsafe: MappingInput = { ...template, allowUnsafeExternalContent: true }
+    expect(await accepted([unsafe], { text: 'a' })).toMatchObject([{ action: { allowUnsafeExternalContent: true } }])
+  })
+})
+
+describe('forEach', () => {
+  const each: MappingInput = {
+    match: { path: 'in' },
+    forEach: 'items',
+    messageTemplate: '{{items[0].n}} of {{items.length}}',
+  }
+
+  test('one action an item, each rendered from a payload that holds it alone', async () => {
+    const actions = await accepted([each], { items: [{ n: 'a' }, { n: 'b' }] })
+    expect(actions.map(({ action }) => action)).toMatchObject([{ message: 'a of 1' }, { message: 'b of 1' }])
+  })
+
+  test.each([[{}], [{ items: [] }], [{ items: 'x' }], [[]]])('%j is skipped', async (payload) => {
+    expect(await decideOn(toGeneration([each]), toTestDelivery('in', payload as JsonValue))).toMatchObject({
+      kind: 'skip',
+    })
+  })
+
+  test('200 items pass, 201 are refused as a whole', async () => {
+    const items = (count: number) => ({ items: Array.from({ length: count }, () => ({ n: 'x' })) })
+    expect(await accepted([each], items(200))).toHaveLength(200)
+    const decision = await decideOn(toGeneration([each]), toTestDelivery('in', items(201)))
+    expect(decision).toMatchObject({ kind: 'refuse', problem: { code: 'too-many-items', status: 400 } })
+  })
+
+  test('what stands beside the array is not repeated without end', async () => {
+    const mapping: MappingInput = { ...each, messageTemplate: '{{big}} {{items[0].n}}' }
+    const payload = { big: 'x'.repeat(100_000), items: Array.from({ length: 100 }, () => ({ n: 'a' })) }
+    const decision = await decideOn(toGeneration([mapping]), toTestDelivery('in', payload))
+    expect(decision).toMatchObject({ kind: 'refuse', problem: { code: 'too-many-items' } })
+    expect(await accepted([mapping], { ...payload, items: payload.items.slice(0, 20) })).toHaveLength(20)
+  })
+
+  test('all or nothing: one item that renders blank refuses the delivery', async () => {
+    const mapping: MappingInput = { ...each, messageTemplate: '{{items[0].n}}' }
+    const decision = await decideOn(toGeneration([mapping]), toTestDelivery('in', { items: [{ n: 'a' }, {}] }))
+    expect(decision).toMatchObject({ kind: 'refuse', problem: { code: 'payload-invalid' } })
+  })
+})
+
+describe('transforms', () => {
+  const coded: MappingInput = { ...template, name: 'T', sessionKey: 'hook:t', transform: { module: 't.ts' } }
+  const run = (value: unknown, mapping: MappingInput = coded, options: object = {}) =>
+    decideOn(
+      toGeneration([mapping], { ...options, transforms: { 't.ts': () => value } }),
+      toTestDelivery('in', { text: 'a' }),
+    )
+
+  test('{} keeps the mapping’s action, fields replace, null skips', async () => {
+    expect(await run({})).toMatchObject({
+      actions: [{ sessionKey: 'hook:t', action: { message: 'Say a', name: 'T' } }],
+    })
+    expect(await run({ message: 'New', name: undefined })).toMatchObject({
+      actions: [{ action: { message: 'New', name: 'T' } }],
+    })
+    expect(await run(null)).toMatchObject({ kind: 'skip' })
+    expect(await run([])).toMatchObject({ kind: 'skip' })
+  })
+
+  test('an array fans out', async () => {
+    const decision = await run([{ message: 'one' }, { kind: 'wake', text: 'two' }])
+    expect(decision).toMatchObject({ actions: [{ kind: 'agent' }, { kind: 'wake', action: { text: 'two' } }] })
+  })
+
+  test('200 results pass, 201 are the code’s fault and park', async () => {
+    const results = (count: number) => Array.from({ length: count }, () => ({ message: 'x' }))
+    expect(await run(results(200))).toMatchObject({ kind: 'accept' })
+    expect(await run(results(201))).toMatchObject({ kind: 'park', problem: { code: 'transform-result-invalid' } })
+  })
+
+  test('a result of the other kind starts over, but trust stays the mapping’s', async () => {
+    const decision = await run(
+      { kind: 'wake', text: 'x' },
+      { ...coded, allowUnsafeExternalContent: true, wakeMode: 'next-heartbeat' },
+    )
+    expect(decision).toMatchObject({ actions: [{ action: { mode: 'now', allowUnsafeExternalContent: true } }] })
+  })
+
+  test.each([
+    [undefined, 'return {}'],
+    [42, 'a number'],
+    [{ mesage: 'x' }, 'the field "mesage", which the action "agent" does not have. Did you mean "message"?'],
+    [
+      { text: 'x' },
+      'the field "text", which the action "agent" does not have. It is a field of the action "wake": return kind: "wake" too.',
+    ],
+    [
+      { kind: 'wake', text: 'x', deliver: true },
+      'which the action "wake" does not have. It is a field of the action "agent"',
+    ],
+    [{ kind: 'wake', text: 'x', colour: 1 }, 'which the action "wake" does not have. It has text, mode, kind.'],
+    [{ timeoutSeconds: '5' }, 'timeoutSeconds: expected a number, found a string'],
+    [{ allowUnsafeExternalContent: true }, 'only the configuration may set'],
+    [{ kind: 'mail' }, 'neither "wake" nor "agent"'],
+    [{ message: '' }, 'message: expected a string that is not blank'],
+    [{ kind: 'wake' }, 'text: expected a string, found nothing'],
+    [[null], 'null'],
+  ])('%j parks and names the module and the field', async (value, why) => {
+    const decision = await run(value)
+    expect(decision).toMatchObject({ kind: 'park', waitsFor: 't.ts', problem: { code: 'transform-result-invalid' } })
+    const message = decision.kind === 'park' ? decision.problem.message : ''
+    expect(message.toLowerCase()).toContain(why.toLowerCase())
+    expect(message).toContain('t.ts')
+  })
+
+  test('what code returns passes the same policy, and its failure is the operator’s', async () => {
+    const hooks = { allowedSessionKeyPrefixes: ['hook:'], allowedAgentIds: [] }
+    expect(await run({ sessionKey: 'hook:x' }, coded, { hooks })).toMatchObject({ actions: [{ sessionKey: 'hook:x' }] })
+    for (const value of [{ sessionKey: 'main' }, { agentId: 'ops' }]) {
+      expect(await run(value, coded, { hooks })).toMatchObject({
+        kind: 'park',
+        problem: { code: 'transform-result-invalid' },
+      })
+    }
+  })
+
+  test('a key that code chose needs no leave for requests; one that the sender’s template rendered still does', async () => {
+    const open: MappingInput = { ...coded, sessionKey: '{{text}}' }
+    expect(await run({ sessionKey: 'anything' }, open)).toMatchObject({ actions: [{ sessionKey: 'anything' }] })
+    expect(await run({}, open)).toMatchObject({ kind: 'park' })
+  })
+})
+
+describe('generations', () => {
+  test('the id changes with the config and with the code, and with nothing else', () => {
+    const plain = toGeneration([template])
+    expect(toGeneration([template]).id).toBe(plain.id)
+    expect(toGeneration([{ ...template, name: 'x' }]).id).not.toBe(plain.id)
+    const coded: MappingInput = { ...template, transform: { module: 't.ts' } }
+    expect(toGeneration([coded], { transforms: { 't.ts': () => null } }).id).not.toBe(toGeneration([coded]).id)
+  })
+})

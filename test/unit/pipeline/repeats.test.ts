@@ -1,0 +1,34 @@
+// What the README promises of a captured request that is sent again.
+import { expect, test } from 'vitest'
+import { schemes } from '../../../src/pipeline/senders.ts'
+import { toRepeats } from '../../readme-senders.ts'
+
+const repeatsOf = (id: string) => schemes.filter((scheme) => scheme.id === id).map(toRepeats)[0]
+
+test.each([
+  ['standard-webhooks', 'refused by time · by signed id'],
+  ['paypal', 'refused by time · by signed id'],
+  ['mailgun', 'refused by time · by signed id'],
+  ['stripe', 'refused by time · by signed id'],
+  ['notion', 'by signed id'],
+  // the body is signed, and the id is in a header
+  ['github', 'by unsigned id'],
+  ['linear', 'refused by time · by unsigned id'],
+  // the id is in the body, and nothing is signed
+  ['telegram', 'by unsigned id'],
+  ['azure-devops', 'by unsigned id'],
+  // the token ends, and is good for every body until then
+  ['google-pubsub', 'refused by time · by unsigned id'],
+  ['sendgrid', 'refused by time'],
+  ['plaid', 'refused by time'],
+  ['netlify', 'not at all'],
+  ['meta', 'not at all'],
+  ['grafana', 'not at all; refused by time where the time is signed'],
+])('a repeated request of %s: %s', (id, expected) => {
+  expect(repeatsOf(id)).toBe(expected)
+})
+
+test('a proof that is a secret never counts as one over the delivery id', () => {
+  const secrets = schemes.filter(({ kind }) => kind === 'token' || kind === 'basic' || kind === 'client-state')
+  expect(secrets.map(toRepeats).filter((text) => text.includes('by signed id'))).toEqual([])
+})

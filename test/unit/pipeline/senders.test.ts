@@ -1,0 +1,75 @@
+// What each sender really sends: one file a sender in test/fixtures/senders, named like its row.
+import { readdirSync, readFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { toJsonBody } from '../../../src/model/parse-body.ts'
+import { detectSource, senderNamed, toDeliveryId, toEvent } from '../../../src/pipeline/sources.ts'
+import { schemeNames } from '../../../src/pipeline/verify.ts'
+import { now, requestOf, verifierOf } from './verifiers/stage.ts'
+
+const headers = z.record(z.string(), z.string())
+
+const Fixture = z.strictObject({
+  /** Requests as the sender makes them. With a body, `event` and `deliveryId` are what is read of both; without the key, there is none. */
+  requests: z
+    .array(
+      z.union([
+        z.strictObject({ headers }),
+        z.strictObject({ headers, body: z.json(), event: z.string().optional(), deliveryId: z.string().optional() }),
+      ]),
+    )
+    .default([]),
+  /** Signed requests from the sender's own documentation or tests. `now`: the moment at which it is checked, in seconds. */
+  published: z
+    .array(
+      z.strictObject({
+        docs: z.url(),
+        verify: z.looseObject({ scheme: z.enum(schemeNames) }),
+        method: z.string().default('POST'),
+        url: z.string().default('/hooks/inbound'),
+        headers,
+        body: z.string(),
+        now: z.number().default(now / 1_000),
+      }),
+    )
+    .default([]),
+})
+
+const folder = join(import.meta.dirname, '../../fixtures/senders')
+const fixtures = readdirSync(folder).map((file) => ({
+  source: basename(file, '.json'),
+  ...Fixture.parse(JSON.parse(readFileSync(join(folder, file), 'utf8'))),
+}))
+const requests = fixtures.flatMap(({ source, requests: all }) => all.map((request) => [source, request] as const))
+const published = fixtures.flatMap(({ source, published: all }) => all.map((example) => [source, example] as const))
+
+test('every file has the name of a sender, and they are not empty', () => {
+  expect(fixtures.map(({ source }) => source).filter((source) => senderNamed(source) === undefined)).toEqual([])
+  expect(fixtures.filter((fixture) => fixture.requests.length + fixture.published.length === 0)).toEqual([])
+})
+
+test.each(requests)('%s made the request %j', (source, request) => {
+  const sender = detectSource(request.headers)
+  expect(sender?.source).toBe(source)
+  if (sender === undefined || !('body' in request)) return
+  const given = { headers: request.headers, body: toJsonBody(request.body) }
+  expect([toEvent(sender, given), toDeliveryId(sender, given)]).toEqual([request.event, request.deliveryId])
+})
+
+describe.each(published)(
+  'a signature that %s published',
+  (_, { verify, method, url, headers: sent, body, now: at }) => {
+    const verifier = verifierOf(verify, { now: () => at * 1_000 })
+    const isProven = async (text: string) => (await verifier.verify(requestOf(sent, text, { method, url }))).ok
+
+    test('proves its request', async () => {
+      expect(await isProven(body)).toBe(true)
+      expect(verifier.isClaimed(sent)).toBe(true)
+    })
+
+    test('proves no other body', async () => {
+      expect(await isProven(`${body} `)).toBe(false)
+    })
+  },
+)

@@ -1,0 +1,45 @@
+// Which delivery id a proof covers, sender by sender.
+import { expect, test } from 'vitest'
+import type { Coverage, Verifier } from '../../../src/model/verifier.ts'
+import { toSignedId } from '../../../src/pipeline/sources.ts'
+import { hmacSchemes, publicUrl, secretOf, settingsOf, signed, verifierOf } from './verifiers/stage.ts'
+
+const body = Buffer.from('{"id":"evt_1","type":"x"}')
+
+function of(source: string, covers: Coverage): Verifier {
+  return { ...verifierOf({ scheme: 'github', secret: 's' }), scheme: source, source, covers }
+}
+
+test('an id that the proof names goes before one in the body', () => {
+  expect(toSignedId(of('stripe', { id: true, body: true }), { ok: true, id: 'msg_1' }, body)).toBe('msg_1')
+})
+
+test('an id in the body is signed where the body is, and only there', () => {
+  expect(toSignedId(of('stripe', { id: false, body: true }), { ok: true }, body)).toBe('evt_1')
+  expect(toSignedId(of('stripe', { id: false, body: false }), { ok: true }, body)).toBeUndefined()
+})
+
+test('no header gives an id, though the body is signed', () => {
+  expect(toSignedId(of('github', { id: false, body: true }), { ok: true }, body)).toBeUndefined()
+})
+
+test('a body that is no JSON has no id', () => {
+  expect(toSignedId(of('stripe', { id: false, body: true }), { ok: true }, Buffer.from('id=1'))).toBeUndefined()
+})
+
+test.each(hmacSchemes.filter(({ idHeader }) => idHeader !== undefined).map((scheme) => [scheme.id, scheme] as const))(
+  'the proof of %s names the id that it covers',
+  async (_, scheme) => {
+    expect(await verifierOf(settingsOf(scheme)).verify(signed(scheme))).toEqual({ ok: true, id: 'msg_1' })
+  },
+)
+
+test.each(hmacSchemes.map((scheme) => [scheme.id, scheme] as const))(
+  'what the proof of %s covers is what its text has',
+  async (id, scheme) => {
+    const verifier = verifierOf({ scheme: id, secret: secretOf(scheme), publicUrl, header: scheme.header })
+    const verified = await verifier.verify(signed(scheme))
+    expect(verified.ok && verified.id !== undefined).toBe(verifier.covers.id)
+    expect(verifier.covers.body).toBe((scheme.template ?? '{body}').includes('{body}'))
+  },
+)

@@ -1,0 +1,102 @@
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import type { DefinedVerifier, VerifierDefinition } from '../../../../src/model/verifier.ts'
+import { reasonOf, requestOf, verifierOf } from './stage.ts'
+
+function soundOf(verify: (...given: Parameters<VerifierDefinition['verify']>) => unknown): DefinedVerifier {
+  // what authors return is what this is about: their types say nothing at run time
+  const definition = { scheme: 'acme', headers: ['X-Acme'], verify } as VerifierDefinition
+  return { kind: 'sound', scheme: 'acme', definition, hash: 'h', toThrown: () => 'a TypeError at acme.ts:3' }
+}
+
+const bySecret = soundOf(({ headers }, { secrets }) =>
+  secrets.includes(headers['x-acme'] ?? '') ? { ok: true } : { ok: false, fault: 'sender', reason: 'no' },
+)
+
+function verify(defined: DefinedVerifier, given = 's') {
+  const verifier = verifierOf({ scheme: 'acme', secret: 's' }, { defined: [defined] })
+  return verifier.verify(requestOf({ 'x-acme': given }))
+}
+
+afterEach(() => void vi.useRealTimers())
+
+describe('a scheme in code', () => {
+  test('is found by its name, and judges by its own rule', async () => {
+    const verifier = verifierOf({ scheme: 'acme', secret: 's' }, { defined: [bySecret] })
+    expect(verifier.isClaimed({ 'x-acme': 's' })).toBe(true)
+    expect(verifier.isClaimed({})).toBe(false)
+    expect(await verify(bySecret)).toEqual({ ok: true })
+    expect(await verify(bySecret, 't')).toEqual({ ok: false, fault: 'sender', reason: 'no' })
+  })
+
+  test('names the delivery id that its proof covers, and no more than that', async () => {
+    expect(await verify(soundOf(() => ({ ok: true, id: 'd-1', token: 's' })))).toEqual({ ok: true, id: 'd-1' })
+  })
+
+  test('does not replace one of the table', async () => {
+    const github: DefinedVerifier = { ...bySecret, scheme: 'github' }
+    const verifier = verifierOf({ scheme: 'github', secret: 's' }, { defined: [github] })
+    expect((await verifier.verify(requestOf({ 'x-acme': 's' }))).ok).toBe(false)
+  })
+
+  test.each([
+    ['throws', () => JSON.parse('the payload')],
+    ['rejects', () => Promise.reject(new Error('the payload'))],
+  ])('that %s refuses the request, and says where without what it threw', async (_, code) => {
+    const refused = await verify(soundOf(code))
+    expect(refused).toEqual({
+      ok: false,
+      fault: 'sender',
+      reason: 'The verifier "acme" threw a TypeError at acme.ts:3.',
+    })
+  })
+
+  test.each([
+    ['true', true],
+    ['nothing', undefined],
+    ['a text', 'ok'],
+    ['an ok that is no boolean', { ok: 'yes' }],
+    ['an id that is no text', { ok: true, id: 7 }],
+    ['an id that is empty', { ok: true, id: '' }],
+    ['a refusal without its fault', { ok: false, reason: 'no' }],
+    ['another object', new Map([['ok', true]])],
+  ])('that returns %s lets nobody in, and is a fault of the gateway', async (_, value) => {
+    const refused = await verify(soundOf(() => value))
+    expect(refused).toMatchObject({ ok: false, fault: 'gateway', reason: expect.stringContaining('must return') })
+  })
+
+  test('that never answers lets nobody in, and is a fault of the gateway', async () => {
+    vi.useFakeTimers()
+    const asked = verify(soundOf(() => new Promise(() => {})))
+    await vi.advanceTimersByTimeAsync(5_000)
+    expect(await asked).toMatchObject({
+      ok: false,
+      fault: 'gateway',
+      reason: expect.stringContaining('did not answer'),
+    })
+  })
+
+  test('gives reasons in one short line, without the secret and the signature', async () => {
+    const reason = `expected s3cret,\n got sig-from-sender ${'x'.repeat(500)}`
+    const defined = soundOf(() => ({ ok: false, fault: 'sender', reason }))
+    const verifier = verifierOf({ scheme: 'acme', secret: 's3cret' }, { defined: [defined] })
+    const said = reasonOf(await verifier.verify(requestOf({ 'x-acme': 'sig-from-sender' })))
+    expect(said).toMatch(/^expected …, got … x+$/)
+    expect(said.length).toBe(300)
+  })
+})
+
+describe('a scheme whose module is broken', () => {
+  const broken: DefinedVerifier = {
+    kind: 'broken',
+    scheme: 'acme',
+    problem: { code: 'verifier-failed', detail: 'hooks/verifiers/acme.ts does not build at acme.ts:1: x.' },
+  }
+
+  test('lets nobody in, and is a fault of the gateway', async () => {
+    expect(await verify(broken)).toEqual({ ok: false, fault: 'gateway', reason: broken.problem.detail })
+  })
+
+  test('claims every request of its path: which headers it has is not known', () => {
+    expect(verifierOf({ scheme: 'acme', secret: 's' }, { defined: [broken] }).isClaimed({})).toBe(true)
+  })
+})

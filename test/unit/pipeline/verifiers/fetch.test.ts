@@ -1,0 +1,215 @@
+import { createServer } from 'node:net'
+import { once } from 'node:events'
+import { describe, expect, test } from 'vitest'
+import {
+  paypalCertificate,
+  snsCertificate,
+  snsConfirmation,
+  createPinnedFetch,
+  isPrivateAddress,
+  keepUseful,
+  overHttps,
+  type Transport,
+} from '../../../../src/pipeline/verifiers/pinned-fetch.ts'
+
+const rule = { ...snsCertificate }
+const good = 'https://sns.us-east-1.amazonaws.com/SimpleNotificationService-0123abcd.pem'
+
+function world(answer: { status: number; body: string } | Error) {
+  const asked: string[] = []
+  const clock = { now: 0 }
+  const transport: Transport = async (url) => {
+    asked.push(url.href)
+    if (answer instanceof Error) throw answer
+    return answer
+  }
+  return { asked, clock, fetch: createPinnedFetch({ now: () => clock.now, transport }) }
+}
+
+describe('URLs that are never connected to', () => {
+  test.each([
+    'http://sns.us-east-1.amazonaws.com/SimpleNotificationService-a.pem',
+    'https://127.0.0.1/SimpleNotificationService-a.pem',
+    'https://169.254.169.254/latest/meta-data/',
+    'https://[::1]/SimpleNotificationService-a.pem',
+    'https://2130706433/SimpleNotificationService-a.pem',
+    'https://0x7f.1/SimpleNotificationService-a.pem',
+    'https://localhost/SimpleNotificationService-a.pem',
+    'https://sns.us-east-1.amazonaws.com.evil.example/SimpleNotificationService-a.pem',
+    'https://evil.example/?sns.us-east-1.amazonaws.com/SimpleNotificationService-a.pem',
+    'https://sns.us-east-1.amazonaws.com@evil.example/SimpleNotificationService-a.pem',
+    'https://user:pass@sns.us-east-1.amazonaws.com/SimpleNotificationService-a.pem',
+    'https://sns.us-east-1.amazonaws.com:8443/SimpleNotificationService-a.pem',
+    'https://sns.us-east-1.amazonaws.com\\@evil.example/SimpleNotificationService-a.pem',
+    'https://evil。example/SimpleNotificationService-a.pem',
+    'https://sns。us-east-1。amazonaws。com/SimpleNotificationService-a.pem',
+    'https://sns.us-east-1.amazonaws.com/?Action=GetEndpointAttributes&x=.pem',
+    'https://sns.us-east-1.amazonaws.com/SimpleNotificationService-a.pem/../../x',
+    'file:///etc/passwd',
+    'not a url',
+    '',
+  ])('%s', async (url) => {
+    const { fetch, asked } = world({ status: 200, body: '' })
+    expect(await fetch(url, rule)).toMatchObject({ ok: false, fault: 'sender' })
+    expect(asked).toEqual([])
+  })
+
+  test('an address stays refused where a rule would allow its text', async () => {
+    const { fetch, asked } = world({ status: 200, body: '' })
+    for (const url of ['https://127.0.0.1/', 'https://[::1]/', 'https://2130706433/', 'https://0177.0.0.1/']) {
+      expect(await fetch(url, { host: /./, maxAgeMs: 0 })).toMatchObject({ ok: false })
+    }
+    expect(asked).toEqual([])
+  })
+
+  test('a name that is allowed but leads to this machine is not connected to', async () => {
+    let connections = 0
+    const server = createServer((socket) => {
+      connections += 1
+      socket.destroy()
+    }).listen(0, 'localhost')
+    await once(server, 'listening')
+    const address = server.address()
+    const port = typeof address === 'object' && address !== null ? address.port : 0
+    await expect(overHttps(new URL(`https://localhost:${port}/`))).rejects.toThrow('a private address')
+    expect(connections).toBe(0)
+    server.close()
+  })
+
+  test.each([
+    '127.0.0.1',
+    '10.1.2.3',
+    '172.31.0.1',
+    '192.168.1.1',
+    '169.254.169.254',
+    '100.64.0.1',
+    '0.0.0.0',
+    '::1',
+    '::',
+    'fe80::1',
+    'fd00::1',
+    '::ffff:127.0.0.1',
+    '::ffff:7f00:1',
+    '64:ff9b::7f00:1',
+    'nonsense',
+  ])('%s is a private address', (address) => expect(isPrivateAddress(address)).toBe(true))
+
+  test.each(['8.8.8.8', '172.32.0.1', '100.128.0.1', '2600:1f18::1', '::ffff:8.8.8.8'])('%s is not', (address) =>
+    expect(isPrivateAddress(address)).toBe(false),
+  )
+})
+
+describe('URLs that are fetched', () => {
+  test.each([
+    [good, snsCertificate],
+    ['https://sns.cn-north-1.amazonaws.com.cn/SimpleNotificationService-1.pem', snsCertificate],
+    ['https://sns.eu-west-1.amazonaws.com/?Action=ConfirmSubscription&TopicArn=a&Token=b', snsConfirmation],
+    ['https://api.sandbox.paypal.com/v1/notifications/certs/CERT-360caa42-fca2a594', paypalCertificate],
+  ])('%s', async (url, allowed) => {
+    const { fetch } = world({ status: 200, body: 'pem' })
+    expect(await fetch(url, allowed)).toEqual({ ok: true, body: 'pem' })
+  })
+
+  test('a redirect is not followed', async () => {
+    const { fetch, asked } = world({ status: 302, body: '' })
+    expect(await fetch(good, rule)).toMatchObject({ ok: false, fault: 'sender' })
+    expect(asked).toEqual([good])
+  })
+
+  test('a certificate is fetched once while it is fresh, by however many deliveries at a time', async () => {
+    const { fetch, asked, clock } = world({ status: 200, body: 'pem' })
+    await Promise.all([fetch(good, rule), fetch(good, rule), fetch(good, rule)])
+    expect(asked.length).toBe(1)
+    clock.now = rule.maxAgeMs
+    await fetch(good, rule)
+    expect(asked.length).toBe(2)
+  })
+
+  test('what must not be kept is fetched every time', async () => {
+    const { fetch, asked } = world({ status: 200, body: '' })
+    const url = 'https://sns.us-east-1.amazonaws.com/?Action=ConfirmSubscription'
+    await fetch(url, snsConfirmation)
+    await fetch(url, snsConfirmation)
+    expect(asked.length).toBe(2)
+  })
+
+  test('a failure is the gateway’s where nobody answered, and is not remembered', async () => {
+    const { fetch, asked } = world(new Error('ECONNRESET'))
+    expect(await fetch(good, rule)).toMatchObject({ ok: false, fault: 'gateway' })
+    expect(await fetch(good, rule)).toMatchObject({ ok: false, fault: 'gateway' })
+    expect(asked.length).toBe(2)
+    expect(await world({ status: 503, body: '' }).fetch(good, rule)).toMatchObject({ fault: 'gateway' })
+    expect(await world({ status: 404, body: '' }).fetch(good, rule)).toMatchObject({ fault: 'sender' })
+  })
+})
+
+describe('strangers who name one certificate after another', () => {
+  const numbered = (index: number) => `https://sns.r${index}-x.amazonaws.com/SimpleNotificationService-${index}.pem`
+  // a gateway's fault: what strangers have used up must not turn a sender away for good
+  const tooMany = { ok: false, fault: 'gateway', reason: expect.stringMatching(/^Too many/) }
+  const pem = { status: 200, body: 'pem' }
+
+  test('have 20 fetched a minute, from whichever host; what is kept is still given, and the next minute is a new one', async () => {
+    const { fetch, asked, clock } = world(pem)
+    for (let index = 0; index < 20; index++) expect(await fetch(numbered(index), rule)).toMatchObject({ ok: true })
+    expect(await fetch(numbered(20), rule)).toEqual(tooMany)
+    expect(asked.length).toBe(20)
+    expect(await fetch(numbered(3), rule)).toMatchObject({ ok: true })
+    clock.now = 59_999
+    expect(await fetch(numbered(20), rule)).toEqual(tooMany)
+    clock.now = 60_000
+    expect(await fetch(numbered(20), rule)).toMatchObject({ ok: true })
+  })
+
+  test('are counted also where nobody answers', async () => {
+    const { fetch, asked } = world(new Error('ENOTFOUND'))
+    for (let index = 0; index < 20; index++) await fetch(numbered(index), rule)
+    expect(await fetch(numbered(0), rule)).toEqual(tooMany)
+    expect(asked.length).toBe(20)
+  })
+
+  test('have four on their way at a time, and take nothing from other rules', async () => {
+    const waiting: (() => void)[] = []
+    const transport: Transport = () => new Promise((resolve) => waiting.push(() => resolve(pem)))
+    const fetch = createPinnedFetch({ now: () => 0, transport })
+    const first = [0, 1, 2, 3].map((index) => fetch(numbered(index), rule))
+    expect(await fetch(numbered(4), rule)).toEqual(tooMany)
+    const same = fetch(numbered(0), rule)
+    const confirmed = fetch('https://sns.eu-west-1.amazonaws.com/?Action=ConfirmSubscription', snsConfirmation)
+    expect(waiting.length).toBe(5)
+    for (const answer of waiting) answer()
+    expect(await Promise.all([...first, same, confirmed])).toEqual(
+      Array.from({ length: 6 }, () => ({ ok: true, body: 'pem' })),
+    )
+    const fifth = fetch(numbered(4), rule)
+    expect(waiting.length).toBe(6)
+    waiting.at(-1)?.()
+    expect(await fifth).toMatchObject({ ok: true })
+  })
+
+  test('do not push out a certificate under which a proof held, only one that proved nothing', async () => {
+    const { fetch, asked, clock } = world(pem)
+    const other = `${good.slice(0, -4)}-other.pem`
+    keepUseful(await fetch(good, rule))
+    await fetch(other, rule)
+    for (let index = 0; index < 120; index++) {
+      clock.now += 4_000
+      expect(await fetch(numbered(index), rule)).toMatchObject({ ok: true })
+    }
+    const before = asked.length
+    await fetch(good, rule)
+    expect(asked.length).toBe(before)
+    await fetch(other, rule)
+    expect(asked.length).toBe(before + 1)
+  })
+
+  test('do not keep such a certificate from being fetched afresh when its day is over', async () => {
+    const { fetch, asked, clock } = world(pem)
+    keepUseful(await fetch(good, rule))
+    clock.now = rule.maxAgeMs
+    for (let index = 0; index < 21; index++) await fetch(numbered(index), rule)
+    expect(await fetch(numbered(21), rule)).toEqual(tooMany)
+    expect(await fetch(good, rule)).toMatchObject({ ok: true })
+    expect(asked.filter((href) => href === good).length).toBe(2)
+  })
+})

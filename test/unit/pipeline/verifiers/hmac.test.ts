@@ -1,0 +1,275 @@
+import { createHmac } from 'node:crypto'
+import { describe, expect, test } from 'vitest'
+import type { HmacScheme } from '../../../../src/pipeline/verifiers/scheme.ts'
+import {
+  hmacSchemes,
+  isProven,
+  now,
+  publicUrl,
+  reasonOf,
+  requestOf,
+  secretOf,
+  settingsOf,
+  signed,
+  verifierOf,
+  withBrokenSignature,
+  withHeader,
+} from './stage.ts'
+
+function schemeNamed(id: string): HmacScheme {
+  const found = hmacSchemes.find((scheme) => scheme.id === id)
+  if (found === undefined) throw new Error(`no row ${id}`)
+  return found
+}
+
+describe.each(hmacSchemes.map((scheme) => [scheme.id, scheme] as const))('%s', (_, scheme) => {
+  const settings = settingsOf(scheme)
+
+  test('what its sender signed is proven, and its headers make it a candidate', async () => {
+    const request = signed(scheme)
+    expect(await verifierOf(settings).verify(request)).toMatchObject({ ok: true })
+    expect(verifierOf(settings).isClaimed(request.headers)).toBe(true)
+  })
+
+  test('one changed character of the signature refuses it', async () => {
+    expect(await isProven(settings, withBrokenSignature(signed(scheme), scheme.header))).toBe(false)
+  })
+
+  test('one more space in the body refuses it', async () => {
+    const request = signed(scheme)
+    expect(await isProven(settings, { ...request, rawBody: Buffer.concat([request.rawBody, Buffer.from(' ')]) })).toBe(
+      false,
+    )
+  })
+
+  test('without its header it is refused, and no candidate', async () => {
+    const request = withHeader(signed(scheme), scheme.header, undefined)
+    expect(await isProven(settings, request)).toBe(false)
+    expect(verifierOf(settings).isClaimed(request.headers)).toBe(false)
+  })
+
+  test('another secret is refused, and is proven where it is the second of two live ones', async () => {
+    const request = signed(scheme, { which: 'other' })
+    expect(await isProven(settings, request)).toBe(false)
+    const { secret: _secret, ...rest } = settings
+    const both = { ...rest, secrets: [secretOf(scheme), secretOf(scheme, 'other')] }
+    expect(await isProven(both, request)).toBe(true)
+    expect(await isProven(both, signed(scheme))).toBe(true)
+  })
+})
+
+const timed = hmacSchemes.flatMap((scheme) =>
+  // none of them is left out: a row that signs a time without a tolerance fails here
+  scheme.timestamp === undefined ? [] : [[scheme.id, scheme, scheme.toleranceSeconds ?? 300] as const],
+)
+
+describe.each(timed)('the clock of %s', (_, scheme, tolerance) => {
+  const settings = settingsOf(scheme)
+  const at = (seconds: number) => signed(scheme, { at: now + seconds * 1000 })
+
+  test('its tolerance holds to the second, before and after', async () => {
+    expect(await isProven(settings, at(-tolerance))).toBe(true)
+    expect(await isProven(settings, at(tolerance))).toBe(true)
+    expect(await isProven(settings, at(-tolerance - 1))).toBe(false)
+    expect(await isProven(settings, at(tolerance + 1))).toBe(false)
+  })
+
+  test('the operator can make it narrower', async () => {
+    expect(await isProven({ ...settings, toleranceSeconds: 2 }, at(-3))).toBe(false)
+    expect(await isProven({ ...settings, toleranceSeconds: 2 }, at(-2))).toBe(true)
+  })
+})
+
+describe('a time in a header', () => {
+  const stamped = hmacSchemes.flatMap((scheme) =>
+    scheme.timestamp?.in === 'header' ? [[scheme.id, scheme, scheme.timestamp.name] as const] : [],
+  )
+
+  test.each(stamped)('%s: one that was moved is refused, since it is signed', async (_, scheme, name) => {
+    const old = signed(scheme, { at: now - 7_200_000 })
+    const moved = withHeader(old, name, signed(scheme).headers[name])
+    expect(await isProven(settingsOf(scheme), moved)).toBe(false)
+  })
+})
+
+describe('lists of signatures', () => {
+  const lists = hmacSchemes.flatMap((scheme) =>
+    scheme.syntax !== undefined && 'separator' in scheme.syntax ? [[scheme.id, scheme, scheme.syntax] as const] : [],
+  )
+
+  test.each(lists)(
+    '%s: a malformed or foreign entry does not stop the next',
+    async (_, scheme, { separator, joint, field }) => {
+      const request = signed(scheme)
+      const good = request.headers[scheme.header] ?? ''
+      const noise = ['', 'nonsense', joint, `${field}${joint}`, `${field}${joint}AAAA`, `v9${joint}x`].join(separator)
+      const settings = settingsOf(scheme)
+      expect(await isProven(settings, withHeader(request, scheme.header, `${noise}${separator}${good}`))).toBe(true)
+      expect(await isProven(settings, withHeader(request, scheme.header, noise))).toBe(false)
+    },
+  )
+
+  test.each(lists)('%s: the right signature under a weaker name is refused', async (_, scheme) => {
+    expect(await isProven(settingsOf(scheme), signed(scheme, { field: 'v0x' }))).toBe(false)
+  })
+})
+
+describe('a second header', () => {
+  const body = '{"a":1}'
+  const hex = (algorithm: string, secret: string) => createHmac(algorithm, secret).update(body).digest('hex')
+
+  test('a good sha1 signature does not rescue a bad sha256 one', async () => {
+    const sha1 = `sha1=${hex('sha1', 's')}`
+    const both = requestOf({ 'x-hub-signature': sha1, 'x-hub-signature-256': `sha256=${hex('sha256', 'wrong')}` }, body)
+    expect(await isProven({ scheme: 'github', secret: 's' }, both)).toBe(false)
+    expect(await isProven({ scheme: 'github', secret: 's' }, requestOf({ 'x-hub-signature': sha1 }, body))).toBe(false)
+    const good = withHeader(both, 'x-hub-signature-256', `sha256=${hex('sha256', 's')}`)
+    expect(await isProven({ scheme: 'github', secret: 's' }, good)).toBe(true)
+  })
+
+  test('a good Gitea signature does not rescue a bad Forgejo one', async () => {
+    const headers = { 'x-gitea-signature': hex('sha256', 's'), 'x-forgejo-signature': hex('sha256', 'wrong') }
+    expect(await isProven({ scheme: 'forgejo', secret: 's' }, requestOf(headers, body))).toBe(false)
+    expect(await isProven({ scheme: 'gitea', secret: 's' }, requestOf(headers, body))).toBe(true)
+  })
+
+  test('Svix under the names of Standard Webhooks is proven, unless its own name is there and bad', async () => {
+    const svix = schemeNamed('svix')
+    const own = signed(svix)
+    const renamed = Object.fromEntries(
+      Object.entries(own.headers).map(([name, value]) => [name.replace('svix-', 'webhook-'), value]),
+    )
+    expect(await isProven(settingsOf(svix), { ...own, headers: renamed })).toBe(true)
+    const bad = withBrokenSignature(own, 'svix-signature').headers
+    expect(await isProven(settingsOf(svix), { ...own, headers: { ...renamed, ...bad } })).toBe(false)
+  })
+
+  test('either of the two keys of Box, and any numbered signature of DocuSign, proves it', async () => {
+    for (const [id, more] of [
+      ['box', 'box-signature-secondary'],
+      ['docusign', 'x-docusign-signature-2'],
+    ] as const) {
+      const scheme = schemeNamed(id)
+      const request = signed(scheme)
+      const broken = withBrokenSignature(request, scheme.header)
+      expect(await isProven(settingsOf(scheme), broken)).toBe(false)
+      expect(await isProven(settingsOf(scheme), withHeader(broken, more, request.headers[scheme.header]))).toBe(true)
+    }
+  })
+})
+
+describe('a signed URL', () => {
+  const body = '{"a":1}'
+  const sign = (text: string) => createHmac('sha256', 's').update(text).digest('base64')
+  const square = (url: string) => requestOf({ 'x-square-hmacsha256-signature': sign(url + body) }, body)
+
+  test('is the public one, with the query of the request', async () => {
+    const request = { ...square(`${publicUrl}?a=1`), url: '/somewhere?a=1' }
+    expect(await isProven({ scheme: 'square', secret: 's', publicUrl }, request)).toBe(true)
+    expect(await isProven({ scheme: 'square', secret: 's', publicUrl: `${publicUrl}x` }, request)).toBe(false)
+  })
+
+  test('a public URL without a path takes that of the request', async () => {
+    const request = { ...square('https://gateway.example/hooks/square'), url: '/hooks/square' }
+    expect(await isProven({ scheme: 'square', secret: 's', publicUrl: 'https://gateway.example' }, request)).toBe(true)
+    expect(await isProven({ scheme: 'square', secret: 's', publicUrl: 'https://gateway.example/' }, request)).toBe(
+      false,
+    )
+  })
+
+  test('Twilio signs it with or without the port, and HubSpot with its own list of characters decoded', async () => {
+    const twilio = createHmac('sha1', 's').update('https://gateway.example:443/hooks/inbounda1').digest('base64')
+    const form = { 'content-type': 'application/x-www-form-urlencoded', 'x-twilio-signature': twilio }
+    expect(await isProven({ scheme: 'twilio', secret: 's', publicUrl }, requestOf(form, 'a=1'))).toBe(true)
+    expect(await isProven({ scheme: 'twilio', secret: 's', publicUrl }, requestOf(form, 'a=2'))).toBe(false)
+    const time = String(now)
+    const hubspot = sign(`POST${publicUrl}?q=a:b%20c${body}${time}`)
+    const headers = { 'x-hubspot-signature-v3': hubspot, 'x-hubspot-request-timestamp': time }
+    const request = requestOf(headers, body, { url: '/hooks/inbound?q=a%3Ab%20c' })
+    expect(await isProven({ scheme: 'hubspot-v3', secret: 's', publicUrl }, request)).toBe(true)
+  })
+
+  test('a form of Twilio has 1,000 fields at most, and is read once however many secrets and ports are tried', async () => {
+    const settings = { scheme: 'twilio', secrets: ['other', 's'], publicUrl }
+    const toForm = (count: number) => {
+      const names = Array.from({ length: count }, (_, index) => `f${String(index).padStart(5, '0')}`)
+      const text = `https://gateway.example:443/hooks/inbound${names.map((name) => `${name}1`).join('')}`
+      return requestOf(
+        {
+          'content-type': 'application/x-www-form-urlencoded',
+          'x-twilio-signature': createHmac('sha1', 's').update(text).digest('base64'),
+        },
+        names.map((name) => `${name}=1`).join('&'),
+      )
+    }
+    let reads = 0
+    const { rawBody, ...head } = toForm(1000)
+    const counted = Object.defineProperty({ ...head, rawBody }, 'headers', {
+      get: () => ({
+        ...head.headers,
+        get 'content-type'() {
+          reads += 1
+          return 'application/x-www-form-urlencoded'
+        },
+      }),
+    })
+    expect(await isProven(settings, counted)).toBe(true)
+    expect(reads).toBeLessThanOrEqual(1)
+    const verified = await verifierOf(settings).verify(toForm(1001))
+    expect(reasonOf(verified)).toMatch(/1,000 fields/)
+  })
+})
+
+describe('generic-hmac', () => {
+  const body = '{"a":1}'
+  const time = String(now)
+  const settings = {
+    scheme: 'generic-hmac',
+    secret: Buffer.from('key').toString('base64'),
+    secretEncoding: 'base64',
+    header: 'X-Acme-Signature',
+    algorithm: 'sha512',
+    encoding: 'base64url',
+    prefix: 'acme ',
+    template: '{method}|{header:X-Acme-Id}|{timestamp}|{body}',
+    timestamp: { header: 'X-Acme-Time', unit: 'ms' },
+  } as const
+  const signature = createHmac('sha512', 'key').update(`POST|7|${time}|${body}`).digest('base64url')
+  const headers = { 'x-acme-signature': `acme ${signature}`, 'x-acme-id': '7', 'x-acme-time': time }
+
+  test('verifies as its settings say', async () => {
+    expect(await isProven(settings, requestOf(headers, body))).toBe(true)
+    expect(await isProven(settings, requestOf({ ...headers, 'x-acme-id': '8' }, body))).toBe(false)
+    expect(await isProven(settings, requestOf({ ...headers, 'x-acme-signature': signature }, body))).toBe(false)
+    expect(await isProven(settings, requestOf({ ...headers, 'x-acme-time': String(now - 301_000) }, body))).toBe(false)
+  })
+
+  test('a template that leaves the body unproven, or a time unsigned, is refused at load', () => {
+    const { timestamp: _, ...untimed } = settings
+    expect(() => verifierOf({ ...settings, template: '{timestamp}' })).toThrow(/needs \{body\}/)
+    expect(() => verifierOf({ ...settings, template: '{body}' })).toThrow(/needs both verify.timestamp/)
+    expect(() => verifierOf(untimed)).toThrow(/needs both verify.timestamp/)
+    expect(() => verifierOf({ ...settings, template: '{timestamp}{body}{nonsense}' })).toThrow(/\{nonsense\}/)
+  })
+})
+
+describe('what the operator is told', () => {
+  const scheme = schemeNamed('slack')
+
+  test('the reason tells a missing header, an old time and a wrong signature apart, and quotes nothing', async () => {
+    const tell = async (request: Parameters<typeof isProven>[1]) =>
+      reasonOf(await verifierOf(settingsOf(scheme)).verify(request))
+    expect(await tell(withHeader(signed(scheme), scheme.header, undefined))).toMatch(/x-slack-signature.* missing/)
+    expect(await tell(signed(scheme, { at: now - 361_000 }))).toBe(
+      'The signed time is 361 s behind the clock of the gateway; 300 s are allowed.',
+    )
+    const wrong = await tell(signed(scheme, { which: 'other' }))
+    expect(wrong).toMatch(/another secret/)
+    expect(wrong).not.toMatch(/[0-9a-f]{8}|event/)
+  })
+
+  test('explain shows the text that was to be signed, without the secret', () => {
+    const text = verifierOf(settingsOf(scheme)).explain(signed(scheme))
+    expect(text).toBe(`v0:${now / 1000}:{"event":"x","n":1}`)
+  })
+})

@@ -1,0 +1,277 @@
+import { createHmac, createPrivateKey, createPublicKey, generateKeyPairSync, sign } from 'node:crypto'
+import { describe, expect, test } from 'vitest'
+import { senderNamed } from '../../../../src/pipeline/sources.ts'
+import { handshakes } from '../../../../src/pipeline/verifiers/handshakes.ts'
+import type { AsymmetricScheme } from '../../../../src/pipeline/verifiers/scheme.ts'
+import { schemes } from '../../../../src/pipeline/senders.ts'
+import { schemeNames } from '../../../../src/pipeline/verify.ts'
+import { isProven, now, reasonOf, requestOf, toTimeText, verifierOf, withHeader } from './stage.ts'
+
+describe('the table', () => {
+  test('a name stands for one row', () => {
+    expect(schemeNames.length).toBe(new Set(schemeNames).size)
+    expect(schemeNames.length).toBeGreaterThan(90)
+  })
+
+  test('every source has its facts in the table of senders', () => {
+    const unknown = schemes.filter(({ source }) => source !== undefined && senderNamed(source) === undefined)
+    expect(unknown.map(({ id }) => id)).toEqual([])
+  })
+
+  test('every row says where its facts are from', () => {
+    expect(schemes.filter(({ docs }) => !docs.startsWith('https://')).map(({ id }) => id)).toEqual([])
+  })
+
+  test('header names are lower-case, as the server has them', () => {
+    const names = schemes.flatMap((scheme) =>
+      'header' in scheme && scheme.header !== undefined ? [scheme.header] : [],
+    )
+    expect(names.filter((name) => name !== name.toLowerCase())).toEqual([])
+  })
+
+  test('every handshake belongs to some scheme', () => {
+    const used = new Set(schemes.flatMap((scheme) => scheme.handshakes ?? []))
+    expect(Object.keys(handshakes).filter((name) => !used.has(name as keyof typeof handshakes))).toEqual([])
+  })
+})
+
+function messageOf(run: () => unknown): string {
+  try {
+    run()
+  } catch (error) {
+    return String(error)
+  }
+  return ''
+}
+
+describe('invalid settings are refused at load', () => {
+  test.each([
+    [{ scheme: 'githb', secret: 's' }, /scheme "githb" does not exist.*"github"/],
+    [{ scheme: 'quite-unknown', secret: 's' }, /generic-hmac/],
+    [{ scheme: 'github' }, /"github" needs verify\.secret/],
+    [{ scheme: 'github', secret: 'a', secrets: ['b'] }, /both verify\.secret and verify\.secrets/],
+    [{ scheme: 'github', secret: 'a', toleranceSeconds: 5 }, /does not sign a time/],
+    [{ scheme: 'gitlab-token', secret: 'a', toleranceSeconds: 5 }, /does not sign a time/],
+    [{ scheme: 'twilio', secret: 's' }, /needs verify\.publicUrl/],
+    [{ scheme: 'square', secret: 's' }, /needs verify\.publicUrl/],
+    [{ scheme: 'trello', secret: 's' }, /needs verify\.publicUrl/],
+    [{ scheme: 'hubspot-v2', secret: 's' }, /needs verify\.publicUrl/],
+    [{ scheme: 'svix', secret: 'whsec_not base64!' }, /a secret in base64, with or without whsec_/],
+    [{ scheme: 'adyen', secret: 'nothex' }, /a secret in hex/],
+    [{ scheme: 'discord' }, /needs verify\.publicKey/],
+    [{ scheme: 'discord', publicKey: 'abc' }, /64 hex digits/],
+    [{ scheme: 'telnyx', publicKey: 'abc' }, /32 bytes in base64/],
+    [{ scheme: 'sendgrid', publicKey: 'abc' }, /P-256 key/],
+    [{ scheme: 'datadog', secret: 's' }, /needs verify\.header/],
+    [{ scheme: 'postmark', secret: 'no-colon' }, /user:password/],
+    [{ scheme: 'paypal' }, /needs verify\.webhookId/],
+    [{ scheme: 'aws-sns' }, /needs verify\.topicArn/],
+    [{ scheme: 'google-pubsub', audience: 'a' }, /needs verify\.email/],
+    [{ scheme: 'google-pubsub', email: 'a@b' }, /needs verify\.audience/],
+    [{ scheme: 'plaid' }, /verify\.publicKey .* or verify\.jwksUrl/],
+    [{ scheme: 'generic-hmac', secret: 's' }, /needs verify\.header/],
+  ])('%j', (settings, message) => {
+    expect(() => verifierOf(settings)).toThrow(expect.objectContaining({ code: 'config-invalid' }))
+    expect(() => verifierOf(settings)).toThrow(message)
+  })
+
+  test('no message shows a secret', () => {
+    for (const scheme of ['adyen', 'svix', 'postmark', 'trello', 'githb']) {
+      const text = messageOf(() => verifierOf({ scheme, secret: 'hunter2 hunter2' }))
+      expect(text).not.toBe('')
+      expect(text).not.toContain('hunter2')
+    }
+  })
+
+  test('a sender that hands its secret over needs none in the config, and is refused until it has', async () => {
+    const request = requestOf({ 'x-hook-signature': 'ab'.repeat(32) }, '{}')
+    const verified = await verifierOf({ scheme: 'asana' }).verify(request)
+    expect(reasonOf(verified)).toMatch(/not sent its secret/)
+  })
+})
+
+describe('tokens', () => {
+  test.each(schemes.flatMap((scheme) => (scheme.kind === 'token' ? [[scheme.id, scheme.header] as const] : [])))(
+    '%s: the whole token and nothing but it is proven, and its header never reaches a delivery',
+    async (id, header = 'x-mine') => {
+      const settings = { scheme: id, secret: 'tok-1', ...(header === 'x-mine' ? { header } : {}) }
+      const sends = (value: string) => isProven(settings, requestOf({ [header]: value }))
+      expect(await sends('tok-1')).toBe(true)
+      for (const value of ['TOK-1', 'tok-', 'tok-1x', ' tok-1', '', 'tok-1, tok-1'])
+        expect(await sends(value)).toBe(false)
+      expect(await isProven(settings, requestOf({}))).toBe(false)
+      expect(verifierOf(settings).secretHeaders).toContain(header)
+      expect(
+        await isProven({ ...settings, secret: undefined, secrets: ['new', 'tok-1'] }, requestOf({ [header]: 'tok-1' })),
+      ).toBe(true)
+    },
+  )
+
+  test('in authorization, Bearer before the token is optional; elsewhere it is part of it', async () => {
+    const bearer = { authorization: 'Bearer t' }
+    expect(await isProven({ scheme: 'alertmanager', secret: 't' }, requestOf(bearer))).toBe(true)
+    expect(await isProven({ scheme: 'gitlab-token', secret: 't' }, requestOf({ 'x-gitlab-token': 'Bearer t' }))).toBe(
+      false,
+    )
+  })
+
+  test('a header that is named like a property of every object is only a header', async () => {
+    const settings = { scheme: 'datadog', secret: 's', header: 'constructor' }
+    expect(verifierOf(settings).isClaimed({})).toBe(false)
+    expect(await isProven(settings, requestOf({}))).toBe(false)
+  })
+
+  test('the plain token that GitLab sends beside its signature never reaches a delivery', () => {
+    expect(verifierOf({ scheme: 'gitlab-signing', secret: 'whsec_c2VjcmV0' }).secretHeaders).toEqual(['x-gitlab-token'])
+  })
+
+  test('basic: user and password as they are in the config', async () => {
+    const settings = { scheme: 'postmark', secret: 'user:pass:word' }
+    const basic = (text: string) => requestOf({ authorization: `Basic ${Buffer.from(text).toString('base64')}` })
+    expect(await isProven(settings, basic('user:pass:word'))).toBe(true)
+    expect(await isProven(settings, basic('user:pass'))).toBe(false)
+    expect(await isProven(settings, requestOf({ authorization: 'Bearer user:pass:word' }))).toBe(false)
+    expect(verifierOf(settings).isClaimed({ authorization: 'Bearer x' })).toBe(false)
+  })
+})
+
+describe('client state', () => {
+  const settings = { scheme: 'microsoft-graph', secret: 'state-1' }
+  const notify = (...states: unknown[]) =>
+    requestOf({}, JSON.stringify({ value: states.map((clientState) => ({ clientState })) }))
+
+  test('every item must repeat it', async () => {
+    expect(await isProven(settings, notify('state-1', 'state-1'))).toBe(true)
+    expect(await isProven(settings, notify('state-1', 'forged'))).toBe(false)
+    expect(await isProven(settings, notify('state-1', null))).toBe(false)
+    expect(await isProven(settings, notify())).toBe(false)
+    expect(await isProven(settings, requestOf({}, 'not json'))).toBe(false)
+    expect(await isProven(settings, requestOf({}, '{"__proto__":{"value":[{"clientState":"state-1"}]}}'))).toBe(false)
+  })
+
+  test('Strava repeats the number of its subscription', async () => {
+    const strava = { scheme: 'strava', secret: '120475' }
+    expect(await isProven(strava, requestOf({}, '{"subscription_id":120475,"object_id":1}'))).toBe(true)
+    expect(await isProven(strava, requestOf({}, '{"subscription_id":120476,"object_id":1}'))).toBe(false)
+  })
+})
+
+describe('Ed25519 and ECDSA', () => {
+  const seed = '302e020100300506032b657004220420' + '9d'.repeat(32)
+  const edwards = createPrivateKey({ key: Buffer.from(seed, 'hex'), format: 'der', type: 'pkcs8' })
+  const raw = Buffer.from(createPublicKey(edwards).export({ format: 'jwk' }).x ?? '', 'base64url')
+  const curve = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const body = '{"a":1}'
+  const rows = schemes.filter(
+    (scheme): scheme is AsymmetricScheme => scheme.kind === 'ed25519' || scheme.kind === 'ecdsa',
+  )
+
+  function publicKeyOf(scheme: AsymmetricScheme): string {
+    if (scheme.keyForm === 'spki-base64')
+      return curve.publicKey.export({ format: 'der', type: 'spki' }).toString('base64')
+    return (scheme.keyPrefix ?? '') + raw.toString(scheme.keyForm === 'raw-hex' ? 'hex' : 'base64')
+  }
+
+  function signedBy(scheme: AsymmetricScheme, at = now) {
+    const time = toTimeText(at, scheme.timestamp.unit)
+    const text = scheme.template.replace('{timestamp}', time).replace('{id}', 'msg_1').replace('{body}', body)
+    const key = scheme.kind === 'ed25519' ? edwards : curve.privateKey
+    const signature = sign(scheme.kind === 'ed25519' ? null : 'sha256', Buffer.from(text), key).toString(
+      scheme.encoding,
+    )
+    const { syntax } = scheme
+    const value =
+      syntax !== undefined && 'field' in syntax ? `v1,x ${syntax.field}${syntax.joint}${signature}` : signature
+    return requestOf(
+      {
+        [scheme.header]: value,
+        [scheme.timestamp.name]: time,
+        ...(scheme.idHeader === undefined ? {} : { [scheme.idHeader]: 'msg_1' }),
+      },
+      body,
+    )
+  }
+
+  test.each(rows.map((scheme) => [scheme.id, scheme] as const))(
+    '%s: only its own bytes are proven',
+    async (id, scheme) => {
+      const settings = { scheme: id, publicKey: publicKeyOf(scheme) }
+      const request = signedBy(scheme)
+      expect(await isProven(settings, request)).toBe(true)
+      expect(await isProven(settings, { ...request, rawBody: Buffer.from(`${body} `) })).toBe(false)
+      expect(await isProven(settings, withHeader(request, scheme.header, undefined))).toBe(false)
+      expect(await isProven(settings, withHeader(request, scheme.timestamp.name, undefined))).toBe(false)
+      const value = request.headers[scheme.header] ?? ''
+      expect(await isProven(settings, withHeader(request, scheme.header, value.slice(0, -4)))).toBe(false)
+      // decoders skip what is no digit: the signature must not survive it
+      expect(await isProven(settings, withHeader(request, scheme.header, `${value}!`))).toBe(false)
+    },
+  )
+
+  test.each(rows.map((scheme) => [scheme.id, scheme] as const))(
+    '%s: an old and a future time are refused, and the operator says how old',
+    async (id, scheme) => {
+      const settings = { scheme: id, publicKey: publicKeyOf(scheme) }
+      const tolerance = id === 'discord' ? 600 : 300
+      const at = (seconds: number) => signedBy(scheme, now + seconds * 1000)
+      for (const seconds of [-tolerance, tolerance]) expect(await isProven(settings, at(seconds))).toBe(true)
+      for (const seconds of [-tolerance - 1, tolerance + 1]) {
+        expect(await isProven(settings, at(seconds))).toBe(false)
+        expect(await isProven({ ...settings, toleranceSeconds: 10_000 }, at(seconds))).toBe(true)
+      }
+    },
+  )
+})
+
+describe('HMAC inside the body', () => {
+  test('Mailgun: a digit cannot move from the time into the token, which is the delivery id', async () => {
+    const sends = (timestamp: string, token: string) => {
+      const signature = createHmac('sha256', 's').update('1700000000token').digest('hex')
+      return isProven(
+        { scheme: 'mailgun', secret: 's' },
+        requestOf({}, JSON.stringify({ signature: { timestamp, token, signature } })),
+      )
+    }
+    expect(await sends('1700000000', 'token')).toBe(true)
+    expect(await sends('170000000', '0token')).toBe(false)
+    expect(await sends('1700000000', 'token2')).toBe(false)
+  })
+
+  test('Mailgun: a delivery of the day before is refused, for its token is not remembered for ever', async () => {
+    const sends = (seconds: number) => {
+      const [timestamp, token] = [String(now / 1000 - seconds), 'token']
+      const signature = createHmac('sha256', 's')
+        .update(timestamp + token)
+        .digest('hex')
+      const body = JSON.stringify({ signature: { timestamp, token, signature } })
+      return isProven({ scheme: 'mailgun', secret: 's' }, requestOf({}, body))
+    }
+    expect(await sends(86_400)).toBe(true)
+    expect(await sends(86_401)).toBe(false)
+  })
+
+  test('Adyen: every item is proven, and a signature of another length is no crash', async () => {
+    const secret = '44'.repeat(32)
+    const item = (eventCode: string, hmacSignature?: string) => ({
+      NotificationRequestItem: {
+        pspReference: 'p',
+        merchantAccountCode: 'm',
+        merchantReference: 'r',
+        amount: { value: 10, currency: 'EUR' },
+        eventCode,
+        success: 'true',
+        additionalData: {
+          hmacSignature:
+            hmacSignature ??
+            createHmac('sha256', Buffer.from(secret, 'hex')).update(`p::m:r:10:EUR:${eventCode}:true`).digest('base64'),
+        },
+      },
+    })
+    const sends = (...notificationItems: unknown[]) =>
+      isProven({ scheme: 'adyen', secret }, requestOf({}, JSON.stringify({ notificationItems })))
+    expect(await sends(item('REFUND'), item('CAPTURE'))).toBe(true)
+    expect(await sends(item('REFUND'), item('CAPTURE', 'A'.repeat(44)))).toBe(false)
+    expect(await sends(item('REFUND', 'AAAA'))).toBe(false)
+    expect(await sends()).toBe(false)
+  })
+})

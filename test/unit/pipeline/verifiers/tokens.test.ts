@@ -1,0 +1,226 @@
+import { createHash, createHmac, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
+import { describe, expect, test } from 'vitest'
+import type { VerifyInput } from '../../../../src/model/verify.ts'
+import { signRequest } from '../../../../src/pipeline/verifiers/sign.ts'
+import { createPinnedFetch } from '../../../../src/pipeline/verifiers/pinned-fetch.ts'
+import { isProven, now, publicUrl, reasonOf, requestOf, verifierOf } from './stage.ts'
+
+const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 })
+const stranger = generateKeyPairSync('rsa', { modulusLength: 2048 })
+const curve = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+const seconds = now / 1000
+
+function part(value: object): string {
+  return Buffer.from(JSON.stringify(value)).toString('base64url')
+}
+
+function tokenOf(claims: object, key: KeyObject | string, header: object): string {
+  const text = `${part(header)}.${part(claims)}`
+  if (typeof key === 'string') return `${text}.${createHmac('sha256', key).update(text).digest('base64url')}`
+  return `${text}.${sign('sha256', Buffer.from(text), { key, dsaEncoding: 'ieee-p1363' }).toString('base64url')}`
+}
+
+function keySet(...kids: string[]): string {
+  const jwk = rsa.publicKey.export({ format: 'jwk' })
+  return JSON.stringify({ keys: kids.map((kid) => ({ ...jwk, kid, alg: 'RS256', use: 'sig' })) })
+}
+
+describe('Google’s tokens', () => {
+  const settings: VerifyInput = { scheme: 'google-pubsub', audience: 'aud-1', email: 'push@project.iam.example' }
+  const claims = {
+    iss: 'https://accounts.google.com',
+    aud: 'aud-1',
+    email: 'push@project.iam.example',
+    email_verified: true,
+    iat: seconds,
+    exp: seconds + 3600,
+  }
+  const header = { alg: 'RS256', kid: 'k1', typ: 'JWT' }
+
+  function world(body = keySet('k1')) {
+    const state = { body, status: 200, asked: [] as string[], now }
+    const fetch = createPinnedFetch({
+      now: () => state.now,
+      transport: async (url) => {
+        state.asked.push(url.href)
+        return { status: state.status, body: state.body }
+      },
+    })
+    const verifier = verifierOf(settings, { fetch, now: () => state.now })
+    const sends = (token: string) => verifier.verify(requestOf({ authorization: `Bearer ${token}` }, '{}'))
+    return { state, verifier, sends }
+  }
+
+  test('a good one is proven, its keys are fetched from Google and kept', async () => {
+    const { state, sends, verifier } = world()
+    expect(await sends(tokenOf(claims, rsa.privateKey, header))).toEqual({ ok: true })
+    expect(await sends(tokenOf(claims, rsa.privateKey, header))).toEqual({ ok: true })
+    expect(state.asked).toEqual(['https://www.googleapis.com/oauth2/v3/certs'])
+    expect(verifier.secretHeaders).toEqual(['authorization'])
+    expect(verifier.isClaimed({ authorization: 'Bearer hook-secret' })).toBe(false)
+  })
+
+  test.each([
+    ['another audience', { aud: 'aud-2' }],
+    ['no audience', { aud: undefined }],
+    ['another account', { email: 'evil@project.iam.example' }],
+    ['an unverified e-mail', { email_verified: false }],
+    ['an e-mail verified by a word', { email_verified: 'true' }],
+    ['another issuer', { iss: 'https://accounts.evil.example' }],
+    ['an end 61 s ago', { exp: seconds - 61 }],
+    ['no end', { exp: undefined }],
+    ['an end in words', { exp: 'never' }],
+    ['a beginning 61 s ahead', { iat: seconds + 61 }],
+    ['a validity that begins later', { nbf: seconds + 61 }],
+  ])('%s is refused', async (_, change) => {
+    const token = tokenOf({ ...claims, ...change }, rsa.privateKey, header)
+    expect(await world().sends(token)).toMatchObject({ ok: false, fault: 'sender' })
+  })
+
+  test('clocks may differ by a minute, and the audience may be one of several', async () => {
+    const { sends } = world()
+    const near = { ...claims, exp: seconds - 60, iat: seconds + 60, aud: ['x', 'aud-1'] }
+    expect(await sends(tokenOf(near, rsa.privateKey, header))).toEqual({ ok: true })
+  })
+
+  test('the token does not choose its algorithm', async () => {
+    const { sends } = world()
+    const pem = rsa.publicKey.export({ format: 'pem', type: 'spki' }).toString()
+    for (const token of [
+      `${part({ alg: 'none', kid: 'k1' })}.${part(claims)}.`,
+      tokenOf(claims, pem, { ...header, alg: 'HS256' }),
+      tokenOf(claims, curve.privateKey, { ...header, alg: 'ES256' }),
+      tokenOf(claims, stranger.privateKey, header),
+      // signed as it should be, and saying otherwise
+      tokenOf(claims, rsa.privateKey, { ...header, alg: 'none' }),
+      tokenOf(claims, rsa.privateKey, { ...header, alg: undefined }),
+    ]) {
+      expect(await sends(token)).toMatchObject({ ok: false, fault: 'sender' })
+    }
+  })
+
+  test('a key that Google added is found, without a fetch for every unknown key', async () => {
+    const { state, sends } = world()
+    const token = tokenOf(claims, rsa.privateKey, { ...header, kid: 'k2' })
+    expect(await sends(token)).toMatchObject({ ok: false, fault: 'sender' })
+    expect(await sends(token)).toMatchObject({ ok: false })
+    expect(state.asked.length).toBe(1)
+    state.body = keySet('k1', 'k2')
+    state.now += 60_000
+    expect(await sends(token)).toEqual({ ok: true })
+    expect(state.asked.length).toBe(2)
+  })
+
+  test('keys that cannot be had are the gateway’s fault, so that Google tries again', async () => {
+    const { state, sends } = world()
+    state.status = 500
+    expect(await sends(tokenOf(claims, rsa.privateKey, header))).toMatchObject({ ok: false, fault: 'gateway' })
+  })
+
+  test('a key of another kind or use is not taken', async () => {
+    const jwk = { ...rsa.publicKey.export({ format: 'jwk' }), kid: 'k1' }
+    for (const wrong of [{ use: 'enc' }, { alg: 'RS512' }, { kty: 'oct' }]) {
+      const { sends } = world(JSON.stringify({ keys: [{ ...jwk, ...wrong }] }))
+      expect(await sends(tokenOf(claims, rsa.privateKey, header))).toMatchObject({ ok: false })
+    }
+  })
+
+  test('publicUrl stands in for the audience', async () => {
+    const fetch = createPinnedFetch({ now: () => now, transport: async () => ({ status: 200, body: keySet('k1') }) })
+    const { audience: _, ...rest } = settings
+    const verifier = verifierOf({ ...rest, publicUrl }, { fetch })
+    const token = tokenOf({ ...claims, aud: publicUrl }, rsa.privateKey, header)
+    expect(await verifier.verify(requestOf({ authorization: `bearer ${token}` }))).toEqual({ ok: true })
+  })
+})
+
+describe('tokens that hold the body’s hash', () => {
+  const body = '{\n  "a": 1\n}'
+  const sha256 = createHash('sha256').update(body).digest('hex')
+
+  test('Plaid: the body as it came, for five minutes, under the key of the config', async () => {
+    const jwk = { ...curve.publicKey.export({ format: 'jwk' }), kid: 'p1', alg: 'ES256' }
+    const settings = { scheme: 'plaid', publicKey: JSON.stringify(jwk) }
+    const sends = (age: number, sent = body, kid = 'p1') =>
+      isProven(
+        settings,
+        requestOf(
+          {
+            'plaid-verification': tokenOf({ iat: seconds - age, request_body_sha256: sha256 }, curve.privateKey, {
+              alg: 'ES256',
+              kid,
+            }),
+          },
+          sent,
+        ),
+      )
+    expect(await sends(300)).toBe(true)
+    expect(await sends(301)).toBe(false)
+    expect(await sends(-61)).toBe(false)
+    expect(await sends(0, '{"a":1}')).toBe(false)
+    expect(await sends(0, body, 'p2')).toBe(false)
+  })
+
+  test('Netlify: its issuer, its secret, the body as it came', async () => {
+    const sends = (claims: object, key = 's', sent = body) =>
+      isProven(
+        { scheme: 'netlify', secrets: ['other', 's'] },
+        requestOf({ 'x-webhook-signature': tokenOf(claims, key, { alg: 'HS256' }) }, sent),
+      )
+    expect(await sends({ iss: 'netlify', sha256 })).toBe(true)
+    expect(await sends({ iss: 'netlify', sha256 }, 't')).toBe(false)
+    expect(await sends({ iss: 'netlify', sha256 }, 's', `${body} `)).toBe(false)
+    expect(await sends({ iss: 'netlify' })).toBe(false)
+    expect(await sends({ sha256 })).toBe(false)
+  })
+})
+
+test('monday: a token of its signing secret, until its end, for the audience that the operator names', async () => {
+  const sends = (claims: object, settings: Partial<VerifyInput> = {}) =>
+    isProven(
+      { scheme: 'monday', secret: 's', ...settings },
+      requestOf({ authorization: tokenOf(claims, 's', { alg: 'HS256', typ: 'JWT' }) }, '{}'),
+    )
+  expect(await sends({ exp: seconds + 10 })).toBe(true)
+  expect(await sends({ exp: seconds - 61 })).toBe(false)
+  expect(await sends({ aud: publicUrl }, { audience: publicUrl })).toBe(true)
+  expect(await sends({ aud: 'https://other.example' }, { audience: publicUrl })).toBe(false)
+  expect(await sends({ exp: seconds }, { secret: 't' })).toBe(false)
+})
+
+test('a token that says when it was made and not when it ends is good for five minutes, or as long as the operator says', async () => {
+  const sends = (age: number, toleranceSeconds?: number) =>
+    isProven(
+      { scheme: 'monday', secret: 's', ...(toleranceSeconds && { toleranceSeconds }) },
+      requestOf({ authorization: tokenOf({ iat: seconds - age }, 's', { alg: 'HS256' }) }, '{}'),
+    )
+  expect([await sends(300), await sends(301)]).toEqual([true, false])
+  expect([await sends(301, 900), await sends(901, 900)]).toEqual([true, false])
+})
+
+test('what is no token at all is refused, whatever it is made of', async () => {
+  const verifier = verifierOf({ scheme: 'monday', secret: 's' })
+  for (const authorization of [
+    '',
+    '..',
+    'a.b',
+    'a.b.c',
+    `${part([])}.${part({})}.x`,
+    `${part({ alg: 'HS256' })}.bnVsbA.x`,
+  ]) {
+    expect(reasonOf(await verifier.verify(requestOf({ authorization })))).not.toBe('')
+  }
+})
+
+describe('the schemes token and basic', () => {
+  test('token asks for a header, basic for user:password', () => {
+    expect(() => verifierOf({ scheme: 'token', secret: 's' })).toThrow(/needs verify\.header/)
+    expect(() => verifierOf({ scheme: 'basic', secret: 's' })).toThrow(/user:password/)
+  })
+
+  test('are signed by `hookloom send` as their sender does', () => {
+    const given = { body: Buffer.from('{}'), now, method: 'POST', url: '/hooks/acme' }
+    expect(signRequest({ scheme: 'token', secret: 's', header: 'x-t' }, given)).toEqual({ 'x-t': 's' })
+    expect(signRequest({ scheme: 'basic', secret: 'u:p', header: 'x-auth' }, given)).toEqual({ 'x-auth': 'Basic dTpw' })
+  })
+})

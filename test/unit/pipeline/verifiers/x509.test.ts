@@ -1,0 +1,193 @@
+import { sign } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { createPinnedFetch } from '../../../../src/pipeline/verifiers/pinned-fetch.ts'
+import { now, requestOf, verifierOf, withHeader } from './stage.ts'
+
+const fixtures = join(import.meta.dirname, '../../../fixtures/verify')
+const certificate = readFileSync(join(fixtures, 'throw-away-certificate.pem'), 'utf8')
+const key = readFileSync(join(fixtures, 'throw-away-key.pem'), 'utf8')
+
+function fetchOf(answer: { status: number; body: string } = { status: 200, body: certificate }) {
+  const asked: string[] = []
+  const fetch = createPinnedFetch({
+    now: () => now,
+    transport: async (url) => {
+      asked.push(url.href)
+      return answer
+    },
+  })
+  return { asked, fetch }
+}
+
+describe('SNS', () => {
+  const settings = { scheme: 'aws-sns', topicArn: 'arn:aws:sns:us-east-1:1:topic' }
+  const url = 'https://sns.us-east-1.amazonaws.com/SimpleNotificationService-1.pem'
+
+  function message(change: Record<string, string> = {}, version: '1' | '2' = '2') {
+    const fields: Record<string, string> = {
+      Type: 'Notification',
+      MessageId: 'm-1',
+      TopicArn: settings.topicArn,
+      Message: 'hello',
+      Timestamp: new Date(now).toISOString(),
+      ...change,
+    }
+    const names = ['Message', 'MessageId', 'Subject', 'SubscribeURL', 'Timestamp', 'Token', 'TopicArn', 'Type']
+    const text = names.map((name) => (fields[name] === undefined ? '' : `${name}\n${fields[name]}\n`)).join('')
+    const Signature = sign(version === '1' ? 'sha1' : 'sha256', Buffer.from(text), key).toString('base64')
+    return { SigningCertURL: url, SignatureVersion: version, Signature, ...fields }
+  }
+  const sends = (body: object, { fetch } = fetchOf()) =>
+    verifierOf(settings, { fetch }).verify(
+      requestOf({ 'x-amz-sns-message-type': 'Notification' }, JSON.stringify(body)),
+    )
+
+  test('a notification is proven with and without a subject, under both versions of the signature', async () => {
+    expect(await sends(message())).toEqual({ ok: true, id: 'm-1' })
+    expect(await sends(message({ Subject: 'a subject' }))).toEqual({ ok: true, id: 'm-1' })
+    expect(await sends(message({}, '1'))).toEqual({ ok: true, id: 'm-1' })
+    expect(await sends(message({ Type: 'SubscriptionConfirmation', SubscribeURL: 'u', Token: 't' }))).toEqual({
+      ok: true,
+      id: 'm-1',
+    })
+  })
+
+  test('its certificate stays after a proof that held, however many others strangers name; after forgeries it does not', async () => {
+    for (const isForged of [false, true]) {
+      const asked: string[] = []
+      const clock = { now }
+      const fetch = createPinnedFetch({
+        now: () => clock.now,
+        transport: async ({ href }) => {
+          asked.push(href)
+          return { status: 200, body: certificate }
+        },
+      })
+      await sends({ ...message(), ...(isForged ? { Message: 'forged' } : {}) }, { asked, fetch })
+      for (let index = 0; index < 110; index++) {
+        clock.now += 4_000
+        const SigningCertURL = url.replace('-1.pem', `-x${index}.pem`)
+        await sends({ ...message(), SigningCertURL, Message: 'forged' }, { asked, fetch })
+      }
+      expect(await sends(message(), { asked, fetch })).toEqual({ ok: true, id: 'm-1' })
+      expect(asked.filter((href) => href === url).length).toBe(isForged ? 2 : 1)
+    }
+  })
+
+  test('a change of any signed field is refused', async () => {
+    for (const change of [{ Message: 'x' }, { MessageId: 'm-2' }, { Subject: 'added' }, { SignatureVersion: '1' }]) {
+      expect(await sends({ ...message(), ...change })).toMatchObject({ ok: false, fault: 'sender' })
+    }
+  })
+
+  test('a subject cannot become a part of the id, which would make a new id for an old signature', async () => {
+    const { Signature } = message({ Subject: 'a subject' })
+    const joined = { ...message(), MessageId: 'm-1\nSubject\na subject', Signature }
+    expect(await sends(joined)).toMatchObject({ ok: false, reason: expect.stringContaining('more than one line') })
+  })
+
+  test('a valid message of another topic is refused, and nothing is fetched for it', async () => {
+    const world = fetchOf()
+    expect(await sends(message({ TopicArn: 'arn:aws:sns:us-east-1:666:evil' }), world)).toMatchObject({ ok: false })
+    expect(world.asked).toEqual([])
+  })
+
+  test('an hour is what its clock may be off', async () => {
+    const at = (seconds: number) => message({ Timestamp: new Date(now + seconds * 1000).toISOString() })
+    expect(await sends(at(-3600))).toEqual({ ok: true, id: 'm-1' })
+    expect(await sends(at(-3601))).toMatchObject({ ok: false })
+    expect(await sends(at(3601))).toMatchObject({ ok: false })
+  })
+
+  test('a certificate that cannot be had is the gateway’s fault; one that is none is the sender’s', async () => {
+    expect(await sends(message(), fetchOf({ status: 503, body: '' }))).toMatchObject({ ok: false, fault: 'gateway' })
+    expect(await sends(message(), fetchOf({ status: 200, body: 'no pem' }))).toMatchObject({
+      ok: false,
+      fault: 'sender',
+    })
+  })
+
+  test('its header makes it a candidate', () => {
+    const verifier = verifierOf(settings)
+    expect(verifier.isClaimed({ 'x-amz-sns-message-type': 'Notification' })).toBe(true)
+    expect(verifier.isClaimed({})).toBe(false)
+  })
+})
+
+describe('PayPal', () => {
+  const body = '{"id":"WH-1","event_type":"PAYMENT.SALE.COMPLETED"}'
+  const time = new Date(now).toISOString()
+
+  /** CRC-32 as IEEE 802.3 has it, bit by bit. */
+  function crcOf(text: string): number {
+    let crc = 0xffffffff
+    for (const byte of Buffer.from(text)) {
+      crc ^= byte
+      for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >>> 1) ^ 0xedb88320 : crc >>> 1
+    }
+    return (crc ^ 0xffffffff) >>> 0
+  }
+
+  /** The text with four bytes behind it that bring it to a checksum: the register is run backwards through them. */
+  function toFitting(text: string, wanted: number): Buffer {
+    let register = wanted ^ 0xffffffff
+    for (let bit = 0; bit < 32; bit++) {
+      register = register < 0 ? ((register ^ 0xedb88320) << 1) | 1 : register << 1
+    }
+    const patch = Buffer.alloc(4)
+    patch.writeInt32LE(register ^ crcOf(text) ^ 0xffffffff)
+    return Buffer.concat([Buffer.from(text), patch])
+  }
+
+  const request = requestOf(
+    {
+      'paypal-transmission-id': 'tx-1',
+      'paypal-transmission-time': time,
+      'paypal-cert-url': 'https://api.paypal.com/v1/notifications/certs/CERT-1',
+      'paypal-auth-algo': 'SHA256withRSA',
+      'paypal-transmission-sig': sign('sha256', Buffer.from(`tx-1|${time}|WH-ID|${crcOf(body)}`), key).toString(
+        'base64',
+      ),
+    },
+    body,
+  )
+  const verify = (given = request, webhookId = 'WH-ID', world = fetchOf()) =>
+    verifierOf({ scheme: 'paypal', webhookId }, { fetch: world.fetch }).verify(given)
+
+  test('its own bytes for this webhook are proven, and nothing else', async () => {
+    expect(await verify()).toEqual({ ok: true, id: 'tx-1' })
+    expect(await verify(request, 'WH-OTHER')).toMatchObject({ ok: false })
+    expect(await verify({ ...request, rawBody: Buffer.from(`${body} `) })).toMatchObject({ ok: false })
+    expect(await verify(withHeader(request, 'paypal-transmission-id', 'tx-2'))).toMatchObject({ ok: false })
+    expect(await verify(withHeader(request, 'paypal-auth-algo', 'SHA1withRSA'))).toMatchObject({ ok: false })
+    for (const name of Object.keys(request.headers)) {
+      expect(await verify(withHeader(request, name, undefined))).toMatchObject({ ok: false, fault: 'sender' })
+    }
+  })
+
+  test('a body that is made to fit the checksum runs nothing twice: its id is signed, and its time ends', async () => {
+    // CRC-32 is linear: four bytes bring any text to any checksum
+    const forged = { ...request, rawBody: toFitting('{"id":"WH-2","resource":"forged"}', crcOf(body)) }
+    expect(await verify(forged)).toEqual({ ok: true, id: 'tx-1' })
+    expect(verifierOf({ scheme: 'paypal', webhookId: 'WH-ID' }).covers).toEqual({ id: true, body: false })
+    const days = 24 * 3600 * 1000
+    const at = (time: number, toleranceSeconds?: number) =>
+      verifierOf(
+        { scheme: 'paypal', webhookId: 'WH-ID', ...(toleranceSeconds && { toleranceSeconds }) },
+        { fetch: fetchOf().fetch, now: () => time },
+      ).verify(forged)
+    expect(await at(now + 3 * days)).toMatchObject({ ok: true })
+    expect(await at(now + 3 * days + 1000)).toMatchObject({ ok: false, reason: expect.stringContaining('behind') })
+    expect(await at(now - 3 * days - 1000)).toMatchObject({ ok: false, reason: expect.stringContaining('ahead') })
+    expect(await at(now + 301_000, 300)).toMatchObject({ ok: false })
+  })
+
+  test('a certificate of another host is never fetched', async () => {
+    const world = fetchOf()
+    const evil = withHeader(request, 'paypal-cert-url', 'https://api.paypal.com.evil.example/v1/notifications/certs/C')
+    expect(await verify(evil, 'WH-ID', world)).toMatchObject({ ok: false, fault: 'sender' })
+    expect(world.asked).toEqual([])
+  })
+})

@@ -1,0 +1,112 @@
+import { toJsonBody } from '../../../src/model/parse-body.ts'
+import { readdirSync, readFileSync } from 'node:fs'
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import gmail from '../../../presets/gmail/preset.ts'
+import { presets } from '../../../presets/index.ts'
+import { Config } from '../../../src/model/config.ts'
+import type { Delivery } from '../../../src/model/delivery.ts'
+import { GmailPresetConfig } from '../../../src/model/gmail-config.ts'
+import type { JsonValue } from '../../../src/base/json.ts'
+import { Mapping } from '../../../src/model/mapping.ts'
+import { decideOn } from '../pipeline/decide.ts'
+import { createGeneration } from '../../../src/pipeline/generation.ts'
+import { detectSource } from '../../../src/pipeline/sources.ts'
+
+const folder = new URL('../../../presets/gmail/fixtures/', import.meta.url)
+const Fixture = z.object({
+  request: z.object({ path: z.string(), headers: z.record(z.string(), z.string()), payload: z.json() }),
+  expect: z.object({ decision: z.string(), actions: z.array(z.record(z.string(), z.json())) }),
+})
+
+function toGeneration(options: object, config: object = {}) {
+  const { mappings, maxBodyBytes } = gmail.build(gmail.options.parse(options))
+  return createGeneration({
+    config: Config.parse({ hooks: { allowedSessionKeyPrefixes: ['hook:'] }, ...config }),
+    mappings: mappings.map((mapping) => ({ ...Mapping.parse(mapping), id: mapping.id ?? 'gmail', maxBodyBytes })),
+    transforms: new Map(),
+  })
+}
+
+function toDelivery(payload: JsonValue, headers: Record<string, string> = {}): Delivery {
+  const request = { method: 'POST', url: '/hooks/gmail', path: 'gmail', headers, query: {}, body: toJsonBody(payload) }
+  const origin = {
+    source: 'gmail',
+    shownSource: detectSource(headers)?.source,
+    event: undefined,
+    verifiedBy: undefined,
+    admitted: { token: true, signedFor: [] },
+  }
+  return { id: 'd-1', receivedAt: 0, ...request, ...origin }
+}
+
+const decideMails = (messages: JsonValue, options: object = {}) =>
+  decideOn(toGeneration(options), toDelivery({ source: 'gmail', messages }))
+
+describe('the gmail preset', () => {
+  test('is bundled', () => {
+    expect(presets.map(({ name }) => name)).toContain('gmail')
+  })
+
+  const files = readdirSync(folder).filter((name) => name.endsWith('.json'))
+  test.each(files)('makes of %s what the fixture says', async (file) => {
+    const fixture = Fixture.parse(JSON.parse(readFileSync(new URL(file, folder), 'utf8')))
+    const { payload, headers } = fixture.request
+    const decision = await decideOn(toGeneration({}), toDelivery(payload, headers))
+    expect(decision.kind).toBe(fixture.expect.decision)
+    const actions = decision.kind === 'accept' ? decision.actions.map(({ action }) => action) : []
+    expect(actions).toEqual(fixture.expect.actions)
+  })
+
+  test('takes every mail of a batch: three mails are three sessions', async () => {
+    const decision = await decideMails([{ id: 'a' }, { id: 'b' }, { id: 'c' }])
+    const keys = decision.kind === 'accept' ? decision.actions.map(({ sessionKey }) => sessionKey) : []
+    expect(keys).toEqual(['hook:gmail:a', 'hook:gmail:b', 'hook:gmail:c'])
+  })
+
+  test('works without hooks.allowRequestSessionKey, since its key begins with its own words', async () => {
+    const decision = await decideMails([{ id: 'a' }])
+    expect(decision.kind).toBe('accept')
+  })
+
+  test('is refused where the prefixes leave its key out', async () => {
+    const generation = toGeneration({}, { hooks: { allowedSessionKeyPrefixes: ['mine:'] } })
+    const decision = await decideOn(generation, toDelivery({ messages: [{ id: 'a' }] }))
+    expect(decision.kind === 'refuse' && decision.problem.code).toBe('session-key-denied')
+  })
+
+  test('takes nothing but its own path', async () => {
+    const delivery = { ...toDelivery({ source: 'gmail', messages: [{ id: 'a' }] }), path: 'mail' }
+    expect((await decideOn(toGeneration({}), delivery)).kind).toBe('skip')
+  })
+
+  test('lays its options on every action, and keeps mails inside the boundary unless told otherwise', async () => {
+    const options = { model: 'acme/small', thinking: 'low', allowUnsafeExternalContent: true }
+    const [plain, told] = [await decideMails([{ id: 'a' }]), await decideMails([{ id: 'a' }], options)]
+    expect(plain).toMatchObject({ actions: [{ action: { allowUnsafeExternalContent: false } }] })
+    expect(told).toMatchObject({ actions: [{ action: options }] })
+  })
+
+  test('raises the body limit of its path with maxBytes, from 256 KiB to 32 MiB and no further', () => {
+    const limit = (options: object, path = 'gmail') => toGeneration(options).hook(path).maxBodyBytes
+    expect(limit({})).toBe(6_819_200)
+    expect(limit({ maxBytes: 1 })).toBe(100 * (3 + 8192))
+    expect(limit({ maxBytes: 10_000_000 })).toBe(33_554_432)
+    expect(limit({}, 'other')).toBe(262_144)
+  })
+
+  test('has the options that hooks.gmail has for it: same keys, same defaults, same refusals', () => {
+    const bare = (schema: z.ZodType): unknown =>
+      JSON.parse(
+        JSON.stringify(z.toJSONSchema(schema, { io: 'input' }), (key, value) =>
+          key === 'description' ? undefined : value,
+        ),
+      )
+    expect(bare(gmail.options)).toEqual(bare(GmailPresetConfig))
+    expect(gmail.options.parse({})).toEqual(GmailPresetConfig.parse({}))
+    for (const wrong of [{ model: ' ' }, { instructions: '' }, { maxBytes: 0 }, { thinking: 'deep' }, { more: 1 }]) {
+      expect(gmail.options.safeParse(wrong).success).toBe(false)
+      expect(GmailPresetConfig.safeParse(wrong).success).toBe(false)
+    }
+  })
+})

@@ -1,0 +1,240 @@
+// Every bundled preset against its own fixtures, and against whatever real payloads HOOKLOOM_CORPUS names.
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { presets } from '../../../presets/index.ts'
+import { Config } from '../../../src/model/config.ts'
+import { toMappingIssues } from '../../../src/model/config-rules.ts'
+import { isJsonObject, type JsonValue } from '../../../src/base/json.ts'
+import { Mapping } from '../../../src/model/mapping.ts'
+import type { Preset } from '../../../src/model/preset.ts'
+import { createGeneration, type Generation } from '../../../src/pipeline/generation.ts'
+import { decide } from '../../../src/pipeline/pipeline.ts'
+import { createVerifier, schemeNames } from '../../../src/pipeline/verify.ts'
+import { toDelivery, toLocalHead } from '../../../src/deliveries/delivery.ts'
+
+const folder = join(import.meta.dirname, '../../../presets')
+const corpus = process.env['HOOKLOOM_CORPUS'] ?? ''
+const bundled: readonly Preset[] = presets
+/** Those that prove their sender, with the options that make them ask for it. */
+const keys: Record<string, object> = {
+  notion: { handed: true },
+  discord: { publicKey: 'd75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a' },
+  twilio: { secret: 'c2VjcmV0', publicUrl: 'https://gateway.example/hooks/twilio' },
+}
+const keysOf = (name: string): object => keys[name] ?? { secret: 'c2VjcmV0' }
+const signed = bundled.filter(({ name }) => name !== 'gmail')
+const namesOf = (list: readonly Preset[]) => list.map(({ name }) => name)
+
+function presetNamed(name: string): Preset {
+  const preset = bundled.find((candidate) => candidate.name === name)
+  if (preset === undefined) throw new Error(`no preset ${name}`)
+  return preset
+}
+
+const config = Config.parse({ hooks: { enabled: true, token: 'hook-secret', allowedSessionKeyPrefixes: ['hook:'] } })
+
+function mappingsOf(name: string, options: object = {}) {
+  const preset = presetNamed(name)
+  const { mappings, maxBodyBytes } = preset.build(preset.options.parse(options))
+  return mappings.map((mapping, index) => ({
+    ...Mapping.parse(mapping),
+    id: mapping.id ?? `${name}-${index + 1}`,
+    maxBodyBytes,
+  }))
+}
+
+const toGeneration = (name: string, options?: object): Generation =>
+  createGeneration({ config, mappings: mappingsOf(name, options), transforms: new Map() })
+
+/** As a request comes in whose signature held, whatever its media type was. */
+async function decideOn(name: string, headers: Record<string, string>, payload: JsonValue) {
+  const generation = toGeneration(name, keysOf(name))
+  const hook = generation.hook(name)
+  const head = toLocalHead(hook, {
+    prefix: '/hooks',
+    path: name,
+    headers: { ...headers, 'content-type': 'application/json' },
+    verifiedBy: hook.signed[0]?.verifier.source,
+  })
+  const body = Buffer.from(JSON.stringify(payload))
+  return decide(toDelivery(head, body, { hook, id: 'd-1', receivedAt: 0 }), { hook, config, newId: () => 'id' })
+}
+
+const Fixture = z.strictObject({
+  request: z.strictObject({ path: z.string(), headers: z.record(z.string(), z.string()), payload: z.json() }),
+  expect: z.strictObject({ decision: z.string(), actions: z.array(z.record(z.string(), z.json())) }),
+})
+
+const fixturesOf = (name: string) =>
+  readdirSync(join(folder, name, 'fixtures')).map((file) => ({
+    file,
+    ...Fixture.parse(JSON.parse(readFileSync(join(folder, name, 'fixtures', file), 'utf8'))),
+  }))
+
+const fixtures = signed.flatMap(({ name }) => fixturesOf(name).map((fixture) => ({ name, ...fixture })))
+
+/** What makes a message useless: a value that is not there, a label without one, or JSON that is not called so. */
+function toFlaws(message: string, payload: JsonValue): string[] {
+  const texts = toTexts(payload)
+  const words = message.replace(/, as JSON:\n.*/, '')
+  const flaws = /\b(undefined|null|NaN)\b|^[^\n:]+:[ \t]*$|\{\{|[[{]"/gm
+  return [...words.matchAll(flaws)].map(([found]) => found).filter((found) => !texts.includes(found))
+}
+
+/** Every text of a payload: what stands there may stand in a message. */
+function toTexts(value: JsonValue): string {
+  if (typeof value === 'string') return `${value}\n`
+  if (Array.isArray(value)) return value.map(toTexts).join('')
+  return isJsonObject(value) ? Object.values(value).map(toTexts).join('') : ''
+}
+
+describe('a bundled preset', () => {
+  test('is one folder with a page, fixtures and its name on it, and every folder is listed', () => {
+    const folders = readdirSync(folder, { withFileTypes: true }).flatMap((entry) =>
+      entry.isDirectory() ? entry.name : [],
+    )
+    expect(namesOf(bundled)).toEqual(folders.toSorted())
+    for (const name of folders) {
+      expect(readFileSync(join(folder, name, 'README.md'), 'utf8')).toMatch(
+        new RegExp(`^# ${name}\\n[^]*\\n## Set up\\n`),
+      )
+      expect(fixturesOf(name).length).toBeGreaterThan(1)
+    }
+  })
+
+  test.each(fixtures)('$name makes of $file what the fixture says', async ({ name, request, expect: expected }) => {
+    const decision = await decideOn(name, request.headers, request.payload)
+    expect(decision.kind).toBe(expected.decision)
+    const actions = decision.kind === 'accept' ? decision.actions.map(({ action }) => action) : []
+    expect(actions).toEqual(expected.actions.map((action) => expect.objectContaining(action)))
+    expect(actions).toHaveLength(expected.actions.length)
+  })
+
+  test.each(fixtures.filter(({ name }) => name !== 'generic'))(
+    '$name tells of $file without a hole in the text',
+    async ({ name, request }) => {
+      const decision = await decideOn(name, request.headers, request.payload)
+      const actions = decision.kind === 'accept' ? decision.actions.map(({ action }) => action) : []
+      for (const action of actions) {
+        expect(action.kind === 'agent' && toFlaws(action.message, request.payload)).toEqual([])
+      }
+    },
+  )
+
+  test.each(namesOf(signed))('%s has a fixture for every mapping', async (name) => {
+    const taken = new Set<string | undefined>()
+    for (const { request } of fixturesOf(name)) {
+      taken.add((await decideOn(name, request.headers, request.payload)).mappingId)
+    }
+    expect(
+      mappingsOf(name)
+        .map(({ id }) => id)
+        .filter((id) => !taken.has(id)),
+    ).toEqual([])
+  })
+
+  test.each(namesOf(signed))('%s asks for a proof exactly where it is given a key', (name) => {
+    const schemes = mappingsOf(name, keysOf(name)).map(({ verify }) => verify?.scheme)
+    expect(schemes.filter((scheme) => scheme === undefined || !schemeNames.includes(scheme))).toEqual([])
+    expect(mappingsOf(name).filter(({ verify }) => verify !== undefined)).toEqual([])
+  })
+
+  test.each(namesOf(signed))('%s takes any path, and two of it under two paths share no mapping id', (name) => {
+    const here = mappingsOf(name)
+    const there = mappingsOf(name, { path: 'in/there' })
+    expect(new Set(here.map(({ match }) => match.path))).toEqual(new Set([name]))
+    expect(new Set(there.map(({ match }) => match.path))).toEqual(new Set(['in/there']))
+    const ids = [...here, ...there].map(({ id }) => id)
+    expect(new Set(ids).size).toBe(ids.length)
+  })
+
+  test.each(namesOf(signed))('%s refuses a blank key and an unknown option: neither opens the hook', (name) => {
+    const { options } = presetNamed(name)
+    const key = name === 'discord' ? 'publicKey' : 'secret'
+    expect(options.safeParse(keysOf(name)).success).toBe(true)
+    for (const wrong of [{ [key]: '' }, { [key]: ' ' }, { path: '' }, { sekret: 'x' }]) {
+      expect(options.safeParse({ ...keysOf(name), ...wrong }).success).toBe(false)
+    }
+  })
+
+  test.each(namesOf(signed))('%s keeps its sessions below a name of its own', (name) => {
+    for (const mapping of mappingsOf(name, keysOf(name))) {
+      expect(mapping.sessionKey?.startsWith(`hook:${name}:`)).toBe(true)
+      expect(toMappingIssues(mapping, config, [])).toEqual([])
+    }
+  })
+
+  test.each(namesOf(bundled))('%s says outside the boundary what the agent does, unless the operator does', (name) => {
+    const isOwn = (options: object) => mappingsOf(name, options).map(({ instructions }) => instructions)
+    for (const own of isOwn({}))
+      expect(own).toMatch(/^(Say|Summarize) in (a few|one or two) sentences |^Summarize the mail in /)
+    expect(new Set(isOwn({ instructions: 'Open a ticket.' }))).toEqual(new Set(['Open a ticket.']))
+    expect(presetNamed(name).options.safeParse({ instructions: ' ' }).success).toBe(false)
+  })
+
+  test('with two live secrets asks for either of them', () => {
+    const [mapping] = mappingsOf('github', { secrets: ['old', 'new'] })
+    expect(mapping?.verify).toMatchObject({ scheme: 'github', secrets: ['old', 'new'] })
+  })
+
+  test('of GitLab proves itself by the signing token where it is told so', () => {
+    expect(mappingsOf('gitlab', { secret: 'x' })[0]?.verify?.scheme).toBe('gitlab-token')
+    expect(mappingsOf('gitlab', { secret: 'x', scheme: 'gitlab-signing' })[0]?.verify?.scheme).toBe('gitlab-signing')
+  })
+
+  test('of Grafana signs the time where it names the header of the time', () => {
+    const [mapping] = mappingsOf('grafana', { secret: 'x', header: 'X-Sum', timestampHeader: 'X-Time' })
+    expect(mapping?.verify).toMatchObject({ header: 'x-sum', timestamp: { header: 'x-time', unit: 's' } })
+  })
+
+  test('of Notion takes a secret that is handed over, and only where it is told so', () => {
+    const tools = { fetch: () => Promise.reject(new Error('nothing is fetched')), now: () => 0 }
+    const [mapping] = mappingsOf('notion', { handed: true })
+    expect(mapping?.verify && createVerifier(mapping.verify, tools).scheme).toBe('notion')
+    expect(mappingsOf('notion', { handed: false })[0]?.verify).toBeUndefined()
+  })
+
+  test('of Twilio says that it needs the signed URL beside a secret', () => {
+    expect(presetNamed('twilio').options.safeParse({ secret: 'x' }).success).toBe(false)
+    expect(presetNamed('twilio').options.safeParse({}).success).toBe(true)
+  })
+})
+
+const Captured = z.object({ headers: z.record(z.string(), z.string()), body: z.json() })
+
+describe.skipIf(corpus === '')('a corpus of real payloads (skipped: HOOKLOOM_CORPUS names no folder)', () => {
+  /** Payloads that its preset takes, of those that are there. */
+  const leastTaken: Record<string, number> = {
+    alertmanager: 2,
+    calendly: 4,
+    github: 5,
+    gitlab: 5,
+    grafana: 2,
+    linear: 2,
+    notion: 3,
+    sentry: 1,
+    shopify: 5,
+    slack: 1,
+    stripe: 2,
+    twilio: 4,
+  }
+
+  test.each(Object.keys(leastTaken))('%s becomes messages without a hole in the text', async (name) => {
+    const at = join(corpus, name)
+    expect(existsSync(at)).toBe(true)
+    let taken = 0
+    for (const file of readdirSync(at).filter((entry) => entry.endsWith('.json'))) {
+      const { headers, body } = Captured.parse(JSON.parse(readFileSync(join(at, file), 'utf8')))
+      const decision = await decideOn(name, headers, body)
+      expect([file, decision.kind]).toEqual([file, expect.stringMatching(/^(accept|skip)$/)])
+      if (decision.kind !== 'accept') continue
+      taken += 1
+      for (const { action } of decision.actions) {
+        expect([file, action.kind === 'agent' && toFlaws(action.message, body)]).toEqual([file, []])
+      }
+    }
+    expect(taken).toBeGreaterThanOrEqual(leastTaken[name] ?? 1)
+  })
+})

@@ -1,0 +1,50 @@
+// What a configuration names is made as it is taken, so that a mistake is told before the first reply.
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { assemble } from '../../../src/reload/assemble.ts'
+import { Config } from '../../../src/model/config.ts'
+
+let dir: string
+
+beforeAll(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'hookloom-assemble-'))
+})
+afterAll(async () => {
+  await rm(dir, { recursive: true, force: true })
+})
+
+describe('a configuration is not taken', () => {
+  test('with a default recipient that its channel cannot address', async () => {
+    const channels = { telegram: { botToken: 't' }, default: { channel: 'telegram', to: 'nobody here' } }
+    await expect(assemble(dir, Config.parse({ channels }))).rejects.toThrow(/^channels\.default\.to: .*nobody here/)
+    const sound = { ...channels, default: { channel: 'telegram', to: '42' } }
+    await expect(assemble(dir, Config.parse({ channels: sound }))).resolves.toBeDefined()
+  })
+
+  test('with a command that is never given its prompt', async () => {
+    const runners = { mine: { kind: 'command', command: 'agent', input: 'arg', args: ['--once'] } }
+    await expect(assemble(dir, Config.parse({ runners }))).rejects.toThrow(/runners\.mine/)
+  })
+
+  test('with an option that a preset does not have, beside which the one that was meant is shown', async () => {
+    const ofPreset = (entry: object) => assemble(dir, Config.parse({ hooks: { presets: [entry] } }))
+    await expect(ofPreset({ name: 'github', scret: 's' })).rejects.toMatchObject({
+      frame: 'hooks.presets[0]: "scret" is not an option of this preset. Did you mean secret?',
+    })
+    await expect(ofPreset({ name: 'github', colour: 's' })).rejects.toMatchObject({
+      frame: 'hooks.presets[0]: "colour" is not an option of this preset. Options: path, secret, secrets.',
+    })
+    await expect(ofPreset({ name: 'github', secret: 's' })).resolves.toBeDefined()
+  })
+
+  test('with two mappings of one id, whether a preset stands there twice or the operator took its name', async () => {
+    const ofHooks = (hooks: object) => assemble(dir, Config.parse({ hooks }))
+    await expect(ofHooks({ presets: ['gmail', 'gmail'] })).rejects.toThrow(/"gmail"\. hooks.presets has a preset twice/)
+    await expect(ofHooks({ presets: ['gmail'], mappings: [{ id: 'gmail' }] })).rejects.toThrow(
+      /the one in hooks\.mappings/,
+    )
+    await expect(ofHooks({ presets: ['github', { name: 'github', path: 'other' }] })).resolves.toBeDefined()
+  })
+})

@@ -1,0 +1,45 @@
+import { describe, expect, test } from 'vitest'
+import { createGenerationRefcount } from '../../../src/reload/generation-refcount.ts'
+import { toGeneration } from '../pipeline/decide.ts'
+
+describe('a generation', () => {
+  test('is gone when it no longer serves and its last request has ended', async () => {
+    const refcount = createGenerationRefcount()
+    const generation = toGeneration([])
+    const end = refcount.add(generation)
+    const requests = [refcount.acquire(generation), refcount.acquire(generation)]
+    const order: string[] = []
+    const gone = refcount.unused(generation).then(() => order.push('gone'))
+    end()
+    for (const [index, release] of requests.entries()) {
+      await new Promise((resolve) => setImmediate(resolve))
+      order.push(`request ${index} ends`)
+      release()
+    }
+    await gone
+    expect(order).toEqual(['request 0 ends', 'request 1 ends', 'gone'])
+  })
+
+  test('is let go once by each who holds it, however often that one says so', async () => {
+    const refcount = createGenerationRefcount()
+    const generation = toGeneration([])
+    const end = refcount.add(generation)
+    const request = refcount.acquire(generation)
+    const order: string[] = []
+    const gone = refcount.unused(generation).then(() => order.push('gone'))
+    request()
+    request()
+    await new Promise((resolve) => setImmediate(resolve))
+    order.push('still serves')
+    end()
+    await gone
+    expect(order).toEqual(['still serves', 'gone'])
+  })
+
+  test('that is gone, or never was, holds nobody up', async () => {
+    const refcount = createGenerationRefcount()
+    const generation = toGeneration([])
+    await expect(refcount.unused(generation)).resolves.toBeUndefined()
+    expect(() => refcount.acquire(generation)()).not.toThrow()
+  })
+})

@@ -1,0 +1,176 @@
+import { statSync } from 'node:fs'
+import { mkdir, open, rename, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { watch } from 'chokidar'
+import { describe, expect, test } from 'vitest'
+import type { Input } from '../../../src/transforms/read.ts'
+import { silentLog } from '../../../src/model/log.ts'
+import { createStage } from './watch-stage.ts'
+
+describe('a watcher', () => {
+  test('reports a module, a file in a new folder, the configuration and .env', async () => {
+    const { dir, root, reported, changes } = await createStage()
+    await writeFile(join(root, 'x.ts'), '2')
+    await reported('hooks/transforms/x.ts')
+    await mkdir(join(root, 'new', 'deep'), { recursive: true })
+    await writeFile(join(root, 'new', 'deep', 'y.ts'), '1')
+    await reported('hooks/transforms/new/deep/y.ts')
+    await writeFile(join(dir, 'hookloom.jsonc'), '{ }')
+    await reported('hookloom.jsonc')
+    await writeFile(join(dir, '.env'), 'A=1')
+    await reported('.env')
+    changes.length = 0
+    await rm(join(root, 'x.ts'))
+    await reported('hooks/transforms/x.ts')
+    expect(changes.flat()).toEqual(['hooks/transforms/x.ts'])
+  })
+
+  test('reports a burst once, with all of its files', async () => {
+    const { root, reported, changes } = await createStage()
+    await Promise.all(['a.ts', 'b.ts', 'c.json'].map((name) => writeFile(join(root, name), name)))
+    await reported('hooks/transforms/c.json')
+    expect(changes[0]).toEqual(
+      expect.arrayContaining(['a.ts', 'b.ts', 'c.json'].map((name) => `hooks/transforms/${name}`)),
+    )
+  })
+
+  test('is silent on packages, dot folders, editors’ own files and everything else in the config directory', async () => {
+    const { dir, root, reported, changes } = await createStage()
+    for (const folder of ['node_modules/p', '.git', 'lib/.cache']) {
+      await mkdir(join(root, folder), { recursive: true })
+      await writeFile(join(root, folder, 'a.ts'), '1')
+    }
+    await mkdir(join(dir, 'state'))
+    await writeFile(join(dir, 'state', 'hookloom.db'), '1')
+    await writeFile(join(dir, 'notes.txt'), '1')
+    await writeFile(join(root, '.x.ts.swp'), '1')
+    await writeFile(join(root, 'x.ts~'), '1')
+    // the last one is seen, so all before it were to be seen too
+    await writeFile(join(root, 'package.json'), '{}')
+    await reported('hooks/transforms/package.json')
+    const names = new Set(changes.flat())
+    names.delete('hooks/transforms/lib')
+    expect([...names]).toEqual(['hooks/transforms/package.json'])
+  })
+
+  test.each([false, true])('is not woken by a store beside what it watches (by a link: %s)', async (link) => {
+    // told by hand: chokidar looks at everything again where anything was written
+    const told = watch([])
+    const open = async () => {
+      setImmediate(() => told.emit('ready'))
+      return told
+    }
+    const { dir, root, reported, changes } = await createStage({ link, open })
+    await writeFile(join(dir, '.env'), 'WORD=1')
+    const tell = (directory: string, name: string) => told.emit('raw', 'change', name, { watchedPath: directory })
+    tell(dir, 'hookloom.db-wal')
+    tell(root, 'hookloom.db')
+    tell(root, 'x.ts')
+    await reported('hooks/transforms/x.ts')
+    expect(changes).toEqual([['hooks/transforms/x.ts']])
+    tell(dir, 'notes.txt')
+    await reported('.env')
+  })
+
+  test('notices by a look afterwards that a file is not as the build read it', async () => {
+    const inputs: Input[] = []
+    const { dir, root, reported, changes } = await createStage({ inputs: () => inputs })
+    // outside of what is watched: no event will tell
+    const helper = join(dir, 'helper.ts')
+    await writeFile(helper, 'as it was read')
+    const read = await stat(helper, { bigint: true })
+    inputs.push({ file: helper, mtimeNs: read.mtimeNs, ctimeNs: read.ctimeNs, size: read.size })
+    await writeFile(join(root, 'x.ts'), '2')
+    await reported('hooks/transforms/x.ts')
+    expect(changes.flat()).not.toContain('helper.ts')
+    await writeFile(helper, 'as it is now')
+    await writeFile(join(root, 'x.ts'), '3')
+    await reported('helper.ts')
+  })
+
+  test('waits for the text of a file that was truncated', async () => {
+    const sizes: number[] = []
+    const { root, reported } = await createStage({
+      onChange: ({ changed }) => void sizes.push(...changed.map((path) => statSync(path).size)),
+    })
+    const handle = await open(join(root, 'x.ts'), 'w')
+    // the writer's own pause, longer than a burst
+    await pause(80)
+    await handle.write('written')
+    await handle.close()
+    await writeFile(join(root, 'end.ts'), 'end')
+    await reported('hooks/transforms/end.ts')
+    expect(sizes).not.toContain(0)
+    expect(sizes).toContain(7)
+  })
+
+  test('sees a save whose time goes back', async () => {
+    const { root, reported, changes } = await createStage()
+    await utimes(join(root, 'x.ts'), 1, 1)
+    await reported('hooks/transforms/x.ts')
+    expect(changes).toEqual([['hooks/transforms/x.ts']])
+  })
+
+  test('works on a config directory that is a link', async () => {
+    const { root, dir, reported, changes } = await createStage({ link: true })
+    await writeFile(join(root, 'x.ts'), '2')
+    await reported('hooks/transforms/x.ts')
+    await writeFile(join(dir, 'hookloom.jsonc'), '{ }')
+    await reported('hookloom.jsonc')
+    expect(changes.flat().toSorted()).toEqual(['hookloom.jsonc', 'hooks/transforms/x.ts'])
+  })
+
+  test('sees a configuration file that is a link whose target is exchanged', async () => {
+    const { dir, reported, changes } = await createStage()
+    for (const version of ['v1', 'v2']) {
+      await mkdir(join(dir, version))
+      await writeFile(join(dir, version, '.env'), `A=${version}, longer than ${version}`)
+    }
+    await symlink('v1', join(dir, '..data'))
+    await symlink('..data/.env', join(dir, '.env'))
+    await reported('.env')
+    changes.length = 0
+    await symlink('v2', join(dir, '..data.new'))
+    await rename(join(dir, '..data.new'), join(dir, '..data'))
+    await reported('.env')
+    expect(changes.flat()).toContain('.env')
+  })
+
+  test.each(['ENOSPC', 'EMFILE'])(
+    'goes on by polling, with a warning, when %s says that there are no watches left',
+    async (code) => {
+      const warnings: string[] = []
+      const modes: unknown[] = []
+      const { root, reported, watcher } = await createStage({
+        log: { ...silentLog, warn: (_fields, message) => void warnings.push(message) },
+        open: async (path, options) => {
+          modes.push(options.usePolling)
+          const opened = watch(path, { ...options, interval: 20 })
+          if (options.usePolling !== true) {
+            const error = Object.assign(new Error(`${code}: no space left on device, watch`), { code })
+            setImmediate(() => opened.emit('error', error))
+          }
+          return opened
+        },
+      })
+      expect(watcher.polling).toBe(true)
+      expect(modes).toEqual([false, true])
+      expect(warnings).toHaveLength(1)
+      await writeFile(join(root, 'x.ts'), 'longer than before')
+      await reported('hooks/transforms/x.ts')
+    },
+  )
+
+  test('reports nothing after its end', async () => {
+    const { root, watcher, changes } = await createStage()
+    await writeFile(join(root, 'x.ts'), '2')
+    await watcher.close()
+    const before = changes.length
+    await writeFile(join(root, 'x.ts'), '3')
+    const other = await createStage()
+    await writeFile(join(other.root, 'x.ts'), '2')
+    await other.reported('hooks/transforms/x.ts')
+    expect(changes).toHaveLength(before)
+  })
+})

@@ -1,0 +1,54 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { createLive } from '../../../src/reload/reload.ts'
+import type { LiveOptions } from '../../../src/reload/live-types.ts'
+import type { Input } from '../../../src/transforms/read.ts'
+import { silentLog, silentMeter } from '../../../src/model/log.ts'
+
+const config = {
+  hooks: { enabled: true, token: 'hook-secret', mappings: [{ match: { path: 'x' }, transform: { module: 'x.ts' } }] },
+}
+
+/** A load that gives its number as the code's hash; its one file was changed at the moment that is given for it. */
+async function createStage(changedAt: (load: number) => number) {
+  const dir = await mkdtemp(join(tmpdir(), 'hookloom-live-'))
+  onTestFinished(() => rm(dir, { recursive: true, force: true }))
+  await writeFile(join(dir, 'hookloom.jsonc'), JSON.stringify(config))
+  let loads = 0
+  const load: LiveOptions['load'] = async () => {
+    loads += 1
+    const run = async () => ({ kind: 'returned', value: {}, log: [] }) as const
+    const transform = { module: 'x.ts', hash: String(loads), problem: undefined, run }
+    const input: Input = { file: 'x.ts', mtimeNs: 0n, ctimeNs: BigInt(changedAt(loads)) * 1_000_000n, size: 1n }
+    return { transforms: new Map([['x.ts', transform]]), inputs: [input] }
+  }
+  const live = createLive({ dir, env: {}, load, log: silentLog, clock: Date.now, meter: silentMeter })
+  await live.start()
+  return { live, serving: () => [...live.current().transforms.values()].map(({ hash }) => hash) }
+}
+
+const longAgo = 0
+const soon = () => Date.now() + 60_000
+
+describe('a build some of whose files were saved while it read them', () => {
+  test('is made again, for those it read before may be older', async () => {
+    const { live, serving } = await createStage((load) => (load === 2 ? soon() : longAgo))
+    await live.reload()
+    expect(serving()).toEqual(['3'])
+  })
+
+  test('is taken in the end where something writes without end', async () => {
+    const { live, serving } = await createStage(soon)
+    const { swapped } = await live.reload()
+    expect(swapped).toBe(true)
+    expect(serving()).not.toEqual(['1'])
+  })
+
+  test('is taken at once where all were saved before', async () => {
+    const { live, serving } = await createStage(() => longAgo)
+    await live.reload()
+    expect(serving()).toEqual(['2'])
+  })
+})

@@ -1,0 +1,105 @@
+import { describe, expect, test } from 'vitest'
+import { JobKeys } from '../../../src/model/job-keys.ts'
+import { Mapping } from '../../../src/model/mapping.ts'
+import { compare, toAfterIds, toGroups } from '../../../src/replay/comparison.ts'
+import { type Outcome, toComparedAction } from '../../../src/replay/outcome.ts'
+import { planned } from '../../contract/stage.ts'
+
+const outcome = (over: Partial<Outcome> = {}): Outcome => ({
+  decision: 'accept',
+  mappingId: 'a',
+  actions: [{ kind: 'agent', message: 'm', name: 'n' }],
+  problem: undefined,
+  why: undefined,
+  ...over,
+})
+const says = (...messages: string[]) => outcome({ actions: messages.map((message) => ({ kind: 'agent', message })) })
+const parks = (detail: string) =>
+  outcome({ decision: 'park', actions: [], problem: { code: 'transform-failed', detail } })
+const skips = outcome({ decision: 'skip', actions: [], why: 'x.ts returned null' })
+const refuses = outcome({ decision: 'refuse', actions: [], problem: { code: 'hook-unknown', detail: 'gone' } })
+const same = (id: string) => id
+const between = (before: Outcome, after: Outcome, again = after, recorded?: Outcome) =>
+  compare({ before, after: [after, again], recorded }, same)
+
+describe('two outcomes', () => {
+  test.each([
+    ['same', outcome(), outcome()],
+    ['same', skips, { ...skips, why: 'another reason' }],
+    ['changed', says('a'), says('b')],
+    ['changed', says('a'), says('a', 'b')],
+    ['now skipped', outcome(), skips],
+    ['now refused', outcome(), refuses],
+    ['now parks', outcome(), parks('threw')],
+    ['now works', parks('threw'), outcome()],
+    ['now works', skips, outcome()],
+    ['another mapping', outcome(), outcome({ mappingId: 'b' })],
+    ['another mapping', says('a'), { ...says('b'), mappingId: 'b' }],
+    ['now skipped', outcome(), { ...skips, mappingId: 'b' }],
+  ] as const)('are of the class %s', (expected, before, after) => {
+    expect(between(before, after).class).toBe(expected)
+  })
+
+  test('differ at the fields that differ, and an action that only one has is one difference', () => {
+    expect(between(says('a', 'b'), says('a', 'c', 'd')).changes).toEqual([
+      { path: 'actions[1].message', before: 'b', after: 'c' },
+      { path: 'actions[2]', before: undefined, after: { kind: 'agent', message: 'd' } },
+    ])
+  })
+
+  test('that park with the same failure at another line are the same, with another failure changed', () => {
+    const at = (line: number, what = 'TypeError') => parks(`x.ts threw ${what} at transforms/x.ts:${line}:7.`)
+    expect(between(at(3), at(9)).class).toBe('same')
+    expect(between(at(3), at(3, 'RangeError')).changes).toMatchObject([{ path: 'problem.detail' }])
+  })
+
+  test('leave out what differs between two runs of the edit, and nothing else', () => {
+    const found = between(says('a', 'x'), says('b', 'y'), says('b', 'z'))
+    expect(found).toMatchObject({ class: 'changed', unstable: ['actions[1].message'] })
+    expect(found.changes.map(({ path }) => path)).toEqual(['actions[0].message'])
+    expect(between(says('a'), says('b'), says('c'))).toMatchObject({ class: 'same', changes: [] })
+    expect(between(outcome(), skips, outcome())).toMatchObject({ class: 'same', changes: [], unstable: ['decision'] })
+  })
+
+  test('show what was recorded where the live code differs from it', () => {
+    const found = between(says('live'), says('edit'), says('edit'), says('recorded'))
+    expect(found.changes).toEqual([{ path: 'actions[0].message', before: 'live', after: 'edit', recorded: 'recorded' }])
+    expect(found.drift).toEqual([{ path: 'actions[0].message', before: 'recorded', after: 'live' }])
+  })
+})
+
+test('a session key that is made for one run is no difference, and a chosen one is', () => {
+  const key = (end: string) => planned(`hook:01a1fb45-0fdd-7713-8f98-0244159400${end}`)
+  expect(toComparedAction(key('01'))).toEqual(toComparedAction(key('02')))
+  expect(toComparedAction(planned('hook:a'))).not.toEqual(toComparedAction(planned('hook:b')))
+})
+
+test.each(Object.keys(JobKeys.shape))(
+  'the key %s of a mapping goes into the job, so an edit of it is a difference',
+  (key) => {
+    const edited = { ...planned(), [key]: 'edited' }
+    expect(toComparedAction(edited)).toEqual({ ...toComparedAction(planned()), [key]: 'edited' })
+  },
+)
+
+test('groups have the same class and paths, and deliveries that park for different reasons are different groups', () => {
+  const all = [
+    between(says('a'), says('b')),
+    between(says('a', 'b'), says('x', 'y')),
+    between(outcome(), parks('one')),
+    between(outcome(), parks('other')),
+  ]
+  expect(toGroups(all).map(({ class: name, paths, count }) => [name, paths, count])).toEqual([
+    ['changed', ['actions[].message'], 2],
+    ['now parks', ['decision'], 1],
+    ['now parks', ['decision'], 1],
+  ])
+})
+
+test('a mapping without an id is followed when an edit moves its place', () => {
+  const made = (id: string, path: string) => ({ ...Mapping.parse({ match: { path } }), id })
+  const before = [made('mapping-1', 'a'), made('named', 'b'), made('mapping-3', 'c')]
+  const after = [made('mapping-1', 'new'), made('mapping-2', 'a'), made('named', 'other'), made('mapping-4', 'edited')]
+  const toId = toAfterIds(before, after)
+  expect(['mapping-1', 'named', 'mapping-3'].map(toId)).toEqual(['mapping-2', 'named', 'mapping-3'])
+})

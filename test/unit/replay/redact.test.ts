@@ -1,0 +1,87 @@
+import { describe, expect, test } from 'vitest'
+import { removedMark, withoutSecrets } from '../../../src/replay/redact.ts'
+import { schemes } from '../../../src/pipeline/senders.ts'
+
+const clean = (payload: string) => withoutSecrets({ headers: {}, query: {}, payload: { text: payload } }, [])
+
+describe('a URL in a request that is kept', () => {
+  test.each([
+    ['https://ada:s3cret@ci.example/build', 'https://[removed]@ci.example/build'],
+    ['https://s3cret@ci.example/build', 'https://[removed]@ci.example/build'],
+    ['postgres://ada:p@s3cret@db.example:5432/app', 'postgres://[removed]@db.example:5432/app'],
+    ['https://a.example/?page=2&token=s3cret&x=1', 'https://a.example/?page=2&token=[removed]&x=1'],
+    ['https://a.example/?X-Amz-Signature=s3cret#part', 'https://a.example/?X-Amz-Signature=[removed]#part'],
+    ['https://a.example/cb#access_token=s3cret&state=1', 'https://a.example/cb#access_token=[removed]&state=1'],
+    ['https://a.example/?api%5Fkey=s3cret', 'https://a.example/?api%5Fkey=[removed]'],
+    ['https://blob.example/f?sv=1&sig=s3cret', 'https://blob.example/f?sv=1&sig=[removed]'],
+    ['https://maps.example/js?key=s3cret', 'https://maps.example/js?key=[removed]'],
+    ['https://a.example/?to=https%3A%2F%2Fu%3As3cret%40b.example', 'https://a.example/?to=[removed]'],
+    ['https://hooks.slack.com/services/T01/B02/s3cret', 'https://hooks.slack.com/services/[removed]'],
+    ['https://discord.com/api/webhooks/42/s3cret?wait=true', 'https://discord.com/api/webhooks/[removed]?wait=true'],
+    ['https://api.telegram.org/bot42:s3cret/sendMessage', 'https://api.telegram.org/bot[removed]/sendMessage'],
+    [
+      'see (https://u:s3cret@x.example), or\nhttps://y.example',
+      'see (https://[removed]@x.example), or\nhttps://y.example',
+    ],
+  ])('%s loses its secret', (url, safe) => {
+    const { payload, removed } = clean(url)
+    expect(payload).toEqual({ text: safe })
+    expect(removed).toEqual(['payload.text'])
+  })
+
+  test.each([
+    'https://github.com/ada/weaver/pull/7?diff=split#issuecomment-1',
+    'ssh://git@github.com/ada/weaver.git',
+    'https://a.example/@ada/notes?page_token_type=x',
+    'https://a.example:8080/a@b?to=https%3A%2F%2Fb.example%2Fc',
+    'mailto:ada@example.org',
+  ])('%s stays as it was sent', (url) => {
+    expect(clean(url)).toMatchObject({ payload: { text: url }, removed: [] })
+  })
+
+  test('of an attacker costs neither stack nor minutes', () => {
+    const nested = 'https://a.example/?u='.repeat(50_000)
+    expect(clean(nested).removed).toEqual(['payload.text'])
+    expect(clean(`${'a.'.repeat(200_000)}x`).removed).toEqual([])
+    for (const mark of '?&#;:/@=') expect(clean(`https://a.example/${mark.repeat(500_000)}`).payload).toBeDefined()
+  })
+
+  test('loses its secret in headers and in the query as well', () => {
+    const url = 'https://ada:s3cret@ci.example/'
+    const { headers, query } = withoutSecrets({ headers: { referer: url }, query: { from: url }, payload: null }, [])
+    expect(headers).toEqual({ referer: 'https://[removed]@ci.example/' })
+    expect(query).toEqual({ from: 'https://[removed]@ci.example/' })
+  })
+})
+
+describe('the proof of a sender', () => {
+  const headers = schemes.flatMap((scheme) => {
+    const { secretHeaders = [] } = scheme
+    // the header of Amazon SNS is the kind of the message; its signature is in the body
+    const named = 'header' in scheme && scheme.header !== undefined && scheme.kind !== 'x509' ? [scheme.header] : []
+    return [...named, ...secretHeaders]
+  })
+
+  test.each([...new Set(headers)])('in the header %s is removed, however the header is called', (name) => {
+    const kept = withoutSecrets({ headers: { [name]: 's3cret-proof' }, query: {}, payload: null }, [])
+    expect(kept.removed).toEqual([`headers.${name}`])
+    expect([undefined, removedMark]).toContain(kept.headers[name])
+  })
+})
+
+describe('a known secret', () => {
+  test('that begins with another one is removed whole', () => {
+    const secrets = ['abcdef', 'abcdef123456']
+    const { payload } = withoutSecrets({ headers: {}, query: {}, payload: 'abcdef123456, abcdef' }, secrets)
+    expect(payload).toBe(`${removedMark}, ${removedMark}`)
+  })
+
+  test('is removed from the names of fields and parameters as well', () => {
+    const request = { headers: {}, query: { 'q-abcdef': '1' }, payload: { 'p-abcdef': 'see abcdef' } }
+    expect(withoutSecrets(request, ['abcdef'])).toMatchObject({
+      query: { [`q-${removedMark}`]: '1' },
+      payload: { [`p-${removedMark}`]: `see ${removedMark}` },
+      removed: expect.arrayContaining([`query.q-${removedMark}`, `payload.p-${removedMark}`]),
+    })
+  })
+})

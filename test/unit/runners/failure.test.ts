@@ -1,0 +1,146 @@
+import { APICallError } from 'ai'
+import { describe, expect, test } from 'vitest'
+import { toFailure } from '../../../src/runners/ai/failure.ts'
+import { toNotStarted } from '../../../src/runners/command/failure.ts'
+import { ProviderConfig } from '../../../src/model/agents-config.ts'
+
+const now = Date.parse('2026-01-01T00:00:00Z')
+const provider = {
+  name: 'mine',
+  config: ProviderConfig.parse({ kind: 'openai', apiKey: 'sk-Test' }),
+  baseUrl: 'https://user:sk-Test@api.example.com/v1',
+}
+
+function failureOf(thrown: unknown, begun = false) {
+  return toFailure(thrown, { provider, model: 'gpt-5.2', begun }, now)
+}
+
+function refusal(statusCode: number, error: object, responseHeaders: Record<string, string> = {}) {
+  return new APICallError({
+    message: 'It said: Say hello sk-Test',
+    url: 'https://user:sk-Test@api.example.com/v1/responses',
+    requestBodyValues: { input: 'Say hello' },
+    statusCode,
+    responseHeaders,
+    responseBody: JSON.stringify({ error: { message: 'Say hello sk-Test', ...error } }),
+  })
+}
+
+const permanent = { status: 'error', retryable: false }
+const passing = { status: 'error', retryable: true }
+const away = { status: 'unavailable' }
+const tooLong = { status: 'too-long' }
+const overContext = 'longer than the context'
+
+describe('a failure of a provider', () => {
+  test.each([
+    ['no quota left is no rate limit', refusal(429, { code: 'insufficient_quota' }), permanent, 'billing'],
+    ['no credit ends the run', refusal(402, {}), permanent, 'billing'],
+    ['OpenAI on a long prompt', refusal(400, { code: 'context_length_exceeded' }), tooLong, overContext],
+    [
+      'Anthropic on a long prompt',
+      refusal(400, { message: 'prompt is too long: 210000 tokens' }),
+      tooLong,
+      overContext,
+    ],
+    ['vLLM on a long prompt', refusal(400, { message: 'maximum context length is 4096 tokens' }), tooLong, overContext],
+    [
+      'newer vLLM on a long prompt',
+      refusal(400, { message: 'longer than the maximum model length of 9' }),
+      tooLong,
+      overContext,
+    ],
+    ['llama.cpp on a long prompt', refusal(400, { type: 'exceed_context_size_error' }), tooLong, overContext],
+    ['xAI on a long prompt', refusal(400, { message: 'maximum prompt length is 131072' }), tooLong, overContext],
+    [
+      'a prompt over the tokens of a minute',
+      refusal(429, { message: 'Request too large for gpt-5.2 on tokens per min' }),
+      tooLong,
+      overContext,
+    ],
+    [
+      'too many tokens just now are a rate limit',
+      refusal(429, { message: 'Too many tokens, please wait' }),
+      away,
+      '(429',
+    ],
+    ['Google on a long prompt', refusal(400, { message: 'The input token count exceeds 9' }), tooLong, overContext],
+    ['a request that is too large', refusal(413, { type: 'request_too_large' }), tooLong, overContext],
+    [
+      'a 400 is told with its codes',
+      refusal(400, { code: 'unsupported_value', type: 'invalid_request_error', param: 'reasoning.effort' }),
+      permanent,
+      '(400, unsupported_value, invalid_request_error, reasoning.effort)',
+    ],
+    [
+      'Google’s 400 for a wrong key is about the key',
+      refusal(400, { status: 'INVALID_ARGUMENT', details: [{ reason: 'API_KEY_INVALID' }] }),
+      permanent,
+      'models.providers.mine.apiKey',
+    ],
+    ['an unknown model', refusal(404, { code: 'model_not_found' }), permanent, 'has no "gpt-5.2"'],
+    ['a real 500 is not the request’s fault', refusal(500, { type: 'invalid_request_error' }), away, '(500'],
+    ['a rate limit that a library calls 500', refusal(500, { type: 'rate_limit_error' }), away, '(429'],
+    ['a redirect is not followed', refusal(301, {}), permanent, '(301)'],
+    ['overload inside a stream', { type: 'overloaded_error', message: 'Overloaded' }, away, 'overloaded'],
+    ['a status inside a stream', { error: { code: 502, message: 'Upstream' } }, away, '(502)'],
+    ['an error that says nothing', { message: 'Something' }, away, '(500)'],
+    ['what is no error of an API', 'a word', passing, 'baseUrl'],
+    ['nothing at all', undefined, passing, 'baseUrl'],
+  ])('%s', (_, thrown, expected, words) => {
+    const failure = failureOf(thrown)
+    expect(failure).toMatchObject({ ...expected, detail: expect.stringContaining(words) })
+    expect(JSON.stringify(failure)).not.toMatch(/sk-Test|Say hello/)
+  })
+
+  test('a code that is no word is not repeated', () => {
+    expect(JSON.stringify(failureOf(refusal(400, { code: 'sk-Test', type: 'Say hello' })))).not.toMatch(
+      /sk-Test|Say hello/,
+    )
+  })
+
+  test.each([
+    ['ECONNREFUSED', away, 'api.example.com'],
+    ['ENOTFOUND', away, 'api.example.com'],
+    ['CERT_HAS_EXPIRED', away, 'models.providers.mine.baseUrl'],
+    ['ECONNRESET', passing, 'ended before its reply'],
+  ])('%s of the network is %j, and is told without the credential of the URL', (code, expected, words) => {
+    const cause = Object.assign(new Error('connect to https://user:sk-Test@api.example.com'), { code })
+    const failure = failureOf(new Error('Cannot connect to API', { cause }))
+    expect(failure).toMatchObject({ ...expected, detail: expect.stringContaining(words) })
+    expect(JSON.stringify(failure)).not.toContain('sk-Test')
+  })
+
+  test('a 503 after half a reply may have cost tokens, and is not repeated for a day', () => {
+    expect(failureOf(refusal(503, {}), true)).toMatchObject(passing)
+  })
+
+  test('what cannot be read after half a reply is a stream that broke off', () => {
+    expect(failureOf(new Error('odd'), true)).toMatchObject({
+      ...passing,
+      detail: expect.stringContaining('ended before its reply'),
+    })
+  })
+
+  test('options that the provider does not take are the configuration’s', () => {
+    const thrown = Object.assign(new Error('invalid openai provider options'), { name: 'AI_InvalidArgumentError' })
+    expect(failureOf(thrown)).toMatchObject({
+      ...permanent,
+      detail: expect.stringContaining('models.providers.mine.thinking'),
+    })
+  })
+
+  test('Google says in the body how long to wait', () => {
+    const error = { status: 'RESOURCE_EXHAUSTED', details: [{ '@type': 'QuotaFailure' }, { retryDelay: '34.5s' }] }
+    expect(failureOf(refusal(429, error))).toMatchObject({ status: 'unavailable', retryAfterMs: 34_500 })
+  })
+})
+
+test.each([
+  ['ETXTBSY', { status: 'unavailable' }],
+  ['EAGAIN', { status: 'unavailable' }],
+  ['ENOENT', { status: 'error', retryable: false }],
+  ['EACCES', { status: 'error', retryable: false }],
+])('a program that does not start for %s is %j', (code, failure) => {
+  expect(toNotStarted({ id: 'mine', command: 'agent', secrets: [] }, code)).toMatchObject(failure)
+})

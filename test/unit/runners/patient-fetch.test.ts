@@ -1,0 +1,89 @@
+import { once } from 'node:events'
+import { createServer, type RequestListener, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterEach, describe, expect, test } from 'vitest'
+import { patientFetch } from '../../../src/runners/ai/fetch.ts'
+
+let server: Server | undefined
+
+afterEach(async () => {
+  if (server === undefined) return
+  server.closeAllConnections()
+  server.close()
+  await once(server, 'close')
+})
+
+async function serve(listener: RequestListener): Promise<string> {
+  server = createServer(listener).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  // a server that listens on a port has an address of this shape
+  const { port } = server.address() as AddressInfo
+  return `http://127.0.0.1:${port}`
+}
+
+describe('a fetch without limits of time', () => {
+  test('sends method, headers and text, and gives back status, headers and body', async () => {
+    const url = await serve((request, response) => {
+      const { method, url: path, headers } = request
+      response.writeHead(201, { 'x-seen': `${method} ${path} ${headers['x-key']}` })
+      request.pipe(response)
+    })
+    const answer = await patientFetch(`${url}/v1?a=b`, { method: 'POST', headers: { 'X-Key': 'k' }, body: 'grüße' })
+    expect([answer.status, answer.ok, answer.headers.get('x-seen')]).toEqual([201, true, 'POST /v1?a=b k'])
+    expect(await answer.text()).toBe('grüße')
+  })
+
+  test('hands on the body while it comes', async () => {
+    let finish = () => {}
+    const url = await serve((_, response) => {
+      response.write('first')
+      finish = () => response.end(' second')
+    })
+    const answer = await patientFetch(url)
+    const reader = answer.body?.getReader()
+    expect(Buffer.from((await reader?.read())?.value ?? []).toString()).toBe('first')
+    finish()
+    expect(Buffer.from((await reader?.read())?.value ?? []).toString()).toBe(' second')
+    expect((await reader?.read())?.done).toBe(true)
+  })
+
+  test('follows no redirect: the key goes to nobody else', async () => {
+    const seen: (string | undefined)[] = []
+    const url = await serve((request, response) => {
+      seen.push(request.url)
+      response.writeHead(307, { location: '/elsewhere' }).end()
+    })
+    expect((await patientFetch(url, { method: 'POST', body: '{}' })).status).toBe(307)
+    expect(seen).toEqual(['/'])
+  })
+
+  test('an answer without a body is one', async () => {
+    const url = await serve((_, response) => void response.writeHead(204).end())
+    const answer = await patientFetch(url)
+    expect([answer.status, await answer.text()]).toEqual([204, ''])
+  })
+
+  test('a connection that breaks in the middle fails the reading', async () => {
+    const url = await serve((_, response) => void response.write('half', () => response.socket?.destroy()))
+    const answer = await patientFetch(url)
+    await expect(answer.text()).rejects.toMatchObject({ code: 'ECONNRESET' })
+  })
+
+  test('a body that is given up closes the connection', async () => {
+    let closed: Promise<unknown> = Promise.resolve()
+    const url = await serve((request, response) => {
+      closed = once(request.socket, 'close')
+      response.write('on and on')
+    })
+    const answer = await patientFetch(url)
+    await answer.body?.cancel()
+    await expect(closed).resolves.toBeDefined()
+  })
+
+  test('a signal that has ended already lets nothing out', async () => {
+    const seen: unknown[] = []
+    const url = await serve((request) => void seen.push(request.url))
+    await expect(patientFetch(url, { signal: AbortSignal.abort() })).rejects.toMatchObject({ name: 'AbortError' })
+    expect(seen).toEqual([])
+  })
+})

@@ -1,0 +1,94 @@
+import { expect, describe, test } from 'vitest'
+import {
+  createPrintedReader,
+  type ReaderOptions,
+  createUsageReader,
+  toTurnUsage,
+} from '../../../src/runners/command/printed.ts'
+
+function readerOf(options: Partial<ReaderOptions>) {
+  return createPrintedReader({
+    id: 'mine',
+    output: 'json',
+    text: { path: 'reply' },
+    session: { path: 'session.id' },
+    failure: [],
+    usage: undefined,
+    ...options,
+  })
+}
+
+describe('a document', () => {
+  test('has its reply and its session id by their paths', () => {
+    expect(readerOf({})('{"reply":"Yes","session":{"id":"s-1"}}')).toMatchObject({ text: 'Yes', sessionId: 's-1' })
+  })
+
+  test('that is a list of events counts its last reply', () => {
+    expect(readerOf({})('[{"reply":"One"},{"reply":"Two"},{"session":{"id":"x"}}]')).toMatchObject({
+      text: 'Two',
+      sessionId: 'x',
+    })
+  })
+
+  test.each(['', 'Sure!', '"text"', '[]', '{"reply":', 'warning\n{"reply":"x"}'])('is not %j', (printed) => {
+    expect(readerOf({})(printed)).toBeUndefined()
+  })
+
+  test.each(['--yolo', '-x', '', 'a b', 'a\nb', 'x'.repeat(201), 7, { id: 1 }])(
+    'gives no session id that could be more than an id: %j',
+    (id) => {
+      expect(readerOf({})(JSON.stringify({ reply: 'x', session: { id } }))?.sessionId).toBeUndefined()
+    },
+  )
+
+  test('a reply that is no text is shown as JSON, an empty one is a reply, and null is none', () => {
+    expect(readerOf({})('{"reply":{"a":1}}')?.text).toBe('{"a":1}')
+    expect(readerOf({})('{"reply":""}')?.text).toBe('')
+    expect(readerOf({})('{"reply":null}')?.text).toBeUndefined()
+  })
+})
+
+test('among lines, those that are no JSON objects say nothing', () => {
+  const read = readerOf({ output: 'jsonl' })
+  expect(read('WARNING: old\n{"reply":"One"}\r\n\n[1]\n{"reply":"Two"}\n')?.text).toBe('Two')
+  expect(read('WARNING: old\n')).toBeUndefined()
+})
+
+test('text is the reply, without the space around it', () => {
+  expect(readerOf({ output: 'text' })('\n{"reply":1}\n\n')?.text).toBe('{"reply":1}')
+})
+
+test('a path that does not parse names its key', () => {
+  expect(() => readerOf({ text: { path: 'a..b' } })).toThrow('runners.mine.textField is wrong at column 3')
+  expect(() => readerOf({ session: { path: '' } })).toThrow('runners.mine.sessionField')
+})
+
+describe('counts', () => {
+  const read = createUsageReader({
+    inputTokens: ['in', 'cached'],
+    outputTokens: ['out'],
+    cachedInputTokens: ['cached'],
+  })
+
+  test('are sums of what is there', () => {
+    expect(read({ in: 1, cached: 2, out: 3 })).toEqual({ inputTokens: 3, cachedInputTokens: 2, outputTokens: 3 })
+    expect(read({ in: 1, out: 3 })).toEqual({ inputTokens: 1, outputTokens: 3 })
+  })
+
+  test('are none where one direction is missing, or is no number', () => {
+    expect(read({ in: 1 })).toBeUndefined()
+    expect(read({ in: '1', out: 3 })).toBeUndefined()
+    expect(read({ in: -1, out: 3 })).toBeUndefined()
+  })
+
+  test('of a session become those of a turn, unless they began anew', () => {
+    const total = { inputTokens: 10, outputTokens: 6, reasoningTokens: 2 }
+    expect(toTurnUsage(total, undefined)).toEqual(total)
+    expect(toTurnUsage(total, { inputTokens: 4, outputTokens: 6 })).toEqual({
+      inputTokens: 6,
+      outputTokens: 0,
+      reasoningTokens: 2,
+    })
+    expect(toTurnUsage(total, { inputTokens: 11, outputTokens: 6 })).toEqual(total)
+  })
+})

@@ -1,0 +1,65 @@
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { createConnections } from '../../../../src/store/postgres/connection.ts'
+import { newSchema, whyNoPostgres, withDatabase } from '../../../contract/postgres-stage.ts'
+
+test.skipIf(whyNoPostgres)(
+  'a connection that is cut between two statements ends its transaction, not the process, and the next call works',
+  async () => {
+    const { url, drop } = await newSchema()
+    const connections = createConnections({ url, maxConnections: 1 })
+    onTestFinished(async () => {
+      await connections.close()
+      await drop()
+    })
+    const cut = connections.transaction(async ({ query }) => {
+      const [row] = await query('SELECT pg_backend_pid() AS pid')
+      await withDatabase((client) => client.query('SELECT pg_terminate_backend($1)', [row?.['pid']]))
+      // by now the end of the connection has arrived here too
+      for (let round = 0; round < 5; round += 1) await withDatabase((client) => client.query('SELECT 1'))
+      return await query('SELECT 1')
+    })
+    await expect(cut).rejects.toMatchObject({ code: 'store-unavailable', message: 'The store cannot be reached now.' })
+    expect(connections.trouble()).toMatch(/^Postgres at .* cannot be used: /)
+    expect(await connections.query('SELECT 1 AS one')).toEqual([{ one: 1 }])
+    expect(connections.trouble()).toBeUndefined()
+  },
+)
+
+describe.skipIf(whyNoPostgres)('a database that this program cannot use', () => {
+  async function stage(settings = '') {
+    const { url, schema, drop } = await newSchema()
+    const connections = createConnections({
+      url: url.replace('options=', `options=${encodeURIComponent(settings)}`),
+      maxConnections: 1,
+    })
+    onTestFinished(async () => {
+      await connections.close()
+      await drop()
+    })
+    return { connections, schema }
+  }
+
+  test('because it is newer stops the start; a gateway that runs already answers 503 and shows the reason to the operator only', async () => {
+    const { connections, schema } = await stage()
+    await withDatabase((client) => client.query(`CREATE TABLE ${schema}.hookloom_schema AS SELECT 999 AS version`))
+    await expect(connections.open()).rejects.toMatchObject({ code: 'config-invalid' })
+    const refused = { code: 'store-unavailable', message: 'The store cannot be used now.', retryAfterSeconds: 30 }
+    await expect(connections.query('SELECT 1')).rejects.toMatchObject(refused)
+    expect(connections.trouble()).toMatch(/was written by a newer hookloom \(schema 999/)
+    await withDatabase((client) => client.query(`DROP TABLE ${schema}.hookloom_schema`))
+    expect(await connections.query('SELECT 1 AS one')).toEqual([{ one: 1 }])
+    expect(connections.trouble()).toBeUndefined()
+  })
+
+  test('because it became a standby is trouble, and no fault of the delivery', async () => {
+    const { connections } = await stage('-c default_transaction_read_only=on ')
+    await expect(connections.query('SELECT 1')).rejects.toMatchObject({ message: 'The store cannot be reached now.' })
+    expect(connections.trouble()).toMatch(/cannot be used: it is read-only\. Wait for the end of the failover/)
+  })
+
+  test('is told apart from a statement that it refuses', async () => {
+    const { connections } = await stage()
+    await expect(connections.query('SELECT 1 / 0')).rejects.toMatchObject({ message: 'The store cannot write this.' })
+    expect(connections.trouble()).toBeUndefined()
+  })
+})

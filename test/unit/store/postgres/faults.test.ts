@@ -1,0 +1,56 @@
+// What a network or a database that fails does to a gateway: it never ends the process, and never for longer than it lasts.
+import { expect, describe, onTestFinished, test } from 'vitest'
+import { createPostgresStore } from '../../../../src/store/postgres/postgres.ts'
+import { readPostgresFacts } from '../../../../src/store/postgres/facts.ts'
+import { newDelivery } from '../../../contract/stage.ts'
+import { createProxy } from '../../../contract/postgres-proxy.ts'
+import { newSchema, whyNoPostgres } from '../../../contract/postgres-stage.ts'
+
+async function stage() {
+  const { url, drop } = await newSchema()
+  onTestFinished(drop)
+  return { url, proxy: await createProxy(url) }
+}
+
+function openStore(url: string) {
+  const store = createPostgresStore({ url })
+  onTestFinished(() => store.close())
+  return store
+}
+
+const newWake = () => newDelivery({ at: Date.now() })
+
+describe.skipIf(whyNoPostgres)('a connection that is cut', { timeout: 120_000 }, () => {
+  test('at any byte of its first exchange ends no process: of a store, of its listener, of doctor', async () => {
+    const { url, proxy: first } = await stage()
+    await openStore(url).append(newWake())
+    await openStore(first.url).append(newWake())
+    const bytes = first.mostBytes()
+    expect(bytes).toBeGreaterThan(500)
+    // before the end of LISTEN
+    const ofListener = 450
+    let next = 0
+    const cutAll = async () => {
+      const proxy = await createProxy(url)
+      for (let cut = next++; cut <= bytes; cut = next++) {
+        if (cut < ofListener && cut % 5 === 0) {
+          const listening = createPostgresStore({ url: proxy.url })
+          proxy.cutAfter(undefined)
+          await listening.append(newWake())
+          proxy.cutAfter(cut)
+          const isCut = proxy.nextCut()
+          listening.subscribe(() => undefined)
+          await isCut
+          await listening.close()
+        }
+        proxy.cutAfter(cut)
+        const store = createPostgresStore({ url: proxy.url })
+        await store.append(newWake()).catch(() => undefined)
+        if (cut % 5 === 0) await readPostgresFacts(proxy.url).catch(() => undefined)
+        await store.close()
+      }
+    }
+    await Promise.all(Array.from({ length: 8 }, cutAll))
+    expect(await openStore(url).append(newWake())).toEqual({ kind: 'stored' })
+  })
+})

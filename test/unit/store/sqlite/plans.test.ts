@@ -1,0 +1,107 @@
+// Frequent statements must not become slower as the store grows. The tests read SQLite's query plans.
+import { expect, test } from 'vitest'
+import { runBatch } from '../../../../src/store/sqlite/batch.ts'
+import { type Database, openDatabase, type SqlValue } from '../../../../src/store/sqlite/driver.ts'
+import { migrate } from '../../../../src/store/sqlite/migrations.ts'
+import type { Operation } from '../../../../src/store/sqlite/operations.ts'
+import { createReads, type Reads } from '../../../../src/store/sqlite/reads.ts'
+
+const main = { agentId: 'main', sessionKey: 'main' }
+const report = {
+  events: [],
+  messages: [],
+  consumed: [1],
+  leavesLane: true,
+  leaseMs: 9,
+  runnerState: '1',
+  recipient: undefined,
+  posts: '[]',
+}
+const task = {
+  id: 'j',
+  planned: JSON.stringify({ kind: 'heartbeat', ...main }),
+  lane: 'main/main',
+  standsFor: 't',
+  unlessWithinMs: 1,
+}
+
+/** Ordered so that each operation finds the rows it needs. */
+const operations: readonly Operation[] = [
+  { kind: 'addTask', at: 1, ...task },
+  { kind: 'claim', at: 1, limit: 9, leaseMs: 9 },
+  { kind: 'report', at: 1, id: 'j', fence: 1, step: { name: 'run', json: '{}' }, ...report, outcome: { kind: 'done' } },
+]
+
+const reads: readonly ((from: Reads) => Promise<unknown>)[] = [
+  (from) => from.waiting({ ...main, limit: 50 }),
+  (from) => from.session(main),
+  (from) => from.messages({ ...main, limit: 50 }),
+  (from) => from.messages({ ...main, limit: 50, runId: 'j' }),
+  (from) => from.job('j'),
+  (from) => from.taskAgeMs('t'),
+  (from) => from.cursor('c'),
+  (from) => from.dueForMs(),
+  (from) => from.open({ limit: 1 }),
+  (from) => from.open({ limit: 1, waitsFor: 'a.ts' }),
+  (from) => from.waitedFor(),
+]
+
+/** A database that records the query plan of each statement. */
+function createPlanned() {
+  const db = openDatabase(':memory:', { readOnly: false, busyMs: 0 })
+  migrate(db, 'memory')
+  const plan: string[] = []
+  const explained =
+    <Result>(perform: (sql: string, ...values: readonly SqlValue[]) => Result) =>
+    (sql: string, ...values: readonly SqlValue[]) => {
+      plan.push(...db.all(`EXPLAIN QUERY PLAN ${sql}`, ...values).map(({ detail }) => String(detail)))
+      return perform(sql, ...values)
+    }
+  const planned: Database = { ...db, run: explained(db.run), get: explained(db.get), all: explained(db.all) }
+  return { plan, planned }
+}
+
+const tables = /^(SCAN|SEARCH) (deliveries|jobs|events|messages|sessions|cursors|[dej])\b/
+
+test('no statement of the worker, of the heartbeat or of a scrape scans a table', async () => {
+  const { plan, planned } = createPlanned()
+  const outcomes = runBatch({ db: planned, operations, beforeCommit: () => {} })
+  expect(outcomes.map(({ ok }) => ok)).toEqual([true, true, true])
+  const from = createReads({ use: (_empty, query) => query(planned), reset() {}, close() {} }, Date.now)
+  for (const read of reads) await read(from)
+  const steps = plan.filter((line) => tables.test(line))
+  expect(steps.length).toBeGreaterThan(20)
+  expect(steps.filter((line) => line.startsWith('SCAN'))).toEqual([])
+})
+
+test('the database itself refuses a second running job of a lane', () => {
+  const db = openDatabase(':memory:', { readOnly: false, busyMs: 0 })
+  migrate(db, 'memory')
+  const insert = `INSERT INTO jobs (id, lane, state, gate, created_at, run_at, steps, planned)
+    VALUES (?, ?, 'running', 0, 1, 1, '[]', '{}')`
+  db.run(insert, 'a', 'lane')
+  db.run(insert, 'b', null)
+  db.run(insert, 'c', null)
+  expect(() => db.run(insert, 'd', 'lane')).toThrow(/UNIQUE/)
+  db.close()
+})
+
+test('unconsumed events are counted from an index, without reading their rows', async () => {
+  const { plan, planned } = createPlanned()
+  const from = createReads({ use: (_empty, query) => query(planned), reset() {}, close() {} }, Date.now)
+  await from.waiting({ ...main, limit: 50 })
+  const sums = plan.filter((line) => line.includes('events_waiting'))
+  expect(sums.length).toBeGreaterThan(0)
+  expect(sums.filter((line) => !line.includes('COVERING'))).toEqual([])
+})
+
+test('a search of the deliveries reads the index alone, and then the rows that it found', async () => {
+  const { plan, planned } = createPlanned()
+  const from = createReads({ use: (_empty, query) => query(planned), reset() {}, close() {} }, Date.now)
+  await from.deliveries({ limit: 50, text: 'x', hook: 'h' })
+  await from.lanes({ limit: 50 })
+  const steps = plan.filter((line) => /\b(deliveries|jobs)\b/.test(line))
+  const fine = /USING (COVERING INDEX deliveries_listed|INDEX jobs_lane|INTEGER PRIMARY KEY|INDEX jobs_delivery)/
+  expect(steps.length).toBeGreaterThan(5)
+  expect(steps.filter((line) => !fine.test(line))).toEqual([])
+})

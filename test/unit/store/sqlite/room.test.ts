@@ -1,0 +1,120 @@
+// How much may wait in a store: it refuses before it is over its limit, says so before it refuses, and forgets nothing that it has.
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { silentLog } from '../../../../src/model/log.ts'
+import { openDatabase } from '../../../../src/store/sqlite/driver.ts'
+import { createSqliteReader } from '../../../../src/store/sqlite/sqlite.ts'
+import { newDelivery, newEvent, newJob, parked, request } from '../../../contract/stage.ts'
+import { newFolder, openStore, small } from './stage.ts'
+
+const maxBytes = 100_000
+const full = { code: 'store-full', status: 503, retryAfterSeconds: 60 }
+const large = () => newDelivery({ at: Date.now(), ...parked({ request: request('x'.repeat(9_000)) }) })
+
+function listening() {
+  const told: string[] = []
+  const note = (_: object, message: string) => void told.push(message)
+  return { told, log: { ...silentLog, info: note, warn: note, error: note } }
+}
+
+describe('a store in which too much waits', () => {
+  test('refuses what would wait too, says so before and after, and takes it again when something ended', async () => {
+    const { told, log } = listening()
+    const store = openStore(join(newFolder(), 'x.db'), { maxWaitingBytes: () => maxBytes, log })
+    const stored: string[] = []
+    const fill = async () => {
+      for (;;) {
+        const delivery = large()
+        await store.append(delivery)
+        stored.push(delivery.id)
+        const { trouble, warning } = await store.health()
+        expect([trouble, warning === undefined]).toEqual([undefined, (await store.waitingBytes()) < 0.8 * maxBytes])
+      }
+    }
+    await expect(fill()).rejects.toMatchObject(full)
+    expect(stored.length).toBe(10)
+    expect(await store.waitingBytes()).toBeLessThanOrEqual(maxBytes)
+    expect(await store.health()).toMatchObject({
+      trouble: expect.stringContaining('store.maxWaitingBytes'),
+      warning: undefined,
+    })
+    await expect(store.appendAll([large()], { name: 'gmail', from: undefined, to: '7' })).rejects.toMatchObject(full)
+    expect(await store.cursor('gmail')).toBeUndefined()
+
+    expect(await store.settle(stored[0] ?? '', { ...parked(), state: 'accepted', request: undefined })).toBe(true)
+    for (const id of stored.slice(1, 3)) await store.drop(id)
+    expect(await store.append(large())).toEqual({ kind: 'stored' })
+    expect((await store.counts()).deliveries).toMatchObject({ parked: 8, accepted: 1, dropped: 2 })
+    expect(told).toEqual([
+      expect.stringMatching(/^Parked deliveries and queued jobs use 8\d % of store\.maxWaitingBytes/),
+      expect.stringMatching(/^The store is full/),
+      'The store takes deliveries again.',
+    ])
+  })
+
+  test('refuses deliveries that arrive at once as it would one after the other', async () => {
+    const store = openStore(join(newFolder(), 'x.db'), { maxWaitingBytes: () => maxBytes })
+    await store.ready()
+    const answers = await Promise.allSettled(Array.from({ length: 40 }, () => store.append(large())))
+    expect(answers.filter(({ status }) => status === 'fulfilled').length).toBeLessThanOrEqual(11)
+    expect(await store.waitingBytes()).toBeLessThanOrEqual(maxBytes)
+  })
+
+  test('still takes what does not wait, such as a wake, and ends what is stored', async () => {
+    const store = openStore(join(newFolder(), 'x.db'), { maxWaitingBytes: () => 500 })
+    const [job] = [newJob()]
+    await store.append(newDelivery({ at: Date.now(), jobs: [job] }))
+    await expect(store.append(newDelivery({ at: Date.now(), jobs: [newJob()] }))).rejects.toMatchObject(full)
+    const wake = newJob({ state: 'done', events: [newEvent()] })
+    expect(await store.append(newDelivery({ at: Date.now(), jobs: [wake] }))).toEqual({ kind: 'stored' })
+    expect(await store.append(small())).toEqual({ kind: 'stored' })
+    const [claimed] = await store.claim({ limit: 1, leaseMs: 1_000 })
+    if (claimed === undefined) throw new Error('no job is due')
+    expect(await store.report(claimed, { outcome: { kind: 'done' } })).toBe(true)
+    expect(await store.append(newDelivery({ at: Date.now(), jobs: [newJob()] }))).toEqual({ kind: 'stored' })
+  })
+
+  test('is not full because of one delivery that is larger than the limit', async () => {
+    const store = openStore(join(newFolder(), 'x.db'), { maxWaitingBytes: () => 5_000 })
+    await store.ready()
+    await expect(store.append(large())).rejects.toMatchObject(full)
+    expect(await store.health()).toMatchObject({ trouble: undefined, warning: undefined })
+  })
+
+  test('knows after a restart what waits, and a higher limit counts at once', async () => {
+    const file = join(newFolder(), 'x.db')
+    const before = openStore(file)
+    for (let count = 0; count < 12; count++) await before.append(large())
+    const bytes = await before.waitingBytes()
+    await before.close()
+    let limit = maxBytes
+    const store = openStore(file, { maxWaitingBytes: () => limit })
+    await store.ready()
+    expect(await store.waitingBytes()).toBe(bytes)
+    await expect(store.append(large())).rejects.toMatchObject(full)
+    limit *= 2
+    expect(await store.append(large())).toEqual({ kind: 'stored' })
+    expect(await store.health()).toMatchObject({ trouble: undefined })
+  })
+})
+
+test('a file of the first schema is counted once, when it is opened; until then a reader finds nothing', async () => {
+  const file = join(newFolder(), 'x.db')
+  const before = openStore(file)
+  await before.append(large())
+  await before.append(newDelivery({ at: 1, jobs: [newJob(), newJob({ state: 'done' })] }))
+  const bytes = await before.waitingBytes()
+  await before.close()
+  const db = openDatabase(file, { readOnly: false, busyMs: 0 })
+  const triggers = db
+    .all(`SELECT name FROM sqlite_master WHERE type = 'trigger'`)
+    .map(({ name }) => `DROP TRIGGER ${name};`)
+  db.exec(`${triggers.join('')} DROP TABLE waiting_bytes; PRAGMA user_version = 1`)
+  db.close()
+  const reader = createSqliteReader({ file })
+  expect(await reader.waitingBytes()).toBe(0)
+  await reader.close()
+  const store = openStore(file)
+  await store.ready()
+  expect([triggers.length, bytes > 9_000, await store.waitingBytes()]).toEqual([6, true, bytes])
+})

@@ -1,0 +1,231 @@
+// A store that cannot write refuses calls, reports the reason, and recovers by itself.
+import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { inspect } from 'node:util'
+import { describe, expect, test } from 'vitest'
+import { silentLog } from '../../../../src/model/log.ts'
+import { openDatabase } from '../../../../src/store/sqlite/driver.ts'
+import { createSqliteReader } from '../../../../src/store/sqlite/sqlite.ts'
+import { newDelivery, newJob, parked, request } from '../../../contract/stage.ts'
+import { createSpawn, newFolder, openStore, small } from './stage.ts'
+
+describe('trouble', () => {
+  test('on a full disk, appends are refused, and accepted again once there is room', async () => {
+    const { spawn } = createSpawn(80)
+    const store = openStore(join(newFolder(), 'x.db'), { spawn })
+    const big = () => newDelivery({ at: Date.now(), ...parked({ request: request('x'.repeat(40_000)) }) })
+    const stored: string[] = []
+    const fill = async () => {
+      for (;;) {
+        const delivery = big()
+        await store.append(delivery)
+        stored.push(delivery.id)
+      }
+    }
+    await expect(fill()).rejects.toMatchObject({
+      code: 'store-unavailable',
+      message: 'The store cannot write: the disk is full.',
+      retryAfterSeconds: 5,
+    })
+    expect((await store.counts()).deliveries.parked).toBe(stored.length)
+    for (const id of stored) await store.drop(id)
+    expect(await store.append(big())).toEqual({ kind: 'stored' })
+    expect(await store.health()).toMatchObject({ trouble: undefined })
+  })
+
+  test('while its folder cannot be created, the store refuses writes and does not throw at the start, and then it works', async () => {
+    const inTheWay = join(newFolder(), 'state')
+    writeFileSync(inTheWay, 'a file where the folder should be')
+    const told: string[] = []
+    const log = (_: object, message: string) => void told.push(message)
+    const store = openStore(join(inTheWay, 'x.db'), { log: { debug: log, info: log, warn: log, error: log } })
+    await store.ready()
+    await expect(store.append(small())).rejects.toMatchObject({ code: 'store-unavailable', retryAfterSeconds: 5 })
+    expect(await store.health()).toMatchObject({ trouble: 'The store cannot write: its file cannot be opened.' })
+    expect(await store.answered({ hook: 'github', key: 'k' })).toBeUndefined()
+    rmSync(inTheWay)
+    mkdirSync(inTheWay)
+    // nobody sends anything: health finds out by itself
+    expect(await store.health()).toMatchObject({ trouble: undefined, facts: { synchronous: 2 } })
+    const delivery = small()
+    expect(await store.append(delivery)).toEqual({ kind: 'stored' })
+    expect(await store.delivery(delivery.id)).toBeDefined()
+    expect(told).toEqual(['The store cannot write: its file cannot be opened.', 'The store can write again.'])
+  })
+
+  test('a file that was deleted while open is created again, so that no commit goes to the deleted file', async () => {
+    const folder = join(newFolder(), 'state')
+    const file = join(folder, 'x.db')
+    const store = openStore(file)
+    await store.append(small())
+    rmSync(folder, { recursive: true })
+    const delivery = small()
+    await store.append(delivery)
+    const reader = createSqliteReader({ file })
+    expect(await reader.deliveries({ limit: 9 })).toMatchObject([{ deliveryId: delivery.id }])
+    await reader.close()
+    expect(await store.deliveries({ limit: 9 })).toMatchObject([{ deliveryId: delivery.id }])
+  })
+
+  test('the loss of the file is logged', async () => {
+    const folder = newFolder()
+    const told: string[] = []
+    const note = (_: object, message: string) => void told.push(message)
+    const store = openStore(join(folder, 'x.db'), { log: { ...silentLog, error: note } })
+    await store.append(small())
+    for (const name of readdirSync(folder)) rmSync(join(folder, name))
+    await store.append(small())
+    await store.append(small())
+    expect(told).toEqual([expect.stringMatching(/^The file of the store was deleted or replaced/)])
+  })
+
+  test('a file that can be opened but not written is reported at the start, before a delivery is refused', async () => {
+    const file = join(newFolder(), 'x.db')
+    mkdirSync(`${file}.probe`)
+    const store = openStore(file)
+    await store.ready()
+    expect(await store.health()).toMatchObject({ trouble: expect.stringMatching(/^The store cannot write/) })
+    rmSync(`${file}.probe`, { recursive: true })
+    expect(await store.health()).toMatchObject({ trouble: undefined })
+  })
+
+  test('damage in the middle of a file is reported as damage, whichever statement finds it', async () => {
+    const file = join(newFolder(), 'x.db')
+    const first = openStore(file)
+    for (let n = 0; n < 50; n += 1) await first.append(newDelivery({ at: 1, jobs: [newJob()] }))
+    await first.close()
+    const bytes = readFileSync(file)
+    // every page but those of the schema loses its header
+    for (let at = 4096; at < bytes.length; at += 4096)
+      if (!isSchema(bytes.subarray(at, at + 4096))) bytes.fill(0xff, at, at + 8)
+    writeFileSync(file, bytes)
+    const damaged = { code: 'store-unavailable', message: expect.stringMatching(/its file is damaged\.$/) }
+    const store = openStore(file)
+    await expect(store.deliveries({ limit: 9 })).rejects.toMatchObject(damaged)
+    await expect(store.claim({ limit: 9, leaseMs: 1_000 })).rejects.toMatchObject(damaged)
+    expect(await store.health()).toMatchObject({ trouble: 'The store cannot write: its file is damaged.' })
+  })
+
+  test('damage within a row is reported without quoting the row', async () => {
+    const file = join(newFolder(), 'x.db')
+    const store = openStore(file)
+    await store.append(small())
+    const db = openDatabase(file, { readOnly: false, busyMs: 0 })
+    db.exec(`UPDATE deliveries SET log = '["a secret'`)
+    db.close()
+    const failed = await store.deliveries({ limit: 9 }).catch((error: unknown) => error)
+    expect(failed).toMatchObject({
+      code: 'store-unavailable',
+      message: 'The store cannot be read: its file is damaged.',
+    })
+    expect(inspect(failed)).not.toContain('secret')
+  })
+
+  test('a job whose row is damaged ends, and the other jobs are claimed', async () => {
+    const file = join(newFolder(), 'x.db')
+    const store = openStore(file)
+    await store.append(newDelivery({ at: 1, jobs: [newJob({ id: 'bad' }), newJob({ id: 'good' })] }))
+    const db = openDatabase(file, { readOnly: false, busyMs: 0 })
+    db.exec(`UPDATE jobs SET planned = '{"kind":' WHERE id = 'bad'`)
+    db.close()
+    const claimed = await store.claim({ limit: 9, leaseMs: 1000 })
+    expect(claimed.map(({ id }) => id)).toEqual(['good'])
+    expect((await store.counts()).jobs).toMatchObject({ dead: 1, running: 1 })
+  })
+
+  test('a file that is not a database is refused with this reason', async () => {
+    const file = join(newFolder(), 'x.db')
+    writeFileSync(
+      file,
+      'not a database, but longer than the header of one would have to be, and then some. '.repeat(20),
+    )
+    const store = openStore(file)
+    await expect(store.append(small())).rejects.toMatchObject({ message: /is not a database/ })
+  })
+
+  test('a file of a newer hookloom is refused at start, and by a reader', async () => {
+    const file = join(newFolder(), 'x.db')
+    const db = openDatabase(file, { readOnly: false, busyMs: 0 })
+    db.exec('PRAGMA user_version = 99')
+    db.close()
+    const newer = {
+      code: 'config-invalid',
+      message: expect.stringMatching(/x\.db was written by a newer hookloom \(schema 99;/),
+    }
+    await expect(openStore(file).ready()).rejects.toMatchObject(newer)
+    await expect(createSqliteReader({ file }).deliveries({ limit: 1 })).rejects.toMatchObject(newer)
+  })
+})
+
+describe('the owner', () => {
+  test('is one: a second store is refused, with the name of the file and the process id of the owner, until the first is closed', async () => {
+    const file = join(newFolder(), 'state', 'x.db')
+    const [first, second] = [openStore(file), openStore(file)]
+    await first.ready()
+    await expect(second.ready()).rejects.toMatchObject({
+      code: 'store-locked',
+      message: `state/x.db is in use by another gateway (pid ${process.pid}). Stop it, or give this one another store.file.`,
+    })
+    await expect(second.append(small())).rejects.toMatchObject({ code: 'store-locked' })
+    expect(await first.append(small())).toEqual({ kind: 'stored' })
+    await first.close()
+    await second.ready()
+    expect(await second.append(small())).toEqual({ kind: 'stored' })
+  })
+
+  test.skipIf(process.platform === 'win32')('alone can read the files, even in a folder open to others', async () => {
+    const folder = newFolder()
+    chmodSync(folder, 0o755)
+    const store = openStore(join(folder, 'x.db'))
+    await store.append(small())
+    await store.deliveries({ limit: 1 })
+    const files = readdirSync(folder).toSorted()
+    expect(files).toEqual(['x.db', 'x.db-shm', 'x.db-wal', 'x.db.lock', 'x.db.pid'])
+    const open = files.filter((name) => (statSync(join(folder, name)).mode & 0o077) !== 0)
+    expect(open).toEqual([])
+  })
+
+  test('of one file does not lock another file', async () => {
+    const folder = newFolder()
+    await openStore(join(folder, 'a.db')).ready()
+    await expect(openStore(join(folder, 'b.db')).ready()).resolves.toBeUndefined()
+  })
+})
+
+describe('a reader', () => {
+  test('reads while a gateway runs, and after it stopped', async () => {
+    const file = join(newFolder(), 'x.db')
+    const store = openStore(file)
+    await store.ready()
+    const reader = createSqliteReader({ file })
+    expect(await reader.deliveries({ limit: 9 })).toEqual([])
+    const delivery = small()
+    await store.append(delivery)
+    expect(await reader.deliveries({ limit: 9 })).toMatchObject([{ deliveryId: delivery.id }])
+    await store.close()
+    expect(await reader.delivery(delivery.id)).toBeDefined()
+    await reader.close()
+  })
+
+  test('names the missing file if there is no store', async () => {
+    const file = join(newFolder(), 'none.db')
+    await expect(createSqliteReader({ file }).counts()).rejects.toMatchObject({
+      code: 'config-missing',
+      message: expect.stringContaining(file),
+    })
+  })
+
+  test('does not prevent the WAL from being reset', async () => {
+    const file = join(newFolder(), 'x.db')
+    const store = openStore(file)
+    const delivery = small()
+    await store.append(delivery)
+    await store.delivery(delivery.id)
+    await store.answered({ hook: 'github', key: 'k' })
+    const db = openDatabase(file, { readOnly: false, busyMs: 0 })
+    expect(db.get('PRAGMA wal_checkpoint(RESTART)')).toMatchObject({ busy: 0 })
+    db.close()
+  })
+})
+
+const isSchema = (page: Buffer) => page.includes('CREATE ')

@@ -1,0 +1,148 @@
+import { execFileSync } from 'node:child_process'
+import { mkdir, symlink, truncate } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { buildModule } from '../../../src/transforms/modules/build.ts'
+import { createConfigDir, load, toCall, writeFiles } from './stage.ts'
+
+/** A pipe that nobody writes to: opening it blocks for ever. */
+async function makePipe(path: string): Promise<void> {
+  await mkdir(dirname(path), { recursive: true })
+  execFileSync('mkfifo', [path])
+}
+
+describe('a source map comment in a file of a module', () => {
+  const comments = [
+    '//# sourceMappingURL=map.json',
+    '//@ sourceMappingURL=./map.json',
+    '/*# sourceMappingURL=map.json */',
+  ]
+
+  test.each(comments)('%s is not followed: a pipe of that name does not stop the build', async (comment) => {
+    const { root } = await createConfigDir()
+    await writeFiles(root, { 'x.ts': `import './lib/y.js'\nexport default () => ({ a: 1 })\n${comment}` })
+    await writeFiles(root, { 'lib/y.js': `globalThis.y = 1\n${comment}\n` })
+    await makePipe(join(root, 'map.json'))
+    await makePipe(join(root, 'lib/map.json'))
+    const { code } = await buildModule({ root, file: join(root, 'x.ts') })
+    expect(code).toContain('globalThis.y = 1')
+  })
+
+  test('brings no file from outside into the bundle or its source map', async () => {
+    const { configDir, root } = await createConfigDir()
+    const outside = join(configDir, 'secret.map')
+    const map = { version: 3, sources: ['s.ts'], sourcesContent: ['the secret'], mappings: 'AAAA', names: [] }
+    await writeFiles(configDir, { 'secret.map': JSON.stringify(map), 'secret.ts': 'the secret' })
+    const inline = Buffer.from(JSON.stringify({ ...map, sources: ['../../secret.ts'], sourcesContent: undefined }))
+    for (const url of [
+      '../../secret.map',
+      `file://${outside}`,
+      `data:application/json;base64,${inline.toString('base64')}`,
+    ]) {
+      await writeFiles(root, { 'x.ts': `export default () => 1\n//# sourceMappingURL=${url}\n` })
+      const bundle = await buildModule({ root, file: join(root, 'x.ts') })
+      expect(bundle.code + bundle.map).not.toContain('the secret')
+      expect(bundle.map).toContain('export default () => 1')
+    }
+  })
+
+  test('keeps its bytes where it is text of the program', async () => {
+    const { root } = await createConfigDir()
+    const text = '//# sourceMappingURL=map.json'
+    await writeFiles(root, { 'x.ts': `export default () => ({ message: '${text}' })` })
+    expect(await (await load(root, 'x.ts')).run(toCall({}))).toMatchObject({ value: { message: text } })
+  })
+})
+
+describe('a build reads regular files only', () => {
+  test.each(['package.json', 'lib/package.json', 'node_modules/p/package.json', 'node_modules/p/deep/package.json'])(
+    'a pipe at %s is named, and does not stop the build',
+    async (path) => {
+      const { root } = await createConfigDir()
+      await writeFiles(root, {
+        'x.ts': `import './lib/y.ts'\nimport 'p/deep/z.js'`,
+        'lib/y.ts': '',
+        'node_modules/p/deep/z.js': '',
+      })
+      await makePipe(join(root, path))
+      await expect(buildModule({ root, file: join(root, 'x.ts') })).rejects.toMatchObject({
+        code: 'transform-build-failed',
+        message: expect.stringContaining(`transforms/${path} is not a regular file`),
+      })
+    },
+  )
+
+  test('a package.json that is a device or lies outside is not read', async () => {
+    for (const [target, why] of [
+      ['/dev/zero', 'is not a regular file'],
+      ['../../package.json', 'is outside the transforms directory'],
+    ] as const) {
+      const { configDir, root } = await createConfigDir()
+      await writeFiles(configDir, { 'package.json': '{}' })
+      await writeFiles(root, { 'x.ts': '' })
+      await symlink(target, join(root, 'package.json'))
+      await expect(buildModule({ root, file: join(root, 'x.ts') })).rejects.toThrow(`transforms/package.json ${why}`)
+    }
+  })
+
+  test('a pipe, a folder and a huge file are named where they are imported', async () => {
+    const { root } = await createConfigDir()
+    await makePipe(join(root, 'pipe.json'))
+    await mkdir(join(root, 'folder.json'))
+    await writeFiles(root, { 'huge.json': '' })
+    await truncate(join(root, 'huge.json'), 64_000_000)
+    for (const [name, why] of [
+      ['pipe.json', 'transforms/pipe.json is not a regular file'],
+      ['folder.json', 'folder.json'],
+      ['huge.json', 'transforms/huge.json has 64000000 bytes; the limit is 32000000'],
+    ] as const) {
+      await writeFiles(root, { 'x.ts': `import './${name}'` })
+      await expect(buildModule({ root, file: join(root, 'x.ts') })).rejects.toThrow(why)
+    }
+  })
+
+  test('a tsconfig.json is never read, whatever it is', async () => {
+    const { root } = await createConfigDir()
+    await writeFiles(root, {
+      'x.ts': `import './lib/y.ts'`,
+      'lib/y.ts': '',
+      'tsconfig.json': '{"extends":"./pipe.json"}',
+    })
+    await makePipe(join(root, 'pipe.json'))
+    await makePipe(join(root, 'lib/tsconfig.json'))
+    const { inputs } = await buildModule({ root, file: join(root, 'x.ts') })
+    expect(inputs.map(({ file }) => basename(file)).toSorted()).toEqual(['x.ts', 'y.ts'])
+  })
+})
+
+describe('a build that does not end', () => {
+  /** Which file a package means is known from inside esbuild only, which then reads the package.json beside it. */
+  async function makeEndless() {
+    const { root } = await createConfigDir()
+    await writeFiles(root, {
+      'x.ts': `import 'p'`,
+      'good.ts': 'export default () => 1',
+      'node_modules/p/package.json': '{"exports":"./hidden/z.js"}',
+      'node_modules/p/hidden/z.js': '',
+    })
+    await makePipe(join(root, 'node_modules/p/hidden/package.json'))
+    return root
+  }
+
+  test('fails when its time is up and says so, and the next build works', async () => {
+    const root = await makeEndless()
+    await expect(buildModule({ root, file: join(root, 'x.ts') }, { limitMs: 300 })).rejects.toMatchObject({
+      code: 'transform-build-failed',
+      message: expect.stringContaining('transforms/x.ts was not built within 300 ms.'),
+    })
+    await buildModule({ root, file: join(root, 'good.ts') })
+  })
+
+  test('takes no other build down that runs beside it', async () => {
+    const root = await makeEndless()
+    const endless = buildModule({ root, file: join(root, 'x.ts') }, { limitMs: 300 })
+    const beside = Array.from({ length: 50 }, () => buildModule({ root, file: join(root, 'good.ts') }))
+    await expect(endless).rejects.toThrow('within 300 ms')
+    expect(await Promise.all(beside)).toHaveLength(50)
+  })
+})

@@ -1,0 +1,151 @@
+import { mkdir, rm, stat, symlink } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { buildModule } from '../../../src/transforms/modules/build.ts'
+import { createConfigDir, writeFiles } from './stage.ts'
+
+/** Builds x.ts beside the files; gives the problem. */
+async function problemOf(files: Record<string, string>, around: Record<string, string> = {}) {
+  const { configDir, root } = await createConfigDir()
+  await writeFiles(root, files)
+  await writeFiles(configDir, around)
+  const built = await buildModule({ root, file: join(root, 'x.ts') }).catch((error: unknown) => error)
+  expect(built).toMatchObject({ code: 'transform-build-failed' })
+  const { message, frame } = built as { message: string; frame: string } // matched one line above
+  expect(`${message}${frame}`).not.toContain(configDir)
+  return { message, frame }
+}
+
+describe('a module that does not build', () => {
+  test('is told with file, line and the code around it, relative to the transforms directory', async () => {
+    const { message, frame } = await problemOf({
+      'x.ts': `import './lib/y.ts'`,
+      'lib/y.ts': 'const a = 1\nconst = 2\n',
+    })
+    expect(message).toBe('transforms/x.ts does not build at lib/y.ts:2: Expected identifier but found "=".')
+    expect(frame).toContain('lib/y.ts:2:6:')
+    expect(frame).toContain('const = 2')
+  })
+
+  test('because a file is missing is told with the import', async () => {
+    const { message, frame } = await problemOf({ 'x.ts': `\nimport './gone.ts'` })
+    expect(message).toBe('transforms/x.ts does not build at x.ts:2: Could not resolve "./gone.ts".')
+    expect(frame).toContain(`import './gone.ts'`)
+  })
+
+  test.each([
+    ['ms', 'ms'],
+    ['@scope/name/deep.js', '@scope/name'],
+  ])('because the package of %s is not installed says what to run, and where', async (specifier, name) => {
+    const { message } = await problemOf({ 'x.ts': `import '${specifier}'` })
+    expect(message).toBe(
+      `transforms/x.ts does not build at x.ts:1: Could not resolve "${specifier}". Run "npm install ${name}" in hooks/transforms.`,
+    )
+  })
+
+  test('because it was deleted meanwhile is missing', async () => {
+    const { root } = await createConfigDir()
+    await expect(buildModule({ root, file: join(root, 'x.ts') })).rejects.toMatchObject({
+      code: 'transform-missing',
+      message: 'transforms/x.ts does not exist.',
+    })
+  })
+})
+
+describe('an import', () => {
+  const secret = { 'secret.js': `export default 'secret'`, 'hooks/transforms-evil/x.js': '', 'hooks/y.json': '{}' }
+  test.each(['../../secret.js', '../transforms-evil/x.js', '../y.json', '/etc/passwd', './out/secret.js', './out.js'])(
+    'cannot reach %s outside the transforms directory',
+    async (path) => {
+      const { configDir, root } = await createConfigDir()
+      await writeFiles(configDir, secret)
+      await symlink(configDir, join(root, 'out'))
+      await symlink(join(configDir, 'secret.js'), join(root, 'out.js'))
+      for (const text of [
+        `import '${path}'`,
+        `require('${path}')`,
+        `export * from '${path}'`,
+        `void import('${path}')`,
+      ]) {
+        await writeFiles(root, { 'x.ts': `\n${text}` })
+        await expect(buildModule({ root, file: join(root, 'x.ts') })).rejects.toMatchObject({
+          code: 'transform-build-failed',
+          message: `transforms/x.ts does not build at x.ts:2: "${path}" is outside the transforms directory.`,
+        })
+      }
+    },
+  )
+
+  test('cannot reach a package outside the transforms directory, also by a symlink or by the config of a directory above', async () => {
+    const around = { 'node_modules/far/index.js': '', 'node_modules/far/package.json': '{"name":"far"}' }
+    const { message } = await problemOf({ 'x.ts': `import 'far'` }, around)
+    expect(message).toBe(
+      'transforms/x.ts does not build at x.ts:1: "far" is not installed beside the transforms: only packages in their own node_modules are bundled. Run "npm install far" in hooks/transforms.',
+    )
+    const tsconfig = { ...around, 'tsconfig.json': '{"compilerOptions":{"paths":{"near":["./node_modules/far"]}}}' }
+    expect((await problemOf({ 'x.ts': `import 'near'` }, tsconfig)).message).toContain('Could not resolve "near"')
+    const imports = { ...around, 'package.json': '{"imports":{"#far":"./far.js"}}', 'far.js': '' }
+    expect((await problemOf({ 'x.ts': `import '#far'` }, imports)).message).toContain('"#far" is not installed')
+
+    const { configDir, root } = await createConfigDir()
+    await writeFiles(configDir, around)
+    await mkdir(join(root, 'node_modules'))
+    await symlink(join(configDir, 'node_modules/far'), join(root, 'node_modules/far'))
+    await writeFiles(root, { 'x.ts': `import 'far'` })
+    await expect(buildModule({ root, file: join(root, 'x.ts') })).rejects.toThrow('"far" is not installed')
+  })
+
+  test.each(['https://example.com/x.js', 'data:text/javascript,0'])('cannot be %s', async (path) => {
+    const { message } = await problemOf({ 'x.ts': `import '${path}'` })
+    expect(message).toContain(`"${path}" is not a file of the transforms directory`)
+  })
+
+  test('cannot be a native addon or a style sheet', async () => {
+    expect((await problemOf({ 'x.ts': `import './a.node'`, 'a.node': 'x' })).message).toContain(
+      '"./a.node" is a native addon, which a transform cannot load',
+    )
+    expect((await problemOf({ 'x.ts': `import './a.css'`, 'a.css': '' })).message).toContain(
+      '".css" cannot be imported',
+    )
+  })
+})
+
+describe('a bundle', () => {
+  test('names every file that it was made of, as it was when it was read', async () => {
+    const { root } = await createConfigDir()
+    await writeFiles(root, {
+      'x.ts': `import './a.mjs'\nimport w from './w.json'\nimport type { T } from './types.ts'\nimport { defineTransform } from 'hookloom'\nexport default [w, defineTransform]`,
+      'a.mjs': 'import "node:fs"; globalThis.a = 1',
+      'w.json': '{}',
+      'types.ts': 'export type T = string',
+      'unused.ts': '',
+    })
+    const { inputs } = await buildModule({ root, file: join(root, 'x.ts') })
+    expect(inputs.map(({ file }) => basename(file)).toSorted()).toEqual(['a.mjs', 'w.json', 'x.ts'])
+    for (const { file, mtimeNs, size } of inputs) {
+      expect(await stat(file, { bigint: true })).toMatchObject({ mtimeNs, size })
+    }
+  })
+
+  test('has the same hash for the same code anywhere, and another one for another', async () => {
+    const hashes: string[] = []
+    for (const n of [1, 1, 2]) {
+      const { root } = await createConfigDir()
+      await writeFiles(root, { 'x.ts': `export default () => ${n}` })
+      hashes.push((await buildModule({ root, file: join(root, 'x.ts') })).hash)
+    }
+    expect(hashes[0]).toMatch(/^[0-9a-f]{64}$/)
+    expect(hashes[1]).toBe(hashes[0])
+    expect(hashes[2]).not.toBe(hashes[0])
+  })
+
+  test('is complete: it works after its files are gone, and leaves nothing in the directory', async () => {
+    const { root } = await createConfigDir()
+    await writeFiles(root, { 'x.ts': `import a from './a.ts'\nexport default () => a`, 'a.ts': `export default 'a'` })
+    const { code } = await buildModule({ root, file: join(root, 'x.ts') })
+    await expect(stat(join(root, 'bundle.js'))).rejects.toThrow('ENOENT')
+    await rm(root, { recursive: true })
+    expect(code).not.toMatch(/^(import|export)\b/m)
+    expect(code).not.toContain(root)
+  })
+})

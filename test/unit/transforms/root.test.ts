@@ -1,0 +1,233 @@
+import { execFileSync } from 'node:child_process'
+import { link, mkdir, mkdtemp, realpath, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { readInside } from '../../../src/transforms/read.ts'
+import { resolveModule, resolveTransformsRoot } from '../../../src/transforms/root.ts'
+import { loadTransforms } from '../../inline-transforms.ts'
+import { createConfigDir, load, toCall, writeFiles } from './stage.ts'
+
+const outsider = `globalThis.leaked = true\nexport default () => 'leaked'`
+
+describe('the transforms directory', () => {
+  test('is hooks/transforms of the config directory, or a directory in it', async () => {
+    const { configDir, root } = await createConfigDir()
+    await mkdir(join(root, 'team'))
+    expect(await resolveTransformsRoot({ configDir, transformsDir: undefined })).toBe(root)
+    for (const transformsDir of ['.', root, `${root}/`, 'hooks/transforms', './hooks/transforms/']) {
+      expect(await resolveTransformsRoot({ configDir, transformsDir })).toBe(root)
+    }
+    for (const transformsDir of ['team', './team/', join(root, 'team'), 'team/../team', 'hooks/transforms/team']) {
+      expect(await resolveTransformsRoot({ configDir, transformsDir })).toBe(join(root, 'team'))
+    }
+  })
+
+  test('may be missing: its modules are', async () => {
+    const { configDir, root } = await createConfigDir()
+    await rm(join(configDir, 'hooks'), { recursive: true })
+    expect(await resolveTransformsRoot({ configDir, transformsDir: undefined })).toBe(root)
+    expect((await load(root, 'x.ts')).problem).toMatchObject({ code: 'transform-missing' })
+  })
+
+  test.each(['..', '../transforms-evil', '/etc', '/', '~/x', '~', 'a\0b', '..\\x', 'team/../..'])(
+    'is refused as %j, and the key is named',
+    async (transformsDir) => {
+      const { configDir, root } = await createConfigDir()
+      await mkdir(`${root}-evil`)
+      await expect(resolveTransformsRoot({ configDir, transformsDir })).rejects.toMatchObject({
+        code: 'config-invalid',
+        message: expect.stringMatching(/^hooks\.transformsDir must stay inside hooks\/transforms/),
+      })
+    },
+  )
+
+  test('is refused when a symlink leads out of the config directory, and taken when it stays inside', async () => {
+    const { configDir, root } = await createConfigDir()
+    await mkdir(join(configDir, 'elsewhere'))
+    await mkdir(join(root, 'real'))
+    await symlink(join(configDir, 'elsewhere'), join(root, 'out'))
+    await symlink(join(root, 'real'), join(root, 'in'))
+    await expect(resolveTransformsRoot({ configDir, transformsDir: 'out' })).rejects.toMatchObject({
+      code: 'config-invalid',
+    })
+    await expect(resolveTransformsRoot({ configDir, transformsDir: 'out/new' })).rejects.toMatchObject({
+      code: 'config-invalid',
+    })
+    expect(await resolveTransformsRoot({ configDir, transformsDir: 'in' })).toBe(join(root, 'real'))
+    await rename(root, `${root}-moved`)
+    await symlink(`${root}-moved`, root)
+    await expect(resolveTransformsRoot({ configDir, transformsDir: undefined })).rejects.toMatchObject({
+      code: 'config-invalid',
+    })
+  })
+
+  test('may lie behind a symlink to the whole config directory', async () => {
+    const { configDir, root } = await createConfigDir()
+    const other = await realpath(await mkdtemp(join(tmpdir(), 'hookloom-link-')))
+    onTestFinished(() => rm(other, { recursive: true }))
+    await symlink(configDir, join(other, 'config'))
+    expect(await resolveTransformsRoot({ configDir: join(other, 'config'), transformsDir: undefined })).toBe(root)
+  })
+})
+
+describe('a module path', () => {
+  test('is relative to the transforms directory and has its extension', async () => {
+    const { root } = await createConfigDir()
+    await writeFiles(root, { 'a/x.ts': '', 'y.mjs': '' })
+    expect(await resolveModule(root, 'a/x.ts')).toBe(join(root, 'a/x.ts'))
+    expect(await resolveModule(root, './y.mjs')).toBe(join(root, 'y.mjs'))
+  })
+
+  const paths = [
+    '../x.js',
+    '/etc/x.js',
+    'a/../../x.js',
+    'a/../x.js',
+    '..\\x.js',
+    'a\\..\\x.js',
+    'C:\\x.js',
+    '%2e%2e/x.js',
+    '~/x.js',
+    'file:///tmp/x.js',
+    'node:fs',
+    'data:text/javascript,0',
+    'https://example.com/x.js',
+    'x.js\0.ts',
+    '',
+    ' ',
+    '.',
+    '..',
+    'sub',
+    'sub.ts',
+    'x',
+    'x.txt',
+    'x.json',
+    'x.node',
+  ]
+  test.each(paths)('is refused as %j, and the key is named', async (module) => {
+    const { root } = await createConfigDir()
+    await writeFiles(root, {
+      'sub/index.ts': outsider,
+      'sub.ts/index.ts': outsider,
+      'x.txt': outsider,
+      'x.ts': outsider,
+    })
+    await writeFiles(root, { '../x.js': outsider, 'x.json': '{}', 'x.node': '' })
+    await expect(loadTransforms({ root, refs: [{ module }], timeoutMs: 1000 })).rejects.toMatchObject({
+      code: 'config-invalid',
+      message: expect.stringContaining('hooks.mappings[].transform.module'),
+    })
+    expect(globalThis).not.toHaveProperty('leaked')
+  })
+
+  test('without an extension is answered with those that there are', async () => {
+    const { root } = await createConfigDir()
+    await expect(resolveModule(root, 'x')).rejects.toThrow('must end in one of .ts .mts .js .mjs .cjs.')
+  })
+
+  test('that names no file is missing, not wrong', async () => {
+    const { root } = await createConfigDir()
+    await writeFiles(root, { 'file.ts': '' })
+    for (const module of ['x.ts', 'no/such/x.ts', 'file.ts/x.ts']) {
+      await expect(resolveModule(root, module)).rejects.toMatchObject({
+        code: 'transform-missing',
+        message: `transforms/${module} does not exist.`,
+      })
+    }
+  })
+
+  test('that is a symlink is judged by where it leads', async () => {
+    const { configDir, root } = await createConfigDir()
+    await writeFiles(root, { 'inside.ts': `export default () => 'inside'` })
+    await writeFiles(configDir, { 'outside.ts': outsider, 'hooks/transforms-evil/x.ts': outsider })
+    await symlink('inside.ts', join(root, 'in.ts'))
+    await symlink(join(configDir, 'outside.ts'), join(root, 'out.ts'))
+    await symlink('../transforms-evil', join(root, 'evil'))
+    await symlink('nowhere.ts', join(root, 'dangling.ts'))
+    expect(await (await load(root, 'in.ts')).run(toCall({}))).toMatchObject({ value: 'inside' })
+    for (const module of ['out.ts', 'evil/x.ts']) {
+      await expect(load(root, module)).rejects.toMatchObject({ code: 'config-invalid' })
+    }
+    expect((await load(root, 'dangling.ts')).problem).toMatchObject({ code: 'transform-missing' })
+    expect(globalThis).not.toHaveProperty('leaked')
+  })
+
+  test.each([
+    ['x.cjs', 'module.exports = () => require(FILE)()'],
+    ['x.cjs', 'const load = require; module.exports = () => load(FILE)()'],
+    ['x.cjs', 'module.exports = () => module.require(FILE)()'],
+    ['x.cjs', 'module.exports = async () => (await import(FILE)).default()'],
+    ['x.ts', 'export default () => require(FILE)()'],
+    ['x.mjs', 'export default () => module.require(FILE)()'],
+    ['x.mjs', 'export default () => module.constructor.createRequire(FILE)(FILE)()'],
+    ['x.mjs', 'export default async () => (await jitiImport(FILE)).default()'],
+    ['x.mjs', 'export default async () => (await import(FILE)).default()'],
+  ])('that computes the name of a file outside cannot load it: %s, %s', async (name, text) => {
+    const { configDir, root } = await createConfigDir()
+    await writeFiles(configDir, { 'outside.cjs': `globalThis.leaked = true; module.exports = () => 'leaked'` })
+    const file = `[${JSON.stringify(configDir)}, 'outside.cjs'].join('/')`
+    await writeFiles(root, { [name]: text.replaceAll('FILE', file) })
+    expect(await (await load(root, name)).run(toCall({}))).toMatchObject({ problem: { code: 'transform-failed' } })
+    expect(globalThis).not.toHaveProperty('leaked')
+  })
+
+  // nothing tells a hard link from a file; whoever can make one in the root can as well copy the file there
+  test('may be a hard link to a file outside', async () => {
+    const { configDir, root } = await createConfigDir()
+    await writeFiles(configDir, { 'outside.ts': `export default () => 'linked'` })
+    await link(join(configDir, 'outside.ts'), join(root, 'x.ts'))
+    expect(await (await load(root, 'x.ts')).run(toCall({}))).toMatchObject({ value: 'linked' })
+  })
+})
+
+describe('a file that is swapped for a symlink', () => {
+  test('between check and read is never read', async () => {
+    const { configDir, root } = await createConfigDir()
+    await writeFiles(configDir, { 'outside/x.ts': 'secret' })
+    await writeFiles(root, { 'real/x.ts': 'harmless' })
+    const real = join(root, 'real')
+    // the directory itself gives way to the symlink, so that a path that was checked leads elsewhere when it is opened
+    const turn = async () => {
+      await rename(real, `${real}.away`)
+      await symlink(join(configDir, 'outside'), real)
+      await new Promise(setImmediate)
+      await rm(real)
+      await rename(`${real}.away`, real)
+      await new Promise(setImmediate)
+    }
+    const seen = new Set<string>()
+    const over = new AbortController()
+    const swaps = (async () => {
+      while (!over.signal.aborted) await turn()
+    })()
+    const reads = (async () => {
+      for (let round = 0; round < 30_000; round++) {
+        const read = await readInside(root, join(real, 'x.ts')).catch((error: unknown) => String(error))
+        seen.add(typeof read === 'string' ? read : Buffer.from(read.contents).toString())
+      }
+      over.abort()
+    })()
+    await Promise.all([swaps, reads])
+    expect([...seen].some((text) => text.includes('secret'))).toBe(false)
+    expect(seen).toContain('harmless')
+    expect(seen).toContain('Error: is outside the transforms directory')
+  }, 120_000)
+
+  test('is refused also when it is a directory on the way', async () => {
+    const { configDir, root } = await createConfigDir()
+    await writeFile(join(configDir, 'x.ts'), 'secret')
+    await symlink(configDir, join(root, 'up'))
+    await expect(readInside(root, join(root, 'up/x.ts'))).rejects.toThrow('outside')
+    await expect(readInside(root, root)).rejects.toThrow('outside')
+  })
+
+  test('for a directory or a pipe is no file, and nobody waits for the pipe’s writer', async () => {
+    const { root } = await createConfigDir()
+    await mkdir(join(root, 'folder.ts'))
+    execFileSync('mkfifo', [join(root, 'pipe.ts')])
+    for (const name of ['folder.ts', 'pipe.ts']) {
+      await expect(readInside(root, join(root, name))).rejects.toThrow('is not a regular file')
+    }
+  })
+})

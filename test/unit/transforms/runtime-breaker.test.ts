@@ -1,0 +1,128 @@
+import { describe, expect, test } from 'vitest'
+import { createBreakers } from '../../../src/transforms/pool/breaker.ts'
+import { Problem } from '../../../src/model/problem.ts'
+import { createStage, resultOf } from './runtime-stage.ts'
+
+const minute = 60_000
+const x = { module: 'x.ts', version: 1 }
+const y = { module: 'y.ts', version: 2 }
+
+function createClock() {
+  const clock = { now: new Date(2026, 0, 5, 11, 59, 1).getTime(), recovered: [] as string[] }
+  const breakers = createBreakers({
+    clock: () => clock.now,
+    onHalfOpen: () => {},
+    onRecovered: (module) => void clock.recovered.push(module),
+  })
+  const strike = (isTrial = false) => breakers.ended(x, { stopped: true, isTrial })
+  return Object.assign(clock, { breakers, strike })
+}
+
+describe('a breaker', () => {
+  test('opens at the third strike within a minute, for its module alone, and says until when', () => {
+    const { breakers, strike } = createClock()
+    strike()
+    strike()
+    expect(breakers.admit(x)).toBe('free')
+    strike()
+    expect(breakers.admit(x)).toMatchObject({
+      code: 'transform-failed',
+      message:
+        'transforms/x.ts was stopped three times within a minute. Its deliveries are parked until 12:00:01, or until you save it.',
+    })
+    expect(breakers.admit(y)).toBe('free')
+    breakers.close()
+  })
+
+  test('stays closed when the strikes are further apart', () => {
+    const clock = createClock()
+    for (let n = 0; n < 10; n++) {
+      clock.strike()
+      clock.now += minute / 2
+      expect(clock.breakers.admit(x)).toBe('free')
+    }
+  })
+
+  test('lets one call through after a minute, and closes when that one ends', () => {
+    const clock = createClock()
+    for (let n = 0; n < 3; n++) clock.strike()
+    clock.now += minute - 1
+    expect(clock.breakers.admit(x)).toBeInstanceOf(Problem)
+    clock.now += 1
+    expect(clock.breakers.admit(x)).toBe('trial')
+    expect(clock.breakers.admit(x)).toBeInstanceOf(Problem)
+    clock.breakers.ended(x, { stopped: false, isTrial: false })
+    expect(clock.recovered).toEqual([])
+    clock.breakers.ended(x, { stopped: false, isTrial: true })
+    expect(clock.recovered).toEqual(['x.ts'])
+    expect(clock.breakers.admit(x)).toBe('free')
+  })
+
+  test('is open for another minute when the one call is stopped, too', () => {
+    const clock = createClock()
+    for (let n = 0; n < 3; n++) clock.strike()
+    clock.now += minute
+    expect(clock.breakers.admit(x)).toBe('trial')
+    // in flight since before it opened
+    clock.strike()
+    expect(clock.breakers.admit(x)).toBeInstanceOf(Problem)
+    clock.strike(true)
+    clock.now += minute - 1
+    expect(clock.breakers.admit(x)).toBeInstanceOf(Problem)
+    clock.now += 1
+    expect(clock.breakers.admit(x)).toBe('trial')
+    expect(clock.recovered).toEqual([])
+    clock.breakers.close()
+  })
+})
+
+describe('code that keeps ending its worker', () => {
+  const bad = `import { existsSync } from 'node:fs'
+    export default () => existsSync(import.meta.dirname + '/mended') ? 'fine' : process.exit(1)`
+
+  test('gets no worker after the third time, and one call after a minute', async () => {
+    const recovered: string[] = []
+    let now = Date.now()
+    const stage = await createStage({ clock: () => now, workers: 1 })
+    stage.runtime.onRetry((module) => void recovered.push(module))
+    await stage.write({ 'bad.ts': bad, 'good.ts': `export default () => 'good'` })
+    const modules = await stage.load('bad.ts', 'good.ts')
+    const ended = 'transforms/bad.ts ended its worker (process.exit).'
+    for (let n = 0; n < 3; n++) expect(await resultOf(modules['bad.ts'])).toBe(ended)
+    const open = expect.stringContaining('was stopped three times within a minute. Its deliveries are parked until')
+    expect(await resultOf(modules['bad.ts'])).toEqual(open)
+    expect(await resultOf(modules['good.ts'])).toBe('good')
+    now += minute
+    expect(await resultOf(modules['bad.ts'])).toBe(ended)
+    expect(await resultOf(modules['bad.ts'])).toEqual(open)
+    now += minute
+    await stage.write({ mended: '' })
+    expect(await resultOf(modules['bad.ts'])).toBe('fine')
+    expect(recovered).toEqual(['bad.ts'])
+    expect(await resultOf(modules['bad.ts'])).toBe('fine')
+  })
+
+  test('starts anew with a new version: late time-outs of the old one do not count against it', async () => {
+    const stage = await createStage({ workers: 1, timeoutMs: 300 })
+    await stage.write({ 'slow.ts': `export default () => new Promise(() => {})` })
+    const { 'slow.ts': old } = await stage.load('slow.ts')
+    const late = Array.from({ length: 4 }, () => resultOf(old))
+    await stage.write({ 'slow.ts': `export default () => 'mended'` })
+    const { 'slow.ts': mended } = await stage.load('slow.ts')
+    expect(await resultOf(mended)).toBe('mended')
+    for (const result of await Promise.all(late)) expect(result).toContain('did not end within 300 ms')
+    for (let n = 0; n < 3; n++) expect(await resultOf(old)).toContain('did not end within 300 ms')
+    expect(await resultOf(mended)).toBe('mended')
+  })
+
+  test('gets its workers back when it is saved', async () => {
+    const stage = await createStage({ workers: 1 })
+    await stage.write({ 'bad.ts': bad })
+    const before = await stage.load('bad.ts')
+    for (let n = 0; n < 3; n++) await resultOf(before['bad.ts'])
+    await stage.load('bad.ts')
+    expect(await resultOf(before['bad.ts'])).toContain('three times within a minute')
+    await stage.write({ 'bad.ts': `export default () => 'mended'` })
+    expect(await resultOf((await stage.load('bad.ts'))['bad.ts'])).toBe('mended')
+  })
+})

@@ -1,0 +1,268 @@
+import { readdirSync } from 'node:fs'
+import { describe, expect, test } from 'vitest'
+import { pickEnv } from '../../../src/config/env.ts'
+import { silentLog } from '../../../src/model/log.ts'
+import { load as loadHere, toCall } from './stage.ts'
+import { createStage, resultOf, run, toLoaded } from './runtime-stage.ts'
+
+describe('a call in a worker', () => {
+  test('comes to what it comes to in this thread, whatever it returns or throws', async () => {
+    const codes = [
+      '42',
+      'null',
+      'undefined',
+      '({ a: undefined, b: [1, "é", { c: null }] })',
+      'JSON.parse(\'{"__proto__":{"evil":1}}\')',
+      'Symbol("s")',
+      '10n',
+      'new Date(0)',
+      'new Map()',
+      '() => 1',
+      'new SharedArrayBuffer(8)',
+      'globalThis',
+      'input',
+      '(() => { const a = {}; a.a = a; return a })()',
+      '({ get bomb() { while (true); } })',
+      '({ get then() { throw new TypeError("no") } })',
+      '({ then: (done) => done("thenable") })',
+      'Promise.reject(new Proxy({}, { get() { throw 1 } }))',
+      '(() => { throw "SECRET" })()',
+      '(() => { throw null })()',
+      '(() => { throw new Error("x".repeat(10_000_000)) })()',
+      '(() => { const f = () => f() + 1; return f() })()',
+      '"x".repeat(100_000_000)',
+    ]
+    const { root, write, load } = await createStage({ workers: 1 })
+    await write(
+      Object.fromEntries(
+        codes.map((code, n) => [
+          `x${n}.ts`,
+          `export default (input, { log }) => {\n  log('seen')\n  return ${code}\n}`,
+        ]),
+      ),
+    )
+    const modules = await load(...codes.map((_, n) => `x${n}.ts`))
+    for (const [n, code] of codes.entries()) {
+      const module = `x${n}.ts`
+      const here = await (await loadHere(root, module)).run(toCall({ n }))
+      expect([code, await run(modules[module], { n })]).toEqual([code, here])
+    }
+  })
+
+  test('leaves the bytes that it was given where they were, few or many', async () => {
+    const { write, load } = await createStage()
+    await write({
+      'x.ts': `export default ({ payload }) => { const n = payload.length; payload.length = 0; return n }`,
+    })
+    const transform = toLoaded((await load('x.ts'))['x.ts'])
+    for (const length of [10, 100_000]) {
+      const call = toCall(Array.from({ length }, () => 'é'))
+      const before = Uint8Array.from(call.body)
+      // a view into a larger buffer, as a body from a socket is
+      const shared = Buffer.concat([Buffer.from('before'), call.body, Buffer.from('after')])
+      const body = shared.subarray(6, 6 + before.byteLength)
+      expect(await transform.run({ ...call, body })).toMatchObject({ kind: 'returned', value: length })
+      expect(Buffer.compare(body, before)).toBe(0)
+      expect(shared.toString('latin1', 0, 6)).toBe('before')
+    }
+  })
+
+  test('gets its own answer among hundreds of its turn, of all sizes', async () => {
+    const { write, load } = await createStage()
+    await write({
+      'x.ts': `export default async ({ payload, deliveryId }) => { if (payload.n % 3 === 0) await 1; return [payload.n, payload.text.length, deliveryId] }`,
+    })
+    const transform = toLoaded((await load('x.ts'))['x.ts'])
+    const calls = Array.from({ length: 300 }, async (_, n) => {
+      const call = toCall({ n, text: 'ü'.repeat((n % 10) ** 4) })
+      const outcome = await transform.run({ ...call, head: { ...call.head, deliveryId: `d-${n}-ü` } })
+      expect(outcome).toMatchObject({ value: [n, (n % 10) ** 4, `d-${n}-ü`] })
+    })
+    await Promise.all(calls)
+  })
+
+  test('refuses a body that does not parse, as the sender’s fault', async () => {
+    const { write, load } = await createStage()
+    await write({ 'x.ts': 'export default () => 1' })
+    const transform = toLoaded((await load('x.ts'))['x.ts'])
+    const outcome = await transform.run({ ...toCall({}), body: Buffer.from('{"a":') })
+    expect(outcome).toMatchObject({ kind: 'refused', problem: { code: 'body-invalid' } })
+  })
+})
+
+describe('what one call changes', () => {
+  test.each([
+    ['JSON.parse', 'JSON.parse = () => ({ evil: true })'],
+    ['Object.prototype', 'Object.prototype.evil = true'],
+    ['Object.prototype, hidden', `Object.defineProperty(Object.prototype, 'evil', { value: true })`],
+    ['Array.prototype', 'Array.prototype.evil = true'],
+    ['Array.prototype.map', 'Array.prototype.map = () => ["evil"]'],
+    ['fetch', `globalThis.fetch = () => 'evil'`],
+    ['Date', 'globalThis.Date = class extends Date {}'],
+    ['process', 'delete globalThis.process'],
+    ['a getter that throws', `Object.defineProperty(globalThis, 'setTimeout', { get() { throw 1 } })`],
+    ['JSON.parse, after an await', 'await 1; JSON.parse = () => ({ evil: true })'],
+  ])('is not seen by the next: %s', async (_, code) => {
+    const { write, load } = await createStage({ workers: 1 })
+    await write({
+      'good.ts': `const fetched = fetch; const DateThen = Date
+        export default ({ payload }) => ({
+          ...payload, list: [1].map((n) => n + 1), evil: 'evil' in {} || 'evil' in [], same: fetch === fetched && Date === DateThen, timer: typeof setTimeout, id: typeof process.pid,
+        })`,
+      'bad.ts': `export default async () => { ${code}; return 'done' }`,
+    })
+    const modules = await load('good.ts', 'bad.ts')
+    const expected = { n: 1, list: [2], evil: false, same: true, timer: 'function', id: 'number' }
+    const batch = Promise.all([resultOf(modules['bad.ts']), resultOf(modules['good.ts'], { n: 1 })])
+    // after an await, the other one of the batch was through before
+    expect(await batch).toEqual(['done', expected])
+    expect(await resultOf(modules['good.ts'], { n: 1 })).toEqual(expected)
+  })
+
+  test.each([
+    'Object.prototype.toJSON = () => undefined',
+    'Array.prototype.toJSON = () => undefined',
+    'String.prototype.toJSON = () => "evil"',
+    'JSON.stringify = () => "evil"',
+    'Object.keys = () => ["evil"]',
+    'String.prototype.slice = Array.prototype.map = Array.prototype.join = () => "evil"',
+    'Number.isFinite = () => false',
+  ])('is no part of its own outcome: %s', async (code) => {
+    const { write, load } = await createStage({ workers: 1 })
+    await write({
+      'good.ts': `export default (_, { log }) => { log('said'); ${code}; return { a: [1, 'two', { b: null }] } }`,
+      'thrower.ts': `export default (_, { log }) => { log('said'); ${code}; throw new TypeError('no') }`,
+    })
+    const modules = await load('good.ts', 'thrower.ts')
+    expect(await run(modules['good.ts'])).toEqual({
+      kind: 'returned',
+      value: { a: [1, 'two', { b: null }] },
+      log: ['said'],
+    })
+    // where it threw is found by the means of the language, and may be lost with them
+    const detail = expect.stringContaining('transforms/thrower.ts threw a TypeError')
+    const problem = { code: 'transform-failed', detail }
+    expect(await run(modules['thrower.ts'])).toMatchObject({ kind: 'failed', problem, log: ['said'] })
+  })
+
+  test('in its own module may be seen by its next: the worker stays', async () => {
+    const { write, load } = await createStage({ workers: 1 })
+    await write({ 'x.ts': 'let n = 0\nexport default () => { globalThis.mine = 1; return ++n }' })
+    const modules = await load('x.ts')
+    expect([await resultOf(modules['x.ts']), await resultOf(modules['x.ts'])]).toEqual([1, 2])
+  })
+
+  test('a module that changes a global object while it loads is named in the log, and works', async () => {
+    const warnings: string[] = []
+    const log = { ...silentLog, warn: (_: object, message: string) => void warnings.push(message) }
+    const { write, load } = await createStage({ log, workers: 1 })
+    await write({
+      'x.ts': `Array.prototype.last = function () { return this.at(-1) }\nexport default () => [1, 2].last()`,
+    })
+    const modules = await load('x.ts')
+    expect(warnings).toEqual(['transforms/x.ts changes a global object while it loads'])
+    expect([await resultOf(modules['x.ts']), await resultOf(modules['x.ts'])]).toEqual([2, 2])
+  })
+})
+
+describe('what a transform posts', () => {
+  test('over the port of its thread reaches nobody, and its call goes on', async () => {
+    const { write, load } = await createStage({ workers: 1 })
+    await write({
+      'x.ts': `import { parentPort, workerData } from 'node:worker_threads'
+        let calls = 0
+        export default () => {
+          for (const message of [null, 'x', { kind: 'leaving', why: 'globals' }, { kind: 'outcomes', outcomes: '{' }]) parentPort.postMessage(message)
+          return [++calls, Object.values(workerData).some((value) => value instanceof MessagePort)]
+        }`,
+    })
+    const modules = await load('x.ts')
+    // the second call meets the worker of the first
+    const results = [await resultOf(modules['x.ts']), await resultOf(modules['x.ts'])]
+    expect(results).toEqual([
+      [1, false],
+      [2, false],
+    ])
+  })
+
+  test.each(['null', '{ kind: "outcomes", outcomes: "{" }', '{ kind: "unrun" }'])(
+    'over a port that it was not given ends its worker, and nobody else: %s',
+    async (message) => {
+      const { write, load } = await createStage({ workers: 1 })
+      await write({
+        'bad.ts': `export default () => {
+          for (const handle of process._getActiveHandles()) if (handle instanceof MessagePort) handle.postMessage(${message})
+          return new Promise(() => {})
+        }`,
+        'good.ts': `export default () => 'good'`,
+      })
+      const modules = await load('bad.ts', 'good.ts')
+      expect(await resultOf(modules['bad.ts'])).toContain('transforms/bad.ts')
+      expect(await resultOf(modules['good.ts'])).toBe('good')
+    },
+  )
+})
+
+describe('the environment of a transform', () => {
+  const text = 'export default () => ({ ...process.env })'
+  test('is empty where no variable is named', async () => {
+    const { write, load } = await createStage()
+    await write({ 'x.ts': text })
+    expect(Object.keys(process.env).length).toBeGreaterThan(0)
+    expect(await resultOf((await load('x.ts'))['x.ts'])).toEqual({})
+  })
+
+  test('holds the variables that are named, as far as they are set', async () => {
+    const env = pickEnv(['API_BASE', 'UNSET'], { API_BASE: 'https://example.com', HOOKLOOM_TOKEN: 'secret' })
+    const { write, load } = await createStage({ env: () => env })
+    await write({ 'x.ts': text })
+    expect(await resultOf((await load('x.ts'))['x.ts'])).toEqual({ API_BASE: 'https://example.com' })
+  })
+
+  test('that no worker starts with fails calls with a reason, and hangs nobody', async () => {
+    const { write, load } = await createStage({ env: () => ({ NODE_OPTIONS: '--no-such-option' }) })
+    await write({ 'x.ts': text })
+    const transform = toLoaded((await load('x.ts'))['x.ts'])
+    expect(transform.problem).toMatchObject({ detail: 'The transform worker does not start.' })
+    expect(transform.problem?.frame).toContain('--no-such-option')
+    expect(await resultOf(transform)).toBe('The transform worker does not start.')
+  })
+})
+
+describe('what a transform prints', () => {
+  test('goes to the log of its call, also after an await, and not to that of another', async () => {
+    const { write, load } = await createStage({ workers: 1 })
+    await write({
+      'x.ts': `export default async ({ payload }, { log }) => {
+        console.log('one', payload.n)
+        await new Promise((done) => setTimeout(done, 5))
+        console.error('two', payload.n)
+        process.stdout.write('three\\n')
+        log('four')
+        return payload.n
+      }`,
+    })
+    const { 'x.ts': transform } = await load('x.ts')
+    const logs = await Promise.all([1, 2].map(async (n) => (await run(transform, { n })).log))
+    expect(logs).toEqual([1, 2].map((n) => [`one ${n}`, `two ${n}`, 'three', 'four']))
+  })
+})
+
+test('a runtime that is closed has ended every thread, and fails calls instead of hanging', async () => {
+  // other systems do not tell
+  const threads = () => (process.platform === 'linux' ? readdirSync('/proc/self/task').length : -1)
+  const { write, load, runtime } = await createStage()
+  await write({
+    'x.ts': 'export default () => new Promise(() => {})',
+    'y.ts': 'export default () => { while (true); }',
+  })
+  const modules = await load('x.ts', 'y.ts')
+  const alive = threads()
+  const pending = [resultOf(modules['x.ts']), resultOf(modules['y.ts'])]
+  await new Promise(setImmediate)
+  await runtime.close()
+  expect(await Promise.all(pending)).toEqual(['The gateway is shutting down.', 'The gateway is shutting down.'])
+  expect(await resultOf(modules['x.ts'])).toBe('The gateway is shutting down.')
+  expect(runtime.state().threads).toBe(0)
+  expect(threads()).toBeLessThanOrEqual(Math.max(alive - 2, -1))
+})

@@ -1,0 +1,35 @@
+// A call that holds its thread gives way to everybody else's work, and its thread is replaced when it ends.
+import { readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { lowerPriority, readThreadId } from '../../../src/transforms/worker/messages.ts'
+import { Worker } from 'node:worker_threads'
+import { once } from 'node:events'
+
+const isLinux = process.platform === 'linux'
+
+/** The niceness of a thread of this process: the 19th field of its stat, and the name before may hold spaces. */
+function nicenessOf(id: number): number {
+  const stat = readFileSync(`/proc/self/task/${id}/stat`, 'utf8')
+  return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[16])
+}
+
+test.skipIf(!isLinux)('one thread is lowered, and no other (skipped: threads have no niceness here)', async () => {
+  const worker = new Worker(
+    `const { parentPort } = require('node:worker_threads')
+     const id = require('node:fs').readlinkSync('/proc/thread-self').split('/').at(-1)
+     parentPort.on('message', () => {})
+     parentPort.postMessage(Number(id))`,
+    { eval: true },
+  )
+  const [id] = await once(worker, 'message')
+  const own = readThreadId() ?? 0
+  const before = nicenessOf(own)
+  expect(nicenessOf(Number(id))).toBe(before)
+  lowerPriority(Number(id))
+  expect(nicenessOf(Number(id))).toBe(19)
+  expect(nicenessOf(own)).toBe(before)
+  await worker.terminate()
+  // it is gone, and nothing is thrown
+  lowerPriority(Number(id))
+  lowerPriority(undefined)
+})

@@ -1,0 +1,60 @@
+// A transform runtime of one test, over modules that the test writes.
+import { onTestFinished } from 'vitest'
+import { createTransformRuntime } from '../../../src/transforms/runtime.ts'
+import type { RuntimeOptions, TransformRuntime } from '../../../src/transforms/runtime.ts'
+import type { JsonValue } from '../../../src/base/json.ts'
+import { silentLog } from '../../../src/model/log.ts'
+import { toTransformKey } from '../../../src/model/transform.ts'
+import type { Transform, TransformOutcome } from '../../../src/model/transform.ts'
+import { createConfigDir, toCall, writeFiles } from './stage.ts'
+
+export type Stage = {
+  readonly root: string
+  readonly runtime: TransformRuntime
+  write(files: Record<string, string>): Promise<void>
+  /** Loads the modules and gives what was loaded, by module. */
+  load(...modules: string[]): Promise<Record<string, Transform>>
+  limits: { timeoutMs: number; memoryMb: number; workers: number }
+}
+
+/** Two workers, five seconds and 128 MB where nothing else is said. Everything ends with the test. */
+export async function createStage(
+  options: Partial<Omit<RuntimeOptions, 'limits'>> & Partial<Stage['limits']> = {},
+): Promise<Stage> {
+  const { timeoutMs = 5000, memoryMb = 128, workers = 2, ...rest } = options
+  const limits = { timeoutMs, memoryMb, workers }
+  const { root } = await createConfigDir()
+  const runtime = createTransformRuntime({
+    limits: () => limits,
+    env: () => ({}),
+    clock: Date.now,
+    log: silentLog,
+    ...rest,
+  })
+  onTestFinished(() => runtime.close())
+  return {
+    root,
+    runtime,
+    limits,
+    write: (files) => writeFiles(root, files),
+    load: async (...modules) => {
+      const loaded = await runtime.load({ root, refs: modules.map((module) => ({ module })) })
+      return Object.fromEntries(modules.map((module) => [module, toLoaded(loaded.get(toTransformKey({ module })))]))
+    },
+  }
+}
+
+export function toLoaded(transform: Transform | undefined): Transform {
+  if (transform === undefined) throw new Error('nothing was loaded')
+  return transform
+}
+
+export function run(transform: Transform | undefined, payload: JsonValue = {}): Promise<TransformOutcome> {
+  return toLoaded(transform).run(toCall(payload))
+}
+
+/** What a call came to, short enough to compare: its value, or its problem. */
+export async function resultOf(transform: Transform | undefined, payload: JsonValue = {}): Promise<unknown> {
+  const outcome = await run(transform, payload)
+  return outcome.kind === 'returned' ? outcome.value : outcome.problem.detail
+}
