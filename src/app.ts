@@ -17,7 +17,7 @@ import { announce } from './config/address.ts'
 import { createAdminApp } from './http/admin.ts'
 import { createAdmission } from './http/admission.ts'
 import { createChanges, withChanges } from './http/api/changes.ts'
-import { createPeerOf, createUnnamedProxies } from './http/client.ts'
+import { createClientOf, createPeerOf, createUnnamedProxies } from './http/client.ts'
 import { createMetrics } from './http/metrics.ts'
 import { createDrain } from './deliveries/drain.ts'
 import { createHandedSecrets, withNotice } from './http/handed.ts'
@@ -170,8 +170,9 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   const signers = share.throttle('signers', createThrottle({ clock }))
   const unnamedProxies = createUnnamedProxies(() => generation().config.server.trustedProxies)
   const repeats = createRepeats({ store, clock, meter, log })
-  const inboxParts = { dir, env: settings, generation, store, rerunner, repeats, signers, clock, newId, log }
-  const mailbox = createMailbox({ ...inboxParts, duty: duties.mailbox })
+  const inboxParts = { dir, env: settings, generation, store, rerunner, repeats, clock, newId, log }
+  const pushGate = (proxies: readonly string[]) => ({ ...signers, clientOf: createClientOf(proxies) })
+  const mailbox = createMailbox({ ...inboxParts, duty: duties.mailbox, pushGate })
 
   // 4. What a new generation, and a module that may be called again, set going.
   runtime.onRetry((module) => void drain.drain([module], { again: true }))

@@ -1,21 +1,24 @@
-// The floors of src/README.md, drawn from the imports as they are.
+// The rooms of src/README.md and what each may know, checked against the imports.
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
 
 const root = resolve(import.meta.dirname, '..')
-const floors: [RegExp, number][] = [
-  [/^src\/base\//, -1],
-  [/^src\/model\//, 0],
-  [/^src\/define\.ts$/, 1],
-  [/^src\/(pipeline|loader|store)\//, 2],
-  [/^src\/(effects|gmail)\//, 3],
-  [/^src\/server\//, 4],
-  [/^(presets|transforms|src\/inspector)\//, 5],
-  [/^src\/live\//, 6],
-  [/^src\/app\.ts$/, 7],
-  [/^src\/(index\.ts$|cli\/)/, 8],
-]
+
+/** The rows of the table of rooms, from the highest floor down: `| floor | room | promise | may know |`. */
+function readRooms(): { floor: number; room: string; knows: readonly string[] }[] {
+  const page = readFileSync(join(root, 'src/README.md'), 'utf8')
+  const [, table = ''] = page.split('<!-- rooms -->')
+  const names = (cell: string) => [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name)
+  return table.split('\n').flatMap((line) => {
+    const [, floor = '', room = '', , knows = ''] = line.split('|').map((cell) => cell.trim())
+    return /^\d+$/.test(floor)
+      ? names(room).map((name) => ({ floor: Number(floor), room: name, knows: names(knows) }))
+      : []
+  })
+}
+
+const rooms = readRooms()
 
 function filesBelow(dir: string): string[] {
   return readdirSync(join(root, dir), { recursive: true, encoding: 'utf8' })
@@ -30,17 +33,18 @@ function importsOf(file: string): string[] {
   )
 }
 
-function floorOf(file: string): number {
-  return floors.find(([pattern]) => pattern.test(file))?.[1] ?? Number.NaN
-}
-
-/** `src/pipeline/verifiers/x.ts` is of the house `src/pipeline`; files that stand in `src` itself share one. */
-function houseOf(file: string): string {
+/** `src/pipeline/verifiers/x.ts` is in the room `pipeline/`, `src/app.ts` is a room, and so is `presets/` at the top. */
+function roomOf(file: string): string {
   const [top = '', folder = '', ...rest] = file.split('/')
-  return top === 'src' && rest.length > 0 ? `src/${folder}` : top
+  if (top !== 'src') return `../${top}/`
+  return rest.length > 0 ? `${folder}/` : folder
 }
 
-/** Neither folder lies in the other: a room and the top of its house may know each other, as the floors say. */
+function floorOf(room: string): number {
+  return rooms.find((row) => row.room === room)?.floor ?? Number.NaN
+}
+
+/** Neither folder is inside the other: a folder and the top of its room may know each other. */
 function isBeside(one: string, other: string): boolean {
   return !`${one}/`.startsWith(`${other}/`) && !`${other}/`.startsWith(`${one}/`)
 }
@@ -49,25 +53,32 @@ const files = [...filesBelow('src'), ...filesBelow('presets'), ...filesBelow('tr
 const graph = new Map(files.map((file) => [file, importsOf(file)]))
 
 describe('the floors', () => {
-  test('every file stands on a floor', () => {
-    expect(files.filter((file) => Number.isNaN(floorOf(file)))).toEqual([])
-    expect(files.length).toBeGreaterThan(20)
+  test('the table has a row for each room', () => {
+    expect(rooms.map(({ room }) => room).toSorted()).toEqual([...new Set(files.map(roomOf))].toSorted())
   })
 
-  test('a file imports from its own folder or from a lower floor', () => {
-    const up = [...graph].flatMap(([file, imports]) =>
-      imports
-        .filter((target) => houseOf(file) !== houseOf(target) && floorOf(target) >= floorOf(file))
-        .map((target) => `${file} → ${target}`),
+  test('a room imports only from the rooms that its row names', () => {
+    const used = rooms.map(({ room }) => {
+      const targets = [...graph].flatMap(([file, imports]) => (roomOf(file) === room ? imports.map(roomOf) : []))
+      return [room, [...new Set(targets)].filter((target) => target !== room).toSorted()] as const
+    })
+    expect(Object.fromEntries(used)).toEqual(
+      Object.fromEntries(rooms.map(({ room, knows }) => [room, knows.toSorted()])),
+    )
+  })
+
+  test('every room that a row names is on a lower floor', () => {
+    const up = rooms.flatMap(({ floor, room, knows }) =>
+      knows.filter((known) => !(floorOf(known) < floor)).map((known) => `${room} → ${known}`),
     )
     expect(up).toEqual([])
   })
 
-  test('rooms of one house lean on one another in one direction only', () => {
+  test('folders of one room import one another in one direction only', () => {
     const leans = new Set(
       [...graph].flatMap(([file, imports]) =>
         imports
-          .filter((target) => houseOf(target) === houseOf(file) && isBeside(dirname(file), dirname(target)))
+          .filter((target) => roomOf(target) === roomOf(file) && isBeside(dirname(file), dirname(target)))
           .map((target) => `${dirname(file)} → ${dirname(target)}`),
       ),
     )
@@ -89,9 +100,7 @@ describe('the floors', () => {
     const beyond = [...graph]
       .filter(([file]) => /^(presets|transforms)\//.test(file))
       .flatMap(([file, imports]) =>
-        imports.filter(
-          (target) => houseOf(target) !== houseOf(file) && target !== 'src/define.ts' && floorOf(target) !== 5,
-        ),
+        imports.filter((target) => roomOf(target) !== roomOf(file) && target !== 'src/define.ts'),
       )
     expect(beyond).toEqual([])
   })

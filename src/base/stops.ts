@@ -1,5 +1,4 @@
 // Stops the parts of the gateway in the reverse order of their start. No part can prevent the others from stopping.
-import type { Log } from '../model/log.ts'
 import { attemptWithin } from './time.ts'
 
 export type Stops = {
@@ -16,7 +15,7 @@ const usualMs = 10_000
 /** The least time of a part, however late it is its turn. */
 const leastMs = 1_000
 
-export function createStops(log: Log): Stops {
+export function createStops(log: { error(fields: object, line: string): void }): Stops {
   let totalMs = Number.POSITIVE_INFINITY
   const stops: { part: string; stop: () => unknown; limitMs: number }[] = []
   let running: Promise<void> | undefined

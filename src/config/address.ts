@@ -1,6 +1,6 @@
 // The file in the config directory that says where this gateway listens. Commands read it.
 import { rmSync } from 'node:fs'
-import { writeStateFile } from './config-file.ts'
+import { writeStateFile } from '../base/files.ts'
 import { toGatewayFile } from '../model/places.ts'
 
 export type Address = {

@@ -1,19 +1,13 @@
 // Writes hookloom.jsonc and .env: completely or not at all, readable by the owner only. Keeps every comment of an edited file.
-import { randomUUID } from 'node:crypto'
-import { constants, copyFile, link, mkdir, open, realpath, rename, rm } from 'node:fs/promises'
-import { basename, dirname, join } from 'node:path'
+import { realpath } from 'node:fs/promises'
+import { dirname } from 'node:path'
 import { applyEdits, type JSONPath, modify } from 'jsonc-parser'
+import { toErrorCode } from '../base/exceptions.ts'
+import { createFile, replaceFile } from '../base/files.ts'
 import { Problem } from '../model/problem.ts'
 import { configFile } from './text.ts'
 import { toEnvLine } from './env.ts'
 import { parseJsonc } from './jsonc.ts'
-
-/** Mode of files that may hold a secret. */
-export const privateMode = 0o600
-
-/** Modes of modules and their folders: anyone who could write them could run code here, so no umask may allow it. */
-export const codeMode = 0o644
-export const codeFolderMode = 0o755
 
 /**
  * The text of a new hookloom.jsonc: the recommended configuration, with its tokens in `.env`. `schema` is the path of the
@@ -112,43 +106,14 @@ export function editConfig(text: string, path: JSONPath, value: unknown): string
   return mark + edited
 }
 
-/**
- * Replaces a file in one step: a reader sees the old text or the new one, also after a power cut. The mode is exact and does
- * not depend on the umask. A symlink stays, and its target is replaced. The folder must exist.
- */
+/** `replaceFile`, but throws `config-invalid` if the system does not allow the write. A symlink stays, and its target is replaced. */
 export async function writeFileAtomic(file: string, text: string, mode: number): Promise<void> {
   await reportUnwritable(dirname(file), async () => replaceFile(await realpath(file).catch(() => file), text, mode))
 }
 
-/** Like `writeFileAtomic`, but replaces nothing: false if a file has the name, or a symlink, also one that leads nowhere. */
-export async function createFileAtomic(file: string, text: string, mode: number): Promise<boolean> {
-  let isNew = false
-  const put = async (draft: string) => {
-    isNew = await linkNew(draft, file)
-    await rm(draft)
-  }
-  await reportUnwritable(dirname(file), () => writeDraft(file, { text, mode, put }))
-  return isNew
-}
-
-async function linkNew(draft: string, file: string): Promise<boolean> {
-  // some file systems have no hard links
-  const create = () =>
-    link(draft, file).catch((error: unknown) => {
-      if (!['EPERM', 'ENOTSUP', 'ENOSYS'].includes(toCode(error))) throw error
-      return copyFile(draft, file, constants.COPYFILE_EXCL)
-    })
-  try {
-    await create()
-    return true
-  } catch (error) {
-    if (toCode(error) === 'EEXIST') return false
-    throw error
-  }
-}
-
-function toCode(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : ''
+/** `createFile`, but throws `config-invalid` if the system does not allow the write. */
+export function createFileAtomic(file: string, text: string, mode: number): Promise<boolean> {
+  return reportUnwritable(dirname(file), () => createFile(file, text, mode))
 }
 
 const unwritable: Readonly<Record<string, string>> = {
@@ -166,59 +131,10 @@ export async function reportUnwritable<Result>(folder: string, write: () => Prom
   try {
     return await write()
   } catch (error) {
-    const code = toCode(error)
+    const code = toErrorCode(error) ?? ''
     const why = unwritable[code]
     if (why === undefined) throw error
     const next = 'Change its owner or its mode, or choose another folder with --config-dir.'
     throw new Problem('config-invalid', `${folder} cannot be written: ${why} (${code}). ${next}`, { cause: error })
-  }
-}
-
-/**
- * Replaces a file that belongs to the gateway itself, such as those in state/: readable by the owner only, in one step like
- * `writeFileAtomic`. A symlink in its place is replaced too, because only an attacker would create one. Creates the folder.
- */
-export async function writeStateFile(file: string, text: string): Promise<void> {
-  await mkdir(dirname(file), { recursive: true, mode: 0o700 })
-  await replaceFile(file, text, privateMode)
-}
-
-function replaceFile(target: string, text: string, mode: number): Promise<void> {
-  return writeDraft(target, { text, mode, put: (draft) => rename(draft, target) })
-}
-
-/** `put` gives the complete file its name. */
-async function writeDraft(
-  target: string,
-  { text, mode, put }: { text: string; mode: number; put: (draft: string) => Promise<void> },
-): Promise<void> {
-  const folder = dirname(target)
-  const draft = join(folder, `.${basename(target)}.${randomUUID()}.tmp`)
-  try {
-    // created without permissions for others: nobody can open it before its mode is set
-    const handle = await open(draft, 'wx', privateMode)
-    try {
-      await handle.writeFile(text)
-      await handle.chmod(mode)
-      await handle.sync()
-    } finally {
-      await handle.close()
-    }
-    await put(draft)
-  } catch (error) {
-    await rm(draft, { force: true })
-    throw error
-  }
-  await syncFolder(folder)
-}
-
-/** Makes the new name durable. Windows cannot open a folder, and needs no such step. */
-async function syncFolder(folder: string): Promise<void> {
-  if (process.platform === 'win32') return
-  const handle = await open(folder, 'r')
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
   }
 }

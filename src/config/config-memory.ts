@@ -1,7 +1,7 @@
 // What a gateway notes about its configuration, so that commands that only read the store need not check it again.
 import { toMemoryFile, toStorePlace } from '../model/places.ts'
 import type { LoadedConfig } from './config.ts'
-import { writeStateFile } from './config-file.ts'
+import { writeStateFile } from '../base/files.ts'
 import type { Env } from './env.ts'
 import { toFingerprint } from './recall.ts'
 

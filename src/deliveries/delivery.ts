@@ -13,7 +13,16 @@ import { parseMultipart } from '../model/multipart.ts'
 import { type Body, openBody, readPayload } from '../model/parse-body.ts'
 import { type Hook, toAccepts } from '../pipeline/hook.ts'
 import { detectSource, type Sender, senderNamed, toEvent } from '../pipeline/sources.ts'
-import type { Knock } from '../http/admission.ts'
+import type { RequestHead } from '../model/verifier.ts'
+
+/** The head of a request that is checked. Its headers still have the credentials: only verifiers get them. */
+export type Knock = RequestHead & {
+  /** The name of the hook. */
+  readonly path: string
+  readonly client: string
+  /** A client that is locked out always gets `wrong`: a right guess must look like a wrong one. */
+  readonly token: 'valid' | 'wrong' | 'none'
+}
 
 /** The hook of a delivery, its id and the time it arrived, in milliseconds since the epoch. */
 export type Place = { readonly hook: Hook; readonly id: string; readonly receivedAt: number }

@@ -25,8 +25,7 @@ import type { GmailStatus } from '../gmail/status.ts'
 import type { MailWatcher } from '../gmail/watcher.ts'
 import type { Config } from '../model/config.ts'
 import { isWatched, type WatchedGmail } from '../model/gmail-config.ts'
-import { createClientOf } from '../http/client.ts'
-import type { Throttle } from '../http/throttle.ts'
+import type { PushGate } from '../gmail/push.ts'
 
 export type MailboxParts = Omit<InboxParts, 'account'> & {
   /** The config directory. */
@@ -35,8 +34,8 @@ export type MailboxParts = Omit<InboxParts, 'account'> & {
   readonly env: Readonly<Record<string, string | undefined>>
   /** The gateway that has it watches the mailbox. */
   readonly duty: Duty
-  /** The throttle of failed signatures. A push without a valid token counts there. */
-  readonly signers: Throttle
+  /** Counts pushes without a valid token, by client. */
+  readonly pushGate: (trustedProxies: readonly string[]) => PushGate
 }
 
 export type Mailbox = {
@@ -50,7 +49,7 @@ export type Mailbox = {
 }
 
 export function createMailbox(parts: MailboxParts): Mailbox {
-  const { dir, env, duty, signers, clock, log } = parts
+  const { dir, env, duty, pushGate, clock, log } = parts
   let watched = ''
   let watcher: MailWatcher | undefined
   let isStopping = false
@@ -69,8 +68,7 @@ export function createMailbox(parts: MailboxParts): Mailbox {
     log.info({ account: gmail.account, mode: gmail.mode }, 'the gateway watches the mailbox')
     // a fifth of the code of the gateway, which few need
     const { startWatcher } = await import('../gmail/watcher.ts')
-    const gate = { ...signers, clientOf: createClientOf(trustedProxies) }
-    watcher = startWatcher({ dir, gmail, sink: toSink(gmail), gate, log, clock })
+    watcher = startWatcher({ dir, gmail, sink: toSink(gmail), gate: pushGate(trustedProxies), log, clock })
   }
 
   return {

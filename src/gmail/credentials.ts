@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { z } from 'zod'
-import { writeStateFile } from '../config/config-file.ts'
+import { writeStateFile } from '../base/files.ts'
 import type { WatchedGmail } from '../model/gmail-config.ts'
 import { toJson } from '../base/json.ts'
 import { Problem } from '../model/problem.ts'

@@ -1,7 +1,7 @@
 // Sends mails to the hook of a gateway over HTTP, for `gmail run`. The position is in a file, and moves after every 200.
 import { readFile } from 'node:fs/promises'
 import { z } from 'zod'
-import { writeStateFile } from '../config/config-file.ts'
+import { writeStateFile } from '../base/files.ts'
 import { toJson } from '../base/json.ts'
 import { Problem } from '../model/problem.ts'
 import { gmailHook, type GmailState, type MailSink, toMailKey } from './mail.ts'

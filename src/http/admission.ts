@@ -5,18 +5,9 @@ import type { IncomingMessage } from 'node:http'
 import { type Config, toHookTokens } from '../model/config.ts'
 import { isCrossSite } from '../base/http.ts'
 import { Problem } from '../model/problem.ts'
-import type { RequestHead } from '../model/verifier.ts'
+import type { Knock } from '../deliveries/delivery.ts'
 import { createClientOf, type UnnamedProxies } from './client.ts'
 import type { Throttle } from './throttle.ts'
-
-/** The head of a request that is checked. Its headers still have the credentials: only verifiers get them. */
-export type Knock = RequestHead & {
-  /** The name of the hook. */
-  readonly path: string
-  readonly client: string
-  /** A client that is locked out always gets `wrong`: a right guess must look like a wrong one. */
-  readonly token: 'valid' | 'wrong' | 'none'
-}
 
 /** Who sent a request, and with which credential. For the operator: nothing is decided from it. */
 export type Caller = {

@@ -1,6 +1,6 @@
 // The proofs that a request without a valid token shows in its headers, whatever hook it asks for.
 import type { Generation } from '../pipeline/generation.ts'
-import type { Knock } from './admission.ts'
+import type { Knock } from '../deliveries/delivery.ts'
 
 type Asked = {
   /** Whether the headers have a proof of a scheme that some mapping uses. */

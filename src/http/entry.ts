@@ -1,6 +1,6 @@
 // Lets a request in: by the hook token, or by a proof that a mapping requires. Raw bytes are verified before they are parsed.
 import type { Generation } from '../pipeline/generation.ts'
-import type { Knock, Admission } from './admission.ts'
+import type { Admission } from './admission.ts'
 import { toAsked } from './asked.ts'
 import type { IncomingMessage } from 'node:http'
 import { credentialHeaders, type DeliveryHead, type SignedId } from '../model/delivery.ts'
@@ -10,7 +10,7 @@ import { type Hook, isHookOpened, type SignedMapping } from '../pipeline/hook.ts
 import { toSignedId } from '../pipeline/sources.ts'
 import type { Answer } from '../deliveries/settlement.ts'
 import { inflateBody, readBody, tooLarge } from './body.ts'
-import { toHead } from '../deliveries/delivery.ts'
+import { type Knock, toHead } from '../deliveries/delivery.ts'
 import type { HandedSecrets } from './handed.ts'
 import type { Refusals } from './refusals.ts'
 import { createUnprovenBodies } from './unproven.ts'

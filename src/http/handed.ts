@@ -1,6 +1,6 @@
 // Secrets that senders give in their first, unsigned request. One is accepted only while the operator has armed the mapping.
 import { readFileSync } from 'node:fs'
-import { writeStateFile } from '../config/config-file.ts'
+import { writeStateFile } from '../base/files.ts'
 import type { Clock } from '../store/store.ts'
 
 export const armedForMs = 600_000

@@ -4,15 +4,8 @@ import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { configFile, envFile } from '../../config/text.ts'
-import {
-  codeFolderMode,
-  codeMode,
-  privateMode,
-  renderEnv,
-  renderNewConfig,
-  reportUnwritable,
-  writeFileAtomic,
-} from '../../config/config-file.ts'
+import { codeFolderMode, codeMode, privateMode } from '../../base/files.ts'
+import { renderEnv, renderNewConfig, reportUnwritable, writeFileAtomic } from '../../config/config-file.ts'
 import { parseEnv, toEnvLine } from '../../config/env.ts'
 import { renderConfigSchema } from '../../config/schema.ts'
 import { inDependency, inPackage } from './package.ts'

@@ -12,14 +12,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { loadConfig, parseConfig } from '../../../src/config/config.ts'
-import {
-  editConfig,
-  privateMode,
-  renderEnv,
-  renderNewConfig,
-  writeFileAtomic,
-  writeStateFile,
-} from '../../../src/config/config-file.ts'
+import { privateMode, writeStateFile } from '../../../src/base/files.ts'
+import { editConfig, renderEnv, renderNewConfig, writeFileAtomic } from '../../../src/config/config-file.ts'
 import { makeFolder } from '../../../src/cli/scaffold/folder.ts'
 import { toWarnings } from '../../../src/config/warnings.ts'
 

@@ -19,7 +19,7 @@ test('the one that has the duty, until it loses it', async () => {
     store: createMemoryStore({ clock: Date.now }),
     rerunner: { rerun: async () => 'accepted', claim: async () => {}, release: async () => {} },
     repeats: { note() {} },
-    signers: createThrottle({ clock: Date.now }),
+    pushGate: () => ({ ...createThrottle({ clock: Date.now }), clientOf: () => 'client' }),
     clock: Date.now,
     newId: () => 'id',
     log: silentLog,

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { Problem } from '../../../src/model/problem.ts'
-import { createAdmission, type Knock } from '../../../src/http/admission.ts'
+import type { Knock } from '../../../src/deliveries/delivery.ts'
+import { createAdmission } from '../../../src/http/admission.ts'
 import { createThrottle } from '../../../src/http/throttle.ts'
 
 const now = 1_700_000_000_000
