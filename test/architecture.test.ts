@@ -20,6 +20,9 @@ function readRooms(): { floor: number; room: string; knows: readonly string[] }[
 
 const rooms = readRooms()
 
+/** Exported names that still mean two things. The list may only become shorter. */
+const declaredTwice: readonly string[] = []
+
 function filesBelow(dir: string): string[] {
   return readdirSync(join(root, dir), { recursive: true, encoding: 'utf8' })
     .filter((name) => /\.tsx?$/.test(name) && !name.includes('node_modules'))
@@ -130,6 +133,25 @@ describe('the floors', () => {
     }
     for (const file of files) visit(file, [])
     expect(cycles).toEqual([])
+  })
+})
+
+describe('the words', () => {
+  // both engines of the store declare what the promise asks of them, and a command has the name of what it does
+  const engines = /^src\/store\/(sqlite|postgres)\//
+  const command = /^src\/cli\/[^/]+\.ts$/
+
+  test('an exported name is declared in one file', () => {
+    const declared = new Map<string, Set<string>>()
+    for (const file of files.filter((name) => name.startsWith('src/') && !engines.test(name) && !command.test(name))) {
+      const text = readFileSync(join(root, file), 'utf8')
+      for (const [, name = ''] of text.matchAll(
+        /^export (?:async )?(?:function|const|let|class|type|interface) (\w+)/gm,
+      ))
+        declared.set(name, (declared.get(name) ?? new Set()).add(file))
+    }
+    const twice = [...declared].filter(([, places]) => places.size > 1).map(([name]) => name)
+    expect(twice.toSorted()).toEqual(declaredTwice)
   })
 })
 

@@ -6,7 +6,7 @@ import { toTransformKey } from '../src/model/transform.ts'
 import type { Transform, TransformCall, TransformOutcome } from '../src/model/transform.ts'
 import { buildModule } from '../src/transforms/modules/build.ts'
 import type { Bundle } from '../src/transforms/modules/build.ts'
-import { type Callable, startCall, toFailed, toLateProblem } from '../src/transforms/worker/call.ts'
+import { type Callable, startCall, toFailedOutcome, toLateProblem } from '../src/transforms/worker/call.ts'
 import { evaluateBundle, pickExport } from '../src/transforms/modules/evaluate.ts'
 import type { Evaluated } from '../src/transforms/modules/evaluate.ts'
 import { toLoadProblem, toStandIn } from '../src/transforms/modules/bundle-cache.ts'
@@ -78,7 +78,7 @@ async function callTransform(
   const log: string[] = []
   const started = startCall(callable, { head: structuredClone(head), body, syntax }, log)
   const ended = await attemptWithin(timeoutMs, () => started)
-  if (ended.kind === 'late') return toFailed(toLateProblem(label, timeoutMs), [...log])
+  if (ended.kind === 'late') return toFailedOutcome(toLateProblem(label, timeoutMs), [...log])
   const outcome = await started
   return outcome.kind === 'returned' ? { kind: 'returned', value: JSON.parse(outcome.json), log: outcome.log } : outcome
 }

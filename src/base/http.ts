@@ -2,7 +2,10 @@
 import type { IncomingHttpHeaders } from 'node:http'
 
 /** Undefined for a body over the limit; the rest of it is not read. Throws if the connection breaks. */
-export async function readBody(body: AsyncIterable<Uint8Array> | null, maxBytes: number): Promise<string | undefined> {
+export async function readLimitedBody(
+  body: AsyncIterable<Uint8Array> | null,
+  maxBytes: number,
+): Promise<string | undefined> {
   const chunks: Uint8Array[] = []
   let size = 0
   for await (const chunk of body ?? []) {

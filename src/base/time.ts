@@ -83,7 +83,7 @@ export async function pause(ms: number, signal: AbortSignal): Promise<void> {
 /** A moment of two clocks: the wall clock goes on while a machine sleeps, and the other one cannot be set. Milliseconds. */
 export type Moment = { readonly wall: number; readonly steady: number }
 
-export function toMoment(wallClock: () => number = Date.now): Moment {
+export function takeMoment(wallClock: () => number = Date.now): Moment {
   return { wall: wallClock(), steady: performance.now() }
 }
 

@@ -6,14 +6,14 @@ import { splitMarkdown } from './chunks.ts'
 import {
   type ChannelTools,
   createDirectMessages,
-  type Failed,
+  type SendFailure,
   type HttpOutcome,
   readAccepted,
   readRefused,
   refuseRecipient,
   sendJson,
   toCode,
-  toFailure,
+  toSendFailure,
   toFailureBeforePost,
 } from './http.ts'
 import { safeMarkdown } from './markup.ts'
@@ -103,10 +103,10 @@ function refuse(to: string | undefined): string {
   return refuseRecipient('discord', to, 'a channel id, channel:<id> or user:<id>')
 }
 
-function toFailed(outcome: HttpOutcome): Failed {
+function toFailed(outcome: HttpOutcome): SendFailure {
   const { code, retry_after: retryAfterSeconds } = readRefused(outcome, Refused) ?? {}
   const status = outcome.kind === 'answer' ? outcome.status : 0
-  return toFailure(outcome, {
+  return toSendFailure(outcome, {
     provider: 'Discord',
     // 0 is "general error"
     code: code === 0 ? undefined : toCode(code),

@@ -1,7 +1,7 @@
 // One HTTP request to a provider, and the meaning of its outcome. It never repeats a request and never follows a redirect. No detail quotes an answer: an answer may contain the text.
 import type { z } from 'zod'
 import { toJson } from '../base/json.ts'
-import { readBody, toRetryAfterMs, toWait } from '../base/http.ts'
+import { readLimitedBody, toRetryAfterMs, toWait } from '../base/http.ts'
 import type { SendResult } from '../model/channel.ts'
 import { cut, toPrintableLine } from '../base/text.ts'
 
@@ -97,7 +97,7 @@ function prepare({ url, headers, body }: HttpRequest) {
 async function toAnswer(response: Response): Promise<HttpOutcome> {
   const { status, headers } = response
   try {
-    const text = await readBody(response.body, maxAnswerBytes)
+    const text = await readLimitedBody(response.body, maxAnswerBytes)
     return { kind: 'answer', status, headers, body: text === undefined ? undefined : toJson(text) }
   } catch (thrown) {
     // a refusal is valid without its reasons; the rest of an acceptance could say that it failed
@@ -128,7 +128,7 @@ function toFault(cause: unknown): Fault {
   return cause instanceof Error ? (cause as Fault) : {}
 }
 
-export type Failed = Exclude<SendResult, { kind: 'sent' }>
+export type SendFailure = Exclude<SendResult, { kind: 'sent' }>
 
 export type FailureContext = {
   /** The name for people: `Telegram`. */
@@ -149,10 +149,10 @@ export type FailureContext = {
  */
 const surelyRefused = new Set([408, 425, 503, 521, 523, 525, 526])
 
-export function toFailure(
+export function toSendFailure(
   outcome: HttpOutcome,
   { provider, address = 'baseUrl', code, hint, retryAfterMs }: FailureContext,
-): Failed {
+): SendFailure {
   if (outcome.kind !== 'answer') {
     return outcome.kind === 'unsent'
       ? {
@@ -188,7 +188,7 @@ export function toCode(value: unknown): string | undefined {
 }
 
 export type ErrorMeaning = {
-  readonly kind: Failed['kind']
+  readonly kind: SendFailure['kind']
   /** What it means and the next move, as sentences. */
   readonly hint: string
   readonly retryAfterMs?: number
@@ -198,8 +198,8 @@ export type ErrorMeaning = {
 export function toCodedFailure(
   outcome: HttpOutcome,
   { meaning, ...context }: Pick<FailureContext, 'provider' | 'code'> & { meaning: ErrorMeaning | undefined },
-): Failed {
-  const failed = toFailure(outcome, { ...context, hint: meaning?.hint })
+): SendFailure {
+  const failed = toSendFailure(outcome, { ...context, hint: meaning?.hint })
   if (meaning === undefined || outcome.kind !== 'answer') return failed
   const { kind, retryAfterMs = toRetryAfterMs(outcome.headers) } = meaning
   const { detail } = failed
@@ -207,7 +207,7 @@ export function toCodedFailure(
 }
 
 /** The failure of a request that cannot post anything: it is never ambiguous. */
-export function toFailureBeforePost(failed: Failed): Failed {
+export function toFailureBeforePost(failed: SendFailure): SendFailure {
   return failed.kind === 'ambiguous' ? { kind: 'transient', detail: failed.detail } : failed
 }
 
@@ -219,7 +219,7 @@ export function refuseRecipient(channel: string, to: string | undefined, expecte
   return `"${cut(toPrintableLine(to), 80)}" is not a recipient on ${channel}: expected ${expected}.`
 }
 
-export type Opened = { readonly kind: 'open'; readonly id: string } | Failed
+export type Opened = { readonly kind: 'open'; readonly id: string } | SendFailure
 
 const mostKept = 1_000
 

@@ -6,7 +6,7 @@ import { splitMarkdown } from './chunks.ts'
 import {
   type ChannelTools,
   type ErrorMeaning,
-  type Failed,
+  type SendFailure,
   type HttpOutcome,
   readAccepted,
   readRefused,
@@ -103,7 +103,7 @@ function toResult(outcome: HttpOutcome): SendResult {
   return { kind: 'sent', id: 'messages' in data ? data.messages[0].guid : data.guid }
 }
 
-function toFailed(outcome: HttpOutcome): Failed {
+function toFailed(outcome: HttpOutcome): SendFailure {
   if (outcome.kind !== 'answer') return toCodedFailure(outcome, { provider: 'BlueBubbles', meaning: undefined })
   const refused = readRefused(outcome, Refused)
   const code = refused?.data?.error

@@ -27,7 +27,7 @@ function decodePercent(text: string): string {
   return text.replace(/%([2-7][\da-e])/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
 }
 
-/** `address` is one of `toAddress`. */
+/** `address` is one of `toSafeHref`. */
 export function isMisleading(text: string, address: string): boolean {
   const read = toRead(text)
   // an unknown entity may be any character
@@ -36,7 +36,7 @@ export function isMisleading(text: string, address: string): boolean {
   const named = read
     .split(/[^\p{L}\p{N}\p{M}.\-_~:/\\?#@%&=+[\]]+/u)
     // a host name in another alphabet is registered under another name than people read
-    .filter((word) => word !== mailbox && !(/^[!-~]*$/.test(word) && toAddress(word) === address))
+    .filter((word) => word !== mailbox && !(/^[!-~]*$/.test(word) && toSafeHref(word) === address))
     .flatMap(toNamedHosts)
   return named.some((name) => name !== host && name !== `${host}${defaultPorts[protocol] ?? ''}`)
 }
@@ -74,7 +74,7 @@ const schemes = new Set(['http:', 'https:', 'mailto:'])
 const plainHost = /^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d+)?$/i
 
 /** The address, normalised and safe inside quotes and angle brackets; undefined where a link may not lead. */
-export function toAddress(href: string): string | undefined {
+export function toSafeHref(href: string): string | undefined {
   const url = toUrl(href)
   // https://bank.example@evil.example leads to evil.example
   if (url === undefined || url.username !== '' || url.password !== '') return undefined

@@ -1,7 +1,7 @@
 // Writes the Markdown of a reply in the markup of a channel. The model may have read an attacker's text, so nothing in it becomes active
 // but the markup that we write. HTML and pictures are shown as text and links, never interpreted.
 import { Lexer, type MarkedToken, type Token, type Tokens } from 'marked'
-import { isMisleading, toAddress, toAddressWithoutUser, toRead } from './links.ts'
+import { isMisleading, toSafeHref, toAddressWithoutUser, toRead } from './links.ts'
 import { decodeEntities, dropTurns } from './entities.ts'
 
 /** How a channel writes the elements of Markdown. `plain` is visible text; all other texts are already written markup. */
@@ -181,7 +181,7 @@ function link(
   const own = withoutLinks(tokens)
   const seen = toSeen(own)
   const target = decodeEntities(href)
-  const address = toAddress(target)
+  const address = toSafeHref(target)
   if (address !== undefined && toRead(seen).trim() === '') return markup.link(markup.text(address), address)
   const inner = inline(own, markup)
   const shown = address ?? toAddressWithoutUser(target)

@@ -1,5 +1,5 @@
 // How each channel writes bold, code and links, and what it reads as a mention.
-import { toAddress } from './links.ts'
+import { toSafeHref } from './links.ts'
 import { type Markup } from './markdown.ts'
 
 /** Puts a zero-width space between a mention sign and the name. The name may be in the next span: `\@name`, `@**name**`. */
@@ -22,7 +22,7 @@ function guardTicks(code: string): string {
 
 /** The text, then the address, unless they are the same. */
 function withAddress(inner: string, address: string): string {
-  return toAddress(inner) === address || `mailto:${inner}` === address ? inner : `${inner} (${address})`
+  return toSafeHref(inner) === address || `mailto:${inner}` === address ? inner : `${inner} (${address})`
 }
 
 /** No markup at all. */
@@ -102,7 +102,7 @@ export const safeMarkdown: Markup = {
   link: (inner, address) => {
     // a part after @ could be read as a name
     const target = address.startsWith('mailto:') ? address : address.replace(/[()@]/g, toPercent)
-    return toAddress(inner.replaceAll('\u200B', '')) === address ? `<${target}>` : `[${inner}](<${target}>)`
+    return toSafeHref(inner.replaceAll('\u200B', '')) === address ? `<${target}>` : `[${inner}](<${target}>)`
   },
   heading: (inner, depth) => `${'#'.repeat(Math.min(depth, 3))} ${inner}`,
   quote: quoteLines,

@@ -6,7 +6,7 @@ import { splitMarkdown } from './chunks.ts'
 import {
   type ChannelTools,
   createDirectMessages,
-  type Failed,
+  type SendFailure,
   type HttpOutcome,
   type Opened,
   readAccepted,
@@ -14,7 +14,7 @@ import {
   refuseRecipient,
   sendJson,
   toCode,
-  toFailure,
+  toSendFailure,
   toFailureBeforePost,
 } from './http.ts'
 import { safeMarkdown } from './markup.ts'
@@ -94,12 +94,12 @@ function refuse(to: string | undefined): string {
   return refuseRecipient('mattermost', to, 'a channel id, channel:<id>, user:<id> or @name')
 }
 
-function toFailed(outcome: HttpOutcome): Failed {
+function toFailed(outcome: HttpOutcome): SendFailure {
   const code = toCode(readRefused(outcome, Refused)?.id)
-  if (outcome.kind !== 'answer') return toFailure(outcome, { provider: 'Mattermost' })
+  if (outcome.kind !== 'answer') return toSendFailure(outcome, { provider: 'Mattermost' })
   const { status, headers } = outcome
   const reset = headers.get('x-ratelimit-reset')
-  return toFailure(outcome, {
+  return toSendFailure(outcome, {
     provider: 'Mattermost',
     code,
     hint: hints[status],

@@ -5,7 +5,7 @@ import type { ChannelConfig } from '../model/channels-config.ts'
 import {
   type ChannelTools,
   type ErrorMeaning,
-  type Failed,
+  type SendFailure,
   type HttpOutcome,
   readAccepted,
   readRefused,
@@ -20,7 +20,7 @@ const marginMs = 60_000
 
 export type AccessToken =
   | { readonly kind: 'token'; readonly token: string }
-  | { readonly kind: 'failed'; readonly failed: Failed }
+  | { readonly kind: 'failed'; readonly failed: SendFailure }
 
 export type TokenCache = {
   /** The cached token, or a new one. Concurrent callers share one request, which the signal of a single caller does not stop. */
@@ -84,7 +84,7 @@ const meanings = new Map<string, ErrorMeaning>([
   ['invalid_request', { kind: 'permanent', hint: 'Check channels.msteams.tenantId.' }],
 ])
 
-function toFailed(outcome: HttpOutcome): Failed {
+function toFailed(outcome: HttpOutcome): SendFailure {
   const code = readRefused(outcome, Refused)?.error
   const meaning = code === undefined ? undefined : meanings.get(code)
   return toFailureBeforePost(

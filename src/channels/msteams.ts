@@ -6,7 +6,7 @@ import { splitMarkdown } from './chunks.ts'
 import {
   type ChannelTools,
   type ErrorMeaning,
-  type Failed,
+  type SendFailure,
   type HttpOutcome,
   readAccepted,
   readRefused,
@@ -100,7 +100,7 @@ function toResult(outcome: HttpOutcome): SendResult {
   return accepted === undefined ? toFailed(outcome) : { kind: 'sent', id: accepted.id }
 }
 
-function toFailed(outcome: HttpOutcome): Failed {
+function toFailed(outcome: HttpOutcome): SendFailure {
   const code = toCode(readRefused(outcome, Refused)?.error.code)
   const meaning = outcome.kind === 'answer' ? meanings.get(outcome.status) : undefined
   return toCodedFailure(outcome, { provider: 'Teams', code, meaning })

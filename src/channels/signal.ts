@@ -6,12 +6,12 @@ import { splitMarkdown } from './chunks.ts'
 import {
   type ChannelTools,
   type ErrorMeaning,
-  type Failed,
+  type SendFailure,
   type HttpOutcome,
   readAccepted,
   refuseRecipient,
   sendJson,
-  toFailure,
+  toSendFailure,
 } from './http.ts'
 import { toWait } from '../base/http.ts'
 import { plainText } from './markup.ts'
@@ -67,7 +67,7 @@ export function createSignalChannel(config: ChannelConfig<'signal'>, tools: Chan
     async probe(signal) {
       const outcome = await sendJson({ method: 'GET', url: `${baseUrl}/api/v1/check`, timeoutMs, signal, ...tools })
       if (outcome.kind === 'answer' && outcome.status === 200) return { ok: true, detail: 'signal-cli is running.' }
-      return { ok: false, detail: toFailure(outcome, { provider: 'signal-cli' }).detail }
+      return { ok: false, detail: toSendFailure(outcome, { provider: 'signal-cli' }).detail }
     },
   }
 }
@@ -152,9 +152,9 @@ const callErrors = new Map<number, ErrorMeaning>([
 
 const unexpected: ErrorMeaning = { kind: 'ambiguous', hint: 'See its log.' }
 
-function toSignalFailure(outcome: HttpOutcome): Failed {
+function toSignalFailure(outcome: HttpOutcome): SendFailure {
   const refused = readAccepted(outcome, Refused)
-  if (refused === undefined) return toFailure(outcome, { provider })
+  if (refused === undefined) return toSendFailure(outcome, { provider })
   const { code, data } = refused.error
   const result = data?.response.results.find(({ type }) => recipientErrors.has(type))
   const { kind, hint } =

@@ -7,7 +7,7 @@ import {
   type ChannelTools,
   createDirectMessages,
   type ErrorMeaning,
-  type Failed,
+  type SendFailure,
   type HttpOutcome,
   readAccepted,
   refuseRecipient,
@@ -86,7 +86,7 @@ function refuse(to: string | undefined): string {
   return refuseRecipient('slack', to, 'a channel id (C…, G… or D…), channel:<id> or user:<id> (U… or W…)')
 }
 
-function toFailed(outcome: HttpOutcome): Failed {
+function toFailed(outcome: HttpOutcome): SendFailure {
   const refused = readAccepted(outcome, Refused)
   const code = toCode(refused?.error)
   return toCodedFailure(outcome, {

@@ -5,13 +5,13 @@ import type { ChannelConfig } from '../model/channels-config.ts'
 import { splitMarkdown } from './chunks.ts'
 import {
   type ChannelTools,
-  type Failed,
+  type SendFailure,
   type HttpOutcome,
   readAccepted,
   readRefused,
   refuseRecipient,
   sendJson,
-  toFailure,
+  toSendFailure,
 } from './http.ts'
 import { telegramHtml } from './markup.ts'
 import { render } from './markdown.ts'
@@ -99,10 +99,10 @@ function toVisible(html: string): string {
     .replaceAll('&amp;', '&')
 }
 
-function toFailed(outcome: HttpOutcome): Failed {
+function toFailed(outcome: HttpOutcome): SendFailure {
   const refused = readRefused(outcome, Refused)
   const retryAfterSeconds = refused?.parameters.retry_after
-  return toFailure(outcome, {
+  return toSendFailure(outcome, {
     provider: 'Telegram',
     hint: outcome.kind === 'answer' ? toHint(outcome.status, refused?.description ?? '') : undefined,
     retryAfterMs: retryAfterSeconds === undefined ? undefined : Math.ceil(retryAfterSeconds * 1_000),

@@ -2,7 +2,7 @@
 import { createHmac } from 'node:crypto'
 import type { Channel, SendResult } from '../model/channel.ts'
 import type { ChannelConfig } from '../model/channels-config.ts'
-import { type ChannelTools, type HttpOutcome, refuseRecipient, sendJson, toFailure } from './http.ts'
+import { type ChannelTools, type HttpOutcome, refuseRecipient, sendJson, toSendFailure } from './http.ts'
 
 const hints = new Map([
   [401, 'It did not accept the signature. Check the secret of the endpoint on both sides.'],
@@ -67,8 +67,8 @@ function toKey(secret: string): Buffer {
 
 function toResult(outcome: HttpOutcome, id: string): SendResult {
   const context = { provider: 'The receiver', address: 'the URL of the endpoint' }
-  if (outcome.kind !== 'answer') return toFailure(outcome, context)
+  if (outcome.kind !== 'answer') return toSendFailure(outcome, context)
   const { status } = outcome
   if (status >= 200 && status < 300) return { kind: 'sent', id }
-  return toFailure(outcome, { ...context, hint: hints.get(status) })
+  return toSendFailure(outcome, { ...context, hint: hints.get(status) })
 }

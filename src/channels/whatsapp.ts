@@ -7,7 +7,7 @@ import { splitMarkdown } from './chunks.ts'
 import {
   type ChannelTools,
   type ErrorMeaning,
-  type Failed,
+  type SendFailure,
   type HttpOutcome,
   readAccepted,
   readRefused,
@@ -85,7 +85,7 @@ function toCode(outcome: HttpOutcome): number | undefined {
   return readRefused(outcome, Refused)?.error.code
 }
 
-function toFailed(outcome: HttpOutcome): Failed {
+function toFailed(outcome: HttpOutcome): SendFailure {
   const code = toCode(outcome)
   const meaning = code === undefined ? undefined : meanings.get(code)
   return toCodedFailure(outcome, { provider: 'WhatsApp', code: code?.toString(), meaning })

@@ -15,7 +15,7 @@ import type { Config } from '../model/config.ts'
 import type { Preset, PresetSetup } from '../model/preset.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
 import type { Context } from './terminal/context.ts'
-import { toAddress } from './gateway/gateway.ts'
+import { findGatewayAddress } from './gateway/gateway.ts'
 import { inPackage } from './scaffold/package.ts'
 import { newPlaceholder } from './scaffold/placeholders.ts'
 import { toOwn } from './requests/sample.ts'
@@ -153,7 +153,7 @@ function checkEdited(text: string, env: Context['env']): Config {
 
 function toUrl(dir: string, config: Config, path: string): string {
   try {
-    return `${toAddress(dir, config).url}/${path}`
+    return `${findGatewayAddress(dir, config).url}/${path}`
   } catch {
     // no gateway runs, and its port is not known
     return `${config.hooks.path}/${path}`

@@ -6,8 +6,15 @@ import type { Config } from '../model/config.ts'
 import { toJson } from '../base/json.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
 import { type Context, withProgress } from './terminal/context.ts'
-import { checkConfig, checkMappings, checkWarnings, type Finding, tellFindings, toFailed } from './checks/findings.ts'
-import { ask } from './gateway/gateway.ts'
+import {
+  checkConfig,
+  checkMappings,
+  checkWarnings,
+  type CheckFinding,
+  tellFindings,
+  buildFailure,
+} from './checks/findings.ts'
+import { callGateway } from './gateway/gateway.ts'
 import { findRunning } from './gateway/running.ts'
 import { checkOutlets, checkWorkspaces } from './checks/probes.ts'
 import { checkStore } from './checks/store.ts'
@@ -37,7 +44,7 @@ export async function doctor(context: Context, { ask: isAsking = false }: { ask?
   return tellFindings(context, [...findings, ...further, ...checkWarnings(loaded)])
 }
 
-async function checkDisk(dir: string): Promise<Finding> {
+async function checkDisk(dir: string): Promise<CheckFinding> {
   const { bavail, bsize } = await statfs(dir)
   const detail = `${Math.round((bavail * bsize) / 1024 / 1024)} MiB are free`
   if (bavail * bsize >= leastFreeBytes) return { name: 'disk', ok: true, detail }
@@ -60,28 +67,28 @@ const Readiness = z.union([
   z.object({ ok: z.boolean(), degraded: z.boolean(), modules: z.int() }),
 ])
 
-async function checkGateway(dir: string, { gateway: { token } }: Config): Promise<Finding[]> {
+async function checkGateway(dir: string, { gateway: { token } }: Config): Promise<CheckFinding[]> {
   const running = findRunning(dir)
   if (running === undefined) return [{ name: 'gateway', ok: true, detail: 'not running' }]
   const name = 'gateway'
   const where = `pid ${running.pid} at ${running.url}`
   try {
     const headers = token === undefined ? {} : { authorization: `Bearer ${token}` }
-    const { status, text } = await ask(`${running.adminUrl}/readyz`, { method: 'GET', headers })
+    const { status, text } = await callGateway(`${running.adminUrl}/readyz`, { method: 'GET', headers })
     const ready = Readiness.safeParse(toJson(text))
-    if (!ready.success) return [toFailed(name, `${where}: /readyz answers ${status}`, exitCodes.unavailable)]
+    if (!ready.success) return [buildFailure(name, `${where}: /readyz answers ${status}`, exitCodes.unavailable)]
     if (!('store' in ready.data)) return [toOutlined(where, ready.data)]
     const { degraded, problems, proxies, store } = ready.data
-    const unnamed = proxies.map((detail): Finding => ({ name: 'proxies', ok: false, severity: 'warning', detail }))
-    if (store.trouble !== undefined) return [toFailed(name, `${where}: ${store.trouble}`, exitCodes.unavailable)]
+    const unnamed = proxies.map((detail): CheckFinding => ({ name: 'proxies', ok: false, severity: 'warning', detail }))
+    if (store.trouble !== undefined) return [buildFailure(name, `${where}: ${store.trouble}`, exitCodes.unavailable)]
     const facts = Object.entries(store.facts).map(([fact, value]) => `${fact} ${value}`)
     const detail = [`${where} is ready`, ...facts].join(', ')
     if (!degraded) return [{ name, ok: true, detail }, ...unnamed]
     const lines = [`${where} runs degraded`, ...problems.map((problem) => problem.detail)]
-    return [toFailed(name, lines.join('\n'), exitCodes.broken), ...unnamed]
+    return [buildFailure(name, lines.join('\n'), exitCodes.broken), ...unnamed]
   } catch (error) {
     if (!(error instanceof Problem)) throw error
-    return [toFailed(name, error.message, exitCodes[error.kind])]
+    return [buildFailure(name, error.message, exitCodes[error.kind])]
   }
 }
 
@@ -89,12 +96,12 @@ async function checkGateway(dir: string, { gateway: { token } }: Config): Promis
 function toOutlined(
   where: string,
   { ok, degraded, modules }: { ok: boolean; degraded: boolean; modules: number },
-): Finding {
+): CheckFinding {
   const name = 'gateway'
-  if (!ok) return toFailed(name, `${where}: the store cannot take deliveries`, exitCodes.unavailable)
+  if (!ok) return buildFailure(name, `${where}: the store cannot take deliveries`, exitCodes.unavailable)
   if (!degraded) return { name, ok: true, detail: `${where} is ready` }
   const more = 'Its log shows why. If gateway.token is set, this command shows it too.'
-  return toFailed(
+  return buildFailure(
     name,
     `${where} is running, but degraded. Modules with a problem: ${modules}. ${more}`,
     exitCodes.broken,

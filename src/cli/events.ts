@@ -1,7 +1,7 @@
 // The newest system events, pending and consumed, the newest last.
 import type { Context } from './terminal/context.ts'
 import { printOlder, toCut, toTable, toTime } from './terminal/print.ts'
-import { toEventFields, toMoment } from '../deliveries/records.ts'
+import { toEventFields, toIsoTime } from '../deliveries/records.ts'
 import { readStore } from './gateway/stored.ts'
 
 /** `before`: in milliseconds since the epoch. */
@@ -19,7 +19,7 @@ export async function events(context: Context, { limit, before }: EventsOptions)
       return [toTime(at), `${agentId}/${sessionKey}`, source, state, toCut(text, 100)]
     })
     context.print(toTable(['at', 'session', 'source', 'state', 'text'], rows))
-    printOlder(context, ['events'], { found, limit, cursor: ({ at }) => toMoment(at) })
+    printOlder(context, ['events'], { found, limit, cursor: ({ at }) => toIsoTime(at) })
   }
   return 0
 }

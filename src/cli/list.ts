@@ -6,9 +6,9 @@ import { toPrintable } from '../base/text.ts'
 import type { NodeRecord } from '../store/owners.ts'
 import type { DeliveryRecord } from '../store/records.ts'
 import type { Context } from './terminal/context.ts'
-import type { Refusal } from './gateway/gateway.ts'
+import type { ShownRefusal } from './gateway/gateway.ts'
 import { printOlder, toCut, toRepetitions, toTable, toTime } from './terminal/print.ts'
-import { toDeliveryFields, toDifferent, toJobFields, toMoment } from '../deliveries/records.ts'
+import { toDeliveryFields, toDifferent, toJobFields, toIsoTime } from '../deliveries/records.ts'
 import { findId, findIdAmong, mostRead } from './gateway/ids.ts'
 import { readStore } from './gateway/stored.ts'
 
@@ -52,7 +52,7 @@ export async function list(context: Context, options: ListOptions): Promise<numb
   }
   const different = toDifferent(nodes)
   if (different !== undefined) context.note(toPrintable(different))
-  if (options.follow === true) await (await import('./gateway/follow.ts')).follow(context, options)
+  if (options.follow === true) await (await import('./gateway/follow.ts')).followDeliveries(context, options)
   return 0
 }
 
@@ -137,7 +137,7 @@ async function listRefused(context: Context, { limit, before: given }: ListOptio
   const newest = refusals.slice(0, place).slice(-limit)
   if (context.json) {
     for (const refusal of newest) {
-      context.printJson({ ...refusal, receivedAt: toMoment(refusal.receivedAt), hook: refusal.hook ?? null })
+      context.printJson({ ...refusal, receivedAt: toIsoTime(refusal.receivedAt), hook: refusal.hook ?? null })
     }
   } else if (newest.length === 0) {
     context.print(before === undefined ? 'No refusal since the gateway started.' : 'No older refusal is remembered.')
@@ -161,7 +161,7 @@ const credentials: Readonly<Record<string, string>> = {
 }
 
 /** The operator's reasons behind the answer, which shows less. */
-function toWhy({ error, status, credential, nearestHook, trace }: Refusal): string {
+function toWhy({ error, status, credential, nearestHook, trace }: ShownRefusal): string {
   const came = status === 401 ? credentials[credential] : undefined
   const reasons = [
     ...(came === undefined ? [] : [came]),

@@ -7,8 +7,8 @@ import { addServingCommands } from './options/serving.ts'
 import { addStoredCommands } from './options/stored.ts'
 import { readVersion } from './scaffold/package.ts'
 import { type CommandIo, createContext } from './terminal/context.ts'
-import { toFailure } from './terminal/print.ts'
-import { type Act, toAsked, toUsageProblem } from './terminal/usage.ts'
+import { describeFailure } from './terminal/print.ts'
+import { type Act, findCommandName, toUsageProblem } from './terminal/usage.ts'
 
 const firstSteps = `
 First steps:
@@ -39,9 +39,9 @@ export async function main(args: readonly string[], io: CommandIo): Promise<numb
     else program.outputHelp()
     return exitCode
   } catch (error) {
-    const problem = error instanceof CommanderError ? toUsageProblem(error, toAsked(program, args)) : error
+    const problem = error instanceof CommanderError ? toUsageProblem(error, findCommandName(program, args)) : error
     if (problem === undefined) return exitCode
-    io.writeError(`${toFailure(problem)}\n`)
+    io.writeError(`${describeFailure(problem)}\n`)
     return exitCodes[toProblem(problem).kind]
   }
 }

@@ -16,7 +16,7 @@ import { makeEditorConfig } from './scaffold/folder.ts'
 import { toFields } from './terminal/print.ts'
 import { readRequest } from './requests/input.ts'
 import { readKept } from './requests/kept.ts'
-import { type Redacted, toSecrets, withoutSecrets } from '../replay/redact.ts'
+import { type Redacted, listSecrets, withoutSecrets } from '../replay/redact.ts'
 import { assemble } from '../reload/assemble.ts'
 
 /** `from`: a file, `-` for standard input, `last`, the id of a delivery, or a sender. `event`: of the sender. */
@@ -78,7 +78,7 @@ async function findRequest(
   if (isSender(from)) return { ...withoutSecrets(findBundledRequest(from, event), []), removed: [] }
   if (isId(from)) return (await readKept(context, config, from)).safe
   const { mappings } = await assemble(context.dir, config)
-  return withoutSecrets({ ...(await readRequest(context, from)), query: {} }, toSecrets(config, mappings))
+  return withoutSecrets({ ...(await readRequest(context, from)), query: {} }, listSecrets(config, mappings))
 }
 
 function isId(from: string): boolean {

@@ -4,9 +4,9 @@ import colors from 'picocolors'
 import { z } from 'zod'
 import { newId } from '../base/id.ts'
 import { replay as replayKept } from '../replay/replay.ts'
-import { ReplayReport, toReplayReport } from '../replay/replay-report.ts'
+import { ReplayReportSchema, toReplayReport } from '../replay/replay-report.ts'
 import { toProblems } from '../replay/replayer.ts'
-import { envFile, readText } from '../config/text.ts'
+import { envFile, readConfigText } from '../config/text.ts'
 import { type Env, parseEnv } from '../config/env.ts'
 import { exitCodes } from '../model/problem.ts'
 import { createGeneration } from '../pipeline/generation.ts'
@@ -46,14 +46,14 @@ export async function replay(context: Context, options: ReplayOptions): Promise<
   return failOn === undefined || isSame ? exitCodes.ok : exitCodes.broken
 }
 
-function askReplay(context: Context, { limit, hook, source, since }: KeptQuery): Promise<ReplayReport> {
+function askReplay(context: Context, { limit, hook, source, since }: KeptQuery): Promise<ReplayReportSchema> {
   const query = new URLSearchParams({
     last: String(limit),
     ...(hook === undefined ? {} : { hook }),
     ...(source === undefined ? {} : { source }),
     ...(since === undefined ? {} : { since: String(since) }),
   })
-  return askAdmin(context, { method: 'POST', path: `/api/replay?${query}`, answer: ReplayReport })
+  return askAdmin(context, { method: 'POST', path: `/api/replay?${query}`, answer: ReplayReportSchema })
 }
 
 /** The edit runs in this process. What runs in a gateway is asked of it; without one, what was recorded takes its place. */
@@ -61,7 +61,7 @@ async function replayHere(
   context: Context,
   query: KeptQuery,
   { from, isRunning }: { from: string | undefined; isRunning: boolean },
-): Promise<ReplayReport> {
+): Promise<ReplayReportSchema> {
   const env = from === undefined ? context.env : { ...readEnv(context.dir), ...context.env }
   const bench = createBench({ dir: resolve(from ?? context.dir), env })
   try {
@@ -92,7 +92,7 @@ async function replayHere(
 
 /** A folder with an edit, such as a checkout, seldom has the secrets. */
 function readEnv(dir: string): Env {
-  return parseEnv(readText(dir, envFile) ?? '').values
+  return parseEnv(readConfigText(dir, envFile) ?? '').values
 }
 
 const Live = z.object({ outcomes: z.record(z.string(), z.custom<Outcome>()) })
@@ -104,12 +104,12 @@ async function askLive(context: Context, ids: readonly string[]): Promise<Readon
 }
 
 /** A line for each delivery, and at the end one with the rest. */
-function printJson(context: Context, { deliveries, ...rest }: ReplayReport): void {
+function printJson(context: Context, { deliveries, ...rest }: ReplayReportSchema): void {
   for (const delivery of deliveries) context.printJson(delivery)
   context.printJson(rest)
 }
 
-function print(context: Context, report: ReplayReport, from: string | undefined): void {
+function print(context: Context, report: ReplayReportSchema, from: string | undefined): void {
   const { total, groups, unstable, drift, tooLarge, notRun, problems, compared } = report
   for (const problem of problems) context.note(`${colors.yellow('!')} ${toCut(problem, 500)}`)
   if (total === 0 && tooLarge.length === 0) return context.print(nothingKept)
@@ -149,7 +149,7 @@ function toLines({ path, before, after, recorded }: ChangeFields): string[] {
   return [`  ${path}`, ...[...toDiff(before, after), ...record].map((line) => `    ${line}`)]
 }
 
-function toCounts({ counts, total }: ReplayReport): string {
+function toCounts({ counts, total }: ReplayReportSchema): string {
   const parts = Object.entries(counts).filter(([name, count]) => count > 0 || name === 'same')
   return parts
     .map(([name, count]) => `${count} ${name} (${Math.round((count / Math.max(1, total)) * 100)} %)`)

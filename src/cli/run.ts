@@ -3,7 +3,7 @@ import { newId } from '../base/id.ts'
 import { nearestOf } from '../base/text.ts'
 import type { PlannedAction } from '../model/action.ts'
 import type { Delivery } from '../model/delivery.ts'
-import { toHookName } from '../model/mapping-rules.ts'
+import { normalizeHookName } from '../model/mapping-rules.ts'
 import { exitCodes, Problem, toProblemRecord } from '../model/problem.ts'
 import { type Explanation, type FieldOrigins, explain } from '../pipeline/explain.ts'
 import { createGeneration, type Generation } from '../pipeline/generation.ts'
@@ -11,7 +11,7 @@ import { toDelivery, toLocalHead } from '../deliveries/delivery.ts'
 import { createBench } from './checks/bench.ts'
 import { type Context, withProgress } from './terminal/context.ts'
 import { readInput } from './requests/input.ts'
-import { toCut, toFailure, toIndented, toTable } from './terminal/print.ts'
+import { toCut, describeFailure, toIndented, toTable } from './terminal/print.ts'
 import { toActionFields } from '../deliveries/records.ts'
 import { toTrace } from './show.ts'
 
@@ -41,7 +41,7 @@ async function toDryDelivery(
   generation: Generation,
   { hook: name, file, headers, event }: RunOptions,
 ): Promise<Delivery> {
-  const path = toHookName(name)
+  const path = normalizeHookName(name)
   const hook = generation.hook(path)
   if (hook.kind === 'unknown') throw toUnknownHook(generation, path)
   const input = await readInput(context, { file, headers })
@@ -92,10 +92,10 @@ function print(context: Context, { decision, trace, origins }: Explanation): voi
       return context.print(`skip: ${toCut(decision.why, 500)}`)
     case 'park':
       context.print(`park: this code would park the delivery${isKeptOut(decision.problem) ? keptOut : ''}`)
-      return context.note(toFailure(decision.problem))
+      return context.note(describeFailure(decision.problem))
     case 'refuse':
       context.print(`refusal: the sender would be answered ${decision.problem.status}`)
-      return context.note(toFailure(decision.problem))
+      return context.note(describeFailure(decision.problem))
   }
 }
 

@@ -9,7 +9,7 @@ import { type Config, toHookTokens } from '../model/config.ts'
 import { toJson } from '../base/json.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
 import { type Context, withProgress } from './terminal/context.ts'
-import { ask, toAddress, toRefusal } from './gateway/gateway.ts'
+import { callGateway, findGatewayAddress, parseRefusal } from './gateway/gateway.ts'
 import { readInput } from './requests/input.ts'
 import { proveAsSender } from './requests/own-signature.ts'
 import { toCut } from './terminal/print.ts'
@@ -32,15 +32,15 @@ export async function send(context: Context, options: SendOptions): Promise<numb
   const { dir, env } = context
   const { config } = loadConfig({ dir, env })
   const { path, headers, body } = await toOutgoing(context, config, options)
-  const { url } = toAddress(dir, config)
+  const { url } = findGatewayAddress(dir, config)
   const { status, text, isReplay } = await withProgress(context, 'Waiting for the answer', () =>
-    ask(`${url}/${path}`, { method: 'POST', headers, body }),
+    callGateway(`${url}/${path}`, { method: 'POST', headers, body }),
   )
   const answer = toCut(text, 4_000)
   if (context.json) context.printJson({ status, body: toJson(text) ?? null, replay: isReplay })
   else context.print([String(status), answer, isReplay ? '(a replay of the first answer)' : ''].join(' ').trim())
   if (status < 400) return exitCodes.ok
-  return exitCodes[toRefusal(status, text).kind]
+  return exitCodes[parseRefusal(status, text).kind]
 }
 
 async function toOutgoing(

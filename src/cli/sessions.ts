@@ -3,7 +3,7 @@ import type { Message, Session } from '../model/job.ts'
 import { Problem } from '../model/problem.ts'
 import type { Context } from './terminal/context.ts'
 import { printOlder, toCut, toIndented, toTable, toTime } from './terminal/print.ts'
-import { toMoment, toSessionFields } from '../deliveries/records.ts'
+import { toIsoTime, toSessionFields } from '../deliveries/records.ts'
 import { readStore } from './gateway/stored.ts'
 
 /** A key is searched in all stored sessions. */
@@ -39,7 +39,7 @@ export async function sessions(
   else if (found.length === 0) context.print(before === undefined ? 'No session yet.' : 'There are no older sessions.')
   else if (key === undefined) {
     context.print(toTable(['updated', 'agent', 'messages', 'session'], found.map(toRow)))
-    printOlder(context, ['sessions'], { found, limit, cursor: ({ session }) => toMoment(session.updatedAt) })
+    printOlder(context, ['sessions'], { found, limit, cursor: ({ session }) => toIsoTime(session.updatedAt) })
   } else context.print(found.map(toTranscript).join('\n\n'))
   return 0
 }

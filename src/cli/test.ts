@@ -6,9 +6,9 @@ import { writeFileAtomic } from '../config/config-file.ts'
 import { updateFixture } from '../replay/fixture-files.ts'
 import { exitCodes, Problem, type ProblemRecord } from '../model/problem.ts'
 import { toPrintableLine } from '../base/text.ts'
-import { type Bench, createBench, type Loaded, type ModuleResult } from './checks/bench.ts'
+import { type Bench, createBench, type BenchModules, type ModuleResult } from './checks/bench.ts'
 import { type Context, withProgress } from './terminal/context.ts'
-import { toFailure, toIndented } from './terminal/print.ts'
+import { describeFailure, toIndented } from './terminal/print.ts'
 import { type Round, watchSaves } from './checks/test-watch.ts'
 
 /** `modules`: none means all modules of the configuration. */
@@ -18,7 +18,7 @@ export type TestOptions = { modules: readonly string[]; watch: boolean; update: 
 export async function test(context: Context, options: TestOptions): Promise<number> {
   const bench = createBench(context)
   try {
-    const round = (loaded: Loaded, modules: readonly string[]) =>
+    const round = (loaded: BenchModules, modules: readonly string[]) =>
       runModules(context, bench, { loaded, modules, options })
     if (options.watch) return await watchSaves(context, bench, { names: options.modules, round })
     const loaded = await withProgress(context, 'Loading the transforms', () => bench.load(options.modules))
@@ -33,7 +33,7 @@ type Counts = { passed: number; failed: number; updated: number; broken: number 
 async function runModules(
   context: Context,
   bench: Bench,
-  { loaded, modules, options }: { loaded: Loaded; modules: readonly string[]; options: TestOptions },
+  { loaded, modules, options }: { loaded: BenchModules; modules: readonly string[]; options: TestOptions },
 ): Promise<Round> {
   const counts: Counts = { passed: 0, failed: 0, updated: 0, broken: 0 }
   const written = new Map<string, string>()
@@ -86,7 +86,7 @@ function tell(context: Context, line: Line): void {
     const { module, problem } = line
     const { code, detail, frame } = problem
     if (context.json) context.printJson({ module, fixture: null, ok: false, updated: false, diff: [], problem })
-    else context.print(toFailure(new Problem(code, detail, frame === undefined ? {} : { frame })))
+    else context.print(describeFailure(new Problem(code, detail, frame === undefined ? {} : { frame })))
     return
   }
   const { module, fixture, ok, diff, isUpdated, fault } = line

@@ -4,7 +4,7 @@ import { isPostgresUrl } from '../base/postgres-url.ts'
 import { Config } from '../model/config.ts'
 import { Problem } from '../model/problem.ts'
 import { loadConfig } from './config.ts'
-import { configFile, envFile, readText } from './text.ts'
+import { configFile, envFile, readConfigText } from './text.ts'
 import { type Env, parseEnv, substituteEnv } from './env.ts'
 
 export type ConfigParts = {
@@ -47,7 +47,7 @@ function readParts(dir: string, env: Env): Omit<ConfigParts, 'problem'> {
 
 function readIfPossible(dir: string, name: string): string {
   try {
-    return readText(dir, name) ?? ''
+    return readConfigText(dir, name) ?? ''
   } catch {
     return ''
   }

@@ -8,7 +8,7 @@ import { Problem } from '../model/problem.ts'
 import { type Env, parseEnv, substituteEnv } from './env.ts'
 import { toKeyedIssues } from './issues.ts'
 import { parseJsonc, toPlace } from './jsonc.ts'
-import { configFile, envFile, readText } from './text.ts'
+import { configFile, envFile, readConfigText } from './text.ts'
 
 export type LoadedConfig = {
   readonly config: Config
@@ -25,7 +25,7 @@ export type LoadedConfig = {
 /** Throws `config-missing`, or `config-invalid` whose frame has one line for each problem. `env` wins over `.env`. */
 export function loadConfig({ dir, env }: { dir: string; env: Env }): LoadedConfig {
   const files = [join(dir, configFile), join(dir, envFile)]
-  const [text, envText] = [readText(dir, configFile), readText(dir, envFile)]
+  const [text, envText] = [readConfigText(dir, configFile), readConfigText(dir, envFile)]
   if (text === undefined) {
     throw new Problem('config-missing', `There is no ${configFile} in ${dir}. "hookloom init" makes one.`)
   }

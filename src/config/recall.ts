@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { isJsonObject, toJson } from '../base/json.ts'
 import { toMemoryFile } from '../model/places.ts'
 import { type Env, largestSecret, readRegularFile } from './env.ts'
-import { configFile, envFile, readText } from './text.ts'
+import { configFile, envFile, readConfigText } from './text.ts'
 
 /**
  * The store of the configuration that is on disk, without a check of that configuration: a gateway has found it valid. Undefined
@@ -13,9 +13,9 @@ import { configFile, envFile, readText } from './text.ts'
 export function recallStore({ dir, env }: { dir: string; env: Env }): string | undefined {
   try {
     const known = toJson(readFileSync(toMemoryFile(dir), 'utf8'))
-    const text = readText(dir, configFile)
+    const text = readConfigText(dir, configFile)
     if (!isJsonObject(known) || text === undefined) return undefined
-    const fingerprint = toFingerprint({ text, envText: readText(dir, envFile), env })
+    const fingerprint = toFingerprint({ text, envText: readConfigText(dir, envFile), env })
     const store = known['store']
     return fingerprint !== undefined && known['fingerprint'] === fingerprint && typeof store === 'string'
       ? store

@@ -10,7 +10,7 @@ export const envFile = '.env'
 const largestFile = 10_000_000
 
 /** Undefined if the file does not exist. Throws `config-invalid` if it cannot be read. */
-export function readText(dir: string, name: string): string | undefined {
+export function readConfigText(dir: string, name: string): string | undefined {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(
       readRegularFile(join(dir, name), largestFile),

@@ -7,7 +7,7 @@ import { type Config, toHookTokens } from '../model/config.ts'
 import { toPlacedLine } from './config.ts'
 import { toDottedPath } from '../model/issue.ts'
 
-export type Finding = { readonly name: string; readonly ok: boolean; readonly detail: string }
+export type ConfigFinding = { readonly name: string; readonly ok: boolean; readonly detail: string }
 /** `mode`: the permission bits, e.g. 0o600. */
 export type FileFact = { readonly file: string; readonly mode: number }
 
@@ -26,7 +26,7 @@ export function toFileFacts(files: readonly string[], platform: NodeJS.Platform 
 export function toWarnings(
   config: Config,
   { files, text = '{}' }: { files: readonly FileFact[]; text?: string },
-): Finding[] {
+): ConfigFinding[] {
   const { hooks, server } = config
   return [
     toTokenLength(config),
@@ -64,7 +64,7 @@ export function toWarnings(
 }
 
 /** What several gateways on one database do not share through it. */
-function toSharing({ store, agents, runners, hooks }: Config): Finding[] {
+function toSharing({ store, agents, runners, hooks }: Config): ConfigFinding[] {
   if (store.url === undefined) return []
   const used = [agents.defaults.runner, ...agents.list.map(({ runner }) => runner)]
   const commands = used.filter(
@@ -87,14 +87,14 @@ function toSharing({ store, agents, runners, hooks }: Config): Finding[] {
   ]
 }
 
-function toReferences(config: Config, text: string): Finding[] {
+function toReferences(config: Config, text: string): ConfigFinding[] {
   const name = 'references'
   const issues = toConfigWarnings(config)
   if (issues.length === 0) return [{ name, ok: true, detail: 'every agent, model, channel and mapping can be used' }]
   return issues.map((issue) => ({ name, ok: false, detail: toPlacedLine(issue, text) }))
 }
 
-function toTokenLength({ hooks }: Config): Finding {
+function toTokenLength({ hooks }: Config): ConfigFinding {
   const [token] = toHookTokens(hooks).toSorted((one, other) => one.length - other.length)
   if (token === undefined) return { name: 'token-length', ok: true, detail: 'hooks.token is not set' }
   return toFinding(
@@ -105,7 +105,7 @@ function toTokenLength({ hooks }: Config): Finding {
   )
 }
 
-function toTokenReuse(config: Config): Finding {
+function toTokenReuse(config: Config): ConfigFinding {
   const tokens = new Set<unknown>(
     [...toHookTokens(config.hooks), config.gateway.token].filter((token) => token !== undefined),
   )
@@ -121,7 +121,7 @@ function toTokenReuse(config: Config): Finding {
   )
 }
 
-function toUnsafeContent({ hooks }: Config): Finding {
+function toUnsafeContent({ hooks }: Config): ConfigFinding {
   const places = toLeaves({ hooks }, [])
     .filter(({ path, value }) => path.at(-1) === 'allowUnsafeExternalContent' && value === true)
     .map(({ path }) => toDottedPath(path))
@@ -133,7 +133,7 @@ function toUnsafeContent({ hooks }: Config): Finding {
   )
 }
 
-function toFileModes(files: readonly FileFact[]): Finding {
+function toFileModes(files: readonly FileFact[]): ConfigFinding {
   const open = files.filter(({ mode }) => (mode & 0o077) !== 0)
   const names = open.map(({ file, mode }) => `${basename(file)} (mode ${mode.toString(8).padStart(3, '0')})`)
   return toFinding(
@@ -144,7 +144,7 @@ function toFileModes(files: readonly FileFact[]): Finding {
   )
 }
 
-function toFinding(name: string, ok: boolean, good: string, bad: string): Finding {
+function toFinding(name: string, ok: boolean, good: string, bad: string): ConfigFinding {
   return { name, ok, detail: ok ? good : bad }
 }
 

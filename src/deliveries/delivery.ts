@@ -25,13 +25,13 @@ export type Knock = RequestHead & {
 }
 
 /** The hook of a delivery, its id and the time it arrived, in milliseconds since the epoch. */
-export type Place = { readonly hook: Hook; readonly id: string; readonly receivedAt: number }
+export type Arrival = { readonly hook: Hook; readonly id: string; readonly receivedAt: number }
 
 /**
  * The delivery of a head and a body. Throws `media-type-unsupported` and `body-invalid`: the body is checked before anything is
  * decided from it. A body that only a transform reads is parsed in its thread; if that did not happen, call `checkBody`.
  */
-export function toDelivery(head: DeliveryHead, bytes: Uint8Array, { hook, id, receivedAt }: Place): Delivery {
+export function toDelivery(head: DeliveryHead, bytes: Uint8Array, { hook, id, receivedAt }: Arrival): Delivery {
   const { method, url, path, headers, query, verifiedBy, admitted } = head
   const body = openBody(toSent(head, bytes), toAccepts(hook, admitted))
   if (hook.readsPayload || mayNameSource(head, body)) readPayload(body)

@@ -15,12 +15,12 @@ import type { Hook } from '../pipeline/hook.ts'
 import type { NewDelivery } from '../store/records.ts'
 import type { Duty } from '../store/named-leases.ts'
 import type { Clock, Store } from '../store/store.ts'
-import { toWaitingAnswer, toPending, toRow } from './settlement.ts'
+import { toWaitingAnswer, toPending, toDeliveryRow } from './settlement.ts'
 import { toDelivery, toLocalHead } from './delivery.ts'
 import { toDedupe } from './duplicates.ts'
 import { type Repeats, toRepeated } from './repeats.ts'
 import type { Rerunner } from './rerun.ts'
-import { readState } from '../gmail/http-sink.ts'
+import { readMailboxState } from '../gmail/http-sink.ts'
 import type { GmailStatus } from '../gmail/status.ts'
 import type { MailWatcher } from '../gmail/watcher.ts'
 import type { Config } from '../model/config.ts'
@@ -58,7 +58,7 @@ export function createMailbox(parts: MailboxParts): Mailbox {
   function toSink({ account }: WatchedGmail): MailSink {
     const inbox = createInbox({ ...parts, account })
     // continues where `gmail run` stopped
-    return { ...inbox, state: async () => (await inbox.state()) ?? readState(toStateFile(dir), account) }
+    return { ...inbox, state: async () => (await inbox.state()) ?? readMailboxState(toStateFile(dir), account) }
   }
 
   async function change(gmail: WatchedGmail | undefined, trustedProxies: readonly string[]): Promise<void> {
@@ -174,5 +174,5 @@ function toMail(
   const delivery = toDelivery({ ...head, admitted }, body, { hook, id, receivedAt })
   const settlement = toPending(delivery, generation.id)
   const answer = toWaitingAnswer(id, 'pending')
-  return { delivery, hook, row: toRow(delivery, { settlement, answer, dedupe: toDedupe(delivery)?.key }) }
+  return { delivery, hook, row: toDeliveryRow(delivery, { settlement, answer, dedupe: toDedupe(delivery)?.key }) }
 }

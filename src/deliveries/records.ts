@@ -5,7 +5,7 @@ import type { NodeRecord } from '../store/owners.ts'
 import type { DeliveryRecord } from '../store/records.ts'
 import type {
   DeliveryFields,
-  DeliveryHead,
+  DeliverySummary,
   EventFields,
   JobFields,
   MessageFields,
@@ -21,15 +21,15 @@ export function toActionFields(planned: Planned): object {
   return { kind, ...fields, agentId: planned.agentId, sessionKey: planned.sessionKey }
 }
 
-export function toDeliveryHead(record: DeliveryRecord): DeliveryHead {
+export function toDeliverySummary(record: DeliveryRecord): DeliverySummary {
   const { deliveryId, receivedAt, hook, source = null, event = null, mappingId = null, state } = record
   const { repeats, repeatedAt } = record
-  const repeated = { repeats, repeatedAt: repeatedAt === undefined ? null : toMoment(repeatedAt) }
-  return { deliveryId, receivedAt: toMoment(receivedAt), hook, source, event, mappingId, ...repeated, state }
+  const repeated = { repeats, repeatedAt: repeatedAt === undefined ? null : toIsoTime(repeatedAt) }
+  return { deliveryId, receivedAt: toIsoTime(receivedAt), hook, source, event, mappingId, ...repeated, state }
 }
 
 export function toDeliveryFields(record: DeliveryRecord): DeliveryFields {
-  const { state, ...head } = toDeliveryHead(record)
+  const { state, ...head } = toDeliverySummary(record)
   const actions = record.jobs.map((job) => toActionFields(job.planned))
   return { ...head, generation: record.generation, node: record.node ?? null, state, actions }
 }
@@ -39,7 +39,7 @@ export function toShownFields(record: DeliveryRecord): ShownFields {
     ...toDeliveryFields(record),
     transformHash: record.transformHash ?? null,
     bodyDiffered: record.bodyDiffered,
-    settledAt: record.settledAt === undefined ? null : toMoment(record.settledAt),
+    settledAt: record.settledAt === undefined ? null : toIsoTime(record.settledAt),
     answer: record.answer,
     jobs: record.jobs.map(toJobFields),
     problem: record.problem ?? null,
@@ -64,7 +64,7 @@ export function toJobFields(job: Job): JobFields {
     steps: job.steps.map(({ name, state: stepState, at, detail, model, usage }) => ({
       name,
       state: stepState,
-      at: toMoment(at),
+      at: toIsoTime(at),
       detail: detail ?? null,
       ...(model === undefined ? {} : { model }),
       ...(usage === undefined ? {} : { usage }),
@@ -75,7 +75,7 @@ export function toJobFields(job: Job): JobFields {
       to: post.to ?? null,
       state: toShownPostState(post, job),
       messageId: post.id ?? null,
-      at: post.state === 'waiting' ? null : toMoment(post.at),
+      at: post.state === 'waiting' ? null : toIsoTime(post.at),
       nonce: post.nonce,
       mayBeTwice: post.mayBeTwice === true,
     })),
@@ -91,9 +91,9 @@ export function toEventFields(event: SystemEvent): EventFields {
     source,
     trusted,
     wakes,
-    at: toMoment(at),
+    at: toIsoTime(at),
     deliveryId: deliveryId ?? null,
-    consumedAt: consumedAt === undefined ? null : toMoment(consumedAt),
+    consumedAt: consumedAt === undefined ? null : toIsoTime(consumedAt),
   }
 }
 
@@ -102,7 +102,7 @@ export function toSessionHead({ sessionKey, agentId, updatedAt, recipient }: Ses
   return {
     sessionKey,
     agentId,
-    updatedAt: toMoment(updatedAt),
+    updatedAt: toIsoTime(updatedAt),
     recipient: recipient === undefined ? null : { channel: recipient.channel, to: recipient.to ?? null },
   }
 }
@@ -113,12 +113,12 @@ export function toSessionFields(
 ): SessionFields & { messages: MessageFields[] } {
   return {
     ...toSessionHead(session),
-    messages: messages.map(({ role, text, runId, at }) => ({ role, text, runId, at: toMoment(at) })),
+    messages: messages.map(({ role, text, runId, at }) => ({ role, text, runId, at: toIsoTime(at) })),
   }
 }
 
 /** ISO 8601. */
-export function toMoment(at: number): string {
+export function toIsoTime(at: number): string {
   return new Date(at).toISOString()
 }
 

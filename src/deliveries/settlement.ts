@@ -120,7 +120,7 @@ export function toKnownWords(
 }
 
 /** The row of a new delivery, with its outcome and the answer that a duplicate gets again. */
-export function toRow(
+export function toDeliveryRow(
   delivery: Delivery,
   { settlement, answer, dedupe }: { settlement: Settlement; answer: Answer; dedupe: DedupeKey | undefined },
 ): NewDelivery {

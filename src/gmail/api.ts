@@ -26,14 +26,14 @@ const Listed = z.object({
 })
 
 /** A part of a mail, and its parts. */
-export type Part = {
+export type MailPart = {
   mimeType?: string | undefined
   filename?: string | undefined
   headers?: { name: string; value: string }[] | undefined
   body?: { data?: string | undefined; attachmentId?: string | undefined; size?: number | undefined } | undefined
-  parts?: Part[] | undefined
+  parts?: MailPart[] | undefined
 }
-const Part: z.ZodType<Part> = z.lazy(() =>
+const MailPart: z.ZodType<MailPart> = z.lazy(() =>
   z.object({
     mimeType: z.string().optional(),
     filename: z.string().optional(),
@@ -41,20 +41,20 @@ const Part: z.ZodType<Part> = z.lazy(() =>
     body: z
       .object({ data: z.string().optional(), attachmentId: z.string().optional(), size: z.number().optional() })
       .optional(),
-    parts: z.array(Part).optional(),
+    parts: z.array(MailPart).optional(),
   }),
 )
 /** Every missing or malformed field but the id has a default: one odd field must not lose the mail. */
-const Message = z.object({
+const GmailMessage = z.object({
   id: z.string(),
   threadId: z.string().catch(''),
   labelIds: labels.catch([]),
   snippet: z.string().catch(''),
   internalDate: z.coerce.number().catch(0),
-  payload: Part.optional(),
+  payload: MailPart.optional(),
 })
-export type Message = z.infer<typeof Message>
-const MessageWithoutBody = Message.extend({ payload: Part.optional().catch(undefined) })
+export type GmailMessage = z.infer<typeof GmailMessage>
+const MessageWithoutBody = GmailMessage.extend({ payload: MailPart.optional().catch(undefined) })
 
 export type Added = { readonly id: string; readonly labels: readonly string[] }
 
@@ -77,13 +77,13 @@ export type GmailApi = {
     next?: string | undefined
   }>
   /** Undefined: it was deleted. A mail whose body is too large, too deep or malformed comes without its body. */
-  message(id: string, format: 'full' | 'metadata'): Promise<Message | undefined>
+  message(id: string, format: 'full' | 'metadata'): Promise<GmailMessage | undefined>
 }
 
 export function createGmailApi({ call, base }: { call: GoogleCall; base: string }): GmailApi {
   const users = `${base}/gmail/v1/users/me`
 
-  async function message(id: string, format: 'full' | 'metadata'): Promise<Message | undefined> {
+  async function message(id: string, format: 'full' | 'metadata'): Promise<GmailMessage | undefined> {
     const url = `${users}/messages/${encodeURIComponent(id)}?format=${format}`
     const isFull = format === 'full'
     const answer = await call({ method: 'GET', url, allow: isFull ? [400, 404, 413] : [404] })
@@ -93,9 +93,9 @@ export function createGmailApi({ call, base }: { call: GoogleCall; base: string 
   }
 
   /** Undefined where the parts do not parse. Parts in parts, a thousand deep, exhaust the stack. */
-  function tryParse(answer: GoogleAnswer): Message | undefined {
+  function tryParse(answer: GoogleAnswer): GmailMessage | undefined {
     try {
-      return parse(Message, answer, 'messages.get')
+      return parse(GmailMessage, answer, 'messages.get')
     } catch {
       return undefined
     }

@@ -2,7 +2,7 @@
 import { toBackoffMs } from '../base/retry.ts'
 import { toJson } from '../base/json.ts'
 import { Problem } from '../model/problem.ts'
-import { readBody, toRetryAfterMs } from '../base/http.ts'
+import { readLimitedBody, toRetryAfterMs } from '../base/http.ts'
 import type { Credentials } from './credentials.ts'
 import type { Pause } from './pace.ts'
 
@@ -40,10 +40,10 @@ export function createCall({ tokens, pause, random, signal }: CallTools & { toke
         continue
       }
       if (answer.kind === 'answer' && !isPassing(answer))
-        throw toRefusal(request, answer, tokens?.kind ?? toKind(request))
+        throw toGoogleProblem(request, answer, tokens?.kind ?? toKind(request))
       if (attempt === tries) {
         throw answer.kind === 'answer'
-          ? toRefusal(request, answer, tokens?.kind ?? toKind(request))
+          ? toGoogleProblem(request, answer, tokens?.kind ?? toKind(request))
           : toUnreachable(request, answer.cause)
       }
       const asked = answer.kind === 'answer' ? answer.retryAfterMs : undefined
@@ -72,7 +72,7 @@ async function ask(request: GoogleRequest, token: string | undefined, signal: Ab
       signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
     })
     const retryAfterMs = toRetryAfterMs(response.headers)
-    const text = await readBody(response.body, maxBytes)
+    const text = await readLimitedBody(response.body, maxBytes)
     if (text === undefined) return { kind: 'answer', status: 413, body: undefined, retryAfterMs }
     return { kind: 'answer', status: response.status, body: toJson(text), retryAfterMs }
   } catch (cause) {
@@ -130,7 +130,7 @@ const delegationMove =
   'The service account has no domain-wide delegation for this scope: add its client id and the scope in the Google Workspace Admin console.'
 
 /** `kind`: the credentials. A person must consent again; the key or the rights of a service account must be fixed. */
-export function toRefusal(
+export function toGoogleProblem(
   { method, url }: Pick<GoogleRequest, 'method' | 'url'>,
   { status, body }: GoogleAnswer,
   kind: Credentials['kind'],

@@ -19,7 +19,7 @@ export type HttpSinkParts = {
 
 export function createHttpSink({ account, hooks, file }: HttpSinkParts): MailSink {
   return {
-    state: () => readState(file, account),
+    state: () => readMailboxState(file, account),
     async deliver(payloads, state) {
       let refused: Problem | undefined
       for (const payload of payloads) {
@@ -41,7 +41,7 @@ export function createHttpSink({ account, hooks, file }: HttpSinkParts): MailSin
 }
 
 /** Undefined if nothing was ever read, or only another mailbox. */
-export async function readState(file: string, account: string): Promise<GmailState | undefined> {
+export async function readMailboxState(file: string, account: string): Promise<GmailState | undefined> {
   const text = await readFile(file, 'utf8').catch(() => undefined)
   if (text === undefined) return undefined
   const parsed = Kept.safeParse(toJson(text))

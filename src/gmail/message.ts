@@ -1,6 +1,6 @@
 // Turns a message of the Gmail API into the mail for the hook.
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { Message, Part } from './api.ts'
+import type { GmailMessage, MailPart } from './api.ts'
 import { dropInvisible, toVisibleText } from './html.ts'
 import type { Mail } from './mail.ts'
 
@@ -10,7 +10,7 @@ const maxHeaderBytes = 2_000
 type MailOptions = { readonly maxBytes: number; readonly includeBody: boolean }
 
 /** Reads mail by mail. Each takes milliseconds, and requests are answered in between. */
-export async function readMails(messages: readonly Message[], options: MailOptions): Promise<Mail[]> {
+export async function readMails(messages: readonly GmailMessage[], options: MailOptions): Promise<Mail[]> {
   const mails: Mail[] = []
   for (const message of messages) {
     mails.push(toMail(message, options))
@@ -20,7 +20,7 @@ export async function readMails(messages: readonly Message[], options: MailOptio
 }
 
 /** Never throws: a mail whose body cannot be read comes with its headers and its snippet. */
-export function toMail(message: Message, options: MailOptions): Mail {
+export function toMail(message: GmailMessage, options: MailOptions): Mail {
   const { id, threadId, labelIds, internalDate, payload } = message
   const header = (name: string) =>
     attempt(
@@ -74,12 +74,12 @@ export function cutBytes(text: string, maxBytes: number): string {
   return bytes.subarray(0, end).toString()
 }
 
-function readHeader(part: Part | undefined, name: string): string | undefined {
+function readHeader(part: MailPart | undefined, name: string): string | undefined {
   return part?.headers?.find((header) => header.name.toLowerCase() === name)?.value
 }
 
 /** The text part, or the visible text of the HTML part. */
-function toBody(payload: Part | undefined): { text: string; isCut: boolean } {
+function toBody(payload: MailPart | undefined): { text: string; isCut: boolean } {
   const parts = toTextParts(payload)
   const first = (type: string) => decode(parts.find((part) => isOf(part, type)))
   const plain = first('text/plain')
@@ -91,8 +91,8 @@ function toBody(payload: Part | undefined): { text: string; isCut: boolean } {
 }
 
 /** In reading order, without attachments. Mails inside a mail count as attachments. */
-function toTextParts(payload: Part | undefined): Part[] {
-  const found: Part[] = []
+function toTextParts(payload: MailPart | undefined): MailPart[] {
+  const found: MailPart[] = []
   const open = payload === undefined ? [] : [payload]
   for (let part = open.pop(); part !== undefined; part = open.pop()) {
     if ((part.filename ?? '') !== '' || isOf(part, 'message/rfc822')) continue
@@ -102,11 +102,11 @@ function toTextParts(payload: Part | undefined): Part[] {
   return found
 }
 
-function isOf({ mimeType }: Part, type: string): boolean {
+function isOf({ mimeType }: MailPart, type: string): boolean {
   return mimeType?.toLowerCase() === type
 }
 
-function decode(part: Part | undefined): string {
+function decode(part: MailPart | undefined): string {
   const [, charset] = /charset\s*=\s*"?([^";\s]+)/i.exec(readHeader(part, 'content-type') ?? '') ?? []
   return toText(Buffer.from(part?.body?.data ?? '', 'base64url'), charset)
 }

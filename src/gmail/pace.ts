@@ -5,7 +5,7 @@ import { Problem } from '../model/problem.ts'
 /** Rejects when the signal ends. */
 export type Pause = (ms: number, signal: AbortSignal) => Promise<void>
 
-export const pause: Pause = (ms, signal) => sleep(ms, undefined, { signal })
+export const sleepUnlessAborted: Pause = (ms, signal) => sleep(ms, undefined, { signal })
 
 /** True: only a person can fix this, and a retry does not help. */
 export function isConsentMissing(error: unknown): error is Problem {

@@ -2,7 +2,7 @@
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { z } from 'zod'
-import { isCrossSite, readBody } from '../base/http.ts'
+import { isCrossSite, readLimitedBody } from '../base/http.ts'
 import type { Log } from '../model/log.ts'
 import type { WatchedGmail } from '../model/gmail-config.ts'
 import { toJson } from '../base/json.ts'
@@ -93,7 +93,7 @@ async function answer(request: IncomingMessage, parts: AnswerParts): Promise<Ans
     tell(verified.reason)
     return verified.fault === 'sender' ? refuse(gate, gate.clientOf(request)) : { status: 503 }
   }
-  const body = await readBody(request, maxBytes)
+  const body = await readLimitedBody(request, maxBytes)
   if (body === undefined) return { status: 413 }
   const envelope = Envelope.safeParse(toJson(body))
   if (!envelope.success) return { status: 400 }

@@ -31,14 +31,14 @@ export async function keepWatching({ api, gmail, clock, onRenewed, ...patience }
     })
     const renewedAt = clock()
     onRenewed(expiration)
-    while (!isDue({ now: clock(), renewedAt, expiresAt: expiration, renewMinutes: gmail.renewMinutes })) {
+    while (!isRenewalDue({ now: clock(), renewedAt, expiresAt: expiration, renewMinutes: gmail.renewMinutes })) {
       await pause(lookMs, signal)
     }
   }
 }
 
 /** True after `renewMinutes`, or when less than a day remains, but not at every check. */
-export function isDue({
+export function isRenewalDue({
   now,
   renewedAt,
   expiresAt,

@@ -28,13 +28,13 @@ export const GmailStatus = z.object({
 export type GmailStatus = z.infer<typeof GmailStatus>
 
 /** The part of the watcher that has a problem. */
-export type Part = 'start' | 'consent' | 'sync' | 'watch' | 'pull' | 'push'
+export type WatcherPart = 'start' | 'consent' | 'sync' | 'watch' | 'pull' | 'push'
 
 export type StatusBoard = {
   current(): GmailStatus
   note(change: Partial<Pick<GmailStatus, 'syncedAt' | 'mails' | 'gapAt' | 'watchExpiresAt' | 'topic'>>): void
   /** `undefined`: the part works again. */
-  tell(part: Part, problem: string | undefined): void
+  tell(part: WatcherPart, problem: string | undefined): void
   end(): void
   /** Resolves when the file has the latest status. */
   written(): Promise<void>
@@ -44,7 +44,7 @@ export function createStatusBoard(
   { file, account, mode }: { file: string; account: string; mode: string },
   clock: () => number,
 ): StatusBoard {
-  const problems = new Map<Part, string>()
+  const problems = new Map<WatcherPart, string>()
   let rest: Pick<GmailStatus, 'syncedAt' | 'mails' | 'gapAt' | 'watchExpiresAt' | 'topic'> = { mails: 0 }
   let hasEnded = false
   const startedAt = clock()

@@ -3,7 +3,7 @@
 import type { Log } from '../model/log.ts'
 import type { WatchedGmail } from '../model/gmail-config.ts'
 import { Problem } from '../model/problem.ts'
-import type { Added, GmailApi, Message } from './api.ts'
+import type { Added, GmailApi, GmailMessage } from './api.ts'
 import type { GmailPayload, GmailState, MailSink } from './mail.ts'
 import { readMails } from './message.ts'
 import { isConsentMissing } from './pace.ts'
@@ -125,7 +125,7 @@ type Fetched = {
 async function fetchMails(parts: SyncParts, wanted: readonly Added[], historyId: string): Promise<Fetched> {
   const { api, gmail } = parts
   const format = gmail.includeBody ? 'full' : 'metadata'
-  const messages: Message[] = []
+  const messages: GmailMessage[] = []
   const failed: unknown[] = []
   let isDown = false
   for (let at = 0; at < wanted.length && !isDown; at += concurrency) {
@@ -155,7 +155,10 @@ function toPassable(error: unknown): unknown {
 }
 
 /** The mails that match the operator's search. Only Gmail can evaluate a search, so it is asked. */
-async function pickMatching({ api, gmail }: SyncParts, messages: readonly Message[]): Promise<readonly Message[]> {
+async function pickMatching(
+  { api, gmail }: SyncParts,
+  messages: readonly GmailMessage[],
+): Promise<readonly GmailMessage[]> {
   if (gmail.query === undefined || messages.length === 0) return messages
   const oldest = Math.min(...messages.map(({ internalDate }) => internalDate))
   const query = `(${gmail.query}) after:${Math.floor(oldest / 1000) - 1}`

@@ -4,9 +4,9 @@ import type { WatchedGmail } from '../model/gmail-config.ts'
 import { type Credentials, readCredentials } from './credentials.ts'
 import { type Google, openGoogle } from './google.ts'
 import type { MailSink } from './mail.ts'
-import { coalesce, isConsentMissing, type Pause, pause as realPause, untilDone } from './pace.ts'
+import { coalesce, isConsentMissing, type Pause, sleepUnlessAborted as realPause, untilDone } from './pace.ts'
 import { keepWatching } from './renewal.ts'
-import { createStatusBoard, type GmailStatus, type Part, toStatusFile } from './status.ts'
+import { createStatusBoard, type GmailStatus, type WatcherPart, toStatusFile } from './status.ts'
 import { toNotifiedAccount, toSubscription, toTopic } from './pubsub.ts'
 import { type PushGate, startPushReceiver } from './push.ts'
 import { syncOnce } from './sync.ts'
@@ -181,7 +181,7 @@ export function startWatcher(parts: WatcherParts): MailWatcher {
     }
   }
 
-  function report(part: Part, error: unknown): void {
+  function report(part: WatcherPart, error: unknown): void {
     const said = error instanceof Error ? error.message : 'It failed.'
     if (part === 'consent' && board.current().problems.includes(said)) return
     board.tell(part, said)

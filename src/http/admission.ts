@@ -88,7 +88,7 @@ export function createAdmission({
     },
     knock(req, config) {
       const url = req.url ?? '/'
-      const path = toHookName(url, config.hooks.path)
+      const path = parseHookName(url, config.hooks.path)
       if (!config.hooks.enabled || path === undefined) throw new Problem('hook-unknown', 'Nothing is here.')
       if (isCrossSite(req.headers)) {
         throw new Problem(
@@ -167,7 +167,7 @@ export function toUrlPath(url: string): string {
 }
 
 /** The name after the prefix, without slashes at its ends and not decoded. Undefined outside the prefix. */
-export function toHookName(url: string, prefix: string): string | undefined {
+export function parseHookName(url: string, prefix: string): string | undefined {
   const path = toUrlPath(url)
   if (path !== prefix && !path.startsWith(`${prefix}/`)) return undefined
   return trimSlashes(path.slice(prefix.length))

@@ -1,7 +1,7 @@
 // Lets a request in: by the hook token, or by a proof that a mapping requires. Raw bytes are verified before they are parsed.
 import type { Generation } from '../pipeline/generation.ts'
 import type { Admission } from './admission.ts'
-import { toAsked } from './asked.ts'
+import { findClaimedSchemes } from './claimed-schemes.ts'
 import type { IncomingMessage } from 'node:http'
 import { credentialHeaders, type DeliveryHead, type SignedId } from '../model/delivery.ts'
 import { Problem, toProblem, type TraceEntry } from '../model/problem.ts'
@@ -56,12 +56,12 @@ export function createEntry({ admission, handed, refusals }: EntryParts) {
     try {
       // unknown names and hooks that take only the token are refused like a failed proof, after the body
       const isProofShown =
-        knock.token !== 'valid' && hook.kind !== 'built-in' && toAsked(generation).isShown(knock.headers)
+        knock.token !== 'valid' && hook.kind !== 'built-in' && findClaimedSchemes(generation).isShown(knock.headers)
       if (asked.length === 0 && !isProofShown) admission.checkToken(knock)
       if (knock.token === 'valid' && hook.kind === 'unknown') {
         throw new Problem('hook-unknown', 'No hook has this name.')
       }
-      const limit = isProofShown ? toAsked(generation).limit : hook.maxBodyBytes
+      const limit = isProofShown ? findClaimedSchemes(generation).limit : hook.maxBodyBytes
       const { bodyTimeoutMs: timeoutMs } = generation.config.server
       const { req, continueNow } = incoming
       const take = held && ((size: number) => held.take(knock.client, size, limit))

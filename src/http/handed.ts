@@ -25,7 +25,7 @@ export function createHandedSecrets({ file, clock }: { file: string; clock: Cloc
   let last: Promise<unknown> = Promise.resolve()
 
   async function write(mappingId: string, secret: string): Promise<void> {
-    const kept = toKept(secret, secrets.get(mappingId) ?? [])
+    const kept = addSecret(secret, secrets.get(mappingId) ?? [])
     await writeStateFile(file, JSON.stringify(Object.fromEntries([...secrets, [mappingId, kept]])))
     secrets.set(mappingId, kept)
   }
@@ -60,7 +60,7 @@ export function withNotice(secrets: HandedSecrets, handedOver: (mappingId: strin
   }
 }
 
-export function toKept(secret: string, before: readonly string[]): readonly string[] {
+export function addSecret(secret: string, before: readonly string[]): readonly string[] {
   return [secret, ...before].slice(0, most)
 }
 

@@ -11,7 +11,7 @@ import type { Generation } from '../pipeline/generation.ts'
 import { findTaker, type Hook, toHookLabel } from '../pipeline/hook.ts'
 import type { DedupeKey, Settlement } from '../store/records.ts'
 import type { Clock, Store } from '../store/store.ts'
-import { type Admission, toHookName, toUrlPath } from './admission.ts'
+import { type Admission, parseHookName, toUrlPath } from './admission.ts'
 import {
   type Answer,
   skippedAnswer,
@@ -25,7 +25,7 @@ import {
   toKnownWords,
   type OnParked,
   toPending,
-  toRow,
+  toDeliveryRow,
   toSettlement,
 } from '../deliveries/settlement.ts'
 import { checkBody, checkLate, isMultipart, toDelivery, withoutMultipart } from '../deliveries/delivery.ts'
@@ -182,7 +182,7 @@ export function createReceiver(parts: ReceiverParts): Receive {
   /** For a delivery that is not stored yet. */
   function toNewRow(delivery: Delivery, hook: Hook, dedupe: DedupeKey | undefined): Row {
     async function append(settlement: Settlement, answer: Answer): Promise<{ answer: Answer; isOurs: boolean }> {
-      const appended = await store.append(toRow(delivery, { settlement, answer, dedupe }))
+      const appended = await store.append(toDeliveryRow(delivery, { settlement, answer, dedupe }))
       if (appended.kind === 'duplicate') {
         parts.repeats.note(toRepeated(delivery, hook, appended.first))
         return { answer: toReplay(appended.first), isOurs: false }
@@ -229,7 +229,7 @@ export function createReceiver(parts: ReceiverParts): Receive {
     const { config } = generation
     const { code, status, message: error, trace } = problem
     const url = req.url ?? '/'
-    const hook = toHookName(url, config.hooks.path)
+    const hook = parseHookName(url, config.hooks.path)
     parts.meter('refusals', { code, hook: hook === undefined ? '' : toHookLabel(generation.hook(hook), hook) })
     parts.refusals.add({
       requestId,

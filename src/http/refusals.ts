@@ -1,7 +1,7 @@
 // The last refusals, in memory, so that the operator can find the reasons. In development the refused requests too.
 import { nearestOf } from '../base/text.ts'
 import type { Log } from '../model/log.ts'
-import { toHookName } from '../model/mapping-rules.ts'
+import { normalizeHookName } from '../model/mapping-rules.ts'
 import type { ProblemCode, TraceEntry } from '../model/problem.ts'
 import type { VerifyRequest } from '../model/verifier.ts'
 import type { Generation } from '../pipeline/generation.ts'
@@ -117,7 +117,7 @@ export function createRefusalLog(log: Log): RefusalLog {
 /** The hook that was probably meant by an unknown name. Computed when it is shown: a flood of unknown names must stay cheap. */
 export function withNearest(refusal: Refusal, { mappings }: Generation): RefusalFields {
   const { hook, status } = refusal
-  const names = ['wake', 'agent', ...mappings.flatMap(({ match }) => toHookName(match.path ?? '') || [])]
+  const names = ['wake', 'agent', ...mappings.flatMap(({ match }) => normalizeHookName(match.path ?? '') || [])]
   const isUnknown = hook !== undefined && (status === 401 || status === 404) && !names.includes(hook)
   return { ...refusal, nearestHook: (isUnknown ? nearestOf(hook, names) : undefined) ?? null }
 }

@@ -4,7 +4,7 @@ import { Problem } from '../model/problem.ts'
 import { toErrorName } from '../base/exceptions.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import type { Clock, Store } from '../store/store.ts'
-import { armedForMs, type HandedSecrets, toKept } from './handed.ts'
+import { armedForMs, type HandedSecrets, addSecret } from './handed.ts'
 import { lockRule, type Throttle } from './throttle.ts'
 
 const readEveryMs = 1_000
@@ -153,7 +153,7 @@ function shareHandedSecrets(
     async keep(id, secret) {
       await update(id, ({ secrets, armedUntil }) => {
         if (clock() >= armedUntil) throw new Problem('unauthorized', 'Another handshake was accepted first.')
-        return { secrets: toKept(secret, secrets), armedUntil: 0 }
+        return { secrets: addSecret(secret, secrets), armedUntil: 0 }
       })
       await own.keep(id, secret)
     },

@@ -16,7 +16,7 @@ export function onOver(listener: (why: string) => void): void {
   over = listener
 }
 
-export async function ask(path: string, init: RequestInit = {}): Promise<Response> {
+export async function callApi(path: string, init: RequestInit = {}): Promise<Response> {
   const answer = await fetch(path, {
     ...init,
     headers: { ...init.headers, authorization: `Bearer ${readKey() ?? ''}` },
@@ -41,13 +41,13 @@ function toSentence(text: string): string | undefined {
 }
 
 export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
-  const answer = await ask(path, signal === undefined ? {} : { signal })
+  const answer = await callApi(path, signal === undefined ? {} : { signal })
   // as: types.ts has the answers of the gateway that serves this page
   return (await answer.json()) as T
 }
 
 export async function post<T>(path: string, body?: object, signal?: AbortSignal): Promise<T> {
-  const answer = await ask(path, {
+  const answer = await callApi(path, {
     method: 'POST',
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     ...(signal === undefined ? {} : { signal }),

@@ -2,15 +2,15 @@
 import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { StatusFields } from '../model/api-types.ts'
-import { Delivery } from './delivery.tsx'
+import { DeliveryView } from './delivery.tsx'
 import { type Feed, useFeed } from './feed.ts'
 import { Health, useHealth } from './health.tsx'
 import { Help, useKeys } from './keys.tsx'
-import { Filters, List } from './list.tsx'
-import { go, type Place, usePlace, type View, views } from './place.ts'
-import { Refusal } from './refusal.tsx'
-import { Replay } from './replay.tsx'
-import { toOutcome } from './rows.ts'
+import { FilterBar, List } from './list.tsx'
+import { go, type PagePlace, usePlace, type View, views } from './place.ts'
+import { RefusalView } from './refusal.tsx'
+import { ReplayView } from './replay.tsx'
+import { toRowState } from './rows.ts'
 import { Sessions } from './sessions.tsx'
 
 const names: Readonly<Record<View, string>> = {
@@ -82,7 +82,7 @@ export function App(): JSX.Element {
       </header>
       <main>
         {place.view === 'list' && <ListView feed={feed} place={place} hooksUrl={health?.hooksUrl ?? ''} />}
-        {place.view === 'replay' && <Replay place={place} status={feed.status} isConnected={feed.isConnected} />}
+        {place.view === 'replay' && <ReplayView place={place} status={feed.status} isConnected={feed.isConnected} />}
         {place.view === 'sessions' && <Sessions place={place} version={count} />}
         {place.view === 'health' && <Health health={health} />}
       </main>
@@ -92,12 +92,12 @@ export function App(): JSX.Element {
   )
 }
 
-function ListView({ feed, place, hooksUrl }: { feed: Feed; place: Place; hooksUrl: string }): JSX.Element {
+function ListView({ feed, place, hooksUrl }: { feed: Feed; place: PagePlace; hooksUrl: string }): JSX.Element {
   const row = feed.rows.find(({ id }) => id === place.id)
   return (
     <>
       <h2 class="sr">Deliveries</h2>
-      <Filters place={place} feed={feed} />
+      <FilterBar place={place} feed={feed} />
       <div class={`split${place.id === '' ? '' : ' has-detail'}`}>
         <List feed={feed} place={place} />
         {place.id !== '' && (
@@ -106,9 +106,9 @@ function ListView({ feed, place, hooksUrl }: { feed: Feed; place: Place; hooksUr
               ← list
             </button>
             {row?.kind === 'refusal' ? (
-              <Refusal refusal={row.refusal} />
+              <RefusalView refusal={row.refusal} />
             ) : (
-              <Delivery id={place.id} version={feed.changed.get(place.id) ?? 0} hooksUrl={hooksUrl} />
+              <DeliveryView id={place.id} version={feed.changed.get(place.id) ?? 0} hooksUrl={hooksUrl} />
             )}
           </article>
         )}
@@ -155,7 +155,7 @@ function Announcer({ feed }: { feed: Feed }): JSX.Element {
       const known = rows.current.findIndex(({ id }) => id === newest.current)
       if (newest.current !== '') {
         const added = rows.current.slice(0, known < 0 ? rows.current.length : known)
-        const bad = added.filter((row) => ['parked', 'dead', 'refused'].includes(toOutcome(row))).length
+        const bad = added.filter((row) => ['parked', 'dead', 'refused'].includes(toRowState(row))).length
         setSaid(`${added.length} new${bad > 0 ? `, ${bad} need a look` : ''}`)
       }
       newest.current = first.id

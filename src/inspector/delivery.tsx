@@ -16,7 +16,15 @@ type Shown = {
   readonly runs: readonly RunFields[]
 }
 
-export function Delivery({ id, version, hooksUrl }: { id: string; version: number; hooksUrl: string }): JSX.Element {
+export function DeliveryView({
+  id,
+  version,
+  hooksUrl,
+}: {
+  id: string
+  version: number
+  hooksUrl: string
+}): JSX.Element {
   const [shown, setShown] = useState<Shown>()
   const [problem, setProblem] = useState('')
   const [reading, setReading] = useState(0)

@@ -3,11 +3,11 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import type { DeliveryRow, Page, RefusalFields, StatusFields } from '../model/api-types.ts'
 import { get, Refused, toQuery } from './api.ts'
 import type { Filters } from './place.ts'
-import { fits, mergeRows, mostRows, type Row, toRefusalRow, toRow } from './rows.ts'
-import { follow } from './stream.ts'
+import { fits, mergeRows, mostRows, type ListRow, toRefusalRow, toListRow } from './rows.ts'
+import { followChanges } from './stream.ts'
 
 export type Feed = {
-  readonly rows: readonly Row[]
+  readonly rows: readonly ListRow[]
   readonly isLoading: boolean
   readonly problem: string
   readonly isConnected: boolean
@@ -24,12 +24,12 @@ export type Feed = {
 
 const pageRows = 200
 
-type PageOfRows = { readonly rows: readonly Row[]; readonly next: string | null }
+type PageOfRows = { readonly rows: readonly ListRow[]; readonly next: string | null }
 const none: PageOfRows = { rows: [], next: null }
 
 export function useFeed({ state, hook, source, q }: Filters): Feed {
   const filters = { state, hook, source, q }
-  const [rows, setRows] = useState<readonly Row[]>([])
+  const [rows, setRows] = useState<readonly ListRow[]>([])
   const [isLoading, setLoading] = useState(true)
   const [problem, setProblem] = useState('')
   const [isConnected, setConnected] = useState(true)
@@ -38,13 +38,19 @@ export function useFeed({ state, hook, source, q }: Filters): Feed {
   const [waiting, setWaiting] = useState(0)
   const [changed, setChanged] = useState<ReadonlyMap<string, number>>(new Map())
   const [round, setRound] = useState(0)
-  const now = useRef({ filters, isPaused, next: null as string | null, held: new Map<string, Row>(), isReading: false })
+  const now = useRef({
+    filters,
+    isPaused,
+    next: null as string | null,
+    held: new Map<string, ListRow>(),
+    isReading: false,
+  })
   now.current.filters = filters
   now.current.isPaused = isPaused
 
   useEffect(() => {
     const ended = new AbortController()
-    const take = (came: readonly Row[]) => {
+    const take = (came: readonly ListRow[]) => {
       const { held, isPaused: isHeld, filters: wanted } = now.current
       setChanged(
         (before) => new Map([...before, ...came.map(({ id }) => [id, (before.get(id) ?? 0) + 1] as const)].slice(-500)),
@@ -54,9 +60,9 @@ export function useFeed({ state, hook, source, q }: Filters): Feed {
       for (const id of held.keys()) if (held.size > mostRows) held.delete(id)
       setWaiting(held.size)
     }
-    void follow(
+    void followChanges(
       {
-        deliveries: (came: readonly DeliveryRow[]) => take(came.map(toRow)),
+        deliveries: (came: readonly DeliveryRow[]) => take(came.map(toListRow)),
         refusals: (came: readonly RefusalFields[]) => take(came.map(toRefusalRow)),
         status: setStatus,
         reset: () => setRound((before) => before + 1),
@@ -110,7 +116,7 @@ export function useFeed({ state, hook, source, q }: Filters): Feed {
     const query = toQuery({ state, hook, source, q, before: before ?? undefined, limit: pageRows })
     try {
       const { deliveries, next } = await get<Page<'deliveries', DeliveryRow>>(`/api/deliveries?${query}`, signal)
-      return { rows: deliveries.map(toRow), next }
+      return { rows: deliveries.map(toListRow), next }
     } catch (error) {
       // the retention has removed the delivery before which the next ones were, and so all that are older
       if (before !== null && error instanceof Refused && error.status === 404) return none

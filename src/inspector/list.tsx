@@ -2,8 +2,8 @@
 import type { JSX } from 'preact'
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { Feed } from './feed.ts'
-import { go, type Place } from './place.ts'
-import { type Row, toBecame, toOutcome, toTook } from './rows.ts'
+import { go, type PagePlace } from './place.ts'
+import { type ListRow, toBecame, toRowState, toTook } from './rows.ts'
 import { Line, toClock } from './text.tsx'
 
 export const states = ['', 'parked', 'dead', 'refused', 'accepted', 'skipped', 'pending', 'dropped'] as const
@@ -11,7 +11,7 @@ const rowHeight = 30
 const narrowHeight = 48
 const spare = 8
 
-export function List({ feed, place }: { feed: Feed; place: Place }): JSX.Element {
+export function List({ feed, place }: { feed: Feed; place: PagePlace }): JSX.Element {
   const { rows } = feed
   const box = useRef<HTMLDivElement>(null)
   const [view, setView] = useState({ top: 0, height: 800, isNarrow: false })
@@ -89,10 +89,10 @@ export function List({ feed, place }: { feed: Feed; place: Place }): JSX.Element
   )
 }
 
-type LineProps = { row: Row; top: number; height: number; isChosen: boolean; position: number; count: number }
+type LineProps = { row: ListRow; top: number; height: number; isChosen: boolean; position: number; count: number }
 
 function RowLine({ row, top, height, isChosen, position, count }: LineProps): JSX.Element {
-  const outcome = toOutcome(row)
+  const outcome = toRowState(row)
   const [source, hook, event] =
     row.kind === 'refusal'
       ? [row.refusal.client, row.refusal.hook ?? row.refusal.path, String(row.refusal.status)]
@@ -127,7 +127,7 @@ function RowLine({ row, top, height, isChosen, position, count }: LineProps): JS
   )
 }
 
-function Empty({ feed, place }: { feed: Feed; place: Place }): JSX.Element {
+function Empty({ feed, place }: { feed: Feed; place: PagePlace }): JSX.Element {
   const isFiltered = [place.state, place.hook, place.source, place.q].some((value) => value !== '')
   if (feed.problem !== '') return <p class="empty bad">{feed.problem}</p>
   if (feed.isLoading) return <p class="empty">Reading …</p>
@@ -139,7 +139,7 @@ function Empty({ feed, place }: { feed: Feed; place: Place }): JSX.Element {
   )
 }
 
-export function Filters({ place, feed }: { place: Place; feed: Feed }): JSX.Element {
+export function FilterBar({ place, feed }: { place: PagePlace; feed: Feed }): JSX.Element {
   return (
     <div class="filters" role="search">
       <input

@@ -7,9 +7,9 @@ export type View = (typeof views)[number]
 export type Filters = { readonly state: string; readonly hook: string; readonly source: string; readonly q: string }
 
 /** `id`: the chosen delivery. `session`: `<agent>/<key>`. `last`: how many requests are replayed. */
-export type Place = Filters & { readonly view: View } & { readonly [Name in 'id' | 'session' | 'last']: string }
+export type PagePlace = Filters & { readonly view: View } & { readonly [Name in 'id' | 'session' | 'last']: string }
 
-export function readPlace(): Place {
+export function readPlace(): PagePlace {
   const fields = new URLSearchParams(location.hash.slice(1))
   const text = (name: string) => fields.get(name) ?? ''
   const view = views.find((each) => each === text('view')) ?? 'list'
@@ -25,13 +25,13 @@ export function readPlace(): Place {
   }
 }
 
-export function toHash(place: Partial<Place>): string {
+export function toHash(place: Partial<PagePlace>): string {
   const filled = Object.entries(place).filter(([name, value]) => value !== '' && !(name === 'view' && value === 'list'))
   return `#${new URLSearchParams(filled.map(([name, value]) => [name, String(value)])).toString()}`
 }
 
 /** `replaces`: the step before is not worth a step back, as while one types. */
-export function go(change: Partial<Place>, { replaces = false } = {}): void {
+export function go(change: Partial<PagePlace>, { replaces = false } = {}): void {
   const hash = toHash({ ...readPlace(), ...change })
   // a step back must lead to another place
   if (replaces || hash === (location.hash || '#')) history.replaceState(null, '', hash)
@@ -39,7 +39,7 @@ export function go(change: Partial<Place>, { replaces = false } = {}): void {
   dispatchEvent(new Event('popstate'))
 }
 
-export function usePlace(): Place {
+export function usePlace(): PagePlace {
   const [place, setPlace] = useState(readPlace)
   useEffect(() => {
     const read = () => setPlace(readPlace())

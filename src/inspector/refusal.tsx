@@ -3,7 +3,7 @@ import type { JSX } from 'preact'
 import type { RefusalFields } from '../model/api-types.ts'
 import { Line } from './text.tsx'
 
-export function Refusal({ refusal }: { refusal: RefusalFields }): JSX.Element {
+export function RefusalView({ refusal }: { refusal: RefusalFields }): JSX.Element {
   const { requestId, client, credential, path, nearestHook, status, code, error, trace } = refusal
   return (
     <>

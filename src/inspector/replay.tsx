@@ -4,19 +4,19 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { ReplayReport } from '../model/api-replay-types.ts'
 import type { StatusFields } from '../model/api-types.ts'
 import { post, toQuery } from './api.ts'
-import { go, type Place } from './place.ts'
+import { go, type PagePlace } from './place.ts'
 import { Report, toRequests } from './report.tsx'
 
 export const usualLast = 50
 const choices = [20, 50, 100, 200, 500, 1_000]
 
 type ReplayProps = {
-  readonly place: Place
+  readonly place: PagePlace
   readonly status: StatusFields | undefined
   readonly isConnected: boolean
 }
 
-export function Replay({ place, status, isConnected }: ReplayProps): JSX.Element {
+export function ReplayView({ place, status, isConnected }: ReplayProps): JSX.Element {
   const [isPaused, setPaused] = useState(false)
   const [round, setRound] = useState(0)
   // what is on disk and what serves: it changes at each save

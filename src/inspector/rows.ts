@@ -2,19 +2,19 @@
 import type { DeliveryRow, RefusalFields } from '../model/api-types.ts'
 import type { Filters } from './place.ts'
 
-export type Row =
+export type ListRow =
   | { readonly kind: 'delivery'; readonly id: string; readonly at: number; readonly delivery: DeliveryRow }
   | { readonly kind: 'refusal'; readonly id: string; readonly at: number; readonly refusal: RefusalFields }
 
 export const mostRows = 5_000
 
-export const toRow = (delivery: DeliveryRow): Row => ({
+export const toListRow = (delivery: DeliveryRow): ListRow => ({
   kind: 'delivery',
   id: delivery.deliveryId,
   at: Date.parse(delivery.receivedAt),
   delivery,
 })
-export const toRefusalRow = (refusal: RefusalFields): Row => ({
+export const toRefusalRow = (refusal: RefusalFields): ListRow => ({
   kind: 'refusal',
   id: refusal.requestId,
   at: refusal.receivedAt,
@@ -22,7 +22,7 @@ export const toRefusalRow = (refusal: RefusalFields): Row => ({
 })
 
 /** The rows with the new and changed ones. A row that no longer fits the filters leaves. */
-export function mergeRows(rows: readonly Row[], changed: readonly Row[], filters: Filters): readonly Row[] {
+export function mergeRows(rows: readonly ListRow[], changed: readonly ListRow[], filters: Filters): readonly ListRow[] {
   if (changed.length === 0) return rows
   const news = new Map(changed.map((row) => [row.id, row]))
   const kept = rows.flatMap((row) => {
@@ -37,12 +37,12 @@ export function mergeRows(rows: readonly Row[], changed: readonly Row[], filters
 }
 
 /** Ids are in the order of their time, and break the ties of a millisecond. */
-function byNewest(one: Row, other: Row): number {
+function byNewest(one: ListRow, other: ListRow): number {
   return other.at - one.at || (one.id < other.id ? 1 : -1)
 }
 
 /** The filters of the API, for rows that come by the stream. */
-export function fits(row: Row, { state, hook, source, q }: Filters): boolean {
+export function fits(row: ListRow, { state, hook, source, q }: Filters): boolean {
   const word = q.trim().toLowerCase()
   if (row.kind === 'refusal') {
     const { refusal } = row
@@ -64,10 +64,10 @@ export function fits(row: Row, { state, hook, source, q }: Filters): boolean {
   )
 }
 
-export type Outcome = 'parked' | 'dead' | 'refused' | 'failing' | 'waiting' | 'done' | 'skipped' | 'dropped'
+export type RowState = 'parked' | 'dead' | 'refused' | 'failing' | 'waiting' | 'done' | 'skipped' | 'dropped'
 
 /** One word for what became of it: what needs a person first. */
-export function toOutcome(row: Row): Outcome {
+export function toRowState(row: ListRow): RowState {
   if (row.kind === 'refusal') return 'refused'
   const { state, jobs } = row.delivery
   if (state === 'parked' || state === 'skipped' || state === 'dropped') return state
@@ -76,7 +76,7 @@ export function toOutcome(row: Row): Outcome {
   return state === 'pending' || jobs.queued + jobs.running > 0 ? 'waiting' : 'done'
 }
 
-export function toBecame(row: Row): string {
+export function toBecame(row: ListRow): string {
   if (row.kind === 'refusal') return row.refusal.error
   const { repeats } = row.delivery
   return `${toActions(row.delivery)}${repeats === 0 ? '' : ` · repeated ${toTimes(repeats)}`}`
@@ -94,7 +94,7 @@ function toActions({ became, jobs, code }: DeliveryRow): string {
   return only.kind === 'wake' ? 'event' : only.sessionKey
 }
 
-export function toTook(row: Row): string {
+export function toTook(row: ListRow): string {
   if (row.kind === 'refusal') return ''
   const { doneMs, tookMs } = row.delivery
   return toDuration(doneMs ?? tookMs)

@@ -3,10 +3,10 @@ import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { EventFields, MessageFields, Page, SessionFields, ShownSession } from '../model/api-types.ts'
 import { get, toQuery } from './api.ts'
-import { go, type Place } from './place.ts'
+import { go, type PagePlace } from './place.ts'
 import { Line, LongText, Time } from './text.tsx'
 
-export function Sessions({ place, version }: { place: Place; version: number }): JSX.Element {
+export function Sessions({ place, version }: { place: PagePlace; version: number }): JSX.Element {
   const [sessions, setSessions] = useState<readonly SessionFields[]>()
   const [shown, setShown] = useState<{ session: ShownSession; events: readonly EventFields[] }>()
   const [problem, setProblem] = useState('')

@@ -1,6 +1,6 @@
 // The stream of changes, over fetch: an EventSource cannot send the key.
 import type { DeliveryRow, RefusalFields, StatusFields } from '../model/api-types.ts'
-import { ask, Refused } from './api.ts'
+import { callApi, Refused } from './api.ts'
 
 export type StreamListener = {
   deliveries(rows: readonly DeliveryRow[]): void
@@ -15,12 +15,12 @@ const firstRetryMs = 500
 const mostRetryMs = 10_000
 
 /** Reads until `signal` ends, and connects again after a cut. */
-export async function follow(listener: StreamListener, signal: AbortSignal): Promise<void> {
+export async function followChanges(listener: StreamListener, signal: AbortSignal): Promise<void> {
   let lastId: string | undefined
   let retryMs = firstRetryMs
   while (!signal.aborted) {
     try {
-      const answer = await ask('/api/stream', {
+      const answer = await callApi('/api/stream', {
         signal,
         headers: lastId === undefined ? {} : { 'last-event-id': lastId },
       })

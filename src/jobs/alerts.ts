@@ -21,11 +21,15 @@ export type Death = {
 }
 
 /** `waitsFor`: the module that parked the delivery, or `someMapping`. */
-export type Parked = { readonly deliveryId: string; readonly hook: string; readonly waitsFor: string | undefined }
+export type ParkedDelivery = {
+  readonly deliveryId: string
+  readonly hook: string
+  readonly waitsFor: string | undefined
+}
 
 export type Alerts = {
   died(death: Death): void
-  parked(parked: Parked): void
+  parked(parked: ParkedDelivery): void
   /** A sender handed over a secret, which opens this mapping from now on. */
   handedOver(mappingId: string): void
 }

@@ -4,7 +4,7 @@ import type { ClaimedJob } from '../model/job.ts'
 import type { Log } from '../model/log.ts'
 import type { JobReport } from '../store/records.ts'
 import type { Clock, Store } from '../store/store.ts'
-import { pause, toMoment, toPastMs, type Moment } from '../base/time.ts'
+import { pause, takeMoment, toPastMs, type Moment } from '../base/time.ts'
 import { toErrorName } from '../base/exceptions.ts'
 
 export const leaseMs = 30_000
@@ -88,7 +88,7 @@ export function createLeases(options: { store: Pick<Store, 'report' | 'extend'>;
       const before = jobs.get(job.id)
       if (before?.isEnding) jobs.delete(job.id)
       else if (before !== undefined) stop(before)
-      const held: HeldJob = { job, abort: new AbortController(), isEnding: false, sureAt: toMoment(clock) }
+      const held: HeldJob = { job, abort: new AbortController(), isEnding: false, sureAt: takeMoment(clock) }
       jobs.set(job.id, held)
       return held
     },
@@ -97,14 +97,14 @@ export function createLeases(options: { store: Pick<Store, 'report' | 'extend'>;
       // another fence in between: another worker had the job and may have started steps
       if (held === undefined || job.lapsed !== held.job.fence) return false
       held.job = job
-      held.sureAt = toMoment(clock)
+      held.sureAt = takeMoment(clock)
       return true
     },
     letGo(held) {
       if (isOurs(held)) jobs.delete(held.job.id)
     },
     isSure(held) {
-      const now = toMoment(clock)
+      const now = takeMoment(clock)
       const pastMs = toPastMs(held.sureAt, now)
       return isOurs(held) && pastMs < sureMs
     },
@@ -115,7 +115,7 @@ export function createLeases(options: { store: Pick<Store, 'report' | 'extend'>;
         const isLastTry = held.abort.signal.aborted
         try {
           const { job } = held
-          const sureAt = toMoment(clock)
+          const sureAt = takeMoment(clock)
           const written = await store.report(job, { leaseMs, ...what })
           noteStore(false)
           if (written) held.sureAt = sureAt
@@ -134,7 +134,7 @@ export function createLeases(options: { store: Pick<Store, 'report' | 'extend'>;
     async extend() {
       const before = [...jobs.values()].map((held) => ({ held, job: held.job }))
       if (before.length === 0) return
-      const now = toMoment(clock)
+      const now = takeMoment(clock)
       try {
         const ids = new Set(
           await store.extend(

@@ -5,7 +5,7 @@ export type JobState = 'queued' | 'running' | 'done' | 'dead'
 export type Fault = { readonly code: string; readonly detail: string; readonly frame?: string }
 export type Tried = { readonly mappingId: string; readonly matched: boolean; readonly why: string }
 
-export type DeliveryHead = {
+export type DeliverySummary = {
   readonly deliveryId: string
   readonly receivedAt: string
   readonly hook: string
@@ -19,7 +19,7 @@ export type DeliveryHead = {
 }
 
 /** One delivery in a list. It has no text of a payload, except the session keys that a mapping made of it. */
-export type DeliveryRow = DeliveryHead & {
+export type DeliveryRow = DeliverySummary & {
   /** What people call the source, such as "GitHub"; null if it is no known sender. */
   readonly sourceName: string | null
   /** The code of its problem. */
@@ -80,7 +80,7 @@ export type JobFields = {
 /** A run with its texts. `prompt`: as it was built, with the boundary; null before the turn has ended. */
 export type RunFields = JobFields & { readonly prompt: string | null; readonly reply: string | null }
 
-export type DeliveryFields = DeliveryHead & {
+export type DeliveryFields = DeliverySummary & {
   readonly generation: string
   /** The gateway that took it. */
   readonly node: string | null

@@ -10,7 +10,7 @@ import {
 import { type Config, toDefaultAgentId, toHookTokens } from './config.ts'
 import { type ConfigIssue, type ConfigPath, toDuplicates, toIssue } from './issue.ts'
 import type { Mapping } from './mapping.ts'
-import { toConditionIssues, toHookName, toKeyUseIssues } from './mapping-rules.ts'
+import { toConditionIssues, normalizeHookName, toKeyUseIssues } from './mapping-rules.ts'
 import {
   isAgentAllowed,
   isBeginningAllowed,
@@ -43,7 +43,7 @@ export function toConfigIssues(config: Config): ConfigIssue[] {
 export function toMappingIssues(mapping: Mapping, config: Config, at: ConfigPath): ConfigIssue[] {
   const { hooks } = config
   const issues: ConfigIssue[] = []
-  const hook = toHookName(mapping.match.path ?? '')
+  const hook = normalizeHookName(mapping.match.path ?? '')
   if (builtInHooks.includes(hook)) {
     issues.push(
       toIssue(

@@ -7,7 +7,7 @@ import type { Config } from './config.ts'
 import { type ConfigIssue, type ConfigPath, toIssue } from './issue.ts'
 import { toMappingAgentId } from './config-rules.ts'
 import type { Mapping } from './mapping.ts'
-import { toHookName } from './mapping-rules.ts'
+import { normalizeHookName } from './mapping-rules.ts'
 
 /**
  * Names in a valid configuration that lead nowhere, though a request, a transform or an earlier delivery may still choose others; and
@@ -79,7 +79,7 @@ function isShadowed({ match, verify, accept = [] }: Mapping, other: Mapping): bo
   if (JSON.stringify(verify) !== JSON.stringify(other.verify)) return false
   const [{ path: mine = '', ...conditions }, { path: theirs, ...others }] = [match, other.match]
   return (
-    (theirs === undefined || toHookName(theirs) === toHookName(mine)) &&
+    (theirs === undefined || normalizeHookName(theirs) === normalizeHookName(mine)) &&
     accept.every((syntax) => other.accept?.includes(syntax)) &&
     isNarrower(conditions, others)
   )

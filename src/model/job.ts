@@ -1,4 +1,5 @@
 import type { ChannelName, Planned } from './action.ts'
+import type { JobState } from './api-types.ts'
 
 /**
  * ```
@@ -7,8 +8,7 @@ import type { ChannelName, Planned } from './action.ts'
  *   └── retry, lease ─┴──────▶ dead ──`hookloom retry`──▶ queued
  * ```
  */
-export const jobStates = ['queued', 'running', 'done', 'dead'] as const
-export type JobState = (typeof jobStates)[number]
+export const jobStates = ['queued', 'running', 'done', 'dead'] as const satisfies readonly JobState[]
 
 /** The effects of a job, in the order of its plan. */
 export const stepNames = ['event', 'run', 'summary', 'wake', 'deliver'] as const

@@ -10,7 +10,7 @@ const headerName = /^[!#$%&'*+.^_`|~0-9a-z-]+$/i
 const outsidePaths = /[^\x21-\x7e]|[?#]/u
 
 /** The name of a hook in the form that the router compares. */
-export function toHookName(path: string): string {
+export function normalizeHookName(path: string): string {
   return trimSlashes(path.trim())
 }
 
@@ -22,7 +22,7 @@ export function toConditionIssues({ match }: Mapping, hooksPath: string, at: Con
 }
 
 function toPathIssues(path: string | undefined, hooksPath: string, at: ConfigPath): ConfigIssue[] {
-  const name = toHookName(path ?? '')
+  const name = normalizeHookName(path ?? '')
   const prefix = `${hooksPath.slice(1)}/`
   if (/^https?:\/\//i.test(name)) {
     return [toIssue(at, 'must be the part of the URL after hooks.path, such as "github"; found a whole URL.')]

@@ -71,19 +71,19 @@ export interface Runner {
   probe?(signal: AbortSignal): Promise<Probe>
 }
 
-export type Failed = Exclude<RunResult, { status: 'ok' | 'forwarded' }>
+export type RunFailure = Exclude<RunResult, { status: 'ok' | 'forwarded' }>
 
 /** Another try would not help. */
-export function permanent(detail: string): Failed {
+export function permanent(detail: string): RunFailure {
   return { status: 'error', retryable: false, detail }
 }
 
 /** It may pass; `retryAfterMs` where the other side says when. */
-export function retryable(detail: string, wait: { readonly retryAfterMs?: number } = {}): Failed {
+export function retryable(detail: string, wait: { readonly retryAfterMs?: number } = {}): RunFailure {
   return { status: 'error', retryable: true, detail, ...wait }
 }
 
 /** Nothing was done, and the other side may come back; `retryAfterMs` if it says when. */
-export function unavailable(detail: string, wait: { readonly retryAfterMs?: number } = {}): Failed {
+export function runnerUnavailable(detail: string, wait: { readonly retryAfterMs?: number } = {}): RunFailure {
   return { status: 'unavailable', detail, ...wait }
 }

@@ -3,7 +3,7 @@ import { cut } from '../base/text.ts'
 import type { Delivery } from '../model/delivery.ts'
 import { toKindOf, type JsonValue } from '../base/json.ts'
 import type { Mapping, Match } from '../model/mapping.ts'
-import { toHookName } from '../model/mapping-rules.ts'
+import { normalizeHookName } from '../model/mapping-rules.ts'
 import { readPayload } from '../model/parse-body.ts'
 import { Problem, type TraceEntry } from '../model/problem.ts'
 import { parsePath, readPath } from './path.ts'
@@ -100,7 +100,7 @@ function toMiss(conditions: readonly Condition[], delivery: MatchInput): string 
 
 function toRule<T extends Routed>(mapping: T): Rule<T> {
   const { id, match } = mapping
-  const path = toHookName(match.path ?? '') || undefined
+  const path = normalizeHookName(match.path ?? '') || undefined
   const conditions: Condition[] = [toBodyCondition(mapping.accept)]
   const holds: string[] = path === undefined ? [] : [`path is ${quote(path)}`]
   for (const [name, values] of Object.entries(match.headers ?? {})) {

@@ -15,13 +15,13 @@ import type { CompiledMapping } from './compile.ts'
 import type { KeyOrigin } from '../model/permission.ts'
 
 /** An action before the check, and who chose its session key. */
-export type Draft = {
+export type ActionDraft = {
   readonly fields: { kind: 'wake' | 'agent' } & Record<string, unknown>
   readonly keyOrigin: KeyOrigin
 }
 
 /** The action of the mapping, without its transform. */
-export function renderDraft(compiled: CompiledMapping, scope: TemplateScope): Draft {
+export function renderDraft(compiled: CompiledMapping, scope: TemplateScope): ActionDraft {
   const { mapping } = compiled
   const { keyOrigin } = compiled
   const body = compiled.body?.render(scope)
@@ -55,7 +55,7 @@ export function renderDraft(compiled: CompiledMapping, scope: TemplateScope): Dr
  * Merges one result of a transform into the draft of the mapping. A result of the other kind starts with an empty draft. Trust is
  * always set by the mapping. Throws `transform-result-invalid` with the field.
  */
-export function mergeResult(draft: Draft, result: unknown, module: string): Draft {
+export function mergeResult(draft: ActionDraft, result: unknown, module: string): ActionDraft {
   if (!isJsonObject(result)) {
     throw new Problem(
       'transform-result-invalid',
@@ -107,7 +107,7 @@ function toFault(error: z.ZodError, result: unknown, kind: 'wake' | 'agent'): st
 }
 
 /** Checks a draft. Throws `payload-invalid` with the field, what was expected, and the kind of value that was found. */
-export function toAction({ fields }: Draft): Action {
+export function toAction({ fields }: ActionDraft): Action {
   const parsed = Action.safeParse(fields)
   if (parsed.success) return parsed.data
   throw new Problem('payload-invalid', `${toFirstIssue(parsed.error, fields)}.`)

@@ -11,7 +11,7 @@ import type { Retain } from '../model/mapping.ts'
 import type { Transform } from '../model/transform.ts'
 import type { CompiledMapping } from './compile.ts'
 import { findTaker, type Hook } from './hook.ts'
-import { type Draft, mergeResult, renderDraft, toAction, toOrigin, toScope, toTransformCall } from './merge.ts'
+import { type ActionDraft, mergeResult, renderDraft, toAction, toOrigin, toScope, toTransformCall } from './merge.ts'
 import { applyPolicy, refuseUnusable, toRequestedMode } from './policy.ts'
 
 /** The most actions of one delivery. */
@@ -135,7 +135,7 @@ function createPlans({ mapping, jobKeys, transform }: CompiledMapping, { config,
   const actions: PlannedAction[] = []
   let written = 0
   return {
-    add(item: Delivery, drafts: readonly Draft[], items: number): void {
+    add(item: Delivery, drafts: readonly ActionDraft[], items: number): void {
       for (const draft of drafts) {
         const input = { keyOrigin: draft.keyOrigin, origin: toOrigin(item), jobKeys, newId }
         const planned = applyPolicy(toAction(draft), config, input)
@@ -189,7 +189,7 @@ function toItems(delivery: Delivery, forEach: string | undefined): Delivery[] {
   })
 }
 
-async function toDrafts(delivery: Delivery, { compiled, transform, serves, log }: ByCode): Promise<Draft[]> {
+async function toDrafts(delivery: Delivery, { compiled, transform, serves, log }: ByCode): Promise<ActionDraft[]> {
   const draft = renderDraft(compiled, toScope(delivery))
   const outcome = await transform.run(
     toTransformCall(delivery, { isItem: compiled.mapping.forEach !== undefined, serves }),
@@ -206,7 +206,7 @@ async function toDrafts(delivery: Delivery, { compiled, transform, serves, log }
 }
 
 /** The schema names only the field. The sender does not know the template, so this message names it. */
-function refuseBlank({ mapping }: CompiledMapping, { fields }: Draft): void {
+function refuseBlank({ mapping }: CompiledMapping, { fields }: ActionDraft): void {
   const [field, template] = mapping.action === 'wake' ? ['text', 'textTemplate'] : ['message', 'messageTemplate']
   const text = fields[field]
   if (typeof text !== 'string' || text.trim() !== '') return

@@ -9,10 +9,10 @@ import { createClientStateProof } from './verifiers/client-state.ts'
 import { createConcatHashProof } from './verifiers/concat-hash.ts'
 import { createBrokenVerifier, createDefinedVerifier } from './verifiers/defined.ts'
 import { toNamedScheme, toUnlistedScheme, unlistedNames } from './verifiers/generic.ts'
-import { isDue, handshakes } from './verifiers/handshakes.ts'
+import { isHandshakeDue, handshakes } from './verifiers/handshakes.ts'
 import { createHmacProof } from './verifiers/hmac.ts'
 import { createJwtProof } from './verifiers/jwt.ts'
-import { toSecrets } from './verifiers/keys.ts'
+import { readSecrets } from './verifiers/keys.ts'
 import { fault, type Proof, type ProofTools } from './verifiers/proof.ts'
 import type { Scheme } from './verifiers/scheme.ts'
 import { schemes } from './senders.ts'
@@ -80,7 +80,7 @@ function createSchemeVerifier(scheme: Scheme, settings: VerifySettings, tools: V
       ),
     async handshake(request, context) {
       for (const handshake of asked) {
-        if (!isDue(handshake, request, context)) continue
+        if (!isHandshakeDue(handshake, request, context)) continue
         const answer = await handshake.answer(request, { settings, secrets, fetch, armed: context.armed })
         if (answer !== undefined) return answer
       }
@@ -94,7 +94,7 @@ function createSchemeVerifier(scheme: Scheme, settings: VerifySettings, tools: V
 function createSecrets(scheme: Scheme, settings: VerifySettings, { handed }: VerifierTools): () => readonly string[] {
   const isKeyed = scheme.kind !== 'ed25519' && scheme.kind !== 'ecdsa' && scheme.kind !== 'x509'
   if (!isKeyed || (scheme.kind === 'jwt' && scheme.algorithm !== 'HS256')) return () => []
-  const own = toSecrets(settings, scheme.handsOver)
+  const own = readSecrets(settings, scheme.handsOver)
   if (scheme.handsOver !== true || handed === undefined) return () => own
   let seen: readonly string[] | undefined
   let all = own

@@ -2,7 +2,7 @@
 // and channel in code is loaded.
 import { createRunnersAndChannels } from '../jobs/runners-and-channels.ts'
 import { createDefinitions } from '../transforms/definitions.ts'
-import type { Input } from '../transforms/read.ts'
+import type { BuildInput } from '../transforms/read.ts'
 import type { OwnChannel } from '../model/channel.ts'
 import type { Config } from '../model/config.ts'
 import { toMappingIssues } from '../model/config-rules.ts'
@@ -30,7 +30,7 @@ export type Assembler = {
    */
   assemble(config: Config, serving?: Assembled): Promise<Assembled>
   /** Every file of the modules of integrators, with its state when it was read. */
-  inputs(): readonly Input[]
+  inputs(): readonly BuildInput[]
 }
 
 const toRunnersAndChannels = createRunnersAndChannels({ write() {}, env: {} })

@@ -1,7 +1,7 @@
 // Builds the next generation: reads everything from disk again, loads and tests it, and compares it with the generation that serves.
 import { type LoadedConfig, loadConfig } from '../config/config.ts'
 import { type Env, pickEnv } from '../config/env.ts'
-import type { Input } from '../transforms/read.ts'
+import type { BuildInput } from '../transforms/read.ts'
 import { resolveTransformsRoot } from '../transforms/root.ts'
 import type { Config } from '../model/config.ts'
 import type { TransformRef } from '../model/mapping.ts'
@@ -15,7 +15,7 @@ import { type ModuleReport, passGate } from './gate.ts'
 /** The result of a load, and the files that it read. */
 export type LoadedModules = {
   readonly transforms: ReadonlyMap<string, Transform>
-  readonly inputs: readonly Input[]
+  readonly inputs: readonly BuildInput[]
 }
 
 export type CandidateSource = {

@@ -9,10 +9,10 @@ import { Problem } from '../model/problem.ts'
 import { type ModuleReport, toReport } from './gate.ts'
 
 /** The source of a preset that is not bundled. */
-export type Origin = Pick<PresetFile, 'label' | 'fixtures' | 'page'> & Pick<Definition, 'hash' | 'toThrown'>
+export type PackOrigin = Pick<PresetFile, 'label' | 'fixtures' | 'page'> & Pick<Definition, 'hash' | 'toThrown'>
 
 /** `name`: the name in the configuration. `origin` is undefined for a bundled preset. */
-export type Pack = { readonly name: string; readonly preset: Preset; readonly origin: Origin | undefined }
+export type Pack = { readonly name: string; readonly preset: Preset; readonly origin: PackOrigin | undefined }
 
 /** `where`: the place for messages, such as `hooks.presets[0]`. */
 export type WantedPack = { readonly name: string; readonly where: string }

@@ -3,8 +3,8 @@ import type { ModuleReport } from './gate.ts'
 import { type RecentChanges, toRecentFact } from './recent.ts'
 import { relative, sep } from 'node:path'
 import { configFile, envFile } from '../config/text.ts'
-import type { Input } from '../transforms/read.ts'
-import { toRealPath } from './watch.ts'
+import type { BuildInput } from '../transforms/read.ts'
+import { findRealPath } from './watch.ts'
 import type { Config } from '../model/config.ts'
 import type { Log } from '../model/log.ts'
 import { type Problem, type ProblemRecord, toProblemRecord } from '../model/problem.ts'
@@ -27,12 +27,15 @@ export function isSameProblem(one: FoundProblem, other: FoundProblem): boolean {
 }
 
 /** The number of parked deliveries that wait for a module. */
-export type Parked = ReadonlyMap<string, number>
+export type ParkedCounts = ReadonlyMap<string, number>
 
 export type ParkedFor = (module: string) => Promise<number>
 
 /** What waits for modules that went live or are broken. A store that cannot be read counts none. */
-export async function countParked(parkedFor: ParkedFor | undefined, modules: readonly ModuleReport[]): Promise<Parked> {
+export async function countParked(
+  parkedFor: ParkedFor | undefined,
+  modules: readonly ModuleReport[],
+): Promise<ParkedCounts> {
   const counted = modules
     .filter(({ kind }) => kind !== 'same')
     .map(async ({ module }) => {
@@ -46,9 +49,9 @@ export async function countParked(parkedFor: ParkedFor | undefined, modules: rea
 export type SavedFile = { readonly label: string; readonly isUsed: boolean }
 
 /** The files that authors write. Temporary files of editors are left out. */
-export function toSaved(dir: string, files: readonly string[], inputs: readonly Input[]): SavedFile[] {
+export function toSaved(dir: string, files: readonly string[], inputs: readonly BuildInput[]): SavedFile[] {
   const used = new Set(inputs.map(({ file }) => file))
-  const top = toRealPath(dir)
+  const top = findRealPath(dir)
   return files
     .map((file) => ({ file, label: relative(top, file).split(sep).join('/') }))
     .filter(({ label }) => label === configFile || label === envFile || authored.test(label))
@@ -94,7 +97,7 @@ export function logReload(
     readonly before: readonly FoundProblem[]
     readonly problems: readonly FoundProblem[]
     readonly modules: readonly ModuleReport[]
-    readonly parked: Parked
+    readonly parked: ParkedCounts
     readonly tookMs: number
     readonly recent: RecentChanges
     /** Files that were saved, if no generation was replaced. */
@@ -122,7 +125,7 @@ export function logProblems(
     readonly before: readonly FoundProblem[]
     readonly problems: readonly FoundProblem[]
     readonly modules: readonly ModuleReport[]
-    readonly parked: Parked
+    readonly parked: ParkedCounts
   },
 ): void {
   for (const problem of reload.problems) {
@@ -149,7 +152,7 @@ function toSentence(detail: string): string {
 
 function toConsequence(
   { module, code }: FoundProblem,
-  { modules, parked }: { readonly modules: readonly ModuleReport[]; readonly parked: Parked },
+  { modules, parked }: { readonly modules: readonly ModuleReport[]; readonly parked: ParkedCounts },
 ): string {
   if (module === undefined) return ' The last good configuration keeps serving.'
   const kind = modules.find((report) => report.module === module)?.kind

@@ -19,7 +19,7 @@ import {
   toSaved,
 } from './reload-log.ts'
 import { configFile, envFile } from '../config/text.ts'
-import type { Input } from '../transforms/read.ts'
+import type { BuildInput } from '../transforms/read.ts'
 import { createWatcher, type Watcher } from './watch.ts'
 import { toStoreFiles } from '../model/places.ts'
 import { Problem, toProblemRecord } from '../model/problem.ts'
@@ -39,7 +39,7 @@ export function createLive({ log, clock, meter, parkedFor, compareKept, ...optio
   let held: Candidate | undefined
   let newest: Candidate | Problem | undefined
   let endServing = () => {}
-  let inputs: readonly Input[] = []
+  let inputs: readonly BuildInput[] = []
   let problems: readonly LiveProblem[] = []
   let lastReloadAt = 0
   let lastGoodAt: number | undefined

@@ -1,5 +1,5 @@
 // Builds the newest complete state of the directory. If a file is saved during a build, the build is repeated.
-import type { Input } from '../transforms/read.ts'
+import type { BuildInput } from '../transforms/read.ts'
 import type { Saved } from './watch.ts'
 import { type Problem, toProblem } from '../model/problem.ts'
 import type { Log } from '../model/log.ts'
@@ -16,7 +16,7 @@ const clockLagMs = 5
 /** `inputs`: the files of the last build, with their state when it read them. */
 export async function buildStable(options: {
   build: () => Promise<Candidate>
-  inputs: () => readonly Input[]
+  inputs: () => readonly BuildInput[]
   saves: SaveTracker
   isClosed: () => boolean
 }): Promise<Candidate | Problem> {
@@ -32,7 +32,7 @@ export async function buildStable(options: {
 }
 
 /** The build may have read such a file after a save, and others that were saved with it before that save. */
-function isSavedSince({ ctimeNs }: Input, moment: number): boolean {
+function isSavedSince({ ctimeNs }: BuildInput, moment: number): boolean {
   return Number(ctimeNs / 1_000_000n) > moment - clockLagMs
 }
 

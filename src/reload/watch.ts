@@ -4,7 +4,7 @@ import { realpathSync, statSync } from 'node:fs'
 import { basename, dirname, join, relative, resolve, sep } from 'node:path'
 import type { ChokidarOptions, FSWatcher } from 'chokidar'
 import type { Log } from '../model/log.ts'
-import type { Input } from '../transforms/read.ts'
+import type { BuildInput } from '../transforms/read.ts'
 import { isInside } from '../transforms/root.ts'
 
 /** `fresh`: the changed files whose present state was not reported yet. */
@@ -22,7 +22,7 @@ export type WatchOptions = {
     readonly ignored?: readonly string[]
   }
   /** The files that the last build read, with their state at that time. A file with another state has changed. */
-  readonly inputs: () => readonly Input[]
+  readonly inputs: () => readonly BuildInput[]
   /**
    * Gets paths below the real path of the directory. It is called when a burst has been quiet for 10 ms, or has lasted 50 ms. If
    * a file is empty then, it is called when the file is written, or 200 ms later.
@@ -53,7 +53,7 @@ const pollEveryMs = 500
 
 export function createWatcher({ paths, inputs, onChange, onTouch, log, open = openChokidar }: WatchOptions): Watcher {
   const given = resolve(dirname(paths.files[0] ?? paths.root))
-  const top = toRealPath(given)
+  const top = findRealPath(given)
   const within = (path: string) => join(top, relative(given, resolve(path)))
   const roots = [paths.root, ...(paths.further ?? [])].map(within)
   const isInRoot = (path: string) => roots.some((root) => isSource(root, path))
@@ -213,12 +213,12 @@ function toStamp(path: string): string {
 }
 
 /** Whether the state of the file is the same as when it was read. */
-function isAsRead({ file, mtimeNs, size }: Input): boolean {
+function isAsRead({ file, mtimeNs, size }: BuildInput): boolean {
   return toStamp(file).startsWith(`${mtimeNs} ${size} `)
 }
 
 /** Packages have thousands of files, which are not watched. The next build checks them. */
-function isOfPackage({ file }: Input): boolean {
+function isOfPackage({ file }: BuildInput): boolean {
   return file.includes(`${sep}node_modules${sep}`)
 }
 
@@ -228,7 +228,7 @@ function isEmpty(stamp: string): boolean {
 }
 
 /** The real path if the file exists; otherwise the path itself. */
-export function toRealPath(path: string): string {
+export function findRealPath(path: string): string {
   try {
     return realpathSync(path)
   } catch {

@@ -7,7 +7,7 @@ import { Problem } from '../model/problem.ts'
 import type { NamedMapping } from '../pipeline/compile.ts'
 import { explain } from '../pipeline/explain.ts'
 import { createGeneration, type Generation } from '../pipeline/generation.ts'
-import { type Redacted, shortestSecret, toSecrets, withoutSecrets } from './redact.ts'
+import { type Redacted, shortestSecret, listSecrets, withoutSecrets } from './redact.ts'
 import type { CapturedFields } from '../model/api-replay-types.ts'
 import { toDelivery } from '../deliveries/delivery.ts'
 import type { DeliveryRecord, KeptRequest } from '../store/records.ts'
@@ -26,7 +26,7 @@ export type Kept = {
 }
 
 /** Throws `conflict` for a request that is larger than a fixture may be. */
-export function toKept({ record, request }: Stored, parts: Omit<Parts, 'transforms'>): Kept {
+export function buildKept({ record, request }: Stored, parts: Omit<Parts, 'transforms'>): Kept {
   const { config, mappings } = parts
   const { head, body } = request
   // before it is searched for secrets, which takes time for each byte
@@ -34,7 +34,7 @@ export function toKept({ record, request }: Stored, parts: Omit<Parts, 'transfor
   const generation = createGeneration({ ...parts, transforms: new Map() })
   const { deliveryId: id, receivedAt } = record
   const delivery = toDelivery(head, body, { hook: generation.hook(head.path), id, receivedAt })
-  const safe = withoutSecrets({ ...delivery, payload: readPayload(delivery.body) }, toSecrets(config, mappings))
+  const safe = withoutSecrets({ ...delivery, payload: readPayload(delivery.body) }, listSecrets(config, mappings))
   return { record, delivery, safe, mappings, generation }
 }
 
@@ -77,7 +77,7 @@ export async function capture(
   if (typeof fixture === 'string') throw new Problem('conflict', `This delivery cannot become a fixture: ${fixture}.`)
   const outcome = await runFixture(parts, module, { kind: 'fixture', name, file: join(root, name), fixture })
   const actual: Actual | undefined = outcome.actual?.decision === 'park' ? undefined : outcome.actual
-  const secrets = [...toSecrets(parts.config, parts.mappings), ...Object.values(env)]
+  const secrets = [...listSecrets(parts.config, parts.mappings), ...Object.values(env)]
   const own = actual && withoutSecretFields(actual, secrets, plain)
   const text = own === undefined ? plain : updateFixture(plain, own.actual)
   if (Buffer.byteLength(text) > largestFixture) throw tooLarge(Buffer.byteLength(text))

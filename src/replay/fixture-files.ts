@@ -9,7 +9,7 @@ import { Problem } from '../model/problem.ts'
 import { codeFolderMode, privateMode } from '../base/files.ts'
 import { createFileAtomic, reportUnwritable } from '../config/config-file.ts'
 import { readInside } from '../transforms/read.ts'
-import { isInside, toModuleLabel, toRealPath } from '../transforms/root.ts'
+import { isInside, toModuleLabel, resolveRealPath } from '../transforms/root.ts'
 
 const mostFixtures = 200
 /** Bytes. */
@@ -99,7 +99,7 @@ export async function writeFixture(
   const label = toModuleLabel(toFixturesFolder(module))
   const outside = () =>
     new Problem('conflict', `${label} leads out of the transforms directory. No fixture was written.`)
-  if (!isInside(root, await toRealPath(folder))) throw outside()
+  if (!isInside(root, await resolveRealPath(folder))) throw outside()
   const made = await reportUnwritable(folder, async () => {
     await mkdir(folder, { recursive: true, mode: codeFolderMode })
     return realpath(folder)

@@ -7,7 +7,7 @@ import type { Config } from '../model/config.ts'
 import type { Delivery } from '../model/delivery.ts'
 import type { JsonValue } from '../base/json.ts'
 import { Mapping } from '../model/mapping.ts'
-import { toHookName } from '../model/mapping-rules.ts'
+import { normalizeHookName } from '../model/mapping-rules.ts'
 import { type ProblemRecord, toProblemRecord } from '../model/problem.ts'
 import { type Transform, toTransformKey } from '../model/transform.ts'
 import type { DefinedVerifier } from '../model/verifier.ts'
@@ -51,7 +51,7 @@ export async function runFixture(parts: Parts, module: string, file: FixtureFile
   if (file.kind === 'unusable') return { ok: false, diff: [`${file.name}: ${file.why}`], actual: undefined }
   let ids = 0
   try {
-    const path = toHookName(file.fixture.request.path)
+    const path = normalizeHookName(file.fixture.request.path)
     const hook = toOwnGeneration(parts, module, path).hook(path)
     const delivery = toFixtureDelivery(file.fixture, path, { hook, prefix: parts.config.hooks.path })
     const decision = await decide(delivery, { hook, config: parts.config, newId: () => `${idPrefix}${++ids}` })

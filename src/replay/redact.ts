@@ -48,7 +48,7 @@ const secretPaths: readonly RegExp[] = [
 export const shortestSecret = 6
 
 /** The secrets of the configuration, which no fixture may have. */
-export function toSecrets(config: Config, mappings: readonly NamedMapping[]): string[] {
+export function listSecrets(config: Config, mappings: readonly NamedMapping[]): string[] {
   const shared = mappings.flatMap(({ verify }) => [verify?.secret, ...(verify?.secrets ?? []), verify?.verifyToken])
   return [...toHookTokens(config.hooks), config.gateway.token, ...shared].flatMap((secret) => secret ?? [])
 }

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { type Class, classes, type ShownChange, toGroups, toPaths } from './comparison.ts'
 import { toWords } from './outcome.ts'
 import type * as api from '../model/api-replay-types.ts'
-import { toMoment } from '../deliveries/records.ts'
+import { toIsoTime } from '../deliveries/records.ts'
 import type { Replay, Replayed } from './replay.ts'
 
 const GroupFields = z.object({
@@ -22,7 +22,7 @@ const GroupFields = z.object({
 })
 
 /** What `model/api-replay-types.ts` describes, as a gateway answers it. */
-export const ReplayReport = z.object({
+export const ReplayReportSchema = z.object({
   compared: z.enum(['live', 'recorded']),
   total: z.number(),
   counts: z.record(z.enum(classes), z.number()),
@@ -46,7 +46,7 @@ export const ReplayReport = z.object({
     }),
   ),
 }) satisfies z.ZodType<api.ReplayReport>
-export type ReplayReport = api.ReplayReport
+export type ReplayReportSchema = api.ReplayReport
 
 /** Characters of a value, and those of them that come before the place where two values part. */
 const longestValue = 2_000
@@ -54,8 +54,8 @@ const lead = 200
 
 export function toReplayReport(
   { deliveries, tooLarge, notRun }: Replay,
-  { compared, problems }: Pick<ReplayReport, 'compared' | 'problems'>,
-): ReplayReport {
+  { compared, problems }: Pick<ReplayReportSchema, 'compared' | 'problems'>,
+): ReplayReportSchema {
   const total = deliveries.length
   const changed = deliveries.filter((one) => one.class !== 'same')
   const drifted = deliveries.flatMap((one): Replayed[] => {
@@ -99,7 +99,7 @@ function toCounts(deliveries: readonly Replayed[]): Record<Class, number> {
   return counts
 }
 
-function toPathCounts(deliveries: readonly Replayed[]): ReplayReport['unstable'] {
+function toPathCounts(deliveries: readonly Replayed[]): ReplayReportSchema['unstable'] {
   const counts = new Map<string, number>()
   for (const { unstable } of deliveries) {
     for (const path of toPaths(unstable.map((one) => ({ path: one })))) counts.set(path, (counts.get(path) ?? 0) + 1)
@@ -141,10 +141,10 @@ function toPart(text: string, from: number): string {
   return `${from > 0 ? '…' : ''}${part}${from + part.length < text.length ? '…' : ''}`
 }
 
-function toLine(one: Replayed): ReplayReport['deliveries'][number] {
+function toLine(one: Replayed): ReplayReportSchema['deliveries'][number] {
   return {
     deliveryId: one.deliveryId,
-    receivedAt: toMoment(one.receivedAt),
+    receivedAt: toIsoTime(one.receivedAt),
     hook: one.hook,
     source: one.source ?? null,
     event: one.event ?? null,

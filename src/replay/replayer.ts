@@ -8,16 +8,16 @@ import type { Outcome } from './outcome.ts'
 import type { KeptDelivery, KeptQuery } from '../store/records.ts'
 import type { CapturedFields } from '../model/api-replay-types.ts'
 import type { StoreReader } from '../store/store.ts'
-import { capture, findModuleOf, type Stored, toKept } from './capture.ts'
+import { capture, findModuleOf, type Stored, buildKept } from './capture.ts'
 import { type Replay, replay, runAll, toRenames, withTransforms } from './replay.ts'
-import { type ReplayReport, toReplayReport } from './replay-report.ts'
+import { type ReplayReportSchema, toReplayReport } from './replay-report.ts'
 
 export type Replayer = {
   /**
    * Compares the live code with the files on disk. If these are the same code, compares what was recorded with it. Throws
    * `config-invalid` if the configuration on disk is invalid, and `conflict` if it is not wanted any more when its turn comes.
    */
-  replay(query: KeptQuery, isWanted?: () => boolean): Promise<ReplayReport>
+  replay(query: KeptQuery, isWanted?: () => boolean): Promise<ReplayReportSchema>
   /** What the live code decides now on kept deliveries. Unknown ids, and deliveries whose request is not kept, are left out. */
   decideLive(ids: readonly string[]): Promise<Readonly<Record<string, Outcome>>>
   /**
@@ -95,7 +95,7 @@ export function createReplayer(parts: {
     async capture(stored, { name, module: asked }) {
       const { config, transforms, verifiers, ...disk } = edited()
       const parts = { config, mappings: disk.mappings.map(({ mapping }) => mapping), verifiers }
-      const kept = toKept(stored, parts)
+      const kept = buildKept(stored, parts)
       const module = asked ?? (await findModuleOf(kept))
       if (!parts.mappings.some(({ transform }) => transform?.module === module)) {
         throw new Problem(

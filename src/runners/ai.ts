@@ -8,7 +8,7 @@ import { permanent, retryable, type Runner, type RunResult } from '../model/runn
 import { toLine } from '../boundary/boundary.ts'
 import { cut } from '../base/text.ts'
 import { callModel, type Reply, toConversation } from './ai/call.ts'
-import { toBrokenOff, toFailure } from './ai/failure.ts'
+import { toBrokenOff, toModelFailure } from './ai/failure.ts'
 import { chooseModel, openModel, optionNames, probeProviders, type Provider, toShown } from './ai/providers.ts'
 import { boundFetch, type Fetch, keepPlainAnswer, patientFetch } from './ai/fetch.ts'
 import { toThinkingOptions } from './ai/thinking.ts'
@@ -57,7 +57,7 @@ export function createAiRunner({ models, fetch = patientFetch, now = Date.now }:
       if (answer.kind === 'failed') {
         if (signal.aborted) return toStopped(signal)
         if (bounded.isOver()) return toFlooded(provider, maxAnswerBytes)
-        return toFailure(answer.thrown, { provider, model, begun: answer.begun }, now())
+        return toModelFailure(answer.thrown, { provider, model, begun: answer.begun }, now())
       }
       // without the name of the model, which a request may have chosen
       for (const warning of answer.warnings) log(cut(toLine(`${provider.name}: ${warning}`), 300))

@@ -11,7 +11,7 @@ import { type ArgumentValues, type CommandSpec, fillArguments, hasPlaceholder, t
 import { type ChildEnd, runChild } from './command/child.ts'
 import {
   isSessionGone,
-  toFailed,
+  toRunFailure,
   toFlooded,
   toNoFolder,
   toNoText,
@@ -139,7 +139,7 @@ function toResult(execution: Execution, turn: Turn): RunResult {
   if (end.kind === 'not-started') return existsSync(folder) ? toNotStarted(spec, end.code) : toNoFolder(spec, folder)
   if (end.kind === 'stopped') return toStopped(spec, io.signal.reason)
   if (end.kind === 'flooded') return toFlooded(spec, toMaxBytes(spec))
-  if (end.code !== 0 || printed?.failure !== undefined) return toFailed(spec, end, printed?.failure)
+  if (end.code !== 0 || printed?.failure !== undefined) return toRunFailure(spec, end, printed?.failure)
   if (printed === undefined) return toNotJson(spec, spec.output)
   if (printed.text === undefined) return toNoText(spec, spec.textPath)
   if (Buffer.byteLength(printed.text) > maxReplyBytes) return toFlooded(spec, maxReplyBytes)
@@ -177,7 +177,7 @@ async function probe(spec: CommandSpec, signal: AbortSignal, folder: string): Pr
   if (end.kind === 'not-started') return { ok: false, detail: toNotStarted(spec, end.code).detail }
   const program = `${JSON.stringify(spec.command)} --version`
   if (end.kind !== 'exited') return { ok: false, detail: `${program} did not end in ${probeMs / 1_000} s.` }
-  if (end.code !== 0) return { ok: false, detail: toFailed(spec, end, undefined).detail }
+  if (end.code !== 0) return { ok: false, detail: toRunFailure(spec, end, undefined).detail }
   const version = cut(toPrintableLine(end.output.split('\n', 1)[0] ?? ''), 100)
   return { ok: true, detail: version === '' ? `${program} answers.` : version }
 }

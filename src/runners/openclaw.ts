@@ -2,15 +2,15 @@
 import { type AgentAction, type ChannelName, isOwnChannel } from '../model/action.ts'
 import type { OpenClawRunnerConfig } from '../model/agents-config.ts'
 import { isJsonObject, type JsonObject, toJson } from '../base/json.ts'
-import { readBody, toRetryAfterMs, toWait } from '../base/http.ts'
+import { readLimitedBody, toRetryAfterMs, toWait } from '../base/http.ts'
 import {
-  type Failed,
+  type RunFailure,
   permanent,
   retryable,
   type Runner,
   type RunRequest,
   type RunResult,
-  unavailable,
+  runnerUnavailable,
 } from '../model/runner.ts'
 import { toLine } from '../boundary/boundary.ts'
 import { cut, toPrintableLine } from '../base/text.ts'
@@ -127,7 +127,7 @@ function toReplyNote(action: AgentAction): string {
 
 /** Undefined: no JSON object, or too long. */
 async function readJson(response: Response): Promise<JsonObject | undefined> {
-  const answer = toJson((await readBody(response.body, maxAnswerBytes)) ?? '')
+  const answer = toJson((await readLimitedBody(response.body, maxAnswerBytes)) ?? '')
   return isJsonObject(answer) ? answer : undefined
 }
 
@@ -163,16 +163,16 @@ const remedies: Readonly<Record<number, string>> = {
   413: 'The prompt is too long for OpenClaw. Shorten the message of the mapping.',
 }
 
-function toRefused(id: string, { token }: OpenClawRunnerConfig, { status, headers, body }: Answered): Failed {
+function toRefused(id: string, { token }: OpenClawRunnerConfig, { status, headers, body }: Answered): RunFailure {
   const said = typeof body?.['error'] === 'string' ? body['error'].replaceAll(token, '[hidden]') : ''
   const words = said === '' ? '' : `: ${cut(toPrintableLine(said), maxWords)}`
   const answered = `OpenClaw (runners.${id}) answered ${status}${words}`
   return { ...toFailed(id, answered, { status, headers }), quotes: words !== '' }
 }
 
-function toFailed(id: string, answered: string, { status, headers }: Pick<Answered, 'status' | 'headers'>): Failed {
+function toFailed(id: string, answered: string, { status, headers }: Pick<Answered, 'status' | 'headers'>): RunFailure {
   const wait = toWait(toRetryAfterMs(headers))
-  if (isUnavailable.has(status)) return unavailable(`${answered}. The run waits.`, wait)
+  if (isUnavailable.has(status)) return runnerUnavailable(`${answered}. The run waits.`, wait)
   if (status >= 500 || status === 408)
     return retryable(`${answered}. If this continues, look at the log of OpenClaw.`, wait)
   if (status === 200 || status === 202) {
@@ -192,7 +192,7 @@ function toUnreached(
   id: string,
   { baseUrl, timeoutMs }: OpenClawRunnerConfig,
   { thrown, isStopped }: { thrown: unknown; isStopped: boolean },
-): Failed {
+): RunFailure {
   const gateway = `OpenClaw at ${toOrigin(baseUrl)} (runners.${id})`
   if (isStopped) return { status: 'timeout', detail: `The run was stopped before ${gateway} accepted it.` }
   const isLate = thrown instanceof Error && thrown.name === 'TimeoutError'
@@ -201,7 +201,7 @@ function toUnreached(
       `${gateway} did not answer in ${timeoutMs / 1_000} s. Look at its log, or raise runners.${id}.timeoutMs.`,
     )
   const code = toErrorCode(thrown)
-  const failed = code !== undefined && neverConnected.has(code) ? unavailable : retryable
+  const failed = code !== undefined && neverConnected.has(code) ? runnerUnavailable : retryable
   return failed(`${gateway} cannot be reached${code === undefined ? '' : ` (${code})`}. Is it running?`)
 }
 

@@ -1,9 +1,9 @@
 // The leases of this gateway: kept while it lives, and given back when it stops. Another gateway gets them within 30 s of a crash.
 import { toErrorName } from '../base/exceptions.ts'
-import { attemptWithin, toMoment, toPastMs, type Moment } from '../base/time.ts'
+import { attemptWithin, takeMoment, toPastMs, type Moment } from '../base/time.ts'
 import type { Log } from '../model/log.ts'
 import type { Lease } from './owners.ts'
-import { unavailable } from './rules.ts'
+import { storeUnavailable } from './rules.ts'
 import type { Store } from './store.ts'
 
 export type LeaseTimes = { readonly leaseMs: number; readonly everyMs: number }
@@ -48,7 +48,7 @@ export function createNamedLeases(parts: {
   const isHeld = (name: string): boolean => {
     const sureAt = held.get(name)?.sureAt
     if (sureAt === undefined || isStopped) return false
-    return toPastMs(sureAt, toMoment()) < leaseMs
+    return toPastMs(sureAt, takeMoment()) < leaseMs
   }
 
   function tick(): Promise<void> {
@@ -77,7 +77,7 @@ export function createNamedLeases(parts: {
   async function extend(): Promise<void> {
     const mine = [...held.values()]
     if (mine.length === 0) return
-    const sureAt = toMoment()
+    const sureAt = takeMoment()
     const leases = mine.map(({ lease }) => lease)
     const still = new Set(await inTime(store.extendLeases(leases, leaseMs)))
     for (const own of mine) {
@@ -88,7 +88,7 @@ export function createNamedLeases(parts: {
   }
 
   async function take(names: readonly string[]): Promise<string[]> {
-    const sureAt = toMoment()
+    const sureAt = takeMoment()
     const leases = await inTime(store.lease({ names, leaseMs }))
     for (const lease of leases) held.set(lease.name, { lease, sureAt })
     if (isStopped) await release(leases.map(({ name }) => name))
@@ -121,5 +121,5 @@ export function createNamedLeases(parts: {
 async function inTime<Result>(call: Promise<Result>): Promise<Result> {
   const attempt = await attemptWithin(callMs, () => call)
   if (attempt.kind === 'ended') return attempt.value
-  throw attempt.kind === 'threw' ? attempt.thrown : unavailable('The store does not answer in time.', 5)
+  throw attempt.kind === 'threw' ? attempt.thrown : storeUnavailable('The store does not answer in time.', 5)
 }

@@ -1,10 +1,10 @@
 // Rows as records. All engines name their columns alike: texts, numbers (0 and 1 for false and true), bytes, and JSON as text.
+import type { JobState } from '../model/api-types.ts'
 import { deliveryStates, type DeliveryHead, type DeliveryState } from '../model/delivery.ts'
 import {
   jobStates,
   type ClaimedJob,
   type Job,
-  type JobState,
   type Message,
   type Recipient,
   type Session,
@@ -21,7 +21,7 @@ import type {
   OpenDelivery,
   WaitingEvents,
 } from './records.ts'
-import { unavailable } from './rules.ts'
+import { storeUnavailable } from './rules.ts'
 
 export type SqlValue = string | number | Uint8Array | null
 export type Row = Readonly<Record<string, SqlValue>>
@@ -41,7 +41,7 @@ function json<T>(row: Row, name: string): T {
     return JSON.parse(column<string>(row, name)) as T
   } catch {
     // no cause: its message quotes the text
-    throw unavailable('The store cannot be read: its file is damaged.', 5)
+    throw storeUnavailable('The store cannot be read: its file is damaged.', 5)
   }
 }
 

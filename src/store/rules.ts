@@ -2,7 +2,7 @@
 import { Problem } from '../model/problem.ts'
 
 /** A store that cannot be read or written now. `detail` may be shown to senders. */
-export function unavailable(detail: string, retryAfterSeconds: number, cause?: unknown): Problem {
+export function storeUnavailable(detail: string, retryAfterSeconds: number, cause?: unknown): Problem {
   return new Problem('store-unavailable', detail, { retryAfterSeconds, cause })
 }
 

@@ -13,7 +13,8 @@
 // All times are milliseconds since the epoch. Several owners may share a store, each on a machine with its own clock. So the clock of the
 // store decides about leases and due times: calls take and return durations for them, and the moments in records are for people.
 import type { DeliveryState } from '../model/delivery.ts'
-import type { ClaimedJob, Job, JobState, Message, Session, SystemEvent } from '../model/job.ts'
+import type { JobState } from '../model/api-types.ts'
+import type { ClaimedJob, Job, Message, Session, SystemEvent } from '../model/job.ts'
 import type { JsonValue } from '../base/json.ts'
 import type { FailuresQuery, Lease, NodeInfo, NodeRecord, Signal } from './owners.ts'
 import type {

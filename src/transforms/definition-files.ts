@@ -5,7 +5,7 @@ import { extname, join, sep } from 'node:path'
 import { Problem } from '../model/problem.ts'
 import { fileName } from '../model/values.ts'
 import type { ModuleFile } from './modules/build.ts'
-import { isInside, isMissing, moduleExtensions, toRealPath } from './root.ts'
+import { isInside, isMissing, moduleExtensions, resolveRealPath } from './root.ts'
 
 const folders = { verifier: 'hooks/verifiers', channel: 'hooks/channels' } as const
 const presetsFolder = 'hooks/presets'
@@ -75,7 +75,7 @@ export async function findPresetFile(dir: string, name: string): Promise<PresetF
 export async function findPresetPackage(dir: string, name: string): Promise<PresetFile | undefined> {
   if (!packageName.test(name)) return undefined
   for (const folder of packageFolders) {
-    const root = await toRealPath(join(dir, folder))
+    const root = await resolveRealPath(join(dir, folder))
     const file = join(root, name)
     if (!(await isFile(join(file, 'package.json')))) continue
     if (!isInside(root, await realpath(file))) {
@@ -101,8 +101,8 @@ function toLabel({ root, file, folder = '' }: ModuleFile): string {
 }
 
 async function findFirst(dir: string, folder: string, names: readonly string[]): Promise<ModuleFile | undefined> {
-  const base = join(await toRealPath(dir), folder)
-  const root = await toRealPath(base)
+  const base = join(await resolveRealPath(dir), folder)
+  const root = await resolveRealPath(base)
   for (const name of names) {
     const file = await realpath(join(root, name)).catch((error: unknown) => {
       if (!isMissing(error)) throw error

@@ -6,7 +6,7 @@ import { Problem } from '../model/problem.ts'
 import { findNamedFile, type Named } from './definition-files.ts'
 import { type Bundle, buildModule, type ModuleFile } from './modules/build.ts'
 import type { Evaluated } from './modules/evaluate.ts'
-import type { Input } from './read.ts'
+import type { BuildInput } from './read.ts'
 import { toFileLabel } from './root.ts'
 import { toThrownReport } from './modules/thrown.ts'
 import { isUnchanged } from './modules/resolution-snapshot.ts'
@@ -25,7 +25,7 @@ export type Definitions = {
   /** Loads files, in the same order. A module whose files did not change is the same object as before. Other modules are dropped. */
   load(files: readonly ModuleFile[]): Promise<(Definition | Problem)[]>
   /** Every file that the newest load read, with its state at that time. */
-  inputs(): readonly Input[]
+  inputs(): readonly BuildInput[]
 }
 
 type Known = { readonly bundle: Bundle; readonly manifest: string; readonly definition: Definition | Problem }

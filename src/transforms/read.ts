@@ -7,7 +7,7 @@ import { dirname } from 'node:path'
 import { isInside } from './root.ts'
 
 /** One file of the import graph of a module, with its state when it was read. */
-export type Input = {
+export type BuildInput = {
   readonly file: string
   readonly mtimeNs: bigint
   /** When the file of this name got these bytes, also by a rename. */
@@ -26,7 +26,7 @@ export async function readInside(
   root: string,
   path: string,
   { largest = largestFile }: { largest?: number } = {},
-): Promise<{ contents: Uint8Array; input: Input }> {
+): Promise<{ contents: Uint8Array; input: BuildInput }> {
   const file = await realpath(path)
   if (!isInside(root, file)) throw outside()
   // O_NONBLOCK: opening a FIFO would wait for its writer

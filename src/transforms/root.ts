@@ -38,11 +38,11 @@ export async function resolveTransformsRoot(config: {
   transformsDir: string | undefined
 }): Promise<string> {
   const { configDir, transformsDir } = config
-  const base = join(await toRealPath(resolve(configDir)), 'hooks', 'transforms')
+  const base = join(await resolveRealPath(resolve(configDir)), 'hooks', 'transforms')
   if (transformsDir !== undefined && (/[\0\\]/.test(transformsDir) || transformsDir.startsWith('~'))) {
     throw notInside('must be a plain path, without "~", "\\" or NUL')
   }
-  const root = await toRealPath(resolve(base, (transformsDir ?? '').replace(ofConfigDir, '')))
+  const root = await resolveRealPath(resolve(base, (transformsDir ?? '').replace(ofConfigDir, '')))
   if (root !== base && !isInside(base, root)) throw notInside('leads out of it')
   return root
 }
@@ -55,13 +55,13 @@ function notInside(why: string): Problem {
 }
 
 /** The real path. If nothing exists there, the nearest existing directory above it is resolved. */
-export async function toRealPath(path: string): Promise<string> {
+export async function resolveRealPath(path: string): Promise<string> {
   try {
     return await realpath(path)
   } catch (error) {
     const parent = dirname(path)
     if (!isMissing(error) || parent === path) throw error
-    return join(await toRealPath(parent), basename(path))
+    return join(await resolveRealPath(parent), basename(path))
   }
 }
 

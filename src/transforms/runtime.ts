@@ -8,12 +8,12 @@ import { toTransformKey } from '../model/transform.ts'
 import type { Transform } from '../model/transform.ts'
 import { createBreakers } from './pool/breaker.ts'
 import type { Bundle } from './modules/build.ts'
-import { toFailed } from './worker/call.ts'
+import { toFailedOutcome } from './worker/call.ts'
 import type { BundlePost } from './worker/messages.ts'
 import { createBundleCache, toStandIn } from './modules/bundle-cache.ts'
 import type { Task } from './pool/calls-in-flight.ts'
 import { createPool, type Pool, type PoolLimits } from './pool/pool.ts'
-import type { Input } from './read.ts'
+import type { BuildInput } from './read.ts'
 import { toModuleLabel } from './root.ts'
 
 export type RuntimeOptions = {
@@ -38,7 +38,7 @@ export type TransformRuntime = {
    */
   load(wanted: { root: string; refs: readonly TransformRef[] }): Promise<ReadonlyMap<string, Transform>>
   /** Every file that the newest load read, with its state at that time. */
-  inputs(): readonly Input[]
+  inputs(): readonly BuildInput[]
   /**
    * Threads for calls whose results are only compared. They take no time from the calls of deliveries, and a call that ends its
    * thread does not count against its module.
@@ -151,7 +151,7 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
         new Promise((resolve) => {
           const code = { module, version: post.id }
           const admission = breakers.admit(code)
-          if (admission instanceof Problem) return resolve(toFailed(admission))
+          if (admission instanceof Problem) return resolve(toFailedOutcome(admission))
           const isTrial = admission === 'trial'
           pool.submit({
             bundle: post,

@@ -21,7 +21,7 @@ import { createRepeats } from '../../src/deliveries/repeats.ts'
 import { createRefusalLog, Refusals } from '../../src/http/refusals.ts'
 import { Rerunner } from '../../src/deliveries/rerun.ts'
 import { createHookApp } from '../../src/http/server.ts'
-import { toAcceptedAnswer, toRow, toSettlement } from '../../src/deliveries/settlement.ts'
+import { toAcceptedAnswer, toDeliveryRow, toSettlement } from '../../src/deliveries/settlement.ts'
 import { createThrottle } from '../../src/http/throttle.ts'
 import { runBatch } from '../../src/store/sqlite/batch.ts'
 import type { Operation } from '../../src/store/sqlite/operations.ts'
@@ -96,7 +96,7 @@ export async function createStages(folder: string): Promise<Stage[]> {
   const toPlanned = ({ delivery, decision }: Awaited<ReturnType<typeof toDecision>>) => {
     const settlement = toSettlement(decision, delivery, { generation, newId, now: clock(), keepByDefault: false })
     const answer = toAcceptedAnswer(delivery.id, decision.actions, settlement.jobs)
-    return { row: toRow(delivery, { settlement, answer, dedupe: undefined }), answer }
+    return { row: toDeliveryRow(delivery, { settlement, answer, dedupe: undefined }), answer }
   }
   const toRows = async (count: number) => {
     const decided = await Promise.all(several(count, toDecision))

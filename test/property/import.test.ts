@@ -2,7 +2,7 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../src/base/json.ts'
-import type { Draft, Tools } from '../../src/cli/import/draft.ts'
+import type { ImportDraft, Tools } from '../../src/cli/import/draft.ts'
 import { createNotes, createSecrets } from '../../src/cli/import/notes.ts'
 import { convertOpenClaw } from '../../src/cli/import/openclaw.ts'
 import { settle } from '../../src/cli/import/settle.ts'
@@ -136,7 +136,7 @@ function edit(value: JsonValue, list: readonly Edit[]): JsonValue {
   return visit(value)
 }
 
-function expectNothingRead(convert: (tools: Tools) => Draft): void {
+function expectNothingRead(convert: (tools: Tools) => ImportDraft): void {
   const notes = createNotes()
   const secrets = createSecrets(own, {})
   let config: unknown

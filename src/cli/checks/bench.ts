@@ -8,7 +8,7 @@ import { pickEnv } from '../../config/env.ts'
 import { type FixtureFile, readFixtures } from '../../replay/fixture-files.ts'
 import type { Config } from '../../model/config.ts'
 import { nearestOf } from '../../base/text.ts'
-import type { Input } from '../../transforms/read.ts'
+import type { BuildInput } from '../../transforms/read.ts'
 import { moduleExtensions, resolveModule, resolveTransformsRoot } from '../../transforms/root.ts'
 import { createTransformRuntime } from '../../transforms/runtime.ts'
 import { silentLog } from '../../model/log.ts'
@@ -16,7 +16,7 @@ import { Problem, type ProblemRecord } from '../../model/problem.ts'
 import type { Context } from '../terminal/context.ts'
 import { toCut } from '../terminal/print.ts'
 
-export type Loaded = {
+export type BenchModules = {
   /** A real path. */
   readonly root: string
   readonly parts: Parts
@@ -38,10 +38,10 @@ export type Bench = {
    * Loads the configuration, or takes the given one, and the named modules, or all modules of the configuration.
    * Throws a Problem of the configuration, and `usage-invalid` for an unknown module.
    */
-  load(names: readonly string[], config?: Config): Promise<Loaded>
-  run(loaded: Loaded, module: string): Promise<ModuleResult>
+  load(names: readonly string[], config?: Config): Promise<BenchModules>
+  run(loaded: BenchModules, module: string): Promise<ModuleResult>
   /** The files that the newest load read. */
-  inputs(): readonly Input[]
+  inputs(): readonly BuildInput[]
   close(): Promise<void>
 }
 
@@ -55,7 +55,7 @@ export function createBench({ dir, env }: Pick<Context, 'dir' | 'env'>): Bench {
     log: silentLog,
   })
 
-  async function load(names: readonly string[], given?: Config): Promise<Loaded> {
+  async function load(names: readonly string[], given?: Config): Promise<BenchModules> {
     const loaded = loadConfig({ dir, env })
     settings = toSettings(loaded)
     const config = given ?? loaded.config

@@ -18,35 +18,35 @@ import { checkPlaceholders } from '../scaffold/placeholders.ts'
 import { toIndented } from '../terminal/print.ts'
 
 /** A warning does not change the exit code of the command; a failure does. */
-export type Finding = { readonly name: string; readonly detail: string } & (
+export type CheckFinding = { readonly name: string; readonly detail: string } & (
   | { readonly ok: true }
   | { readonly ok: false; readonly severity: 'warning' }
   | { readonly ok: false; readonly severity: 'failure'; readonly exitCode: number }
 )
 
-export function toFailed(name: string, detail: string, exitCode: number): Finding {
+export function buildFailure(name: string, detail: string, exitCode: number): CheckFinding {
   return { name, ok: false, severity: 'failure', detail, exitCode }
 }
 
 /** The configuration, or one finding for each of its problems. */
-export function checkConfig({ dir, env }: Context): { loaded: LoadedConfig | undefined; findings: Finding[] } {
+export function checkConfig({ dir, env }: Context): { loaded: LoadedConfig | undefined; findings: CheckFinding[] } {
   try {
     const loaded = loadConfig({ dir, env })
     return { loaded, findings: [{ name: 'config', ok: true, detail: `${loaded.files[0] ?? dir} is valid` }] }
   } catch (error) {
     if (!(error instanceof Problem)) throw error
     const lines = error.frame?.split('\n') ?? [error.message]
-    return { loaded: undefined, findings: lines.map((line) => toFailed('config', line, exitCodes[error.kind])) }
+    return { loaded: undefined, findings: lines.map((line) => buildFailure('config', line, exitCodes[error.kind])) }
   }
 }
 
 /** What an operator reads if `hooks.enabled` is false. */
 export const hooksAreOff = 'hooks.enabled is false: every hook answers 404. Set it to true.'
 
-export function checkWarnings({ config, files, text }: LoadedConfig): Finding[] {
-  const off: Finding = { name: 'hooks', ok: false, severity: 'warning', detail: hooksAreOff }
+export function checkWarnings({ config, files, text }: LoadedConfig): CheckFinding[] {
+  const off: CheckFinding = { name: 'hooks', ok: false, severity: 'warning', detail: hooksAreOff }
   const looked = [...toWarnings(config, { files: toFileFacts(files), text }), checkPlaceholders(config)]
-  const warnings = looked.map(({ name, ok, detail }): Finding =>
+  const warnings = looked.map(({ name, ok, detail }): CheckFinding =>
     ok ? { name, ok, detail } : { name, ok, severity: 'warning', detail },
   )
   return config.hooks.enabled ? warnings : [off, ...warnings]
@@ -57,7 +57,7 @@ export async function checkMappings(
   context: Context,
   config: Config,
   assembling: Promise<Assembled> = assemble(context.dir, config),
-): Promise<Finding[]> {
+): Promise<CheckFinding[]> {
   const mappings = config.hooks.mappings.map((mapping, index) => ({
     ...mapping,
     id: mapping.id ?? `mapping-${index + 1}`,
@@ -78,27 +78,27 @@ export async function checkMappings(
     if (!(error instanceof Problem)) throw error
     const known = mappings.filter(({ verify }) => verify === undefined || schemeNames.includes(verify.scheme))
     const templates = known.map((mapping) => checkTemplates(mapping, []))
-    return [...templates, toFailed('mappings', toDetail(error), exitCodes[error.kind])]
+    return [...templates, buildFailure('mappings', toDetail(error), exitCodes[error.kind])]
   }
 }
 
 /** As a gateway checks them at its start. */
-async function checkModules(context: Context, config: Config): Promise<Finding[]> {
+async function checkModules(context: Context, config: Config): Promise<CheckFinding[]> {
   const bench = createBench(context)
   try {
     const { root, parts } = await bench.load([], config)
     // the presets' templates
     createGeneration(parts)
     const { modules } = await passGate({ root, parts, ...atStart })
-    return modules.map(({ module, problem, fixtures }): Finding => {
+    return modules.map(({ module, problem, fixtures }): CheckFinding => {
       const name = `transform ${module}`
-      if (problem !== undefined) return toFailed(name, toDetail(problem), exitCodes.broken)
+      if (problem !== undefined) return buildFailure(name, toDetail(problem), exitCodes.broken)
       const hash = [...parts.transforms.values()].find((transform) => transform.module === module)?.hash
       return { name, ok: true, detail: `builds and loads (${hash?.slice(0, 12)})${toPassed(fixtures)}` }
     })
   } catch (error) {
     if (!(error instanceof Problem)) throw error
-    return [toFailed('mappings', toDetail(error), exitCodes[error.kind])]
+    return [buildFailure('mappings', toDetail(error), exitCodes[error.kind])]
   } finally {
     await bench.close()
   }
@@ -109,16 +109,16 @@ function toPassed({ passed, notRun }: FixtureCounts): string {
   return notRun === 0 ? text : `${text}; ${notRun} did not run: out of time`
 }
 
-function toVerifierFinding(verifier: DefinedVerifier): Finding {
+function toVerifierFinding(verifier: DefinedVerifier): CheckFinding {
   const name = `verifier ${verifier.scheme}`
   if (verifier.kind === 'sound') return { name, ok: true, detail: `builds and loads (${verifier.hash.slice(0, 12)})` }
-  return toFailed(name, toDetail(verifier.problem), exitCodes.broken)
+  return buildFailure(name, toDetail(verifier.problem), exitCodes.broken)
 }
 
-function toChannelFinding(channel: OwnChannel): Finding {
+function toChannelFinding(channel: OwnChannel): CheckFinding {
   const name = `channel own:${channel.name}`
   if (channel.kind === 'sound') return { name, ok: true, detail: `builds and loads (${channel.hash.slice(0, 12)})` }
-  return toFailed(name, toDetail(channel.problem), exitCodes.broken)
+  return buildFailure(name, toDetail(channel.problem), exitCodes.broken)
 }
 
 function toDetail(problem: Problem | ProblemRecord): string {
@@ -126,19 +126,19 @@ function toDetail(problem: Problem | ProblemRecord): string {
   return frame === undefined ? detail : `${detail}\n${frame}`
 }
 
-function checkTemplates(mapping: CompiledMapping['mapping'], defined: readonly DefinedVerifier[]): Finding {
+function checkTemplates(mapping: CompiledMapping['mapping'], defined: readonly DefinedVerifier[]): CheckFinding {
   const name = `mapping ${mapping.id}`
   try {
     createRouter([compileMapping(mapping, undefined, () => ({ ...offline, defined }))])
     return { name, ok: true, detail: 'its templates and conditions parse' }
   } catch (error) {
     if (!(error instanceof Problem)) throw error
-    return toFailed(name, error.message, exitCodes[error.kind])
+    return buildFailure(name, error.message, exitCodes[error.kind])
   }
 }
 
 /** Prints the findings. Returns the exit code: a failure of the configuration comes before others. */
-export function tellFindings(context: Context, findings: readonly Finding[]): number {
+export function tellFindings(context: Context, findings: readonly CheckFinding[]): number {
   for (const finding of findings) {
     const { name, ok, detail } = finding
     if (context.json)
@@ -149,7 +149,7 @@ export function tellFindings(context: Context, findings: readonly Finding[]): nu
   return codes.find((code) => code === exitCodes.config) ?? codes[0] ?? exitCodes.ok
 }
 
-function toLine(finding: Finding): string {
+function toLine(finding: CheckFinding): string {
   const [first = '', ...frame] = finding.detail.split('\n')
   const mark = finding.ok ? colors.green('✓') : finding.severity === 'warning' ? colors.yellow('!') : colors.red('✗')
   const line = `${mark} ${toIndented(`${finding.name}: ${first}`).trim()}`

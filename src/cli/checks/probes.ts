@@ -9,7 +9,7 @@ import type { Runner } from '../../model/runner.ts'
 import type { Config } from '../../model/config.ts'
 import { exitCodes } from '../../model/problem.ts'
 import type { Context } from '../terminal/context.ts'
-import { type Finding, toFailed } from './findings.ts'
+import { type CheckFinding, buildFailure } from './findings.ts'
 import { toCut } from '../terminal/print.ts'
 
 const probeMs = 10_000
@@ -20,7 +20,7 @@ export async function checkOutlets(
   { dir }: Context,
   config: Config,
   { env, assembling, isAsking }: { env: Context['env']; assembling: Promise<Assembled>; isAsking: boolean },
-): Promise<Finding[]> {
+): Promise<CheckFinding[]> {
   const own = await assembling.then(
     ({ channels }) => channels,
     // checkMappings reports it
@@ -48,7 +48,7 @@ function toAskable(agents: readonly Agent[]): readonly Agent[] {
 const askMs = 60_000
 
 /** A real call. The reply is not shown: it may be anything. */
-async function askModel({ id, model = '', thinking }: Agent, runner: Runner | undefined): Promise<Finding> {
+async function askModel({ id, model = '', thinking }: Agent, runner: Runner | undefined): Promise<CheckFinding> {
   const name = `model-${toCut(model, 100)}`
   const notes: string[] = []
   const prompt = 'Answer with the word OK and nothing else.'
@@ -72,7 +72,7 @@ async function askModel({ id, model = '', thinking }: Agent, runner: Runner | un
   const signal = AbortSignal.timeout(askMs)
   const result = await runner?.run(request, { signal, log: (note) => void notes.push(toCut(note, 300)) })
   if (result?.status !== 'ok') {
-    return toFailed(name, toCut(result?.detail ?? 'it cannot be asked', 500), exitCodes.unavailable)
+    return buildFailure(name, toCut(result?.detail ?? 'it cannot be asked', 500), exitCodes.unavailable)
   }
   const { usage } = result
   const tokens = usage === undefined ? '' : `, ${usage.inputTokens} tokens in, ${usage.outputTokens} out`
@@ -81,12 +81,12 @@ async function askModel({ id, model = '', thinking }: Agent, runner: Runner | un
   return { name, ok: false, severity: 'warning', detail: [detail, ...notes].join('\n') }
 }
 
-function toEchoFinding(): Finding {
+function toEchoFinding(): CheckFinding {
   const detail = 'no model is configured, so a run calls no model. Set agents.defaults.model and models.providers.'
   return { name: 'runner-echo', ok: false, severity: 'warning', detail }
 }
 
-async function probe(name: string, { probe: ask }: Probed): Promise<Finding> {
+async function probe(name: string, { probe: ask }: Probed): Promise<CheckFinding> {
   if (ask === undefined) return { name, ok: true, detail: 'cannot be checked without sending something' }
   const outer = new AbortController().signal
   const ended = await withDeadline({ outer, ms: probeMs }, ask).catch(
@@ -95,19 +95,19 @@ async function probe(name: string, { probe: ask }: Probed): Promise<Finding> {
       value: { ok: false, detail: thrown instanceof Error ? thrown.name : 'it failed' },
     }),
   )
-  if (ended.kind !== 'finished') return toFailed(name, `no answer in ${probeMs / 1_000} s`, exitCodes.unavailable)
+  if (ended.kind !== 'finished') return buildFailure(name, `no answer in ${probeMs / 1_000} s`, exitCodes.unavailable)
   const { ok, detail } = ended.value
   const shown = toCut(detail, 500)
-  return ok ? { name, ok, detail: shown } : toFailed(name, shown, exitCodes.unavailable)
+  return ok ? { name, ok, detail: shown } : buildFailure(name, shown, exitCodes.unavailable)
 }
 
 /** Whether AGENTS.md and HEARTBEAT.md of each workspace can be read. */
-export async function checkWorkspaces({ dir }: Context, config: Config): Promise<Finding[]> {
+export async function checkWorkspaces({ dir }: Context, config: Config): Promise<CheckFinding[]> {
   const folders = [...new Set(toAgentIds(config).map((id) => toAgent(config, id, dir).workspace))]
   const looked = await Promise.all(
     folders.flatMap((folder) => [readWorkspaceFile(folder, 'AGENTS.md'), readWorkspaceFile(folder, 'HEARTBEAT.md')]),
   )
-  const warnings = looked.flatMap(({ refused }): Finding[] =>
+  const warnings = looked.flatMap(({ refused }): CheckFinding[] =>
     refused === undefined ? [] : [{ name: 'workspaces', ok: false, severity: 'warning', detail: refused }],
   )
   if (warnings.length > 0) return warnings

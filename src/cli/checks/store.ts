@@ -12,11 +12,11 @@ import { findRunning } from '../gateway/running.ts'
 import { toRunningPlace } from '../gateway/stored.ts'
 import { toPrintable } from '../../base/text.ts'
 import { toCut } from '../terminal/print.ts'
-import { type Finding, toFailed } from './findings.ts'
+import { type CheckFinding, buildFailure } from './findings.ts'
 
 const oldQueueMs = 60_000
 
-export async function checkStore(dir: string, config: Config): Promise<Finding[]> {
+export async function checkStore(dir: string, config: Config): Promise<CheckFinding[]> {
   try {
     const place = toRunningPlace(findRunning(dir)?.store, toStorePlace(dir, config))
     if (place.kind === 'url') return await checkPostgres(place, config)
@@ -24,11 +24,11 @@ export async function checkStore(dir: string, config: Config): Promise<Finding[]
     return [{ name: 'store', ok: true, detail: `${place.file} does not exist yet: no gateway has run here` }]
   } catch (error) {
     if (!(error instanceof Problem)) throw error
-    return [toFailed('store', error.message, exitCodes[error.kind])]
+    return [buildFailure('store', error.message, exitCodes[error.kind])]
   }
 }
 
-async function checkContents(place: StorePlace, { store: { maxWaitingBytes } }: Config): Promise<Finding> {
+async function checkContents(place: StorePlace, { store: { maxWaitingBytes } }: Config): Promise<CheckFinding> {
   const reader = await openReader(place)
   try {
     const { deliveries, jobs } = await reader.counts()
@@ -57,7 +57,7 @@ function toOldQueue(dueForMs: number): string {
   )
 }
 
-async function checkPostgres(place: StorePlace & { kind: 'url' }, config: Config): Promise<Finding[]> {
+async function checkPostgres(place: StorePlace & { kind: 'url' }, config: Config): Promise<CheckFinding[]> {
   const name = 'database'
   const { shown, version, latencyMs, schema, faults, warnings } = await readDatabaseFacts(place.url)
   const isNew = schema?.code === 'config-missing'
@@ -66,15 +66,15 @@ async function checkPostgres(place: StorePlace & { kind: 'url' }, config: Config
     ...faults.map((fault) => `${shown}: ${fault}`),
     ...(schema === undefined || isNew ? [] : [schema.message]),
   ]
-  if (problems.length > 0) return problems.map((problem) => toFailed(name, problem, exitCodes.config))
-  const found: Finding =
+  if (problems.length > 0) return problems.map((problem) => buildFailure(name, problem, exitCodes.config))
+  const found: CheckFinding =
     warnings.length === 0
       ? { name, ok: true, detail }
       : { name, ok: false, severity: 'warning', detail: toPrintable([detail, ...warnings].join('\n')) }
   return isNew ? [found] : [await checkContents(place, config), found, await checkNodes(place)]
 }
 
-async function checkNodes(place: StorePlace): Promise<Finding> {
+async function checkNodes(place: StorePlace): Promise<CheckFinding> {
   const reader = await openReader(place)
   try {
     const nodes = await reader.nodes()
@@ -88,21 +88,21 @@ async function checkNodes(place: StorePlace): Promise<Finding> {
   }
 }
 
-function checkIntegrity(file: string): Finding {
+function checkIntegrity(file: string): CheckFinding {
   const name = 'store-integrity'
   try {
     const db = openDatabase(file, { readOnly: true, busyMs: 2_000 })
     try {
       const found = String(db.get('PRAGMA quick_check(1)')?.['quick_check'])
       const journal = String(db.get('PRAGMA journal_mode')?.['journal_mode'])
-      if (found !== 'ok') return toFailed(name, `SQLite finds damage: ${toCut(found, 200)}`, exitCodes.broken)
-      if (journal !== 'wal') return toFailed(name, `journal_mode is ${journal}, expected wal`, exitCodes.broken)
+      if (found !== 'ok') return buildFailure(name, `SQLite finds damage: ${toCut(found, 200)}`, exitCodes.broken)
+      if (journal !== 'wal') return buildFailure(name, `journal_mode is ${journal}, expected wal`, exitCodes.broken)
       return { name, ok: true, detail: 'quick_check finds no damage, journal_mode is wal' }
     } finally {
       db.close()
     }
   } catch (error) {
-    return toFailed(
+    return buildFailure(
       name,
       `${file} cannot be opened: ${toTrouble(error)?.what ?? 'SQLite refuses it'}`,
       exitCodes.unavailable,

@@ -7,9 +7,9 @@ import { createWatcher } from '../../reload/watch.ts'
 import { silentLog } from '../../model/log.ts'
 import { exitCodes, Problem } from '../../model/problem.ts'
 import { toPrintableLine } from '../../base/text.ts'
-import type { Bench, Loaded } from './bench.ts'
+import type { Bench, BenchModules } from './bench.ts'
 import type { Context } from '../terminal/context.ts'
-import { toFailure } from '../terminal/print.ts'
+import { describeFailure } from '../terminal/print.ts'
 
 /** `written`: the texts that this command wrote to files. They do not count as saves of the author. */
 export type Round = { readonly code: number; readonly written: ReadonlyMap<string, string> }
@@ -18,7 +18,10 @@ export type Round = { readonly code: number; readonly written: ReadonlyMap<strin
 export async function watchSaves(
   context: Context,
   bench: Bench,
-  { names, round }: { names: readonly string[]; round: (loaded: Loaded, modules: readonly string[]) => Promise<Round> },
+  {
+    names,
+    round,
+  }: { names: readonly string[]; round: (loaded: BenchModules, modules: readonly string[]) => Promise<Round> },
 ): Promise<number> {
   const { dir } = context
   const changed = new Set<string>()
@@ -41,7 +44,7 @@ export async function watchSaves(
     log: { ...silentLog, warn: (_fields, message) => context.note(message) },
   })
 
-  let serving: Loaded | undefined
+  let serving: BenchModules | undefined
   async function look(paths: readonly string[]): Promise<void> {
     try {
       const loaded = await bench.load(names)
@@ -53,7 +56,7 @@ export async function watchSaves(
     } catch (error) {
       // the configuration is invalid, or half written
       if (!(error instanceof Problem) || serving === undefined) throw error
-      context.note(toFailure(error))
+      context.note(describeFailure(error))
     }
   }
 
@@ -75,7 +78,7 @@ export async function watchSaves(
 
 function isTouched(
   module: string,
-  { paths, before, after }: { paths: readonly string[]; before: Loaded | undefined; after: Loaded },
+  { paths, before, after }: { paths: readonly string[]; before: BenchModules | undefined; after: BenchModules },
 ): boolean {
   if (before === undefined || toSettings(before) !== toSettings(after)) return true
   const folder = join(after.root, toFixturesFolder(module))
@@ -84,12 +87,12 @@ function isTouched(
   return toVersion(before, module) !== toVersion(after, module)
 }
 
-function toSettings({ parts }: Loaded): string {
+function toSettings({ parts }: BenchModules): string {
   return JSON.stringify([parts.config, parts.mappings])
 }
 
 /** Also changes when a file that the module imports changes. */
-function toVersion({ parts }: Loaded, module: string): string {
+function toVersion({ parts }: BenchModules, module: string): string {
   const own = [...parts.transforms].filter(([, transform]) => transform.module === module)
   return JSON.stringify(own.map(([key, { hash, problem }]) => [key, hash, problem]))
 }

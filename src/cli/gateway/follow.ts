@@ -25,7 +25,7 @@ type Row = z.infer<typeof Row>
 export type Followed = { readonly [Name in 'state' | 'hook' | 'source' | 'search']?: string | undefined }
 
 /** Until SIGINT. With `--json` it prints the rows of the API. */
-export async function follow(context: Context, filters: Followed): Promise<void> {
+export async function followDeliveries(context: Context, filters: Followed): Promise<void> {
   const ended = new AbortController()
   process.once('SIGINT', () => ended.abort())
   for await (const { event, data } of followStream(context, ended.signal)) {

@@ -11,7 +11,7 @@ import { findRunning, type RunningGateway } from './running.ts'
 type GatewayAddress = Pick<RunningGateway, 'url' | 'adminUrl'>
 
 /** The address of the gateway of this configuration. Throws `gateway-unreachable` if it is not known. */
-export function toAddress(dir: string, { server, hooks }: Config): GatewayAddress {
+export function findGatewayAddress(dir: string, { server, hooks }: Config): GatewayAddress {
   const running = findRunning(dir)
   if (running !== undefined) return running
   if (server.port === 0 || server.adminPort === 0) throw toUnreachable(undefined)
@@ -34,13 +34,13 @@ function toLocalUrl(port: number): string {
   return `http://127.0.0.1:${port}`
 }
 
-export type Asked = { readonly status: number; readonly text: string; readonly isReplay: boolean }
+export type GatewayAnswer = { readonly status: number; readonly text: string; readonly isReplay: boolean }
 
 /** One request. Throws `gateway-unreachable` if there is no answer. */
-export async function ask(
+export async function callGateway(
   url: string,
   request: { method: 'GET' | 'POST'; headers?: Readonly<Record<string, string>>; body?: string },
-): Promise<Asked> {
+): Promise<GatewayAnswer> {
   try {
     // 0.0.0.0 and :: are addresses to listen on, not to call
     const target = url
@@ -60,8 +60,11 @@ export async function askAdmin<T>(
   { method, path, answer }: { method: 'GET' | 'POST'; path: string; answer: z.ZodType<T> },
 ): Promise<T> {
   const { adminUrl, token } = findAdmin(context)
-  const { status, text } = await ask(`${adminUrl}${path}`, { method, headers: { authorization: `Bearer ${token}` } })
-  if (status !== 200) throw toRefusal(status, text)
+  const { status, text } = await callGateway(`${adminUrl}${path}`, {
+    method,
+    headers: { authorization: `Bearer ${token}` },
+  })
+  if (status !== 200) throw parseRefusal(status, text)
   const parsed = answer.safeParse(toJson(text))
   if (parsed.success) return parsed.data
   throw new Problem('gateway-unreachable', `The program at ${adminUrl} is not a Hookloom gateway of this version.`)
@@ -80,7 +83,7 @@ export async function openAdmin(
   }).catch((error: unknown) => {
     throw toUnreachable(adminUrl, error)
   })
-  if (response.status !== 200 || response.body === null) throw toRefusal(response.status, await response.text())
+  if (response.status !== 200 || response.body === null) throw parseRefusal(response.status, await response.text())
   return response.body
 }
 
@@ -116,7 +119,7 @@ export async function* askParked<T extends { readonly next?: string | undefined 
 }
 
 /** The Problem that a refusal's body describes. */
-export function toRefusal(status: number, text: string): Problem {
+export function parseRefusal(status: number, text: string): Problem {
   const body = z.object({ error: z.string(), code: z.string() }).safeParse(toJson(text))
   if (!body.success)
     return new Problem('gateway-unreachable', `The program that answered ${status} is not a Hookloom gateway.`)
@@ -140,7 +143,7 @@ function toUnreachable(url: string | undefined, cause?: unknown): Problem {
 }
 
 /** What `list --refused` and `verify --explain` read of the gateway. */
-const Refusal = z.object({
+const ShownRefusal = z.object({
   requestId: z.string(),
   receivedAt: z.number(),
   client: z.string(),
@@ -153,11 +156,11 @@ const Refusal = z.object({
   error: z.string(),
   trace: z.array(z.object({ mappingId: z.string(), matched: z.boolean(), why: z.string() })),
 })
-export type Refusal = z.infer<typeof Refusal>
+export type ShownRefusal = z.infer<typeof ShownRefusal>
 
 /** The refusals that the running gateway remembers, the oldest first. */
-export async function askRefusals(context: Context): Promise<Refusal[]> {
-  const answer = z.object({ refusals: z.array(Refusal) })
+export async function askRefusals(context: Context): Promise<ShownRefusal[]> {
+  const answer = z.object({ refusals: z.array(ShownRefusal) })
   return (await askAdmin(context, { method: 'GET', path: '/api/refusals', answer })).refusals
 }
 

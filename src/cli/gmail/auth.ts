@@ -6,7 +6,7 @@ import { type CallTools, createCall } from '../../gmail/call.ts'
 import { askConsent } from '../../gmail/consent.ts'
 import { type Consent, type OAuthClient, readClientFile, readConsent, writeConsent } from '../../gmail/credentials.ts'
 import { openGoogle, scopes } from '../../gmail/google.ts'
-import { pause } from '../../gmail/pace.ts'
+import { sleepUnlessAborted } from '../../gmail/pace.ts'
 import { loadConfig } from '../../config/config.ts'
 import { GmailEndpoints } from '../../model/gmail-config.ts'
 import type { GmailMode } from '../../model/gmail-modes.ts'
@@ -72,7 +72,7 @@ export function reaches({ scopes: granted }: Consent, mode: GmailMode): boolean 
 }
 
 export function createTools(): CallTools {
-  return { pause, random: Math.random, signal: new AbortController().signal }
+  return { pause: sleepUnlessAborted, random: Math.random, signal: new AbortController().signal }
 }
 
 async function findClient(dir: string, { credentials }: GmailFlags): Promise<OAuthClient> {

@@ -8,7 +8,7 @@ import { exitCodes, Problem } from '../../model/problem.ts'
 import { createClientOf } from '../../http/client.ts'
 import { createThrottle } from '../../http/throttle.ts'
 import type { Context } from '../terminal/context.ts'
-import { toAddress } from '../gateway/gateway.ts'
+import { findGatewayAddress } from '../gateway/gateway.ts'
 import { requireWatched } from './flags.ts'
 import { createJsonLog } from '../gateway/log.ts'
 
@@ -36,5 +36,8 @@ export function toHooks(dir: string, config: Config): { url: string; token: stri
   if (token === undefined) {
     throw new Problem('config-invalid', 'hooks.token is not set, so the gateway accepts no request.')
   }
-  return { url: toAddress(dir, config).url.replace(/(?<=^http:\/\/)(0\.0\.0\.0|\[::\])(?=:)/, '127.0.0.1'), token }
+  return {
+    url: findGatewayAddress(dir, config).url.replace(/(?<=^http:\/\/)(0\.0\.0\.0|\[::\])(?=:)/, '127.0.0.1'),
+    token,
+  }
 }

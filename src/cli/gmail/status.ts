@@ -8,7 +8,7 @@ import type { WatchedGmail } from '../../model/gmail-config.ts'
 import type { Context } from '../terminal/context.ts'
 import { isAlive } from '../gateway/running.ts'
 import { requireWatched } from './flags.ts'
-import { toMoment } from '../../deliveries/records.ts'
+import { toIsoTime } from '../../deliveries/records.ts'
 import { toFields, toTime } from '../terminal/print.ts'
 
 export async function status(context: Context): Promise<number> {
@@ -53,7 +53,7 @@ function toConsentProblem(dir: string, gmail: WatchedGmail): Problem | undefined
 }
 
 function toJson({ gmail: { account, mode }, state, problems, known }: Said): object {
-  const moment = (at: number | undefined) => (at === undefined ? null : toMoment(at))
+  const moment = (at: number | undefined) => (at === undefined ? null : toIsoTime(at))
   return {
     account,
     mode,

@@ -1,5 +1,5 @@
 // Fetches the mails since the last sync once, and posts them to the gateway's hook.
-import { createHttpSink, readState } from '../../gmail/http-sink.ts'
+import { createHttpSink, readMailboxState } from '../../gmail/http-sink.ts'
 import { readCredentials } from '../../gmail/credentials.ts'
 import { openGoogle } from '../../gmail/google.ts'
 import { cursorName, type GmailState, parseState } from '../../gmail/mail.ts'
@@ -37,7 +37,10 @@ export async function sync(context: Context): Promise<number> {
 }
 
 async function findState(context: Context, account: string): Promise<GmailState | undefined> {
-  const [own, gateways] = [await readState(toStateFile(context.dir), account), await readGatewayState(context, account)]
+  const [own, gateways] = [
+    await readMailboxState(toStateFile(context.dir), account),
+    await readGatewayState(context, account),
+  ]
   if (own === undefined || gateways === undefined) return own ?? gateways
   return BigInt(own.historyId) > BigInt(gateways.historyId) ? own : gateways
 }

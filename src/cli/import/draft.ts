@@ -8,7 +8,7 @@ export type Fields = Record<string, unknown>
 /** `from`: its place in the file. */
 export type DraftMapping = { readonly from: ConfigPath; readonly mapping: Fields }
 
-export type Draft = {
+export type ImportDraft = {
   readonly config: Fields & { hooks: Fields }
   readonly mappings: readonly DraftMapping[]
   /** The folder of the transforms as the file names it. */
@@ -23,12 +23,12 @@ export type Tools = {
 }
 
 /** A text of OpenClaw, which writes `$${NAME}` for a literal `${NAME}`. */
-export function unescape(text: string): string {
+export function toLiteralText(text: string): string {
   return text.replaceAll(/\$(?=\$\{[A-Z_][A-Z0-9_]*\})/g, '')
 }
 
 function unescapeAll(value: JsonValue): JsonValue {
-  if (typeof value === 'string') return unescape(value)
+  if (typeof value === 'string') return toLiteralText(value)
   if (Array.isArray(value)) return value.map(unescapeAll)
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, unescapeAll(item)]))

@@ -7,7 +7,7 @@ import JSON5 from 'json5'
 import colors from 'picocolors'
 import { isJsonObject, type JsonObject } from '../../base/json.ts'
 import { toPrintableLine } from '../../base/text.ts'
-import { configFile, envFile, readText } from '../../config/text.ts'
+import { configFile, envFile, readConfigText } from '../../config/text.ts'
 import { privateMode } from '../../base/files.ts'
 import { reportUnwritable, writeFileAtomic } from '../../config/config-file.ts'
 import type { Env } from '../../config/env.ts'
@@ -16,7 +16,7 @@ import { Problem } from '../../model/problem.ts'
 import { type Made, make, makeEditorConfig, schemaFile } from '../scaffold/folder.ts'
 import { type Context, toInvocation, toShellWord, withProgress } from '../terminal/context.ts'
 import { toFields } from '../terminal/print.ts'
-import type { Draft } from './draft.ts'
+import type { ImportDraft } from './draft.ts'
 import { createNotes, createSecrets, type Note, readEnv, type Secrets, toEnvText, toNoteLine } from './notes.ts'
 import { convertOpenClaw } from './openclaw.ts'
 import { settle, type Settled } from './settle.ts'
@@ -37,7 +37,7 @@ export async function importFrom(context: Context, given: string): Promise<void>
     throw new Problem('config-invalid', `${dir} has a configuration already. ${next}`)
   }
   const notes = createNotes()
-  const envText = readText(dir, envFile)
+  const envText = readConfigText(dir, envFile)
   const own = { ...readEnv(envText), ...env }
   const secrets = createSecrets(own, source.kind === 'openclaw' ? readTheirs(file, source.root) : {})
   const home = env['HOME'] ?? homedir()
@@ -49,7 +49,7 @@ export async function importFrom(context: Context, given: string): Promise<void>
       : undefined
   const mappings = source.kind === 'openclaw' ? await keepFound(draft.mappings, transforms, notes) : draft.mappings
   const gateway = { token: secrets.make('HOOKLOOM_GATEWAY_TOKEN') }
-  const all: Draft = { ...draft, mappings, config: { ...draft.config, gateway } }
+  const all: ImportDraft = { ...draft, mappings, config: { ...draft.config, gateway } }
   const added = Object.fromEntries(secrets.added().map(({ name, value }) => [name, value]))
   const settled = settle(all, { ...own, ...added }, notes)
 
@@ -88,7 +88,7 @@ export async function importFrom(context: Context, given: string): Promise<void>
 
 function readSource(file: string): Source {
   const name = basename(file)
-  const text = readText(dirname(file), name)
+  const text = readConfigText(dirname(file), name)
   if (text === undefined) throw new Problem('usage-invalid', `${file} does not exist.`)
   if (/\.ya?ml$/i.test(name)) {
     const next = 'Convert it to JSON first, for example with: yq -o=json hooks.yaml > hooks.json'
@@ -121,7 +121,7 @@ function parse(text: string, name: string): unknown {
 function readTheirs(file: string, { env }: JsonObject): Env {
   const inline = isJsonObject(env) ? { ...env, ...(isJsonObject(env['vars']) ? env['vars'] : {}) } : {}
   const texts = Object.entries(inline).filter((pair): pair is [string, string] => typeof pair[1] === 'string')
-  return { ...Object.fromEntries(texts), ...readEnv(readText(dirname(file), envFile)) }
+  return { ...Object.fromEntries(texts), ...readEnv(readConfigText(dirname(file), envFile)) }
 }
 
 function render(file: string, { server, gateway, hooks, ...rest }: Settled['config']): string {

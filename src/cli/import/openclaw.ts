@@ -7,10 +7,18 @@ import { Problem } from '../../model/problem.ts'
 import { compileTemplate } from '../../pipeline/template.ts'
 import { convertAgents } from './openclaw-agents.ts'
 import { convertChannels } from './openclaw-channels.ts'
-import { unescape, carryKeys, toSecret, type Draft, type DraftMapping, type Fields, type Tools } from './draft.ts'
+import {
+  toLiteralText,
+  carryKeys,
+  toSecret,
+  type ImportDraft,
+  type DraftMapping,
+  type Fields,
+  type Tools,
+} from './draft.ts'
 import { noteLeft, openSection, type Section } from './notes.ts'
 
-export function convertOpenClaw(root: JsonObject, tools: Tools): Draft {
+export function convertOpenClaw(root: JsonObject, tools: Tools): ImportDraft {
   const { notes } = tools
   const file = openSection([], root)
   const channels = convertChannels(file.open('channels'), tools)
@@ -77,7 +85,7 @@ function convertHooks(section: Section, tools: Tools): { hooks: Fields; allowed:
   const filled = Array.isArray(prefixes)
     ? prefixes.filter((text) => typeof text === 'string' && text.trim() !== '')
     : []
-  const texts = (filled as string[]).map((text) => unescape(text.trim()))
+  const texts = (filled as string[]).map((text) => toLiteralText(text.trim()))
   const hooks: Fields = {
     enabled: isOn,
     token: given ?? secrets.make('HOOKLOOM_TOKEN'),
@@ -117,7 +125,7 @@ function convertGmail(hooks: Section, tools: Tools): Fields | undefined {
   noteLeft(tools.notes, section)
   return {
     ...taken,
-    ...(typeof label === 'string' ? { labels: [unescape(label)] } : {}),
+    ...(typeof label === 'string' ? { labels: [toLiteralText(label)] } : {}),
     ...(renewMinutes === undefined ? {} : { renewMinutes }),
   }
 }
@@ -146,7 +154,7 @@ function convertMapping(section: Section, tools: Tools, known: Known): DraftMapp
   for (const key of templateKeys) {
     const text = section.take(key)
     if (typeof text !== 'string' || text.trim() === '') continue
-    const template = unescape(toTemplate(text))
+    const template = toLiteralText(toTemplate(text))
     const fault = toTemplateFault(template)
     if (fault === undefined) mapping[key] = template
     else if (key === 'sessionKey') return drop([...path, key], `: ${fault}`)
@@ -179,8 +187,8 @@ function convertMatch(section: Section): Fields | string {
   const name = typeof path === 'string' ? trimSlashes(path.trim()) : ''
   const wanted = typeof source === 'string' ? source.trim() : ''
   return {
-    ...(name === '' ? {} : { path: unescape(name) }),
-    ...(wanted === '' ? {} : { payload: { source: unescape(wanted) } }),
+    ...(name === '' ? {} : { path: toLiteralText(name) }),
+    ...(wanted === '' ? {} : { payload: { source: toLiteralText(wanted) } }),
   }
 }
 

@@ -6,7 +6,7 @@ import { toConfigIssues } from '../../model/config-rules.ts'
 import { type ConfigIssue, type ConfigPath, toDottedPath } from '../../model/issue.ts'
 import { Problem } from '../../model/problem.ts'
 import { compileMapping, offline } from '../../pipeline/compile.ts'
-import { type Draft, type DraftMapping, type Fields, toWritten } from './draft.ts'
+import { type ImportDraft, type DraftMapping, type Fields, toWritten } from './draft.ts'
 import type { Notes } from './notes.ts'
 
 export type Settled = { readonly config: Fields; readonly mappings: readonly DraftMapping[] }
@@ -26,7 +26,7 @@ const mostRounds = 1_000
 const needed = new Set(['hooks.token', 'gateway.token'])
 
 /** `env`: every variable that the draft names. Throws `config-invalid` if a part that is not optional would be refused. */
-export function settle(draft: Draft, env: Env, notes: Notes): Settled {
+export function settle(draft: ImportDraft, env: Env, notes: Notes): Settled {
   const onText = (path: ConfigPath) => notes.add(path, 'names a variable, which is plain text here. Write the value.')
   let mappings = draft.mappings.map(({ from, mapping }): DraftMapping => {
     return { from, mapping: toWritten(mapping, (path) => onText([...from, ...path])) }

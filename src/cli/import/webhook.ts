@@ -5,12 +5,12 @@ import { credentialHeaders, senderSecrets } from '../../model/delivery.ts'
 import type { ConfigPath } from '../../model/issue.ts'
 import { Problem } from '../../model/problem.ts'
 import { compileTemplate } from '../../pipeline/template.ts'
-import type { Draft, DraftMapping, Fields, Tools } from './draft.ts'
+import type { ImportDraft, DraftMapping, Fields, Tools } from './draft.ts'
 import { noteLeft, openSection, type Section } from './notes.ts'
 import { type Branch, toBranches } from './trigger-rule.ts'
 
 /** Every hook has a name: its place in the notes. */
-export function convertWebhook(hooks: readonly JsonObject[], tools: Tools): Draft {
+export function convertWebhook(hooks: readonly JsonObject[], tools: Tools): ImportDraft {
   const mappings = hooks.flatMap((hook) => convertHook(hook, tools))
   const open = mappings.filter(({ mapping }) => mapping['verify'] === undefined).map(({ from }) => String(from[0]))
   if (open.length > 0) {

@@ -8,7 +8,7 @@ import { dropCredentials } from '../../deliveries/delivery.ts'
 import { parseBody } from '../../model/parse-body.ts'
 import type { Context } from '../terminal/context.ts'
 
-export type Input = {
+export type RequestInput = {
   /** Lower-case names, no credential. There is always a content type. */
   readonly headers: Readonly<Record<string, string>>
   /** The payload as it is sent. */
@@ -19,7 +19,7 @@ export type Input = {
 export async function readInput(
   { stdin }: Pick<Context, 'stdin'>,
   { file, headers }: { file: string; headers: readonly string[] },
-): Promise<Input> {
+): Promise<RequestInput> {
   return toInput(await readBytes(stdin, file), { file, headers })
 }
 
@@ -49,7 +49,7 @@ async function readBytes(stdin: Context['stdin'], file: string): Promise<Buffer>
 }
 
 /** `readInput` of bytes; `file` is for messages. */
-export function toInput(bytes: Buffer, { file, headers }: { file: string; headers: readonly string[] }): Input {
+export function toInput(bytes: Buffer, { file, headers }: { file: string; headers: readonly string[] }): RequestInput {
   const value = toJson(bytes, file)
   const request = toFixtureRequest(value)
   const given = request === undefined ? [] : toHeaderPairs(request, file)

@@ -1,6 +1,6 @@
 // The request of a stored delivery, if its payload was kept.
 import { assemble } from '../../reload/assemble.ts'
-import { type Kept, type Stored, toKept } from '../../replay/capture.ts'
+import { type Kept, type Stored, buildKept } from '../../replay/capture.ts'
 import type { Config } from '../../model/config.ts'
 import { Problem } from '../../model/problem.ts'
 import type { NamedMapping } from '../../pipeline/compile.ts'
@@ -12,7 +12,7 @@ import { toCut } from '../terminal/print.ts'
 /** `given`: see `findId`. Throws `not-found`, and `conflict` if the payload was not kept. */
 export async function readKept(context: Context, config: Config, given: string): Promise<Kept> {
   const { mappings, verifiers } = await assemble(context.dir, config)
-  return toKept(await findKept(context, given, mappings), { config, mappings, verifiers })
+  return buildKept(await findKept(context, given, mappings), { config, mappings, verifiers })
 }
 
 async function findKept(context: Context, given: string, mappings: readonly NamedMapping[]): Promise<Stored> {

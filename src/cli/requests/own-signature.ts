@@ -8,9 +8,9 @@ import { createGeneration, type Generation } from '../../pipeline/generation.ts'
 import { signRequest, stampPayload } from '../../pipeline/verifiers/sign.ts'
 import { toDelivery, toLocalHead } from '../../deliveries/delivery.ts'
 import { createHandedSecrets } from '../../http/handed.ts'
-import type { Input } from './input.ts'
+import type { RequestInput } from './input.ts'
 
-export type Addressed = Input & { readonly path: string }
+export type Addressed = RequestInput & { readonly path: string }
 
 /** `withToken`: the hook token is sent too. `note`: why the request is sent unsigned. */
 export type Proved = Addressed & { readonly withToken: boolean; readonly note: string | undefined }

@@ -1,6 +1,6 @@
 // Placeholders for keys that only the sender can make. They admit no request, and are recognized by their prefix.
 import { randomBytes } from 'node:crypto'
-import { type Finding, toLeaves } from '../../config/warnings.ts'
+import { type ConfigFinding, toLeaves } from '../../config/warnings.ts'
 import type { Config } from '../../model/config.ts'
 import { toDottedPath } from '../../model/issue.ts'
 
@@ -12,7 +12,7 @@ export function newPlaceholder(): string {
   return mark + randomBytes(keyBytes - mark.length / 2).toString('hex')
 }
 
-export function checkPlaceholders(config: Config): Finding {
+export function checkPlaceholders(config: Config): ConfigFinding {
   const name = 'placeholders'
   const leaves = toLeaves({ hooks: config.hooks, models: config.models, channels: config.channels }, [])
   const places = leaves.filter(({ value }) => isPlaceholder(value)).map(({ path }) => toDottedPath(path))

@@ -71,7 +71,7 @@ export function toIndented(text: string): string {
 }
 
 /** A failure for standard error: the sentence, with its frame below. */
-export function toFailure(thrown: unknown): string {
+export function describeFailure(thrown: unknown): string {
   const problem = thrown instanceof Problem ? thrown : toUnexpected(thrown)
   const sentence = `${colors.red('✗')} ${toPrintable(problem.message)}`
   return problem.frame === undefined ? sentence : `${sentence}\n${toIndented(problem.frame)}`

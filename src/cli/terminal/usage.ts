@@ -38,7 +38,7 @@ export function toUsageProblem(error: CommanderError, asked: string): Problem | 
 }
 
 /** The full name of the command that a command line calls, such as "hookloom gmail setup". */
-export function toAsked(program: Command, words: readonly string[]): string {
+export function findCommandName(program: Command, words: readonly string[]): string {
   let command = program
   const names = [program.name()]
   for (const word of words) {

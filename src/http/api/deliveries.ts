@@ -13,8 +13,8 @@ import type { Store } from '../../store/store.ts'
 import type { ApiParts } from './parts.ts'
 import { checkBody, toDelivery } from '../../deliveries/delivery.ts'
 import { toShownFields } from '../../deliveries/records.ts'
-import { toPending, toRow, toWaitingAnswer } from '../../deliveries/settlement.ts'
-import { readBodyText, readLimit, readState, readText, type RouteContext } from './query.ts'
+import { toPending, toDeliveryRow, toWaitingAnswer } from '../../deliveries/settlement.ts'
+import { readRequestText, readLimit, readStateParameter, readParameter, type RouteContext } from './query.ts'
 import { reply } from './reply.ts'
 import { toRowFields, toSourceName } from './rows.ts'
 import type { DeliveryRow, MadeBy, Page, RequestFields, Retried, ShownDelivery } from '../../model/api-types.ts'
@@ -62,8 +62,12 @@ const searched = 25_000
 
 /** Filters are those of the store. Dead jobs have an index of their own, so the filters are applied to what it finds. */
 async function listDeliveries(store: Store, ctx: RouteContext): Promise<Page<'deliveries', DeliveryRow>> {
-  const [limit, state, before] = [readLimit(ctx), readState(ctx), readText(ctx, 'before')]
-  const filters = { hook: readText(ctx, 'hook'), source: readText(ctx, 'source'), text: readText(ctx, 'q') }
+  const [limit, state, before] = [readLimit(ctx), readStateParameter(ctx), readParameter(ctx, 'before')]
+  const filters = {
+    hook: readParameter(ctx, 'hook'),
+    source: readParameter(ctx, 'source'),
+    text: readParameter(ctx, 'q'),
+  }
   if (before !== undefined && (await store.delivery(before)) === undefined) {
     throw new Problem('not-found', 'before must be the id of a delivery. "hookloom list" shows the ids.')
   }
@@ -218,7 +222,7 @@ const Edited = z.strictObject({ body: z.string() })
 async function readEdited(ctx: RouteContext, { config }: Generation): Promise<Uint8Array | undefined> {
   const { maxBodyBytes } = config.server
   // JSON can escape each byte with six
-  const text = await readBodyText(ctx, 6 * maxBodyBytes + 1_024)
+  const text = await readRequestText(ctx, 6 * maxBodyBytes + 1_024)
   if (text === '') return undefined
   const edited = Edited.safeParse(toJson(text ?? ''))
   if (text !== undefined && !edited.success) {
@@ -244,7 +248,9 @@ async function sendAgain(parts: DeliveryParts, { head, body }: KeptRequest): Pro
   checkBody(delivery)
   const answer = toWaitingAnswer(deliveryId, 'pending')
   const settlement = toPending(delivery, current.id)
-  await store.append(toRow(delivery, { settlement, answer: { ...answer, body: answer.body }, dedupe: undefined }))
+  await store.append(
+    toDeliveryRow(delivery, { settlement, answer: { ...answer, body: answer.body }, dedupe: undefined }),
+  )
   const [open] = await store.open({ id: deliveryId, limit: 1 })
   return { deliveryId, state: open === undefined ? 'pending' : await rerunner.rerun(open), jobs: [] }
 }

@@ -3,7 +3,7 @@ import type Router from '@koa/router'
 import type { Middleware } from 'koa'
 import type { ApiParts } from './parts.ts'
 import { isWithoutChannels, withoutChannels } from '../../model/agents-rules.ts'
-import { toDifferent, toMoment } from '../../deliveries/records.ts'
+import { toDifferent, toIsoTime } from '../../deliveries/records.ts'
 import { toPlaceInFile } from './deliveries.ts'
 import { reply } from './reply.ts'
 import type { BrokenFields, HealthFields } from '../../model/api-types.ts'
@@ -38,19 +38,19 @@ async function toHealth({ store, generation, status, dir, hooksUrl, minutes }: H
     problems: await Promise.all(broken),
     lastReloadAt: toMomentOrNull(lastReloadAt),
     lastGoodAt: toMomentOrNull(lastGoodAt),
-    nodes: nodes.map((node) => ({ ...node, seenAt: toMoment(node.seenAt) })),
+    nodes: nodes.map((node) => ({ ...node, seenAt: toIsoTime(node.seenAt) })),
     different: toDifferent(nodes) ?? null,
     withoutChannels: isWithoutChannels(generation().config) ? withoutChannels : null,
     hooksUrl: hooksUrl() ?? null,
     store: { trouble: trouble ?? null, warning: warning ?? null, waitingBytes },
     deliveries: counts.deliveries,
     jobs: counts.jobs,
-    dueSince: dueForMs === undefined ? null : toMoment(Date.now() - dueForMs),
-    lanes: lanes.map((lane) => ({ ...lane, since: toMoment(lane.since) })),
+    dueSince: dueForMs === undefined ? null : toIsoTime(Date.now() - dueForMs),
+    lanes: lanes.map((lane) => ({ ...lane, since: toIsoTime(lane.since) })),
     minutes: minutes(),
   }
 }
 
 function toMomentOrNull(at: number | undefined): string | null {
-  return at === undefined || at === 0 ? null : toMoment(at)
+  return at === undefined || at === 0 ? null : toIsoTime(at)
 }

@@ -1,7 +1,7 @@
 // The last hour by the minute, in memory: what the plots of the page show. Longer histories are Prometheus' work.
 import type { Counted, Meter } from '../../model/log.ts'
 import type { Clock } from '../../store/store.ts'
-import { toMoment } from '../../deliveries/records.ts'
+import { toIsoTime } from '../../deliveries/records.ts'
 import type { MinuteFields } from '../../model/api-types.ts'
 
 const minuteMs = 60_000
@@ -60,7 +60,7 @@ export function createLastHour(clock: Clock): LastHour {
       minutes
         .filter(({ at }) => at > clock() - minutesKept * minuteMs)
         .map(({ at, deliveries, refused, runs, reloads, latencies }) => ({
-          at: toMoment(at),
+          at: toIsoTime(at),
           deliveries,
           refused,
           runs,

@@ -5,7 +5,7 @@ import type Router from '@koa/router'
 import type { Context, Middleware } from 'koa'
 import { Problem } from '../../model/problem.ts'
 import { readToken } from '../admission.ts'
-import { toMoment } from '../../deliveries/records.ts'
+import { toIsoTime } from '../../deliveries/records.ts'
 import { send } from '../server.ts'
 import type { PageKeys } from './page-keys.ts'
 import { reply } from './reply.ts'
@@ -38,7 +38,7 @@ export function addPageRoutes(router: Router, ownToken: Middleware, keys: PageKe
   }
   router.post('/api/page/code', ownToken, (ctx) => {
     const { text, until } = keys.issueCode()
-    reply(ctx, { code: text, until: toMoment(until) })
+    reply(ctx, { code: text, until: toIsoTime(until) })
   })
   router.post('/api/page/key', (ctx) => {
     const given = readToken(ctx.req.rawHeaders)
@@ -49,7 +49,7 @@ export function addPageRoutes(router: Router, ownToken: Middleware, keys: PageKe
         'This link was used already, or is older than a minute. "hookloom open" makes another one.',
       )
     }
-    reply(ctx, { key: issued.text, until: toMoment(issued.until) })
+    reply(ctx, { key: issued.text, until: toIsoTime(issued.until) })
   })
 }
 

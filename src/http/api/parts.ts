@@ -7,7 +7,7 @@ import type { Changes } from './changes.ts'
 import type { MinuteFields } from '../../model/api-types.ts'
 
 /** Whether all saved files are live. Times are milliseconds since the epoch. */
-export type Readiness = {
+export type SavedFilesStatus = {
   readonly generation: string
   readonly degraded: boolean
   /** A save waits for a person. */
@@ -26,7 +26,7 @@ export type ApiParts = {
   readonly dir: string
   readonly generation: () => Generation
   /** Which generation is live, and which saved files are not. */
-  readonly status: () => Readiness
+  readonly status: () => SavedFilesStatus
   readonly store: Store
   readonly changes: Pick<Changes, 'latest' | 'since'>
   /** The last hour. */

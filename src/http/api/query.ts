@@ -1,6 +1,6 @@
 // What comes with a request to the admin API. A wrong parameter is refused: a filter with a typo must not show everything.
 import type { Context } from 'koa'
-import { readBody } from '../../base/http.ts'
+import { readLimitedBody } from '../../base/http.ts'
 import { deliveryStates, type DeliveryState } from '../../model/delivery.ts'
 import { Problem } from '../../model/problem.ts'
 
@@ -10,7 +10,7 @@ const mostRows = 500
 const usualRows = 100
 
 /** A parameter that came once; undefined if it is blank. Throws `usage-invalid` for one that came twice. */
-export function readText({ query }: Context, name: string): string | undefined {
+export function readParameter({ query }: Context, name: string): string | undefined {
   const value = query[name]
   if (Array.isArray(value)) throw new Problem('usage-invalid', `The parameter "${name}" came twice.`)
   return value === undefined || value.trim() === '' ? undefined : value
@@ -18,7 +18,7 @@ export function readText({ query }: Context, name: string): string | undefined {
 
 /** `limit`, from 1 to 500; 100 if it is not given. */
 export function readLimit(ctx: Context): number {
-  const text = readText(ctx, 'limit')
+  const text = readParameter(ctx, 'limit')
   if (text === undefined) return usualRows
   const limit = /^\d{1,4}$/.test(text) ? Number(text) : 0
   if (limit >= 1 && limit <= mostRows) return limit
@@ -27,7 +27,7 @@ export function readLimit(ctx: Context): number {
 
 /** A moment in ISO 8601, as milliseconds since the epoch. */
 export function readMoment(ctx: Context, name: string): number | undefined {
-  const text = readText(ctx, name)
+  const text = readParameter(ctx, name)
   if (text === undefined) return undefined
   const at = /^\d{4}-\d\d-\d\dT/.test(text) ? Date.parse(text) : Number.NaN
   if (!Number.isNaN(at)) return at
@@ -35,8 +35,8 @@ export function readMoment(ctx: Context, name: string): number | undefined {
 }
 
 /** `dead`: deliveries with a dead job. */
-export function readState(ctx: Context): DeliveryState | 'dead' | undefined {
-  const text = readText(ctx, 'state')
+export function readStateParameter(ctx: Context): DeliveryState | 'dead' | undefined {
+  const text = readParameter(ctx, 'state')
   if (text === undefined || text === 'dead') return text
   const state = deliveryStates.find((each) => each === text)
   if (state !== undefined) return state
@@ -44,6 +44,6 @@ export function readState(ctx: Context): DeliveryState | 'dead' | undefined {
 }
 
 /** The body; undefined if it is over the limit. The connection stays, so that the refusal can be sent. */
-export function readBodyText({ req }: Context, maxBytes: number): Promise<string | undefined> {
-  return readBody(req.iterator({ destroyOnReturn: false }), maxBytes)
+export function readRequestText({ req }: Context, maxBytes: number): Promise<string | undefined> {
+  return readLimitedBody(req.iterator({ destroyOnReturn: false }), maxBytes)
 }

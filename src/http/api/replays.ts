@@ -8,7 +8,7 @@ import { mostReplays, usualReplays } from '../../model/replay.ts'
 import type { DeliveryRecord, KeptQuery, KeptRequest } from '../../store/records.ts'
 import type { Store } from '../../store/store.ts'
 import { find, findRequest } from './deliveries.ts'
-import { readBodyText } from './query.ts'
+import { readRequestText } from './query.ts'
 import { reply } from './reply.ts'
 import type { CapturedFields, ReplayReport } from '../../model/api-replay-types.ts'
 
@@ -57,7 +57,7 @@ export function addReplayRoutes(
 
 /** Throws `usage-invalid`. */
 async function readAsked(ctx: Context): Promise<z.infer<typeof Asked>> {
-  const text = await readBodyText(ctx, mostAskedBytes)
+  const text = await readRequestText(ctx, mostAskedBytes)
   const asked = Asked.safeParse(text === '' ? {} : toJson(text ?? ''))
   if (asked.success) return asked.data
   throw new Problem(

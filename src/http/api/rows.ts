@@ -2,7 +2,7 @@
 import type { Job } from '../../model/job.ts'
 import { senderNamed } from '../../pipeline/sources.ts'
 import type { DeliveryRecord } from '../../store/records.ts'
-import { toDeliveryHead } from '../../deliveries/records.ts'
+import { toDeliverySummary } from '../../deliveries/records.ts'
 import type { DeliveryRow } from '../../model/api-types.ts'
 
 /** The most actions in a row: `forEach` can make two hundred. */
@@ -14,7 +14,7 @@ export function toRowFields(record: DeliveryRecord): DeliveryRow {
   const steps = jobs.flatMap((job) => job.steps.map(({ at }) => at))
   const isDone = steps.length > 0 && jobs.every((job) => job.state === 'done')
   return {
-    ...toDeliveryHead(record),
+    ...toDeliverySummary(record),
     sourceName: toSourceName(record),
     code: problem?.code ?? null,
     became: jobs.slice(0, shownActions).map(({ planned: { kind, sessionKey } }) => ({ kind, sessionKey })),

@@ -6,8 +6,8 @@ import type { Job } from '../../model/job.ts'
 import { Problem } from '../../model/problem.ts'
 import type { StoreReader } from '../../store/store.ts'
 import type { ApiParts } from './parts.ts'
-import { toEventFields, toJobFields, toMoment, toSessionFields, toSessionHead } from '../../deliveries/records.ts'
-import { readLimit, readMoment, readText, type RouteContext } from './query.ts'
+import { toEventFields, toJobFields, toIsoTime, toSessionFields, toSessionHead } from '../../deliveries/records.ts'
+import { readLimit, readMoment, readParameter, type RouteContext } from './query.ts'
 import { reply } from './reply.ts'
 import type { EventFields, Page, RunFields, SessionFields, ShownSession } from '../../model/api-types.ts'
 
@@ -51,12 +51,12 @@ async function readPage<Row>(
   const limit = readLimit(ctx)
   const rows = await read({ limit, before: readMoment(ctx, 'before') })
   const [oldest] = rows
-  return { rows, next: rows.length < limit || oldest === undefined ? null : toMoment(toAt(oldest)) }
+  return { rows, next: rows.length < limit || oldest === undefined ? null : toIsoTime(toAt(oldest)) }
 }
 
 /** A session of the agent that `?agentId=` names, or of the default agent, with its newest messages and its waiting events. */
 async function readSession({ store, generation }: SessionParts, ctx: RouteContext): Promise<ShownSession> {
-  const agentId = readText(ctx, 'agentId') ?? toDefaultAgentId(generation().config)
+  const agentId = readParameter(ctx, 'agentId') ?? toDefaultAgentId(generation().config)
   const sessionKey = ctx.params['key'] ?? ''
   const session = await store.session({ agentId, sessionKey })
   if (session === undefined)

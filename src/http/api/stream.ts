@@ -3,10 +3,10 @@ import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { DeliveryRecord } from '../../store/records.ts'
 import type { StoreReader } from '../../store/store.ts'
-import { toMoment } from '../../deliveries/records.ts'
+import { toIsoTime } from '../../deliveries/records.ts'
 import { toRowFields } from './rows.ts'
 import type { Changes } from './changes.ts'
-import type { Readiness } from './parts.ts'
+import type { SavedFilesStatus } from './parts.ts'
 import type { RefusalFields, StatusFields } from '../../model/api-types.ts'
 
 /** Changes of this time are one event. A page that draws more often than five times a second is not easier to read. */
@@ -89,12 +89,12 @@ function toFrame(event: string, data: string, place?: number): string {
   return `${place === undefined ? '' : `id: ${run}.${place}\n`}event: ${event}\ndata: ${data}\n\n`
 }
 
-export function toStatusFields({ generation, degraded, held, problems, lastReloadAt }: Readiness): StatusFields {
+export function toStatusFields({ generation, degraded, held, problems, lastReloadAt }: SavedFilesStatus): StatusFields {
   return {
     generation,
     degraded,
     held,
     problems: problems.length,
-    lastReloadAt: lastReloadAt === 0 ? null : toMoment(lastReloadAt),
+    lastReloadAt: lastReloadAt === 0 ? null : toIsoTime(lastReloadAt),
   }
 }

@@ -2,7 +2,7 @@
 import { createHmac, type KeyObject } from 'node:crypto'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts'
 import {
-  readText,
+  readField,
   tryBody,
   parseTimestamp,
   toClockFault,
@@ -35,8 +35,8 @@ function createMailgunProof(scheme: BodyHmacScheme, { settings, secrets, now }: 
     isClaimed: () => true,
     verify(request) {
       const proof = own(tryBody(request.rawBody), 'signature')
-      const [timestamp, token] = [readText(proof, 'timestamp'), readText(proof, 'token')]
-      const signature = readText(proof, 'signature')
+      const [timestamp, token] = [readField(proof, 'timestamp'), readField(proof, 'token')]
+      const signature = readField(proof, 'signature')
       if (timestamp === '' || token === '' || signature === '')
         return refused('The body has no complete "signature" object.')
       // exactly ten digits: if one could move into the token, an old proof would get a new delivery id
@@ -54,7 +54,7 @@ function createAdyenProof({ settings, secrets }: ProofTools): Proof {
   const keys = createKeyring(secrets, (secret) => toSecretKey(secret, settings, { encoding: 'hex' }))
   const isItem = (entry: JsonValue): boolean => {
     const item = own(entry, 'NotificationRequestItem')
-    const signature = readText(own(item, 'additionalData'), 'hmacSignature')
+    const signature = readField(own(item, 'additionalData'), 'hmacSignature')
     return item !== undefined && signature !== '' && isSigned(keys(), toAdyenText(item), signature, 'base64')
   }
   return {
@@ -74,14 +74,14 @@ function createAdyenProof({ settings, secrets }: ProofTools): Proof {
 function toAdyenText(item: JsonObject): string {
   const amount = own(item, 'amount')
   return [
-    readText(item, 'pspReference'),
-    readText(item, 'originalReference'),
-    readText(item, 'merchantAccountCode'),
-    readText(item, 'merchantReference'),
-    readText(amount, 'value'),
-    readText(amount, 'currency'),
-    readText(item, 'eventCode'),
-    readText(item, 'success'),
+    readField(item, 'pspReference'),
+    readField(item, 'originalReference'),
+    readField(item, 'merchantAccountCode'),
+    readField(item, 'merchantReference'),
+    readField(amount, 'value'),
+    readField(amount, 'currency'),
+    readField(item, 'eventCode'),
+    readField(item, 'success'),
   ].join(':')
 }
 

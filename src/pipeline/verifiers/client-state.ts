@@ -1,7 +1,7 @@
 // The sender repeats a value that the operator chose when subscribing. There is no signature, only this shared value.
 import { isJsonObject } from '../../base/json.ts'
 import {
-  readText,
+  readField,
   tryBody,
   createSecretSet,
   coversNothing,
@@ -24,7 +24,7 @@ export function createClientStateProof(scheme: ClientStateScheme, { secrets }: P
       const list = scheme.list === undefined ? [body] : Object.hasOwn(body, scheme.list) ? body[scheme.list] : undefined
       if (!Array.isArray(list) || list.length === 0) return refused(`The body has no list "${scheme.list ?? ''}".`)
       // every item: one genuine notification must not carry forged ones
-      return list.every((item) => isSecret(readText(item, scheme.field)))
+      return list.every((item) => isSecret(readField(item, scheme.field)))
         ? proven
         : refused(`The field "${scheme.field}" is missing or wrong.`)
     },

@@ -5,7 +5,7 @@ import type { ProblemRecord } from '../../model/problem.ts'
 import { toPrintableLine } from '../../base/text.ts'
 import type { DefinedVerifier, Verified, Verifier, VerifyRequest } from '../../model/verifier.ts'
 import type { VerifySettings } from '../../model/verify.ts'
-import { toSecrets } from './keys.ts'
+import { readSecrets } from './keys.ts'
 import { coversNothing, readHeader, refused } from './proof.ts'
 
 /** The same as for a fetch of the built-in schemes: the sender waits for it. */
@@ -23,7 +23,7 @@ export function createDefinedVerifier(
   settings: VerifySettings,
   { now }: { readonly now: () => number },
 ): Verifier {
-  const secrets = toSecrets(settings, true)
+  const secrets = readSecrets(settings, true)
   const headers = definition.headers.map((name) => name.toLowerCase())
   const secretHeaders = (definition.secretHeaders ?? []).map((name) => name.toLowerCase())
 

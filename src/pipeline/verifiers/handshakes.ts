@@ -33,7 +33,7 @@ export type Handshake = {
 }
 
 /** Whether the handshake may be answered now: unsigned ones before the proof is checked, signed ones after it. */
-export function isDue(handshake: Handshake, request: VerifyRequest, context: HandshakeContext): boolean {
+export function isHandshakeDue(handshake: Handshake, request: VerifyRequest, context: HandshakeContext): boolean {
   if (handshake.method !== request.method || handshake.signed !== context.verified) return false
   return handshake.isGreeting === undefined || handshake.isGreeting(request)
 }

@@ -7,7 +7,7 @@ import type { AsymmetricScheme } from './scheme.ts'
 const base64 = /^[A-Za-z0-9+/_-]+={0,2}$/
 
 /** The secrets of a mapping. Throws `config-invalid` if there is none and the sender does not give one. */
-export function toSecrets(settings: VerifySettings, handsOver = false): readonly string[] {
+export function readSecrets(settings: VerifySettings, handsOver = false): readonly string[] {
   const { secret, secrets } = settings
   if (secret !== undefined && secrets !== undefined)
     throw fault(settings, 'has both verify.secret and verify.secrets. Remove one of them.')

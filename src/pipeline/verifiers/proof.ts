@@ -126,7 +126,7 @@ export function toBodyTimestamp(request: VerifyRequest, path: string): string {
 }
 
 /** Own text and numbers of an object by name; '' for anything else. */
-export function readText(value: JsonValue | undefined, name: string): string {
+export function readField(value: JsonValue | undefined, name: string): string {
   return isJsonObject(value) && Object.hasOwn(value, name) ? toText(value[name]) : ''
 }
 

@@ -6,7 +6,7 @@ import { Problem } from '../../model/problem.ts'
 import type { DefinedVerifier, VerifyRequest } from '../../model/verifier.ts'
 import type { TimestampUnit, VerifySettings } from '../../model/verify.ts'
 import { toNamedScheme, toUnlistedScheme } from './generic.ts'
-import { toSecretKey, toSecrets } from './keys.ts'
+import { toSecretKey, readSecrets } from './keys.ts'
 import { fault, need, readHeader } from './proof.ts'
 import type { ConcatHashScheme, HmacScheme, JwtScheme, Scheme } from './scheme.ts'
 import { schemes } from '../senders.ts'
@@ -78,7 +78,7 @@ function toScheme(settings: VerifySettings): Scheme | undefined {
 }
 
 function toSecret(settings: VerifySettings): string {
-  const [first] = toSecrets(settings)
+  const [first] = readSecrets(settings)
   if (first === undefined) throw fault(settings, 'needs verify.secret to sign with.')
   return first
 }
@@ -99,7 +99,7 @@ function signDefined(
   }
   let headers: unknown
   try {
-    headers = definition.sign(request, { secrets: toSecrets(settings, true), settings, now })
+    headers = definition.sign(request, { secrets: readSecrets(settings, true), settings, now })
   } catch (thrown) {
     throw new Problem('verifier-failed', `sign() of the verifier "${scheme}" threw ${toThrown(thrown)}.`)
   }

@@ -3,7 +3,7 @@ import { type KeyObject, verify, X509Certificate } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import type { PinnedFetch, PinRule, Verified, VerifyRequest } from '../../model/verifier.ts'
 import {
-  readText,
+  readField,
   tryBody,
   parseTimestamp,
   toClockFault,
@@ -40,30 +40,30 @@ function createSnsProof(scheme: X509Scheme, { settings, fetch, now }: ProofTools
     isClaimed: (headers) => Object.hasOwn(headers, scheme.header),
     async verify(request) {
       const body = tryBody(request.rawBody)
-      const fields = snsFields.get(readText(body, 'Type'))
+      const fields = snsFields.get(readField(body, 'Type'))
       if (fields === undefined) return refused('The body is not an SNS message.')
       // each field is signed as two lines, its name and its value: with a line break, a part of one field could pass for another field
-      if (fields.some((name) => name !== 'Message' && readText(body, name).includes('\n')))
+      if (fields.some((name) => name !== 'Message' && readField(body, name).includes('\n')))
         return refused('A field of the message has more than one line.')
-      if (readText(body, 'TopicArn') !== topic) return refused('The message belongs to another topic.')
-      const time = parseTimestamp(readText(body, 'Timestamp'), 'iso8601')
+      if (readField(body, 'TopicArn') !== topic) return refused('The message belongs to another topic.')
+      const time = parseTimestamp(readField(body, 'Timestamp'), 'iso8601')
       if (time === undefined) return refused('The signed time is not in the format of the scheme.')
       const late = toClockFault(time, now(), tolerance)
       if (late !== undefined) return refused(late)
-      const version = readText(body, 'SignatureVersion')
+      const version = readField(body, 'SignatureVersion')
       if (version !== '1' && version !== '2') return refused('The signature has an unknown version.')
       const signed = fields
-        .map((name) => [name, readText(body, name)])
+        .map((name) => [name, readField(body, name)])
         .filter(([name, value]) => name !== 'Subject' || value !== '')
         .map(([name, value]) => `${name}\n${value}\n`)
         .join('')
       return checkSigned(fetch, {
-        certificateUrl: readText(body, 'SigningCertURL'),
+        certificateUrl: readField(body, 'SigningCertURL'),
         rule: snsCertificate,
         hash: version === '1' ? 'sha1' : 'sha256',
         signed,
-        signature: readText(body, 'Signature'),
-        id: readText(body, 'MessageId'),
+        signature: readField(body, 'Signature'),
+        id: readField(body, 'MessageId'),
       })
     },
   }

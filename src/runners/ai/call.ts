@@ -24,7 +24,7 @@ export type Reply = {
 }
 
 /** `begun`: a part of the reply had arrived. */
-export type Failed = { readonly kind: 'failed'; readonly thrown: unknown; readonly begun: boolean }
+export type CallFailure = { readonly kind: 'failed'; readonly thrown: unknown; readonly begun: boolean }
 
 type Sdk = typeof import('ai')
 type Part = TextStreamPart<ToolSet>
@@ -32,7 +32,7 @@ type PartOf<Type extends Part['type']> = Extract<Part, { type: Type }>
 type Warning = PartOf<'start-step'>['warnings'][number]
 
 /** Never rejects. The connection is closed at the end in every case. */
-export async function callModel(call: Call, { stream }: { stream: boolean }): Promise<Reply | Failed> {
+export async function callModel(call: Call, { stream }: { stream: boolean }): Promise<Reply | CallFailure> {
   const sdk = await import('ai')
   // the SDK prints its warnings; here they become log lines of the run, unless the host handles them
   globalThis.AI_SDK_LOG_WARNINGS ??= false
@@ -65,7 +65,7 @@ async function generate(sdk: Sdk, settings: ReturnType<typeof toSettings>): Prom
   }
 }
 
-async function readStream(sdk: Sdk, settings: ReturnType<typeof toSettings>): Promise<Reply | Failed> {
+async function readStream(sdk: Sdk, settings: ReturnType<typeof toSettings>): Promise<Reply | CallFailure> {
   let text = ''
   let start: PartOf<'start-step'> | undefined
   let step: PartOf<'finish-step'> | undefined

@@ -4,11 +4,11 @@ import { z } from 'zod'
 import { toJson } from '../../base/json.ts'
 import { toRetryAfterMs, toWait } from '../../base/http.ts'
 import { toErrorCode, toErrorName } from '../../base/exceptions.ts'
-import { type Failed, permanent, retryable, unavailable } from '../../model/runner.ts'
+import { type RunFailure, permanent, retryable, runnerUnavailable } from '../../model/runner.ts'
 import { type Provider, toShown } from './providers.ts'
 
 /** `begun`: a part of the reply had arrived. */
-export type Asked = { readonly provider: Provider; readonly model: string; readonly begun: boolean }
+export type ModelCall = { readonly provider: Provider; readonly model: string; readonly begun: boolean }
 
 /** The error of a provider, in the field names of all providers. */
 const ProviderError = z.object({
@@ -61,7 +61,7 @@ const noCredit = /^(insufficient_quota|billing_error|billing_not_active|billing_
 /** These occur only after a connection was made. */
 const brokenOff: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE', 'ECONNABORTED', 'ERR_STREAM_PREMATURE_CLOSE'])
 
-export function toFailure(thrown: unknown, asked: Asked, now: number): Failed {
+export function toModelFailure(thrown: unknown, asked: ModelCall, now: number): RunFailure {
   const code = toErrorCode(thrown)
   if (code !== undefined) return toNetworkFailure(code, asked)
   const answered = CallError.safeParse(thrown).data ?? {}
@@ -72,9 +72,9 @@ export function toFailure(thrown: unknown, asked: Asked, now: number): Failed {
   return toStatusFailure({ status, error, retryAfterMs }, asked)
 }
 
-function toNetworkFailure(code: string, { provider: { name, baseUrl } }: Asked): Failed {
+function toNetworkFailure(code: string, { provider: { name, baseUrl } }: ModelCall): RunFailure {
   if (brokenOff.has(code)) return retryable(toBrokenOff(name, code))
-  return unavailable(
+  return runnerUnavailable(
     `${name} cannot be reached at ${new URL(baseUrl).host} (${code}). Check that it runs, and check models.providers.${name}.baseUrl.`,
   )
 }
@@ -85,7 +85,7 @@ export function toBrokenOff(name: string, code?: string): string {
 }
 
 /** Neither the network nor the provider gave a reason. */
-function toOddFailure(thrown: unknown, { provider: { name }, begun }: Asked): Failed {
+function toOddFailure(thrown: unknown, { provider: { name }, begun }: ModelCall): RunFailure {
   if (begun) return retryable(toBrokenOff(name))
   const error = toErrorName(thrown)
   if (error === 'AI_InvalidArgumentError') {
@@ -100,8 +100,8 @@ function toOddFailure(thrown: unknown, { provider: { name }, begun }: Asked): Fa
 
 function toStatusFailure(
   { status, error, retryAfterMs }: { status: number; error: ProviderError; retryAfterMs: number | undefined },
-  { provider: { name, baseUrl }, ...asked }: Asked,
-): Failed {
+  { provider: { name, baseUrl }, ...asked }: ModelCall,
+): RunFailure {
   const model = toShown(asked.model)
   const wait = toWait(retryAfterMs)
   const said = `(${[status, ...toCodes(error)].join(', ')})`
@@ -119,11 +119,11 @@ function toStatusFailure(
   }
   if (status === 429) {
     const detail = `${name} limits the rate of calls ${said}. The run waits. A lower agents.defaults.maxConcurrent makes fewer calls at a time.`
-    return unavailable(detail, wait)
+    return runnerUnavailable(detail, wait)
   }
-  if (status === 529) return unavailable(`${name} is overloaded ${said}. The run waits.`, wait)
+  if (status === 529) return runnerUnavailable(`${name} is overloaded ${said}. The run waits.`, wait)
   if (status === 408 || status === 409 || status >= 500) {
-    const failed = asked.begun ? retryable : unavailable
+    const failed = asked.begun ? retryable : runnerUnavailable
     return failed(`${name} failed ${said}. If this continues, look at its log or its status page.`, wait)
   }
   if (status === 401) return permanent(`${name} refused the key ${said}. Check models.providers.${name}.apiKey.`)

@@ -1,7 +1,7 @@
 // Why a command gave no reply, as a sentence for the operator, and whether a retry may help.
 import { cut, toPrintableLine } from '../../base/text.ts'
 import type { ChildEnd } from './child.ts'
-import { type Failed, permanent, retryable, unavailable } from '../../model/runner.ts'
+import { type RunFailure, permanent, retryable, runnerUnavailable } from '../../model/runner.ts'
 
 /** The failed runner, its program, and the values of its environment that no sentence may show. */
 export type Culprit = { readonly id: string; readonly command: string; readonly secrets: readonly string[] }
@@ -27,7 +27,7 @@ export function isSessionGone(words: string): boolean {
   return sessionGone.test(words)
 }
 
-export function toNotStarted({ id, command }: Culprit, code: string): Failed {
+export function toNotStarted({ id, command }: Culprit, code: string): RunFailure {
   const program = JSON.stringify(command)
   switch (code) {
     case 'ENOENT':
@@ -42,20 +42,20 @@ export function toNotStarted({ id, command }: Culprit, code: string): Failed {
           `Set runners.${id}.input to "stdin", or shorten the system text of the agent.`,
       )
     default:
-      return (transientCodes.has(code) ? unavailable : permanent)(
+      return (transientCodes.has(code) ? runnerUnavailable : permanent)(
         `The program ${program} (runners.${id}) could not be started: ${code}.`,
       )
   }
 }
 
-export function toNoFolder({ id }: Culprit, folder: string): Failed {
+export function toNoFolder({ id }: Culprit, folder: string): RunFailure {
   return permanent(
     `The folder ${JSON.stringify(folder)} in which runners.${id} works does not exist. ` +
       'Create it, or set the workspace of the agent to another folder.',
   )
 }
 
-export function toStopped({ id, command }: Culprit, reason: unknown): Failed {
+export function toStopped({ id, command }: Culprit, reason: unknown): RunFailure {
   const isLate = reason instanceof DOMException && reason.name === 'TimeoutError'
   const sentence = `The command ${JSON.stringify(command)} (runners.${id}) was stopped before it ended`
   return isLate
@@ -66,20 +66,20 @@ export function toStopped({ id, command }: Culprit, reason: unknown): Failed {
     : retryable(`${sentence}.`)
 }
 
-export function toFlooded({ id, command }: Culprit, maxBytes: number): Failed {
+export function toFlooded({ id, command }: Culprit, maxBytes: number): RunFailure {
   return permanent(
     `The command ${JSON.stringify(command)} (runners.${id}) printed more than ${maxBytes / 1_048_576} MB and was stopped. Ask it for less.`,
   )
 }
 
-export function toNotJson({ id, command }: Culprit, expected: string): Failed {
+export function toNotJson({ id, command }: Culprit, expected: string): RunFailure {
   return permanent(
     `The command ${JSON.stringify(command)} printed something that is not ${expected.toUpperCase()}. ` +
       `Ask it for JSON in runners.${id}.args, or set runners.${id}.output to "text".`,
   )
 }
 
-export function toNoText({ id, command }: Culprit, path: string): Failed {
+export function toNoText({ id, command }: Culprit, path: string): RunFailure {
   return permanent(
     `The command ${JSON.stringify(command)} printed JSON without ${JSON.stringify(path)}. ` +
       `Set runners.${id}.textField to the path of the reply.`,
@@ -87,11 +87,11 @@ export function toNoText({ id, command }: Culprit, path: string): Failed {
 }
 
 /** `said`: the reason in its JSON; without one, the last lines of stderr count. */
-export function toFailed(
+export function toRunFailure(
   culprit: Culprit,
   end: Extract<ChildEnd, { kind: 'exited' }>,
   said: string | undefined,
-): Failed {
+): RunFailure {
   const { id, command } = culprit
   const words = toWords(said ?? toLastLines(end.complaint), culprit)
   const how =

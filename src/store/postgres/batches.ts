@@ -1,6 +1,6 @@
 // Appends that arrive while a batch commits form the next batch. Each of two connections has one batch in flight. There is no timer.
 import { Problem } from '../../model/problem.ts'
-import { unavailable } from '../rules.ts'
+import { storeUnavailable } from '../rules.ts'
 import type { Appended, NewDelivery } from '../records.ts'
 import { Refused } from './errors.ts'
 
@@ -69,7 +69,7 @@ export function createBatches(options: {
       for (const [index, { resolve, reject }] of batch.entries()) {
         const result = appended[index]
         if (result) resolve(result)
-        else reject(unavailable('The store cannot write this.', 5))
+        else reject(storeUnavailable('The store cannot write this.', 5))
       }
     } catch (error) {
       const isRefused = error instanceof Problem && error.cause instanceof Refused
@@ -84,7 +84,7 @@ export function createBatches(options: {
   return {
     append(delivery) {
       if (waiting.length >= maxQueued) {
-        return Promise.reject(unavailable('The store cannot keep up: its queue is full.', 1))
+        return Promise.reject(storeUnavailable('The store cannot keep up: its queue is full.', 1))
       }
       return new Promise((resolve, reject) => {
         waiting.push({ delivery, resolve, reject })

@@ -2,7 +2,7 @@
 import { toShownDatabase } from '../../base/postgres-url.ts'
 import { type Log, silentLog } from '../../model/log.ts'
 import { Problem } from '../../model/problem.ts'
-import { unavailable } from '../rules.ts'
+import { storeUnavailable } from '../rules.ts'
 import {
   isConflict,
   isOfConnection,
@@ -165,7 +165,7 @@ export function createConnections(options: ConnectionOptions): Connections {
       if (!readOnly && toCode(error) === readOnlyCode) presence.lose(error)
       else if (!readOnly && isOfConnection(error)) presence.doubt()
     }
-    return unavailable(readOnly ? detail : 'The store cannot be reached now.', 5, toCause(error))
+    return storeUnavailable(readOnly ? detail : 'The store cannot be reached now.', 5, toCause(error))
   }
 
   /** A sender reads it: only the log names the database and what is wrong with it. */
@@ -173,7 +173,7 @@ export function createConnections(options: ConnectionOptions): Connections {
     if (readOnly || !(error instanceof Problem) || error.code !== 'config-invalid') return error
     note(error.message)
     if (error instanceof UnfitDatabase && presence.lost() === undefined) presence.lose(error)
-    return unavailable('The store cannot be used now.', 30, error)
+    return storeUnavailable('The store cannot be used now.', 30, error)
   }
 
   /** The settings, once a second, while calls are made. */
@@ -197,7 +197,7 @@ export function createConnections(options: ConnectionOptions): Connections {
     } catch (error) {
       if (error instanceof Problem) throw error instanceof UnfitDatabase ? toSender(error) : error
       // the message of Postgres may quote values of the row
-      if (isOfStatement(error)) throw unavailable('The store cannot write this.', 5, new Refused(error))
+      if (isOfStatement(error)) throw storeUnavailable('The store cannot write this.', 5, new Refused(error))
       throw toUnreachable(error)
     } finally {
       clearTimeout(slow)

@@ -10,7 +10,7 @@ import {
   types as standardTypes,
 } from 'pg'
 import type { Row } from '../rows.ts'
-import { toStoredText, unavailable } from '../rules.ts'
+import { toStoredText, storeUnavailable } from '../rules.ts'
 import { DatabaseClient } from './client.ts'
 import { isOfStatement, PoolExhausted } from './errors.ts'
 
@@ -80,12 +80,12 @@ export function createClientPool(options: {
 
   /** Resolves when one of the connections is free, in order of arrival. */
   function takePlace(): Promise<void> {
-    if (isClosed) throw unavailable('The store is closed.', 5)
+    if (isClosed) throw storeUnavailable('The store is closed.', 5)
     if (busy < maxConnections) {
       busy += 1
       return Promise.resolve()
     }
-    if (waiting.size >= mostWaiting) throw unavailable('The store cannot keep up: its queue is full.', 1)
+    if (waiting.size >= mostWaiting) throw storeUnavailable('The store cannot keep up: its queue is full.', 1)
     return new Promise((resolve, reject) => {
       const end = (settle: () => void) => {
         clearTimeout(late)
@@ -123,7 +123,7 @@ export function createClientPool(options: {
     cut,
     async close() {
       isClosed = true
-      const late = setTimeout(() => cut(unavailable('The store is closed.', 5)), closeMs)
+      const late = setTimeout(() => cut(storeUnavailable('The store is closed.', 5)), closeMs)
       await pool.end()
       clearTimeout(late)
     },

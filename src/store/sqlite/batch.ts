@@ -4,7 +4,7 @@ import { append, appendAll, drop, forget, settle } from './deliveries.ts'
 import { Problem } from '../../model/problem.ts'
 import { type Database, toTrouble } from './driver.ts'
 import { addTask, claim, extend, report, requeue } from './jobs.ts'
-import type { Failure, Operation, Outcome, Results } from './operations.ts'
+import type { Failure, Operation, OperationResult, Results } from './operations.ts'
 import { join, leave } from './nodes.ts'
 import { noteRepeats } from './repeats.ts'
 import { forgetTouched, touchSessions } from './sessions.ts'
@@ -13,8 +13,8 @@ import { prune, sweep } from './sweep.ts'
 type Batch = { db: Database; operations: readonly Operation[]; beforeCommit: () => void }
 
 /** Throws if the commit failed, or if its result is unknown. */
-export function runBatch({ db, operations, beforeCommit }: Batch): readonly Outcome[] {
-  const inTransaction = (perform: (operation: Operation) => Outcome) => {
+export function runBatch({ db, operations, beforeCommit }: Batch): readonly OperationResult[] {
+  const inTransaction = (perform: (operation: Operation) => OperationResult) => {
     db.exec('BEGIN IMMEDIATE')
     forgetTouched(db)
     try {
@@ -38,13 +38,13 @@ export function runBatch({ db, operations, beforeCommit }: Batch): readonly Outc
 }
 
 /** Why a batch failed, for the senders of its operations and for the operator. */
-export function toFailure(error: unknown): Failure {
+export function describeBatchFailure(error: unknown): Failure {
   if (error instanceof Problem) return { code: error.code, detail: error.message, cause: '' }
   const what = toTrouble(error)?.what ?? 'its file cannot be opened'
   return { code: 'store-unavailable', detail: `The store cannot write: ${what}.`, cause: String(error) }
 }
 
-function performAlone(db: Database, operation: Operation): Outcome {
+function performAlone(db: Database, operation: Operation): OperationResult {
   db.exec('SAVEPOINT alone')
   try {
     forgetTouched(db)

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { type Database, openDatabase, toTrouble } from './driver.ts'
 import { toShownName } from './files.ts'
 import { toSchemaVersion } from './migrations.ts'
-import { unavailable } from '../rules.ts'
+import { storeUnavailable } from '../rules.ts'
 
 export type ReadConnection = {
   /** Runs a query; returns `empty` if the file has no store yet. Throws `store-unavailable` if the file cannot be read. */
@@ -35,7 +35,7 @@ export function createReadConnection(file: string, onMissing: () => void = () =>
   }
   return {
     use: (empty, query) => {
-      if (closed) throw unavailable('The store is closed.', 5)
+      if (closed) throw storeUnavailable('The store is closed.', 5)
       try {
         const opened = open()
         return opened ? query(opened) : empty
@@ -47,7 +47,7 @@ export function createReadConnection(file: string, onMissing: () => void = () =>
           nextReset = performance.now() + 1000
           reset()
         }
-        throw unavailable(`The store cannot be read: ${trouble.what}.`, 5, error)
+        throw storeUnavailable(`The store cannot be read: ${trouble.what}.`, 5, error)
       }
     },
     reset,

@@ -1,6 +1,6 @@
 // Commits on the calling thread, while nothing else waits and the disk is fast. A lone request then waits for one commit: to wake
 // the writer thread and to be woken by it takes several times as long. Every other operation goes to the writer thread.
-import { runBatch, toFailure } from './batch.ts'
+import { runBatch, describeBatchFailure } from './batch.ts'
 import { type Database, isLocked, openDatabase } from './driver.ts'
 import { toInodes } from './files.ts'
 import type { BatchResult, Inodes, Operation } from './operations.ts'
@@ -61,7 +61,7 @@ export function createDirectWriter(file: string): DirectWriter {
         return { outcomes, waitingBytes }
       } catch (error) {
         reset()
-        return isLocked(error) ? undefined : { failure: toFailure(error) }
+        return isLocked(error) ? undefined : { failure: describeBatchFailure(error) }
       }
     },
     noteCommit(tookMs) {

@@ -3,7 +3,7 @@ import { runBatch } from './batch.ts'
 import type { ReadConnection } from './connection.ts'
 import { type Database, openDatabase, toFacts, toTrouble } from './driver.ts'
 import { migrate } from './migrations.ts'
-import { unavailable } from '../rules.ts'
+import { storeUnavailable } from '../rules.ts'
 import { type Operation, type OperationOf, type Results, unwritable, type Writer } from './operations.ts'
 
 type Use = <Found>(query: (db: Database) => Found) => Found
@@ -15,12 +15,12 @@ export function openMemory(): { readonly connection: ReadConnection; readonly wr
   const facts = toFacts(db)
   let isOpen = true
   const use: Use = (query) => {
-    if (!isOpen) throw unavailable('The store is closed.', 5)
+    if (!isOpen) throw storeUnavailable('The store is closed.', 5)
     try {
       return query(db)
     } catch (error) {
       const trouble = toTrouble(error)
-      throw trouble ? unavailable(`The store failed: ${trouble.what}.`, 5, error) : error
+      throw trouble ? storeUnavailable(`The store failed: ${trouble.what}.`, 5, error) : error
     }
   }
   const close = () => {

@@ -1,7 +1,7 @@
 // The operations that the main thread sends to the writer. They contain only strings, numbers and bytes, so that a batch is
 // cheap to clone.
 import type { Problem, ProblemCode } from '../../model/problem.ts'
-import { unavailable } from '../rules.ts'
+import { storeUnavailable } from '../rules.ts'
 import type { Row, SqlValue } from './driver.ts'
 import type { NodeInfo } from '../owners.ts'
 import type { Appended, CursorMove, DedupeKey, Repetition, StoreHealth } from '../records.ts'
@@ -145,7 +145,7 @@ export type Results = {
 }
 export type OperationOf<Kind extends Operation['kind']> = Extract<Operation, { kind: Kind }>
 
-export type Outcome =
+export type OperationResult =
   | { readonly ok: true; readonly value: Results[Operation['kind']] }
   | { readonly ok: false; readonly cause: string }
 
@@ -165,7 +165,7 @@ export type Opened = {
 /** `opened` is set if this batch opened the file. */
 export type Reply = { readonly opened: Opened | undefined; readonly tookMs: number; readonly result: BatchResult }
 export type BatchResult =
-  | { readonly outcomes: readonly Outcome[]; readonly waitingBytes: number }
+  | { readonly outcomes: readonly OperationResult[]; readonly waitingBytes: number }
   | { readonly failure: Failure }
 
 export type WriterOptions = {
@@ -195,5 +195,5 @@ export type Writer = {
 
 /** For an operation that failed alone: the rest of its batch was committed. */
 export function unwritable(cause: string | undefined): Problem {
-  return unavailable('The store cannot write this.', 5, cause)
+  return storeUnavailable('The store cannot write this.', 5, cause)
 }

@@ -5,7 +5,7 @@ import { Worker } from 'node:worker_threads'
 import type { Log } from '../../model/log.ts'
 import { Problem, type ProblemCode } from '../../model/problem.ts'
 import type { Room } from '../room.ts'
-import { unavailable } from '../rules.ts'
+import { storeUnavailable } from '../rules.ts'
 import type { StoreHealth } from '../records.ts'
 import type { Clock } from '../store.ts'
 import { createDirectWriter } from './direct.ts'
@@ -13,7 +13,7 @@ import { toSize } from './files.ts'
 import {
   type BatchResult,
   type Operation,
-  type Outcome,
+  type OperationResult,
   type Reply,
   type Request,
   type Results,
@@ -179,8 +179,8 @@ export function createWriterQueue(options: QueueOptions): Writer {
         operation.kind === 'append' || operation.kind === 'appendAll'
           ? waiting.length >= options.maxQueued || (waitingBytes > 0 && waitingBytes + bytes > options.maxQueuedBytes)
           : waiting.length >= 2 * options.maxQueued
-      if (isFull) return Promise.reject(unavailable('The store cannot keep up: its queue is full.', 1))
-      if (closing) return Promise.reject(unavailable('The store is closed.', 5))
+      if (isFull) return Promise.reject(storeUnavailable('The store cannot keep up: its queue is full.', 1))
+      if (closing) return Promise.reject(storeUnavailable('The store is closed.', 5))
       const refusal = options.room.refusalOf(toBytesThatWait(operation), waitingBytes + (inFlight?.bytes ?? 0))
       if (refusal !== undefined) return Promise.reject(refusal)
       waitingBytes += bytes
@@ -211,7 +211,7 @@ export function createWriterQueue(options: QueueOptions): Writer {
   }
 }
 
-function settle(call: Waiting, outcome: Outcome | undefined): void {
+function settle(call: Waiting, outcome: OperationResult | undefined): void {
   if (outcome?.ok) call.resolve(outcome.value)
   else call.reject(unwritable(outcome?.cause))
 }

@@ -14,7 +14,7 @@ const consume = `UPDATE events SET consumed_at = ?
   WHERE agent_id = ? AND session_key = ? AND consumed_at IS NULL AND seq IN (SELECT value FROM json_each(?))`
 
 /** The session of a turn. */
-export type Place = { readonly agentId: SqlValue; readonly sessionKey: SqlValue }
+export type SessionId = { readonly agentId: SqlValue; readonly sessionKey: SqlValue }
 
 type Cause = { readonly deliveryId: SqlValue; readonly at: number }
 
@@ -50,7 +50,7 @@ export function forgetTouched(db: Database): void {
 }
 
 /** Writes the parts of a report that belong to the job's session and to the main session of its agent. */
-export function keepTurn(db: Database, operation: OperationOf<'report'>, { agentId, sessionKey }: Place): void {
+export function keepTurn(db: Database, operation: OperationOf<'report'>, { agentId, sessionKey }: SessionId): void {
   const { id, at, messages, consumed, runnerState, recipient } = operation
   for (const { role, text } of messages) db.run(insertMessage, agentId, sessionKey, at, role, id, text)
   if (consumed.length > 0) db.run(consume, at, agentId, sessionKey, JSON.stringify(consumed))

@@ -1,6 +1,6 @@
 // The writer thread. It has the only connection that writes, and executes one batch at a time.
 import { parentPort, workerData } from 'node:worker_threads'
-import { runBatch, toFailure } from './batch.ts'
+import { runBatch, describeBatchFailure } from './batch.ts'
 import { toTrouble } from './driver.ts'
 import { probeRoom, toSize } from './files.ts'
 import type { Opened, Operation, Reply, Request, WriterOptions } from './operations.ts'
@@ -35,7 +35,7 @@ function answer(operations: readonly Operation[]): Reply {
     return { opened, tookMs: performance.now() - startedAt, result: { outcomes, waitingBytes } }
   } catch (error) {
     if (toTrouble(error)?.reopen) owner.reset()
-    return { opened, tookMs: performance.now() - startedAt, result: { failure: toFailure(error) } }
+    return { opened, tookMs: performance.now() - startedAt, result: { failure: describeBatchFailure(error) } }
   }
 }
 

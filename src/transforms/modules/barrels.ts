@@ -3,7 +3,7 @@
 // declare `"sideEffects": false`, are trimmed, because a full build drops the rest of them too.
 import { dirname, join } from 'node:path'
 import type { Metafile } from 'esbuild'
-import { type Input, readInside } from '../read.ts'
+import { type BuildInput, readInside } from '../read.ts'
 import { isInPackage } from './manifests.ts'
 import { binding, readReExports, type ReExport, toPairs, toPlainCode } from './re-exports.ts'
 
@@ -16,14 +16,14 @@ type Barrel = Candidate & { readonly stamp: string; readonly reExports: readonly
 /** The parts that one build leaves out. */
 export type Trim = {
   /** The contents to build in place of the file, if the file did not change since the trim was made. */
-  toContents(input: Input): string | undefined
+  toContents(input: BuildInput): string | undefined
   /** False: a built file may import names that were left out, so the build must be repeated without the trim. */
-  isRight(metafile: Metafile, inputs: readonly Input[]): boolean
+  isRight(metafile: Metafile, inputs: readonly BuildInput[]): boolean
 }
 
 /** Keeps what the builds of one module learn for the next build. */
 export type Trimmer = {
-  learn(metafile: Metafile, inputs: readonly Input[]): void
+  learn(metafile: Metafile, inputs: readonly BuildInput[]): void
   /** Undefined if nothing can be left out. Never rejects. */
   toTrim(): Promise<Trim | undefined>
 }
@@ -172,6 +172,6 @@ function toTrimmedText({ reExports }: Barrel, names: ReadonlySet<string>): strin
   return [...lines, ''].join('\n')
 }
 
-function toInputStamp({ mtimeNs, ctimeNs, size }: Input): string {
+function toInputStamp({ mtimeNs, ctimeNs, size }: BuildInput): string {
   return `${mtimeNs} ${ctimeNs} ${size}`
 }

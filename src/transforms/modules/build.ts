@@ -7,7 +7,7 @@ import { type Attempt, attemptWithin } from '../../base/time.ts'
 import { Problem } from '../../model/problem.ts'
 import type { Trim, Trimmer } from './barrels.ts'
 import { createGraph } from './graph.ts'
-import type { Input } from '../read.ts'
+import type { BuildInput } from '../read.ts'
 import { toModuleLabel } from '../root.ts'
 import type { ResolutionSnapshot } from './resolution-snapshot.ts'
 
@@ -24,7 +24,7 @@ export type Bundle = {
   readonly map: string
   /** SHA-256 of the code and its map, hex: a changed comment is a new version, whose errors name the lines of the new file. */
   readonly hash: string
-  readonly inputs: readonly Input[]
+  readonly inputs: readonly BuildInput[]
   readonly snapshot: ResolutionSnapshot
 }
 
@@ -82,7 +82,7 @@ export async function buildModule(
 
 /** Whether a trimmed build can be used. A late build is not repeated. */
 function isRight(
-  { ended, inputs }: { ended: Attempt<{ metafile: Metafile }>; inputs: readonly Input[] },
+  { ended, inputs }: { ended: Attempt<{ metafile: Metafile }>; inputs: readonly BuildInput[] },
   trim: Trim,
 ): boolean {
   return ended.kind === 'late' || (ended.kind === 'ended' && trim.isRight(ended.value.metafile, inputs))

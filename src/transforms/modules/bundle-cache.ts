@@ -4,7 +4,7 @@ import type { ProblemRecord } from '../../model/problem.ts'
 import type { Transform } from '../../model/transform.ts'
 import { createTrimmer, type Trimmer } from './barrels.ts'
 import { buildModule, type Bundle } from './build.ts'
-import type { Input } from '../read.ts'
+import type { BuildInput } from '../read.ts'
 import { resolveModule, toModuleLabel } from '../root.ts'
 import { isUnchanged } from './resolution-snapshot.ts'
 
@@ -20,7 +20,7 @@ export type BundleCache = {
   /** The number of builds so far. */
   builds(): number
   /** Every file of the newest bundles, with its state when it was read. */
-  inputs(): readonly Input[]
+  inputs(): readonly BuildInput[]
 }
 
 export function createBundleCache(): BundleCache {

@@ -8,7 +8,7 @@ import type { Trim } from './barrels.ts'
 import { createManifestCheck, isInPackage } from './manifests.ts'
 import { isProvided, toProvidedSource } from './provided.ts'
 import { readInside, withoutSourceMap } from '../read.ts'
-import type { Input } from '../read.ts'
+import type { BuildInput } from '../read.ts'
 import { isInside, toFileLabel } from '../root.ts'
 import { recordResolution, type ResolutionSnapshot } from './resolution-snapshot.ts'
 
@@ -30,8 +30,8 @@ export function createGraph({
   entry: string
   folder?: string | undefined
   trim?: Trim | undefined
-}): { plugin: Plugin; inputs: Input[]; snapshot: ResolutionSnapshot } {
-  const inputs: Input[] = []
+}): { plugin: Plugin; inputs: BuildInput[]; snapshot: ResolutionSnapshot } {
+  const inputs: BuildInput[] = []
   const { snapshot, record } = recordResolution(root)
   const checkManifests = createManifestCheck(root, folder)
   const plugin: Plugin = {

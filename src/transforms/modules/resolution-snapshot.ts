@@ -4,7 +4,7 @@ import { statSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { toFoldersUpTo } from './manifests.ts'
-import type { Input } from '../read.ts'
+import type { BuildInput } from '../read.ts'
 
 /** A question → the answer at the time of the build: `stat <path>` or `names <path>`. */
 export type ResolutionSnapshot = ReadonlyMap<string, string>
@@ -34,7 +34,7 @@ export async function isUnchanged({
   inputs,
   snapshot,
 }: {
-  inputs: readonly Input[]
+  inputs: readonly BuildInput[]
   snapshot: ResolutionSnapshot
 }): Promise<boolean> {
   const ask = createAsk()

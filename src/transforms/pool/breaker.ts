@@ -23,14 +23,14 @@ type State = {
 }
 
 /** `trial`: the one call of a half-open breaker. */
-export type Admission = 'free' | 'trial' | Problem
+export type BreakerVerdict = 'free' | 'trial' | Problem
 
 /** A built module. `version` increases with each build. */
 export type Versioned = { readonly module: string; readonly version: number }
 
 export type Breakers = {
   /** Whether a call may begin. If not: the Problem with which it fails. */
-  admit(code: Versioned): Admission
+  admit(code: Versioned): BreakerVerdict
   /** Reports the end of an admitted call. `stopped`: its worker was terminated because of it. */
   ended(code: Versioned, call: { stopped: boolean; isTrial: boolean }): void
   /** This version was saved again. */

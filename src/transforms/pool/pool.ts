@@ -8,7 +8,7 @@ import { type Checks, createChecks } from './checks.ts'
 import {
   toClosedProblem,
   toExitProblem,
-  toFailed,
+  toFailedOutcome,
   toGoneProblem,
   toLateProblem,
   toMemoryProblem,
@@ -231,5 +231,5 @@ export function createPool(options: {
 }
 
 function fail(task: Task, problem: Problem, stopped: boolean): void {
-  task.finish(toFailed(problem), stopped)
+  task.finish(toFailedOutcome(problem), stopped)
 }

@@ -48,7 +48,10 @@ export function toStartProblem(cause: unknown): Problem {
   return new Problem('transform-failed', 'The transform worker does not start.', { frame: why, cause })
 }
 
-export function toFailed(problem: Problem, log: readonly string[] = []): Exclude<CallOutcome, { kind: 'returned' }> {
+export function toFailedOutcome(
+  problem: Problem,
+  log: readonly string[] = [],
+): Exclude<CallOutcome, { kind: 'returned' }> {
   return { kind: 'failed', problem: toProblemRecord(problem), log }
 }
 
@@ -107,7 +110,7 @@ function toThrown({ label, locate }: Callable, thrown: unknown, log: readonly st
     return { kind: 'refused', problem: toProblemRecord(new Problem('payload-invalid', refusal)), log: [...log] }
   }
   const { what, at, frame } = toThrownReport(thrown, locate)
-  return toFailed(new Problem('transform-failed', `${label} threw ${what}${at}.`, { frame }), [...log])
+  return toFailedOutcome(new Problem('transform-failed', `${label} threw ${what}${at}.`, { frame }), [...log])
 }
 
 /** The JSON of plain data, or the reason why the value is not plain data. */
@@ -119,8 +122,8 @@ function toReturned({ label }: Callable, value: unknown, log: readonly string[])
     }
     return { kind: 'returned', json: toPlainJson(value), log: [...log] }
   } catch (error) {
-    if (!(error instanceof NotPlain)) return toFailed(toProblem(error), [...log])
+    if (!(error instanceof NotPlain)) return toFailedOutcome(toProblem(error), [...log])
     const detail = `${label} must return plain JSON data: ${error.message}.`
-    return toFailed(new Problem('transform-result-invalid', detail), [...log])
+    return toFailedOutcome(new Problem('transform-result-invalid', detail), [...log])
   }
 }

@@ -7,12 +7,12 @@ import type { Intrinsics } from './intrinsics.ts'
 import type { BundlePost } from './messages.ts'
 
 /** `callables`: by export, created at the first call. */
-export type Loaded = { readonly evaluated: Evaluated; readonly callables: Map<string | undefined, Callable> }
+export type LoadedBundle = { readonly evaluated: Evaluated; readonly callables: Map<string | undefined, Callable> }
 
 export type LoadedBundles = {
   load(bundle: BundlePost, timeoutMs: number): void
   /** A promise while the bundle is evaluated; a Problem if it cannot be evaluated. */
-  get(id: number): Loaded | Problem | Promise<Loaded | Problem>
+  get(id: number): LoadedBundle | Problem | Promise<LoadedBundle | Problem>
   /** The global that the bundle changed while it loaded. This is intended, and no reason to replace the worker. */
   changedBy(id: number): string | undefined
   /** Returns the global that the bundle had changed. */
@@ -23,7 +23,7 @@ export function createLoadedBundles(intrinsics: Intrinsics): LoadedBundles {
   const bundles = new Map<number, ReturnType<LoadedBundles['get']>>()
   const changes = new Map<number, string>()
 
-  async function evaluate(bundle: BundlePost, timeoutMs: number): Promise<Loaded | Problem> {
+  async function evaluate(bundle: BundlePost, timeoutMs: number): Promise<LoadedBundle | Problem> {
     try {
       const evaluated = await evaluateBundle(bundle, timeoutMs)
       const changed = intrinsics.changed()
@@ -36,7 +36,7 @@ export function createLoadedBundles(intrinsics: Intrinsics): LoadedBundles {
   }
 
   /** Replaces the promise by its result, so that later calls do not wait. */
-  async function replace(id: number, loading: Promise<Loaded | Problem>): Promise<void> {
+  async function replace(id: number, loading: Promise<LoadedBundle | Problem>): Promise<void> {
     const loaded = await loading
     if (bundles.get(id) === loading) bundles.set(id, loaded)
   }
@@ -58,7 +58,7 @@ export function createLoadedBundles(intrinsics: Intrinsics): LoadedBundles {
 }
 
 /** The function of an export, or the reason why there is none. */
-export function toCallable(loaded: Loaded | Problem, name: string | undefined): Callable | Problem {
+export function toCallable(loaded: LoadedBundle | Problem, name: string | undefined): Callable | Problem {
   if (loaded instanceof Problem) return loaded
   const known = loaded.callables.get(name)
   if (known !== undefined) return known

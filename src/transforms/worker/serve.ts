@@ -3,12 +3,12 @@
 import type { AsyncLocalStorage } from 'node:async_hooks'
 import { Problem, toProblemRecord } from '../../model/problem.ts'
 import { toThrownReport } from '../modules/thrown.ts'
-import { type CallOutcome, startCall, toFailed } from './call.ts'
+import { type CallOutcome, startCall, toFailedOutcome } from './call.ts'
 import type { OpenCall } from './guard.ts'
 import type { Intrinsics } from './intrinsics.ts'
 import { stateIndex, type CallPost, type FromWorker, type Leaving, type ToWorker } from './messages.ts'
 import { createOutcomeBatch } from './outcome-batch.ts'
-import { createLoadedBundles, type Loaded, toCallable } from './loaded-bundles.ts'
+import { createLoadedBundles, type LoadedBundle, toCallable } from './loaded-bundles.ts'
 
 /** Milliseconds between two checks of the memory while calls are in flight. */
 const memoryLookMs = 50
@@ -113,9 +113,9 @@ export function createServing({
     else run(loaded, call, post, body)
   }
 
-  function run(loaded: Loaded | Problem, call: OpenCall, post: CallPost, body: Uint8Array | string): void {
+  function run(loaded: LoadedBundle | Problem, call: OpenCall, post: CallPost, body: Uint8Array | string): void {
     const callable = toCallable(loaded, post.export)
-    if (callable instanceof Problem) return finish(call, toFailed(callable))
+    if (callable instanceof Problem) return finish(call, toFailedOutcome(callable))
     store(sharedState, stateIndex.running, call.seq)
     const { head, syntax, serves } = post
     const outcome = calls.run(call, startCall, callable, { head, syntax, serves, body }, call.log)

@@ -2,7 +2,7 @@
 import { type AddressInfo, createServer as createNet, type Server } from 'node:net'
 import { createServer } from 'node:http'
 import { afterEach, describe, expect, it } from 'vitest'
-import { type HttpOutcome, type HttpRequest, sendJson, toCode, toFailure } from '../../../src/channels/http.ts'
+import { type HttpOutcome, type HttpRequest, sendJson, toCode, toSendFailure } from '../../../src/channels/http.ts'
 
 const servers: Server[] = []
 afterEach(() => {
@@ -100,11 +100,11 @@ describe('toFailure', () => {
     [521, 'transient'],
     [524, 'ambiguous'],
   ])('%i is %s', (status, kind) => {
-    expect(toFailure(answer(status), context)).toEqual({ kind, detail: `Chat answered ${status} (E1). Do this.` })
+    expect(toSendFailure(answer(status), context)).toEqual({ kind, detail: `Chat answered ${status} (E1). Do this.` })
   })
 
   it('an acceptance that names no message may have been one', () => {
-    expect(toFailure(answer(200), { provider: 'Chat' })).toEqual({
+    expect(toSendFailure(answer(200), { provider: 'Chat' })).toEqual({
       kind: 'ambiguous',
       detail: 'Chat answered 200, but not in the documented format. Check baseUrl.',
     })
@@ -112,9 +112,9 @@ describe('toFailure', () => {
 
   it('a wait is told where the provider names one, and what its body says wins over the header', () => {
     const limited = answer(429, { 'retry-after': '9' })
-    expect(toFailure(limited, { provider: 'Chat' })).toMatchObject({ retryAfterMs: 9_000 })
-    expect(toFailure(limited, { provider: 'Chat', retryAfterMs: 700 })).toMatchObject({ retryAfterMs: 700 })
-    expect(toFailure(answer(429), { provider: 'Chat' })).not.toHaveProperty('retryAfterMs')
+    expect(toSendFailure(limited, { provider: 'Chat' })).toMatchObject({ retryAfterMs: 9_000 })
+    expect(toSendFailure(limited, { provider: 'Chat', retryAfterMs: 700 })).toMatchObject({ retryAfterMs: 700 })
+    expect(toSendFailure(answer(429), { provider: 'Chat' })).not.toHaveProperty('retryAfterMs')
   })
 })
 

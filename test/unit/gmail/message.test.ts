@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest'
-import type { Message, Part } from '../../../src/gmail/api.ts'
+import type { GmailMessage, MailPart } from '../../../src/gmail/api.ts'
 import { cutBytes, readMails, toMail } from '../../../src/gmail/message.ts'
 
 const options = { maxBytes: 20_000, includeBody: true }
 
-function toPart(mimeType: string, data: string | Uint8Array, more: Part = {}): Part {
+function toPart(mimeType: string, data: string | Uint8Array, more: MailPart = {}): MailPart {
   return { mimeType, filename: '', body: { data: Buffer.from(data).toString('base64url') }, ...more }
 }
 
-function toMessage(payload: Part, more: Partial<Message> = {}): Message {
+function toMessage(payload: MailPart, more: Partial<GmailMessage> = {}): GmailMessage {
   return {
     id: 'm1',
     threadId: 't1',
@@ -20,8 +20,8 @@ function toMessage(payload: Part, more: Partial<Message> = {}): Message {
   }
 }
 
-const contentType = (value: string): Part => ({ headers: [{ name: 'Content-Type', value }] })
-const toBody = (payload: Part, more = options) => toMail(toMessage(payload), more).body
+const contentType = (value: string): MailPart => ({ headers: [{ name: 'Content-Type', value }] })
+const toBody = (payload: MailPart, more = options) => toMail(toMessage(payload), more).body
 
 describe('a mail', () => {
   test('has its headers in plain words, its date in ISO 8601 and its snippet without entities', () => {
@@ -53,7 +53,7 @@ describe('a mail', () => {
 
   test('does not take an attachment, or a mail that is attached, for its body', () => {
     const attached = toPart('text/plain', 'attached', { filename: 'notes.txt' })
-    const forwarded: Part = { mimeType: 'message/rfc822', filename: '', parts: [toPart('text/plain', 'forwarded')] }
+    const forwarded: MailPart = { mimeType: 'message/rfc822', filename: '', parts: [toPart('text/plain', 'forwarded')] }
     expect(toBody({ mimeType: 'multipart/mixed', parts: [attached, forwarded, toPart('text/plain', 'own')] })).toBe(
       'own',
     )
@@ -114,7 +114,7 @@ describe('a mail', () => {
   })
 
   test('whose body cannot be read has its headers and its snippet, and says that there is more', () => {
-    const broken: Part = {
+    const broken: MailPart = {
       mimeType: 'text/plain',
       get body(): never {
         throw new RangeError('no such charset')
@@ -134,7 +134,7 @@ describe('a mail', () => {
 
   test('is read in a turn of its own: other work runs between two mails', async () => {
     const order: string[] = []
-    const toNoted = (id: string): Message => ({
+    const toNoted = (id: string): GmailMessage => ({
       ...toMessage({}),
       get id() {
         order.push(id)

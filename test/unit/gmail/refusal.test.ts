@@ -1,6 +1,6 @@
 // What Google refuses, and the next move of the one who reads it.
 import { describe, expect, test } from 'vitest'
-import { toRefusal } from '../../../src/gmail/call.ts'
+import { toGoogleProblem } from '../../../src/gmail/call.ts'
 import { GmailConfig } from '../../../src/model/gmail-config.ts'
 
 const request = { method: 'GET' as const, url: 'https://gmail.example/gmail/v1/users/me/profile' }
@@ -14,11 +14,11 @@ const refusals: [number, object][] = [
 
 describe('a refusal of Google', () => {
   test.each(refusals)('%i %j sends a person to "gmail auth"', (status, body) => {
-    expect(toRefusal(request, { status, body }, 'consent').message).toContain('hookloom gmail auth')
+    expect(toGoogleProblem(request, { status, body }, 'consent').message).toContain('hookloom gmail auth')
   })
 
   test.each(refusals)('%i %j sends nobody to "gmail auth" who has a service account', (status, body) => {
-    const { message } = toRefusal(request, { status, body }, 'service-account')
+    const { message } = toGoogleProblem(request, { status, body }, 'service-account')
     expect(message).not.toContain('gmail auth')
     expect(message).toMatch(/service account|serviceAccountKey/)
   })

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { writeConsent } from '../../../src/gmail/credentials.ts'
 import type { GmailPayload, GmailState, MailSink } from '../../../src/gmail/mail.ts'
 import type { Pause } from '../../../src/gmail/pace.ts'
-import { isDue } from '../../../src/gmail/renewal.ts'
+import { isRenewalDue } from '../../../src/gmail/renewal.ts'
 import { readStatus } from '../../../src/gmail/status.ts'
 import { toStatusFile } from '../../../src/gmail/status.ts'
 import { type MailWatcher, startWatcher } from '../../../src/gmail/watcher.ts'
@@ -248,6 +248,6 @@ describe('the watch', () => {
     [{ age: 60_000, remains: 23 * hour }, false],
   ])('that has stood as long as %j is due: %s', ({ age, remains }, due) => {
     const now = 1_000 * hour
-    expect(isDue({ now, renewedAt: now - age, expiresAt: now + remains, renewMinutes: 720 })).toBe(due)
+    expect(isRenewalDue({ now, renewedAt: now - age, expiresAt: now + remains, renewMinutes: 720 })).toBe(due)
   })
 })

@@ -2,10 +2,10 @@ import { expect, test } from 'vitest'
 import { Config } from '../../../src/model/config.ts'
 import { Mapping, type MappingInput } from '../../../src/model/mapping.ts'
 import { createGeneration } from '../../../src/pipeline/generation.ts'
-import { toAsked } from '../../../src/http/asked.ts'
+import { findClaimedSchemes } from '../../../src/http/claimed-schemes.ts'
 
 function askedOf(mappings: readonly (MappingInput & { maxBodyBytes?: number })[]) {
-  return toAsked(
+  return findClaimedSchemes(
     createGeneration({
       config: Config.parse({ hooks: { token: 'hook-secret' }, server: { maxBodyBytes: 1_000 } }),
       mappings: mappings.map(({ maxBodyBytes, ...mapping }, index) => ({

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { watch } from 'chokidar'
 import { describe, expect, test } from 'vitest'
-import type { Input } from '../../../src/transforms/read.ts'
+import type { BuildInput } from '../../../src/transforms/read.ts'
 import { silentLog } from '../../../src/model/log.ts'
 import { createStage } from './watch-stage.ts'
 
@@ -74,7 +74,7 @@ describe('a watcher', () => {
   })
 
   test('notices by a look afterwards that a file is not as the build read it', async () => {
-    const inputs: Input[] = []
+    const inputs: BuildInput[] = []
     const { dir, root, reported, changes } = await createStage({ inputs: () => inputs })
     // outside of what is watched: no event will tell
     const helper = join(dir, 'helper.ts')

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { createLive } from '../../../src/reload/reload.ts'
 import type { LiveOptions } from '../../../src/reload/live-types.ts'
-import type { Input } from '../../../src/transforms/read.ts'
+import type { BuildInput } from '../../../src/transforms/read.ts'
 import { silentLog, silentMeter } from '../../../src/model/log.ts'
 
 const config = {
@@ -21,7 +21,7 @@ async function createStage(changedAt: (load: number) => number) {
     loads += 1
     const run = async () => ({ kind: 'returned', value: {}, log: [] }) as const
     const transform = { module: 'x.ts', hash: String(loads), problem: undefined, run }
-    const input: Input = { file: 'x.ts', mtimeNs: 0n, ctimeNs: BigInt(changedAt(loads)) * 1_000_000n, size: 1n }
+    const input: BuildInput = { file: 'x.ts', mtimeNs: 0n, ctimeNs: BigInt(changedAt(loads)) * 1_000_000n, size: 1n }
     return { transforms: new Map([['x.ts', transform]]), inputs: [input] }
   }
   const live = createLive({ dir, env: {}, load, log: silentLog, clock: Date.now, meter: silentMeter })

@@ -1,6 +1,6 @@
 import { APICallError } from 'ai'
 import { describe, expect, test } from 'vitest'
-import { toFailure } from '../../../src/runners/ai/failure.ts'
+import { toModelFailure } from '../../../src/runners/ai/failure.ts'
 import { toNotStarted } from '../../../src/runners/command/failure.ts'
 import { ProviderConfig } from '../../../src/model/agents-config.ts'
 
@@ -12,7 +12,7 @@ const provider = {
 }
 
 function failureOf(thrown: unknown, begun = false) {
-  return toFailure(thrown, { provider, model: 'gpt-5.2', begun }, now)
+  return toModelFailure(thrown, { provider, model: 'gpt-5.2', begun }, now)
 }
 
 function refusal(statusCode: number, error: object, responseHeaders: Record<string, string> = {}) {

@@ -2,21 +2,21 @@
 import type { Generation } from '../pipeline/generation.ts'
 import type { Knock } from '../deliveries/delivery.ts'
 
-type Asked = {
+type ClaimedSchemes = {
   /** Whether the headers have a proof of a scheme that some mapping uses. */
   readonly isShown: (headers: Knock['headers']) => boolean
   /** The largest body that any signed mapping accepts, in bytes. */
   readonly limit: number
 }
 
-const byGeneration = new WeakMap<Generation, Asked>()
+const byGeneration = new WeakMap<Generation, ClaimedSchemes>()
 
 /**
  * What a request without a valid token shows decides how it is refused, so that no answer depends on which hooks exist. So this
  * covers all signed mappings, whatever their names. A proof in the body shows nothing in the headers, and every hook takes a
  * Bearer token: neither counts.
  */
-export function toAsked(generation: Generation): Asked {
+export function findClaimedSchemes(generation: Generation): ClaimedSchemes {
   const known = byGeneration.get(generation)
   if (known !== undefined) return known
   const signed = generation.mappings.flatMap(({ match, mapping, verifier }) =>
@@ -31,7 +31,7 @@ export function toAsked(generation: Generation): Asked {
   )
   const claims = [...distinct.values()]
   const paths = new Set(signed.map(({ path }) => path ?? ''))
-  const asked: Asked = {
+  const asked: ClaimedSchemes = {
     isShown(headers) {
       const shown = withoutBearer(headers)
       return claims.some((isClaimed) => isClaimed(shown))
