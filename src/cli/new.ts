@@ -16,8 +16,9 @@ import { makeEditorConfig } from './scaffold/folder.ts'
 import { toFields } from './terminal/print.ts'
 import { readRequest } from './requests/input.ts'
 import { readKept } from './requests/kept.ts'
-import { type Redacted, listSecrets, withoutSecrets } from '../replay/redact.ts'
+import { type Redacted, withoutSecrets } from '../replay/redact.ts'
 import { assemble } from '../reload/assemble.ts'
+import { listConfigSecrets } from '../model/config-secrets.ts'
 
 /** `from`: a file, `-` for standard input, `last`, the id of a delivery, or a sender. `event`: of the sender. */
 export type NewOptions = { name: string; from: string | undefined; event: string | undefined }
@@ -78,7 +79,7 @@ async function findRequest(
   if (isSender(from)) return { ...withoutSecrets(findBundledRequest(from, event), []), removed: [] }
   if (isId(from)) return (await readKept(context, config, from)).safe
   const { mappings } = await assemble(context.dir, config)
-  return withoutSecrets({ ...(await readRequest(context, from)), query: {} }, listSecrets(config, mappings))
+  return withoutSecrets({ ...(await readRequest(context, from)), query: {} }, listConfigSecrets(config, mappings))
 }
 
 function isId(from: string): boolean {

@@ -5,6 +5,7 @@ import { type ConfigIssue, type ConfigPath, toDottedPath } from '../model/issue.
 import { toConfigIssues } from '../model/config-rules.ts'
 import { toKindOf } from '../base/json.ts'
 import { Problem } from '../model/problem.ts'
+import { noteSubstituted } from '../model/config-secrets.ts'
 import { type Env, parseEnv, substituteEnv } from './env.ts'
 import { toKeyedIssues } from './issues.ts'
 import { parseJsonc, toPlace } from './jsonc.ts'
@@ -70,6 +71,7 @@ function findProblems(text: string, env: Env): Parsed<PlacedProblem> {
   const result = Config.safeParse(data)
   if (result.success && unset.length === 0) {
     const issues = toConfigIssues(result.data)
+    noteSubstituted(result.data, substituted.values)
     return issues.length === 0
       ? { config: result.data, problems: [] }
       : { config: undefined, problems: withoutRepeats(issues) }

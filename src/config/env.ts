@@ -51,26 +51,35 @@ export function pickEnv(names: readonly string[], env: Env): Record<string, stri
 }
 
 /**
- * A copy whose string leaves have `${NAME}` and `${file:/path}` replaced; `$${` is a literal `${`. A leaf with an issue is not changed.
+ * A copy whose string leaves have `${NAME}` and `${file:/path}` replaced; `$${` is a literal `${`. A leaf with an issue is not changed. `values`:
+ * what was put in.
  * A file is read each time: at the start of the gateway and at each reload.
  */
 export function substituteEnv(
   value: unknown,
   env: Env,
   path: ConfigPath = [],
-): { value: unknown; issues: ConfigIssue[] } {
+): { value: unknown; issues: ConfigIssue[]; values: readonly string[] } {
   const issues: ConfigIssue[] = []
+  const values = new Set<string>()
   const visit = (node: unknown, at: ConfigPath): unknown => {
     if (typeof node === 'string')
-      return toSubstituted(node, env, (rest) => issues.push({ path: at, text: `${toDottedPath(at)} ${rest}` }))
+      return toSubstituted(node, env, {
+        report: (rest) => issues.push({ path: at, text: `${toDottedPath(at)} ${rest}` }),
+        found: (text) => values.add(text),
+      })
     if (Array.isArray(node)) return node.map((item: unknown, index) => visit(item, [...at, index]))
     if (typeof node !== 'object' || node === null) return node
     return Object.fromEntries(Object.entries(node).map(([key, item]) => [key, visit(item, [...at, key])]))
   }
-  return { value: visit(value, path), issues }
+  return { value: visit(value, path), issues, values: [...values] }
 }
 
-function toSubstituted(text: string, env: Env, report: (rest: string) => void): string {
+function toSubstituted(
+  text: string,
+  env: Env,
+  { report, found: note }: { report: (rest: string) => void; found: (value: string) => void },
+): string {
   let isWhole = true
   const refuse = (rest: string): string => {
     isWhole = false
@@ -83,11 +92,13 @@ function toSubstituted(text: string, env: Env, report: (rest: string) => void): 
     if (found === '$${') return '${'
     if (file !== undefined) {
       const read = readSecret(file)
+      if (read.ok) note(read.value)
       return read.ok ? read.value : refuse(`needs the file ${JSON.stringify(cut(file, 200))}, ${read.why}`)
     }
     if (name === undefined)
       return refuse('contains "${" without NAME or file:/path and "}". Write "$${" for a literal "${".')
     const value = Object.hasOwn(env, name) ? env[name] : undefined
+    if (value !== undefined) note(value)
     return value ?? refuse(`needs ${name}, which is not set. Set it in the environment or in .env.`)
   })
   return isWhole ? result : text

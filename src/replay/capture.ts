@@ -1,13 +1,14 @@
 // Makes a fixture of a transform from a kept request, without its secrets. It is written below the transforms root, and replaces no file.
 import { join } from 'node:path'
 import { type Actual, largestFixture, parseFixture, updateFixture, writeFixture } from './fixture-files.ts'
+import { listConfigSecrets } from '../model/config-secrets.ts'
 import type { Delivery } from '../model/delivery.ts'
 import { readPayload } from '../model/parse-body.ts'
 import { Problem } from '../model/problem.ts'
 import type { NamedMapping } from '../pipeline/compile.ts'
 import { explain } from '../pipeline/explain.ts'
 import { createGeneration, type Generation } from '../pipeline/generation.ts'
-import { type Redacted, shortestSecret, listSecrets, withoutSecrets } from './redact.ts'
+import { type Redacted, shortestSecret, withoutSecrets } from './redact.ts'
 import type { CapturedFields } from '../model/api-replay-types.ts'
 import { toDelivery } from '../deliveries/delivery.ts'
 import type { DeliveryRecord, KeptRequest } from '../store/records.ts'
@@ -34,7 +35,7 @@ export function buildKept({ record, request }: Stored, parts: Omit<Parts, 'trans
   const generation = createGeneration({ ...parts, transforms: new Map() })
   const { deliveryId: id, receivedAt } = record
   const delivery = toDelivery(head, body, { hook: generation.hook(head.path), id, receivedAt })
-  const safe = withoutSecrets({ ...delivery, payload: readPayload(delivery.body) }, listSecrets(config, mappings))
+  const safe = withoutSecrets({ ...delivery, payload: readPayload(delivery.body) }, listConfigSecrets(config, mappings))
   return { record, delivery, safe, mappings, generation }
 }
 
@@ -77,7 +78,7 @@ export async function capture(
   if (typeof fixture === 'string') throw new Problem('conflict', `This delivery cannot become a fixture: ${fixture}.`)
   const outcome = await runFixture(parts, module, { kind: 'fixture', name, file: join(root, name), fixture })
   const actual: Actual | undefined = outcome.actual?.decision === 'park' ? undefined : outcome.actual
-  const secrets = [...listSecrets(parts.config, parts.mappings), ...Object.values(env)]
+  const secrets = [...listConfigSecrets(parts.config, parts.mappings), ...Object.values(env)]
   const own = actual && withoutSecretFields(actual, secrets, plain)
   const text = own === undefined ? plain : updateFixture(plain, own.actual)
   if (Buffer.byteLength(text) > largestFixture) throw tooLarge(Buffer.byteLength(text))

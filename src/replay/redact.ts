@@ -1,10 +1,10 @@
 // Makes a request safe for a repository: secrets are removed, and the rest stays as it was sent.
 import { isJsonObject, type JsonValue } from '../base/json.ts'
-import { type Config, toHookTokens } from '../model/config.ts'
+import { isSecretName } from '../model/config-secrets.ts'
 import type { Delivery } from '../model/delivery.ts'
-import type { NamedMapping } from '../pipeline/compile.ts'
 import { schemes } from '../pipeline/senders.ts'
 import { detectSource } from '../pipeline/sources.ts'
+import { replaceTokens } from './token-forms.ts'
 
 export const removedMark = '[removed]'
 
@@ -29,12 +29,6 @@ const proofHeaders = new Set(
 const connectionHeader =
   /^(host|connection|content-length|transfer-encoding|content-encoding|accept-encoding|expect|via|forwarded|x-forwarded-.*|x-real-ip|cf-.*|true-client-ip|x-request-id)$/i
 
-const secretWords: ReadonlySet<string> = new Set(
-  'token secret password passwd pwd passphrase passcode authorization credential cookie signature jwt hmac apikey'.split(
-    ' ',
-  ),
-)
-const secretKeys: ReadonlySet<string> = new Set(['api', 'private', 'access', 'secret', 'signing', 'auth', 'encryption'])
 const urlInText = /\b[a-z][a-z\d+.-]{0,20}:\/\/[^\s"'<>]+/gi
 /** URLs in a parameter of a URL. One that is nested deeper is removed. */
 const deepestUrl = 2
@@ -47,12 +41,6 @@ const secretPaths: readonly RegExp[] = [
 // a shorter secret may occur in any text
 export const shortestSecret = 6
 
-/** The secrets of the configuration, which no fixture may have. */
-export function listSecrets(config: Config, mappings: readonly NamedMapping[]): string[] {
-  const shared = mappings.flatMap(({ verify }) => [verify?.secret, ...(verify?.secrets ?? []), verify?.verifyToken])
-  return [...toHookTokens(config.hooks), config.gateway.token, ...shared].flatMap((secret) => secret ?? [])
-}
-
 /** `secrets`: known secrets, which are removed everywhere. */
 export function withoutSecrets(request: KeepableRequest, secrets: readonly string[]): Redacted {
   // the longest first: a secret may begin with another one
@@ -61,7 +49,7 @@ export function withoutSecrets(request: KeepableRequest, secrets: readonly strin
     .toSorted((one, other) => other.length - one.length)
   const removed: string[] = []
   const toClean = (text: string) =>
-    toSafeText(known.reduce((rest, secret) => rest.replaceAll(secret, removedMark), text))
+    replaceTokens(toSafeText(known.reduce((rest, secret) => rest.replaceAll(secret, removedMark), text)), removedMark)
   const cleanText = (text: string, path: string): string => {
     const clean = toClean(text)
     if (clean !== text) removed.push(path)
@@ -150,16 +138,9 @@ function toSource(headers: readonly (readonly [string, string])[]): string | und
   return detectSource(Object.fromEntries(headers))?.source
 }
 
-/** By the last word of its key: `access_token`, `clientSecret` and `api-key` are secrets, `token_type` and a count of tokens are not. */
+/** By its key. A count of tokens is none. */
 function isSecret(key: string, value: JsonValue): boolean {
   if (value === null || typeof value === 'boolean' || value === '') return false
-  const words = key
-    .replace(/([a-z\d])([A-Z])/g, '$1 $2')
-    .toLowerCase()
-    .split(/[^a-z\d]+/)
-    .filter((word) => word !== '')
-  const last = words.at(-1) ?? ''
-  if (secretWords.has(last)) return true
-  if (last === 'key' && secretKeys.has(words.at(-2) ?? '')) return true
-  return last.endsWith('s') && secretWords.has(last.slice(0, -1)) && typeof value !== 'number'
+  const named = isSecretName(key)
+  return named === 'yes' || (named === 'plural' && typeof value !== 'number')
 }

@@ -85,3 +85,79 @@ describe('a known secret', () => {
     })
   })
 })
+
+describe('a token that no configuration has', () => {
+  const word = (length: number) => 'a1B2c3D4'.repeat(20).slice(0, length)
+  const hex = (length: number) => '0123456789abcdef'.repeat(8).slice(0, length)
+  const tokens = [
+    `ghp_${word(36)}`,
+    `ghs_${word(36)}`,
+    `github_pat_${word(22)}_${word(59)}`,
+    `glpat-${word(20)}`,
+    `npm_${word(36)}`,
+    `pypi-${word(100)}`,
+    `xoxb-123456789012-${word(24)}`,
+    `xoxe.xoxp-1-${word(40)}`,
+    `xapp-1-A0123456789-${word(40)}`,
+    `1234567890:${word(35)}`,
+    `M${word(23)}.${word(6)}.${word(38)}`,
+    `sk_live_${word(24)}`,
+    `rk_test_${word(24)}`,
+    `whsec_${word(32)}=`,
+    `shpat_${hex(32)}`,
+    `AKIA${'A1B2'.repeat(4)}`,
+    `AIza${word(35)}`,
+    `ya29.${word(60)}`,
+    `GOCSPX-${word(28)}`,
+    `SG.${word(22)}.${word(43)}`,
+    `key-${hex(32)}`,
+    `sk-proj-${word(48)}`,
+    `sk-ant-api03-${word(90)}`,
+    `hf_${'aBcD'.repeat(9)}`,
+    `ATATT3x${word(100)}`,
+    `lin_api_${word(40)}`,
+    `eyJ${word(20)}.eyJ${word(40)}.${word(43)}`,
+    `-----BEGIN RSA PRIVATE KEY-----\n${word(64)}\n${word(64)}\n-----END RSA PRIVATE KEY-----`,
+    `-----BEGIN PRIVATE KEY-----\n${word(64)} and no end`,
+  ]
+
+  test.each(tokens)('%s is removed, wherever a text has it', (token) => {
+    expect(clean(`see "${token}"`).payload).toEqual({ text: expect.stringMatching(/^see "\[removed\]"?$/) })
+    const elsewhere = { headers: { 'x-note': token }, query: { note: token }, payload: { [token]: [token] } }
+    expect(JSON.stringify(withoutSecrets(elsewhere, []))).not.toContain(token.slice(10, 30))
+  })
+
+  test('of a header that a text quotes is removed, without the word before it', () => {
+    expect(clean(`curl -H 'Authorization: Bearer ${word(20)}'`).payload).toEqual({
+      text: `curl -H 'Authorization: Bearer [removed]'`,
+    })
+    expect(clean(`Basic ${word(20)}==`).payload).toEqual({ text: 'Basic [removed]' })
+  })
+
+  test.each([
+    'Bearer of bad news',
+    'Basic internationalization is done',
+    'the task-force-one-two-three-four-five-six 7',
+    'sk-fading-circle-with-a-long-name',
+    'https://github.com/ada/weaver/commit/0123456789abcdef0123456789abcdef01234567',
+    'AKIA is a prefix, and so is ghp_',
+    '01a1fb45-0fdd-7713-8f98-02441594b06c',
+    '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----',
+  ])('is not seen in %j', (text) => {
+    expect(clean(text)).toMatchObject({ payload: { text }, removed: [] })
+  })
+
+  test('costs no minutes where an attacker writes beginnings of tokens', () => {
+    for (const start of [
+      'eyJ',
+      'eyJaaaaaaaaaa.',
+      'sk-',
+      '-----BEGIN PRIVATE KEY-----',
+      'Bearer ',
+      '1234567',
+      'xoxb-',
+      'M.',
+    ])
+      expect(clean(start.repeat(Math.ceil(500_000 / start.length))).payload).toBeDefined()
+  })
+})

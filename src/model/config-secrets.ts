@@ -1,0 +1,77 @@
+// The secrets in a configuration: what no fixture and no message may have.
+import type { Config } from './config.ts'
+
+const secretWords: ReadonlySet<string> = new Set(
+  'token secret password passwd pwd passphrase passcode authorization credential cookie signature jwt hmac apikey'.split(
+    ' ',
+  ),
+)
+const secretKeys: ReadonlySet<string> = new Set(['api', 'private', 'access', 'secret', 'signing', 'auth', 'encryption'])
+
+/**
+ * Whether a value is a secret, by the last word of its key: `access_token`, `clientSecret` and `api-key` are secrets, `token_type` is
+ * none. A plural such as `tokens` can be the name of a count too.
+ */
+export function isSecretName(key: string): 'yes' | 'plural' | 'no' {
+  const words = key
+    .replace(/([a-z\d])([A-Z])/g, '$1 $2')
+    .toLowerCase()
+    .split(/[^a-z\d]+/)
+    .filter((word) => word !== '')
+  const last = words.at(-1) ?? ''
+  if (secretWords.has(last)) return 'yes'
+  if (last === 'key' && secretKeys.has(words.at(-2) ?? '')) return 'yes'
+  return last.endsWith('s') && secretWords.has(last.slice(0, -1)) ? 'plural' : 'no'
+}
+
+/** What each configuration got from `${NAME}` and `${file:…}`. */
+const substituted = new WeakMap<object, readonly string[]>()
+
+/** Notes the values of variables and files that became a part of a configuration. */
+export function noteSubstituted(config: Config, values: readonly string[]): void {
+  substituted.set(config, values)
+}
+
+/**
+ * Every secret of a configuration and of `verify` in its mappings: values under the name of a secret, headers, URLs that may have one,
+ * and all that came from a variable or a file.
+ */
+export function listConfigSecrets(config: Config, mappings: readonly { readonly verify?: unknown }[]): string[] {
+  const leaves = findLeaves({ config, verify: mappings.map(({ verify }) => verify) }, [])
+  const found = leaves.flatMap(({ path, text }) => findSecretsAt(path, text))
+  return [...new Set([...found, ...(substituted.get(config) ?? [])])]
+}
+
+type Leaf = { readonly path: readonly string[]; readonly text: string }
+
+/** `path`: the names of keys, without the places in lists. */
+function findLeaves(value: unknown, path: readonly string[]): Leaf[] {
+  if (typeof value === 'string') return [{ path, text: value }]
+  if (Array.isArray(value)) return value.flatMap((item) => findLeaves(item, path))
+  if (typeof value !== 'object' || value === null) return []
+  return Object.entries(value).flatMap(([key, item]) => findLeaves(item, [...path, key]))
+}
+
+function findSecretsAt(path: readonly string[], text: string): string[] {
+  const name = path.at(-1) ?? ''
+  if (/^[a-z][a-z\d+.-]*:\/\//i.test(text)) return findSecretsOfUrl(name, text)
+  // of a model's API: each may be its key
+  if (path.at(-2) === 'headers') return [text, text.replace(/^\w+ +/, '')]
+  // `user:password`, `whsec_…`: the part behind it is a secret too
+  return isSecretName(name) === 'no' ? [] : [text, text.replace(/^[^:]*:|^whsec_/, '')]
+}
+
+/** A URL named `url` may have a token in its path; others are secrets if they have a password or parameters. */
+function findSecretsOfUrl(name: string, text: string): string[] {
+  const [, password] = /^[^/]*:\/\/[^/?#:@]*:([^/?#]*)@/.exec(text) ?? []
+  if (password !== undefined) return [text, password, decode(password)]
+  return name === 'url' || /[?#]|^[^/]*:\/\/[^/]*@/.test(text) ? [text] : []
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}

@@ -1,0 +1,96 @@
+import { describe, expect, test } from 'vitest'
+import { toConfigSchema } from '../../../src/config/schema.ts'
+import { parseConfig } from '../../../src/config/config.ts'
+import { isSecretName, listConfigSecrets } from '../../../src/model/config-secrets.ts'
+
+function findSecrets(config: object, env: Record<string, string> = {}): string[] {
+  const parsed = parseConfig(JSON.stringify(config), env)
+  if (parsed.config === undefined) throw new Error(parsed.problems.join('\n'))
+  return listConfigSecrets(parsed.config, [])
+}
+
+/** Names of keys in the schema whose values are texts or lists of texts, wherever they are. */
+function findNames(schema: unknown, name = ''): string[] {
+  if (typeof schema !== 'object' || schema === null) return []
+  if (Array.isArray(schema)) return schema.flatMap((item) => findNames(item, name))
+  const { properties, ...rest } = schema as { properties?: object; type?: unknown }
+  const named = Object.entries(properties ?? {}).flatMap(([key, item]) => findNames(item, key))
+  const own = rest.type === 'string' ? [name] : []
+  return [...own, ...named, ...Object.values(rest).flatMap((item) => findNames(item, name))]
+}
+
+describe('the secrets of a configuration', () => {
+  test('are the values of these keys, and a new key that sounds like a secret is decided here', () => {
+    const names = [...new Set(findNames(toConfigSchema()))]
+    const sounding = names.filter((name) => /token|secret|password|key|credential|auth/i.test(name))
+    const secret = sounding.filter((name) => isSecretName(name) !== 'no').toSorted()
+    expect(secret.join(' ')).toBe(
+      'accessToken apiKey appPassword botToken oauthToken password secret secrets token tokens verifyToken',
+    )
+    const others = sounding.filter((name) => !secret.includes(name))
+    expect(others.toSorted().join(' ')).toBe(
+      'allowedSessionKeyPrefixes defaultSessionKey oauthAuth publicKey secretEncoding serviceAccountKey sessionKey',
+    )
+  })
+
+  test('are tokens, keys, passwords and headers of every section', () => {
+    const found = findSecrets({
+      gateway: { token: 'gateway-token-0123456789' },
+      hooks: {
+        enabled: true,
+        tokens: ['hook-token-one-0123456789', 'hook-token-two-0123456789'],
+        mappings: [
+          { match: { path: 'a' }, verify: { scheme: 'github', secret: 'mapping-secret-0123' }, messageTemplate: 'x' },
+          {
+            match: { path: 'b' },
+            verify: { scheme: 'basic', secret: 'ada:basic-password-0123' },
+            messageTemplate: 'x',
+          },
+        ],
+      },
+      models: {
+        providers: {
+          local: {
+            kind: 'openai-compatible',
+            baseUrl: 'http://127.0.0.1:11434/v1',
+            apiKey: 'model-key-0123',
+            headers: { authorization: 'Bearer header-token-0123', 'x-team': 'team-key-0123' },
+          },
+        },
+      },
+      channels: {
+        telegram: { botToken: '42:telegram-token' },
+        webhook: { endpoints: { ops: { url: 'https://a.example/in/url-token-0123', secret: 'webhook-secret-0123' } } },
+      },
+      store: { url: 'postgres://ada:p%40ssword-0123@db.example/app' },
+    })
+    expect(found).toEqual(
+      expect.arrayContaining([
+        'gateway-token-0123456789',
+        'hook-token-one-0123456789',
+        'hook-token-two-0123456789',
+        'mapping-secret-0123',
+        'basic-password-0123',
+        'model-key-0123',
+        'header-token-0123',
+        'team-key-0123',
+        '42:telegram-token',
+        'telegram-token',
+        'https://a.example/in/url-token-0123',
+        'webhook-secret-0123',
+        'postgres://ada:p%40ssword-0123@db.example/app',
+        'p%40ssword-0123',
+        'p@ssword-0123',
+      ]),
+    )
+    expect(found).not.toContain('http://127.0.0.1:11434/v1')
+    expect(found.filter((one) => one.startsWith('https://oauth2'))).toEqual([])
+  })
+
+  test('are all that came from a variable, under whatever key, and no more of its text', () => {
+    const mapping = { match: { path: 'a' }, messageTemplate: 'to ${DOOR_CODE} now' }
+    expect(findSecrets({ hooks: { mappings: [mapping] } }, { DOOR_CODE: 'door-0123', OTHER: 'other-0123' })).toEqual([
+      'door-0123',
+    ])
+  })
+})
