@@ -58,11 +58,13 @@ function Repetitions({ delivery }: { delivery: ShownDelivery }): JSX.Element | n
   const { repeats, repeatedAt, bodyDiffered } = delivery
   if (repeatedAt === null) return null
   return (
-    <span id="repeated">
+    <>
       {' '}
-      repeated {toTimes(repeats)}, last <Time at={repeatedAt} />
-      {bodyDiffered && <span class="warn"> with a different body</span>}
-    </span>
+      <span id="repeated">
+        repeated {toTimes(repeats)}, last <Time at={repeatedAt} />
+        {bodyDiffered && <span class="warn"> with a different body</span>}
+      </span>
+    </>
   )
 }
 

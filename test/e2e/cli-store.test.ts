@@ -24,7 +24,8 @@ const config = {
   },
 }
 
-const deliveryFields = 'deliveryId receivedAt hook source event mappingId generation node state actions'.split(' ')
+const deliveryFields =
+  'deliveryId receivedAt hook source event mappingId repeats repeatedAt generation node state actions'.split(' ')
 
 describe('reading commands beside a running gateway', { timeout: 60_000 }, () => {
   let gateway: Gateway

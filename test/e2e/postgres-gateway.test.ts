@@ -38,7 +38,7 @@ describe.skipIf(whyNoPostgres)('a gateway on Postgres', { timeout: 120_000 }, ()
     const { host, pathname } = new URL(url)
     shown = `${host}${pathname}`
     gateway = await startGateway({ config, env })
-    await post(gateway, 'wake', { text: 'hello' })
+    await post(gateway, 'wake', { text: 'hello', mode: 'next-heartbeat' })
   }, 60_000)
 
   const commands = [

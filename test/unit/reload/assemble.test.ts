@@ -34,7 +34,8 @@ describe('a configuration is not taken', () => {
       frame: 'hooks.presets[0]: "scret" is not an option of this preset. Did you mean secret?',
     })
     await expect(ofPreset({ name: 'github', colour: 's' })).rejects.toMatchObject({
-      frame: 'hooks.presets[0]: "colour" is not an option of this preset. Options: path, secret, secrets.',
+      frame:
+        'hooks.presets[0]: "colour" is not an option of this preset. Options: path, instructions, secret, secrets.',
     })
     await expect(ofPreset({ name: 'github', secret: 's' })).resolves.toBeDefined()
   })
