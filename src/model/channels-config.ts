@@ -117,7 +117,9 @@ export const channelSections = {
             url: endpointUrl.describe('URL that receives the replies.'),
             secret: filled
               .regex(/^(?!whsec_)|^whsec_[A-Za-z0-9+/]+={0,2}$/, 'must go on in base64 after whsec_')
-              .describe('Secret that signs the replies by Standard Webhooks: whsec_… or plain text.'),
+              .describe(
+                'Secret that signs the replies by Standard Webhooks: whsec_… or plain text, of at least 16 bytes.',
+              ),
           }),
         )
         .describe('The receivers, each under its name. No other URL is ever called.'),

@@ -18,12 +18,15 @@ import {
   isPlainSessionKey,
   isSessionKeyAllowed,
 } from './permission.ts'
+import { decodeSecret, whyGuessable } from './secret-length.ts'
+import type { SecretEncoding } from './verify.ts'
 
 const builtInHooks = ['wake', 'agent']
 
 export function toConfigIssues(config: Config): ConfigIssue[] {
   return [
     ...toTokenIssues(config),
+    ...toSecretIssues(config),
     ...toStoreIssues(config),
     ...toDefaultKeyIssues(config),
     ...toAgentIssues(config),
@@ -111,6 +114,26 @@ function toTokenIssues({ hooks, gateway }: Config): ConfigIssue[] {
       issues.push(toIssue(at, 'must be ASCII without spaces around it, because a header carries it.'))
     }
     return issues
+  })
+}
+
+/** Secrets that the operator chooses. Those of senders are checked where their schemes are known. */
+function toSecretIssues({ hooks, gateway, channels }: Config): ConfigIssue[] {
+  const endpoints = Object.entries(channels.webhook?.endpoints ?? {})
+  const chosen: readonly [ConfigPath, string | undefined, SecretEncoding?][] = [
+    [['hooks', 'token'], hooks.token],
+    ...(hooks.tokens ?? []).map((token, index): [ConfigPath, string] => [['hooks', 'tokens', index], token]),
+    [['gateway', 'token'], gateway.token],
+    ...endpoints.map(([name, { secret }]): [ConfigPath, string, SecretEncoding] => [
+      ['channels', 'webhook', 'endpoints', name, 'secret'],
+      secret,
+      secret.startsWith('whsec_') ? 'base64' : 'utf8',
+    ]),
+  ]
+  return chosen.flatMap(([at, secret, encoding]) => {
+    const bytes = secret && decodeSecret(secret, encoding, 'whsec_')
+    const why = bytes && whyGuessable(bytes.length, encoding && { encoding })
+    return why ? [toIssue(at, why)] : []
   })
 }
 

@@ -59,7 +59,9 @@ export const Config = z.strictObject({
     .strictObject({
       token: filled
         .optional()
-        .describe('Token for /api of the admin port, which commands use. It must differ from `hooks.token`.'),
+        .describe(
+          'Token for /api of the admin port, which commands use, of at least 16 bytes. It must differ from `hooks.token`.',
+        ),
     })
     .prefault({})
     .describe('Access to the admin port.'),

@@ -14,6 +14,7 @@ const VerifierShape = z.looseObject({
   source: filled.optional(),
   headers: headerNames,
   secretHeaders: headerNames.optional(),
+  minSecretBytes: z.int().positive().optional(),
   verify: aFunction,
   sign: aFunction.optional(),
 })

@@ -30,7 +30,9 @@ export const HooksConfig = z.strictObject({
     .boolean()
     .default(false)
     .describe('Turns the hook endpoints on. If it is true, `hooks.token` or `hooks.tokens` is required.'),
-  token: filled.optional().describe('The token that callers send. It must differ from `gateway.token`.'),
+  token: filled
+    .optional()
+    .describe('The token that callers send, of at least 16 bytes. It must differ from `gateway.token`.'),
   tokens: z
     .array(filled)
     .min(1)

@@ -104,6 +104,8 @@ export type VerifierDefinition = {
   readonly headers: readonly string[]
   /** Headers with a secret. Templates, transforms and stored rows do not see them. */
   readonly secretHeaders?: readonly string[]
+  /** Bytes of text that a secret must have at least. Default: 16. Lower it only for a sender whose secrets are shorter. */
+  readonly minSecretBytes?: number
   /**
    * Checks the raw bytes. Return the delivery id as `id` if the proof covers it and it is not in the body: an unsigned header does not
    * distinguish a captured request from a new one. An exception counts as an invalid proof (401). Another return value, or none

@@ -25,7 +25,7 @@ export const VerifySettings = z.strictObject({
   secret: filled
     .optional()
     .describe(
-      'The secret that you and the sender share. For basic and other schemes with user and password: user:password.',
+      'The secret that you and the sender share, of at least 16 bytes. For basic and other schemes with user and password: user:password.',
     ),
   secrets: z
     .array(filled)

@@ -15,6 +15,7 @@ import { Problem } from '../model/problem.ts'
 import type { NamedMapping } from '../pipeline/compile.ts'
 import { type LoadedChannels, loadChannels } from './channels.ts'
 import { loadPacks, type Pack, toPackReports, toUnknown } from './packs.ts'
+import { refuseShortSecrets } from './secret-issues.ts'
 import { type LoadedVerifiers, loadVerifiers } from './verifiers.ts'
 
 export type Assembled = LoadedVerifiers &
@@ -58,6 +59,7 @@ export function createAssembler(dir: string): Assembler {
       const mappings = toMappings(config, packs)
       const before = serving?.verifiers ?? []
       const { verifiers, reports } = await loadVerifiers({ dir, mappings, packs, serving: before }, ofVerifiers)
+      refuseShortSecrets(config, mappings, verifiers)
       const all = [...toPackReports(packs, serving?.packs), ...reports, ...own.reports]
       return { packs, mappings, verifiers, channels: own.channels, reports: all }
     },

@@ -98,7 +98,7 @@ describe('check', { timeout: 60_000 }, () => {
   })
 
   test('a warning is shown and is no failure', async () => {
-    const dir = makeConfigDir({ config: { hooks: { token: 'short' } } })
+    const dir = makeConfigDir({ config: { hooks: { token: 'only-20-letters-long' } } })
     const { code, json } = await runCommand(['check', '--json'], { dir })
     const [warning] = json().filter(({ name }) => name === 'token-length')
     expect(warning).toMatchObject({ ok: false, severity: 'warning' })

@@ -261,10 +261,10 @@ describe('init --from hooks.json', { timeout: 60_000 }, () => {
         'pass-environment-to-command': [{ source: 'header', name: 'X-GitHub-Event', envname: 'EVENT' }],
         'trigger-rule': { and: [signed, { or: [isRef('refs/heads/main'), isRef('42')] }] },
       },
-      { id: 'merge', 'trigger-rule': withHeader('X-Gitlab-Token', 'secret-of-merge') },
+      { id: 'merge', 'trigger-rule': withHeader('X-Gitlab-Token', 'secret-of-merging') },
       { id: 'plain', 'trigger-rule': withHeader('X-Event-Key', 'repo:push') },
-      { id: 'own', 'trigger-rule': withHeader('X-Own-Token', 'secret-of-own') },
-      { id: 'basic', 'trigger-rule': withHeader('Authorization', `Basic ${btoa('ada:secret-of-basic')}`) },
+      { id: 'own', 'trigger-rule': withHeader('X-Own-Token', 'secret-of-own-header') },
+      { id: 'basic', 'trigger-rule': withHeader('Authorization', `Basic ${btoa('ada:secret-of-basic-user')}`) },
     ]
     const { dir, code, stdout } = await bring({ 'hooks.json': JSON.stringify(hooks) })
     expect(code).toBe(0)
@@ -283,10 +283,10 @@ describe('init --from hooks.json', { timeout: 60_000 }, () => {
         },
         messageTemplate: 'commits.0.id: {{payload.commits.0.id}}\nfor ${5}\nEVENT: {{headers.x-github-event}}',
       },
-      { match: { path: 'merge' }, verify: { scheme: 'gitlab-token', secret: 'secret-of-merge' } },
+      { match: { path: 'merge' }, verify: { scheme: 'gitlab-token', secret: 'secret-of-merging' } },
       { match: { path: 'plain', headers: { 'x-event-key': 'repo:push' } } },
-      { verify: { scheme: 'token', header: 'x-own-token', secret: 'secret-of-own' } },
-      { verify: { scheme: 'basic', secret: 'ada:secret-of-basic' } },
+      { verify: { scheme: 'token', header: 'x-own-token', secret: 'secret-of-own-header' } },
+      { verify: { scheme: 'basic', secret: 'ada:secret-of-basic-user' } },
     ])
     expect(mappings[2]?.verify).toBeUndefined()
     expect(stdout).toContain('plain has no proof that can be checked here')

@@ -76,7 +76,10 @@ describe('a pack of one’s own', { timeout: 60_000 }, () => {
   })
 
   test('sends its fixtures, signed by its verifier', async () => {
-    const { dir } = await startInside({ config: { hooks: { presets: [{ name: 'weaver', secret: 's' }] } }, files })
+    const { dir } = await startInside({
+      config: { hooks: { presets: [{ name: 'weaver', secret: 'secret-of-the-loom' }] } },
+      files,
+    })
     expect((await runCommand(['send', 'weaver', 'deployed'], { dir })).stdout).toMatch(/^200 /)
     const unknown = await runCommand(['send', 'weaver', 'deploid'], { dir })
     expect([unknown.code, unknown.stderr]).toEqual([64, expect.stringContaining('Did you mean deployed?')])
@@ -97,7 +100,9 @@ describe('a pack of one’s own', { timeout: 60_000 }, () => {
 
 describe('a verifier of one’s own', { timeout: 60_000 }, () => {
   test('that is broken ends check with its reason', async () => {
-    const config = { hooks: { mappings: [{ match: { path: 'acme' }, verify: { scheme: 'acme', secret: 's' } }] } }
+    const config = {
+      hooks: { mappings: [{ match: { path: 'acme' }, verify: { scheme: 'acme', secret: 'secret-of-the-loom' } }] },
+    }
     const dir = makeConfigDir({ config, files: { 'hooks/verifiers/acme.ts': 'export default 7' } })
     const { code, json } = await runCommand(['check', '--json'], { dir })
     expect(code).toBe(70)
@@ -108,9 +113,17 @@ describe('a verifier of one’s own', { timeout: 60_000 }, () => {
 
 describe('hookloom send to a signed mapping', { timeout: 60_000 }, () => {
   const mappings = [
-    { id: 'table', match: { path: 'shared', payload: { kind: 'table' } }, verify: { scheme: 'github', secret: 'g' } },
-    { id: 'code', match: { path: 'shared', payload: { kind: 'code' } }, verify: { scheme: 'acme', secret: 'a' } },
-    { id: 'both', match: { path: 'both' }, verify: { scheme: 'stripe', secret: 's', also: 'token' } },
+    {
+      id: 'table',
+      match: { path: 'shared', payload: { kind: 'table' } },
+      verify: { scheme: 'github', secret: 'secret-of-the-table' },
+    },
+    {
+      id: 'code',
+      match: { path: 'shared', payload: { kind: 'code' } },
+      verify: { scheme: 'acme', secret: 'secret-of-the-code' },
+    },
+    { id: 'both', match: { path: 'both' }, verify: { scheme: 'stripe', secret: 'secret-of-the-loom', also: 'token' } },
     { id: 'theirs', match: { path: 'theirs' }, verify: { scheme: 'discord', publicKey: '0'.repeat(64) } },
     { id: 'open', match: { path: 'open' } },
   ]

@@ -15,7 +15,7 @@ describe('hookloom add preset', () => {
     const dir = makeConfigDir()
     writeFileSync(
       join(dir, 'hookloom.jsonc'),
-      '{\n  // the callers\n  "hooks": { "enabled": true, "token": "hook-secret", "presets": ["gmail" /* mails */] },\n}\n',
+      '{\n  // the callers\n  "hooks": { "enabled": true, "token": "hook-secret-of-the-shop", "presets": ["gmail" /* mails */] },\n}\n',
     )
     writeFileSync(join(dir, '.env'), 'OTHER=1')
     const { code, stdout, stderr } = await runCommand(['add', 'preset', 'github'], { dir })
@@ -35,14 +35,16 @@ describe('hookloom add preset', () => {
   })
 
   test('makes no two secrets alike, and keeps one that is set', async () => {
-    const [one, two] = [makeConfigDir(), makeConfigDir({ files: { '.env': 'MINE=kept\n' } })]
+    const [one, two] = [makeConfigDir(), makeConfigDir({ files: { '.env': 'MINE=kept-by-the-operator\n' } })]
     await runCommand(['add', 'preset', 'grafana'], { dir: one })
     await runCommand(['add', 'preset', 'gitlab'], { dir: one })
     const values = readFileSync(join(one, '.env'), 'utf8').match(/[\da-f]{64}/g) ?? []
     expect(new Set(values).size).toBe(2)
     expect((await runCommand(['add', 'preset', 'github', '--secret-env', 'MINE'], { dir: two })).code).toBe(0)
-    expect(readFileSync(join(two, '.env'), 'utf8')).toBe('MINE=kept\n')
-    expect(loadConfig({ dir: two, env: {} }).config.hooks.presets).toEqual([{ name: 'github', secret: 'kept' }])
+    expect(readFileSync(join(two, '.env'), 'utf8')).toBe('MINE=kept-by-the-operator\n')
+    expect(loadConfig({ dir: two, env: {} }).config.hooks.presets).toEqual([
+      { name: 'github', secret: 'kept-by-the-operator' },
+    ])
   })
 
   test('shows no placeholder of a key that the sender makes', async () => {
@@ -122,7 +124,7 @@ describe('hookloom send of a preset', () => {
   test('is refused where the gateway has another secret, and asks for the preset where it is not enabled', async () => {
     const gateway = await startInside({ config: withGithub })
     // another configuration, of which the same gateway is said to be the running one
-    const dir = makeConfigDir({ config: { hooks: { presets: [{ name: 'github', secret: 'another secret' }] } } })
+    const dir = makeConfigDir({ config: { hooks: { presets: [{ name: 'github', secret: 'another secret of it' }] } } })
     writeFiles(dir, { 'state/gateway.json': readFileSync(join(gateway.dir, 'state/gateway.json'), 'utf8') })
     expect((await runCommand(['send', 'github', 'issue-opened'], { dir })).code).toBe(77)
     const absent = await runCommand(['send', 'stripe', 'invoice-paid'], { dir })
@@ -172,7 +174,7 @@ describe('hookloom verify', () => {
       headers: { 'x-slack-signature': 'v0=00', 'x-slack-request-timestamp': '1531420618' },
       body: '{}',
     }
-    const presets = [...docs.hooks.presets, { name: 'slack', secret: 'x' }]
+    const presets = [...docs.hooks.presets, { name: 'slack', secret: 'long-enough-for-all' }]
     const dir = makeConfigDir({ config: { hooks: { presets } } })
     writeFiles(dir, {
       'changed.json': JSON.stringify({ ...published, body: 'Hello, World! ' }),

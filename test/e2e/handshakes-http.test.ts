@@ -15,7 +15,7 @@ beforeAll(async () => {
 })
 
 describe('a question by GET or HEAD', () => {
-  const crc = createHmac('sha256', 'consumer_secret').update('challenge_string').digest('base64')
+  const crc = createHmac('sha256', 'consumer_secret_of_it').update('challenge_string').digest('base64')
   test.each<[string, RequestParts, { type: string; body: string }]>([
     ['Dropbox', { target: '/hooks/dropbox?challenge=abc123' }, { type: asText, body: 'abc123' }],
     ['Nylas', { target: `/hooks/nylas?challenge=${word}` }, { type: asText, body: word }],
@@ -187,7 +187,7 @@ describe('a question by POST that carries the proof', () => {
       { status: 200, type: asJson, body: '{"type":1}' },
     ],
     ['Discord’s events', () => discord('{"type":0}'), () => discord('{"type":0}', ''), { status: 204, body: '' }],
-    ['Google', () => google('chan_Token'), () => google('chan_Tokem'), { body: '' }],
+    ['Google', () => google('chan_Token_of_the_room'), () => google('chan_Tokem_of_the_room'), { body: '' }],
   ])('%s is answered in its shape, and turned away where the proof does not hold', async (_, good, bad, expected) => {
     expect(toShape(await gateway.greet(good()))).toEqual(answer(expected))
     expect(toVerdict(await gateway.greet(bad()))).toBe('unauthorized')

@@ -125,7 +125,10 @@ function byHanded(target: string, header: string, prefix: string, secret: string
   return { target, headers: [...json, [header, signature]], body } satisfies RequestParts
 }
 
-const published = readVectors()?.handshakes
+/** Two are published with a secret that is too short for a configuration. */
+const published = readVectors()?.handshakes.filter(
+  ({ scheme }) => !/^(x-twitter|google-channel)$/.test(toSchemeId(scheme)),
+)
 
 describe.skipIf(published === undefined)(`published handshakes (skipped when ${missingVectors})`, () => {
   test.each((published ?? []).map((handshake) => [handshake.name, handshake] as const))('%s', async (_, handshake) => {

@@ -21,7 +21,7 @@ beforeAll(async () => {
     { match: { path: 'stripe' }, verify: { scheme: 'stripe', secret } },
     { match: { path: 'nylas' }, verify: { scheme: 'nylas', secret } },
     { match: { path: 'mailgun' }, verify: { scheme: 'mailgun', secret } },
-    { id: 'bot', match: { path: 'shared' }, verify: { scheme: 'telegram', secret: 'bot-word' } },
+    { id: 'bot', match: { path: 'shared' }, verify: { scheme: 'telegram', secret: 'bot-word-of-the-shop' } },
     { id: 'shop', match: { path: 'shared' }, verify: { scheme: 'stripe', secret } },
     { match: { path: 'github' }, verify: { scheme: 'github', secret } },
   ])
@@ -136,7 +136,7 @@ test('a captured delivery is not new because the proof of another mapping comes 
   const text = '{"id":"evt_shared","update_id":7}'
   const captured = stripe(text)
   const first = await send('shared', captured, text)
-  const both = await send('shared', [...captured, ['x-telegram-bot-api-secret-token', 'bot-word']], text)
+  const both = await send('shared', [...captured, ['x-telegram-bot-api-secret-token', 'bot-word-of-the-shop']], text)
   expect([toVerdict(first), toDeliveryId(both)]).toEqual(['accepted', toDeliveryId(first)])
 })
 

@@ -9,7 +9,12 @@ import { toDeliveryId, toVerdict } from './answers.ts'
 import { type Proving, startProving } from './proving.ts'
 import { bearer, type Headers, json, type Reply, type RequestParts } from './wire.ts'
 
-const secrets = { github: 'github-secret', stripe: 'whsec_stripe', slack: 'slack-secret', meta: 'meta-secret' }
+const secrets = {
+  github: 'github-secret-of-it',
+  stripe: 'whsec_stripe-secret',
+  slack: 'slack-secret-of-it',
+  meta: 'meta-secret-of-it',
+}
 
 const hmac = (secret: string, text: string) => createHmac('sha256', secret).update(text).digest('hex')
 
@@ -40,15 +45,27 @@ describe('one path for many senders', () => {
     gateway = await startProving([
       // in nobody's alphabetical or table order: what is proven decides, not what comes first
       { id: 'slack', match: { path: 'in' }, verify: { scheme: 'slack', secret: secrets.slack } },
-      { id: 'named-stripe', match: { path: 'in', source: 'stripe' }, verify: { scheme: 'github', secret: 'another' } },
+      {
+        id: 'named-stripe',
+        match: { path: 'in', source: 'stripe' },
+        verify: { scheme: 'github', secret: 'another-secret-of-it' },
+      },
       { id: 'stripe', match: { path: 'in' }, verify: { scheme: 'stripe', secret: secrets.stripe } },
       { id: 'github', match: { path: 'in' }, verify: { scheme: 'github', secret: secrets.github } },
       { id: 'meta', match: { path: 'in' }, verify: { scheme: 'meta', secret: secrets.meta } },
       { id: 'open', match: { path: 'mixed', payload: { kind: 'open' } } },
       { id: 'closed', match: { path: 'mixed' }, verify: { scheme: 'github', secret: secrets.github } },
       { id: 'both', match: { path: 'both' }, verify: { scheme: 'github', secret: secrets.github, also: 'token' } },
-      { id: 'rotating', match: { path: 'rotating' }, verify: { scheme: 'github', secrets: ['new', 'old'] } },
-      { id: 'only-pushes', match: { path: 'pushes', event: 'push' }, verify: { scheme: 'github', secret: 's' } },
+      {
+        id: 'rotating',
+        match: { path: 'rotating' },
+        verify: { scheme: 'github', secrets: ['the-new-secret-of-it', 'the-old-secret-of-it'] },
+      },
+      {
+        id: 'only-pushes',
+        match: { path: 'pushes', event: 'push' },
+        verify: { scheme: 'github', secret: 'long-enough-for-all' },
+      },
     ])
   })
 
@@ -118,7 +135,7 @@ describe('one path for many senders', () => {
   })
 
   test('while a secret is rotated, deliveries under the old and the new one come in, and no third', async () => {
-    for (const secret of ['new', 'old']) {
+    for (const secret of ['the-new-secret-of-it', 'the-old-secret-of-it']) {
       expect(toVerdict(await post('rotating', '{}', github(gateway, '{}', secret)))).toBe('accepted')
     }
     expect(toVerdict(await post('rotating', '{}', github(gateway, '{}', 'older')))).toBe('unauthorized')
@@ -127,7 +144,7 @@ describe('one path for many senders', () => {
   test('a proven delivery that no condition takes is skipped, and one that is not proven is not', async () => {
     const ping: Headers = [
       ['x-github-event', 'ping'],
-      ['x-hub-signature-256', `sha256=${hmac('s', '{}')}`],
+      ['x-hub-signature-256', `sha256=${hmac('long-enough-for-all', '{}')}`],
     ]
     expect(toVerdict(await post('pushes', '{}', ping))).toBe('skipped')
     expect(toVerdict(await post('pushes', '{}', [['x-github-event', 'ping'], ...forged]))).toBe('unauthorized')
@@ -161,7 +178,7 @@ describe('the signed mappings of the pages', () => {
   const mappings = ['README.md', 'src/pipeline/verifiers/README.md']
     .flatMap(readBlocks)
     .filter(({ language, text }) => language === 'jsonc' && /"scheme": "(github|generic-hmac)"/.test(text))
-    .map(({ text }): MappingInput => parse(text.replaceAll(/\$\{\w+\}/g, 'its-secret')))
+    .map(({ text }): MappingInput => parse(text.replaceAll(/\$\{\w+\}/g, 'its-secret-of-the-page')))
 
   test('run as they are printed', async () => {
     const gateway = await startProving(mappings.map(({ match, verify }) => ({ match: { path: match?.path }, verify })))
@@ -177,7 +194,11 @@ describe('the signed mappings of the pages', () => {
     for (const [path, proof] of Object.entries(proofs)) {
       const post = async (secret: string) =>
         toVerdict(await gateway.ask({ target: `/hooks/${path}`, headers: [...json, ...proof(secret)], body: '{}' }))
-      expect([path, await post('its-secret'), await post('another')]).toEqual([path, 'accepted', 'unauthorized'])
+      expect([path, await post('its-secret-of-the-page'), await post('another')]).toEqual([
+        path,
+        'accepted',
+        'unauthorized',
+      ])
     }
   })
 })
@@ -189,8 +210,12 @@ describe('a client that fails too often', () => {
   beforeEach(async () => {
     gateway = await startProving([
       { id: 'signed', match: { path: 'in' }, verify: { scheme: 'github', secret: secrets.github } },
-      { id: 'asks', match: { path: 'in' }, verify: { scheme: 'microsoft-graph', secret: 'state' } },
-      { id: 'meta', match: { path: 'meta' }, verify: { scheme: 'meta', secret: 'm', verifyToken: 'right-word' } },
+      { id: 'asks', match: { path: 'in' }, verify: { scheme: 'microsoft-graph', secret: 'state-of-the-graph' } },
+      {
+        id: 'meta',
+        match: { path: 'meta' },
+        verify: { scheme: 'meta', secret: 'long-enough-for-all', verifyToken: 'right-word' },
+      },
       { id: 'both', match: { path: 'both' }, verify: { scheme: 'github', secret: secrets.github, also: 'token' } },
       { id: 'open', match: { path: 'in' } },
     ])

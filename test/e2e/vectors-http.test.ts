@@ -3,6 +3,8 @@ import { createHash } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import type { VerifyRequest } from '../../src/model/verifier.ts'
+import { VerifySettings } from '../../src/model/verify.ts'
+import { whyTooShort } from '../../src/pipeline/verifiers/secret-length.ts'
 import type { HmacScheme } from '../../src/pipeline/verifiers/scheme.ts'
 import {
   hmacSchemes,
@@ -23,7 +25,13 @@ function post(gateway: Proving, target: string, { headers, rawBody }: Pick<Verif
   return gateway.ask({ target, headers: Object.entries(headers), body: rawBody })
 }
 
-const vectors = readVectors()?.vectors.filter(({ method }) => method === 'POST')
+/** Without those whose secret no configuration may have: `vectors.test.ts` proves them. */
+const vectors = readVectors()
+  ?.vectors.filter(({ method }) => method === 'POST')
+  .filter((vector) => {
+    const verify = VerifySettings.parse(toVerify(vector))
+    return verify.secret === undefined || whyTooShort(verify.secret, verify) === undefined
+  })
 
 describe.skipIf(vectors === undefined)(`published vectors over HTTP (skipped when ${missingVectors})`, () => {
   const cases = vectors ?? []
@@ -96,14 +104,14 @@ describe('every scheme that hashes, signed for now', () => {
   let now: number
   const acme = {
     scheme: 'generic-hmac',
-    secret: 'acme-secret',
+    secret: 'acme-secret-of-it',
     header: 'x-acme-signature',
     prefix: 'sha1=',
     algorithm: 'sha1',
   } as const
 
   beforeAll(async () => {
-    const hubspot = { secret: 'hubspot-secret', publicUrl }
+    const hubspot = { secret: 'hubspot-secret-of-it', publicUrl }
     gateway = await startProving([
       ...hmacSchemes.map((scheme) => ({ match: { path: scheme.id }, verify: settingsOf(scheme) })),
       { match: { path: 'hubspot-v1' }, verify: { scheme: 'hubspot-v1', ...hubspot } },
@@ -158,7 +166,7 @@ describe('every scheme that hashes, signed for now', () => {
     const body = '{"event":"x"}'
     const sign = (secret: string) => createHash('sha256').update(`${secret}${before}${body}`).digest('hex')
     const request = requestOf(
-      { 'x-hubspot-signature': sign('hubspot-secret'), 'x-hubspot-signature-version': version },
+      { 'x-hubspot-signature': sign('hubspot-secret-of-it'), 'x-hubspot-signature-version': version },
       body,
     )
     expect(await isIn(id, request)).toBe(true)

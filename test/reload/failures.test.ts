@@ -142,13 +142,16 @@ describe('an edit of the configuration', { timeout: 30_000 }, () => {
   test('may be one of .env alone', async () => {
     const stage = await createStage(
       { 'x.ts': says('code') },
-      { config: { hooks: { enabled: true, token: 'x', defaultSessionKey: 'hook:a' } } },
+      { config: { hooks: { enabled: true, token: 'the-token-before-it', defaultSessionKey: 'hook:a' } } },
     )
-    await writeFile(join(stage.dir, 'hookloom.jsonc'), withPath('x').replace('"hook-secret"', '"${TOKEN}"'))
+    await writeFile(
+      join(stage.dir, 'hookloom.jsonc'),
+      withPath('x').replace('"hook-secret-of-the-stage"', '"${TOKEN}"'),
+    )
     await stage.logged(/TOKEN/)
-    await writeFile(join(stage.dir, '.env'), 'TOKEN=from-env\n')
+    await writeFile(join(stage.dir, '.env'), 'TOKEN=from-the-env-file\n')
     await stage.answers('x', 'code')
-    expect(stage.live.current().config.hooks.token).toBe('from-env')
+    expect(stage.live.current().config.hooks.token).toBe('from-the-env-file')
   })
 
   test('that names a module outside the root is refused, and the last generation serves', async () => {

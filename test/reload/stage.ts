@@ -30,7 +30,11 @@ export type Stage = {
 }
 
 export const baseConfig = {
-  hooks: { enabled: true, token: 'hook-secret', mappings: [{ match: { path: 'x' }, transform: { module: 'x.ts' } }] },
+  hooks: {
+    enabled: true,
+    token: 'hook-secret-of-the-stage',
+    mappings: [{ match: { path: 'x' }, transform: { module: 'x.ts' } }],
+  },
 }
 
 /** A module that answers with this text. */

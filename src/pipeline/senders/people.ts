@@ -72,6 +72,8 @@ export const peopleSenders: readonly Sender[] = [
       kind: 'client-state',
       list: undefined,
       field: 'subscription_id',
+      // a number, such as 120475: https://developers.strava.com/docs/webhooks/
+      minSecretBytes: 1,
       handshakes: ['strava-hub'],
       confidence: 'verified',
     },

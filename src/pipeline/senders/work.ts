@@ -154,6 +154,8 @@ export const workSenders: readonly Sender[] = [
     scheme: {
       kind: 'hmac',
       header: 'x-dropbox-signature',
+      // the app secret: https://github.com/gitleaks/gitleaks/blob/master/cmd/generate/config/rules/dropbox.go
+      minSecretBytes: 15,
       handshakes: ['get-challenge'],
       confidence: 'verified',
     },

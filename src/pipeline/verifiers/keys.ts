@@ -1,5 +1,6 @@
 // Makes keys from settings. An invalid key is reported when it is loaded, not with the first delivery.
 import { createPublicKey, createSecretKey, type KeyObject } from 'node:crypto'
+import { decodeSecret } from '../../model/secret-length.ts'
 import type { SecretEncoding, VerifySettings } from '../../model/verify.ts'
 import { fault } from './proof.ts'
 import type { AsymmetricScheme } from './scheme.ts'
@@ -24,16 +25,14 @@ export function toSecretKey(
   settings: VerifySettings,
   { encoding = 'utf8', prefix = '' }: { encoding?: SecretEncoding | undefined; prefix?: string | undefined },
 ): KeyObject {
-  if (encoding === 'utf8') return createSecretKey(secret, 'utf8')
-  const text = secret.startsWith(prefix) ? secret.slice(prefix.length) : secret
-  const isWritten = encoding === 'hex' ? /^(?:[\da-f]{2})+$/i.test(text) : base64.test(text)
-  if (!isWritten) {
+  const bytes = decodeSecret(secret, encoding, prefix)
+  if (bytes === undefined) {
     throw fault(
       settings,
       `needs a secret in ${encoding}${prefix === '' ? '' : `, with or without ${prefix} before it`}.`,
     )
   }
-  return createSecretKey(text, encoding)
+  return createSecretKey(bytes)
 }
 
 /** Keys for the secrets as they are now; made again only when one was handed over. */

@@ -30,6 +30,8 @@ type Common = {
   readonly acceptsEmpty?: true
   /** Headers with a secret that come beside the proof. */
   readonly secretHeaders?: readonly string[]
+  /** Bytes that its secret has at least, if the sender gives its users a shorter one than `minSecretBytes`. */
+  readonly minSecretBytes?: number
   /** The sender hands the secret over in its first request: it need not be in the config. */
   readonly handsOver?: true
   readonly docs: string

@@ -33,10 +33,13 @@ export function createTokenProof(scheme: TokenScheme, { settings, secrets }: Pro
   }
 }
 
+/** The user has no colon. https://www.rfc-editor.org/rfc/rfc7617#section-2 */
+export const basicSecret = /^[^:]+:(.+)$/s
+
 /** The secret is `user:password`, as the user wrote it into the URL of the webhook. */
 export function createBasicProof(_scheme: BasicScheme, { settings, secrets }: ProofTools): Proof {
-  if (!secrets().every((secret) => secret.includes(':')))
-    throw fault(settings, 'needs a secret of the form user:password.')
+  if (!secrets().every((secret) => basicSecret.test(secret)))
+    throw fault(settings, 'needs a secret of the form user:password, with a user and a password.')
   const isSecret = createSecretSet(secrets())
   const { header = 'authorization' } = settings
   return {

@@ -65,7 +65,8 @@ describe('an address in the configuration', () => {
   })
 
   test('of a receiver may have a query, and no user name', () => {
-    const of = (url: string) => problemsOf({ channels: { webhook: { endpoints: { a: { url, secret: 's' } } } } })
+    const of = (url: string) =>
+      problemsOf({ channels: { webhook: { endpoints: { a: { url, secret: 'long-enough-for-all' } } } } })
     expect(of('https://hooks.example/x?token=1')).toEqual([])
     expect(of('https://user@hooks.example/x')[0]).toMatch(
       /channels\.webhook\.endpoints\.a\.url must not contain a user/,

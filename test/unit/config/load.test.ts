@@ -45,10 +45,10 @@ describe('the files', () => {
 
   test('a variable comes from .env, and the environment wins over it', () => {
     write('hookloom.jsonc', '{ "gateway": { "token": "${ONE}" }, "hooks": { "token": "a-${TWO}" } }')
-    write('.env', 'ONE=from-file\nTWO=from-file\n')
-    const { config } = loadConfig({ dir, env: { TWO: 'from-environment' } })
-    expect(config.gateway.token).toBe('from-file')
-    expect(config.hooks.token).toBe('a-from-environment')
+    write('.env', 'ONE=from-the-env-file\nTWO=from-the-env-file\n')
+    const { config } = loadConfig({ dir, env: { TWO: 'from-the-environment' } })
+    expect(config.gateway.token).toBe('from-the-env-file')
+    expect(config.hooks.token).toBe('a-from-the-environment')
   })
 
   test('every problem is told at once, one line each, also those of .env', () => {
@@ -156,12 +156,12 @@ describe('secrets in files', () => {
 
   test('replace their place, without the last line break and without being looked through again', () => {
     const of = (text: string) =>
-      parseConfig(JSON.stringify({ gateway: { token: `a \${file:${file(text)}} z` } }), { A: 'x' }).config?.gateway
-        .token
-    expect(of('hush')).toBe('a hush z')
-    expect(of('hush\n')).toBe('a hush z')
-    expect(of('two\nlines\r\n')).toBe('a two\nlines z')
-    expect(of('${A} ${file:/etc/hostname}')).toBe('a ${A} ${file:/etc/hostname} z')
+      parseConfig(JSON.stringify({ gateway: { token: `a-token-with \${file:${file(text)}} inside` } }), { A: 'x' })
+        .config?.gateway.token
+    expect(of('hush')).toBe('a-token-with hush inside')
+    expect(of('hush\n')).toBe('a-token-with hush inside')
+    expect(of('two\nlines\r\n')).toBe('a-token-with two\nlines inside')
+    expect(of('${A} ${file:/etc/hostname}')).toBe('a-token-with ${A} ${file:/etc/hostname} inside')
   })
 
   test.each<[string, () => string, string]>([
@@ -180,10 +180,10 @@ describe('secrets in files', () => {
   })
 
   test('are read again at each load', () => {
-    write('hookloom.jsonc', JSON.stringify({ gateway: { token: `\${file:${file('one')}}` } }))
-    expect(loadConfig({ dir, env: {} }).config.gateway.token).toBe('one')
-    file('two')
-    expect(loadConfig({ dir, env: {} }).config.gateway.token).toBe('two')
+    write('hookloom.jsonc', JSON.stringify({ gateway: { token: `\${file:${file('one-of-two-tokens')}}` } }))
+    expect(loadConfig({ dir, env: {} }).config.gateway.token).toBe('one-of-two-tokens')
+    file('two-of-two-tokens')
+    expect(loadConfig({ dir, env: {} }).config.gateway.token).toBe('two-of-two-tokens')
   })
 })
 
@@ -202,9 +202,9 @@ describe('variables', () => {
   })
 
   test('$${ is a literal ${, and what a variable holds is not looked through again', () => {
-    expect(token('$${A}', { A: 'x' })).toBe('${A}')
-    expect(token('${A}', { A: '${B}', B: 'x' })).toBe('${B}')
-    expect(token('$5 and $', {})).toBe('$5 and $')
+    expect(token('$${A}-of-the-hooks', { A: 'x' })).toBe('${A}-of-the-hooks')
+    expect(token('${A}-of-the-hooks', { A: '${B}', B: 'x' })).toBe('${B}-of-the-hooks')
+    expect(token('$5 and $ of the hooks', {})).toBe('$5 and $ of the hooks')
   })
 
   test('a ${ that names nothing is refused', () => {

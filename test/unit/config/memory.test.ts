@@ -21,7 +21,7 @@ async function makeNoted(text: (dir: string) => string) {
 }
 
 const sound = (dir: string) =>
-  `{ "store": { "file": "kept.db" }, "gateway": { "token": "\${NAME}\${OTHER}\${file:${dir}/secret}" } }`
+  `{ "store": { "file": "kept.db" }, "gateway": { "token": "\${NAME}\${OTHER}\${file:${dir}/secret}-of-the-gateway" } }`
 
 test('the store of a noted configuration is known until its text, .env, a variable or a file of a secret changes', async () => {
   const dir = await makeNoted(sound)
@@ -46,7 +46,7 @@ test('the store of a noted configuration is known until its text, .env, a variab
 })
 
 test('a configuration in which an escape may hide the name of a variable is not noted', async () => {
-  const dir = await makeNoted(() => '{ "gateway": { "token": "\\u0024{NAME}" } }')
+  const dir = await makeNoted(() => '{ "gateway": { "token": "\\u0024{NAME}-of-the-gateway" } }')
   // the note of another one is written after this one would have been
   const other = await makeNoted(sound)
   await vi.waitFor(() => expect(recallStore({ dir: other, env })).toBe(join(other, 'kept.db')))

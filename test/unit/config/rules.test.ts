@@ -25,28 +25,33 @@ describe('tokens', () => {
   test('the hook token is never the gateway token, spaces around it or not', () => {
     expect(
       told({
-        good: ofHooks({}, { gateway: { token: 'another' } }),
+        good: ofHooks({}, { gateway: { token: 'another-token-of-it' } }),
         bad: ofHooks({}, { gateway: { token: ` ${token}` } }),
       }),
     ).toEqual(only('hooks.token'))
   })
 
   test('two tokens are held to the rules of one, in place of it', () => {
-    const config = (hooks: object) => problems({ hooks: { enabled: true, ...hooks }, gateway: { token: 'theirs' } })
-    expect(config({ tokens: ['new', 'old'] })).toEqual([])
-    expect(config({ tokens: ['new', 'theirs'] })).toEqual([expect.stringMatching(/^hooks\.tokens\[1\] must differ/)])
-    expect(config({ tokens: [' new', 'old'] })).toEqual([expect.stringMatching(/^hooks\.tokens\[0\] must be ASCII/)])
-    expect(config({ token: 'new', tokens: ['old'] })).toEqual([
+    const config = (hooks: object) =>
+      problems({ hooks: { enabled: true, ...hooks }, gateway: { token: 'theirs-of-the-gateway' } })
+    expect(config({ tokens: ['new-of-the-hooks', 'old-of-the-hooks'] })).toEqual([])
+    expect(config({ tokens: ['new-of-the-hooks', 'theirs-of-the-gateway'] })).toEqual([
+      expect.stringMatching(/^hooks\.tokens\[1\] must differ/),
+    ])
+    expect(config({ tokens: [' new-of-the-hooks', 'old-of-the-hooks'] })).toEqual([
+      expect.stringMatching(/^hooks\.tokens\[0\] must be ASCII/),
+    ])
+    expect(config({ token: 'new-of-the-hooks', tokens: ['old-of-the-hooks'] })).toEqual([
       expect.stringMatching(/^hooks\.tokens and hooks\.token/),
     ])
   })
 
   test('a token that no header can carry is refused', () => {
-    expect(told({ good: ofHooks({ token: 'two words' }), bad: ofHooks({ token: 'schlüssel' }) })).toEqual(
-      only('hooks.token'),
-    )
-    expect(ofHooks({ token: ' padded ' })).toHaveLength(1)
-    expect(ofHooks({ token: 'line\nbreak' })).toHaveLength(1)
+    expect(
+      told({ good: ofHooks({ token: 'two words of it all' }), bad: ofHooks({ token: 'schlüssel-des-hauses' }) }),
+    ).toEqual(only('hooks.token'))
+    expect(ofHooks({ token: ' padded-on-both-sides ' })).toHaveLength(1)
+    expect(ofHooks({ token: 'line\nbreak-in-the-middle' })).toHaveLength(1)
   })
 
   test('no refusal shows a token', () => {

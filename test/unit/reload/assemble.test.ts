@@ -37,7 +37,7 @@ describe('a configuration is not taken', () => {
       frame:
         'hooks.presets[0]: "colour" is not an option of this preset. Options: path, instructions, secret, secrets.',
     })
-    await expect(ofPreset({ name: 'github', secret: 's' })).resolves.toBeDefined()
+    await expect(ofPreset({ name: 'github', secret: 'long-enough-for-all' })).resolves.toBeDefined()
   })
 
   test('with two mappings of one id, whether a preset stands there twice or the operator took its name', async () => {

@@ -8,7 +8,11 @@ import type { BuildInput } from '../../../src/transforms/read.ts'
 import { silentLog, silentMeter } from '../../../src/model/log.ts'
 
 const config = {
-  hooks: { enabled: true, token: 'hook-secret', mappings: [{ match: { path: 'x' }, transform: { module: 'x.ts' } }] },
+  hooks: {
+    enabled: true,
+    token: 'hook-secret-of-the-stage',
+    mappings: [{ match: { path: 'x' }, transform: { module: 'x.ts' } }],
+  },
 }
 
 /** A load that gives its number as the code's hash; its one file was changed at the moment that is given for it. */

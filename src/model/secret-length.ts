@@ -1,0 +1,25 @@
+// How long a secret must be. It is checked when a configuration is loaded: the published examples of senders have shorter ones.
+import type { SecretEncoding } from './verify.ts'
+
+/** 128 bits, which nobody can try out. */
+export const minSecretBytes = 16
+
+/** The bytes of a secret behind its prefix. Undefined: it is not in its encoding. */
+export function decodeSecret(secret: string, encoding: SecretEncoding = 'utf8', prefix = ''): Buffer | undefined {
+  if (encoding === 'utf8') return Buffer.from(secret)
+  const text = secret.startsWith(prefix) ? secret.slice(prefix.length) : secret
+  const isWritten = encoding === 'hex' ? /^(?:[\da-f]{2})+$/i.test(text) : /^[A-Za-z0-9+/_-]+={0,2}$/.test(text)
+  return isWritten ? Buffer.from(text, encoding) : undefined
+}
+
+/** Why a secret of so many bytes is refused, as the rest of a sentence that begins with its path. Undefined: it is long enough. */
+export function whyGuessable(
+  found: number,
+  { min = minSecretBytes, encoding = 'utf8', part }: { min?: number; encoding?: SecretEncoding; part?: string } = {},
+): string | undefined {
+  if (found >= min) return undefined
+  const bytes = `at least ${min} bytes${encoding === 'utf8' ? '' : ` after decoding (${encoding})`}`
+  const what = part === undefined ? bytes : `${part} of ${bytes}`
+  const kind = encoding === 'base64' ? 'base64' : 'hex'
+  return `must have ${what}, found ${found}: it can be guessed. Make one with: openssl rand -${kind} 32`
+}

@@ -1,0 +1,35 @@
+// Whether a secret of a mapping is long enough for its scheme.
+import { decodeSecret, whyGuessable } from '../../model/secret-length.ts'
+import type { DefinedVerifier } from '../../model/verifier.ts'
+import type { SecretEncoding, VerifySettings } from '../../model/verify.ts'
+import { schemes } from '../senders.ts'
+import type { Scheme } from './scheme.ts'
+import { basicSecret } from './token.ts'
+
+/**
+ * Why a secret of these settings is refused, as the rest of a sentence that begins with its path. Undefined: it is long enough, or
+ * `createVerifier` reports that it is not in the form of its scheme.
+ */
+export function whyTooShort(
+  secret: string,
+  { scheme: id, secretEncoding }: Pick<VerifySettings, 'scheme' | 'secretEncoding'>,
+  defined: readonly DefinedVerifier[] = [],
+): string | undefined {
+  const scheme = schemes.find((one) => one.id === id)
+  const own = defined.find((one) => one.scheme === id)
+  const min = own?.kind === 'sound' ? own.definition.minSecretBytes : scheme?.minSecretBytes
+  const options = min === undefined ? {} : { min }
+  if (id === 'basic' || scheme?.kind === 'basic') {
+    const password = basicSecret.exec(secret)?.[1]
+    return password && whyGuessable(Buffer.byteLength(password), { ...options, part: 'a password' })
+  }
+  const [encoding, prefix] =
+    scheme === undefined ? [id === 'generic-hmac' ? secretEncoding : undefined] : toForm(scheme)
+  const bytes = decodeSecret(secret, encoding, prefix)
+  return bytes && whyGuessable(bytes.length, { ...options, ...(encoding && { encoding }) })
+}
+
+function toForm(scheme: Scheme): [encoding?: SecretEncoding | undefined, prefix?: string | undefined] {
+  if (scheme.kind === 'hmac') return [scheme.secretEncoding, scheme.secretPrefix]
+  return scheme.kind === 'body-hmac' && scheme.form === 'adyen' ? ['hex'] : []
+}

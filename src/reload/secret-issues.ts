@@ -1,0 +1,40 @@
+// Secrets of mappings that are too short, each with its place in the configuration.
+import { toLeaves } from '../config/warnings.ts'
+import type { Config } from '../model/config.ts'
+import { toDottedPath } from '../model/issue.ts'
+import { Problem } from '../model/problem.ts'
+import type { DefinedVerifier } from '../model/verifier.ts'
+import type { NamedMapping } from '../pipeline/compile.ts'
+import { whyTooShort } from '../pipeline/verifiers/secret-length.ts'
+
+/** Throws `config-invalid` with a line for each secret. `mappings`: those of the configuration, then those of its presets. */
+export function refuseShortSecrets(
+  { hooks }: Config,
+  mappings: readonly NamedMapping[],
+  verifiers: readonly DefinedVerifier[],
+): void {
+  const ofPresets = toLeaves({ hooks: { presets: hooks.presets } }, [])
+  const toPlace = (index: number, secret: string, key: string): string => {
+    if (index < hooks.mappings.length) return `hooks.mappings[${index}].verify.${key}`
+    const found = ofPresets.find(({ value }) => value === secret)
+    return found === undefined ? `Mapping "${mappings[index]?.id}": verify.${key}` : toDottedPath(found.path)
+  }
+  const lines = mappings.flatMap(({ verify }, index) => {
+    if (verify === undefined) return []
+    const { secret, secrets = [] } = verify
+    const all = [
+      ...(secret === undefined ? [] : [{ key: 'secret', secret }]),
+      ...secrets.map((one, at) => ({ key: `secrets[${at}]`, secret: one })),
+    ]
+    return all.flatMap((one) => {
+      const why = whyTooShort(one.secret, verify, verifiers)
+      return why === undefined
+        ? []
+        : `${toPlace(index, one.secret, one.key)} ${why}. If the sender makes the secret, copy all of it.`
+    })
+  })
+  // a preset has several mappings with one secret
+  const [first, ...rest] = new Set(lines)
+  if (first !== undefined)
+    throw new Problem('config-invalid', first, rest.length === 0 ? {} : { frame: rest.join('\n') })
+}

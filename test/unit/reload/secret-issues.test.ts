@@ -1,0 +1,132 @@
+// A secret that others can guess lets them sign: it is refused where a configuration is loaded, by its place.
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { assemble } from '../../../src/reload/assemble.ts'
+import { parseConfig } from '../../../src/config/config.ts'
+import { Config } from '../../../src/model/config.ts'
+import { Problem } from '../../../src/model/problem.ts'
+
+let dir: string
+
+beforeAll(() => {
+  dir = mkdtempSync(join(tmpdir(), 'hookloom-secrets-'))
+  mkdirSync(join(dir, 'hooks', 'verifiers'), { recursive: true })
+  for (const [name, min] of [
+    ['acme', ''],
+    ['tiny', 'minSecretBytes: 4, '],
+  ]) {
+    const text = `export default { scheme: '${name}', headers: [], ${min}verify: () => ({ ok: true }) }\n`
+    writeFileSync(join(dir, 'hooks', 'verifiers', `${name}.ts`), text)
+  }
+})
+afterAll(() => rmSync(dir, { recursive: true, force: true }))
+
+/** Why the configuration is refused, a line each; an empty text if it is taken. */
+async function whyNot(hooks: object): Promise<string> {
+  try {
+    await assemble(dir, Config.parse({ hooks }))
+    return ''
+  } catch (error) {
+    if (!(error instanceof Problem) || error.code !== 'config-invalid') throw error
+    return [error.message, error.frame ?? ''].join('\n').trim()
+  }
+}
+const ofVerify = (verify: object) => whyNot({ mappings: [{ id: 'first' }, { match: { path: 'x' }, verify }] })
+const at = 'hooks.mappings[1].verify.secret must have'
+
+describe('the secret of a mapping', () => {
+  test('has 16 bytes; a shorter one is refused by its place and its length, without its value', async () => {
+    expect(await ofVerify({ scheme: 'github', secret: 'fifteen-letters' })).toBe(
+      `${at} at least 16 bytes, found 15: it can be guessed. Make one with: openssl rand -hex 32. If the sender makes the secret, copy all of it.`,
+    )
+    expect(await ofVerify({ scheme: 'github', secret: 'sixteen-letters!' })).toBe('')
+    // as UTF-8
+    expect(await ofVerify({ scheme: 'github', secret: 'ä'.repeat(8) })).toBe('')
+  })
+
+  test.each([
+    ['standard-webhooks', 'whsec_A', 'base64', 0],
+    ['svix', 'whsec_MTIzNDU2Nzg5MDEyMzQ1', 'base64', 15],
+    ['gitlab-signing', 'MTIzNDU2Nzg5MDEyMzQ1', 'base64', 15],
+    ['adyen', '00112233445566778899aabbccddee', 'hex', 15],
+  ])('of %s counts after decoding', async (scheme, secret, encoding, found) => {
+    const why = await ofVerify({ scheme, secret })
+    expect(why).toContain(`${at} at least 16 bytes after decoding (${encoding}), found ${found}`)
+    expect(why).toContain(`openssl rand -${encoding} 32`)
+    expect(why).not.toContain(secret)
+  })
+
+  test('counts in the encoding that generic-hmac names', async () => {
+    const generic = { scheme: 'generic-hmac', header: 'x-sig', secretEncoding: 'hex' }
+    expect(await ofVerify({ ...generic, secret: 'ab'.repeat(15) })).toContain('after decoding (hex), found 15')
+    expect(await ofVerify({ ...generic, secret: 'ab'.repeat(16) })).toBe('')
+  })
+
+  test.each([
+    ['token', { header: 'x-token' }],
+    ['gitlab-token', {}],
+    ['telegram', {}],
+    ['microsoft-graph', {}],
+    ['hubspot-v1', {}],
+    ['monday', {}],
+    ['mailgun', {}],
+    ['acme', {}],
+  ])('of %s has 16 bytes too', async (scheme, settings) => {
+    expect(await ofVerify({ scheme, ...settings, secret: 'short' })).toContain(`${at} at least 16 bytes, found 5`)
+    expect(await ofVerify({ scheme, ...settings, secret: 'long-enough-for-all' })).toBe('')
+  })
+
+  test('of user and password has a password of 16 bytes', async () => {
+    for (const scheme of ['basic', 'postmark']) {
+      expect(await ofVerify({ scheme, secret: 'a-long-name-of-a-user:short' })).toContain(
+        `${at} a password of at least 16 bytes, found 5`,
+      )
+      expect(await ofVerify({ scheme, secret: 'u:a-password-long-enough' })).toBe('')
+    }
+  })
+
+  test('may be as short as its sender makes it', async () => {
+    expect(await ofVerify({ scheme: 'strava', secret: '120475', verifyToken: 'v' })).toBe('')
+    expect(await ofVerify({ scheme: 'dropbox', secret: 'abcdefghijklmno' })).toBe('')
+    expect(await ofVerify({ scheme: 'dropbox', secret: 'abcdefghijklmn' })).toContain('at least 15 bytes, found 14')
+    expect(await ofVerify({ scheme: 'tiny', secret: 'four' })).toBe('')
+    expect(await ofVerify({ scheme: 'tiny', secret: 'two' })).toContain('at least 4 bytes, found 3')
+  })
+
+  test('is each of two', async () => {
+    const why = await ofVerify({ scheme: 'github', secrets: ['s', 'long-enough-for-all'] })
+    expect(why).toContain('hooks.mappings[1].verify.secrets[0] must have at least 16 bytes, found 1')
+    expect(why).not.toContain('secrets[1]')
+  })
+
+  test('of a preset is named by the place of its option, once', async () => {
+    const presets = ['gmail', { name: 'github', secret: 'short' }, { name: 'stripe', secrets: ['other', 'more'] }]
+    const lines = (await whyNot({ presets })).split('\n').map((line) => line.split(' must have ')[0])
+    expect(lines).toEqual(['hooks.presets[1].secret', 'hooks.presets[2].secrets[0]', 'hooks.presets[2].secrets[1]'])
+  })
+})
+
+describe('a token that the operator chooses', () => {
+  const hookToken = 'a-token-of-the-hooks'
+  const lines = (config: object) => parseConfig(JSON.stringify(config), {}).problems
+
+  test('has 16 bytes, in each of its places', () => {
+    const why = 'must have at least 16 bytes, found 5: it can be guessed. Make one with: openssl rand -hex 32'
+    expect(lines({ hooks: { enabled: true, token: 'short' } })).toEqual([`hooks.token ${why}`])
+    expect(lines({ hooks: { enabled: true, tokens: [hookToken, 'short'] } })).toEqual([`hooks.tokens[1] ${why}`])
+    expect(lines({ gateway: { token: 'short' } })).toEqual([`gateway.token ${why}`])
+    expect(lines({ hooks: { enabled: true, token: hookToken }, gateway: { token: 'another-long-one' } })).toEqual([])
+  })
+
+  test('is also the secret that signs replies, after decoding', () => {
+    const ofSecret = (secret: string) =>
+      lines({ channels: { webhook: { endpoints: { one: { url: 'https://x.test/', secret } } } } })
+    expect(ofSecret('whsec_A')).toEqual([
+      'channels.webhook.endpoints.one.secret must have at least 16 bytes after decoding (base64), found 0: it can be guessed. Make one with: openssl rand -base64 32',
+    ])
+    expect(ofSecret('short')).toEqual([expect.stringContaining('at least 16 bytes, found 5')])
+    expect(ofSecret('whsec_MTIzNDU2Nzg5MDEyMzQ1Ng==')).toEqual([])
+  })
+})
