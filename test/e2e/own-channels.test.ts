@@ -60,7 +60,8 @@ describe('a channel of one’s own', { timeout: 60_000 }, () => {
   test('has the recipient of its section, and as the only channel with one it is where "last" goes', async () => {
     const { channels } = toConfig({ to: 'quay' })
     const gateway = await startInside({
-      config: { channels: { ...channels, default: undefined } },
+      // the reply of a heartbeat would go to the channel too
+      config: { channels: { ...channels, default: undefined }, agents: { defaults: { heartbeat: { every: 0 } } } },
       files: { [file]: ntfy },
     })
     await ask(gateway, { to: undefined })
