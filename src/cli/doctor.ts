@@ -6,6 +6,7 @@ import type { Config } from '../model/config.ts'
 import { toJson } from '../base/json.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
 import { type Context, withProgress } from './terminal/context.ts'
+import { checkCodeFolders } from './checks/code-folders.ts'
 import {
   checkConfig,
   checkMappings,
@@ -35,6 +36,7 @@ export async function doctor(context: Context, { ask: isAsking = false }: { ask?
         ...(await checkMappings(context, config, assembling)),
         ...(await checkStore(context.dir, config)),
         await checkDisk(context.dir),
+        await checkCodeFolders(context.dir),
         ...(await checkGateway(context.dir, config)),
         ...(await checkWorkspaces(context, config)),
         ...(await checkOutlets(context, config, { env: loaded.env, assembling, isAsking })),

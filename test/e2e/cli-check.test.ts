@@ -1,4 +1,4 @@
-import { symlinkSync } from 'node:fs'
+import { chmodSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { runBuilt, runCommand } from './command.ts'
@@ -173,6 +173,19 @@ describe('doctor', { timeout: 60_000 }, () => {
     const { status } = await fetch(`${gateway.adminUrl}/readyz`)
     const outline = await (await fetch(`${gateway.adminUrl}/readyz`)).text()
     expect([status, outline.includes('127.0.0.1')]).toEqual([200, false])
+  })
+
+  test('warns of code that other users of the machine can write, and is no failure', async () => {
+    const dir = makeConfigDir({ files: { 'hooks/transforms/x.ts': 'export default () => null\n' } })
+    chmodSync(join(dir, 'hooks/transforms/x.ts'), 0o666)
+    const { code, json } = await runCommand(['doctor', '--json'], { dir })
+    expect(code).toBe(0)
+    expect(json()).toContainEqual({
+      name: 'code-permissions',
+      ok: false,
+      severity: 'warning',
+      detail: expect.stringContaining('hooks/transforms/x.ts (mode 666)'),
+    })
   })
 
   test('says which file of a workspace is there and is not read, and is well with one that is', async () => {

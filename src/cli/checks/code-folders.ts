@@ -1,0 +1,42 @@
+// Whether other users of the machine can write the code that the gateway runs.
+import { readdir } from 'node:fs/promises'
+import { join, relative } from 'node:path'
+import { toFileFacts } from '../../config/warnings.ts'
+import { isMissing } from '../../transforms/root.ts'
+import type { CheckFinding } from './findings.ts'
+
+const shown = 5
+
+/** Looks at the config directory, and at every folder and file of its `hooks`. Installed packages are left to npm. */
+export async function checkCodeFolders(dir: string): Promise<CheckFinding> {
+  const name = 'code-permissions'
+  const found = toFileFacts([dir, ...(await listBelow(join(dir, 'hooks')))]).filter(({ mode }) => (mode & 0o022) !== 0)
+  if (found.length === 0) return { name, ok: true, detail: 'only their owner can write the folders and files of code' }
+  const names = found.slice(0, shown).map(({ file, mode }) => {
+    return `${relative(dir, file) || dir} (mode ${mode.toString(8).padStart(3, '0')})`
+  })
+  const more = found.length > shown ? ` and ${found.length - shown} more` : ''
+  const commands = [
+    ...(found.some(({ file }) => file === dir) ? [`chmod go-w ${dir}`] : []),
+    ...(found.some(({ file }) => file !== dir) ? [`chmod -R go-w ${join(dir, 'hooks')}`] : []),
+  ]
+  const detail = `${names.join(', ')}${more} can be written by other users, who can then run code in the gateway. Run: ${commands.join(' && ')}`
+  return { name, ok: false, severity: 'warning', detail }
+}
+
+/** The folder and what is in it. No link is followed: a build reads nothing outside of the folder. */
+async function listBelow(folder: string): Promise<string[]> {
+  const entries = await readdir(folder, { withFileTypes: true }).catch((error: unknown) => {
+    if (isMissing(error)) return undefined
+    throw error
+  })
+  if (entries === undefined) return []
+  const below = await Promise.all(
+    entries.map(async (entry) => {
+      const path = join(folder, entry.name)
+      if (entry.isDirectory() && entry.name !== 'node_modules') return await listBelow(path)
+      return entry.isDirectory() || entry.isFile() ? [path] : []
+    }),
+  )
+  return [folder, ...below.flat()]
+}

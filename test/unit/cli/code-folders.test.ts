@@ -1,0 +1,75 @@
+// Who can write the code of a config directory can run it in the gateway: `hookloom doctor` warns of other users who can.
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { checkCodeFolders } from '../../../src/cli/checks/code-folders.ts'
+
+let dir: string
+
+function write(file: string): void {
+  mkdirSync(dirname(join(dir, file)), { recursive: true, mode: 0o755 })
+  writeFileSync(join(dir, file), '', { mode: 0o644 })
+}
+
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'hookloom-code-'))
+  for (const kind of ['presets/own', 'verifiers', 'channels', 'transforms/lib']) write(`hooks/${kind}/x.ts`)
+})
+afterEach(() => rmSync(dir, { recursive: true, force: true }))
+
+describe.skipIf(process.platform === 'win32')('code that other users can write', () => {
+  test('is none where only the owner can, whoever can read it', async () => {
+    expect(await checkCodeFolders(dir)).toMatchObject({ name: 'code-permissions', ok: true })
+  })
+
+  test.each([
+    ['hooks', 0o775],
+    ['hooks/transforms', 0o777],
+    ['hooks/transforms/lib', 0o757],
+    ['hooks/transforms/lib/x.ts', 0o664],
+    ['hooks/presets', 0o770],
+    ['hooks/presets/own/x.ts', 0o646],
+    ['hooks/verifiers', 0o772],
+    ['hooks/channels/x.ts', 0o666],
+  ])('is warned of: %s with mode %o', async (file, mode) => {
+    chmodSync(join(dir, file), mode)
+    expect(await checkCodeFolders(dir)).toEqual({
+      name: 'code-permissions',
+      ok: false,
+      severity: 'warning',
+      detail: `${file} (mode ${mode.toString(8)}) can be written by other users, who can then run code in the gateway. Run: chmod -R go-w ${join(dir, 'hooks')}`,
+    })
+  })
+
+  test('is also what is in a config directory that they can write', async () => {
+    chmodSync(dir, 0o777)
+    const { detail } = await checkCodeFolders(dir)
+    expect(detail).toBe(
+      `${dir} (mode 777) can be written by other users, who can then run code in the gateway. Run: chmod go-w ${dir}`,
+    )
+  })
+
+  test('is named up to five times', async () => {
+    for (let index = 0; index < 7; index++) {
+      write(`hooks/channels/c${index}.ts`)
+      chmodSync(join(dir, `hooks/channels/c${index}.ts`), 0o666)
+    }
+    const { detail } = await checkCodeFolders(dir)
+    expect(detail.match(/mode 666/g)).toHaveLength(5)
+    expect(detail).toContain(' and 2 more can be written')
+  })
+
+  test('is not what a link leads to, nor an installed package', async () => {
+    write('elsewhere.ts')
+    write('hooks/node_modules/p/index.js')
+    for (const file of ['elsewhere.ts', 'hooks/node_modules/p/index.js']) chmodSync(join(dir, file), 0o666)
+    symlinkSync('../../elsewhere.ts', join(dir, 'hooks/channels/link.ts'))
+    expect(await checkCodeFolders(dir)).toMatchObject({ ok: true })
+  })
+
+  test('is none in a config directory without code', async () => {
+    rmSync(join(dir, 'hooks'), { recursive: true })
+    expect(await checkCodeFolders(dir)).toMatchObject({ ok: true })
+  })
+})
