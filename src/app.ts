@@ -3,10 +3,9 @@ import { randomUUID } from 'node:crypto'
 import { createEffects, type EffectsOptions } from './jobs/jobs.ts'
 import { createReplayer } from './replay/replayer.ts'
 import { createLive } from './reload/reload.ts'
-import type { LiveOptions, LiveStatus } from './reload/live-types.ts'
+import type { LiveStatus } from './reload/live-types.ts'
 import { loadConfig } from './config/config.ts'
 import { createConfigMemory } from './config/config-memory.ts'
-import { pickEnv } from './config/env.ts'
 import { createTransformRuntime } from './transforms/runtime.ts'
 import { newId } from './base/id.ts'
 import { type Log, silentLog, withLevel, withoutQuotes } from './model/log.ts'
@@ -122,8 +121,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   const { meter } = metrics
 
   // 2. The first generation: configuration, mappings and modules.
-  let given = { limits: config.hooks.transforms, env: pickEnv(config.hooks.transforms.env, settings) }
-  const runtime = createTransformRuntime({ limits: () => given.limits, env: () => given.env, clock, log })
+  const runtime = createTransformRuntime({ clock, log })
   stops.add('the threads of the transforms', () => runtime.close())
   const handedHere = createHandedSecrets({ file: toHandedFile(dir), clock })
   const share = engine === 'postgres' ? createSharing({ store, clock, log, generation: () => generation() }) : notShared
@@ -133,7 +131,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   const live = createLive({
     dir,
     env,
-    load: loadModules,
+    load: async (wanted) => ({ transforms: await runtime.load(wanted), inputs: runtime.inputs() }),
     onConfig: createConfigMemory({ dir, env }),
     verifierTools: (id) => ({ fetch: fetchPinned, now: clock, handed: () => handed.of(id) }),
     log,
@@ -145,6 +143,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   stops.add('the watcher of the configuration', () => live.close())
   await live.start()
   const { current: generation, hold } = live
+  runtime.serve(generation().transforms)
 
   // 3. What runs jobs, waiting deliveries and the mailbox.
   const effects = createEffects({
@@ -179,6 +178,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   live.onSwap((next, { mended, retired }) => {
     level = next.config.server.log
     maxWaitingBytes = next.config.store.maxWaitingBytes
+    runtime.serve(next.transforms)
     effects.refresh()
     mailbox.apply(next.config)
     void node.join()
@@ -239,11 +239,6 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   return { url, adminUrl, generation, status: live.status }
 
   /** The limits and the environment of a candidate apply from its load on: its modules are evaluated with them. */
-  async function loadModules({ root, refs, config: { hooks: wanted }, env: own }: Parameters<LiveOptions['load']>[0]) {
-    given = { limits: wanted.transforms, env: own }
-    return { transforms: await runtime.load({ root, refs }), inputs: runtime.inputs() }
-  }
-
   /** The state of the saved files, with the problems of the mailbox. */
   function toStatus() {
     const [status, troubles] = [live.status(), mailbox.problems()]

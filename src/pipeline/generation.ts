@@ -10,9 +10,11 @@ import { createRouter, type Router } from './match.ts'
 import type { VerifierTools } from './verify.ts'
 
 export type Generation = {
-  /** Hash of the configuration and of the code of every transform and verifier. */
+  /** Hash of the configuration, of the environment of transforms, and of the code of every transform and verifier. */
   readonly id: string
   readonly config: Config
+  /** The `process.env` of its transforms. */
+  readonly env: Readonly<Record<string, string>>
   readonly hook: (path: string) => Hook
   /** Why each mapping of the configuration would or would not take a delivery, in order. */
   readonly explain: Router<CompiledMapping>['explain']
@@ -28,21 +30,23 @@ export type Generation = {
 /** Throws `config-invalid` if a template or a match path does not parse. */
 export function createGeneration(parts: {
   config: Config
+  env?: Generation['env'] | undefined
   mappings: readonly NamedMapping[]
   transforms: ReadonlyMap<string, Transform>
   verifiers?: readonly DefinedVerifier[] | undefined
   /** The clock, the fetch and the secrets of verifiers. */
   verifierTools?: ((mappingId: string) => VerifierTools) | undefined
 }): Generation {
-  const { config, mappings, transforms, verifiers = [], verifierTools = () => offline } = parts
+  const { config, env = {}, mappings, transforms, verifiers = [], verifierTools = () => offline } = parts
   const toTools = (mappingId: string) => ({ ...verifierTools(mappingId), defined: verifiers })
   const compiled = mappings.map((mapping) =>
     compileMapping(mapping, mapping.transform && transforms.get(toTransformKey(mapping.transform)), toTools),
   )
   const router = createRouter(compiled)
   return {
-    id: toGenerationId({ config, mappings, transforms, verifiers }),
+    id: toGenerationId({ config, env, mappings, transforms, verifiers }),
     config,
+    env,
     hook: createHooks(router, config.server.maxBodyBytes),
     explain: router.explain,
     mappings: compiled,
@@ -57,11 +61,12 @@ export function createGeneration(parts: {
 
 function toGenerationId({
   config,
+  env,
   mappings,
   transforms,
   verifiers,
-}: Pick<Generation, 'config' | 'transforms' | 'verifiers'> & { mappings: readonly NamedMapping[] }): string {
-  const hash = createHash('sha256').update(JSON.stringify([config, mappings]))
+}: Pick<Generation, 'config' | 'env' | 'transforms' | 'verifiers'> & { mappings: readonly NamedMapping[] }): string {
+  const hash = createHash('sha256').update(JSON.stringify([config, env, mappings]))
   for (const key of [...transforms.keys()].toSorted()) hash.update(`\0${key}\0${transforms.get(key)?.hash ?? ''}`)
   for (const verifier of verifiers) {
     hash.update(`\0${verifier.scheme}\0${verifier.kind === 'sound' ? verifier.hash : ''}`)

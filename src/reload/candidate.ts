@@ -2,8 +2,8 @@
 import { type LoadedConfig, loadConfig } from '../config/config.ts'
 import { type Env, pickEnv } from '../config/env.ts'
 import type { BuildInput } from '../transforms/read.ts'
+import type { PoolSettings } from '../transforms/pool/pool.ts'
 import { resolveTransformsRoot } from '../transforms/root.ts'
-import type { Config } from '../model/config.ts'
 import type { TransformRef } from '../model/mapping.ts'
 import type { Transform } from '../model/transform.ts'
 import { createGeneration, type Generation } from '../pipeline/generation.ts'
@@ -22,15 +22,11 @@ export type CandidateSource = {
   /** The config directory. */
   readonly dir: string
   readonly env: Env
-  /**
-   * `env` is the `process.env` of transforms. A module that does not load becomes a placeholder with the reason. Throws
-   * `config-invalid` for a module outside the root.
-   */
+  /** A module that does not load becomes a placeholder with the reason. Throws `config-invalid` for a module outside the root. */
   readonly load: (query: {
     root: string
     refs: readonly TransformRef[]
-    config: Config
-    env: Readonly<Record<string, string>>
+    settings: PoolSettings
   }) => Promise<LoadedModules>
   readonly verifierTools?: (mappingId: string) => VerifierTools
   /** Gets each valid configuration, as it was read. */
@@ -43,8 +39,6 @@ export type Candidate = {
   /** The files as they are, also code that does not go live: what a replay tries. */
   readonly edited: Generation
   readonly parts: Parts
-  /** The `process.env` of its transforms. */
-  readonly env: Readonly<Record<string, string>>
   readonly modules: readonly ModuleReport[]
 }
 
@@ -62,8 +56,9 @@ export async function makeCandidate(
   createGeneration({ config, mappings, transforms: new Map(), verifiers })
   const root = await resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
   const refs = mappings.flatMap(({ transform }) => transform ?? [])
-  const env = pickEnv(config.hooks.transforms.env, settings)
-  const loaded = await load({ root, refs, config, env })
+  const { transforms: limits } = config.hooks
+  const env = pickEnv(limits.env, settings)
+  const loaded = await load({ root, refs, settings: { ...limits, env } })
   const { transforms, modules } = await passGate({
     root,
     parts: { config, mappings, transforms: loaded.transforms, verifiers },
@@ -72,16 +67,16 @@ export async function makeCandidate(
     suspects: against.suspects,
   })
   const parts = { config, mappings, transforms, verifiers }
-  const generation = createGeneration({ ...parts, verifierTools })
-  const edited = createGeneration({ ...parts, transforms: loaded.transforms })
-  return { generation, edited, assembled, parts, env, modules: [...reports, ...modules] }
+  const generation = createGeneration({ ...parts, env, verifierTools })
+  const edited = createGeneration({ ...parts, env, transforms: loaded.transforms })
+  return { generation, edited, assembled, parts, modules: [...reports, ...modules] }
 }
 
 /** A placeholder has no code, only a reason. In development, answers show it. */
 export function isAsServing(one: Candidate, serving: Candidate): boolean {
-  const [its, theirs] = [one, serving].map(({ generation: { problems }, assembled: { channels }, env }) => {
+  const [its, theirs] = [one, serving].map(({ generation: { problems }, assembled: { channels } }) => {
     const codes = channels.map((channel) => (channel.kind === 'sound' ? channel.hash : channel.problem))
-    return JSON.stringify([problems, codes, env])
+    return JSON.stringify([problems, codes])
   })
   return one.generation.id === serving.generation.id && its === theirs
 }
@@ -92,7 +87,7 @@ export function isAsServing(one: Candidate, serving: Candidate): boolean {
  */
 export function toMended(before: Candidate, after: Candidate): string[] {
   const sound = after.modules.filter(({ kind }) => kind === 'live').map(({ module }) => module)
-  const [old, now] = [before, after].map(({ parts, env }) => JSON.stringify([parts.config, env]))
+  const [old, now] = [before, after].map(({ generation: { config, env } }) => JSON.stringify([config, env]))
   if (old === now) return sound
   const good = [...after.generation.transforms.values()].filter(({ problem }) => problem === undefined)
   const named = new Set(after.modules.map(({ module }) => module))

@@ -1,5 +1,5 @@
 // What a new generation would change of the newest kept deliveries: for the line of a reload, and for saves that wait for a person.
-import { configFile } from '../config/text.ts'
+import { configFile, envFile } from '../config/text.ts'
 import type { Log } from '../model/log.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import type { KeptQuery } from '../store/records.ts'
@@ -14,13 +14,13 @@ export type CompareKept = (
 
 /** `isWhole`: all of them were reached in time. */
 export type Recent = { readonly differ: number; readonly of: number; readonly isWhole: boolean }
-/** By the label of the line: a module, or hookloom.jsonc. */
+/** By the label of the line: a module, hookloom.jsonc, or .env. */
 export type RecentChanges = ReadonlyMap<string, Recent>
 
 const recentDeliveries = 20
 
 /**
- * One entry for each module with new code, and one for a new configuration. Parked deliveries do not count: they run again anyway.
+ * One entry for each module with new code, and one for a new configuration or a new environment of transforms. Parked deliveries do not count: they run again anyway.
  * Never rejects: a store that cannot be read gives no entries.
  */
 export async function compareRecent(
@@ -48,8 +48,10 @@ function toChanged(before: Candidate, after: Candidate): [string, string[] | und
     const ids = mappings.filter(({ mapping }) => mapping.transform?.module === module).map(({ id }) => id)
     return ids.length === 0 ? [] : [[module, [...new Set(ids)]]]
   })
-  const isNew = JSON.stringify(before.parts.config) !== JSON.stringify(after.parts.config)
-  return isNew ? [...ofModules, [configFile, undefined]] : ofModules
+  const differs = (key: 'config' | 'env') =>
+    JSON.stringify(before.generation[key]) !== JSON.stringify(after.generation[key])
+  if (differs('config')) return [...ofModules, [configFile, undefined]]
+  return differs('env') ? [...ofModules, [envFile, undefined]] : ofModules
 }
 
 /** `3 of the last 20 deliveries would differ: hookloom replay`; nothing if none of them does. */

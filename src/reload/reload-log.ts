@@ -5,8 +5,8 @@ import { relative, sep } from 'node:path'
 import { configFile, envFile } from '../config/text.ts'
 import type { BuildInput } from '../transforms/read.ts'
 import { findRealPath } from './watch.ts'
-import type { Config } from '../model/config.ts'
 import type { Log } from '../model/log.ts'
+import type { Generation } from '../pipeline/generation.ts'
 import { type Problem, type ProblemRecord, toProblemRecord } from '../model/problem.ts'
 
 /** `module` is undefined for a problem of the configuration. `since`: milliseconds since the epoch. */
@@ -114,8 +114,10 @@ export function logReload(
     if (kind === 'same' && problem === undefined && wasWrong)
       log.info({}, `${module} is valid again; the code that serves has not changed`)
   }
-  const ofConfig = toRecentFact(reload.recent, configFile)
-  if (ofConfig !== '') log.info({}, `${configFile}: ${ofConfig}`)
+  for (const file of [configFile, envFile]) {
+    const fact = toRecentFact(reload.recent, file)
+    if (fact !== '') log.info({}, `${file}: ${fact}`)
+  }
   logProblems(log, reload)
 }
 
@@ -135,10 +137,8 @@ export function logProblems(
   }
 }
 
-type Settings = { readonly config: Config; readonly env: Readonly<Record<string, string>> }
-
-export function logSettings(log: Log, before: Settings, after: Settings): void {
-  const differs = (pick: (settings: Settings) => unknown) =>
+export function logSettings(log: Log, before: Generation, after: Generation): void {
+  const differs = (pick: (generation: Generation) => unknown) =>
     JSON.stringify(pick(before)) !== JSON.stringify(pick(after))
   if (differs(({ config }) => config)) log.info({}, `${configFile} is live`)
   if (differs(({ env }) => env)) log.info({}, 'the environment of transforms is live')

@@ -112,7 +112,7 @@ export function createLive({ log, clock, meter, parkedFor, compareKept, ...optio
     end()
     if (before === undefined) return
     const mended = toMended(before, built)
-    logSettings(log, { ...before, config: before.parts.config }, { ...built, config: built.parts.config })
+    logSettings(log, before.generation, built.generation)
     for (const listener of listeners) listener(built.generation, { mended, retired })
   }
 

@@ -156,9 +156,10 @@ export function toRecorded({ state, mappingId, problem, jobs }: KeptDelivery): O
 
 /** The same generation with other threads for its transforms. */
 export function withTransforms(generation: Generation, transforms: ReadonlyMap<string, Transform>): Generation {
-  const { config, verifiers } = generation
+  const { config, env, verifiers } = generation
   return createGeneration({
     config,
+    env,
     mappings: generation.mappings.map(({ mapping }) => mapping),
     transforms,
     verifiers,

@@ -93,7 +93,7 @@ export function createReplayer(parts: {
       return Object.fromEntries(outcomes)
     },
     async capture(stored, { name, module: asked }) {
-      const { config, transforms, verifiers, ...disk } = edited()
+      const { config, env, transforms, verifiers, ...disk } = edited()
       const parts = { config, mappings: disk.mappings.map(({ mapping }) => mapping), verifiers }
       const kept = buildKept(stored, parts)
       const module = asked ?? (await findModuleOf(kept))
@@ -107,7 +107,6 @@ export function createReplayer(parts: {
       return inTurn(async () => {
         const threads = aside()
         const own = { ...parts, transforms: threads.of(transforms) }
-        const { env } = threads
         return capture(kept, { name, module, root, parts: own, env }).finally(() => threads.close())
       })
     },

@@ -12,15 +12,12 @@ import { toFailedOutcome } from './worker/call.ts'
 import type { BundlePost } from './worker/messages.ts'
 import { createBundleCache, toStandIn } from './modules/bundle-cache.ts'
 import type { Task } from './pool/calls-in-flight.ts'
-import { createPool, type Pool, type PoolLimits } from './pool/pool.ts'
+import type { Pool, PoolSettings } from './pool/pool.ts'
+import { createPools, type SharedPool } from './pool/pools.ts'
 import type { BuildInput } from './read.ts'
 import { toModuleLabel } from './root.ts'
 
 export type RuntimeOptions = {
-  /** Called at each use, because the limits may change while the gateway runs. */
-  readonly limits: () => PoolLimits
-  /** The `process.env` of transforms, see `pickEnv`. Called at each use, like `limits`. */
-  readonly env: () => Readonly<Record<string, string>>
   /** Milliseconds since the epoch, for the time limits of the breakers. */
   readonly clock: () => number
   readonly log: Log
@@ -33,10 +30,17 @@ export type TransformRuntime = {
    * becomes a placeholder that fails every delivery with the reason. Transforms of an earlier load keep working. Rejects only
    * with `config-invalid`, for a ref that leads out of the root.
    * Nothing has to be released: threads keep the newest good code of each module that the newest refs name. A call of an older
-   * transform sends its code to the thread again.
+   * transform sends its code to the thread again, and starts threads with its own settings if none run.
    * @param root a real path from `resolveTransformsRoot`
+   * @param settings the limits and the `process.env` of these transforms
    */
-  load(wanted: { root: string; refs: readonly TransformRef[] }): Promise<ReadonlyMap<string, Transform>>
+  load(wanted: {
+    root: string
+    refs: readonly TransformRef[]
+    settings: PoolSettings
+  }): Promise<ReadonlyMap<string, Transform>>
+  /** The threads of these transforms keep running, besides those of the newest load. They replace those of the call before. */
+  serve(transforms: ReadonlyMap<string, Transform>): void
   /** Every file that the newest load read, with its state at that time. */
   inputs(): readonly BuildInput[]
   /**
@@ -53,33 +57,36 @@ export type TransformRuntime = {
 }
 
 export type Aside = {
-  /** The `process.env` of its code. */
-  readonly env: Readonly<Record<string, string>>
-  /** The same code, called there. */
+  /** The same code with the same settings, called there. */
   of(transforms: ReadonlyMap<string, Transform>): ReadonlyMap<string, Transform>
   close(): Promise<void>
 }
 
-/** A bundle that was checked. `exports`: those that it has. */
-type Tried = { readonly bundle: Bundle; readonly post: BundlePost; readonly exports: Set<string | undefined> }
+/** A bundle that was checked with the settings of a pool. `exports`: those that it has. */
+type Tried = {
+  readonly pool: SharedPool
+  readonly bundle: Bundle
+  readonly post: BundlePost
+  readonly exports: Set<string | undefined>
+}
 type Result =
   | { readonly tried: Tried; readonly problems: ReadonlyMap<string | undefined, ProblemRecord> }
   | ProblemRecord
 
 export function createTransformRuntime(options: RuntimeOptions): TransformRuntime {
-  const { limits, env, clock, log } = options
+  const { clock, log } = options
   const retryListeners: ((module: string) => void)[] = []
   const tellRetry = (module: string) => retryListeners.forEach((listener) => listener(module))
   const breakers = createBreakers({ clock, onHalfOpen: tellRetry, onRecovered: tellRetry })
   const bundles = createBundleCache()
-  const codes = new WeakMap<Transform, Pick<Task, 'bundle' | 'export'>>()
+  const codes = new WeakMap<Transform, Pick<Task, 'bundle' | 'export'> & { readonly pool: SharedPool }>()
   let good = new Map<string, Tried>()
+  let newest: SharedPool | undefined
+  let served: readonly SharedPool[] = []
   let nextId = 1
   let loading: Promise<unknown> = Promise.resolve()
 
-  const pool = createPool({
-    limits,
-    env,
+  const pools = createPools({
     log,
     onStopped: (id) => {
       const module = [...good].find(([, { post }]) => post.id === id)?.[0]
@@ -87,15 +94,17 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
     },
   })
 
-  async function load(root: string, refs: readonly TransformRef[]): Promise<ReadonlyMap<string, Transform>> {
-    // whether a module loads may depend on its environment
-    if (pool.renew()) for (const { exports } of good.values()) exports.clear()
+  const load: TransformRuntime['load'] = async ({ root, refs, settings }) => {
+    const shared = pools.of(settings)
+    const pool = shared.acquire()
+    newest?.release()
+    newest = shared
     const wanted = groupRefs(refs)
     const built = await bundles.build(root, [...wanted.keys()])
     const results = await Promise.all(
       built.map(async (one): Promise<[string, Result]> => {
         if ('problem' in one) return [one.module, toProblemRecord(one.problem)]
-        const result = await tryBundle(one.module, one.bundle, wanted.get(one.module) ?? [])
+        const result = await tryBundle(one, wanted.get(one.module) ?? [], shared)
         const version = good.get(one.module)?.post.id
         // a new version starts with a closed breaker; here the same code was saved again
         if (one.isNew && 'tried' in result && result.tried.post.id === version) breakers.reset({ ...one, version })
@@ -110,20 +119,27 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
         return tried === undefined ? [] : [[module, tried]]
       }),
     )
-    await pool.keep([...good.values()].map(({ post }) => post))
+    const ours = [...good.values()].filter((tried) => tried.pool.key === shared.key)
+    await pool.keep(ours.map(({ post }) => post))
     return new Map(refs.map((ref) => [toTransformKey(ref), toTransform(ref, byModule.get(ref.module))]))
   }
 
-  async function tryBundle(module: string, bundle: Bundle, exports: readonly (string | undefined)[]): Promise<Result> {
+  async function tryBundle(
+    { module, bundle }: { module: string; bundle: Bundle },
+    exports: readonly (string | undefined)[],
+    pool: SharedPool,
+  ): Promise<Result> {
     const before = good.get(module)
     const isSame = before?.bundle.hash === bundle.hash && before.bundle.file === bundle.file
-    const tried = isSame
-      ? before
-      : { bundle, post: { ...bundle, id: nextId++ }, exports: new Set<string | undefined>() }
+    const post = isSame ? before.post : { ...bundle, id: nextId++ }
+    // whether a module loads may depend on its environment
+    const isTried = isSame && before.pool.key === pool.key
+    const tried = isTried ? before : { pool, bundle, post, exports: new Set<string | undefined>() }
     const open = exports.filter((name) => !tried.exports.has(name))
     const problems = new Map<string | undefined, ProblemRecord>()
     if (open.length === 0) return { tried, problems }
-    const checked = await pool.check(tried.post, open)
+    const checked = await pool.acquire().check(tried.post, open)
+    pool.release()
     if (checked.changed !== undefined) {
       log.warn({ module, changed: checked.changed }, `${toModuleLabel(module)} changes a global object while it loads`)
     }
@@ -142,7 +158,7 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
     const problem = result.problems.get(ref.export)
     if (problem !== undefined) return toStandIn(ref.module, problem)
     const { module } = ref
-    const { bundle, post } = result.tried
+    const { pool, bundle, post } = result.tried
     const transform: Transform = {
       module,
       hash: bundle.hash,
@@ -153,25 +169,24 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
           const admission = breakers.admit(code)
           if (admission instanceof Problem) return resolve(toFailedOutcome(admission))
           const isTrial = admission === 'trial'
-          pool.submit({
+          pool.acquire().submit({
             bundle: post,
             export: ref.export,
             call,
             finish: (outcome, stopped) => {
               if (stopped || isTrial) breakers.ended(code, { stopped, isTrial })
+              pool.release()
               resolve(outcome)
             },
           })
         }),
     }
-    codes.set(transform, { bundle: post, export: ref.export })
+    codes.set(transform, { pool, bundle: post, export: ref.export })
     return transform
   }
 
   function aside(): Aside {
-    const own = createPool({
-      limits: () => ({ ...limits(), workers: 1 }),
-      env,
+    const own = createPools({
       log: silentLog,
       onStopped() {},
       // it ends soon, and a second thread takes as long to start as the first
@@ -181,11 +196,11 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
       const code = codes.get(transform)
       if (code === undefined) return transform
       const { module, hash, problem } = transform
-      const run: Transform['run'] = (call) => new Promise((resolve) => own.submit({ ...code, call, finish: resolve }))
+      const pool = own.of({ ...code.pool.settings, workers: 1 }).acquire()
+      const run: Transform['run'] = (call) => new Promise((resolve) => pool.submit({ ...code, call, finish: resolve }))
       return { module, hash, problem, run }
     }
     return {
-      env: env(),
       of: (transforms) => new Map([...transforms].map(([key, transform]) => [key, toAside(transform)])),
       close: own.close,
     }
@@ -193,18 +208,24 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
 
   return {
     aside,
-    load: ({ root, refs }) => {
+    load: (wanted) => {
       // one after the other, because each load is compared with the load before it
-      const result = loading.then(() => load(root, refs))
+      const result = loading.then(() => load(wanted))
       loading = result.catch(() => undefined)
       return result
     },
+    serve: (transforms) => {
+      const before = served
+      served = [...transforms.values()].flatMap((transform) => codes.get(transform)?.pool ?? [])
+      for (const pool of served) pool.acquire()
+      for (const pool of before) pool.release()
+    },
     inputs: bundles.inputs,
     onRetry: (listener) => void retryListeners.push(listener),
-    state: () => ({ ...pool.state(), builds: bundles.builds() }),
+    state: () => ({ ...pools.state(), builds: bundles.builds() }),
     close: async () => {
       breakers.close()
-      await pool.close()
+      await pools.close()
     },
   }
 }

@@ -6,12 +6,13 @@ import type { RuntimeOptions, TransformRuntime } from '../../src/transforms/runt
 /** What a gateway asks of a runtime. */
 export type RuntimeStandIn = Omit<TransformRuntime, 'state'>
 
-export function createTransformRuntime({ limits }: RuntimeOptions): RuntimeStandIn {
+export function createTransformRuntime(_options: RuntimeOptions): RuntimeStandIn {
   const nothing = async () => {}
   return {
-    load: ({ root, refs }) => loadTransforms({ root, refs, timeoutMs: limits().timeoutMs }),
+    load: ({ root, refs, settings: { timeoutMs } }) => loadTransforms({ root, refs, timeoutMs }),
+    serve: () => {},
     inputs: () => [],
-    aside: () => ({ env: {}, of: (transforms) => transforms, close: nothing }),
+    aside: () => ({ of: (transforms) => transforms, close: nothing }),
     onRetry: () => {},
     close: nothing,
   }

@@ -48,10 +48,10 @@ async function loadBoth(folder: string): Promise<{ isolated: Transform; inline: 
   const root = realpathSync(mkdtempSync(join(folder, 'modules-')))
   writeFileSync(join(root, 'echo.ts'), 'export default ({ payload }) => ({ text: payload.text })\n')
   const ref = { module: 'echo.ts' }
-  const limits = { timeoutMs: 10_000, memoryMb: 128, workers: 1 }
-  const runtime = createTransformRuntime({ limits: () => limits, env: () => ({}), clock: Date.now, log: silentLog })
-  const isolated = (await runtime.load({ root, refs: [ref] })).get(toTransformKey(ref))
-  const inline = (await loadTransforms({ root, refs: [ref], ...limits })).get(toTransformKey(ref))
+  const settings = { timeoutMs: 10_000, memoryMb: 128, workers: 1, env: {} }
+  const runtime = createTransformRuntime({ clock: Date.now, log: silentLog })
+  const isolated = (await runtime.load({ root, refs: [ref], settings })).get(toTransformKey(ref))
+  const inline = (await loadTransforms({ root, refs: [ref], ...settings })).get(toTransformKey(ref))
   if (isolated?.problem !== undefined || inline?.problem !== undefined) throw new Error('A module did not load.')
   if (isolated === undefined || inline === undefined) throw new Error('A module was not loaded.')
   return { isolated, inline }

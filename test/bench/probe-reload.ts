@@ -169,15 +169,11 @@ async function rescue(file: string, client: Client, version: number): Promise<vo
 /** The heap of the thread that reloads, collected before and after. */
 async function measureHeap(folder: string): Promise<{ reloads: number; heap: number }> {
   const root = realpathSync(folder)
-  const runtime = createTransformRuntime({
-    limits: () => ({ timeoutMs: 10_000, memoryMb: 128, workers: 1 }),
-    env: () => ({}),
-    clock: Date.now,
-    log: silentLog,
-  })
+  const runtime = createTransformRuntime({ clock: Date.now, log: silentLog })
+  const settings = { timeoutMs: 10_000, memoryMb: 128, workers: 1, env: {} }
   const reload = async (version: number) => {
     writeFileSync(join(root, 'saved.ts'), toModule(version, `\nexport const version = ${version}`))
-    const [transform] = (await runtime.load({ root, refs: [{ module: 'saved.ts' }] })).values()
+    const [transform] = (await runtime.load({ root, refs: [{ module: 'saved.ts' }], settings })).values()
     if (transform === undefined || transform.problem !== undefined) throw new Error('A reload failed.')
   }
   setFlagsFromString('--expose-gc')

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { Log } from '../../src/model/log.ts'
 import { runCommand } from './command.ts'
 import { gatewayToken, hookToken, post, writeFiles } from './gateway.ts'
-import { startInside } from './inside.ts'
+import { readStore, startInside } from './inside.ts'
 
 const file = 'hooks/transforms/x.ts'
 const says = (text: string) => `export default ({ payload: { n } }) => ({ message: n > 1 ? '${text}' : 'small' })\n`
@@ -73,5 +73,35 @@ test(
     writeFiles(dir, { [file]: `// only a comment\n${says('two')}\nexport const unused = 1\n` })
     await logged(/^x\.ts is live \(/)
     expect(await readiness()).toMatchObject({ degraded: false, held: false })
+  },
+)
+
+test(
+  'with hold, the old code keeps its environment until the save that changes it is published',
+  { timeout: 60_000 },
+  async () => {
+    const { log, logged } = createLines()
+    const { hooks } = config(true)
+    const { dir, url } = await startInside({
+      config: { hooks: { ...hooks, transforms: { hold: true, env: ['WORD'] } } },
+      files: {
+        [file]: `export default ({ payload: { n } }) => ({ message: n > 1 ? process.env.WORD : 'small' })\n`,
+        '.env': 'WORD=one\n',
+      },
+      log,
+    })
+    const messageOf = async (n: number) => {
+      const { deliveryId } = await post({ url, token: hookToken }, 'x', { n })
+      const found = await readStore(dir, (store) => store.delivery(String(deliveryId)))
+      return found?.jobs[0]?.planned
+    }
+    expect(await messageOf(1)).toMatchObject({ action: { message: 'small' } })
+    expect(await messageOf(2)).toMatchObject({ action: { message: 'one' } })
+    writeFiles(dir, { '.env': 'WORD=two\n' })
+    await logged(/^\.env waits: 1 of the last 2 deliveries would differ\./)
+    expect(await messageOf(2)).toMatchObject({ action: { message: 'one' } })
+    expect((await runCommand(['replay', '--json'], { dir })).json().at(-1)).toMatchObject({ compared: 'live' })
+    expect((await runCommand(['publish'], { dir })).code).toBe(0)
+    expect(await messageOf(2)).toMatchObject({ action: { message: 'two' } })
   },
 )

@@ -38,6 +38,7 @@ describe('an edit of what transforms run with', { timeout: 30_000 }, () => {
     await writeFile(join(stage.dir, '.env'), 'WORD=wrong\n')
     await stage.logged(/does not load: it threw an Error at x\.ts:1.* The last good version/)
     expect(stage.live.status().problems).toMatchObject([{ module: 'x.ts' }])
+    expect(await stage.answer('x')).toBe('loaded')
   })
 
   test('of the time limit counts for the next call', async () => {

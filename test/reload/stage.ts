@@ -55,13 +55,7 @@ export async function createStage(
   await write(files)
   const lines: Line[] = []
   const listeners = new Set<() => void>()
-  let given = { limits: { timeoutMs: 10_000, memoryMb: 128, workers: 1 }, env: {} }
-  const runtime = createTransformRuntime({
-    limits: () => given.limits,
-    env: () => given.env,
-    clock: Date.now,
-    log: silentLog,
-  })
+  const runtime = createTransformRuntime({ clock: Date.now, log: silentLog })
   const live = createLive({
     meter: silentMeter,
     parkedFor,
@@ -72,9 +66,9 @@ export async function createStage(
       lines.push(line)
       for (const listener of listeners) listener()
     }),
-    async load({ root, refs, config, env: own }) {
-      given = { limits: { ...config.hooks.transforms, workers: 1 }, env: own }
-      return { transforms: await runtime.load({ root, refs }), inputs: runtime.inputs() }
+    async load({ settings, ...wanted }) {
+      const transforms = await runtime.load({ ...wanted, settings: { ...settings, workers: 1 } })
+      return { transforms, inputs: runtime.inputs() }
     },
   })
   onTestFinished(async () => {
@@ -82,7 +76,9 @@ export async function createStage(
     await runtime.close()
     await rm(dir, { recursive: true, force: true })
   })
+  live.onSwap((next) => runtime.serve(next.transforms))
   await live.start()
+  runtime.serve(live.current().transforms)
   if (watch) await live.watch()
 
   const stage: Stage = {

@@ -46,18 +46,12 @@ export type Bench = {
 }
 
 export function createBench({ dir, env }: Pick<Context, 'dir' | 'env'>): Bench {
-  let settings = toSettings(loadConfig({ dir, env }))
   const assembler = createAssembler(dir)
-  const runtime = createTransformRuntime({
-    limits: () => settings.limits,
-    env: () => settings.env,
-    clock: Date.now,
-    log: silentLog,
-  })
+  const runtime = createTransformRuntime({ clock: Date.now, log: silentLog })
 
   async function load(names: readonly string[], given?: Config): Promise<BenchModules> {
     const loaded = loadConfig({ dir, env })
-    settings = toSettings(loaded)
+    const settings = toSettings(loaded)
     const config = given ?? loaded.config
     const { mappings, verifiers } = await assembler.assemble(config)
     const root = await resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
@@ -66,9 +60,13 @@ export function createBench({ dir, env }: Pick<Context, 'dir' | 'env'>): Bench {
     const modules = names.length === 0 ? known : await Promise.all(names.map((name) => findModule(root, known, name)))
     const bare = modules.filter((module) => !known.includes(module)).map((module) => ({ module }))
     const refs = [...mapped.filter(({ module }) => modules.includes(module)), ...bare]
-    const transforms = await runtime.load({ root, refs })
-    const { env: own } = settings
-    return { root, parts: { config, mappings, transforms, verifiers }, modules: [...new Set(modules)], env: own }
+    const transforms = await runtime.load({ root, refs, settings })
+    return {
+      root,
+      parts: { config, mappings, transforms, verifiers },
+      modules: [...new Set(modules)],
+      env: settings.env,
+    }
   }
 
   return {
@@ -89,7 +87,7 @@ export function createBench({ dir, env }: Pick<Context, 'dir' | 'env'>): Bench {
 
 function toSettings({ config, env }: LoadedConfig) {
   const limits = config.hooks.transforms
-  return { limits, env: pickEnv(limits.env, env) }
+  return { ...limits, env: pickEnv(limits.env, env) }
 }
 
 function toProblemOf({ transforms }: Parts, module: string): ProblemRecord | undefined {

@@ -25,19 +25,18 @@ export type Checks = {
 
 export function createChecks(options: {
   takeChecker: () => Thread | undefined
-  limits: () => { readonly timeoutMs: number }
+  timeoutMs: number
   /** Terminates a thread in which a check failed. */
   discard: (thread: Thread) => void
   toStartProblem: () => Problem
 }): Checks {
-  const { takeChecker, limits, discard, toStartProblem } = options
+  const { takeChecker, timeoutMs, discard, toStartProblem } = options
   let queue: Promise<unknown> = Promise.resolve()
   let current: Current | undefined
 
   async function tryOnce(bundle: BundlePost, exports: readonly (string | undefined)[]): Promise<Checked | Lost> {
     const thread = takeChecker()
     if (thread === undefined) return { lost: toProblemRecord(toStartProblem()) }
-    const { timeoutMs } = limits()
     let timer: NodeJS.Timeout | undefined
     const ended = await new Promise<Checked | Lost>((end) => {
       current = { thread, bundle, end }

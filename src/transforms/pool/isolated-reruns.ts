@@ -17,7 +17,7 @@ export type IsolatedReruns = {
 
 export function createIsolatedReruns(options: {
   /** The limit of threads. */
-  most: () => number
+  most: number
   take: () => Thread | undefined
   /** A call was posted to its thread. */
   posted: () => void
@@ -31,7 +31,7 @@ export function createIsolatedReruns(options: {
     threads,
     add: (task) => void waiting.push(task),
     startNext: () => {
-      while (threads.size < most()) {
+      while (threads.size < most) {
         const task = waiting.shift()
         if (task === undefined) return
         const thread = take()

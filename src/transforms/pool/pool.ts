@@ -18,11 +18,11 @@ import type { BundlePost, Leaving } from '../worker/messages.ts'
 import { toFileLabel } from '../root.ts'
 import { createThreadLifecycle } from './thread-lifecycle.ts'
 import { createStandby } from './standby.ts'
-import { createThread, type Thread } from './thread.ts'
+import { createThread, type Thread, type ThreadSettings } from './thread.ts'
 import type { Task } from './calls-in-flight.ts'
 import { createWatchdog } from './watchdog.ts'
 
-export type PoolLimits = { readonly timeoutMs: number; readonly memoryMb: number; readonly workers: number }
+export type PoolSettings = ThreadSettings & { readonly workers: number }
 
 export type Pool = {
   submit(task: Task): void
@@ -33,8 +33,6 @@ export type Pool = {
    * threads have started.
    */
   keep(bundles: readonly BundlePost[]): Promise<void>
-  /** If the settings changed, replaces all threads and returns true. Calls in flight may end in their threads. */
-  renew(): boolean
   /** The number of living threads, and the number of bundles and calls of each serving one. */
   state(): { threads: number; serving: { bundles: number; inFlight: number }[] }
   close(): Promise<void>
@@ -44,19 +42,16 @@ export type Pool = {
 const callsPerThread = 1_000_000_000
 
 export function createPool(options: {
-  limits: () => PoolLimits
-  env: () => Readonly<Record<string, string>>
+  settings: PoolSettings
   log: Log
   /** Code of this bundle terminated a worker after its call had ended. */
   onStopped: (bundle: number) => void
   /** Whether a started thread waits in reserve. Default: true. */
   hasStandby?: boolean
 }): Pool {
-  const { limits, env, log, onStopped, hasStandby = true } = options
+  const { settings, log, onStopped, hasStandby = true } = options
+  const { timeoutMs, memoryMb, workers } = settings
   let kept: readonly BundlePost[] = []
-  /** The settings of a thread, which it cannot change after its start. */
-  const toSettings = () => JSON.stringify([limits().memoryMb, env()])
-  let settings = toSettings()
   let isClosed = false
 
   const events: Parameters<typeof createThread>[0]['events'] = {
@@ -71,7 +66,7 @@ export function createPool(options: {
     leaving: onLeaving,
     checked: (thread, message) => checks.answered(thread, message),
     gone: (thread, cause) => {
-      if (thread.isReady()) return stop(thread, undefined, (label) => toGoneProblem(label, cause, limits().memoryMb))
+      if (thread.isReady()) return stop(thread, undefined, (label) => toGoneProblem(label, cause, memoryMb))
       standby.failed(cause)
       checks.lost(thread, () => toProblemRecord(toStartProblem(cause)))
       for (const { task } of lifecycle.remove(thread)) fail(task, toStartProblem(cause), false)
@@ -79,7 +74,7 @@ export function createPool(options: {
   }
   const standby = createStandby({
     spawn: () => {
-      const thread = createThread({ limits, env: env(), events })
+      const thread = createThread({ settings, events })
       for (const bundle of kept) thread.load(bundle)
       return thread
     },
@@ -89,29 +84,29 @@ export function createPool(options: {
   })
   const checks = createChecks({
     takeChecker: standby.peek,
-    limits,
+    timeoutMs,
     discard: (thread) => lifecycle.end(thread),
     toStartProblem: standby.problem,
   })
   const reruns = createIsolatedReruns({
-    most: () => limits().workers,
+    most: workers,
     take: standby.take,
     posted: () => watchdog.watch(),
     failed: (task) => fail(task, standby.problem(), false),
   })
-  const lifecycle = createThreadLifecycle({ most: () => limits().workers, standby, reruns })
+  const lifecycle = createThreadLifecycle({ most: workers, standby, reruns })
   const watchdog = createWatchdog({
-    limits,
+    limits: settings,
     threads: lifecycle.working,
     late: (thread, seq) => {
       // the thread answers, so its other calls may end
       const task = thread.take(seq)
       if (task === undefined) return
-      fail(task, toLateProblem(toFileLabel(task.bundle), limits().timeoutMs), true)
+      fail(task, toLateProblem(toFileLabel(task.bundle), timeoutMs), true)
       lifecycle.retire(thread)
       lifecycle.callEnded(thread)
     },
-    stuck: (thread, culprit) => stop(thread, culprit, (label) => toLateProblem(label, limits().timeoutMs)),
+    stuck: (thread, culprit) => stop(thread, culprit, (label) => toLateProblem(label, timeoutMs)),
     crowded: (thread) => {
       const isFree = (other: Thread) => other.isReady() && other.inFlight.size === 0 && !isHeld(other)
       if ([...lifecycle.serving].some(isFree)) for (const task of thread.recall()) dispatch(task)
@@ -121,12 +116,12 @@ export function createPool(options: {
       thread.lower()
       for (const task of thread.recall()) dispatch(task)
     },
-    overMemory: (thread) => stop(thread, undefined, (label) => toMemoryProblem(label, limits().memoryMb)),
+    overMemory: (thread) => stop(thread, undefined, (label) => toMemoryProblem(label, memoryMb)),
   })
 
   function dispatch(task: Task): void {
     if (isClosed) return fail(task, toClosedProblem(), false)
-    if (lifecycle.serving.size < limits().workers) lifecycle.fill()
+    if (lifecycle.serving.size < workers) lifecycle.fill()
     let best = toLeastLoaded()
     if (best !== undefined && isHeld(best)) best = lifecycle.replaceBusy(best)
     if (best === undefined) return fail(task, standby.problem(), false)
@@ -175,7 +170,7 @@ export function createPool(options: {
     if (!isKnown && bundle !== undefined && (why === 'exit' || why === 'uncaught')) onStopped(bundle)
     log.warn({ why, what }, 'a transform worker is replaced')
     if (why === 'exit') stop(thread, seq, (label) => toExitProblem(label, what))
-    else if (why === 'memory') stop(thread, undefined, (label) => toMemoryProblem(label, limits().memoryMb))
+    else if (why === 'memory') stop(thread, undefined, (label) => toMemoryProblem(label, memoryMb))
     else {
       const { problem } = leaving
       const task = problem !== undefined && seq !== undefined ? thread.take(seq) : undefined
@@ -197,15 +192,6 @@ export function createPool(options: {
       }
       if (bundles.length > 0 && lifecycle.serving.size === 0) lifecycle.fill()
       await Promise.all([...lifecycle.serving].map(({ ready }) => ready))
-    },
-    renew: () => {
-      const before = settings
-      settings = toSettings()
-      const isOutdated = settings !== before
-      // the standby thread first, so that it does not take the place of another one
-      if (isOutdated) for (const thread of standby.threads()) lifecycle.end(thread)
-      for (const thread of [...lifecycle.serving].slice(isOutdated ? 0 : limits().workers)) lifecycle.retire(thread)
-      return isOutdated
     },
     state: () => ({
       threads: lifecycle.working().length + standby.threads().length,

@@ -34,7 +34,7 @@ export function createThreadLifecycle({
   standby,
   reruns,
 }: {
-  most: () => number
+  most: number
   standby: Standby
   reruns: IsolatedReruns
 }): ThreadLifecycle {
@@ -43,7 +43,7 @@ export function createThreadLifecycle({
   const ends = new Set<Promise<void>>()
 
   function fill(): void {
-    while (serving.size < most()) {
+    while (serving.size < most) {
       const thread = standby.take()
       if (thread === undefined) return
       serving.add(thread)
@@ -53,7 +53,7 @@ export function createThreadLifecycle({
   function retire(thread: Thread): void {
     if (serving.delete(thread)) retiring.add(thread)
     if (thread.inFlight.size === 0 && !reruns.threads.has(thread)) end(thread)
-    if (serving.size < most() && serving.size + retiring.size > 0) fill()
+    if (serving.size < most && serving.size + retiring.size > 0) fill()
   }
 
   function end(thread: Thread): void {
@@ -70,7 +70,7 @@ export function createThreadLifecycle({
     working: () => [...serving, ...retiring, ...reruns.threads],
     fill,
     replaceBusy: (held) => {
-      if (retiring.size >= 2 * most()) return held
+      if (retiring.size >= 2 * most) return held
       const fresh = standby.take()
       if (fresh === undefined) return held
       serving.add(fresh)

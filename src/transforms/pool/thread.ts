@@ -19,7 +19,12 @@ export type ThreadEvents = {
   gone(thread: Thread, cause: unknown): void
 }
 
-export type ThreadLimits = { readonly memoryMb: number; readonly timeoutMs: number }
+export type ThreadSettings = {
+  readonly timeoutMs: number
+  readonly memoryMb: number
+  /** The `process.env` of the thread. */
+  readonly env: Readonly<Record<string, string>>
+}
 
 export type Thread = Omit<CallsInFlight, 'flush'> & {
   readonly id: number
@@ -42,12 +47,8 @@ export type Thread = Omit<CallsInFlight, 'flush'> & {
   end(): Promise<void>
 }
 
-export function createThread(options: {
-  limits: () => ThreadLimits
-  env: Readonly<Record<string, string>>
-  events: ThreadEvents
-}): Thread {
-  const { limits, env, events } = options
+export function createThread({ settings, events }: { settings: ThreadSettings; events: ThreadEvents }): Thread {
+  const { timeoutMs, memoryMb, env } = settings
   const shared = new SharedArrayBuffer(stateBytes)
   const sharedState = new Int32Array(shared)
   const bundles = new Set<number>()
@@ -63,7 +64,7 @@ export function createThread(options: {
   let cause: unknown
   // a separate channel, so that messages that transforms post to `parentPort` are ignored
   const { port1: port, port2 } = new MessageChannel()
-  const start: WorkerStart = { sharedState: shared, memoryMb: limits().memoryMb, port: port2 }
+  const start: WorkerStart = { sharedState: shared, memoryMb, port: port2 }
   const worker = new Worker(createRequire(import.meta.url).resolve('#transform-worker'), {
     name: 'hookloom-transforms',
     workerData: start,
@@ -73,7 +74,7 @@ export function createThread(options: {
     execArgv: [],
     stdout: true,
     stderr: true,
-    resourceLimits: { maxOldGenerationSizeMb: limits().memoryMb + headroomMb },
+    resourceLimits: { maxOldGenerationSizeMb: memoryMb + headroomMb },
   })
   // text that is printed without the guard belongs to no call
   worker.stdout.resume()
@@ -153,7 +154,7 @@ export function createThread(options: {
       if (bundles.has(bundle.id)) return
       bundles.add(bundle.id)
       const { id, root, file, code, map } = bundle
-      send({ kind: 'load', bundle: { id, root, file, code, map }, timeoutMs: limits().timeoutMs })
+      send({ kind: 'load', bundle: { id, root, file, code, map }, timeoutMs })
     },
     unload: (bundle) => {
       // calls that wait for the end of this turn still need the bundle

@@ -36,7 +36,7 @@ export type Watchdog = {
 }
 
 export function createWatchdog(options: {
-  limits: () => { readonly timeoutMs: number; readonly memoryMb: number }
+  limits: { readonly timeoutMs: number; readonly memoryMb: number }
   threads: () => readonly Thread[]
   /** The call exceeded its time limit, and the thread answers. */
   late: (thread: Thread, seq: number) => void
@@ -49,6 +49,7 @@ export function createWatchdog(options: {
   overMemory: (thread: Thread) => void
 }): Watchdog {
   const { limits, threads, late, stuck, crowded, stalled, overMemory } = options
+  const { timeoutMs, memoryMb } = limits
   const observations = new WeakMap<Thread, Observation>()
   let timer: NodeJS.Timeout | undefined
   let lastTick = 0
@@ -90,7 +91,6 @@ export function createWatchdog(options: {
 
   /** The time limit counts from the begin of the call, because its thread may be starting or blocked. Waiting has a limit too. */
   function isLate({ begunAt, postedAt }: InFlightCall, now: number): boolean {
-    const { timeoutMs } = limits()
     return begunAt === undefined ? now - postedAt >= 2 * timeoutMs + startMs : now - begunAt >= timeoutMs + tickMs
   }
 
@@ -101,7 +101,7 @@ export function createWatchdog(options: {
       return
     }
     // a younger call blocks the thread, and has time left: the result of the older one may only be delayed
-    if (now - postedAt >= 2 * limits().timeoutMs + startMs) stuck(thread, undefined)
+    if (now - postedAt >= 2 * timeoutMs + startMs) stuck(thread, undefined)
   }
 
   /** A thread without a call in its synchronous part may be idle, or blocked by code after an `await`. */
@@ -134,7 +134,7 @@ export function createWatchdog(options: {
       if (oldest === undefined) continue
       if (oldest !== observation.oldest) Object.assign(observation, { oldest, memoryThen: used })
       // twice the limit, because the system counts garbage too; the worker measures exactly at the end of each call
-      if (used - observation.memoryThen < 2 * limits().memoryMb * megabyte * old.length) continue
+      if (used - observation.memoryThen < 2 * memoryMb * megabyte * old.length) continue
       if (observation.running !== 0) overMemory(thread)
       else void ask(thread, oldest, { ifItAnswers: () => {}, otherwise: () => overMemory(thread) })
     }

@@ -214,13 +214,13 @@ describe('the environment of a transform', () => {
 
   test('holds the variables that are named, as far as they are set', async () => {
     const env = pickEnv(['API_BASE', 'UNSET'], { API_BASE: 'https://example.com', HOOKLOOM_TOKEN: 'secret' })
-    const { write, load } = await createStage({ env: () => env })
+    const { write, load } = await createStage({ env })
     await write({ 'x.ts': text })
     expect(await resultOf((await load('x.ts'))['x.ts'])).toEqual({ API_BASE: 'https://example.com' })
   })
 
   test('that no worker starts with fails calls with a reason, and hangs nobody', async () => {
-    const { write, load } = await createStage({ env: () => ({ NODE_OPTIONS: '--no-such-option' }) })
+    const { write, load } = await createStage({ env: { NODE_OPTIONS: '--no-such-option' } })
     await write({ 'x.ts': text })
     const transform = toLoaded((await load('x.ts'))['x.ts'])
     expect(transform.problem).toMatchObject({ detail: 'The transform worker does not start.' })

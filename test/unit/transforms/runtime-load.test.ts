@@ -112,13 +112,13 @@ describe('a module that harms while it loads', () => {
   })
 
   test('is told apart from the others of its module: one export may be there, and another not', async () => {
-    const { write, runtime, root } = await createStage()
+    const { write, runtime, root, settings } = await createStage()
     await write({ 'x.ts': 'export const a = () => 1' })
     const refs = [
       { module: 'x.ts', export: 'a' },
       { module: 'x.ts', export: 'b' },
     ]
-    const loaded = await runtime.load({ root, refs })
+    const loaded = await runtime.load({ root, refs, settings })
     expect(await resultOf(loaded.get('x.ts#a'))).toBe(1)
     expect(await resultOf(loaded.get('x.ts#b'))).toContain('must export a function "b", found nothing')
   })

@@ -6,19 +6,33 @@ const slow = 'export default () => new Promise((done) => setTimeout(done, 300, p
 
 describe('threads whose settings have changed', () => {
   test('are replaced at the next load; a call in flight ends where it began, and no thread is left over', async () => {
-    let env = { WORD: 'old' }
-    const { write, load, runtime } = await createStage({ env: () => env, workers: 1 })
+    const { write, load, runtime, settings } = await createStage({ env: { WORD: 'old' }, workers: 1 })
     await write({ 'good.ts': good, 'slow.ts': slow })
     const before = await load('good.ts', 'slow.ts')
     const inFlight = resultOf(before['slow.ts'])
     expect(await resultOf(before['good.ts'])).toBe('old')
-    env = { WORD: 'new' }
+    settings.env = { WORD: 'new' }
     const after = await load('good.ts', 'slow.ts')
     expect(await resultOf(after['good.ts'])).toBe('new')
-    // also for whoever holds the transform of before
-    expect(await resultOf(before['good.ts'])).toBe('new')
+    expect(await resultOf(before['good.ts'])).toBe('old')
     expect(await inFlight).toBe('old')
     expect(runtime.state().threads).toBeLessThanOrEqual(2)
+  })
+
+  test('keep running while transforms that serve have the old settings, and end when others serve', async () => {
+    const { write, load, runtime, settings } = await createStage({ env: { WORD: 'old' }, timeoutMs: 300, workers: 1 })
+    await write({ 'good.ts': good, 'endless.ts': 'export default () => new Promise(() => {})\n' })
+    const before = await load('good.ts', 'endless.ts')
+    runtime.serve(new Map(Object.entries(before)))
+    Object.assign(settings, { env: { WORD: 'new' }, timeoutMs: 5000 })
+    const after = await load('good.ts', 'endless.ts')
+    expect(runtime.state().serving).toHaveLength(2)
+    expect(await resultOf(before['good.ts'])).toBe('old')
+    expect(await resultOf(before['endless.ts'])).toBe('transforms/endless.ts did not end within 300 ms.')
+    expect(await resultOf(after['good.ts'])).toBe('new')
+    runtime.serve(new Map(Object.entries(after)))
+    await Promise.resolve()
+    expect(runtime.state().serving).toHaveLength(1)
   })
 
   test('have the memory limit of now', async () => {
@@ -30,7 +44,7 @@ describe('threads whose settings have changed', () => {
     }`
     await stage.write({ 'hog.ts': hog })
     expect(await resultOf((await stage.load('hog.ts'))['hog.ts'])).toBe(100)
-    stage.limits.memoryMb = 32
+    stage.settings.memoryMb = 32
     expect(await resultOf((await stage.load('hog.ts'))['hog.ts'])).toBe('transforms/hog.ts used more than 32 MB.')
   })
 
@@ -39,10 +53,10 @@ describe('threads whose settings have changed', () => {
     await stage.write({ 'good.ts': good })
     await stage.load('good.ts')
     expect(stage.runtime.state().serving).toHaveLength(3)
-    stage.limits.workers = 1
+    stage.settings.workers = 1
     await stage.load('good.ts')
     expect(stage.runtime.state().serving).toHaveLength(1)
-    stage.limits.workers = 2
+    stage.settings.workers = 2
     const { 'good.ts': transform } = await stage.load('good.ts')
     expect(await resultOf(transform)).toBeNull()
     expect(stage.runtime.state().serving).toHaveLength(2)

@@ -14,31 +14,24 @@ export type Stage = {
   write(files: Record<string, string>): Promise<void>
   /** Loads the modules and gives what was loaded, by module. */
   load(...modules: string[]): Promise<Record<string, Transform>>
-  limits: { timeoutMs: number; memoryMb: number; workers: number }
+  /** Of the next load. */
+  readonly settings: { timeoutMs: number; memoryMb: number; workers: number; env: Readonly<Record<string, string>> }
 }
 
 /** Two workers, five seconds and 128 MB where nothing else is said. Everything ends with the test. */
-export async function createStage(
-  options: Partial<Omit<RuntimeOptions, 'limits'>> & Partial<Stage['limits']> = {},
-): Promise<Stage> {
-  const { timeoutMs = 5000, memoryMb = 128, workers = 2, ...rest } = options
-  const limits = { timeoutMs, memoryMb, workers }
+export async function createStage(options: Partial<RuntimeOptions> & Partial<Stage['settings']> = {}): Promise<Stage> {
+  const { timeoutMs = 5000, memoryMb = 128, workers = 2, env = {}, ...rest } = options
+  const settings = { timeoutMs, memoryMb, workers, env }
   const { root } = await createConfigDir()
-  const runtime = createTransformRuntime({
-    limits: () => limits,
-    env: () => ({}),
-    clock: Date.now,
-    log: silentLog,
-    ...rest,
-  })
+  const runtime = createTransformRuntime({ clock: Date.now, log: silentLog, ...rest })
   onTestFinished(() => runtime.close())
   return {
     root,
     runtime,
-    limits,
+    settings,
     write: (files) => writeFiles(root, files),
     load: async (...modules) => {
-      const loaded = await runtime.load({ root, refs: modules.map((module) => ({ module })) })
+      const loaded = await runtime.load({ root, refs: modules.map((module) => ({ module })), settings })
       return Object.fromEntries(modules.map((module) => [module, toLoaded(loaded.get(toTransformKey({ module })))]))
     },
   }
