@@ -159,7 +159,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
     meter,
     log,
   })
-  const { accepted, parked, handedOver, poke } = effects
+  const { accepted, parked, handedOver, lookForJobs } = effects
   const keepByDefault = development ? keptInDevelopment : false
   const stopping = new AbortController()
   const rerunnerParts = { generation, hold, store, leases, clock, newId, keepByDefault, accepted, parked, log }
@@ -204,7 +204,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   const shown = { dir, changes, replayer: replays, minutes: metrics.minutes, hooksUrl: () => url }
   const peerOf = createPeerOf(() => generation().config.server.trustedProxies)
   const readiness = createReadiness({ store, peerOf, log })
-  const watched = { drain, clock, metrics, poke, unnamedProxies, readiness, status: toStatus }
+  const watched = { drain, clock, metrics, poke: lookForJobs, unnamedProxies, readiness, status: toStatus }
   const loopback = { host: '127.0.0.1', port: adminPort, key: 'server.adminPort', ...edge }
   const admin = await listen(createAdminApp({ ...shared, ...shown, ...watched }), loopback)
   stops.add('the admin port', () => admin.close(0))

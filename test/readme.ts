@@ -88,8 +88,8 @@ function toProblemTable(): string {
 
 function toStepTable(): string {
   const rows = stepNames.map((name) => {
-    const { of, about, retry, isLogged, toDeath } = steps[name]
-    const end = toDeath?.({ status: 'error', error: '…', why: '…' })
+    const { of, about, retry, isLogged, describeDeath } = steps[name]
+    const end = describeDeath?.({ status: 'error', error: '…', why: '…' })
     return [
       `\`${name}\``,
       of.join(', '),

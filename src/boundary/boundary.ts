@@ -118,13 +118,13 @@ function replaceSpans(text: string, spans: readonly Span[]): string {
 export function neutralise(text: string): string {
   if (!opener.test(text)) return text
   const skeleton = toSkeleton(text)
-  const plain = replaceIn(text, skeleton)
+  const plain = replaceUnsafe(text, skeleton)
   if (!skeleton.hasSequences) return plain
-  const uncoloured = replaceIn(plain, toSkeleton(plain, 'colours'))
-  return replaceIn(uncoloured, toSkeleton(uncoloured, 'all'))
+  const uncoloured = replaceUnsafe(plain, toSkeleton(plain, 'colours'))
+  return replaceUnsafe(uncoloured, toSkeleton(uncoloured, 'all'))
 }
 
-function replaceIn(text: string, skeleton: Skeleton): string {
+function replaceUnsafe(text: string, skeleton: Skeleton): string {
   const spans = [...findMarkers(skeleton), ...findTokens(text, skeleton)]
   return replaceSpans(
     text,
@@ -140,7 +140,7 @@ function cut(text: string, max: number): string {
 }
 
 /** Without what nobody sees: sequences for terminals, controls but tabs and line breaks, tags, fillers, marks of direction. */
-function toSeen(text: string): string {
+function removeUnseen(text: string): string {
   return replaceUnseen(stripVTControlCharacters(text).replace(/\r\n?|[\v\f\u0085\u2028\u2029]/g, '\n'), () => '')
 }
 
@@ -152,7 +152,7 @@ export function toLine(text: string): string {
   // Neutralised last: a line break that becomes a space can join two halves
   return cut(
     neutralise(
-      toSeen(
+      removeUnseen(
         stripVTControlCharacters(text)
           .replace(/[\s\p{Cc}]+/gu, ' ')
           .trim(),
@@ -169,12 +169,12 @@ export function toLine(text: string): string {
 export function wrapExternal(external: ExternalText): string {
   const { text, source, from, subject, notice = 'data', id, maxChars = defaultMaxChars } = external
   if (!/^[0-9a-f]{16}$/.test(id)) throw new RangeError('The id of a boundary must be 16 lower-case hex digits')
-  const seen = toSeen(text)
+  const seen = removeUnseen(text)
   const kept = cut(seen, maxChars)
   const head = [
     `Source: ${toLine(source) || 'unknown'}`,
-    ...toHeadLine('From', from),
-    ...toHeadLine('Subject', subject),
+    ...formatHeadLine('From', from),
+    ...formatHeadLine('Subject', subject),
     '---',
   ]
   const missing = seen.length - kept.length
@@ -189,7 +189,7 @@ export function wrapExternal(external: ExternalText): string {
   ].join('\n')
 }
 
-function toHeadLine(name: string, value: string | undefined): string[] {
+function formatHeadLine(name: string, value: string | undefined): string[] {
   const line = toLine(value ?? '')
   return line === '' ? [] : [`${name}: ${line}`]
 }

@@ -62,7 +62,7 @@ function toEscape(length: number, code: number | undefined): Escape | undefined 
   return code === undefined ? undefined : { length, code }
 }
 
-export function last(signs: readonly Sign[], count: number): string {
+export function takeLast(signs: readonly Sign[], count: number): string {
   return signs
     .slice(-count)
     .map(({ sign }) => sign)
@@ -70,17 +70,17 @@ export function last(signs: readonly Sign[], count: number): string {
 }
 
 /** What follows the nearest `first`, to the newest sign; undefined if it is not near. */
-function lastSince(signs: readonly Sign[], first: string): string | undefined {
+function takeSince(signs: readonly Sign[], first: string): string | undefined {
   for (let back = 2; back <= longestEscape; back += 1) {
     const sign = signs.at(-back)?.sign
-    if (sign === first) return last(signs, back).slice(1)
+    if (sign === first) return takeLast(signs, back).slice(1)
     if (sign === undefined || !/[A-Z0-9#]/.test(sign)) return undefined
   }
   return undefined
 }
 
-function entityAtEnd(signs: readonly Sign[]): Escape | undefined {
-  const name = lastSince(signs, '&')?.slice(0, -1)
+function findEntityAtEnd(signs: readonly Sign[]): Escape | undefined {
+  const name = takeSince(signs, '&')?.slice(0, -1)
   if (name === undefined) return undefined
   const length = name.length + 2
   if (name.startsWith('#X')) return toEscape(length, toCode(name.slice(2), 16))
@@ -88,9 +88,9 @@ function entityAtEnd(signs: readonly Sign[]): Escape | undefined {
   return Object.hasOwn(entities, name) ? toEscape(length, entities[name]?.codePointAt(0)) : undefined
 }
 
-function bracedAtEnd(signs: readonly Sign[]): Escape | undefined {
-  const digits = lastSince(signs, '{')?.slice(0, -1)
-  if (digits === undefined || !last(signs, digits.length + 4).startsWith('\\U{')) return undefined
+function findBracedAtEnd(signs: readonly Sign[]): Escape | undefined {
+  const digits = takeSince(signs, '{')?.slice(0, -1)
+  if (digits === undefined || !takeLast(signs, digits.length + 4).startsWith('\\U{')) return undefined
   return toEscape(digits.length + 4, toCode(digits, 16))
 }
 
@@ -108,26 +108,26 @@ const hexDigits = new Set('0123456789ABCDEF')
  * The number without a semicolon that ends before `next`, as `&#60` in `&#60b`. Not before `&` and a backslash, which may begin the
  * escape of one more digit. `''`: the text ends here.
  */
-export function numberBefore(signs: readonly Sign[], next: string): Escape | undefined {
+export function findNumberBefore(signs: readonly Sign[], next: string): Escape | undefined {
   if (!hexDigits.has(signs.at(-1)?.sign ?? '') || next === '&' || next === '\\' || next === ';') return undefined
-  const name = lastSince(signs, '&') ?? ''
+  const name = takeSince(signs, '&') ?? ''
   const isHex = name.startsWith('#X')
   if (!name.startsWith('#') || (isHex ? /[0-9A-F]/ : /[0-9]/).test(next)) return undefined
   return toEscape(name.length + 1, isHex ? toCode(name.slice(2), 16) : toCode(name.slice(1), 10))
 }
 
-function bareAtEnd(signs: readonly Sign[]): Escape | undefined {
-  const [name = '', sign = ''] = bare.find(([each]) => last(signs, each.length) === each) ?? []
+function findBareAtEnd(signs: readonly Sign[]): Escape | undefined {
+  const [name = '', sign = ''] = bare.find(([each]) => takeLast(signs, each.length) === each) ?? []
   return toEscape(name.length, sign.codePointAt(0))
 }
 
 /** The escape that the newest sign completes: `\"`, `\n`, `\x3C`, `\u003C`, `\U0000003C`, `\u{3C}`, `&lt;`, `&lt`, `&#60;`, `&#x3C;`. */
-export function escapeAtEnd(signs: readonly Sign[], text: string): Escape | undefined {
+export function findEscapeAtEnd(signs: readonly Sign[], text: string): Escape | undefined {
   const newest = signs.at(-1)?.sign ?? ''
-  if (newest === ';') return entityAtEnd(signs)
-  if (newest === '}') return bracedAtEnd(signs)
+  if (newest === ';') return findEntityAtEnd(signs)
+  if (newest === '}') return findBracedAtEnd(signs)
   if (newest === 'T' || newest === 'P') {
-    const escape = bareAtEnd(signs)
+    const escape = findBareAtEnd(signs)
     if (escape !== undefined) return escape
   }
   if (signs.at(-2)?.sign === '\\') {
@@ -136,12 +136,12 @@ export function escapeAtEnd(signs: readonly Sign[], text: string): Escape | unde
   }
   // a capital U has eight digits
   const isLong = (back: number) => signs.at(-back)?.sign === 'U' && text[signs.at(-back)?.start ?? 0] === 'U'
-  if (signs.at(-10)?.sign === '\\' && isLong(9)) return toEscape(10, toCode(last(signs, 8), 16))
+  if (signs.at(-10)?.sign === '\\' && isLong(9)) return toEscape(10, toCode(takeLast(signs, 8), 16))
   if (signs.at(-6)?.sign === '\\' && signs.at(-5)?.sign === 'U') {
-    const digits = last(signs, 4)
+    const digits = takeLast(signs, 4)
     return isLong(5) && /^00(?:0.|10)$/.test(digits) ? undefined : toEscape(6, toCode(digits, 16))
   }
-  if (signs.at(-4)?.sign === '\\' && signs.at(-3)?.sign === 'X') return toEscape(4, toCode(last(signs, 2), 16))
+  if (signs.at(-4)?.sign === '\\' && signs.at(-3)?.sign === 'X') return toEscape(4, toCode(takeLast(signs, 2), 16))
   return undefined
 }
 

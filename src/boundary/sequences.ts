@@ -1,5 +1,5 @@
 // Sequences for terminals between the signs of a text, as in `EXTERNAL_\u001b[0mUNTRUSTED`, which a reader may leave out.
-import { last, type Sign } from './escapes.ts'
+import { takeLast, type Sign } from './escapes.ts'
 
 /**
  * How a reader treats such sequences: as text, without those that colour, or without all. A sequence can take a letter of the text with
@@ -31,7 +31,7 @@ export function createSequences(signs: Sign[], terminal: Terminal) {
 
   /** One sign in place of a written control before the newest sign. */
   const readWritten = () => {
-    const before = last(signs, 5).slice(0, -1)
+    const before = takeLast(signs, 5).slice(0, -1)
     const word = written.find((each) => before.endsWith(each)) ?? ''
     const at = signs.length - 1 - word.length
     const first = signs[at]

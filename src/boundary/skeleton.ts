@@ -1,6 +1,14 @@
 // A text as it looks to a reader who undoes JSON and HTML escapes, to any depth and in any mixture, and folds every character to
 // what it looks like. Each sign has its place in the text. One pass, linear in the length of the text.
-import { escapeAtEnd, type Escape, isHigh, longestEscape, numberBefore, type Sign, unescape } from './escapes.ts'
+import {
+  findEscapeAtEnd,
+  type Escape,
+  isHigh,
+  longestEscape,
+  findNumberBefore,
+  type Sign,
+  unescape,
+} from './escapes.ts'
 import { foldCodePoint } from './lookalikes.ts'
 import { createSequences, hasSequences, type Terminal, terminalCodes } from './sequences.ts'
 
@@ -47,7 +55,7 @@ export function toSkeleton(text: string, terminal: Terminal = 'none'): Skeleton 
   const readWaiting = () => {
     for (let next = waiting.at(-1); next !== undefined; next = waiting.at(-1)) {
       const before = signs.at(-1)
-      const number = signs.length - opened > longestEscape ? undefined : numberBefore(signs, next.sign)
+      const number = signs.length - opened > longestEscape ? undefined : findNumberBefore(signs, next.sign)
       if (before !== undefined && number !== undefined) {
         undo(number, before.end)
         continue
@@ -60,7 +68,7 @@ export function toSkeleton(text: string, terminal: Terminal = 'none'): Skeleton 
       }
       if (next.sign === '\\' || next.sign === '&') opened = signs.length
       signs.push(next)
-      const escape = signs.length - opened > longestEscape ? undefined : escapeAtEnd(signs, text)
+      const escape = signs.length - opened > longestEscape ? undefined : findEscapeAtEnd(signs, text)
       if (escape === undefined) sequences.drop()
       else undo(escape, next.end)
     }
@@ -73,7 +81,7 @@ export function toSkeleton(text: string, terminal: Terminal = 'none'): Skeleton 
     wait(code, { start, end, depth: 0 })
     readWaiting()
   }
-  const number = numberBefore(signs, '')
+  const number = findNumberBefore(signs, '')
   if (number !== undefined) undo(number, end)
   readWaiting()
   const all = signs.map(({ sign }) => sign).join('')

@@ -18,12 +18,12 @@ export function splitMarkdown(markdown: string, { limit, measure = (piece) => pi
     .replaceAll('\r\n', '\n')
     .replace(/\p{Surrogate}/gu, '\uFFFD')
     .trimEnd()
-  const blanks = createBlanks(text)
+  const blanks = createBlankFinder(text)
   const pieces: string[] = []
   let at = blanks(0).line
   let open: Fence | undefined
   while (at < text.length) {
-    const piece = take({ text, blanks, at, open, limit, measure })
+    const piece = takePiece({ text, blanks, at, open, limit, measure })
     if (piece.body.trim() !== '') pieces.push(piece.text)
     at = piece.end
     open = piece.open
@@ -33,7 +33,7 @@ export function splitMarkdown(markdown: string, { limit, measure = (piece) => pi
 
 type Rest = Required<ChunkLimits> & {
   readonly text: string
-  readonly blanks: Blanks
+  readonly blanks: FindBlanks
   readonly at: number
   readonly open: Fence | undefined
 }
@@ -48,12 +48,12 @@ type Piece = {
 }
 
 /** The next piece: as much of the rest as fits, cut back to a break. */
-function take(rest: Rest): Piece {
+function takePiece(rest: Rest): Piece {
   const { limit, measure } = rest
   // source that renders to nothing only makes a piece shorter than possible, so the work is bounded
   let room = limit
   for (;;) {
-    const piece = cut(rest, room)
+    const piece = cutPiece(rest, room)
     const size = measure(piece.text)
     // a character that does not fit is sent anyway: a refusal is better than an endless loop
     if (size <= limit || room === 1) return piece
@@ -62,18 +62,18 @@ function take(rest: Rest): Piece {
   }
 }
 
-function cut({ text, blanks, at, open }: Rest, room: number): Piece {
-  const stop = at + room >= text.length ? text.length : lastBreak({ text, at, max: at + room, open })
+function cutPiece({ text, blanks, at, open }: Rest, maxLength: number): Piece {
+  const stop = at + maxLength >= text.length ? text.length : findLastBreak({ text, at, max: at + maxLength, open })
   const body = text.slice(at, stop)
-  const after = fenceAfter(body, open)
+  const after = findFenceAfter(body, open)
   const start = open === undefined ? '' : `${open.opening}\n`
   if (after === undefined) {
     return { text: start + body.trimEnd(), body, end: blanks(stop).end, open: undefined }
   }
   const next = blanks(stop).line
-  const closing = lineAt(text, next)
+  const closing = readLineAt(text, next)
   // the next line may be the same as the added line
-  const ends = next > stop && closes(closing, after)
+  const ends = next > stop && closesFence(closing, after)
   return {
     text: `${start}${body.trimEnd()}\n${after.closing}`,
     body,
@@ -85,17 +85,17 @@ function cut({ text, blanks, at, open }: Rest, room: number): Piece {
 /** Longer than any line that ends a fence. It is checked for each piece, so a very long line must not be read to its end. */
 const longestClosing = 1_000
 
-function lineAt(text: string, at: number): string {
+function readLineAt(text: string, at: number): string {
   const start = text.slice(at, at + longestClosing)
   const end = start.indexOf('\n')
   return end === -1 ? start : start.slice(0, end)
 }
 
 /** White space from a position on: its end, and the start of the line in which it ends, or the position itself. */
-type Blanks = (at: number) => { readonly end: number; readonly line: number }
+type FindBlanks = (at: number) => { readonly end: number; readonly line: number }
 
 /** Two pieces in a row ask for the same white space, so the last answer is kept. */
-function createBlanks(text: string): Blanks {
+function createBlankFinder(text: string): FindBlanks {
   const run = /\s*/y
   let known = { start: 0, end: -1, line: 0 }
   return (at) => {
@@ -111,7 +111,7 @@ function createBlanks(text: string): Blanks {
 let graphemes: Intl.Segmenter | undefined
 
 /** The best end of a piece in (at, max]; the white space there is dropped. */
-function lastBreak({
+function findLastBreak({
   text,
   at,
   max,
@@ -125,24 +125,24 @@ function lastBreak({
   // includes the character at max: a piece may end just before it
   const window = text.slice(at, max + 1)
   const places = [
-    ...lineBreaks(window, open),
-    lastMatch(window, /(?<=[.!?…。！？]["'”’)\]]?)\s/g),
-    lastMatch(window, /\s/g),
+    ...findLineBreaks(window, open),
+    findLastMatch(window, /(?<=[.!?…。！？]["'”’)\]]?)\s/g),
+    findLastMatch(window, /\s/g),
   ]
   const third = window.length / 3
   const place = places.find((offset) => offset >= third) ?? Math.max(...places)
-  return at + (place > 0 ? place : lastCharacter(text.slice(at, max + 64), max - at))
+  return at + (place > 0 ? place : findLastCharacter(text.slice(at, max + 64), max - at))
 }
 
 /** The last paragraph break and line break outside code, and the last line break in code; 0 if there is none. */
-function lineBreaks(window: string, open: Fence | undefined): [number, number, number] {
+function findLineBreaks(window: string, open: Fence | undefined): [number, number, number] {
   const found: [number, number, number] = [0, 0, 0]
   let fence = open
   let end = window.indexOf('\n')
   for (let start = 0; end !== -1; start = end + 1, end = window.indexOf('\n', start)) {
     const line = window.slice(start, end)
     const before = fence
-    fence = fenceAfterLine(line, before)
+    fence = findFenceAfterLine(line, before)
     const isBlank = line.trim() === ''
     // a paragraph ends where its last line did
     if (fence === undefined && isBlank) found[0] = Math.max(start - 1, 0)
@@ -153,14 +153,14 @@ function lineBreaks(window: string, open: Fence | undefined): [number, number, n
   return found
 }
 
-function lastMatch(window: string, pattern: RegExp): number {
+function findLastMatch(window: string, pattern: RegExp): number {
   let last = 0
   for (const { index } of window.matchAll(pattern)) last = index
   return last
 }
 
 /** The last grapheme boundary up to `max`; inside a longer grapheme, the last code point boundary. At least one character. */
-function lastCharacter(text: string, max: number): number {
+function findLastCharacter(text: string, max: number): number {
   // made when it is needed: its tables take two megabytes
   graphemes ??= new Intl.Segmenter(undefined, { granularity: 'grapheme' })
   const boundary = graphemes.segment(text).containing(max)?.index ?? max
@@ -181,8 +181,8 @@ const opener = /^([ \t>]{0,40})(?:([-*+]|\d{1,9}[.)])([ \t]{1,4}))?(`{3,16}|~{3,
 const closer = /^[ \t>]*(`{3,}|~{3,})[ \t]*$/
 
 /** The fence that is open after `line`, given the one that was open before it. */
-export function fenceAfterLine(line: string, open: Fence | undefined): Fence | undefined {
-  if (open !== undefined && !hasEnded(line, open)) return closes(line, open) ? undefined : open
+export function findFenceAfterLine(line: string, open: Fence | undefined): Fence | undefined {
+  if (open !== undefined && !hasEnded(line, open)) return closesFence(line, open) ? undefined : open
   const [, before = '', bullet = '', gap = '', marks, info = ''] = opener.exec(line) ?? []
   // back ticks after back ticks are inline code
   if (marks === undefined || (marks.startsWith('`') && info.includes('`'))) return undefined
@@ -191,11 +191,11 @@ export function fenceAfterLine(line: string, open: Fence | undefined): Fence | u
   return { marks, opening: `${place}${marks}${language}`, closing: `${place}${marks}` }
 }
 
-export function fenceAfter(text: string, open: Fence | undefined): Fence | undefined {
-  return text.split('\n').reduce((fence, line) => fenceAfterLine(line, fence), open)
+export function findFenceAfter(text: string, open: Fence | undefined): Fence | undefined {
+  return text.split('\n').reduce((fence, line) => findFenceAfterLine(line, fence), open)
 }
 
-export function closes(line: string, { marks }: Fence): boolean {
+export function closesFence(line: string, { marks }: Fence): boolean {
   return closer.exec(line)?.[1]?.startsWith(marks) === true
 }
 

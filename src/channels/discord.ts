@@ -8,9 +8,9 @@ import {
   createDirectMessages,
   type SendFailure,
   type HttpOutcome,
-  readAccepted,
-  readRefused,
-  refuseRecipient,
+  readSuccess,
+  readError,
+  describeWrongRecipient,
   sendJson,
   toCode,
   toSendFailure,
@@ -25,9 +25,9 @@ const suppressEmbeds = 4
 
 const recipient = /^(?:(channel|user):)?(\d{15,20})$/
 
-const Created = z.object({ id: z.string() })
+const CreatedAnswer = z.object({ id: z.string() })
 const Me = z.object({ username: z.string() })
-const Refused = z.object({ code: z.number().optional(), retry_after: z.number().optional() })
+const ErrorAnswer = z.object({ code: z.number().optional(), retry_after: z.number().optional() })
 
 /** docs.discord.com/developers/topics/opcodes-and-status-codes#json-json-error-codes */
 const hints: Readonly<Record<string, string>> = {
@@ -61,19 +61,19 @@ export function createDiscordChannel(config: ChannelConfig<'discord'>, { fetch }
 
   const toDirect = createDirectMessages(async (user, signal) => {
     const outcome = await call('users/@me/channels', { recipient_id: user }, signal)
-    const channel = readAccepted(outcome, Created)
-    return channel === undefined ? toFailureBeforePost(toFailed(outcome)) : { kind: 'open', id: channel.id }
+    const channel = readSuccess(outcome, CreatedAnswer)
+    return channel === undefined ? toFailureBeforePost(toDiscordFailure(outcome)) : { kind: 'open', id: channel.id }
   })
 
   return {
     id: 'discord',
     dedupes: true,
     to: config.to,
-    whyNot: (to = config.to) => (recipient.test(to ?? '') ? undefined : refuse(to)),
+    whyNot: (to = config.to) => (recipient.test(to ?? '') ? undefined : explainRecipient(to)),
     split: (markdown) => splitMarkdown(markdown, { limit, measure: (piece) => render(piece, safeMarkdown).length }),
     async send({ to = config.to, text, nonce, signal }) {
       const [, kind = 'channel', id] = recipient.exec(to ?? '') ?? []
-      if (id === undefined) return { kind: 'permanent', detail: refuse(to) }
+      if (id === undefined) return { kind: 'permanent', detail: explainRecipient(to) }
       const channel = kind === 'user' ? await toDirect(id, signal) : { kind: 'open' as const, id }
       if (channel.kind !== 'open') return channel
       const outcome = await call(
@@ -87,24 +87,24 @@ export function createDiscordChannel(config: ChannelConfig<'discord'>, { fetch }
         },
         signal,
       )
-      const message = readAccepted(outcome, Created)
-      return message === undefined ? toFailed(outcome) : { kind: 'sent', id: message.id }
+      const message = readSuccess(outcome, CreatedAnswer)
+      return message === undefined ? toDiscordFailure(outcome) : { kind: 'sent', id: message.id }
     },
     async probe(signal) {
       const outcome = await call('users/@me', undefined, signal)
-      const me = readAccepted(outcome, Me)
-      if (me === undefined) return { ok: false, detail: toFailed(outcome).detail }
+      const me = readSuccess(outcome, Me)
+      if (me === undefined) return { ok: false, detail: toDiscordFailure(outcome).detail }
       return { ok: true, detail: `Discord accepts the token of ${me.username}.` }
     },
   }
 }
 
-function refuse(to: string | undefined): string {
-  return refuseRecipient('discord', to, 'a channel id, channel:<id> or user:<id>')
+function explainRecipient(to: string | undefined): string {
+  return describeWrongRecipient('discord', to, 'a channel id, channel:<id> or user:<id>')
 }
 
-function toFailed(outcome: HttpOutcome): SendFailure {
-  const { code, retry_after: retryAfterSeconds } = readRefused(outcome, Refused) ?? {}
+function toDiscordFailure(outcome: HttpOutcome): SendFailure {
+  const { code, retry_after: retryAfterSeconds } = readError(outcome, ErrorAnswer) ?? {}
   const status = outcome.kind === 'answer' ? outcome.status : 0
   return toSendFailure(outcome, {
     provider: 'Discord',

@@ -40,7 +40,7 @@ const maxAnswerBytes = 262_144
 
 export async function sendJson(request: HttpRequest): Promise<HttpOutcome> {
   const { method = 'POST', timeoutMs, signal, fetch = globalThis.fetch } = request
-  const prepared = prepare(request)
+  const prepared = buildRequest(request)
   if (prepared === undefined) return { kind: 'unsent', detail: 'the URL or the token has characters that HTTP forbids' }
   const timeout = AbortSignal.timeout(timeoutMs)
   const { body } = prepared
@@ -53,30 +53,30 @@ export async function sendJson(request: HttpRequest): Promise<HttpOutcome> {
       redirect: 'manual',
       signal: AbortSignal.any([signal, timeout]),
     })
-    return await toAnswer(response)
+    return await readOutcome(response)
   } catch (thrown) {
     if (timeout.aborted) return { kind: 'unknown', detail: `no answer in ${timeoutMs / 1_000} s` }
     if (signal.aborted) return { kind: 'unknown', detail: 'stopped before the answer came' }
-    const why = toUnsent(thrown)
+    const why = explainUnsent(thrown)
     if (why !== undefined) return { kind: 'unsent', detail: why }
     return { kind: 'unknown', detail: 'the connection was cut before the answer' }
   }
 }
 
 /** The body of an answer that accepts; undefined if it has another shape. */
-export function readAccepted<T>(outcome: HttpOutcome, schema: z.ZodType<T>): T | undefined {
+export function readSuccess<T>(outcome: HttpOutcome, schema: z.ZodType<T>): T | undefined {
   return outcome.kind === 'answer' && outcome.status >= 200 && outcome.status < 300
     ? schema.safeParse(outcome.body).data
     : undefined
 }
 
 /** The body of an answer that refuses; undefined if it has another shape. */
-export function readRefused<T>(outcome: HttpOutcome, schema: z.ZodType<T>): T | undefined {
+export function readError<T>(outcome: HttpOutcome, schema: z.ZodType<T>): T | undefined {
   return outcome.kind === 'answer' && outcome.status >= 300 ? schema.safeParse(outcome.body).data : undefined
 }
 
 /** Checked before the send: the error of fetch for a bad header quotes the header, which contains the token. */
-function prepare({ url, headers, body }: HttpRequest) {
+function buildRequest({ url, headers, body }: HttpRequest) {
   try {
     return {
       url: new URL(url),
@@ -94,7 +94,7 @@ function prepare({ url, headers, body }: HttpRequest) {
   }
 }
 
-async function toAnswer(response: Response): Promise<HttpOutcome> {
+async function readOutcome(response: Response): Promise<HttpOutcome> {
   const { status, headers } = response
   try {
     const text = await readLimitedBody(response.body, maxAnswerBytes)
@@ -109,7 +109,7 @@ async function toAnswer(response: Response): Promise<HttpOutcome> {
 const certificate = /^(CERT_|ERR_TLS_CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|HOSTNAME_MISMATCH|ERR_SSL_WRONG_VERSION)/
 
 /** Why the request certainly never arrived, from the error of undici; undefined if it may have arrived. */
-export function toUnsent(thrown: unknown): string | undefined {
+export function explainUnsent(thrown: unknown): string | undefined {
   const { code = '', syscall, message } = toFault(thrown instanceof Error ? thrown.cause : undefined)
   if (syscall === 'getaddrinfo') return `the name of its host could not be resolved (${code})`
   if (syscall === 'connect') return `no connection to its host (${code})`
@@ -147,7 +147,7 @@ export type FailureContext = {
  * Besides 429: the request was not read to its end (408), was not started (425, 503), or never got from the provider's edge
  * to its servers (Cloudflare's 521, 523, 525, 526). Other 5xx may come after the message was taken.
  */
-const surelyRefused = new Set([408, 425, 503, 521, 523, 525, 526])
+const notAcceptedStatuses = new Set([408, 425, 503, 521, 523, 525, 526])
 
 export function toSendFailure(
   outcome: HttpOutcome,
@@ -165,7 +165,7 @@ export function toSendFailure(
   const wait = toWait(retryAfterMs ?? toRetryAfterMs(headers))
   const detail = `${provider} answered ${status}${code === undefined ? '' : ` (${code})`}.${hint === undefined ? '' : ` ${hint}`}`
   if (status === 429) return { kind: 'rate-limited', detail, ...wait }
-  if (surelyRefused.has(status)) return { kind: 'transient', detail, ...wait }
+  if (notAcceptedStatuses.has(status)) return { kind: 'transient', detail, ...wait }
   if (status >= 500) return { kind: 'ambiguous', detail }
   if (status >= 400) return { kind: 'permanent', detail }
   if (status >= 300) {
@@ -212,29 +212,29 @@ export function toFailureBeforePost(failed: SendFailure): SendFailure {
 }
 
 /** `expected` names the valid forms. The recipient may be outside text, so it is shown folded and cut. */
-export function refuseRecipient(channel: string, to: string | undefined, expected: string): string {
+export function describeWrongRecipient(channel: string, to: string | undefined, expected: string): string {
   if (to === undefined) {
     return `No recipient on ${channel}: set channels.${channel}.to, or "to" of the mapping or the request, to ${expected}.`
   }
   return `"${cut(toPrintableLine(to), 80)}" is not a recipient on ${channel}: expected ${expected}.`
 }
 
-export type Opened = { readonly kind: 'open'; readonly id: string } | SendFailure
+export type DirectMessage = { readonly kind: 'open'; readonly id: string } | SendFailure
 
-const mostKept = 1_000
+const mostCached = 1_000
 
 /** Opens a direct message once per person and keeps its id while the process lives; the oldest is dropped first. A failure is not kept. */
 export function createDirectMessages(
-  open: (person: string, signal: AbortSignal) => Promise<Opened>,
-): (person: string, signal: AbortSignal) => Promise<Opened> {
-  const kept = new Map<string, Opened>()
+  open: (person: string, signal: AbortSignal) => Promise<DirectMessage>,
+): (person: string, signal: AbortSignal) => Promise<DirectMessage> {
+  const cache = new Map<string, DirectMessage>()
   return async (person, signal) => {
-    const known = kept.get(person)
+    const known = cache.get(person)
     if (known !== undefined) return known
     const opened = await open(person, signal)
-    if (opened.kind === 'open') kept.set(person, opened)
-    const [oldest] = kept.keys()
-    if (kept.size > mostKept && oldest !== undefined) kept.delete(oldest)
+    if (opened.kind === 'open') cache.set(person, opened)
+    const [oldest] = cache.keys()
+    if (cache.size > mostCached && oldest !== undefined) cache.delete(oldest)
     return opened
   }
 }

@@ -8,9 +8,9 @@ import {
   type ErrorMeaning,
   type SendFailure,
   type HttpOutcome,
-  readAccepted,
-  readRefused,
-  refuseRecipient,
+  readSuccess,
+  readError,
+  describeWrongRecipient,
   sendJson,
   toCodedFailure,
   toFailureBeforePost,
@@ -22,14 +22,14 @@ import { render } from './markdown.ts'
 const maxLength = 4_000
 
 /** The answer to a text is its message; the answer to a new chat is the chat and its first message. */
-const Accepted = z.object({
+const SuccessAnswer = z.object({
   data: z.union([
     z.object({ guid: z.string(), messages: z.tuple([z.object({ guid: z.string() })]).rest(z.unknown()) }),
     z.object({ guid: z.string() }),
   ]),
 })
 /** `data` is the message, if Messages accepted it and could not send it. */
-const Refused = z.object({
+const ErrorAnswer = z.object({
   error: z.object({ message: z.string() }),
   data: z.object({ error: z.number() }).optional().catch(undefined),
 })
@@ -55,36 +55,36 @@ export function createIMessageChannel(config: ChannelConfig<'imessage'>, tools: 
     id: 'imessage',
     dedupes: false,
     to: config.to,
-    whyNot: (to = config.to) => (toTarget(to) === undefined ? refuse(to) : undefined),
+    whyNot: (to = config.to) => (toTarget(to) === undefined ? explainRecipient(to) : undefined),
     split: (markdown) =>
       splitMarkdown(markdown, { limit: maxLength, measure: (piece) => render(piece, plainText).length }),
     async send({ to = config.to, text, nonce, signal }) {
       const target = toTarget(to)
-      if (target === undefined) return { kind: 'permanent', detail: refuse(to) }
+      if (target === undefined) return { kind: 'permanent', detail: explainRecipient(to) }
       const content = { tempGuid: nonce, message: render(text, plainText) }
       const guid = target.kind === 'chat' ? target.guid : `iMessage;-;${target.address}`
       if (target.kind === 'person') {
         const known = await ask(`chat/${encodeURIComponent(guid)}`, signal)
         if (known.kind === 'answer' && known.status === 404) {
-          return toResult(await post('chat/new', { addresses: [target.address], ...content }, signal))
+          return toSendResult(await post('chat/new', { addresses: [target.address], ...content }, signal))
         }
         // nothing was posted yet, whatever the result of this question
-        if (known.kind !== 'answer' || known.status !== 200) return toFailureBeforePost(toFailed(known))
+        if (known.kind !== 'answer' || known.status !== 200) return toFailureBeforePost(toIMessageFailure(known))
       }
-      return toResult(await post('message/text', { chatGuid: guid, ...content }, signal))
+      return toSendResult(await post('message/text', { chatGuid: guid, ...content }, signal))
     },
     async probe(signal) {
       const outcome = await ask('ping', signal)
       if (outcome.kind === 'answer' && outcome.status === 200) {
         return { ok: true, detail: 'BlueBubbles answers and accepts the password.' }
       }
-      return { ok: false, detail: toFailed(outcome).detail }
+      return { ok: false, detail: toIMessageFailure(outcome).detail }
     },
   }
 }
 
-function refuse(to: string | undefined): string {
-  return refuseRecipient('imessage', to, 'a phone number such as +15550100, a mail address or chat_guid:<guid>')
+function explainRecipient(to: string | undefined): string {
+  return describeWrongRecipient('imessage', to, 'a phone number such as +15550100, a mail address or chat_guid:<guid>')
 }
 
 function toTarget(to = ''): Target | undefined {
@@ -96,16 +96,16 @@ function toTarget(to = ''): Target | undefined {
   return /^\+[1-9]\d{6,14}$/.test(number) ? { kind: 'person', address: number } : undefined
 }
 
-function toResult(outcome: HttpOutcome): SendResult {
-  const accepted = readAccepted(outcome, Accepted)
-  if (accepted === undefined) return toFailed(outcome)
+function toSendResult(outcome: HttpOutcome): SendResult {
+  const accepted = readSuccess(outcome, SuccessAnswer)
+  if (accepted === undefined) return toIMessageFailure(outcome)
   const { data } = accepted
   return { kind: 'sent', id: 'messages' in data ? data.messages[0].guid : data.guid }
 }
 
-function toFailed(outcome: HttpOutcome): SendFailure {
+function toIMessageFailure(outcome: HttpOutcome): SendFailure {
   if (outcome.kind !== 'answer') return toCodedFailure(outcome, { provider: 'BlueBubbles', meaning: undefined })
-  const refused = readRefused(outcome, Refused)
+  const refused = readError(outcome, ErrorAnswer)
   const code = refused?.data?.error
   const meaning = toErrorMeaning({ status: outcome.status, reason: refused?.error.message ?? '', code })
   return toCodedFailure(outcome, { provider: 'BlueBubbles', code: code?.toString(), meaning })

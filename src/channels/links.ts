@@ -14,7 +14,7 @@ const fileEnding =
   /\.(?:[cm]?[jt]sx?|jsonc?|ya?ml|toml|txt|html?|s?css|xml|csv|svg|png|jpe?g|gif|pdf|log|lock|java|cpp|hpp|go|sql|php|rb|swift|kt)$/
 
 /** `text` as people read it: decoded, folded, without invisible characters. */
-export function toRead(text: string): string {
+export function foldForReading(text: string): string {
   const decoded = decodeEntities(text)
     .normalize('NFKC')
     .replace(/[\p{Default_Ignorable_Code_Point}\p{Bidi_Control}\u2800]/gu, '')
@@ -29,7 +29,7 @@ function decodePercent(text: string): string {
 
 /** `address` is one of `toSafeHref`. */
 export function isMisleading(text: string, address: string): boolean {
-  const read = toRead(text)
+  const read = foldForReading(text)
   // an unknown entity may be any character
   if (/&\w+;/.test(read)) return true
   const { host, mailbox, protocol } = toTarget(new URL(address))
@@ -37,7 +37,7 @@ export function isMisleading(text: string, address: string): boolean {
     .split(/[^\p{L}\p{N}\p{M}.\-_~:/\\?#@%&=+[\]]+/u)
     // a host name in another alphabet is registered under another name than people read
     .filter((word) => word !== mailbox && !(/^[!-~]*$/.test(word) && toSafeHref(word) === address))
-    .flatMap(toNamedHosts)
+    .flatMap(findHosts)
   return named.some((name) => name !== host && name !== `${host}${defaultPorts[protocol] ?? ''}`)
 }
 
@@ -52,7 +52,7 @@ function toTarget({ protocol, host, pathname, search }: URL) {
 const defaultPorts: Readonly<Record<string, string>> = { 'http:': ':80', 'https:': ':443' }
 
 /** The host that a reader sees in a word: that of an authority, or a bare name with a dot. The path does not count. */
-function toNamedHosts(word: string): string[] {
+function findHosts(word: string): string[] {
   const [scheme = ''] = /^(?:.*:[/\\]+|.*\b(?:https?|ftp):|[/\\]{2,})/.exec(word) ?? []
   const [authority = ''] = word.slice(scheme.length).split(/[/\\?#]/, 1)
   return authority

@@ -1,8 +1,8 @@
 // Writes the Markdown of a reply in the markup of a channel. The model may have read an attacker's text, so nothing in it becomes active
 // but the markup that we write. HTML and pictures are shown as text and links, never interpreted.
 import { Lexer, type MarkedToken, type Token, type Tokens } from 'marked'
-import { isMisleading, toSafeHref, toAddressWithoutUser, toRead } from './links.ts'
-import { decodeEntities, dropTurns } from './entities.ts'
+import { isMisleading, toSafeHref, toAddressWithoutUser, foldForReading } from './links.ts'
+import { decodeEntities, dropBidiControls } from './entities.ts'
 
 /** How a channel writes the elements of Markdown. `plain` is visible text; all other texts are already written markup. */
 export type Markup = {
@@ -57,7 +57,7 @@ function isTooLong(markdown: string): boolean {
 }
 
 export function render(reply: string, markup: Markup): string {
-  const markdown = dropTurns(reply)
+  const markdown = dropBidiControls(reply)
   const written = tooDeep.test(markdown) || isTooLong(markdown) ? undefined : tryRender(markdown, markup)
   // a reply that renders to nothing is shown as written, because an empty message cannot be sent
   return written === undefined || written === '' ? markup.text(breakUsers(markdown)) : written
@@ -65,7 +65,7 @@ export function render(reply: string, markup: Markup): string {
 
 function tryRender(markdown: string, markup: Markup): string | undefined {
   try {
-    return blocks(new BoundedLexer({ gfm: true }).lex(markdown), markup, '\n\n')
+    return renderBlocks(new BoundedLexer({ gfm: true }).lex(markdown), markup, '\n\n')
       .replace(/^\n+/, '')
       .trimEnd()
   } catch (thrown) {
@@ -75,31 +75,31 @@ function tryRender(markdown: string, markup: Markup): string | undefined {
   }
 }
 
-function blocks(tokens: readonly Token[], markup: Markup, between: string): string {
+function renderBlocks(tokens: readonly Token[], markup: Markup, between: string): string {
   return tokens
-    .map((token) => block(known(token), markup))
+    .map((token) => renderBlock(toMarkedToken(token), markup))
     .filter((written) => written !== '')
     .join(between)
 }
 
-function block(token: MarkedToken, markup: Markup): string {
+function renderBlock(token: MarkedToken, markup: Markup): string {
   switch (token.type) {
     case 'space':
     case 'checkbox':
       return ''
     case 'heading':
-      return markup.heading(inline(token.tokens, markup), token.depth)
+      return markup.heading(renderInline(token.tokens, markup), token.depth)
     case 'paragraph':
-      return inline(token.tokens, markup)
+      return renderInline(token.tokens, markup)
     case 'code':
       return markup.block(token.text, /^[\w+#.-]{1,32}/.exec(token.lang ?? '')?.[0] ?? '')
     case 'blockquote':
-      return markup.quote(blocks(token.tokens, markup, '\n\n'))
+      return markup.quote(renderBlocks(token.tokens, markup, '\n\n'))
     case 'list':
-      return list(token, markup)
+      return renderList(token, markup)
     case 'table':
       return [token.header, ...token.rows]
-        .map((row) => row.map((cell) => inline(cell.tokens, markup)).join(markup.text(' | ', ' | ')))
+        .map((row) => row.map((cell) => renderInline(cell.tokens, markup)).join(markup.text(' | ', ' | ')))
         .join('\n')
     case 'hr':
       return markup.rule
@@ -107,45 +107,48 @@ function block(token: MarkedToken, markup: Markup): string {
     case 'def':
       return markup.text(breakUsers(token.raw.trim()))
     default:
-      return inline([token], markup)
+      return renderInline([token], markup)
   }
 }
 
-function list({ items, ordered, start, loose }: Tokens.List, markup: Markup): string {
+function renderList({ items, ordered, start, loose }: Tokens.List, markup: Markup): string {
   const between = loose ? '\n\n' : '\n'
   return items
     .map((item, index) => {
       const marker = ordered ? `${Number(start || 1) + index}.` : markup.bullet
       const box = item.task ? (item.checked === true ? '[x] ' : '[ ] ') : ''
       const indent = ' '.repeat(marker.length + 1)
-      return `${marker} ${box}${blocks(item.tokens, markup, between).replace(/\n(?!\n|$)/g, `\n${indent}`)}`
+      return `${marker} ${box}${renderBlocks(item.tokens, markup, between).replace(/\n(?!\n|$)/g, `\n${indent}`)}`
     })
     .join(between)
 }
 
-function inline(tokens: readonly Token[], markup: Markup): string {
+function renderInline(tokens: readonly Token[], markup: Markup): string {
   return tokens
     .map((token, at) => {
-      const span = known(token)
+      const span = toMarkedToken(token)
       return span.type === 'link' || span.type === 'image'
-        ? link(span, markup, [toSeen(tokens.slice(Math.max(0, at - 1), at)), toSeen(tokens.slice(at + 1, at + 2))])
-        : simple(span, markup)
+        ? renderLink(span, markup, [
+            readVisibleText(tokens.slice(Math.max(0, at - 1), at)),
+            readVisibleText(tokens.slice(at + 1, at + 2)),
+          ])
+        : renderSimple(span, markup)
     })
     .join('')
 }
 
-function simple(token: MarkedToken, markup: Markup): string {
+function renderSimple(token: MarkedToken, markup: Markup): string {
   switch (token.type) {
     case 'text':
-      return token.tokens === undefined ? text(token, markup) : inline(token.tokens, markup)
+      return token.tokens === undefined ? renderText(token, markup) : renderInline(token.tokens, markup)
     case 'escape':
       return markup.text(token.text, token.raw)
     case 'strong':
-      return markup.strong(inline(token.tokens, markup))
+      return markup.strong(renderInline(token.tokens, markup))
     case 'em':
-      return markup.emphasis(inline(token.tokens, markup))
+      return markup.emphasis(renderInline(token.tokens, markup))
     case 'del':
-      return markup.strike(inline(token.tokens, markup))
+      return markup.strike(renderInline(token.tokens, markup))
     case 'codespan':
       return markup.code(token.text)
     case 'br':
@@ -157,7 +160,7 @@ function simple(token: MarkedToken, markup: Markup): string {
   }
 }
 
-function text({ text: written, raw }: Pick<Tokens.Text, 'text' | 'raw'>, markup: Markup): string {
+function renderText({ text: written, raw }: Pick<Tokens.Text, 'text' | 'raw'>, markup: Markup): string {
   const decoded = decodeEntities(raw)
   // a chat that decodes entities would read more in the source than was checked here
   return decoded === raw ? markup.text(breakUsers(written), breakUsers(raw)) : markup.text(breakUsers(decoded))
@@ -172,52 +175,55 @@ function breakUsers(plain: string): string {
  * A link shows its target if its text names another host, or is invisible. `before` and `after`
  * are the visible text next to it: in `bank.example[/login](…)` the link is a part of the name.
  */
-function link(
+function renderLink(
   { href, tokens }: Tokens.Link | Tokens.Image,
   markup: Markup,
   [before, after]: readonly [string, string],
 ): string {
   // a link or a picture inside a link becomes text: each text has one target
-  const own = withoutLinks(tokens)
-  const seen = toSeen(own)
+  const own = removeLinks(tokens)
+  const seen = readVisibleText(own)
   const target = decodeEntities(href)
   const address = toSafeHref(target)
-  if (address !== undefined && toRead(seen).trim() === '') return markup.link(markup.text(address), address)
-  const inner = inline(own, markup)
+  if (address !== undefined && foldForReading(seen).trim() === '') return markup.link(markup.text(address), address)
+  const inner = renderInline(own, markup)
   const shown = address ?? toAddressWithoutUser(target)
-  if (shown !== undefined && isMisleading(toWord(before.slice(-mostBeside), seen, after.slice(0, mostBeside)), shown)) {
+  if (
+    shown !== undefined &&
+    isMisleading(completeWords(before.slice(-longestNeighbour), seen, after.slice(0, longestNeighbour)), shown)
+  ) {
     return `${inner} (${markup.link(markup.text(shown), shown)})`
   }
   return address === undefined ? inner : markup.link(inner, address)
 }
 
 /** How much of the text next to a link is checked: a host name has at most 253 characters. */
-const mostBeside = 300
+const longestNeighbour = 300
 
 /** The text, completed to whole words at both ends. */
-function toWord(before: string, seen: string, after: string): string {
+function completeWords(before: string, seen: string, after: string): string {
   return `${/\S*$/.exec(before)?.[0] ?? ''}${seen}${/^\S*/.exec(after)?.[0] ?? ''}`
 }
 
-function withoutLinks(tokens: readonly Token[]): readonly Token[] {
+function removeLinks(tokens: readonly Token[]): readonly Token[] {
   return tokens.flatMap((token) => {
     if (!('tokens' in token) || token.tokens === undefined) return [token]
-    const own = withoutLinks(token.tokens)
+    const own = removeLinks(token.tokens)
     return token.type === 'link' || token.type === 'image' ? own : [{ ...token, tokens: [...own] }]
   })
 }
 
 /** The visible text, without markup. */
-function toSeen(tokens: readonly Token[]): string {
+function readVisibleText(tokens: readonly Token[]): string {
   return tokens
     .map((token) => {
-      if ('tokens' in token && token.tokens !== undefined) return toSeen(token.tokens)
+      if ('tokens' in token && token.tokens !== undefined) return readVisibleText(token.tokens)
       return token.type === 'codespan' || token.type === 'escape' ? String(token.text) : token.raw
     })
     .join('')
 }
 
-function known(token: Token): MarkedToken {
+function toMarkedToken(token: Token): MarkedToken {
   // without extensions the lexer has no other tokens
   return token as MarkedToken
 }

@@ -8,10 +8,10 @@ import {
   createDirectMessages,
   type SendFailure,
   type HttpOutcome,
-  type Opened,
-  readAccepted,
-  readRefused,
-  refuseRecipient,
+  type DirectMessage,
+  readSuccess,
+  readError,
+  describeWrongRecipient,
   sendJson,
   toCode,
   toSendFailure,
@@ -27,7 +27,7 @@ const recipient = /^(?:(?:channel:)?([a-z0-9]{26})|user:([a-z0-9]{26})|(@[a-z][a
 
 const Id = z.object({ id: z.string() })
 const Me = z.object({ id: z.string(), username: z.string() })
-const Refused = z.object({ id: z.string() })
+const ErrorAnswer = z.object({ id: z.string() })
 
 const hints: Readonly<Record<number, string>> = {
   401: 'The token is wrong. Check channels.mattermost.token.',
@@ -48,17 +48,17 @@ export function createMattermostChannel(config: ChannelConfig<'mattermost'>, { f
       fetch,
     })
 
-  async function open(path: string, body: object | undefined, signal: AbortSignal): Promise<Opened> {
+  async function open(path: string, body: object | undefined, signal: AbortSignal): Promise<DirectMessage> {
     const outcome = await call(path, body, signal)
-    const found = readAccepted(outcome, Id)
-    return found === undefined ? toFailureBeforePost(toFailed(outcome)) : { kind: 'open', id: found.id }
+    const found = readSuccess(outcome, Id)
+    return found === undefined ? toFailureBeforePost(toMattermostFailure(outcome)) : { kind: 'open', id: found.id }
   }
 
   /** `person`: an id, or a name with @. */
   const toDirect = createDirectMessages(async (person, signal) => {
     const bot = await open('users/me', undefined, signal)
     if (bot.kind !== 'open') return bot
-    const user: Opened = person.startsWith('@')
+    const user: DirectMessage = person.startsWith('@')
       ? await open(`users/username/${person.slice(1)}`, undefined, signal)
       : { kind: 'open', id: person }
     return user.kind === 'open' ? open('channels/direct', [bot.id, user.id], signal) : user
@@ -68,34 +68,34 @@ export function createMattermostChannel(config: ChannelConfig<'mattermost'>, { f
     id: 'mattermost',
     dedupes: false,
     to: config.to,
-    whyNot: (to = config.to) => (recipient.test(to ?? '') ? undefined : refuse(to)),
+    whyNot: (to = config.to) => (recipient.test(to ?? '') ? undefined : explainRecipient(to)),
     split: (markdown) => splitMarkdown(markdown, { limit, measure: (piece) => render(piece, safeMarkdown).length }),
     async send({ to = config.to, text, nonce, signal }) {
       const [, id, user, name] = recipient.exec(to ?? '') ?? []
       const person = user ?? name
       const channel = person === undefined ? { kind: 'open' as const, id } : await toDirect(person, signal)
       if (channel.kind !== 'open') return channel
-      if (channel.id === undefined) return { kind: 'permanent', detail: refuse(to) }
+      if (channel.id === undefined) return { kind: 'permanent', detail: explainRecipient(to) }
       const post = { channel_id: channel.id, message: render(text, safeMarkdown), pending_post_id: nonce }
       const outcome = await call('posts', post, signal)
-      const posted = readAccepted(outcome, Id)
-      return posted === undefined ? toFailed(outcome) : { kind: 'sent', id: posted.id }
+      const posted = readSuccess(outcome, Id)
+      return posted === undefined ? toMattermostFailure(outcome) : { kind: 'sent', id: posted.id }
     },
     async probe(signal) {
       const outcome = await call('users/me', undefined, signal)
-      const me = readAccepted(outcome, Me)
-      if (me === undefined) return { ok: false, detail: toFailed(outcome).detail }
+      const me = readSuccess(outcome, Me)
+      if (me === undefined) return { ok: false, detail: toMattermostFailure(outcome).detail }
       return { ok: true, detail: `Mattermost accepts the token of @${me.username}.` }
     },
   }
 }
 
-function refuse(to: string | undefined): string {
-  return refuseRecipient('mattermost', to, 'a channel id, channel:<id>, user:<id> or @name')
+function explainRecipient(to: string | undefined): string {
+  return describeWrongRecipient('mattermost', to, 'a channel id, channel:<id>, user:<id> or @name')
 }
 
-function toFailed(outcome: HttpOutcome): SendFailure {
-  const code = toCode(readRefused(outcome, Refused)?.id)
+function toMattermostFailure(outcome: HttpOutcome): SendFailure {
+  const code = toCode(readError(outcome, ErrorAnswer)?.id)
   if (outcome.kind !== 'answer') return toSendFailure(outcome, { provider: 'Mattermost' })
   const { status, headers } = outcome
   const reset = headers.get('x-ratelimit-reset')

@@ -7,8 +7,8 @@ import {
   type ErrorMeaning,
   type SendFailure,
   type HttpOutcome,
-  readAccepted,
-  readRefused,
+  readSuccess,
+  readError,
   sendJson,
   toCode,
   toCodedFailure,
@@ -29,8 +29,8 @@ export type TokenCache = {
   drop(token: string): void
 }
 
-const Granted = z.object({ access_token: z.string().min(1), expires_in: z.coerce.number().positive() })
-const Refused = z.object({ error: z.string() })
+const TokenAnswer = z.object({ access_token: z.string().min(1), expires_in: z.coerce.number().positive() })
+const ErrorAnswer = z.object({ error: z.string() })
 
 export function createTokenCache(
   config: ChannelConfig<'msteams'>,
@@ -53,8 +53,8 @@ export function createTokenCache(
       signal: new AbortController().signal,
       ...tools,
     })
-    const granted = readAccepted(outcome, Granted)
-    if (granted === undefined) return { kind: 'failed', failed: toFailed(outcome) }
+    const granted = readSuccess(outcome, TokenAnswer)
+    if (granted === undefined) return { kind: 'failed', failed: toTokenFailure(outcome) }
     kept = { token: granted.access_token, until: clock() + granted.expires_in * 1_000 - marginMs }
     return { kind: 'token', token: granted.access_token }
   }
@@ -84,8 +84,8 @@ const meanings = new Map<string, ErrorMeaning>([
   ['invalid_request', { kind: 'permanent', hint: 'Check channels.msteams.tenantId.' }],
 ])
 
-function toFailed(outcome: HttpOutcome): SendFailure {
-  const code = readRefused(outcome, Refused)?.error
+function toTokenFailure(outcome: HttpOutcome): SendFailure {
+  const code = readError(outcome, ErrorAnswer)?.error
   const meaning = code === undefined ? undefined : meanings.get(code)
   return toFailureBeforePost(
     toCodedFailure(outcome, { provider: 'The login of Microsoft', code: toCode(code), meaning }),

@@ -8,9 +8,9 @@ import {
   type ErrorMeaning,
   type SendFailure,
   type HttpOutcome,
-  readAccepted,
-  readRefused,
-  refuseRecipient,
+  readSuccess,
+  readError,
+  describeWrongRecipient,
   sendJson,
   toCode,
   toCodedFailure,
@@ -22,8 +22,8 @@ import { createTokenCache } from './msteams-token.ts'
 /** Teams accepts activities of about 28 kB, and shows longer texts badly. */
 const maxLength = 4_000
 
-const Accepted = z.object({ id: z.string().min(1) })
-const Refused = z.object({ error: z.object({ code: z.string() }) })
+const SuccessAnswer = z.object({ id: z.string().min(1) })
+const ErrorAnswer = z.object({ error: z.object({ code: z.string() }) })
 
 /** Microsoft asks to repeat 412, 502 and 504 like 429. https://learn.microsoft.com/microsoftteams/platform/bots/how-to/rate-limit */
 const meanings = new Map<number, ErrorMeaning>([
@@ -52,12 +52,12 @@ export function createMsTeamsChannel(
     id: 'msteams',
     dedupes: false,
     to: config.to,
-    whyNot: (to = config.to) => (toConversation(to) === undefined ? refuse(to) : undefined),
+    whyNot: (to = config.to) => (toConversation(to) === undefined ? explainRecipient(to) : undefined),
     split: (markdown) =>
       splitMarkdown(markdown, { limit: maxLength, measure: (piece) => render(piece, teamsMarkdown).length }),
     async send({ to = config.to, text, signal }) {
       const conversation = toConversation(to)
-      if (conversation === undefined) return { kind: 'permanent', detail: refuse(to) }
+      if (conversation === undefined) return { kind: 'permanent', detail: explainRecipient(to) }
       const access = await tokens.take()
       if (access.kind === 'failed') return access.failed
       const outcome = await sendJson({
@@ -69,7 +69,7 @@ export function createMsTeamsChannel(
         ...tools,
       })
       if (outcome.kind === 'answer' && outcome.status === 401) tokens.drop(access.token)
-      return toResult(outcome)
+      return toSendResult(outcome)
     },
     async probe() {
       const access = await tokens.take()
@@ -82,8 +82,8 @@ export function createMsTeamsChannel(
   }
 }
 
-function refuse(to: string | undefined): string {
-  return refuseRecipient('msteams', to, 'the id of a conversation with the bot in it, such as 19:…@thread.tacv2')
+function explainRecipient(to: string | undefined): string {
+  return describeWrongRecipient('msteams', to, 'the id of a conversation with the bot in it, such as 19:…@thread.tacv2')
 }
 
 /**
@@ -95,13 +95,13 @@ function toConversation(to = ''): string | undefined {
   return /^(?!\.{1,2}$|user:|https?:)[^\s/\\?#%]+$/i.test(id) ? id : undefined
 }
 
-function toResult(outcome: HttpOutcome): SendResult {
-  const accepted = readAccepted(outcome, Accepted)
-  return accepted === undefined ? toFailed(outcome) : { kind: 'sent', id: accepted.id }
+function toSendResult(outcome: HttpOutcome): SendResult {
+  const accepted = readSuccess(outcome, SuccessAnswer)
+  return accepted === undefined ? toMsTeamsFailure(outcome) : { kind: 'sent', id: accepted.id }
 }
 
-function toFailed(outcome: HttpOutcome): SendFailure {
-  const code = toCode(readRefused(outcome, Refused)?.error.code)
+function toMsTeamsFailure(outcome: HttpOutcome): SendFailure {
+  const code = toCode(readError(outcome, ErrorAnswer)?.error.code)
   const meaning = outcome.kind === 'answer' ? meanings.get(outcome.status) : undefined
   return toCodedFailure(outcome, { provider: 'Teams', code, meaning })
 }

@@ -4,7 +4,7 @@ import type { Channel, OwnChannel, SendResult } from '../model/channel.ts'
 import { cut, toPrintableLine } from '../base/text.ts'
 import { toWait } from '../base/http.ts'
 import { splitMarkdown } from './chunks.ts'
-import { toUnsent } from './http.ts'
+import { explainUnsent } from './http.ts'
 
 const defaultMaxChars = 4_000
 /** The size of a piece, if the module sets none. */
@@ -35,7 +35,7 @@ export function createOwnChannel(own: OwnChannel, to: string | undefined): Chann
     try {
       given = await definition.send(message, options)
     } catch (thrown) {
-      const why = toUnsent(thrown)
+      const why = explainUnsent(thrown)
       if (why !== undefined) return { kind: 'transient', detail: says(`could not connect: ${why}.`) }
       return { kind: 'ambiguous', detail: threw(thrown) }
     }

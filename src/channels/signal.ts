@@ -8,8 +8,8 @@ import {
   type ErrorMeaning,
   type SendFailure,
   type HttpOutcome,
-  readAccepted,
-  refuseRecipient,
+  readSuccess,
+  describeWrongRecipient,
   sendJson,
   toSendFailure,
 } from './http.ts'
@@ -20,7 +20,7 @@ import { type Markup, render } from './markdown.ts'
 /** Bytes. Signal sends a longer text as an attachment, which not every client shows. */
 const maxBytes = 2_000
 
-const Accepted = z.object({ result: z.object({ timestamp: z.number() }) })
+const SuccessAnswer = z.object({ result: z.object({ timestamp: z.number() }) })
 
 const isUuid = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i
 
@@ -37,12 +37,12 @@ export function createSignalChannel(config: ChannelConfig<'signal'>, tools: Chan
     id: 'signal',
     dedupes: false,
     to: config.to,
-    whyNot: (to = config.to) => (toRecipient(to) === undefined ? refuse(to) : undefined),
+    whyNot: (to = config.to) => (toRecipient(to) === undefined ? explainRecipient(to) : undefined),
     split: (markdown) =>
       splitMarkdown(markdown, { limit: maxBytes, measure: (piece) => Buffer.byteLength(toStyled(piece).text) }),
     async send({ to = config.to, text, nonce, signal }) {
       const recipient = toRecipient(to)
-      if (recipient === undefined) return { kind: 'permanent', detail: refuse(to) }
+      if (recipient === undefined) return { kind: 'permanent', detail: explainRecipient(to) }
       const styled = toStyled(text)
       const textStyle = styled.ranges.map(({ start, length, style }) => `${start}:${length}:${style}`)
       const outcome = await sendJson({
@@ -62,7 +62,7 @@ export function createSignalChannel(config: ChannelConfig<'signal'>, tools: Chan
         signal,
         ...tools,
       })
-      return toResult(outcome)
+      return toSendResult(outcome)
     },
     async probe(signal) {
       const outcome = await sendJson({ method: 'GET', url: `${baseUrl}/api/v1/check`, timeoutMs, signal, ...tools })
@@ -72,8 +72,12 @@ export function createSignalChannel(config: ChannelConfig<'signal'>, tools: Chan
   }
 }
 
-function refuse(to: string | undefined): string {
-  return refuseRecipient('signal', to, 'a phone number such as +15550100, uuid:<id>, username:<name> or group:<id>')
+function explainRecipient(to: string | undefined): string {
+  return describeWrongRecipient(
+    'signal',
+    to,
+    'a phone number such as +15550100, uuid:<id>, username:<name> or group:<id>',
+  )
 }
 
 function toRecipient(to = ''): Recipient | undefined {
@@ -91,8 +95,8 @@ function toRecipient(to = ''): Recipient | undefined {
   return /^\+[1-9]\d{6,14}$/.test(number) ? { recipient: [number] } : undefined
 }
 
-function toResult(outcome: HttpOutcome): SendResult {
-  const accepted = readAccepted(outcome, Accepted)
+function toSendResult(outcome: HttpOutcome): SendResult {
+  const accepted = readSuccess(outcome, SuccessAnswer)
   return accepted === undefined ? toSignalFailure(outcome) : { kind: 'sent', id: String(accepted.result.timestamp) }
 }
 
@@ -102,7 +106,7 @@ const provider = 'signal-cli'
 
 const RecipientResult = z.object({ type: z.string(), retryAfterSeconds: z.number().nonnegative().nullish() })
 /** With status 200. */
-const Refused = z.object({
+const ErrorAnswer = z.object({
   error: z.object({
     code: z.number(),
     data: z
@@ -153,7 +157,7 @@ const callErrors = new Map<number, ErrorMeaning>([
 const unexpected: ErrorMeaning = { kind: 'ambiguous', hint: 'See its log.' }
 
 function toSignalFailure(outcome: HttpOutcome): SendFailure {
-  const refused = readAccepted(outcome, Refused)
+  const refused = readSuccess(outcome, ErrorAnswer)
   if (refused === undefined) return toSendFailure(outcome, { provider })
   const { code, data } = refused.error
   const result = data?.response.results.find(({ type }) => recipientErrors.has(type))

@@ -9,8 +9,8 @@ import {
   type ErrorMeaning,
   type SendFailure,
   type HttpOutcome,
-  readAccepted,
-  refuseRecipient,
+  readSuccess,
+  describeWrongRecipient,
   sendJson,
   toCode,
   toCodedFailure,
@@ -24,11 +24,11 @@ const limit = 4_000
 
 const recipient = /^(?:(?:channel:)?([CGD][A-Z0-9]{6,20})|user:([UW][A-Z0-9]{6,20}))$/
 
-const Posted = z.object({ ok: z.literal(true), ts: z.string() })
+const PostedAnswer = z.object({ ok: z.literal(true), ts: z.string() })
 const Direct = z.object({ ok: z.literal(true), channel: z.object({ id: z.string() }) })
 const Me = z.object({ ok: z.literal(true), user: z.string(), team: z.string() })
 /** With status 200. */
-const Refused = z.object({ ok: z.literal(false), error: z.string() })
+const ErrorAnswer = z.object({ ok: z.literal(false), error: z.string() })
 
 export function createSlackChannel(config: ChannelConfig<'slack'>, { fetch }: ChannelTools = {}): Channel {
   const call = (method: string, body: object, signal: AbortSignal) =>
@@ -43,21 +43,21 @@ export function createSlackChannel(config: ChannelConfig<'slack'>, { fetch }: Ch
 
   const toDirect = createDirectMessages(async (users, signal) => {
     const outcome = await call('conversations.open', { users }, signal)
-    const direct = readAccepted(outcome, Direct)
-    return direct === undefined ? toFailureBeforePost(toFailed(outcome)) : { kind: 'open', id: direct.channel.id }
+    const direct = readSuccess(outcome, Direct)
+    return direct === undefined ? toFailureBeforePost(toSlackFailure(outcome)) : { kind: 'open', id: direct.channel.id }
   })
 
   return {
     id: 'slack',
     dedupes: false,
     to: config.to,
-    whyNot: (to = config.to) => (recipient.test(to ?? '') ? undefined : refuse(to)),
+    whyNot: (to = config.to) => (recipient.test(to ?? '') ? undefined : explainRecipient(to)),
     split: (markdown) => splitMarkdown(markdown, { limit, measure: (piece) => render(piece, slackMrkdwn).length }),
     async send({ to = config.to, text, nonce, run, signal }) {
       const [, id, user] = recipient.exec(to ?? '') ?? []
       const channel = user === undefined ? { kind: 'open' as const, id } : await toDirect(user, signal)
       if (channel.kind !== 'open') return channel
-      if (channel.id === undefined) return { kind: 'permanent', detail: refuse(to) }
+      if (channel.id === undefined) return { kind: 'permanent', detail: explainRecipient(to) }
       const outcome = await call(
         'chat.postMessage',
         {
@@ -70,24 +70,24 @@ export function createSlackChannel(config: ChannelConfig<'slack'>, { fetch }: Ch
         },
         signal,
       )
-      const posted = readAccepted(outcome, Posted)
-      return posted === undefined ? toFailed(outcome) : { kind: 'sent', id: posted.ts }
+      const posted = readSuccess(outcome, PostedAnswer)
+      return posted === undefined ? toSlackFailure(outcome) : { kind: 'sent', id: posted.ts }
     },
     async probe(signal) {
       const outcome = await call('auth.test', {}, signal)
-      const me = readAccepted(outcome, Me)
-      if (me === undefined) return { ok: false, detail: toFailed(outcome).detail }
+      const me = readSuccess(outcome, Me)
+      if (me === undefined) return { ok: false, detail: toSlackFailure(outcome).detail }
       return { ok: true, detail: `Slack accepts the token of ${me.user} in ${me.team}.` }
     },
   }
 }
 
-function refuse(to: string | undefined): string {
-  return refuseRecipient('slack', to, 'a channel id (C…, G… or D…), channel:<id> or user:<id> (U… or W…)')
+function explainRecipient(to: string | undefined): string {
+  return describeWrongRecipient('slack', to, 'a channel id (C…, G… or D…), channel:<id> or user:<id> (U… or W…)')
 }
 
-function toFailed(outcome: HttpOutcome): SendFailure {
-  const refused = readAccepted(outcome, Refused)
+function toSlackFailure(outcome: HttpOutcome): SendFailure {
+  const refused = readSuccess(outcome, ErrorAnswer)
   const code = toCode(refused?.error)
   return toCodedFailure(outcome, {
     provider: 'Slack',

@@ -7,9 +7,9 @@ import {
   type ChannelTools,
   type SendFailure,
   type HttpOutcome,
-  readAccepted,
-  readRefused,
-  refuseRecipient,
+  readSuccess,
+  readError,
+  describeWrongRecipient,
   sendJson,
   toSendFailure,
 } from './http.ts'
@@ -21,9 +21,9 @@ const limit = 4_096
 
 const recipient = /^(-?\d{1,15}|@[a-z]\w{3,31})(?::topic:(\d{1,10}))?$/i
 
-const Sent = z.object({ ok: z.literal(true), result: z.object({ message_id: z.int() }) })
+const SuccessAnswer = z.object({ ok: z.literal(true), result: z.object({ message_id: z.int() }) })
 const Me = z.object({ ok: z.literal(true), result: z.object({ username: z.string() }) })
-const Refused = z.object({
+const ErrorAnswer = z.object({
   description: z.string().default(''),
   parameters: z.object({ migrate_to_chat_id: z.int().optional(), retry_after: z.number().optional() }).default({}),
 })
@@ -43,12 +43,12 @@ export function createTelegramChannel(config: ChannelConfig<'telegram'>, { fetch
     id: 'telegram',
     dedupes: false,
     to: config.to,
-    whyNot: (to = config.to) => (recipient.test(to ?? '') ? undefined : refuse(to)),
+    whyNot: (to = config.to) => (recipient.test(to ?? '') ? undefined : explainRecipient(to)),
     split: (markdown) =>
-      splitMarkdown(markdown, { limit, measure: (piece) => toVisible(render(piece, telegramHtml)).length }),
+      splitMarkdown(markdown, { limit, measure: (piece) => stripTags(render(piece, telegramHtml)).length }),
     async send({ to = config.to, text, signal }) {
       const [, chat, topic] = recipient.exec(to ?? '') ?? []
-      if (chat === undefined) return { kind: 'permanent', detail: refuse(to) }
+      if (chat === undefined) return { kind: 'permanent', detail: explainRecipient(to) }
       const html = render(text, telegramHtml)
       const post = (chatId: string | number, written: object) =>
         call(
@@ -65,33 +65,33 @@ export function createTelegramChannel(config: ChannelConfig<'telegram'>, { fetch
       let written: object = { text: html, parse_mode: 'HTML' }
       let outcome = await post(chatId, written)
       // a group that became a supergroup has a new id, and the old id no longer works
-      const moved = readRefused(outcome, Refused)?.parameters.migrate_to_chat_id
+      const moved = readError(outcome, ErrorAnswer)?.parameters.migrate_to_chat_id
       if (moved !== undefined) {
         chatId = moved
         outcome = await post(chatId, written)
       }
-      if (readRefused(outcome, Refused)?.description.includes("can't parse entities")) {
-        written = { text: toVisible(html) }
+      if (readError(outcome, ErrorAnswer)?.description.includes("can't parse entities")) {
+        written = { text: stripTags(html) }
         outcome = await post(chatId, written)
       }
-      const sent = readAccepted(outcome, Sent)
-      return sent === undefined ? toFailed(outcome) : { kind: 'sent', id: String(sent.result.message_id) }
+      const sent = readSuccess(outcome, SuccessAnswer)
+      return sent === undefined ? toTelegramFailure(outcome) : { kind: 'sent', id: String(sent.result.message_id) }
     },
     async probe(signal) {
       const outcome = await call('getMe', undefined, signal)
-      const me = readAccepted(outcome, Me)
-      if (me === undefined) return { ok: false, detail: toFailed(outcome).detail }
+      const me = readSuccess(outcome, Me)
+      if (me === undefined) return { ok: false, detail: toTelegramFailure(outcome).detail }
       return { ok: true, detail: `Telegram accepts the token of @${me.result.username}.` }
     },
   }
 }
 
-function refuse(to: string | undefined): string {
-  return refuseRecipient('telegram', to, 'a chat id, @name or <chat id>:topic:<number>')
+function explainRecipient(to: string | undefined): string {
+  return describeWrongRecipient('telegram', to, 'a chat id, @name or <chat id>:topic:<number>')
 }
 
 /** The visible text of our HTML: its length counts, and it is sent if Telegram refuses the tags. */
-function toVisible(html: string): string {
+function stripTags(html: string): string {
   return html
     .replace(/<[^>]*>/g, '')
     .replaceAll('&lt;', '<')
@@ -99,18 +99,18 @@ function toVisible(html: string): string {
     .replaceAll('&amp;', '&')
 }
 
-function toFailed(outcome: HttpOutcome): SendFailure {
-  const refused = readRefused(outcome, Refused)
+function toTelegramFailure(outcome: HttpOutcome): SendFailure {
+  const refused = readError(outcome, ErrorAnswer)
   const retryAfterSeconds = refused?.parameters.retry_after
   return toSendFailure(outcome, {
     provider: 'Telegram',
-    hint: outcome.kind === 'answer' ? toHint(outcome.status, refused?.description ?? '') : undefined,
+    hint: outcome.kind === 'answer' ? chooseHint(outcome.status, refused?.description ?? '') : undefined,
     retryAfterMs: retryAfterSeconds === undefined ? undefined : Math.ceil(retryAfterSeconds * 1_000),
   })
 }
 
 /** Telegram has no error codes besides the status. Its descriptions are matched, but not shown. */
-function toHint(status: number, description: string): string | undefined {
+function chooseHint(status: number, description: string): string | undefined {
   if (status === 401 || status === 404) return 'The bot token is wrong. Check channels.telegram.botToken.'
   if (/chat not found/i.test(description)) {
     return 'The chat does not exist, or the bot cannot see it. A person must write to the bot first; a group or channel must have the bot as a member.'

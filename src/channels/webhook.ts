@@ -2,7 +2,7 @@
 import { createHmac } from 'node:crypto'
 import type { Channel, SendResult } from '../model/channel.ts'
 import type { ChannelConfig } from '../model/channels-config.ts'
-import { type ChannelTools, type HttpOutcome, refuseRecipient, sendJson, toSendFailure } from './http.ts'
+import { type ChannelTools, type HttpOutcome, describeWrongRecipient, sendJson, toSendFailure } from './http.ts'
 
 const hints = new Map([
   [401, 'It did not accept the signature. Check the secret of the endpoint on both sides.'],
@@ -24,21 +24,21 @@ export function createWebhookChannel(
 
   const toEndpoint = (to = config.to): Endpoint | undefined => (to === undefined ? only : endpoints.get(to))
 
-  function refuse(to = config.to): string {
+  function explainRecipient(to = config.to): string {
     if (endpoints.size === 0) return 'No webhook can be sent: channels.webhook.endpoints is empty. Add an endpoint.'
     const names = [...endpoints.keys()].map((name) => `"${name}"`).join(', ')
-    return refuseRecipient('webhook', to, `the name of an endpoint in channels.webhook.endpoints (${names})`)
+    return describeWrongRecipient('webhook', to, `the name of an endpoint in channels.webhook.endpoints (${names})`)
   }
 
   return {
     id: 'webhook',
     dedupes: true,
     to: config.to,
-    whyNot: (to) => (toEndpoint(to) === undefined ? refuse(to) : undefined),
+    whyNot: (to) => (toEndpoint(to) === undefined ? explainRecipient(to) : undefined),
     split: (markdown) => [markdown],
     async send({ to, text, nonce, signal, run }) {
       const endpoint = toEndpoint(to)
-      if (endpoint === undefined) return { kind: 'permanent', detail: refuse(to) }
+      if (endpoint === undefined) return { kind: 'permanent', detail: explainRecipient(to) }
       const body = JSON.stringify({ runId: run.id, agentId: run.agentId, name: run.name, text })
       const id = `msg_${nonce}`
       const outcome = await sendJson({
@@ -49,7 +49,7 @@ export function createWebhookChannel(
         signal,
         fetch,
       })
-      return toResult(outcome, id)
+      return toSendResult(outcome, id)
     },
   }
 }
@@ -65,7 +65,7 @@ function toKey(secret: string): Buffer {
   return secret.startsWith('whsec_') ? Buffer.from(secret.slice('whsec_'.length), 'base64') : Buffer.from(secret)
 }
 
-function toResult(outcome: HttpOutcome, id: string): SendResult {
+function toSendResult(outcome: HttpOutcome, id: string): SendResult {
   const context = { provider: 'The receiver', address: 'the URL of the endpoint' }
   if (outcome.kind !== 'answer') return toSendFailure(outcome, context)
   const { status } = outcome

@@ -9,9 +9,9 @@ import {
   type ErrorMeaning,
   type SendFailure,
   type HttpOutcome,
-  readAccepted,
-  readRefused,
-  refuseRecipient,
+  readSuccess,
+  readError,
+  describeWrongRecipient,
   sendJson,
   toCodedFailure,
 } from './http.ts'
@@ -22,8 +22,8 @@ const maxLength = 4_096
 /** The length of a template variable, without the ellipsis. */
 const maxVariableLength = 1_023
 
-const Accepted = z.object({ messages: z.tuple([z.object({ id: z.string() })]).rest(z.unknown()) })
-const Refused = z.object({ error: z.object({ code: z.number() }) })
+const SuccessAnswer = z.object({ messages: z.tuple([z.object({ id: z.string() })]).rest(z.unknown()) })
+const ErrorAnswer = z.object({ error: z.object({ code: z.number() }) })
 
 export function createWhatsAppChannel(config: ChannelConfig<'whatsapp'>, tools: ChannelTools = {}): Channel {
   const { template, timeoutMs } = config
@@ -42,29 +42,29 @@ export function createWhatsAppChannel(config: ChannelConfig<'whatsapp'>, tools: 
     id: 'whatsapp',
     dedupes: false,
     to: config.to,
-    whyNot: (to = config.to) => (toDigits(to) === undefined ? refuse(to) : undefined),
+    whyNot: (to = config.to) => (toDigits(to) === undefined ? explainRecipient(to) : undefined),
     split: (markdown) =>
       splitMarkdown(markdown, { limit: maxLength, measure: (piece) => render(piece, whatsappText).length }),
     async send({ to = config.to, text, signal }) {
       const digits = toDigits(to)
-      if (digits === undefined) return { kind: 'permanent', detail: refuse(to) }
+      if (digits === undefined) return { kind: 'permanent', detail: explainRecipient(to) }
       const body = render(text, whatsappText)
       const outcome = await post(digits, { type: 'text', text: { body, preview_url: false } }, signal)
-      if (template === undefined || toCode(outcome) !== windowClosed) return toResult(outcome)
-      return toResult(await post(digits, toTemplate(template, render(text, plainText)), signal))
+      if (template === undefined || readErrorCode(outcome) !== windowClosed) return toSendResult(outcome)
+      return toSendResult(await post(digits, toTemplate(template, render(text, plainText)), signal))
     },
     async probe(signal) {
       const outcome = await sendJson({ ...shared, method: 'GET', url, signal })
       if (outcome.kind === 'answer' && outcome.status === 200) {
         return { ok: true, detail: 'Meta knows the number and accepts the access token.' }
       }
-      return { ok: false, detail: toFailed(outcome).detail }
+      return { ok: false, detail: toWhatsAppFailure(outcome).detail }
     },
   }
 }
 
-function refuse(to: string | undefined): string {
-  return refuseRecipient('whatsapp', to, 'a phone number with its country code, such as +15550100')
+function explainRecipient(to: string | undefined): string {
+  return describeWrongRecipient('whatsapp', to, 'a phone number with its country code, such as +15550100')
 }
 
 /** Digits with the country code, as the API requires. */
@@ -81,19 +81,19 @@ function toTemplate({ name, language }: { name: string; language: string }, plai
   return { type: 'template', template: { name, language: { code: language }, components } }
 }
 
-function toCode(outcome: HttpOutcome): number | undefined {
-  return readRefused(outcome, Refused)?.error.code
+function readErrorCode(outcome: HttpOutcome): number | undefined {
+  return readError(outcome, ErrorAnswer)?.error.code
 }
 
-function toFailed(outcome: HttpOutcome): SendFailure {
-  const code = toCode(outcome)
+function toWhatsAppFailure(outcome: HttpOutcome): SendFailure {
+  const code = readErrorCode(outcome)
   const meaning = code === undefined ? undefined : meanings.get(code)
   return toCodedFailure(outcome, { provider: 'WhatsApp', code: code?.toString(), meaning })
 }
 
-function toResult(outcome: HttpOutcome): SendResult {
-  const accepted = readAccepted(outcome, Accepted)
-  return accepted === undefined ? toFailed(outcome) : { kind: 'sent', id: accepted.messages[0].id }
+function toSendResult(outcome: HttpOutcome): SendResult {
+  const accepted = readSuccess(outcome, SuccessAnswer)
+  return accepted === undefined ? toWhatsAppFailure(outcome) : { kind: 'sent', id: accepted.messages[0].id }
 }
 
 // Error codes; most come with status 400, so the code decides.
@@ -102,52 +102,52 @@ function toResult(outcome: HttpOutcome): SendResult {
 /** The recipient has not written for 24 hours. */
 const windowClosed = 131_047
 
-const unpermitted = final(
+const unpermitted = permanent(
   'The access token lacks a permission: whatsapp_business_messaging to send, whatsapp_business_management for "hookloom doctor".',
 )
 
 const meanings: ReadonlyMap<number, ErrorMeaning> = new Map<number, ErrorMeaning>([
-  [4, limited('The app has made too many calls.')],
-  [80_007, limited('The business account has made too many calls.')],
-  [130_429, limited('The number sends too many messages.')],
-  [131_048, limited('Meta limits the number, because its messages were blocked or reported.')],
+  [4, rateLimited('The app has made too many calls.')],
+  [80_007, rateLimited('The business account has made too many calls.')],
+  [130_429, rateLimited('The number sends too many messages.')],
+  [131_048, rateLimited('Meta limits the number, because its messages were blocked or reported.')],
   // its limit is one message in six seconds
-  [131_056, { ...limited('Too many messages went to this recipient.'), retryAfterMs: 6_000 }],
-  [2, passing('The API is down or overloaded.')],
-  [131_000, passing('Meta could not send the message and gave no reason.')],
-  [131_016, passing('The service is unavailable.')],
-  [133_004, passing('The server is unavailable.')],
-  [0, final('The access token is not valid any more. Renew channels.whatsapp.accessToken.')],
-  [190, final('The access token is wrong or has expired. Renew channels.whatsapp.accessToken.')],
+  [131_056, { ...rateLimited('Too many messages went to this recipient.'), retryAfterMs: 6_000 }],
+  [2, transient('The API is down or overloaded.')],
+  [131_000, transient('Meta could not send the message and gave no reason.')],
+  [131_016, transient('The service is unavailable.')],
+  [133_004, transient('The server is unavailable.')],
+  [0, permanent('The access token is not valid any more. Renew channels.whatsapp.accessToken.')],
+  [190, permanent('The access token is wrong or has expired. Renew channels.whatsapp.accessToken.')],
   [10, unpermitted],
   [200, unpermitted],
-  [33, final('The sending number does not exist. Check channels.whatsapp.phoneNumberId.')],
-  [100, final('Meta refused a parameter. Check channels.whatsapp.phoneNumberId and the recipient.')],
-  [131_026, final('The recipient has no WhatsApp, or has not accepted its terms. Check the number.')],
-  [131_030, final('A test number sends to listed recipients only. Add this recipient in the app dashboard.')],
-  [131_031, final('The business account is locked. See WhatsApp Manager.')],
-  [131_042, final('The business account lacks a payment method. See WhatsApp Manager.')],
+  [33, permanent('The sending number does not exist. Check channels.whatsapp.phoneNumberId.')],
+  [100, permanent('Meta refused a parameter. Check channels.whatsapp.phoneNumberId and the recipient.')],
+  [131_026, permanent('The recipient has no WhatsApp, or has not accepted its terms. Check the number.')],
+  [131_030, permanent('A test number sends to listed recipients only. Add this recipient in the app dashboard.')],
+  [131_031, permanent('The business account is locked. See WhatsApp Manager.')],
+  [131_042, permanent('The business account lacks a payment method. See WhatsApp Manager.')],
   [
     windowClosed,
-    final(
+    permanent(
       'The recipient has not written for 24 hours, and WhatsApp then accepts templates only. ' +
         'Set channels.whatsapp.template to an approved template with one body variable.',
     ),
   ],
-  [132_000, final('The template does not have one body variable. Check channels.whatsapp.template.')],
-  [132_001, final('The template does not exist in this language. Check channels.whatsapp.template.')],
-  [132_015, final('Meta paused the template because of its quality. See WhatsApp Manager.')],
-  [133_010, final('The sending number is not registered. Register it in WhatsApp Manager.')],
+  [132_000, permanent('The template does not have one body variable. Check channels.whatsapp.template.')],
+  [132_001, permanent('The template does not exist in this language. Check channels.whatsapp.template.')],
+  [132_015, permanent('Meta paused the template because of its quality. See WhatsApp Manager.')],
+  [133_010, permanent('The sending number is not registered. Register it in WhatsApp Manager.')],
 ])
 
-function limited(hint: string): ErrorMeaning {
+function rateLimited(hint: string): ErrorMeaning {
   return { kind: 'rate-limited', hint }
 }
 
-function passing(hint: string): ErrorMeaning {
+function transient(hint: string): ErrorMeaning {
   return { kind: 'transient', hint }
 }
 
-function final(hint: string): ErrorMeaning {
+function permanent(hint: string): ErrorMeaning {
   return { kind: 'permanent', hint }
 }

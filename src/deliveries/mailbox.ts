@@ -1,6 +1,6 @@
 // The watched mailbox in the gateway: it starts, stops and restarts as `hooks.gmail` says.
 import {
-  cursorName,
+  toCursorName,
   gmailHook,
   type GmailPayload,
   type MailSink,
@@ -104,7 +104,7 @@ type InboxParts = {
 /** A mail that is stored but did not run, because the process ended, is pending: it runs at the next start, or in another gateway. */
 export function createInbox(parts: InboxParts): MailSink {
   const { account, generation, store, rerunner, repeats, clock, newId, log } = parts
-  const name = cursorName(account)
+  const name = toCursorName(account)
   let running: Promise<unknown> = Promise.resolve()
   /** The value of the cursor from which the sync began. */
   let place: string | undefined

@@ -56,7 +56,7 @@ const GmailMessage = z.object({
 export type GmailMessage = z.infer<typeof GmailMessage>
 const MessageWithoutBody = GmailMessage.extend({ payload: MailPart.optional().catch(undefined) })
 
-export type Added = { readonly id: string; readonly labels: readonly string[] }
+export type AddedMessage = { readonly id: string; readonly labels: readonly string[] }
 
 export type GmailApi = {
   /** The current position of the mailbox. */
@@ -68,7 +68,7 @@ export type GmailApi = {
   history(
     since: string,
     pageToken?: string,
-  ): Promise<{ added: Added[]; historyId: string; next?: string | undefined } | 'expired'>
+  ): Promise<{ added: AddedMessage[]; historyId: string; next?: string | undefined } | 'expired'>
   list(
     query: string,
     options: { max: number; labelId?: string | undefined; pageToken?: string | undefined },
@@ -88,14 +88,14 @@ export function createGmailApi({ call, base }: { call: GoogleCall; base: string 
     const isFull = format === 'full'
     const answer = await call({ method: 'GET', url, allow: isFull ? [400, 404, 413] : [404] })
     if (answer.status === 404) return undefined
-    if (!isFull) return parse(MessageWithoutBody, answer, 'messages.get')
+    if (!isFull) return parseAnswer(MessageWithoutBody, answer, 'messages.get')
     return answer.status < 300 ? (tryParse(answer) ?? message(id, 'metadata')) : message(id, 'metadata')
   }
 
   /** Undefined where the parts do not parse. Parts in parts, a thousand deep, exhaust the stack. */
   function tryParse(answer: GoogleAnswer): GmailMessage | undefined {
     try {
-      return parse(GmailMessage, answer, 'messages.get')
+      return parseAnswer(GmailMessage, answer, 'messages.get')
     } catch {
       return undefined
     }
@@ -103,10 +103,10 @@ export function createGmailApi({ call, base }: { call: GoogleCall; base: string 
 
   return {
     message,
-    profile: async () => parse(Profile, await call({ method: 'GET', url: `${users}/profile` }), 'getProfile'),
+    profile: async () => parseAnswer(Profile, await call({ method: 'GET', url: `${users}/profile` }), 'getProfile'),
     async watch(topicName, labelIds) {
       const body = { topicName, labelIds, labelFilterBehavior: 'INCLUDE' }
-      return parse(Watched, await call({ method: 'POST', url: `${users}/watch`, body }), 'watch')
+      return parseAnswer(Watched, await call({ method: 'POST', url: `${users}/watch`, body }), 'watch')
     },
     async stop() {
       await call({ method: 'POST', url: `${users}/stop` })
@@ -115,7 +115,7 @@ export function createGmailApi({ call, base }: { call: GoogleCall; base: string 
       const query = toQuery({ startHistoryId: since, historyTypes: 'messageAdded', maxResults: '500', pageToken })
       const answer = await call({ method: 'GET', url: `${users}/history?${query}`, allow: [404] })
       if (answer.status === 404) return 'expired'
-      const page = parse(History, answer, 'history.list')
+      const page = parseAnswer(History, answer, 'history.list')
       const added = page.history.flatMap(({ messagesAdded }) =>
         messagesAdded.map(({ message: { id, labelIds } }) => ({ id, labels: labelIds })),
       )
@@ -123,7 +123,11 @@ export function createGmailApi({ call, base }: { call: GoogleCall; base: string 
     },
     async list(q, { max, labelId, pageToken }) {
       const query = toQuery({ q, maxResults: String(max), labelIds: labelId, pageToken })
-      const page = parse(Listed, await call({ method: 'GET', url: `${users}/messages?${query}` }), 'messages.list')
+      const page = parseAnswer(
+        Listed,
+        await call({ method: 'GET', url: `${users}/messages?${query}` }),
+        'messages.list',
+      )
       return { ids: page.messages.map(({ id }) => id), next: page.nextPageToken }
     },
   }
@@ -136,7 +140,7 @@ function toQuery(fields: Readonly<Record<string, string | undefined>>): URLSearc
 }
 
 /** Throws `gmail-unavailable` if the answer does not match Google's reference. */
-export function parse<T>(schema: z.ZodType<T>, { body }: GoogleAnswer, name: string): T {
+export function parseAnswer<T>(schema: z.ZodType<T>, { body }: GoogleAnswer, name: string): T {
   const parsed = schema.safeParse(body)
   if (parsed.success) return parsed.data
   const [issue] = parsed.error.issues

@@ -32,19 +32,19 @@ export function createCall({ tokens, pause, random, signal }: CallTools & { toke
   return async function call(request) {
     let hasRenewed = false
     for (let attempt = 1; ; attempt++) {
-      const answer = await ask(request, await tokens?.token(), signal)
-      if (answer.kind === 'answer' && isTaken(answer.status, request)) return answer
+      const answer = await sendOnce(request, await tokens?.token(), signal)
+      if (answer.kind === 'answer' && isAccepted(answer.status, request)) return answer
       if (answer.kind === 'answer' && answer.status === 401 && tokens !== undefined && !hasRenewed) {
         hasRenewed = true
         tokens.forget()
         continue
       }
-      if (answer.kind === 'answer' && !isPassing(answer))
-        throw toGoogleProblem(request, answer, tokens?.kind ?? toKind(request))
+      if (answer.kind === 'answer' && !isTransient(answer))
+        throw toGoogleProblem(request, answer, tokens?.kind ?? chooseCredentialKind(request))
       if (attempt === tries) {
         throw answer.kind === 'answer'
-          ? toGoogleProblem(request, answer, tokens?.kind ?? toKind(request))
-          : toUnreachable(request, answer.cause)
+          ? toGoogleProblem(request, answer, tokens?.kind ?? chooseCredentialKind(request))
+          : toNetworkProblem(request, answer.cause)
       }
       const asked = answer.kind === 'answer' ? answer.retryAfterMs : undefined
       // random, so that clients that were refused together do not return together
@@ -53,11 +53,11 @@ export function createCall({ tokens, pause, random, signal }: CallTools & { toke
   }
 }
 
-type Asked =
+type CallResult =
   | (GoogleAnswer & { readonly kind: 'answer'; readonly retryAfterMs: number | undefined })
   | { readonly kind: 'unreachable'; readonly cause: unknown }
 
-async function ask(request: GoogleRequest, token: string | undefined, signal: AbortSignal): Promise<Asked> {
+async function sendOnce(request: GoogleRequest, token: string | undefined, signal: AbortSignal): Promise<CallResult> {
   const { method, url, body } = request
   const isForm = body instanceof URLSearchParams
   try {
@@ -82,21 +82,21 @@ async function ask(request: GoogleRequest, token: string | undefined, signal: Ab
 }
 
 /** For a request without a token: a service account sends an assertion to the token endpoint. */
-function toKind({ body }: GoogleRequest): Credentials['kind'] {
+function chooseCredentialKind({ body }: GoogleRequest): Credentials['kind'] {
   return body instanceof URLSearchParams && body.has('assertion') ? 'service-account' : 'consent'
 }
 
-function isTaken(status: number, { allow }: GoogleRequest): boolean {
+function isAccepted(status: number, { allow }: GoogleRequest): boolean {
   return (status >= 200 && status < 300) || allow?.includes(status) === true
 }
 
 /** Whether a retry may succeed: Gmail uses 429 and 403 for "too many". */
-function isPassing({ status, body }: GoogleAnswer): boolean {
+function isTransient({ status, body }: GoogleAnswer): boolean {
   if (status === 429 || status >= 500) return true
-  return status === 403 && toReasons(body).some((reason) => throttles.has(reason))
+  return status === 403 && readReasons(body).some((reason) => throttles.has(reason))
 }
 
-function toUnreachable({ url }: GoogleRequest, cause: unknown): Problem {
+function toNetworkProblem({ url }: GoogleRequest, cause: unknown): Problem {
   return new Problem('gmail-unavailable', `${new URL(url).host} does not answer. The call is tried again.`, {
     cause,
   })
@@ -112,7 +112,7 @@ export type GoogleRequest = {
 export type GoogleAnswer = { readonly status: number; readonly body: unknown }
 
 /** The reasons in an answer of any Google API, old and new style, and of the token endpoint. */
-export function toReasons(body: unknown): string[] {
+export function readReasons(body: unknown): string[] {
   const error = readKey(body, 'error')
   const listed = [readKey(error, 'errors'), readKey(error, 'details')].flat().map((entry) => readKey(entry, 'reason'))
   // a reason is a word; anything else may quote the request
@@ -136,7 +136,7 @@ export function toGoogleProblem(
   kind: Credentials['kind'],
 ): Problem {
   const { host, pathname } = new URL(url)
-  const reasons = toReasons(body)
+  const reasons = readReasons(body)
   const has = (...words: string[]) => words.some((word) => reasons.includes(word))
   const what = `${method} ${host}${pathname}: Google answered ${status}${reasons[0] === undefined ? '' : ` (${reasons[0]})`}.`
   const isAccount = kind === 'service-account'

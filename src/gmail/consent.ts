@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { z } from 'zod'
 import type { GmailEndpoints } from '../model/gmail-config.ts'
 import { Problem } from '../model/problem.ts'
-import { parse } from './api.ts'
+import { parseAnswer } from './api.ts'
 import type { GoogleCall } from './call.ts'
 import type { Consent, OAuthClient } from './credentials.ts'
 
@@ -31,7 +31,7 @@ export async function askConsent(parts: ConsentParts): Promise<Consent> {
   try {
     show(toConsentUrl(parts, { state, verifier, redirectUri: redirect.uri }))
     const answer = await Promise.race([redirect.arrived, pasted])
-    const code = toCode(answer, state)
+    const code = readCode(answer, state)
     const body = new URLSearchParams({
       grant_type: 'authorization_code',
       client_id: client.clientId,
@@ -40,7 +40,7 @@ export async function askConsent(parts: ConsentParts): Promise<Consent> {
       code_verifier: verifier,
       redirect_uri: redirect.uri,
     })
-    const granted = parse(
+    const granted = parseAnswer(
       Granted,
       await call({ method: 'POST', url: endpoints.oauthToken, body }),
       'the token endpoint',
@@ -79,7 +79,7 @@ function toConsentUrl(
 }
 
 /** The code in the address to which Google sent the browser. An address of another consent is refused. */
-function toCode(answer: string, state: string): string {
+function readCode(answer: string, state: string): string {
   const query = URL.canParse(answer.trim()) ? new URL(answer.trim()).searchParams : new URLSearchParams()
   const [given, code] = [query.get('state') ?? '', query.get('code')]
   const isOurs = given.length === state.length && timingSafeEqual(Buffer.from(given), Buffer.from(state))

@@ -71,7 +71,7 @@ export async function writeConsent(dir: string, consent: Consent): Promise<void>
 }
 
 export function readServiceAccount(file: string): ServiceAccount {
-  const parsed = ServiceAccount.safeParse(toJson(readGiven(file, 'config-invalid')))
+  const parsed = ServiceAccount.safeParse(toJson(readNamedFile(file, 'config-invalid')))
   if (!parsed.success) {
     throw new Problem(
       'config-invalid',
@@ -84,7 +84,7 @@ export function readServiceAccount(file: string): ServiceAccount {
 
 /** `project`: the project of the client. */
 export async function readClientFile(file: string): Promise<OAuthClient & { readonly project: string | undefined }> {
-  const parsed = ClientFile.safeParse(toJson(readGiven(file, 'usage-invalid')))
+  const parsed = ClientFile.safeParse(toJson(readNamedFile(file, 'usage-invalid')))
   if (!parsed.success) {
     throw new Problem(
       'usage-invalid',
@@ -96,7 +96,7 @@ export async function readClientFile(file: string): Promise<OAuthClient & { read
 }
 
 /** A file that the operator named. */
-function readGiven(file: string, code: 'config-invalid' | 'usage-invalid'): string {
+function readNamedFile(file: string, code: 'config-invalid' | 'usage-invalid'): string {
   try {
     return readFileSync(file, 'utf8')
   } catch (error) {

@@ -1,7 +1,7 @@
 // The APIs of one account, and their access tokens. A person's consent opens Gmail and Pub/Sub; a service account acts for the mailbox in
 // Gmail, and for itself in Pub/Sub.
 import type { WatchedGmail } from '../model/gmail-config.ts'
-import { createGmailApi, type GmailApi, parse } from './api.ts'
+import { createGmailApi, type GmailApi, parseAnswer } from './api.ts'
 import { type AccessTokens, type CallTools, createCall, type GoogleCall } from './call.ts'
 import type { Credentials, ServiceAccount } from './credentials.ts'
 import { createPubSubApi, type PubSubApi } from './pubsub.ts'
@@ -65,9 +65,10 @@ export function createTokens(parts: TokenParts): AccessTokens {
   let kept: { token: string; until: number } | undefined
 
   const fetchToken = singleFlight(async () => {
-    const body = credentials.kind === 'consent' ? toRefresh(credentials) : await toAssertion(credentials, parts)
+    const body =
+      credentials.kind === 'consent' ? buildRefreshForm(credentials) : await signAssertion(credentials, parts)
     const answer = await call({ method: 'POST', url: tokenUrl, body })
-    const { access_token: token, expires_in: seconds } = parse(Token, answer, 'the token endpoint')
+    const { access_token: token, expires_in: seconds } = parseAnswer(Token, answer, 'the token endpoint')
     kept = { token, until: clock() + seconds * 1000 - sparedMs }
     return token
   })
@@ -79,7 +80,7 @@ export function createTokens(parts: TokenParts): AccessTokens {
   }
 }
 
-function toRefresh({ clientId, clientSecret, refreshToken }: Extract<Credentials, { kind: 'consent' }>) {
+function buildRefreshForm({ clientId, clientSecret, refreshToken }: Extract<Credentials, { kind: 'consent' }>) {
   return new URLSearchParams({
     grant_type: 'refresh_token',
     client_id: clientId,
@@ -89,7 +90,7 @@ function toRefresh({ clientId, clientSecret, refreshToken }: Extract<Credentials
 }
 
 /** RFC 7523: the service account acts for itself, or for `subject` if the domain has delegated it. */
-async function toAssertion(
+async function signAssertion(
   key: ServiceAccount,
   { tokenUrl, clock, scope, subject }: TokenParts,
 ): Promise<URLSearchParams> {

@@ -51,7 +51,7 @@ export function toMailKey({ account, messages: [{ id }] }: GmailPayload): string
 }
 
 /** The name of the position of a mailbox in the store of the gateway. */
-export function cursorName(account: string): string {
+export function toCursorName(account: string): string {
   return `gmail:${account}`
 }
 

@@ -23,12 +23,12 @@ export async function readMails(messages: readonly GmailMessage[], options: Mail
 export function toMail(message: GmailMessage, options: MailOptions): Mail {
   const { id, threadId, labelIds, internalDate, payload } = message
   const header = (name: string) =>
-    attempt(
+    readOr(
       () => cutBytes(decodeWords(readHeader(payload, name) ?? ''), maxHeaderBytes),
       () => '',
     )
-  const { text, isCut } = attempt(
-    () => (options.includeBody ? toBody(payload) : { text: '', isCut: false }),
+  const { text, isCut } = readOr(
+    () => (options.includeBody ? readBody(payload) : { text: '', isCut: false }),
     () => ({ text: '', isCut: true }),
   )
   const body = cutBytes(text, options.maxBytes)
@@ -40,7 +40,7 @@ export function toMail(message: GmailMessage, options: MailOptions): Mail {
     subject: header('subject'),
     date: toDate(internalDate),
     // Gmail escapes the snippet as HTML
-    snippet: attempt(
+    snippet: readOr(
       () => toVisibleText(message.snippet).text,
       () => dropInvisible(message.snippet),
     ),
@@ -51,7 +51,7 @@ export function toMail(message: GmailMessage, options: MailOptions): Mail {
 }
 
 /** A malformed part is skipped; the other parts are read. */
-function attempt<T>(read: () => T, instead: () => T): T {
+function readOr<T>(read: () => T, instead: () => T): T {
   try {
     return read()
   } catch {
@@ -79,9 +79,9 @@ function readHeader(part: MailPart | undefined, name: string): string | undefine
 }
 
 /** The text part, or the visible text of the HTML part. */
-function toBody(payload: MailPart | undefined): { text: string; isCut: boolean } {
-  const parts = toTextParts(payload)
-  const first = (type: string) => decode(parts.find((part) => isOf(part, type)))
+function readBody(payload: MailPart | undefined): { text: string; isCut: boolean } {
+  const parts = findTextParts(payload)
+  const first = (type: string) => decodePart(parts.find((part) => hasType(part, type)))
   const plain = first('text/plain')
   if (plain.trim() !== '') return { text: dropInvisible(plain).trim(), isCut: false }
   const html = first('text/html')
@@ -91,22 +91,22 @@ function toBody(payload: MailPart | undefined): { text: string; isCut: boolean }
 }
 
 /** In reading order, without attachments. Mails inside a mail count as attachments. */
-function toTextParts(payload: MailPart | undefined): MailPart[] {
+function findTextParts(payload: MailPart | undefined): MailPart[] {
   const found: MailPart[] = []
   const open = payload === undefined ? [] : [payload]
   for (let part = open.pop(); part !== undefined; part = open.pop()) {
-    if ((part.filename ?? '') !== '' || isOf(part, 'message/rfc822')) continue
-    if (isOf(part, 'text/plain') || isOf(part, 'text/html')) found.push(part)
+    if ((part.filename ?? '') !== '' || hasType(part, 'message/rfc822')) continue
+    if (hasType(part, 'text/plain') || hasType(part, 'text/html')) found.push(part)
     open.push(...(part.parts ?? []).toReversed())
   }
   return found
 }
 
-function isOf({ mimeType }: MailPart, type: string): boolean {
+function hasType({ mimeType }: MailPart, type: string): boolean {
   return mimeType?.toLowerCase() === type
 }
 
-function decode(part: MailPart | undefined): string {
+function decodePart(part: MailPart | undefined): string {
   const [, charset] = /charset\s*=\s*"?([^";\s]+)/i.exec(readHeader(part, 'content-type') ?? '') ?? []
   return toText(Buffer.from(part?.body?.data ?? '', 'base64url'), charset)
 }
@@ -128,13 +128,13 @@ export function decodeWords(header: string): string {
     .replace(
       /=\?([\w.:-]{1,40})(?:\*[\w-]*)?\?([bq])\?([^?\s]*)\?=/gi,
       (word, charset: string, form: string, text: string) => {
-        const bytes = form.toLowerCase() === 'b' ? Buffer.from(text, 'base64') : toQuotedBytes(text)
+        const bytes = form.toLowerCase() === 'b' ? Buffer.from(text, 'base64') : decodeQuotedPrintable(text)
         return tryDecode(bytes, charset, false) ?? word
       },
     )
 }
 
-function toQuotedBytes(text: string): Uint8Array {
+function decodeQuotedPrintable(text: string): Uint8Array {
   const escaped = text
     .replaceAll('_', ' ')
     .replace(/=([\da-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))

@@ -1,7 +1,7 @@
 // The calls to Pub/Sub, and its names for a watched mailbox. Shapes: cloud.google.com/pubsub/docs/reference/rest
 import { z } from 'zod'
 import { toJson } from '../base/json.ts'
-import { parse } from './api.ts'
+import { parseAnswer } from './api.ts'
 import type { GoogleCall } from './call.ts'
 import type { WatchedGmail } from '../model/gmail-config.ts'
 
@@ -34,19 +34,19 @@ export type PushConfig = {
   readonly pushEndpoint: string
   readonly oidcToken: { serviceAccountEmail: string; audience: string }
 }
-export type Received = { readonly ackId: string; readonly data: string }
+export type ReceivedMessage = { readonly ackId: string; readonly data: string }
 
 /** The result of a step of the set-up. */
-export type StepState = 'ok' | 'changed'
+export type SetupState = 'ok' | 'changed'
 
 export type PubSubApi = {
-  ensureTopic(topic: string): Promise<StepState>
+  ensureTopic(topic: string): Promise<SetupState>
   /** Allows Gmail to publish. */
-  ensurePublisher(topic: string): Promise<StepState>
+  ensurePublisher(topic: string): Promise<SetupState>
   /** `push` undefined: a pull subscription. */
-  ensureSubscription(subscription: string, topic: string, push: PushConfig | undefined): Promise<StepState>
+  ensureSubscription(subscription: string, topic: string, push: PushConfig | undefined): Promise<SetupState>
   /** Waits at Google for a message, up to about 90 s. */
-  pull(subscription: string): Promise<Received[]>
+  pull(subscription: string): Promise<ReceivedMessage[]>
   acknowledge(subscription: string, ackIds: readonly string[]): Promise<void>
 }
 
@@ -62,7 +62,11 @@ export function createPubSubApi({ call, base }: { call: GoogleCall; base: string
       return made.status === 409 ? 'ok' : 'changed'
     },
     async ensurePublisher(topic) {
-      const policy = parse(Policy, await call({ method: 'GET', url: at(`${topic}:getIamPolicy`) }), 'getIamPolicy')
+      const policy = parseAnswer(
+        Policy,
+        await call({ method: 'GET', url: at(`${topic}:getIamPolicy`) }),
+        'getIamPolicy',
+      )
       const { role, member } = publisher
       if (policy.bindings.some((binding) => binding.role === role && binding.members.includes(member))) return 'ok'
       const bindings = [...policy.bindings, { role, members: [member] }]
@@ -84,13 +88,13 @@ export function createPubSubApi({ call, base }: { call: GoogleCall; base: string
         await call({ method: 'PUT', url: at(subscription), body })
         return 'changed'
       }
-      if (isSame(parse(Subscription, answer, 'subscriptions.get').pushConfig, push)) return 'ok'
+      if (isSamePush(parseAnswer(Subscription, answer, 'subscriptions.get').pushConfig, push)) return 'ok'
       await call({ method: 'POST', url: at(`${subscription}:modifyPushConfig`), body: { pushConfig: push ?? {} } })
       return 'changed'
     },
     async pull(subscription) {
       const answer = await call({ method: 'POST', url: at(`${subscription}:pull`), body: { maxMessages: 100 } })
-      const { receivedMessages } = parse(Pulled, answer, 'subscriptions.pull')
+      const { receivedMessages } = parseAnswer(Pulled, answer, 'subscriptions.pull')
       return receivedMessages.map(({ ackId, message: { data } }) => ({ ackId, data }))
     },
     async acknowledge(subscription, ackIds) {
@@ -99,7 +103,7 @@ export function createPubSubApi({ call, base }: { call: GoogleCall; base: string
   }
 }
 
-function isSame(found: z.infer<typeof Subscription>['pushConfig'], wanted: PushConfig | undefined): boolean {
+function isSamePush(found: z.infer<typeof Subscription>['pushConfig'], wanted: PushConfig | undefined): boolean {
   if (wanted === undefined) return found?.pushEndpoint === undefined || found.pushEndpoint === ''
   return (
     found?.pushEndpoint === wanted.pushEndpoint &&
@@ -111,7 +115,7 @@ function isSame(found: z.infer<typeof Subscription>['pushConfig'], wanted: PushC
 const Notification = z.object({ emailAddress: z.string(), historyId: z.coerce.string() })
 
 /** The mailbox that changed; undefined if the data is not a notification of Gmail. */
-export function toNotifiedAccount(data: string): string | undefined {
+export function readNotifiedAccount(data: string): string | undefined {
   const notification = Notification.safeParse(toJson(Buffer.from(data, 'base64').toString())).data
   return notification?.emailAddress.toLowerCase()
 }
@@ -122,9 +126,9 @@ const Service = z.object({ state: z.string() })
 export async function ensureService(
   { call, base }: { call: GoogleCall; base: string },
   { project, service }: { project: string; service: string },
-): Promise<StepState> {
+): Promise<SetupState> {
   const url = `${base}/v1/projects/${project}/services/${service}`
-  const { state } = parse(Service, await call({ method: 'GET', url }), 'services.get')
+  const { state } = parseAnswer(Service, await call({ method: 'GET', url }), 'services.get')
   if (state === 'ENABLED') return 'ok'
   await call({ method: 'POST', url: `${url}:enable`, body: {} })
   return 'changed'

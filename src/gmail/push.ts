@@ -11,7 +11,7 @@ import type { PinnedFetch, Verifier } from '../model/verifier.ts'
 import { createVerifier } from '../pipeline/verify.ts'
 import type { GoogleCall } from './call.ts'
 import { singleFlight } from './pace.ts'
-import { toNotifiedAccount, toPushConfig } from './pubsub.ts'
+import { readNotifiedAccount, toPushConfig } from './pubsub.ts'
 
 const maxBytes = 65_536
 const bodyMs = 15_000
@@ -42,11 +42,11 @@ export type PushReceiver = { readonly port: number; close(): void }
 export async function startPushReceiver(parts: PushParts): Promise<PushReceiver> {
   const { host, port, path } = parts.gmail.push
   const verifier = createPushVerifier(parts)
-  const tell = createTeller(parts)
+  const logRefusal = createRefusalLog(parts)
   const server = createServer((request, response) => {
     const reply = async () => {
       const failed = (): Answer => ({ status: 500 })
-      const { status, headers = {} } = await answer(request, { ...parts, verifier, tell }).catch(failed)
+      const { status, headers = {} } = await answer(request, { ...parts, verifier, logRefusal }).catch(failed)
       // the body of a refused request is not read, so the connection is closed
       const closing = status === 204 ? {} : { connection: 'close' }
       response.writeHead(status, { ...closing, ...headers }).end()
@@ -77,10 +77,10 @@ export async function startPushReceiver(parts: PushParts): Promise<PushReceiver>
 }
 
 type Answer = { readonly status: number; readonly headers?: Readonly<Record<string, string>> }
-type AnswerParts = PushParts & { readonly verifier: Verifier; readonly tell: Teller }
+type AnswerParts = PushParts & { readonly verifier: Verifier; readonly logRefusal: LogRefusal }
 
 async function answer(request: IncomingMessage, parts: AnswerParts): Promise<Answer> {
-  const { gmail, notified, verifier, tell, gate } = parts
+  const { gmail, notified, verifier, logRefusal, gate } = parts
   const { method = '', url = '' } = request
   if (url.split('?')[0] !== gmail.push.path) return { status: 404 }
   if (isCrossSite(request.headers)) return { status: 403 }
@@ -90,20 +90,20 @@ async function answer(request: IncomingMessage, parts: AnswerParts): Promise<Ans
   // the proof is in the header: the body of a stranger is never read
   const verified = await verifier.verify({ method, url, headers, rawBody: new Uint8Array() })
   if (!verified.ok) {
-    tell(verified.reason)
-    return verified.fault === 'sender' ? refuse(gate, gate.clientOf(request)) : { status: 503 }
+    logRefusal(verified.reason)
+    return verified.fault === 'sender' ? answerRefusal(gate, gate.clientOf(request)) : { status: 503 }
   }
   const body = await readLimitedBody(request, maxBytes)
   if (body === undefined) return { status: 413 }
   const envelope = Envelope.safeParse(toJson(body))
   if (!envelope.success) return { status: 400 }
   // a push for another mailbox is accepted and ignored: if it were refused, it would be repeated for days
-  if (toNotifiedAccount(envelope.data.message.data) === gmail.account) notified()
-  else tell('The push is for another mailbox than hooks.gmail.account.')
+  if (readNotifiedAccount(envelope.data.message.data) === gmail.account) notified()
+  else logRefusal('The push is for another mailbox than hooks.gmail.account.')
   return { status: 204 }
 }
 
-function refuse(gate: PushGate, client: string): Answer {
+function answerRefusal(gate: PushGate, client: string): Answer {
   const lockedFor = gate.lockedFor(client)
   if (lockedFor !== undefined) return { status: 429, headers: { 'retry-after': String(lockedFor) } }
   gate.fail(client)
@@ -111,18 +111,18 @@ function refuse(gate: PushGate, client: string): Answer {
 }
 
 const minute = 60_000
-type Teller = (reason: string) => void
+type LogRefusal = (reason: string) => void
 
 /** Logs the first useless push, then their number once a minute, so that a stranger cannot fill the log. */
-function createTeller({ clock, log }: PushParts): Teller {
-  let toldAt = -Infinity
+function createRefusalLog({ clock, log }: PushParts): LogRefusal {
+  let loggedAt = -Infinity
   let pushes = 0
   return (reason) => {
     pushes += 1
-    const age = clock() - toldAt
+    const age = clock() - loggedAt
     if (age >= 0 && age < minute) return
     log.warn({ pushes, reason }, 'pushes were refused or ignored; the reason is that of the last one')
-    toldAt = clock()
+    loggedAt = clock()
     pushes = 0
   }
 }

@@ -3,7 +3,7 @@
 import type { Log } from '../model/log.ts'
 import type { WatchedGmail } from '../model/gmail-config.ts'
 import { Problem } from '../model/problem.ts'
-import type { Added, GmailApi, GmailMessage } from './api.ts'
+import type { AddedMessage, GmailApi, GmailMessage } from './api.ts'
 import type { GmailPayload, GmailState, MailSink } from './mail.ts'
 import { readMails } from './message.ts'
 import { isConsentMissing } from './pace.ts'
@@ -16,7 +16,7 @@ export type SyncParts = {
   readonly log: Log
 }
 /** `gap`: the history had expired, so recent mails were fetched instead. */
-export type Synced = { readonly mails: number; readonly gap: boolean }
+export type SyncResult = { readonly mails: number; readonly gap: boolean }
 
 /** Labels of mails that are not new for their owner: trash, spam, drafts and sent mails. */
 const notNew = ['SPAM', 'TRASH', 'DRAFT', 'SENT']
@@ -29,7 +29,7 @@ const hourMs = 3_600_000
 /** Pages of a search that are read for the mails of one chunk. */
 const mostPages = 10
 
-export async function syncOnce(parts: SyncParts): Promise<Synced> {
+export async function syncOnce(parts: SyncParts): Promise<SyncResult> {
   const { api, sink, gmail, clock, log } = parts
   const syncedAt = clock()
   const state = await sink.state()
@@ -62,7 +62,7 @@ export async function syncOnce(parts: SyncParts): Promise<Synced> {
     failures.push(...failed)
     const isLast = at + chunkSize >= wanted.length
     // the position stays until the last mail is durable: repeated mails are dropped by their key
-    const refused = await toRefused(sink.deliver(payloads, isLast && failures.length === 0 ? next : state))
+    const refused = await catchRefusal(sink.deliver(payloads, isLast && failures.length === 0 ? next : state))
     if (refused !== undefined) failures.push(refused)
     mails += payloads.length
     if (isDown) break
@@ -73,7 +73,7 @@ export async function syncOnce(parts: SyncParts): Promise<Synced> {
 }
 
 /** Why some mails were refused, which must not block the others; undefined if none was refused. */
-async function toRefused(delivering: Promise<void>): Promise<Problem | undefined> {
+async function catchRefusal(delivering: Promise<void>): Promise<Problem | undefined> {
   try {
     await delivering
     return undefined
@@ -83,11 +83,11 @@ async function toRefused(delivering: Promise<void>): Promise<Problem | undefined
   }
 }
 
-type Found = { readonly added: readonly Added[]; readonly historyId: string }
+type NewMessages = { readonly added: readonly AddedMessage[]; readonly historyId: string }
 
 /** Every message that was added since then, once; undefined if the history has expired. */
-async function listSince(api: GmailApi, since: string): Promise<Found | undefined> {
-  const added = new Map<string, Added>()
+async function listSince(api: GmailApi, since: string): Promise<NewMessages | undefined> {
+  const added = new Map<string, AddedMessage>()
   for (let pageToken: string | undefined; ;) {
     const page = await api.history(since, pageToken)
     if (page === 'expired') return undefined
@@ -98,7 +98,7 @@ async function listSince(api: GmailApi, since: string): Promise<Found | undefine
 }
 
 /** The mails since the last sync and an hour before it; a known mail is dropped by its key. */
-async function listRecent({ api, gmail }: SyncParts, { syncedAt }: GmailState): Promise<Found> {
+async function listRecent({ api, gmail }: SyncParts, { syncedAt }: GmailState): Promise<NewMessages> {
   // the position first: the next sync finds the mails that arrive meanwhile
   const { historyId } = await api.profile()
   const after = Math.floor((syncedAt - hourMs) / 1000)
@@ -116,13 +116,13 @@ async function listRecent({ api, gmail }: SyncParts, { syncedAt }: GmailState): 
 }
 
 /** `failed`: why mails could not be fetched. `isDown`: all of several fetches failed, so no more were tried. */
-type Fetched = {
+type FetchedMails = {
   readonly payloads: readonly GmailPayload[]
   readonly failed: readonly unknown[]
   readonly isDown: boolean
 }
 
-async function fetchMails(parts: SyncParts, wanted: readonly Added[], historyId: string): Promise<Fetched> {
+async function fetchMails(parts: SyncParts, wanted: readonly AddedMessage[], historyId: string): Promise<FetchedMails> {
   const { api, gmail } = parts
   const format = gmail.includeBody ? 'full' : 'metadata'
   const messages: GmailMessage[] = []
@@ -132,7 +132,7 @@ async function fetchMails(parts: SyncParts, wanted: readonly Added[], historyId:
     const asked = wanted.slice(at, at + concurrency).map(({ id }) => api.message(id, format))
     const settled = await Promise.allSettled(asked)
     for (const one of settled) {
-      if (one.status === 'rejected') failed.push(toPassable(one.reason))
+      if (one.status === 'rejected') failed.push(rethrowFatal(one.reason))
       // a missing mail was deleted meanwhile
       else if (one.value !== undefined && !isNotNew(one.value.labelIds)) messages.push(one.value)
     }
@@ -149,7 +149,7 @@ async function fetchMails(parts: SyncParts, wanted: readonly Added[], historyId:
 }
 
 /** A failure of one mail. Throws if no mail can succeed: the consent is missing, or the watcher stops. */
-function toPassable(error: unknown): unknown {
+function rethrowFatal(error: unknown): unknown {
   if (isConsentMissing(error) || (error instanceof Error && error.name === 'AbortError')) throw error
   return error
 }

@@ -7,7 +7,7 @@ import type { MailSink } from './mail.ts'
 import { coalesce, isConsentMissing, type Pause, sleepUnlessAborted as realPause, untilDone } from './pace.ts'
 import { keepWatching } from './renewal.ts'
 import { createStatusBoard, type GmailStatus, type WatcherPart, toStatusFile } from './status.ts'
-import { toNotifiedAccount, toSubscription, toTopic } from './pubsub.ts'
+import { readNotifiedAccount, toSubscription, toTopic } from './pubsub.ts'
 import { type PushGate, startPushReceiver } from './push.ts'
 import { syncOnce } from './sync.ts'
 
@@ -73,7 +73,7 @@ export function startWatcher(parts: WatcherParts): MailWatcher {
         const part = isConsentMissing(error) ? 'consent' : 'start'
         report(part, error)
         if (isConsentMissing(error)) loseConsent(error)
-        await anotherConsent(before, part === 'start' ? minute : consentRetryMs)
+        await waitForNewConsent(before, part === 'start' ? minute : consentRetryMs)
         // the same consent counts as refused until Google accepts it
         if (part === 'start' || readConsentText() !== before) board.tell(part, undefined)
       }
@@ -81,7 +81,7 @@ export function startWatcher(parts: WatcherParts): MailWatcher {
   }
 
   /** Waits for another consent, up to a time limit. */
-  async function anotherConsent(before: string, ms: number): Promise<void> {
+  async function waitForNewConsent(before: string, ms: number): Promise<void> {
     const end = clock() + ms
     while (!stopping.signal.aborted && clock() < end && readConsentText() === before) {
       await pause(consentLookMs, stopping.signal).catch(() => undefined)
@@ -155,7 +155,7 @@ export function startWatcher(parts: WatcherParts): MailWatcher {
         onFailure: (error) => report('pull', error),
       })
       board.tell('pull', undefined)
-      if (received.some(({ data }) => toNotifiedAccount(data) === gmail.account)) await sync()
+      if (received.some(({ data }) => readNotifiedAccount(data) === gmail.account)) await sync()
       const ackIds = received.map(({ ackId }) => ackId)
       if (ackIds.length === 0) await pause(idleMs, signal)
       // an unacknowledged notification comes again, and starts a sync that finds nothing
@@ -185,7 +185,7 @@ export function startWatcher(parts: WatcherParts): MailWatcher {
     const said = error instanceof Error ? error.message : 'It failed.'
     if (part === 'consent' && board.current().problems.includes(said)) return
     board.tell(part, said)
-    log.error({ account: gmail.account, part, cause: toCause(error) }, `Gmail: ${said}`)
+    log.error({ account: gmail.account, part, cause: describeCause(error) }, `Gmail: ${said}`)
   }
 
   /** The file of the consent: a change of it is a new consent. */
@@ -199,7 +199,7 @@ export function startWatcher(parts: WatcherParts): MailWatcher {
 }
 
 /** The error code behind a sentence, such as ECONNREFUSED. */
-function toCause(error: unknown): string | undefined {
+function describeCause(error: unknown): string | undefined {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if ('code' in cause && typeof cause.code === 'string' && cause !== error) return cause.code
   }

@@ -4,8 +4,8 @@
 const maxChars = 12_000
 
 // the token, once or repeated, each time followed by at most four non-word characters: "HEARTBEAT_OK.", "HEARTBEAT_OK 👍"
-const leading = /^(?:HEARTBEAT_OK(?![\p{L}\p{N}_])[^\p{L}\p{N}_]{0,4})+/u
-const trailing = /(?:(?<![\p{L}\p{N}_])HEARTBEAT_OK[^\p{L}\p{N}_]{0,4})+$/u
+const leadingTokens = /^(?:HEARTBEAT_OK(?![\p{L}\p{N}_])[^\p{L}\p{N}_]{0,4})+/u
+const trailingTokens = /(?:(?<![\p{L}\p{N}_])HEARTBEAT_OK[^\p{L}\p{N}_]{0,4})+$/u
 
 /** Removes Markdown emphasis, code and quote marks, and HTML tags around the token. */
 function unwrap(text: string): string {
@@ -19,27 +19,27 @@ function unwrap(text: string): string {
  * Why a reply is not posted; undefined if it is posted. The reply of a hook run is an acknowledgement if it has nothing
  * but the token; that of a heartbeat may also have a remark of at most `ackMaxChars` UTF-16 units before or after it.
  */
-export function whyNotPosted(reply: string, heartbeat?: { readonly ackMaxChars: number }): string | undefined {
+export function explainSilence(reply: string, heartbeat?: { readonly ackMaxChars: number }): string | undefined {
   if (reply.trim() === '') return 'The reply is empty.'
   if (reply.length > maxChars || !reply.includes('HEARTBEAT_OK')) return undefined
   const text = unwrap(reply)
-  const unmarked = text.replace(leading, '').replace(trailing, '').trim()
-  const remark = Math.min(unmarked.length, unwrap(withoutToken(reply)).length)
+  const unmarked = text.replace(leadingTokens, '').replace(trailingTokens, '').trim()
+  const remark = Math.min(unmarked.length, unwrap(removeTokens(reply)).length)
   const allowed = heartbeat?.ackMaxChars ?? 0
   return remark < text.length && remark <= allowed ? 'The reply is only an acknowledgement (HEARTBEAT_OK).' : undefined
 }
 
 /** The reply without the token at its beginning and end. In the middle of a text the token is an ordinary word. */
-export function toPosted(reply: string): string {
-  const text = withoutToken(reply)
+export function removeAcknowledgement(reply: string): string {
+  const text = removeTokens(reply)
   // a text without a word means nothing without the token
   return /[\p{L}\p{N}]/u.test(text) ? text : reply
 }
 
-function withoutToken(reply: string): string {
+function removeTokens(reply: string): string {
   let text = reply
   for (let round = 0; round < mostTokens; round++) {
-    const rest = withoutTrailing(withoutLeading(text))
+    const rest = removeTrailingToken(removeLeadingToken(text))
     if (rest === text) break
     text = rest
   }
@@ -51,17 +51,17 @@ const mostTokens = 20
 /** The number of UTF-16 units at the end of a text that are searched for the token. */
 const endChars = 200
 
-const opened = /^(?:[>#\s]|&nbsp;)*(?<tags>(?:<[a-z][^<>]{0,100}>\s*)*)(?<marks>[*_`~([]*)\s*HEARTBEAT_OK/i
-const closed =
+const leadingToken = /^(?:[>#\s]|&nbsp;)*(?<tags>(?:<[a-z][^<>]{0,100}>\s*)*)(?<marks>[*_`~([]*)\s*HEARTBEAT_OK/i
+const trailingToken =
   /(?:[\s\-–—:|>#]|\*[ \t])*(?<![\p{L}\p{N}_])(?<tags>(?:<[a-z][^<>]*>)*)(?<marks>[*_`~([]*)\s*HEARTBEAT_OK\s*(?<ends>[*_`~)\]]*)(?<endTags>(?:\s*<\/[^<>]*>)*)[^\p{L}\p{N}_]{0,4}$/u
 
 /** Marks that close right after the token are removed with it; marks that close later stay. */
-function withoutLeading(text: string): string {
-  const found = opened.exec(text)
+function removeLeadingToken(text: string): string {
+  const found = leadingToken.exec(text)
   if (found === null || !found[0].endsWith('HEARTBEAT_OK')) return text
   const { tags = '', marks = '' } = found.groups ?? {}
   const behind = text.slice(found[0].length)
-  const end = toEnd(marks)
+  const end = closeMarks(marks)
   const isClosed = behind.trimStart().startsWith(end)
   const rest = isClosed ? (end === '' ? behind : behind.trimStart().slice(end.length)) : behind
   if (/^[\p{L}\p{N}_]/u.test(rest)) return text
@@ -72,17 +72,17 @@ function withoutLeading(text: string): string {
   return isClosed ? said : marks + said
 }
 
-function withoutTrailing(text: string): string {
+function removeTrailingToken(text: string): string {
   const end = text.trimEnd()
   const from = Math.max(0, end.length - endChars)
-  const found = closed.exec(end.slice(from))
+  const found = trailingToken.exec(end.slice(from))
   if (found === null) return text
   const { tags = '', marks = '', ends = '', endTags = '' } = found.groups ?? {}
   return `${end.slice(0, from + found.index)}${marks === '' ? ends : ''}${tags === '' ? endTags : ''}`.trimEnd()
 }
 
 /** The closing marks: `**_` is closed by `_**`. */
-function toEnd(marks: string): string {
+function closeMarks(marks: string): string {
   return [...marks]
     .toReversed()
     .map((mark) => (mark === '(' ? ')' : mark === '[' ? ']' : mark))

@@ -35,16 +35,16 @@ export function toAgent(config: Config, id: string, dir: string): Agent {
     thinking: own?.thinking ?? defaults.thinking,
     timeoutSeconds: own?.timeoutSeconds ?? defaults.timeoutSeconds,
     workspace: workspace === undefined ? undefined : resolve(dir, workspace),
-    heartbeat: toHeartbeat(config, id),
+    heartbeat: findHeartbeatConfig(config, id),
   }
 }
 
-export function toHeartbeat({ agents }: Pick<Config, 'agents'>, id: string): HeartbeatConfig {
+export function findHeartbeatConfig({ agents }: Pick<Config, 'agents'>, id: string): HeartbeatConfig {
   return agents.list.find((agent) => agent.id === id)?.heartbeat ?? agents.defaults.heartbeat
 }
 
 /** The ids of all agents: those of the list, or that of the default agent. */
-export function toAgentIds(config: Config): readonly string[] {
+export function listAgentIds(config: Config): readonly string[] {
   const { list } = config.agents
   return list.length === 0 ? [toDefaultAgentId(config)] : list.map(({ id }) => id)
 }
@@ -68,7 +68,7 @@ export function isActive(hours: ActiveHours | undefined, now: number): boolean {
  * The first moment from `now` on that is inside the hours, in milliseconds since the epoch. If a change of the clocks skips
  * all of the hours, it is on the next day. Hours that occur twice are active twice.
  */
-export function toActiveMoment(hours: ActiveHours | undefined, now: number): number {
+export function findActiveMoment(hours: ActiveHours | undefined, now: number): number {
   if (hours === undefined) return now
   const minuteOfDay = createWallClock(hours)
   const start = toMinutes(hours.start)

@@ -104,7 +104,7 @@ export function createAlerts({ store, config, clock, newId, added, meter, log }:
       meter('failures', { what: 'delivery' })
       const text =
         `Hookloom: a delivery of the hook "${cut(toLine(hook), 100)}" is parked` +
-        `${toCause(waitsFor)}. "hookloom show ${deliveryId}" shows the reason.`
+        `${describeCause(waitsFor)}. "hookloom show ${deliveryId}" shows the reason.`
       void raise(`parked ${waitsFor ?? hook}`, text, { event: true })
     },
     handedOver(mappingId) {
@@ -116,7 +116,7 @@ export function createAlerts({ store, config, clock, newId, added, meter, log }:
   }
 }
 
-function toCause(waitsFor: string | undefined): string {
+function describeCause(waitsFor: string | undefined): string {
   if (waitsFor === undefined) return ''
   return waitsFor === someMapping ? ', because no mapping takes it any more' : `, because ${waitsFor} failed`
 }

@@ -2,9 +2,9 @@
 import type { HeartbeatConfig } from '../model/agents-config.ts'
 import type { Log } from '../model/log.ts'
 import type { Clock, Store } from '../store/store.ts'
-import { toActiveMoment } from './agents.ts'
+import { findActiveMoment } from './agents.ts'
 import { mainSessionKey } from '../model/action.ts'
-import { toHeartbeatsOff, toLane } from './plan.ts'
+import { describeHeartbeatsOff, toLane } from './plan.ts'
 import { toErrorName } from '../base/exceptions.ts'
 
 export type HeartbeatOptions = {
@@ -45,13 +45,13 @@ type Schedule = {
   /** When the newest turn was queued; undefined if no turn is known. */
   turnAt: number | undefined
   /** The interval begins here until there is a turn. */
-  openedAt: number
+  addedAt: number
   /** The time of the first wake that waits for a turn. */
   wokenAt: number | undefined
   /** Another gateway queued a turn since this one was woken. It may have shown the events of the wake. */
   isOvertaken?: boolean
   timer: NodeJS.Timeout | undefined
-  recalling?: NodeJS.Timeout
+  loadTimer?: NodeJS.Timeout
 }
 
 export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
@@ -60,41 +60,41 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
   let isStopped = false
   let isLooking = false
 
-  function configOf(agentId: string): HeartbeatConfig | undefined {
+  function findConfig(agentId: string): HeartbeatConfig | undefined {
     return agents().find(({ id }) => id === agentId)?.heartbeat
   }
 
-  function plan(agentId: string): void {
+  function setTimer(agentId: string): void {
     const schedule = schedules.get(agentId)
-    const config = configOf(agentId)
+    const config = findConfig(agentId)
     if (schedule === undefined || isStopped) return
     clearTimeout(schedule.timer)
     if (config === undefined || config.every === 0) return
     if (schedule.wokenAt === undefined && !keepsTime()) return
     const now = clock()
     // a clock that was set back must not delay the next turn
-    schedule.openedAt = Math.min(schedule.openedAt, now)
+    schedule.addedAt = Math.min(schedule.addedAt, now)
     if (schedule.turnAt !== undefined) schedule.turnAt = Math.min(schedule.turnAt, now)
     if (schedule.wokenAt !== undefined) schedule.wokenAt = Math.min(schedule.wokenAt, now)
-    const wait = Math.max(0, toDue(schedule, config, now) - now)
-    schedule.timer = setTimeout(() => void beat(agentId), Math.min(wait, longestSleepMs))
+    const wait = Math.max(0, findDueMoment(schedule, config, now) - now)
+    schedule.timer = setTimeout(() => void queueTurn(agentId), Math.min(wait, longestSleepMs))
   }
 
-  async function beat(agentId: string): Promise<void> {
+  async function queueTurn(agentId: string): Promise<void> {
     const schedule = schedules.get(agentId)
-    const config = configOf(agentId)
+    const config = findConfig(agentId)
     if (schedule === undefined || config === undefined || isStopped) return
     const now = clock()
     // the clock was set, or the hours ended while the timer slept
-    if (toDue(schedule, config, now) > now) return plan(agentId)
+    if (findDueMoment(schedule, config, now) > now) return setTimer(agentId)
     const { wokenAt } = schedule
     if (wokenAt === undefined && !keepsTime()) return
     const reason = wokenAt === undefined ? 'interval' : 'wake'
     try {
-      if (schedule.isOvertaken === true && wokenAt !== undefined && !(await isWoken(agentId))) {
+      if (schedule.isOvertaken === true && wokenAt !== undefined && !(await hasWakes(agentId))) {
         schedule.wokenAt = undefined
         schedule.isOvertaken = false
-        return plan(agentId)
+        return setTimer(agentId)
       }
       const gapMs = toLeastGapMs(config, reason)
       const isAdded = await store.addTask({
@@ -104,9 +104,9 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
         standsFor: toTaskName(agentId),
         unlessWithinMs: gapMs,
       })
-      if (!isAdded && (await isTooSoon(agentId, { schedule, gapMs, askedAt: now }))) {
+      if (!isAdded && (await adoptNewerTurn(agentId, { schedule, gapMs, askedAt: now }))) {
         schedule.isOvertaken = true
-        return plan(agentId)
+        return setTimer(agentId)
       }
       // either it is queued, or one that is queued shows the events
       schedule.isOvertaken = false
@@ -114,21 +114,21 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
       // a wake that arrived during the write waits for the next turn
       if (schedule.wokenAt === wokenAt) schedule.wokenAt = undefined
       added()
-      plan(agentId)
+      setTimer(agentId)
     } catch (thrown) {
       log.warn({ agentId, thrown: toErrorName(thrown) }, 'a heartbeat could not be queued; it is tried again')
-      if (!isStopped) schedule.timer = setTimeout(() => void beat(agentId), storeRetryMs)
+      if (!isStopped) schedule.timer = setTimeout(() => void queueTurn(agentId), storeRetryMs)
     }
   }
 
-  async function isWoken(agentId: string): Promise<boolean> {
+  async function hasWakes(agentId: string): Promise<boolean> {
     return (await store.waiting({ agentId, sessionKey: mainSessionKey, limit: 0 })).wakes
   }
 
-  type Refused = { readonly schedule: Schedule; readonly gapMs: number; readonly askedAt: number }
+  type RefusedTurn = { readonly schedule: Schedule; readonly gapMs: number; readonly askedAt: number }
 
   /** The newest turn, of this gateway or of another one, was less than the gap before. The next one is due after that one. */
-  async function isTooSoon(agentId: string, { schedule, gapMs, askedAt }: Refused): Promise<boolean> {
+  async function adoptNewerTurn(agentId: string, { schedule, gapMs, askedAt }: RefusedTurn): Promise<boolean> {
     const ageMs = await store.taskAgeMs(toTaskName(agentId))
     const now = clock()
     // the store refused some time ago, when the turn was younger
@@ -137,88 +137,88 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
     return true
   }
 
-  async function open(agentId: string): Promise<void> {
-    const schedule: Schedule = { turnAt: undefined, openedAt: clock(), wokenAt: undefined, timer: undefined }
+  async function addSchedule(agentId: string): Promise<void> {
+    const schedule: Schedule = { turnAt: undefined, addedAt: clock(), wokenAt: undefined, timer: undefined }
     schedules.set(agentId, schedule)
-    plan(agentId)
-    await recall(agentId, schedule)
+    setTimer(agentId)
+    await loadState(agentId, schedule)
   }
 
   /** Reads the state that the last process left in the store. */
-  async function recall(agentId: string, schedule: Schedule): Promise<void> {
+  async function loadState(agentId: string, schedule: Schedule): Promise<void> {
     try {
       const ageMs = await store.taskAgeMs(toTaskName(agentId))
       if (ageMs !== undefined) schedule.turnAt = clock() - ageMs
-      if (keepsTime() && (await isUnseen(agentId, ageMs))) schedule.wokenAt ??= clock()
+      if (keepsTime() && (await hasUnseenWake(agentId, ageMs))) schedule.wokenAt ??= clock()
     } catch (thrown) {
       log.warn(
         { agentId, thrown: toErrorName(thrown) },
         'the waiting events of an agent could not be read; the read is tried again',
       )
-      if (!isStopped) schedule.recalling = setTimeout(() => void recall(agentId, schedule), storeRetryMs)
+      if (!isStopped) schedule.loadTimer = setTimeout(() => void loadState(agentId, schedule), storeRetryMs)
     }
-    plan(agentId)
+    setTimer(agentId)
   }
 
   /** An event asks for a turn and is newer than the newest turn. Older events are in that turn, or were. */
-  async function isUnseen(agentId: string, turnAgeMs: number | undefined, leastMs = 0): Promise<boolean> {
+  async function hasUnseenWake(agentId: string, turnAgeMs: number | undefined, leastMs = 0): Promise<boolean> {
     const wokenForMs = await store.wokenForMs({ agentId, sessionKey: mainSessionKey })
     return wokenForMs !== undefined && wokenForMs >= leastMs && (turnAgeMs === undefined || wokenForMs <= turnAgeMs)
   }
 
-  async function lookAt(agentId: string): Promise<void> {
-    if (await isUnseen(agentId, await store.taskAgeMs(toTaskName(agentId)), orphanedMs)) wake(agentId)
+  async function checkForWake(agentId: string): Promise<void> {
+    if (await hasUnseenWake(agentId, await store.taskAgeMs(toTaskName(agentId)), orphanedMs)) wake(agentId)
   }
 
   function wake(agentId: string): void {
     const schedule = schedules.get(agentId)
     if (schedule === undefined) return
-    if (configOf(agentId)?.every === 0) log.info({ agentId }, toHeartbeatsOff(agentId))
+    if (findConfig(agentId)?.every === 0) log.info({ agentId }, describeHeartbeatsOff(agentId))
     if (schedule.wokenAt !== undefined) return
     schedule.wokenAt = clock()
-    plan(agentId)
+    setTimer(agentId)
   }
 
   return {
     async start() {
-      await Promise.all(agents().map(({ id }) => open(id)))
+      await Promise.all(agents().map(({ id }) => addSchedule(id)))
     },
     wake,
     refresh() {
       for (const { id } of agents()) {
-        if (schedules.has(id)) plan(id)
-        else void open(id)
+        if (schedules.has(id)) setTimer(id)
+        else void addSchedule(id)
       }
     },
     timekeeperChanged() {
-      for (const [agentId, schedule] of schedules) void recall(agentId, schedule)
+      for (const [agentId, schedule] of schedules) void loadState(agentId, schedule)
     },
     async lookForWakes() {
       if (!keepsTime() || isLooking) return
       isLooking = true
-      await Promise.all([...schedules.keys()].map(lookAt)).catch(() => undefined)
+      await Promise.all([...schedules.keys()].map(checkForWake)).catch(() => undefined)
       isLooking = false
     },
     stop() {
       isStopped = true
-      for (const { timer, recalling } of schedules.values()) {
+      for (const { timer, loadTimer } of schedules.values()) {
         clearTimeout(timer)
-        clearTimeout(recalling)
+        clearTimeout(loadTimer)
       }
     },
   }
 }
 
 /** The moment of the next turn. */
-function toDue(
-  { turnAt, openedAt, wokenAt }: Schedule,
+function findDueMoment(
+  { turnAt, addedAt, wokenAt }: Schedule,
   { every, minIntervalSeconds, activeHours }: HeartbeatConfig,
   now: number,
 ) {
   const earliest = turnAt === undefined ? now : turnAt + minIntervalSeconds * 1_000
-  const byInterval = Math.max((turnAt ?? openedAt) + every, earliest)
+  const byInterval = Math.max((turnAt ?? addedAt) + every, earliest)
   const byWake = wokenAt === undefined ? byInterval : Math.max(wokenAt + coalesceMs, earliest)
-  return toActiveMoment(activeHours, Math.max(now, Math.min(byInterval, byWake)))
+  return findActiveMoment(activeHours, Math.max(now, Math.min(byInterval, byWake)))
 }
 
 /** Turns that are closer together than this are one turn, however many gateways queue it. */

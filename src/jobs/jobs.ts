@@ -5,7 +5,7 @@ import type { Config } from '../model/config.ts'
 import type { Log, Meter } from '../model/log.ts'
 import type { NewJob } from '../store/records.ts'
 import type { Clock, Store } from '../store/store.ts'
-import { toAgent, toAgentIds } from './agents.ts'
+import { toAgent, listAgentIds } from './agents.ts'
 import { type Alerts, createAlerts } from './alerts.ts'
 import { createHeartbeats, type Heartbeats } from './heartbeats.ts'
 import { createRunnersAndChannels, type RunnerAndChannelParts } from './runners-and-channels.ts'
@@ -33,7 +33,7 @@ export type Effects = {
   /** Called when jobs are stored, of a new delivery or of one that waited. */
   accepted(jobs: readonly NewJob[]): void
   /** Called when a job that is stored already may run again. */
-  poke(): void
+  lookForJobs(): void
   /** Called when a delivery is parked. */
   readonly parked: Alerts['parked']
   /** Called when a sender handed over a secret. */
@@ -52,7 +52,7 @@ export function createEffects(options: EffectsOptions): Effects {
   const readWorkspaceFile = createWorkspaceReader(log)
   const worker = createWorker({
     store,
-    settings: () => toSettings(config()),
+    settings: () => toWorkerSettings(config()),
     woken: (agentId) => heartbeats.wake(agentId),
     died: (death) => alerts.died(death),
     clock,
@@ -60,18 +60,26 @@ export function createEffects(options: EffectsOptions): Effects {
     meter: options.meter,
     log,
   })
-  const alerts = createAlerts({ store, config, clock, newId, added: () => worker.poke(), meter: options.meter, log })
+  const alerts = createAlerts({
+    store,
+    config,
+    clock,
+    newId,
+    added: () => worker.lookForJobs(),
+    meter: options.meter,
+    log,
+  })
   const heartbeats = createHeartbeats({
     store,
-    agents: () => toAgentIds(config()).map((id) => toAgent(config(), id, dir)),
+    agents: () => listAgentIds(config()).map((id) => toAgent(config(), id, dir)),
     clock,
     newId,
     ...(options.keepsTime && { keepsTime: options.keepsTime }),
-    added: () => worker.poke(),
+    added: () => worker.lookForJobs(),
     log,
   })
 
-  function toSettings(now: Config): WorkerSettings {
+  function toWorkerSettings(now: Config): WorkerSettings {
     const { runner, channels } = runnersAndChannelsOf(now, ownChannels())
     return {
       config: now,
@@ -92,10 +100,10 @@ export function createEffects(options: EffectsOptions): Effects {
       void heartbeats.start()
     },
     accepted(jobs) {
-      if (jobs.some(({ state }) => state === 'queued')) worker.poke()
+      if (jobs.some(({ state }) => state === 'queued')) worker.lookForJobs()
       for (const { agentId, wakes } of jobs.flatMap(({ events }) => events)) if (wakes) heartbeats.wake(agentId)
     },
-    poke: worker.poke,
+    lookForJobs: worker.lookForJobs,
     parked: alerts.parked,
     handedOver: alerts.handedOver,
     refresh: heartbeats.refresh,

@@ -18,28 +18,28 @@ export type HeldJob = {
   readonly abort: AbortController
   isEnding: boolean
   /** When the last call began that the store answered with a lease, on this machine's clocks. */
-  sureAt: Moment
+  confirmedAt: Moment
 }
 
 /** A lease is trusted for this part of its time: the rest is for what was not measured, such as two clocks of different speed. */
-const sureMs = 20_000
+const confirmedMs = 20_000
 
 export type Leases = {
   readonly size: number
   /** True after a store call that failed, until one succeeds. */
-  readonly storeIsAway: boolean
+  readonly isStoreDown: boolean
   /** True if the leases may have expired since they were last extended. */
-  readonly mayBeOver: boolean
-  noteStore(away: boolean, thrown?: unknown): void
-  hold(job: ClaimedJob): HeldJob
+  readonly mayHaveExpired: boolean
+  noteStoreState(away: boolean, thrown?: unknown): void
+  add(job: ClaimedJob): HeldJob
   /**
    * True: this job is running here already and must not start a second time. Its lease expired because the clock jumped, and
    * no other worker claimed it: the work in progress continues under the new claim.
    */
   takeOver(job: ClaimedJob): boolean
-  letGo(held: HeldJob): void
+  remove(held: HeldJob): void
   /** False: the process may have paused for longer than the lease since the store confirmed it, so another worker may have the job. */
-  isSure(held: HeldJob): boolean
+  isConfirmed(held: HeldJob): boolean
   /** False: the lease was lost, or the store failed until the signal ended. */
   report(held: HeldJob, what: JobReport): Promise<boolean>
   /** Extends all leases and stops the jobs whose lease was lost. Never rejects. */
@@ -51,10 +51,10 @@ export function createLeases(options: { store: Pick<Store, 'report' | 'extend'>;
   const { store, clock, log } = options
   const jobs = new Map<string, HeldJob>()
   let storeIsAway = false
-  let keptAt = 0
+  let extendedAt = 0
 
   /** Called after every store call. Logs the first failure and the recovery. */
-  function noteStore(away: boolean, thrown?: unknown): void {
+  function noteStoreState(away: boolean, thrown?: unknown): void {
     if (away && !storeIsAway)
       log.error({ thrown: toErrorName(thrown) }, 'the store cannot be used; jobs wait; run "hookloom doctor"')
     if (!away && storeIsAway) log.info({}, 'the store can be used again')
@@ -75,20 +75,20 @@ export function createLeases(options: { store: Pick<Store, 'report' | 'extend'>;
     get size() {
       return jobs.size
     },
-    get storeIsAway() {
+    get isStoreDown() {
       return storeIsAway
     },
-    get mayBeOver() {
-      return jobs.size > 0 && clock() - keptAt > leaseMs / 2
+    get mayHaveExpired() {
+      return jobs.size > 0 && clock() - extendedAt > leaseMs / 2
     },
-    noteStore,
-    hold(job) {
-      if (jobs.size === 0) keptAt = clock()
+    noteStoreState,
+    add(job) {
+      if (jobs.size === 0) extendedAt = clock()
       // claimed again under a new fence: the old claim has ended
       const before = jobs.get(job.id)
       if (before?.isEnding) jobs.delete(job.id)
       else if (before !== undefined) stop(before)
-      const held: HeldJob = { job, abort: new AbortController(), isEnding: false, sureAt: takeMoment(clock) }
+      const held: HeldJob = { job, abort: new AbortController(), isEnding: false, confirmedAt: takeMoment(clock) }
       jobs.set(job.id, held)
       return held
     },
@@ -97,16 +97,16 @@ export function createLeases(options: { store: Pick<Store, 'report' | 'extend'>;
       // another fence in between: another worker had the job and may have started steps
       if (held === undefined || job.lapsed !== held.job.fence) return false
       held.job = job
-      held.sureAt = takeMoment(clock)
+      held.confirmedAt = takeMoment(clock)
       return true
     },
-    letGo(held) {
+    remove(held) {
       if (isOurs(held)) jobs.delete(held.job.id)
     },
-    isSure(held) {
+    isConfirmed(held) {
       const now = takeMoment(clock)
-      const pastMs = toPastMs(held.sureAt, now)
-      return isOurs(held) && pastMs < sureMs
+      const pastMs = toPastMs(held.confirmedAt, now)
+      return isOurs(held) && pastMs < confirmedMs
     },
     async report(held, what) {
       held.isEnding = what.outcome !== undefined
@@ -117,14 +117,14 @@ export function createLeases(options: { store: Pick<Store, 'report' | 'extend'>;
           const { job } = held
           const sureAt = takeMoment(clock)
           const written = await store.report(job, { leaseMs, ...what })
-          noteStore(false)
-          if (written) held.sureAt = sureAt
+          noteStoreState(false)
+          if (written) held.confirmedAt = sureAt
           // taken over meanwhile: the report counts under the new fence
           if (!written && job !== held.job) continue
           if (!written && isOurs(held)) stop(held)
           return written
         } catch (thrown) {
-          noteStore(true, thrown)
+          noteStoreState(true, thrown)
           if (isLastTry) return false
         }
         await pause(toBackoffMs(failures, storeRetry), held.abort.signal)
@@ -142,15 +142,15 @@ export function createLeases(options: { store: Pick<Store, 'report' | 'extend'>;
             leaseMs,
           ),
         )
-        keptAt = now.wall
-        noteStore(false)
+        extendedAt = now.wall
+        noteStoreState(false)
         // a job that ended meanwhile was not lost
         for (const { held, job } of before) {
-          if (ids.has(job.id)) held.sureAt = now
+          if (ids.has(job.id)) held.confirmedAt = now
           else if (!held.isEnding && held.job === job && isOurs(held)) stop(held)
         }
       } catch (thrown) {
-        noteStore(true, thrown)
+        noteStoreState(true, thrown)
       }
     },
     abortAll() {

@@ -11,7 +11,7 @@ const joinEveryMs = 10_000
 
 /** What acts when this gateway gets or loses a duty, and on the signals of others. */
 export type NodeActors = {
-  readonly effects: Pick<Effects, 'poke' | 'lookForWakes' | 'timekeeperChanged'>
+  readonly effects: Pick<Effects, 'lookForJobs' | 'lookForWakes' | 'timekeeperChanged'>
   readonly mailbox: { apply(): void }
   readonly drain: { look(): void }
 }
@@ -65,7 +65,7 @@ export function createNode(parts: {
       effects.timekeeperChanged()
       mailbox.apply()
       unsubscribe = store.subscribe((signal) => {
-        if (signal === 'jobs') effects.poke()
+        if (signal === 'jobs') effects.lookForJobs()
         if (signal === 'waiting') drain.look()
         if (signal === 'wakes') void effects.lookForWakes()
       })

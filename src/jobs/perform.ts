@@ -7,13 +7,13 @@ import type { Clock } from '../store/store.ts'
 import type { Death } from './alerts.ts'
 import type { Agent } from './agents.ts'
 import type { Failure, StepOutcome, Verdict } from './retry.ts'
-import { isBesideItsLane, toMissing, toSummary } from './plan.ts'
+import { leavesLaneBefore, findMissingSteps, toSummaryEvent } from './plan.ts'
 import type { StepDeath, StepTools } from './step.ts'
 import { steps } from './steps.ts'
 import { toErrorName, toErrorText } from '../base/exceptions.ts'
 import { inSpan } from '../base/trace.ts'
 
-export type Performance = {
+export type JobContext = {
   readonly agent: (agentId: string) => Agent
   readonly tools: StepTools
   readonly clock: Clock
@@ -23,7 +23,7 @@ export type Performance = {
   readonly report: (report: JobReport) => Promise<boolean>
   /** Called when a job is dead. */
   readonly died: (death: Death) => void
-  readonly toVerdict: (failure: Failure, step: StepName) => Verdict
+  readonly judge: (failure: Failure, step: StepName) => Verdict
   /** Counted attempts that a job may have. */
   readonly maxAttempts: number
   /** Called when an event in the main session of an agent asks for a turn. */
@@ -33,40 +33,40 @@ export type Performance = {
 }
 
 /** Performs what is missing and reports each step. After a signal that ends, the job is given back uncounted. */
-export async function performJob(claimed: ClaimedJob, performance: Performance): Promise<void> {
-  const { signal, report, clock } = performance
-  const missing = toMissing(claimed.planned, claimed.steps)
+export async function performJob(claimed: ClaimedJob, context: JobContext): Promise<void> {
+  const { signal, report, clock } = context
+  const missing = findMissingSteps(claimed.planned, claimed.steps)
   if (missing.length === 0) await report({ outcome: { kind: 'done' } })
   const [next] = missing
   // each end of the process during the job was counted as an attempt
-  if (next !== undefined && claimed.attempts >= performance.maxAttempts) {
+  if (next !== undefined && claimed.attempts >= context.maxAttempts) {
     const detail = `The gateway ended during attempt ${claimed.attempts}, in the step "${next}". See the last lines of its log. "hookloom retry ${claimed.id}" runs it again.`
-    await fail(next, claimed, { kind: 'permanent', status: 'error', detail }, performance)
+    await failJob(next, claimed, { kind: 'permanent', status: 'error', detail }, context)
     return
   }
   let job = claimed
   for (const [index, name] of missing.entries()) {
     const startedAt = clock()
-    const outcome = await attempt(name, job, performance)
+    const outcome = await attemptStep(name, job, context)
     if (outcome.kind === 'aborted') {
       await report({ outcome: { kind: 'release' } })
       return
     }
     if (outcome.kind !== 'recorded') {
-      await fail(name, job, outcome, performance)
+      await failJob(name, job, outcome, context)
       return
     }
     const step: Step = { name, ...outcome.step, at: clock() }
     const isLast = name === missing.at(-1)
     const end = isLast ? ({ kind: 'done' } as const) : signal.aborted ? ({ kind: 'release' } as const) : undefined
     const { kind: _, step: __, leavesWakes = false, ...rows } = outcome
-    const leavesLane = isBesideItsLane(job.planned, missing[index + 1])
+    const leavesLane = leavesLaneBefore(job.planned, missing[index + 1])
     const held = await report({ ...rows, step, leavesLane, ...(end === undefined ? {} : { outcome: end }) })
     if (held) {
-      performance.meter('steps', { step: name, outcome: step.state }, (step.at - startedAt) / 1_000)
-      logStep(performance.log, job, step, step.at - startedAt)
+      context.meter('steps', { step: name, outcome: step.state }, (step.at - startedAt) / 1_000)
+      logStep(context.log, job, step, step.at - startedAt)
     }
-    if (held && leavesWakes) performance.woken(job.planned.agentId)
+    if (held && leavesWakes) context.woken(job.planned.agentId)
     if (!held || end !== undefined) return
     job = { ...job, steps: [...job.steps, step] }
   }
@@ -88,8 +88,8 @@ function logStep(log: Log, { id: jobId, deliveryId, planned }: ClaimedJob, step:
 }
 
 /** An exception in a step is a failure that is tried again, unless the job was stopped. */
-async function attempt(name: StepName, job: ClaimedJob, performance: Performance): Promise<StepOutcome> {
-  const { signal, log } = performance
+async function attemptStep(name: StepName, job: ClaimedJob, context: JobContext): Promise<StepOutcome> {
+  const { signal, log } = context
   if (signal.aborted) return { kind: 'aborted' }
   const { kind, agentId } = job.planned
   const attributes = {
@@ -104,7 +104,7 @@ async function attempt(name: StepName, job: ClaimedJob, performance: Performance
       isFailed: outcome.kind !== 'recorded',
     })
     return await inSpan(`step ${name}`, { traceId: job.deliveryId ?? job.id, attributes, toEnd }, () =>
-      performStep(name, job, performance),
+      performStep(name, job, context),
     )
   } catch (thrown) {
     if (signal.aborted) return { kind: 'aborted' }
@@ -114,61 +114,61 @@ async function attempt(name: StepName, job: ClaimedJob, performance: Performance
   }
 }
 
-async function performStep(name: StepName, job: ClaimedJob, performance: Performance): Promise<StepOutcome> {
-  const { agent, tools, signal } = performance
+async function performStep(name: StepName, job: ClaimedJob, context: JobContext): Promise<StepOutcome> {
+  const { agent, tools, signal } = context
   const { planned } = job
   // all steps of a wake are recorded when it is accepted
   if (planned.kind === 'wake') throw new Error('a wake has nothing to perform')
   return await steps[name].perform({ planned, job, agent: agent(planned.agentId) }, tools, signal)
 }
 
-async function fail(name: StepName, job: ClaimedJob, failure: Failure, performance: Performance): Promise<void> {
-  const what = toFailureReport(name, job, failure, performance)
-  const held = await performance.report(what)
-  if (held) performance.meter('steps', { step: name, outcome: what.outcome?.kind === 'dead' ? 'dead' : 'retried' })
+async function failJob(name: StepName, job: ClaimedJob, failure: Failure, context: JobContext): Promise<void> {
+  const what = judgeFailure(name, job, failure, context)
+  const held = await context.report(what)
+  if (held) context.meter('steps', { step: name, outcome: what.outcome?.kind === 'dead' ? 'dead' : 'retried' })
   const { planned, id: jobId } = job
   if (held && what.outcome?.kind === 'dead') {
-    performance.died({
+    context.died({
       jobId,
       planned,
       step: name,
-      why: toLoggedReason(failure, job),
+      why: describeForLog(failure, job),
       quotes: failure.quotes === true,
     })
   }
   // the event about the failure is in the session, and asks for a turn as a summary does
   const wakes = planned.kind === 'agent' && planned.action.wakeMode === 'now'
-  if (held && what.outcome?.kind === 'dead' && wakes) performance.woken(planned.agentId)
+  if (held && what.outcome?.kind === 'dead' && wakes) context.woken(planned.agentId)
 }
 
 /**
  * The main session gets an event about a step that failed permanently, if the step has one, in the transaction that makes the job dead. No
  * step is recorded for it: a job that the operator queues again starts with the run, and its next end makes another event.
  */
-function toFailureReport(
+function judgeFailure(
   name: StepName,
   job: ClaimedJob,
   failure: Failure,
-  { toVerdict, maxAttempts, clock, log }: Performance,
+  { judge, maxAttempts, clock, log }: JobContext,
 ): JobReport {
-  const verdict = toVerdict(failure, name)
+  const verdict = judge(failure, name)
   const fields = { jobId: job.id, deliveryId: job.deliveryId, step: name, attempt: job.attempts + 1 }
-  const why = toLoggedReason(failure, job)
+  const why = describeForLog(failure, job)
   if (verdict.kind === 'retry') {
     const runAt = new Date(clock() + verdict.afterMs).toISOString()
     log.warn({ ...fields, runAt }, `${name} failed, and is tried again: ${why}`)
     // one that began before this rule is still in its lane
-    return { outcome: verdict, leavesLane: isBesideItsLane(job.planned, name) }
+    return { outcome: verdict, leavesLane: leavesLaneBefore(job.planned, name) }
   }
   log.error(fields, `${name} failed permanently: ${why} "hookloom retry ${job.id}" runs it again.`)
-  const events = toDeathEvents(name, job, { ...verdict, why })
+  const events = listDeathEvents(name, job, { ...verdict, why })
   // an attempt that ended because the gateway ended was counted when its lease expired
   const counted = job.attempts < maxAttempts
   return { events, outcome: { kind: 'dead', error: verdict.error, counted } }
 }
 
 /** The reason without outside text and recipients. */
-function toLoggedReason({ quotes, logged = '', detail }: Failure, { id, planned }: ClaimedJob): string {
+function describeForLog({ quotes, logged = '', detail }: Failure, { id, planned }: ClaimedJob): string {
   const reason = logged === '' ? detail : logged
   return quotes === true || quotesModel(reason, planned) ? `"hookloom show ${id}" shows why.` : reason
 }
@@ -182,9 +182,9 @@ function quotesModel(reason: string, planned: Planned): boolean {
   return reason.includes(`"${provider.slice(0, 8)}`) || (rest.length > 0 && reason.includes(rest.join('/').slice(0, 8)))
 }
 
-function toDeathEvents(name: StepName, { planned }: ClaimedJob, death: StepDeath): NewEvent[] {
+function listDeathEvents(name: StepName, { planned }: ClaimedJob, death: StepDeath): NewEvent[] {
   // a failed heartbeat would leave an event that asks for the next one, and so on
   if (planned.kind !== 'agent') return []
-  const end = steps[name].toDeath?.(death)
-  return end === undefined ? [] : [toSummary(planned, end)]
+  const end = steps[name].describeDeath?.(death)
+  return end === undefined ? [] : [toSummaryEvent(planned, end)]
 }

@@ -3,14 +3,14 @@ import { mainSessionKey, type Planned, type PlannedAction } from '../model/actio
 import type { Config } from '../model/config.ts'
 import type { Job, Step, StepName } from '../model/job.ts'
 import type { NewEvent, NewJob } from '../store/records.ts'
-import { isActive, toHeartbeat } from './agents.ts'
+import { isActive, findHeartbeatConfig } from './agents.ts'
 import { toLine } from '../boundary/boundary.ts'
 import { cut } from '../base/text.ts'
 
 export type AgentPlan = Extract<PlannedAction, { kind: 'agent' }>
 
 /** `wake → [event, wake?]` · `agent → [run, summary, wake?, deliver?]` · `heartbeat → [run, deliver]` · `alert → [event?, deliver?]` */
-export function toPlan(planned: Planned): readonly StepName[] {
+export function listSteps(planned: Planned): readonly StepName[] {
   switch (planned.kind) {
     case 'wake':
       return planned.action.mode === 'now' ? ['event', 'wake'] : ['event']
@@ -35,15 +35,15 @@ export function toPlan(planned: Planned): readonly StepName[] {
 }
 
 /** The effects that are not recorded yet, in order. */
-export function toMissing(planned: Planned, steps: readonly Step[]): readonly StepName[] {
-  return toPlan(planned).filter((name) => !steps.some((step) => step.name === name))
+export function findMissingSteps(planned: Planned, steps: readonly Step[]): readonly StepName[] {
+  return listSteps(planned).filter((name) => !steps.some((step) => step.name === name))
 }
 
 /**
  * Whether a job leaves its lane before this step. A reply of the main session that waits for its chat must not hold back the heartbeats.
  * Replies of other sessions keep their order, so their jobs stay.
  */
-export function isBesideItsLane(planned: Planned, step: StepName | undefined): boolean {
+export function leavesLaneBefore(planned: Planned, step: StepName | undefined): boolean {
   return step === 'deliver' && planned.kind !== 'alert' && planned.sessionKey === mainSessionKey
 }
 
@@ -53,7 +53,7 @@ export function toLane(agentId: string, sessionKey: string): string {
 }
 
 /** The origin of a text, for the operator: the sender, or the hook. Outside text. */
-export function toSource({ origin }: Pick<PlannedAction, 'origin'>): string {
+export function toOriginName({ origin }: Pick<PlannedAction, 'origin'>): string {
   return origin.source ?? origin.hook
 }
 
@@ -64,7 +64,7 @@ function toWakeEvent(planned: Extract<PlannedAction, { kind: 'wake' }>): NewEven
     agentId,
     sessionKey,
     text: action.text,
-    source: toSource(planned),
+    source: toOriginName(planned),
     trusted: action.allowUnsafeExternalContent,
     wakes: action.mode === 'now',
   }
@@ -91,7 +91,7 @@ export function planJobs(actions: readonly PlannedAction[], context: PlanContext
       const lane = planned.sharesSession ? undefined : toLane(planned.agentId, planned.sessionKey)
       return { id: newId(), planned, lane, state: 'queued', steps: [], events: [] }
     }
-    const steps = toPlan(planned).map((name): Step =>
+    const steps = listSteps(planned).map((name): Step =>
       name === 'wake' ? { ...wakeStep(planned.agentId), at: now } : { name, state: 'done', at: now },
     )
     return { id: newId(), planned, lane: undefined, state: 'done', steps, events: [toWakeEvent(planned)] }
@@ -103,13 +103,13 @@ export function planJobs(actions: readonly PlannedAction[], context: PlanContext
  * detail: the turn is deferred until the active hours begin.
  */
 export function toWakeStep(config: Config, agentId: string, now: number): Omit<Step, 'at'> {
-  const { every, activeHours } = toHeartbeat(config, agentId)
-  if (every === 0) return { name: 'wake', state: 'skipped', detail: toHeartbeatsOff(agentId) }
+  const { every, activeHours } = findHeartbeatConfig(config, agentId)
+  if (every === 0) return { name: 'wake', state: 'skipped', detail: describeHeartbeatsOff(agentId) }
   const waits = `Outside the active hours: the event waits until ${activeHours?.start}.`
   return { name: 'wake', state: 'done', ...(isActive(activeHours, now) ? {} : { detail: waits }) }
 }
 
-export function toHeartbeatsOff(agentId: string): string {
+export function describeHeartbeatsOff(agentId: string): string {
   return `Heartbeats are off (heartbeat.every is 0 for the agent "${agentId}"): the event waits for the next turn of the main session.`
 }
 
@@ -125,13 +125,13 @@ export function toRunName({ action, origin }: AgentPlan): string {
 }
 
 /** The recorded run of a job. */
-export function toRunStep({ steps }: Pick<Job, 'steps'>): Step | undefined {
+export function findRunStep({ steps }: Pick<Job, 'steps'>): Step | undefined {
   return steps.find((step) => step.name === 'run')
 }
 
 /** How the recorded run of a job ended. */
 export function toRunEnd(job: Pick<Job, 'steps'>): RunEnd {
-  const run = toRunStep(job)
+  const run = findRunStep(job)
   return run?.state === 'forwarded'
     ? { status: 'forwarded', text: run.detail ?? '' }
     : { status: 'ok', text: run?.result ?? '' }
@@ -141,14 +141,14 @@ export function toRunEnd(job: Pick<Job, 'steps'>): RunEnd {
  * `Hook <name>: <reply>`, or `Hook <name> (<status>): <reason>`. Never trusted, also if the sender of the run is: a model that may have
  * read anything wrote the reply, and a reason may quote the other side.
  */
-export function toSummary(planned: AgentPlan, { status, text }: RunEnd): NewEvent {
+export function toSummaryEvent(planned: AgentPlan, { status, text }: RunEnd): NewEvent {
   const mark = status === 'ok' ? '' : ` (${status})`
   const summary = cut(text.trim(), maxSummaryChars) || '(empty reply)'
   return {
     agentId: planned.agentId,
     sessionKey: mainSessionKey,
     text: `Hook ${toRunName(planned)}${mark}: ${summary}`,
-    source: toSource(planned),
+    source: toOriginName(planned),
     trusted: false,
     wakes: planned.action.wakeMode === 'now',
   }

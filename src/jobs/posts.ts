@@ -2,13 +2,13 @@
 import type { Channel, SendResult } from '../model/channel.ts'
 import type { ClaimedJob, Post } from '../model/job.ts'
 import { withDeadline } from '../base/time.ts'
-import type { Recorded, StepOutcome } from './retry.ts'
+import type { StepRecord, StepOutcome } from './retry.ts'
 import type { StepTools } from './step.ts'
 
 /** Milliseconds that a channel has to answer. */
 const sendTimeoutMs = 60_000
 
-type Posting = Pick<StepTools, 'clock' | 'savePosts' | 'mayAct'> & {
+type PostContext = Pick<StepTools, 'clock' | 'savePosts' | 'mayAct'> & {
   readonly job: ClaimedJob
   readonly signal: AbortSignal
   readonly run: { readonly id: string; readonly agentId: string; readonly name: string }
@@ -18,43 +18,47 @@ type Posting = Pick<StepTools, 'clock' | 'savePosts' | 'mayAct'> & {
  * Sends the messages in order. Each one, also the only one, is marked under the lease before it is sent: the process may be killed during
  * the send. A process that was paused for longer than its lease sends nothing.
  */
-export async function postAll(posts: readonly Post[], channel: Channel, posting: Posting): Promise<StepOutcome> {
-  const { clock, savePosts, job } = posting
-  let written = posts
+export async function postAll(posts: readonly Post[], channel: Channel, context: PostContext): Promise<StepOutcome> {
+  const { clock, savePosts, job } = context
+  let current = posts
   const save = (changed: Post): Promise<boolean> => {
-    written = replace(written, { ...changed, at: clock() })
-    return savePosts(written)
+    current = replace(current, { ...changed, at: clock() })
+    return savePosts(current)
   }
   for (const post of posts) {
     if (post.state === 'sent') continue
-    const begun = toBegun(post, channel)
+    const begun = markSending(post, channel)
     // marked again after a pause that was longer than the lease: the store decides whether the job is still ours
     let isOurs = await save(begun)
-    while (isOurs && !posting.mayAct()) isOurs = await save(begun)
+    while (isOurs && !context.mayAct()) isOurs = await save(begun)
     if (!isOurs) return { kind: 'aborted' }
-    const result = await postOne(begun, channel, posting)
+    const result = await postOne(begun, channel, context)
     if (result.kind === 'sent') {
-      written = replace(written, { ...begun, state: 'sent', id: result.id, at: clock() })
+      current = replace(current, { ...begun, state: 'sent', id: result.id, at: clock() })
       continue
     }
-    const state = toStateAfter(result, channel, post)
+    const state = chooseStateAfter(result, channel, post)
     if (state !== 'sending' && !(await save({ ...begun, state }))) return { kind: 'aborted' }
     if (result.kind === 'aborted') return { kind: 'aborted' }
-    return state === 'unknown' ? toUnknown(result.detail, post, job) : toFailure(result, post, state)
+    return state === 'unknown' ? failUnknown(result.detail, post, job) : failPost(result, post, state)
   }
-  return toSent(written)
+  return recordPosts(current)
 }
 
 /** A message that an earlier attempt left in the state `sending` may have arrived. */
-function toBegun(post: Post, { dedupes }: Channel): Post {
+function markSending(post: Post, { dedupes }: Channel): Post {
   const mayBeTwice = post.mayBeTwice === true || (post.state === 'sending' && !dedupes)
   return { ...post, state: 'sending', ...(mayBeTwice ? { mayBeTwice } : {}) }
 }
 
-type Unsent = Exclude<SendResult, { kind: 'sent' }> | { readonly kind: 'aborted'; readonly isBegun: boolean }
+type FailedSend = Exclude<SendResult, { kind: 'sent' }> | { readonly kind: 'aborted'; readonly isBegun: boolean }
 
 /** The state after a failed attempt. A message that may have arrived is sent again only if the channel drops repeats, or repeats anyway. */
-function toStateAfter(result: Unsent, { dedupes, repeatsUnknown = false }: Channel, before: Post): Post['state'] {
+function chooseStateAfter(
+  result: FailedSend,
+  { dedupes, repeatsUnknown = false }: Channel,
+  before: Post,
+): Post['state'] {
   if (result.kind === 'ambiguous') return dedupes || repeatsUnknown ? 'sending' : 'unknown'
   // an earlier attempt may have arrived, and the channel drops a repeat only for some minutes
   if (dedupes && before.state === 'sending') return 'sending'
@@ -64,7 +68,7 @@ function toStateAfter(result: Unsent, { dedupes, repeatsUnknown = false }: Chann
 async function postOne(
   { to, text, nonce }: Post,
   channel: Channel,
-  { signal, run }: Posting,
+  { signal, run }: PostContext,
 ): Promise<SendResult | { kind: 'aborted'; isBegun: boolean }> {
   let isBegun = false
   const ended = await withDeadline({ outer: signal, ms: sendTimeoutMs }, (limit) => {
@@ -81,14 +85,14 @@ async function postOne(
 }
 
 /** A repeat could post the message twice; only a person can check. */
-function toUnknown(why: string, post: Post, { deliveryId }: ClaimedJob): StepOutcome {
+function failUnknown(why: string, post: Post, { deliveryId }: ClaimedJob): StepOutcome {
   const again = deliveryId === undefined ? '' : ` If it did not arrive, "hookloom retry ${deliveryId}" sends it.`
   const unknown = `it is not known whether the reply arrived, and it was not sent again. ${why}${again}`
-  return { kind: 'permanent', status: 'error', ...toDetails(post, unknown) }
+  return { kind: 'permanent', status: 'error', ...describeFailure(post, unknown) }
 }
 
-function toFailure(result: Exclude<SendResult, { kind: 'sent' }>, post: Post, state: Post['state']): StepOutcome {
-  const details = toDetails(post, result.detail)
+function failPost(result: Exclude<SendResult, { kind: 'sent' }>, post: Post, state: Post['state']): StepOutcome {
+  const details = describeFailure(post, result.detail)
   switch (result.kind) {
     case 'rate-limited':
     case 'transient':
@@ -106,29 +110,29 @@ function toFailure(result: Exclude<SendResult, { kind: 'sent' }>, post: Post, st
 }
 
 /** The record names the recipient; the log does not, because a phone number or an address is personal. */
-function toDetails(post: Post, why: string): { detail: string; logged: string } {
+function describeFailure(post: Post, why: string): { detail: string; logged: string } {
   const { channel, to } = post
   const hidden = to === undefined || to === '' ? why : why.replaceAll(to, 'the recipient')
-  return { detail: `${toPlace(post)}: ${why}`, logged: `${channel}: ${hidden}` }
+  return { detail: `${describeTarget(post)}: ${why}`, logged: `${channel}: ${hidden}` }
 }
 
-function toSent(posts: readonly Post[]): Recorded {
+function recordPosts(posts: readonly Post[]): StepRecord {
   const ids = posts.map(({ id = '' }) => id)
   const [first] = posts
-  const place = first === undefined ? '' : toPlace(first)
+  const place = first === undefined ? '' : describeTarget(first)
   const count = posts.length === 1 ? '' : ` in ${posts.length} messages`
   return {
     kind: 'recorded',
     step: {
       state: 'done',
-      detail: `sent to ${place} as ${ids.join(', ')}${count}${toDoubt(posts)}`,
+      detail: `sent to ${place} as ${ids.join(', ')}${count}${describeDoubt(posts)}`,
       result: ids.join(' '),
     },
     posts,
   }
 }
 
-function toDoubt(posts: readonly Post[]): string {
+function describeDoubt(posts: readonly Post[]): string {
   const parts = posts.filter(({ mayBeTwice }) => mayBeTwice).map(({ part }) => part + 1)
   if (parts.length === 0) return ''
   const which = parts.length === 1 ? `Message ${parts.join()}` : `Each of the messages ${parts.join(', ')}`
@@ -139,6 +143,6 @@ function replace(posts: readonly Post[], changed: Post): readonly Post[] {
   return posts.map((post) => (post.part === changed.part ? changed : post))
 }
 
-function toPlace({ channel, to }: Pick<Post, 'channel' | 'to'>): string {
+function describeTarget({ channel, to }: Pick<Post, 'channel' | 'to'>): string {
   return to === undefined ? channel : `${channel} ${to}`
 }

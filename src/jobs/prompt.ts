@@ -3,7 +3,7 @@
 import type { Message, SystemEvent } from '../model/job.ts'
 import { wrapExternal } from '../boundary/boundary.ts'
 import { cut } from '../base/text.ts'
-import { type AgentPlan, toSource } from './plan.ts'
+import { type AgentPlan, toOriginName } from './plan.ts'
 
 /** The oldest system events that wait for this turn, each up to `maxChars` UTF-16 units, and the number of all. */
 export type WaitingTexts = {
@@ -12,12 +12,12 @@ export type WaitingTexts = {
   readonly maxChars: number
 }
 
-export const nothingWaits: WaitingTexts = { events: [], count: 0, maxChars: 0 }
+export const noWaitingTexts: WaitingTexts = { events: [], count: 0, maxChars: 0 }
 
 /** `newBoundaryId` returns 16 unpredictable lower-case hex digits, different at every call. */
 export function buildPrompt({
   planned,
-  waiting = nothingWaits,
+  waiting = noWaitingTexts,
   newBoundaryId,
 }: {
   planned: AgentPlan
@@ -25,7 +25,7 @@ export function buildPrompt({
   newBoundaryId: () => string
 }): string {
   const instructions = planned.instructions === undefined ? [] : [planned.instructions]
-  return [...toEventTexts(waiting, newBoundaryId), ...instructions, toMessage(planned, newBoundaryId)].join('\n\n')
+  return [...formatEvents(waiting, newBoundaryId), ...instructions, formatMessage(planned, newBoundaryId)].join('\n\n')
 }
 
 /** The default question of a heartbeat. Anybody who can cause an event, or a reply that is summarised, could give orders if it sent the agent to them. */
@@ -52,10 +52,10 @@ export function buildHeartbeatPrompt({
 }): string {
   const standing = checks === undefined ? [] : [`Standing checks (HEARTBEAT.md):\n${checks}`]
   const time = `The time is ${new Date(now).toISOString()}.`
-  return [...toEventTexts(waiting, newBoundaryId), ...standing, prompt, time].join('\n\n')
+  return [...formatEvents(waiting, newBoundaryId), ...standing, prompt, time].join('\n\n')
 }
 
-function toEventTexts({ events, count, maxChars }: WaitingTexts, newBoundaryId: () => string): string[] {
+function formatEvents({ events, count, maxChars }: WaitingTexts, newBoundaryId: () => string): string[] {
   const texts = events.map(({ text, source, trusted }) =>
     trusted ? `System: ${cut(text, maxChars)}` : wrapExternal({ text, source, id: newBoundaryId(), maxChars }),
   )
@@ -65,13 +65,13 @@ function toEventTexts({ events, count, maxChars }: WaitingTexts, newBoundaryId: 
     : texts
 }
 
-function toMessage(planned: AgentPlan, newBoundaryId: () => string): string {
+function formatMessage(planned: AgentPlan, newBoundaryId: () => string): string {
   const { action, origin } = planned
   if (action.allowUnsafeExternalContent) return action.message
   return wrapExternal({
     text: action.message,
     notice: isTask(planned) ? 'task' : 'data',
-    source: toSource(planned),
+    source: toOriginName(planned),
     from: origin.from,
     subject: origin.subject,
     id: newBoundaryId(),
@@ -109,27 +109,27 @@ export const mostShownEvents = eventChars / leastEventChars
 const shares = [1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64, 0]
 
 /** The contexts to try, largest first, at least one. Each is smaller than the one before it; the last cannot be made smaller. */
-export function toTurnContexts(full: FullContext): readonly [TurnContext, ...TurnContext[]] {
+export function listTurnContexts(full: FullContext): readonly [TurnContext, ...TurnContext[]] {
   const whole = toTurnContext(full, 1)
   const contexts = shares.map((share) => toTurnContext(full, share))
-  const smaller = contexts.filter((context, at) => toSize(context) < toSize(contexts[at - 1] ?? whole))
+  const smaller = contexts.filter((context, at) => countChars(context) < countChars(contexts[at - 1] ?? whole))
   return [whole, ...smaller]
 }
 
 function toTurnContext({ history, waiting }: FullContext, share: number): TurnContext {
-  const room = Math.max(leastEventChars, eventChars * share)
-  const events = waiting.events.slice(0, Math.floor(room / leastEventChars))
-  const maxChars = Math.floor(room / Math.max(1, events.length))
-  return { history: newestWithin(history, historyChars * share), waiting: { ...waiting, events, maxChars } }
+  const budgetChars = Math.max(leastEventChars, eventChars * share)
+  const events = waiting.events.slice(0, Math.floor(budgetChars / leastEventChars))
+  const maxChars = Math.floor(budgetChars / Math.max(1, events.length))
+  return { history: takeNewest(history, historyChars * share), waiting: { ...waiting, events, maxChars } }
 }
 
-function toSize({ history, waiting: { events, maxChars } }: TurnContext): number {
+function countChars({ history, waiting: { events, maxChars } }: TurnContext): number {
   const said = history.reduce((sum, { text }) => sum + text.length, 0)
   return events.reduce((sum, { text }) => sum + Math.min(text.length, maxChars), said)
 }
 
 /** Begins with a message of the user: a reply needs its question. */
-function newestWithin(messages: readonly Message[], maxChars: number): readonly Message[] {
+function takeNewest(messages: readonly Message[], maxChars: number): readonly Message[] {
   let chars = 0
   let from = messages.length
   for (let at = messages.length - 1; at >= 0; at -= 1) {

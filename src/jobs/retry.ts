@@ -46,7 +46,7 @@ function jitter(ms: number, random: number, { jitter: share }: RetryPolicy): num
 }
 
 /** What the verdict depends on. */
-export type Attempts = {
+export type AttemptHistory = {
   /** Attempts that were counted before this one. */
   readonly attempts: number
   /** For how long this step has been failing; undefined if this is the first failure. */
@@ -59,11 +59,11 @@ export type Attempts = {
 }
 
 /** An unavailable other side counts no attempt: the pauses grow with the time that it is away, until `forMs` are over. */
-export function toVerdict(failure: Failure, given: Attempts): Verdict {
+export function toVerdict(failure: Failure, given: AttemptHistory): Verdict {
   const { attempts, failingForMs, forMs, random, policy = defaultRetry } = given
   const { detail } = failure
   if (failure.kind === 'permanent') return { kind: 'dead', error: detail, status: failure.status }
-  const askedMs = toAskedMs(failure.retryAfterMs)
+  const askedMs = clampAskedMs(failure.retryAfterMs)
   if (failure.kind === 'unavailable') {
     const awayMs = failingForMs ?? 0
     if (awayMs >= forMs) return { kind: 'dead', error: detail, status: 'error' }
@@ -75,13 +75,13 @@ export function toVerdict(failure: Failure, given: Attempts): Verdict {
   return { kind: 'retry', afterMs: Math.max(backoffMs, askedMs ?? 0), error: detail, counted: true }
 }
 
-function toAskedMs(retryAfterMs: number | undefined): number | undefined {
+function clampAskedMs(retryAfterMs: number | undefined): number | undefined {
   if (retryAfterMs === undefined || !Number.isFinite(retryAfterMs)) return undefined
   return Math.min(longestAskedMs, Math.max(shortestAskedMs, retryAfterMs))
 }
 
 /** A step to record, with its rows. */
-export type Recorded = Pick<JobReport, 'events' | 'messages' | 'consumed' | 'runnerState' | 'recipient' | 'posts'> & {
+export type StepRecord = Pick<JobReport, 'events' | 'messages' | 'consumed' | 'runnerState' | 'recipient' | 'posts'> & {
   readonly kind: 'recorded'
   readonly step: Omit<Step, 'name' | 'at'>
   /** True: events that asked for a turn now are still waiting. */
@@ -89,4 +89,4 @@ export type Recorded = Pick<JobReport, 'events' | 'messages' | 'consumed' | 'run
 }
 
 /** A step to record, or the reason why there is none. `aborted`: the signal ended first, and the result is unknown. */
-export type StepOutcome = Recorded | Failure | { readonly kind: 'aborted' }
+export type StepOutcome = StepRecord | Failure | { readonly kind: 'aborted' }

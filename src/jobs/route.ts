@@ -15,7 +15,7 @@ export type Route =
       /** No channel is configured at all, and none was named. */ readonly isWithoutChannels?: boolean
     }
 
-type Known = {
+type RouteSources = {
   /** The last recipient of the main session of the agent. */
   readonly last: Recipient | undefined
   readonly defaultRoute: DefaultRoute | undefined
@@ -30,17 +30,17 @@ type Known = {
  */
 export function resolveRoute(
   { channel: asked, to }: { readonly channel: ChannelName; readonly to?: string | undefined },
-  known: Known,
+  known: RouteSources,
 ): Route {
   const { last, defaultRoute, channels } = known
-  const name = asked === 'last' ? toFallback(to, known) : asked
+  const name = asked === 'last' ? chooseChannel(to, known) : asked
   if (name === undefined) {
-    return isWithoutChannels(channels)
-      ? none(
+    return hasOnlyConsole(channels)
+      ? buildNoRoute(
           'no channel is configured, so the reply is kept and not sent. Set channels.default and the section of its channel.',
           { isWithoutChannels: true },
         )
-      : none(
+      : buildNoRoute(
           'channel is "last", the main session has no last recipient, and channels.default is not set. ' +
             'Set channels.default to {"channel": …, "to": …}, or name a channel in the mapping or the request.',
         )
@@ -48,7 +48,7 @@ export function resolveRoute(
   const channel = channels.get(name)
   if (channel === undefined) {
     const named = asked === 'last' ? `channels.default names "${name}"` : `channel is "${name}"`
-    return none(`${named}, and ${toChannelKey(name)} is not configured. Set ${toChannelKey(name)}.`)
+    return buildNoRoute(`${named}, and ${toChannelKey(name)} is not configured. Set ${toChannelKey(name)}.`)
   }
   const recipient =
     to ??
@@ -56,10 +56,13 @@ export function resolveRoute(
     channel.to ??
     (defaultRoute?.channel === name ? defaultRoute.to : undefined)
   const why = channel.whyNot(recipient)
-  return why === undefined ? { kind: 'route', channel, name, to: recipient } : none(why, { quotes: true })
+  return why === undefined ? { kind: 'route', channel, name, to: recipient } : buildNoRoute(why, { quotes: true })
 }
 
-function toFallback(to: string | undefined, { last, defaultRoute, channels }: Known): ChannelName | undefined {
+function chooseChannel(
+  to: string | undefined,
+  { last, defaultRoute, channels }: RouteSources,
+): ChannelName | undefined {
   // its section may have been removed since
   if (last !== undefined && channels.has(last.channel)) return last.channel
   // a default of "last" names no channel
@@ -73,10 +76,10 @@ function toFallback(to: string | undefined, { last, defaultRoute, channels }: Kn
 }
 
 /** The console needs no section, so it says nothing about the operator's wish. */
-function isWithoutChannels(channels: Known['channels']): boolean {
+function hasOnlyConsole(channels: RouteSources['channels']): boolean {
   return [...channels.keys()].every((name) => name === 'console')
 }
 
-function none(why: string, extras: Partial<Extract<Route, { kind: 'none' }>> = {}): Route {
+function buildNoRoute(why: string, extras: Partial<Extract<Route, { kind: 'none' }>> = {}): Route {
   return { kind: 'none', detail: `No route: ${why}`, ...extras }
 }

@@ -42,26 +42,26 @@ export function createRunnersAndChannels(
   return (config, own = []) => {
     const known = cache.get(config)
     if (known?.own === own) return known
-    const runnersAndChannels = { ...toRunnersAndChannels(config, own, tools), own }
+    const runnersAndChannels = { ...buildRunnersAndChannels(config, own, tools), own }
     cache.set(config, runnersAndChannels)
     return runnersAndChannels
   }
 }
 
-function toRunnersAndChannels(
+function buildRunnersAndChannels(
   config: Config,
   own: readonly OwnChannel[],
   tools: RunnerAndChannelParts,
 ): RunnersAndChannels {
-  const runners = toRunners(config, tools)
-  return { runner: (name) => runners.get(name), channels: toChannels(config.channels, own, tools) }
+  const runners = buildRunners(config, tools)
+  return { runner: (name) => runners.get(name), channels: buildChannels(config.channels, own, tools) }
 }
 
 // as: the keys of a constant object
 const channelNames = Object.keys(channelSections) as readonly (keyof typeof channelSections)[]
 
 /** A section of `runners` replaces the built-in runner of its name. */
-function toRunners({ models, runners }: Config, { env }: RunnerAndChannelParts): ReadonlyMap<string, Runner> {
+function buildRunners({ models, runners }: Config, { env }: RunnerAndChannelParts): ReadonlyMap<string, Runner> {
   const profile = (name: 'claude' | 'codex') =>
     createCommandRunner(name, CommandRunnerConfig.parse({ kind: 'command', profile: name }), { env })
   return new Map<string, Runner>([
@@ -69,15 +69,15 @@ function toRunners({ models, runners }: Config, { env }: RunnerAndChannelParts):
     ['ai', createAiRunner({ models })],
     ['claude', profile('claude')],
     ['codex', profile('codex')],
-    ...Object.entries(runners).map(([name, section]) => [name, toRunner(name, section, env)] as const),
+    ...Object.entries(runners).map(([name, section]) => [name, buildRunner(name, section, env)] as const),
   ])
 }
 
-function toRunner(name: string, section: RunnersConfig[string], env: RunnerAndChannelParts['env']): Runner {
+function buildRunner(name: string, section: RunnersConfig[string], env: RunnerAndChannelParts['env']): Runner {
   return section.kind === 'openclaw' ? createOpenClawRunner(name, section) : createCommandRunner(name, section, { env })
 }
 
-function toChannels(
+function buildChannels(
   config: ChannelsConfig,
   own: readonly OwnChannel[],
   { write }: RunnerAndChannelParts,

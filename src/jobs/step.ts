@@ -12,10 +12,14 @@ import type { DefaultRoute } from './route.ts'
 import type { WorkspaceReader } from '../runners/workspace.ts'
 
 /** A wake has nothing to perform: all of its steps are recorded when it is accepted. */
-export type Performed = Exclude<Planned, { kind: 'wake' }>
-type PerformedAs<Kind> = Extract<Performed, { kind: Kind }>
+export type PerformablePlan = Exclude<Planned, { kind: 'wake' }>
+type PerformablePlanOf<Kind> = Extract<PerformablePlan, { kind: Kind }>
 
-export type StepInput<P extends Performed> = { readonly planned: P; readonly job: ClaimedJob; readonly agent: Agent }
+export type StepInput<P extends PerformablePlan> = {
+  readonly planned: P
+  readonly job: ClaimedJob
+  readonly agent: Agent
+}
 
 /** The dependencies of all steps; each takes those that it needs. */
 export type StepTools = {
@@ -37,20 +41,20 @@ export type StepTools = {
   readonly wakeStep: PlanContext['wakeStep']
 }
 
-const retriesOf = {
+const retryConfigs = {
   'agents.defaults.retry': ({ agents }: Config) => agents.defaults.retry,
   'channels.retry': ({ channels }: Config) => channels.retry,
 } as const
 
 /** Every field is required, so that the compiler asks a new step for each of them. */
-type Declared<Kind extends Planned['kind']> = {
+type StepDefinition<Kind extends Planned['kind']> = {
   /** What it does, for the table of the page. */
   readonly about: string
   /** The kinds of jobs that have it. */
   readonly of: readonly Kind[]
   /** One attempt. An exception is a failure that is tried again; so is the end of the process. */
   readonly perform: (
-    input: StepInput<PerformedAs<Kind>>,
+    input: StepInput<PerformablePlanOf<Kind>>,
     tools: StepTools,
     signal: AbortSignal,
   ) => StepOutcome | Promise<StepOutcome>
@@ -58,21 +62,21 @@ type Declared<Kind extends Planned['kind']> = {
    * The key of the configuration that says for how long it is tried again while the other side is unavailable; undefined: there is no
    * other side.
    */
-  readonly retry: keyof typeof retriesOf | undefined
+  readonly retry: keyof typeof retryConfigs | undefined
   /** Whether the log has a line when it is recorded. It always has one when it fails. */
   readonly isLogged: boolean
   /** The end of the run as the main session reads it when this step failed permanently; undefined: it reads nothing. */
-  readonly toDeath: ((death: StepDeath) => RunEnd) | undefined
+  readonly describeDeath: ((death: StepDeath) => RunEnd) | undefined
 }
 
 /** `error` is for the record, and may quote outside text. `why` is safe: it has neither outside text nor a recipient. */
 export type StepDeath = { readonly status: 'error' | 'timeout'; readonly error: string; readonly why: string }
 
-export type JobStep = Omit<Declared<Planned['kind']>, 'perform'> & {
-  readonly perform: (input: StepInput<Performed>, tools: StepTools, signal: AbortSignal) => Promise<StepOutcome>
+export type JobStep = Omit<StepDefinition<Planned['kind']>, 'perform'> & {
+  readonly perform: (input: StepInput<PerformablePlan>, tools: StepTools, signal: AbortSignal) => Promise<StepOutcome>
 }
 
-export function defineStep<Kind extends Planned['kind']>(step: Declared<Kind>): JobStep {
+export function defineStep<Kind extends Planned['kind']>(step: StepDefinition<Kind>): JobStep {
   return {
     ...step,
     async perform({ planned, ...input }, tools, signal) {
@@ -82,11 +86,14 @@ export function defineStep<Kind extends Planned['kind']>(step: Declared<Kind>): 
   }
 }
 
-function isOf<Kind extends Planned['kind']>(planned: Performed, of: readonly Kind[]): planned is PerformedAs<Kind> {
+function isOf<Kind extends Planned['kind']>(
+  planned: PerformablePlan,
+  of: readonly Kind[],
+): planned is PerformablePlanOf<Kind> {
   return of.some((kind) => kind === planned.kind)
 }
 
 /** Milliseconds for which the step is tried again while the other side is unavailable. */
 export function toRetryForMs({ retry }: Pick<JobStep, 'retry'>, config: Config): number {
-  return retry === undefined ? 0 : retriesOf[retry](config).for
+  return retry === undefined ? 0 : retryConfigs[retry](config).for
 }

@@ -2,20 +2,20 @@
 import { randomBytes } from 'node:crypto'
 import type { Config } from '../model/config.ts'
 import type { ClaimedJob } from '../model/job.ts'
-import { toMissing } from './plan.ts'
+import { findMissingSteps } from './plan.ts'
 import type { Log, Meter } from '../model/log.ts'
 import type { Clock, Store } from '../store/store.ts'
 import { cut } from '../base/text.ts'
 import { withDeadline } from '../base/time.ts'
 import { createLeases, leaseMs } from './leases.ts'
-import { type Performance, performJob } from './perform.ts'
+import { type JobContext, performJob } from './perform.ts'
 import { defaultRetry, type RetryPolicy, toVerdict } from './retry.ts'
 import { toErrorName } from '../base/exceptions.ts'
 import { type StepTools, toRetryForMs } from './step.ts'
 import { steps } from './steps.ts'
 
 /** Read anew for every job, so that a new config counts at once. */
-export type WorkerSettings = Pick<Performance, 'agent'> &
+export type WorkerSettings = Pick<JobContext, 'agent'> &
   Pick<StepTools, 'runner' | 'readWorkspaceFile' | 'channels' | 'defaultRoute' | 'wakeStep'> & {
     readonly config: Config
     /** Jobs at the same time. */
@@ -29,7 +29,7 @@ export type WorkerOptions = {
   /** Called when an event in the main session of an agent asks for a turn. */
   readonly woken: (agentId: string) => void
   /** Called when a job is dead. */
-  readonly died: Performance['died']
+  readonly died: JobContext['died']
   readonly clock: Clock
   /** In [0, 1), for the jitter of retries. */
   readonly random: () => number
@@ -42,7 +42,7 @@ export type WorkerOptions = {
 export type Worker = {
   start(): void
   /** Something may be due: called after each append. */
-  poke(): void
+  lookForJobs(): void
   /** Claims no new job, waits `graceMs` for the running jobs, then stops and releases them. */
   stop(options: { graceMs: number }): Promise<void>
 }
@@ -59,15 +59,15 @@ export function createWorker(options: WorkerOptions): Worker {
   const { store, settings, woken, clock, random, log } = options
   const newBoundaryId = options.newBoundaryId ?? (() => randomBytes(8).toString('hex'))
   const leases = createLeases({ store, clock, log })
-  const performances = new Set<Promise<void>>()
+  const runs = new Set<Promise<void>>()
   let state: 'new' | 'started' | 'stopping' = 'new'
   let pumping: Promise<void> | undefined
-  let isPoked = false
-  let wakeUp: NodeJS.Timeout | undefined
-  let extending: NodeJS.Timeout | undefined
+  let mustLookAgain = false
+  let sleepTimer: NodeJS.Timeout | undefined
+  let extendTimer: NodeJS.Timeout | undefined
 
-  async function perform(job: ClaimedJob): Promise<void> {
-    const held = leases.hold(job)
+  async function runJob(job: ClaimedJob): Promise<void> {
+    const held = leases.add(job)
     const claimedAt = clock()
     // claimed while the gateway began to stop: released at once
     if (state === 'stopping') held.abort.abort()
@@ -96,20 +96,20 @@ export function createWorker(options: WorkerOptions): Worker {
           channels,
           defaultRoute,
           savePosts,
-          mayAct: () => leases.isSure(held),
+          mayAct: () => leases.isConfirmed(held),
           wakeStep,
         },
         clock,
         signal: held.abort.signal,
         report: async (what) => {
           const isHeld = await leases.report(held, what)
-          if (isHeld && what.leavesLane === true) poke()
+          if (isHeld && what.leavesLane === true) lookForJobs()
           return isHeld
         },
-        toVerdict: (failure, step) => {
+        judge: (failure, step) => {
           const { attempts } = job
           // the failures of an earlier step of this attempt are over
-          const isSame = toMissing(job.planned, job.steps)[0] === step && job.failingForMs !== undefined
+          const isSame = findMissingSteps(job.planned, job.steps)[0] === step && job.failingForMs !== undefined
           return toVerdict(failure, {
             attempts,
             failingForMs: isSame ? job.failingForMs + Math.max(0, clock() - claimedAt) : undefined,
@@ -130,54 +130,54 @@ export function createWorker(options: WorkerOptions): Worker {
         'a job failed unexpectedly; it is tried again when its lease expires',
       )
     } finally {
-      leases.letGo(held)
+      leases.remove(held)
     }
   }
 
   function launch(job: ClaimedJob): void {
     if (leases.takeOver(job)) return
-    const performance = perform(job).finally(() => {
-      performances.delete(performance)
-      poke()
+    const run = runJob(job).finally(() => {
+      runs.delete(run)
+      lookForJobs()
     })
-    performances.add(performance)
+    runs.add(run)
   }
 
   /** Fills the free slots. Returns the milliseconds to sleep; undefined: until a slot is free. */
   async function fill(): Promise<number | undefined> {
     if (state !== 'started') return undefined
     // after an outage or a jump of the clock our leases may have expired: extend them first, or we would claim our own jobs again
-    if (leases.storeIsAway || leases.mayBeOver) await leases.extend()
+    if (leases.isStoreDown || leases.mayHaveExpired) await leases.extend()
     const free = settings().maxConcurrent - leases.size
     if (free <= 0) return undefined
     const jobs = await store.claim({ limit: free, leaseMs })
     for (const job of jobs) launch(job)
     if (leases.size >= settings().maxConcurrent) return undefined
     const untilDue = await store.nextDueInMs()
-    leases.noteStore(false)
+    leases.noteStoreState(false)
     if (untilDue === undefined) return longestSleepMs
     return untilDue > 0 ? Math.min(longestSleepMs, untilDue) : shortestSleepMs
   }
 
   async function pump(): Promise<void> {
-    clearTimeout(wakeUp)
+    clearTimeout(sleepTimer)
     let sleepMs: number | undefined
     do {
-      isPoked = false
+      mustLookAgain = false
       try {
         sleepMs = await fill()
       } catch (thrown) {
-        leases.noteStore(true, thrown)
+        leases.noteStoreState(true, thrown)
         sleepMs = shortestSleepMs
       }
-    } while (isPoked)
+    } while (mustLookAgain)
     pumping = undefined
-    if (sleepMs !== undefined && state === 'started') wakeUp = setTimeout(poke, sleepMs)
+    if (sleepMs !== undefined && state === 'started') sleepTimer = setTimeout(lookForJobs, sleepMs)
   }
 
-  function poke(): void {
+  function lookForJobs(): void {
     if (state !== 'started') return
-    isPoked = true
+    mustLookAgain = true
     pumping ??= pump()
   }
 
@@ -185,22 +185,22 @@ export function createWorker(options: WorkerOptions): Worker {
     start() {
       if (state !== 'new') return
       state = 'started'
-      extending = setInterval(() => void leases.extend(), extendEveryMs)
-      poke()
+      extendTimer = setInterval(() => void leases.extend(), extendEveryMs)
+      lookForJobs()
     },
-    poke,
+    lookForJobs,
     async stop({ graceMs }) {
       state = 'stopping'
-      clearTimeout(wakeUp)
+      clearTimeout(sleepTimer)
       const ended = async () => {
         await pumping
-        await Promise.all(performances)
+        await Promise.all(runs)
       }
       const outer = new AbortController().signal
       await withDeadline({ outer, ms: graceMs }, ended)
       leases.abortAll()
       await withDeadline({ outer, ms: releaseMs }, ended)
-      clearInterval(extending)
+      clearInterval(extendTimer)
     },
   }
 }

@@ -8,8 +8,8 @@ import { permanent, retryable, type Runner, type RunResult } from '../model/runn
 import { toLine } from '../boundary/boundary.ts'
 import { cut } from '../base/text.ts'
 import { callModel, type Reply, toConversation } from './ai/call.ts'
-import { toBrokenOff, toModelFailure } from './ai/failure.ts'
-import { chooseModel, openModel, optionNames, probeProviders, type Provider, toShown } from './ai/providers.ts'
+import { describeCutConnection, toModelFailure } from './ai/failure.ts'
+import { chooseModel, openModel, optionNames, probeProviders, type Provider, toShownName } from './ai/providers.ts'
 import { boundFetch, type Fetch, keepPlainAnswer, patientFetch } from './ai/fetch.ts'
 import { toThinkingOptions } from './ai/thinking.ts'
 
@@ -41,28 +41,28 @@ export function createAiRunner({ models, fetch = patientFetch, now = Date.now }:
             model: await openModel(provider, model, through),
             system: request.system,
             messages: toConversation(request.history, request.prompt),
-            providerOptions: { [optionNames[provider.config.kind]]: toOptions(choice, request.thinking) },
+            providerOptions: { [optionNames[provider.config.kind]]: toProviderOptions(choice, request.thinking) },
             signal,
           },
           how,
         )
       const kept = keepPlainAnswer(bounded.fetch)
       const first = await call(stream ? kept.fetch : bounded.fetch, { stream })
-      const again = kept.again()
+      const again = kept.repeat()
       const plain = again === undefined ? undefined : await call(again, { stream: false })
       if (plain?.kind === 'reply') {
         log(`${provider.name} does not stream its replies. Set models.providers.${provider.name}.stream to false.`)
       }
       const answer = plain?.kind === 'reply' ? plain : first
       if (answer.kind === 'failed') {
-        if (signal.aborted) return toStopped(signal)
-        if (bounded.isOver()) return toFlooded(provider, maxAnswerBytes)
+        if (signal.aborted) return failStopped(signal)
+        if (bounded.isOver()) return failTooLong(provider, maxAnswerBytes)
         return toModelFailure(answer.thrown, { provider, model, begun: answer.begun }, now())
       }
       // without the name of the model, which a request may have chosen
       for (const warning of answer.warnings) log(cut(toLine(`${provider.name}: ${warning}`), 300))
       if (answer.finish === 'length') log(`${provider.name}: the reply reached its maximum length and is incomplete.`)
-      return toResult(answer, provider)
+      return toRunResult(answer, provider)
     },
 
     probe: (signal) => probeProviders({ models, fetch, signal }),
@@ -70,7 +70,7 @@ export function createAiRunner({ models, fetch = patientFetch, now = Date.now }:
 }
 
 /** OpenAI stores no run: we keep the transcript. */
-function toOptions(
+function toProviderOptions(
   { provider: { config }, model }: { provider: Provider; model: string },
   level: Thinking | undefined,
 ): JsonObject {
@@ -78,31 +78,31 @@ function toOptions(
   return config.kind === 'openai' ? { store: false, ...thinking } : thinking
 }
 
-function toResult({ text, finish, model, usage }: Reply, { name, config }: Provider): RunResult {
-  if (finish === 'none') return retryable(toBrokenOff(name))
+function toRunResult({ text, finish, model, usage }: Reply, { name, config }: Provider): RunResult {
+  if (finish === 'none') return retryable(describeCutConnection(name))
   if (finish === 'error') return retryable(`${name} ended its reply with an error. If this continues, look at its log.`)
   if (finish === 'content-filter') {
     return permanent(
       `${name} withheld its reply (finish reason ${finish}). Change what the mapping asks for, or choose another model.`,
     )
   }
-  const said = config.kind === 'openai-compatible' ? withoutThoughts(text) : text
+  const said = config.kind === 'openai-compatible' ? removeThoughts(text) : text
   if (said.trim() === '') {
-    const detail = `${name} gave an empty reply (finish reason ${finish}). ${toEmptyRemedy(finish)}`
+    const detail = `${name} gave an empty reply (finish reason ${finish}). ${describeEmptyRemedy(finish)}`
     return finish === 'stop' ? retryable(detail) : permanent(detail)
   }
-  if (Buffer.byteLength(said) > maxReplyBytes) return toFlooded({ name }, maxReplyBytes)
-  return { status: 'ok', text: said, model: `${name}/${toShown(model)}`, ...toUsage(usage) }
+  if (Buffer.byteLength(said) > maxReplyBytes) return failTooLong({ name }, maxReplyBytes)
+  return { status: 'ok', text: said, model: `${name}/${toShownName(model)}`, ...toUsage(usage) }
 }
 
-function toEmptyRemedy(finish: Reply['finish']): string {
+function describeEmptyRemedy(finish: Reply['finish']): string {
   if (finish === 'length') return 'It reached its maximum length before it wrote any text: lower the thinking level.'
   if (finish === 'tool-calls') return 'It asked for tools, and this runner has none: say so in the system text.'
   return 'If this continues, choose another model. A model with nothing to report must answer HEARTBEAT_OK.'
 }
 
 /** Servers without a field for reasoning put it before the reply, in its text. */
-function withoutThoughts(text: string): string {
+function removeThoughts(text: string): string {
   return text.replace(/^\s*<think>[^]*?<\/think>\s*/, '')
 }
 
@@ -122,13 +122,13 @@ function toUsage({ inputTokens, outputTokens, inputTokenDetails, outputTokenDeta
   }
 }
 
-function toFlooded({ name }: Pick<Provider, 'name'>, maxBytes: number): RunResult {
+function failTooLong({ name }: Pick<Provider, 'name'>, maxBytes: number): RunResult {
   return permanent(
     `${name} answered with more than ${maxBytes / 1_048_576} MB and was stopped. Ask it for less, or choose another model.`,
   )
 }
 
-function toStopped({ reason }: AbortSignal): RunResult {
+function failStopped({ reason }: AbortSignal): RunResult {
   return reason instanceof DOMException && reason.name === 'TimeoutError'
     ? {
         status: 'timeout',

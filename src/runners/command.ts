@@ -12,14 +12,14 @@ import { type ChildEnd, runChild } from './command/child.ts'
 import {
   isSessionGone,
   toRunFailure,
-  toFlooded,
-  toNoFolder,
-  toNoText,
-  toNotJson,
-  toNotStarted,
-  toStopped,
+  toOutputLimitFailure,
+  toFolderFailure,
+  toTextFailure,
+  toJsonFailure,
+  toStartFailure,
+  toStopFailure,
 } from './command/failure.ts'
-import { type Printed, PrintedUsage, toTurnUsage } from './command/printed.ts'
+import { type PrintedResult, PrintedUsage, toTurnUsage } from './command/printed.ts'
 
 /** The most bytes of a reply, or of the document with the reply. */
 const maxReplyBytes = 1_048_576
@@ -35,7 +35,7 @@ type SessionState = z.infer<typeof SessionState>
 type Execution = {
   readonly end: ChildEnd
   /** Undefined: it did not end by itself, or its output is not the expected JSON. */
-  readonly printed: Printed | undefined
+  readonly printed: PrintedResult | undefined
   /** Undefined: a new session. */
   readonly state: SessionState | undefined
   /** The id that we gave it; undefined: it accepts none. */
@@ -65,9 +65,9 @@ async function run(turn: Turn): Promise<RunResult> {
   const { spec, request, io } = turn
   const state = keepsSessions(turn) ? SessionState.safeParse(request.state).data : undefined
   const execution = await execute(turn, state)
-  if (state === undefined || !hasLostItsSession(execution)) return toResult(execution, turn)
+  if (state === undefined || !hasLostSession(execution)) return toRunResult(execution, turn)
   io.log(`runners.${spec.id}: the command no longer knows this session; a new one starts`)
-  return toResult(await execute(turn, undefined), turn)
+  return toRunResult(await execute(turn, undefined), turn)
 }
 
 function keepsSessions({ spec, request }: Turn): boolean {
@@ -77,10 +77,10 @@ function keepsSessions({ spec, request }: Turn): boolean {
 async function execute({ spec, request, io, folder }: Turn, state: SessionState | undefined): Promise<Execution> {
   const args = (state === undefined ? undefined : spec.resumeArgs) ?? spec.args
   const sessionId = state?.sessionId ?? randomUUID()
-  const prompt = toPrompt({ ...spec, args }, request, state === undefined)
+  const prompt = buildCommandPrompt({ ...spec, args }, request, state === undefined)
   const end = await runChild({
     command: spec.command,
-    args: fillArguments(args, toValues(spec, request, { prompt, sessionId })),
+    args: fillArguments(args, toArgumentValues(spec, request, { prompt, sessionId })),
     cwd: folder,
     env: spec.env,
     input: spec.input === 'stdin' ? prompt : undefined,
@@ -97,12 +97,12 @@ async function execute({ spec, request, io, folder }: Turn, state: SessionState 
   }
 }
 
-function hasLostItsSession({ end, printed }: Execution): boolean {
+function hasLostSession({ end, printed }: Execution): boolean {
   if (end.kind !== 'exited' || (end.code === 0 && printed?.failure === undefined)) return false
   return isSessionGone(`${printed?.failure ?? ''}\n${end.complaint}`)
 }
 
-function toValues(
+function toArgumentValues(
   spec: CommandSpec,
   { model, thinking, system }: RunRequest,
   { prompt, sessionId }: { prompt: string; sessionId: string },
@@ -119,7 +119,7 @@ function toValues(
 }
 
 /** The system text goes before the first prompt of a session if the arguments have no placeholder for it. */
-function toPrompt(
+function buildCommandPrompt(
   { args, readsMentions }: Pick<CommandSpec, 'args' | 'readsMentions'>,
   { prompt, system }: RunRequest,
   isFirst: boolean,
@@ -133,23 +133,24 @@ function toMaxBytes({ output }: CommandSpec): number {
   return output === 'jsonl' ? maxEventBytes : maxReplyBytes
 }
 
-function toResult(execution: Execution, turn: Turn): RunResult {
+function toRunResult(execution: Execution, turn: Turn): RunResult {
   const { end, printed } = execution
   const { spec, io, folder } = turn
-  if (end.kind === 'not-started') return existsSync(folder) ? toNotStarted(spec, end.code) : toNoFolder(spec, folder)
-  if (end.kind === 'stopped') return toStopped(spec, io.signal.reason)
-  if (end.kind === 'flooded') return toFlooded(spec, toMaxBytes(spec))
+  if (end.kind === 'not-started')
+    return existsSync(folder) ? toStartFailure(spec, end.code) : toFolderFailure(spec, folder)
+  if (end.kind === 'stopped') return toStopFailure(spec, io.signal.reason)
+  if (end.kind === 'flooded') return toOutputLimitFailure(spec, toMaxBytes(spec))
   if (end.code !== 0 || printed?.failure !== undefined) return toRunFailure(spec, end, printed?.failure)
-  if (printed === undefined) return toNotJson(spec, spec.output)
-  if (printed.text === undefined) return toNoText(spec, spec.textPath)
-  if (Buffer.byteLength(printed.text) > maxReplyBytes) return toFlooded(spec, maxReplyBytes)
+  if (printed === undefined) return toJsonFailure(spec, spec.output)
+  if (printed.text === undefined) return toTextFailure(spec, spec.textPath)
+  if (Buffer.byteLength(printed.text) > maxReplyBytes) return toOutputLimitFailure(spec, maxReplyBytes)
   return toReply(execution, turn, { ...printed, text: printed.text })
 }
 
 function toReply(
   { state, givenId }: Execution,
   turn: Turn,
-  { text, usage, sessionId = state?.sessionId ?? givenId }: Printed & { readonly text: string },
+  { text, usage, sessionId = state?.sessionId ?? givenId }: PrintedResult & { readonly text: string },
 ): RunResult {
   const { countsSession } = turn.spec
   const turnUsage = usage === undefined || !countsSession ? usage : toTurnUsage(usage, state?.usage)
@@ -174,7 +175,7 @@ async function probe(spec: CommandSpec, signal: AbortSignal, folder: string): Pr
     signal: AbortSignal.any([signal, AbortSignal.timeout(probeMs)]),
     log: () => {},
   })
-  if (end.kind === 'not-started') return { ok: false, detail: toNotStarted(spec, end.code).detail }
+  if (end.kind === 'not-started') return { ok: false, detail: toStartFailure(spec, end.code).detail }
   const program = `${JSON.stringify(spec.command)} --version`
   if (end.kind !== 'exited') return { ok: false, detail: `${program} did not end in ${probeMs / 1_000} s.` }
   if (end.code !== 0) return { ok: false, detail: toRunFailure(spec, end, undefined).detail }

@@ -10,12 +10,12 @@ export function createEchoRunner(): Runner {
   return {
     id: 'echo',
     async run(request) {
-      return { status: 'ok', text: toEcho(request), simulated: true }
+      return { status: 'ok', text: formatEcho(request), simulated: true }
     },
   }
 }
 
-function toEcho({ agentId, sessionKey, model, thinking, prompt, message, action }: RunRequest): string {
+function formatEcho({ agentId, sessionKey, model, thinking, prompt, message, action }: RunRequest): string {
   const settings = [
     `session ${sessionKey}`,
     ...(model === undefined ? [] : [`model ${model}`]),

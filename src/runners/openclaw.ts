@@ -37,7 +37,7 @@ export function createOpenClawRunner(
   async function post(
     path: '/agent' | '/wake',
     { body, runId, signal }: { body: JsonObject; runId?: string; signal: AbortSignal },
-  ): Promise<Answered> {
+  ): Promise<OpenClawAnswer> {
     const response = await fetch(config.baseUrl + path, {
       method: 'POST',
       headers: {
@@ -61,22 +61,22 @@ export function createOpenClawRunner(
         action === undefined
           ? ({ path: '/wake', body: { text: prompt, mode: 'now' } } as const)
           : ({ path: '/agent', body: toAgentBody(request, action) } as const)
-      let answered: Answered
+      let answered: OpenClawAnswer
       try {
         answered = await post(call.path, { body: call.body, runId, signal })
       } catch (thrown) {
-        return toUnreached(id, config, { thrown, isStopped: signal.aborted })
+        return toNetworkFailure(id, config, { thrown, isStopped: signal.aborted })
       }
-      return toForwarded(request, answered) ?? toRefused(id, config, answered)
+      return readForwarded(request, answered) ?? toRefusalFailure(id, config, answered)
     },
     async probe(signal) {
       try {
         // an agent call without a message is refused with 400, but only after the token was accepted
         const answered = await post('/agent', { body: {}, signal })
         if (answered.status === 400) return { ok: true, detail: 'OpenClaw answers and accepts the token.' }
-        return { ok: false, detail: toRefused(id, config, answered).detail }
+        return { ok: false, detail: toRefusalFailure(id, config, answered).detail }
       } catch (thrown) {
-        return { ok: false, detail: toUnreached(id, config, { thrown, isStopped: signal.aborted }).detail }
+        return { ok: false, detail: toNetworkFailure(id, config, { thrown, isStopped: signal.aborted }).detail }
       }
     },
   }
@@ -90,7 +90,7 @@ function toAgentBody({ prompt, agentId, model }: RunRequest, action: AgentAction
     agentId: action.agentId === agentId ? agentId : undefined,
     wakeMode: action.wakeMode,
     deliver: action.deliver && !isOurs(action.channel),
-    ...toDestination(action),
+    ...findDestination(action),
     model: action.model === undefined ? undefined : model,
     thinking: action.thinking,
     // OpenClaw rounds down, and 0 means no limit
@@ -100,13 +100,13 @@ function toAgentBody({ prompt, agentId, model }: RunRequest, action: AgentAction
 }
 
 /** Channel and recipient, both or neither; `last` is refused in a direct call. */
-function toDestination({ deliver, channel, to }: AgentAction): { channel: ChannelName; to: string } | undefined {
+function findDestination({ deliver, channel, to }: AgentAction): { channel: ChannelName; to: string } | undefined {
   if (!deliver || to === undefined || channel === 'last' || isOurs(channel)) return undefined
   return { channel, to }
 }
 
 /** Undefined: it was not accepted. */
-function toForwarded({ runId, action }: RunRequest, { status, body }: Answered): RunResult | undefined {
+function readForwarded({ runId, action }: RunRequest, { status, body }: OpenClawAnswer): RunResult | undefined {
   if ((status !== 200 && status !== 202) || body?.['ok'] !== true) return undefined
   if (action === undefined) return { status: 'forwarded', id: runId, detail: 'Forwarded to OpenClaw as a wake.' }
   const theirs = body['runId']
@@ -114,14 +114,14 @@ function toForwarded({ runId, action }: RunRequest, { status, body }: Answered):
   return {
     status: 'forwarded',
     id: theirs,
-    detail: `Forwarded to OpenClaw as run ${cut(toLine(theirs), 100)}. ${toReplyNote(action)}`,
+    detail: `Forwarded to OpenClaw as run ${cut(toLine(theirs), 100)}. ${describeReply(action)}`,
   }
 }
 
-function toReplyNote(action: AgentAction): string {
+function describeReply(action: AgentAction): string {
   if (!action.deliver) return 'Its reply is not delivered.'
   if (isOurs(action.channel)) return `Its reply is not delivered: OpenClaw has no channel "${action.channel}".`
-  if (toDestination(action) !== undefined) return `OpenClaw delivers the reply to ${action.channel}.`
+  if (findDestination(action) !== undefined) return `OpenClaw delivers the reply to ${action.channel}.`
   return 'OpenClaw decides where the reply goes. To choose, set "to" and a channel other than "last".'
 }
 
@@ -131,7 +131,7 @@ async function readJson(response: Response): Promise<JsonObject | undefined> {
   return isJsonObject(answer) ? answer : undefined
 }
 
-type Answered = {
+type OpenClawAnswer = {
   readonly status: number
   readonly headers: Headers
   /** Undefined: not a JSON object. */
@@ -141,7 +141,7 @@ type Answered = {
 const maxWords = 300
 
 /** OpenClaw knows a repeated key for five minutes, so only a run that never reached it may be repeated later. */
-const neverConnected: ReadonlySet<string> = new Set([
+const notConnectedCodes: ReadonlySet<string> = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
   'EAI_AGAIN',
@@ -150,7 +150,7 @@ const neverConnected: ReadonlySet<string> = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ])
 /** Statuses of OpenClaw, or of a proxy in front of it, after which it has certainly not accepted the run. */
-const isUnavailable: ReadonlySet<number> = new Set([429, 502, 503, 521, 523])
+const unavailableStatuses: ReadonlySet<number> = new Set([429, 502, 503, 521, 523])
 
 /** The next move for a status that a retry does not change. */
 const remedies: Readonly<Record<number, string>> = {
@@ -163,16 +163,24 @@ const remedies: Readonly<Record<number, string>> = {
   413: 'The prompt is too long for OpenClaw. Shorten the message of the mapping.',
 }
 
-function toRefused(id: string, { token }: OpenClawRunnerConfig, { status, headers, body }: Answered): RunFailure {
+function toRefusalFailure(
+  id: string,
+  { token }: OpenClawRunnerConfig,
+  { status, headers, body }: OpenClawAnswer,
+): RunFailure {
   const said = typeof body?.['error'] === 'string' ? body['error'].replaceAll(token, '[hidden]') : ''
   const words = said === '' ? '' : `: ${cut(toPrintableLine(said), maxWords)}`
   const answered = `OpenClaw (runners.${id}) answered ${status}${words}`
-  return { ...toFailed(id, answered, { status, headers }), quotes: words !== '' }
+  return { ...toAnswerFailure(id, answered, { status, headers }), quotes: words !== '' }
 }
 
-function toFailed(id: string, answered: string, { status, headers }: Pick<Answered, 'status' | 'headers'>): RunFailure {
+function toAnswerFailure(
+  id: string,
+  answered: string,
+  { status, headers }: Pick<OpenClawAnswer, 'status' | 'headers'>,
+): RunFailure {
   const wait = toWait(toRetryAfterMs(headers))
-  if (isUnavailable.has(status)) return runnerUnavailable(`${answered}. The run waits.`, wait)
+  if (unavailableStatuses.has(status)) return runnerUnavailable(`${answered}. The run waits.`, wait)
   if (status >= 500 || status === 408)
     return retryable(`${answered}. If this continues, look at the log of OpenClaw.`, wait)
   if (status === 200 || status === 202) {
@@ -188,7 +196,7 @@ function toFailed(id: string, answered: string, { status, headers }: Pick<Answer
 }
 
 /** No answer. A repeat is safe: the idempotency key makes it the same run. */
-function toUnreached(
+function toNetworkFailure(
   id: string,
   { baseUrl, timeoutMs }: OpenClawRunnerConfig,
   { thrown, isStopped }: { thrown: unknown; isStopped: boolean },
@@ -201,7 +209,7 @@ function toUnreached(
       `${gateway} did not answer in ${timeoutMs / 1_000} s. Look at its log, or raise runners.${id}.timeoutMs.`,
     )
   const code = toErrorCode(thrown)
-  const failed = code !== undefined && neverConnected.has(code) ? runnerUnavailable : retryable
+  const failed = code !== undefined && notConnectedCodes.has(code) ? runnerUnavailable : retryable
   return failed(`${gateway} cannot be reached${code === undefined ? '' : ` (${code})`}. Is it running?`)
 }
 

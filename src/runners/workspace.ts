@@ -51,7 +51,7 @@ export async function readWorkspaceFile(folder: string | undefined, name: Worksp
       if (!(await file.stat()).isFile()) return refuse('it is not a regular file. Replace it with a file.')
       const { buffer, bytesRead } = await file.read(Buffer.alloc(maxBytes), 0, maxBytes, 0)
       const text = buffer.toString('utf8', 0, bytesRead).trim()
-      return saysSomething(text) ? { text } : {}
+      return hasContent(text) ? { text } : {}
     } finally {
       await file.close()
     }
@@ -80,6 +80,6 @@ export function createWorkspaceReader(log: Pick<Log, 'warn'>): WorkspaceReader {
   }
 }
 
-function saysSomething(text: string): boolean {
+function hasContent(text: string): boolean {
   return text.split('\n').some((line) => line.trim() !== '' && !/^\s*(#+(\s.*)?|[-*+]\s*(\[[ x]?\]\s*)?)$/i.test(line))
 }

@@ -1,7 +1,7 @@
 // Whatever a model writes: its pieces fit, are in order, lose nothing and leave no fence open.
 import { array, assert, constantFrom, integer, oneof, property, string } from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { fenceAfter, splitMarkdown } from '../../src/channels/chunks.ts'
+import { findFenceAfter, splitMarkdown } from '../../src/channels/chunks.ts'
 import { safeMarkdown, slackMrkdwn, telegramHtml } from '../../src/channels/markup.ts'
 import { render } from '../../src/channels/markdown.ts'
 
@@ -67,7 +67,7 @@ describe('splitMarkdown', () => {
         (lines, max) => {
           const text = `Before.\n\n\`\`\`ts\n${lines.join('\n')}\n\`\`\`\n\nAfter.`
           const pieces = splitMarkdown(text, { limit: max })
-          for (const piece of pieces) expect(fenceAfter(piece, undefined)).toBeUndefined()
+          for (const piece of pieces) expect(findFenceAfter(piece, undefined)).toBeUndefined()
           const code = pieces.flatMap((piece) =>
             [...piece.matchAll(/```ts\n(.*?)\n?```/gs)].map(([, body = '']) => body),
           )

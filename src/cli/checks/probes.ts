@@ -1,5 +1,5 @@
 // Whether the runners and the channels can be reached and accept their credentials. Sends no message, and calls a model only if asked to.
-import { type Agent, toAgent, toAgentIds } from '../../jobs/agents.ts'
+import { type Agent, toAgent, listAgentIds } from '../../jobs/agents.ts'
 import { withDeadline } from '../../base/time.ts'
 import { createRunnersAndChannels } from '../../jobs/runners-and-channels.ts'
 import { readWorkspaceFile } from '../../runners/workspace.ts'
@@ -27,7 +27,7 @@ export async function checkOutlets(
     () => [],
   )
   const { runner, channels } = createRunnersAndChannels({ write: () => {}, env })(config, own)
-  const agents = toAgentIds(config).map((id) => toAgent(config, id, dir))
+  const agents = listAgentIds(config).map((id) => toAgent(config, id, dir))
   const names = [...new Set(agents.map((agent) => agent.runner))]
   return await Promise.all([
     ...names.map((name) => {
@@ -103,7 +103,7 @@ async function probe(name: string, { probe: ask }: Probed): Promise<CheckFinding
 
 /** Whether AGENTS.md and HEARTBEAT.md of each workspace can be read. */
 export async function checkWorkspaces({ dir }: Context, config: Config): Promise<CheckFinding[]> {
-  const folders = [...new Set(toAgentIds(config).map((id) => toAgent(config, id, dir).workspace))]
+  const folders = [...new Set(listAgentIds(config).map((id) => toAgent(config, id, dir).workspace))]
   const looked = await Promise.all(
     folders.flatMap((folder) => [readWorkspaceFile(folder, 'AGENTS.md'), readWorkspaceFile(folder, 'HEARTBEAT.md')]),
   )

@@ -8,7 +8,7 @@ import { createStatusBoard, readStatus, toStatusFile } from '../../gmail/status.
 import {
   createPubSubApi,
   ensureService,
-  type StepState,
+  type SetupState,
   toPushConfig,
   toSubscription,
   toTopic,
@@ -90,7 +90,7 @@ async function findProject({ credentials, serviceAccount }: GmailFlags): Promise
   return credentials === undefined ? undefined : (await readClientFile(credentials)).project
 }
 
-async function stepConsent(context: Context, flags: GmailFlags, gmail: WatchedGmail): Promise<StepState> {
+async function stepConsent(context: Context, flags: GmailFlags, gmail: WatchedGmail): Promise<SetupState> {
   if (gmail.serviceAccountKey !== undefined || hasConsent(context.dir, gmail)) return 'ok'
   if (flags.dryRun !== true) await consent(context, flags, gmail)
   return 'changed'
@@ -135,7 +135,7 @@ async function stepWatch(
   dir: string,
   { gmail: api }: Google,
   { gmail, isDry }: { gmail: WatchedGmail; isDry: boolean },
-): Promise<StepState> {
+): Promise<SetupState> {
   const file = toStatusFile(dir)
   const topic = toTopic(gmail)
   const known = await readStatus(file)
@@ -171,7 +171,7 @@ function toDryBody(path: string): object {
   return path.endsWith('/watch') ? { historyId: '0', expiration: '0' } : {}
 }
 
-type Outcome = StepState | { readonly skipped: string }
+type Outcome = SetupState | { readonly skipped: string }
 type Step = (name: string, what: string, work: () => Promise<Outcome>) => Promise<void>
 
 /** Prints the outcome of a step. An exception ends the set-up; the next run continues there. */

@@ -2,7 +2,7 @@
 import { createHttpSink, readMailboxState } from '../../gmail/http-sink.ts'
 import { readCredentials } from '../../gmail/credentials.ts'
 import { openGoogle } from '../../gmail/google.ts'
-import { cursorName, type GmailState, parseState } from '../../gmail/mail.ts'
+import { toCursorName, type GmailState, parseState } from '../../gmail/mail.ts'
 import { toStateFile } from '../../gmail/mail.ts'
 import { syncOnce } from '../../gmail/sync.ts'
 import { loadConfig } from '../../config/config.ts'
@@ -46,6 +46,6 @@ async function findState(context: Context, account: string): Promise<GmailState 
 }
 
 async function readGatewayState(context: Context, account: string): Promise<GmailState | undefined> {
-  const value = await readStore(context, undefined, (store) => store.cursor(cursorName(account)))
+  const value = await readStore(context, undefined, (store) => store.cursor(toCursorName(account)))
   return value === undefined ? undefined : parseState(value)
 }

@@ -3,10 +3,10 @@ import { createHash } from 'node:crypto'
 import { type Alert, type Heartbeat, mainSessionKey, toChannelKey } from '../../model/action.ts'
 import type { ClaimedJob, Post, Recipient } from '../../model/job.ts'
 import { cut } from '../../base/text.ts'
-import { toPosted, whyNotPosted } from '../acknowledgement.ts'
-import { type AgentPlan, toRunName, toRunStep } from '../plan.ts'
+import { removeAcknowledgement, explainSilence } from '../acknowledgement.ts'
+import { type AgentPlan, toRunName, findRunStep } from '../plan.ts'
 import { postAll } from '../posts.ts'
-import type { Recorded, StepOutcome } from '../retry.ts'
+import type { StepRecord, StepOutcome } from '../retry.ts'
 import { resolveRoute, type Route } from '../route.ts'
 import { defineStep, type StepInput, type StepTools } from '../step.ts'
 
@@ -19,7 +19,7 @@ export const deliverStep = defineStep({
   perform: deliver,
   retry: 'channels.retry',
   isLogged: true,
-  toDeath: ({ why }) => ({ status: 'not delivered', text: why }),
+  describeDeath: ({ why }) => ({ status: 'not delivered', text: why }),
 })
 
 async function deliver(
@@ -27,24 +27,24 @@ async function deliver(
   tools: StepTools,
   signal: AbortSignal,
 ): Promise<StepOutcome> {
-  const run = toRunStep(job)
-  if (run?.state === 'forwarded') return toSkipped('OpenClaw performed the run and delivers the reply itself.')
-  if (run?.state === 'skipped') return toSkipped('The run was skipped, so there is no reply.')
+  const run = findRunStep(job)
+  if (run?.state === 'forwarded') return skip('OpenClaw performed the run and delivers the reply itself.')
+  if (run?.state === 'skipped') return skip('The run was skipped, so there is no reply.')
   const reply = planned.kind === 'alert' ? planned.text : (run?.result ?? '')
-  const quiet =
+  const silence =
     planned.kind === 'alert'
       ? undefined
-      : whyNotPosted(reply, planned.kind === 'heartbeat' ? agent.heartbeat : undefined)
-  if (quiet !== undefined) return toSkipped(quiet)
+      : explainSilence(reply, planned.kind === 'heartbeat' ? agent.heartbeat : undefined)
+  if (silence !== undefined) return skip(silence)
 
   const found = await findChannel(planned, job, tools)
   if (found.kind === 'none') {
     // nobody asked for the reply of a heartbeat, and nobody who configured no channel asks for a reply: this is not a failure
     return planned.kind === 'heartbeat' || found.isWithoutChannels === true
-      ? toSkipped(found.detail)
+      ? skip(found.detail)
       : { kind: 'permanent', status: 'error', detail: found.detail, quotes: found.quotes }
   }
-  const posts = toPosts(cut(toPosted(reply), maxReplyChars), found, job)
+  const posts = buildPosts(cut(removeAcknowledgement(reply), maxReplyChars), found, job)
   const name = planned.kind === 'agent' ? toRunName(planned) : planned.kind
   const outcome = await postAll(posts, found.channel, {
     job,
@@ -54,7 +54,7 @@ async function deliver(
     signal,
     run: { id: job.id, agentId: planned.agentId, name },
   })
-  const named = toNamedRecipient(planned)
+  const named = findNamedRecipient(planned)
   return outcome.kind !== 'recorded' || named === undefined ? outcome : { ...outcome, recipient: named }
 }
 
@@ -62,7 +62,7 @@ async function deliver(
  * Only a turn of the main session that names a channel and a recipient changes what `last` means. Otherwise a request could move the
  * replies of the main session and of every hook. A run that is only filed under the default key is no turn of the main session.
  */
-function toNamedRecipient(planned: AgentPlan | Heartbeat | Alert): Recipient | undefined {
+function findNamedRecipient(planned: AgentPlan | Heartbeat | Alert): Recipient | undefined {
   if (planned.kind !== 'agent' || planned.sessionKey !== mainSessionKey || planned.sharesSession) return undefined
   const { channel, to } = planned.action
   return channel === 'last' || to === undefined ? undefined : { channel, to }
@@ -90,7 +90,7 @@ async function findChannel(
 }
 
 /** The messages of a reply. Messages that are stored already do not change. */
-function toPosts(
+function buildPosts(
   reply: string,
   { channel, name, to }: Extract<Route, { kind: 'route' }>,
   { id, posts }: ClaimedJob,
@@ -102,7 +102,7 @@ function toPosts(
   })
 }
 
-function toSkipped(detail: string): Recorded {
+function skip(detail: string): StepRecord {
   return { kind: 'recorded', step: { state: 'skipped', detail } }
 }
 

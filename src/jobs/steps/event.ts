@@ -8,14 +8,14 @@ import { defineStep } from '../step.ts'
 export const eventStep = defineStep({
   about: 'The text becomes one event in the main session.',
   of: ['wake', 'alert'],
-  perform: ({ planned }) => ({ kind: 'recorded', step: { state: 'done' }, events: [toOwnEvent(planned)] }),
+  perform: ({ planned }) => ({ kind: 'recorded', step: { state: 'done' }, events: [toAlertEvent(planned)] }),
   retry: undefined,
   isLogged: false,
-  toDeath: undefined,
+  describeDeath: undefined,
 })
 
 /** An event of the gateway in the main session. It may contain outside text, so it is not trusted. */
-function toOwnEvent({ agentId, text }: Alert): NewEvent {
+function toAlertEvent({ agentId, text }: Alert): NewEvent {
   return {
     agentId,
     sessionKey: mainSessionKey,

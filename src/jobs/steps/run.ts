@@ -6,15 +6,15 @@ import type { JsonValue } from '../../base/json.ts'
 import type { Runner, RunRequest, RunResult } from '../../model/runner.ts'
 import type { WaitingEvents } from '../../store/records.ts'
 import type { Store } from '../../store/store.ts'
-import { whyNotPosted } from '../acknowledgement.ts'
+import { explainSilence } from '../acknowledgement.ts'
 import type { Agent } from '../agents.ts'
 import { withDeadline } from '../../base/time.ts'
-import type { Failure, Recorded, StepOutcome } from '../retry.ts'
+import type { Failure, StepRecord, StepOutcome } from '../retry.ts'
 import {
   buildHeartbeatPrompt,
   buildPrompt,
   mostShownEvents,
-  toTurnContexts,
+  listTurnContexts,
   type TurnContext,
   type WaitingTexts,
 } from '../prompt.ts'
@@ -33,11 +33,11 @@ export const runStep = defineStep({
   perform: runTurn,
   retry: 'agents.defaults.retry',
   isLogged: true,
-  toDeath: ({ status, error }) => ({ status, text: error }),
+  describeDeath: ({ status, error }) => ({ status, text: error }),
 })
 
 /** The state that a runner keeps for a session, and the id of that runner: another runner cannot read it. */
-type KeptState = { readonly runner: string; readonly state: JsonValue }
+type StoredRunnerState = { readonly runner: string; readonly state: JsonValue }
 
 /** Prompt and reply go into the transcript in the commit of the step; the events in the prompt are consumed in the same commit. */
 async function runTurn(
@@ -47,11 +47,11 @@ async function runTurn(
 ): Promise<StepOutcome> {
   const { agentId, sessionKey } = planned
   const runner = runnerOf(agent.runner)
-  if (runner === undefined) return toUnknownRunner(agent)
+  if (runner === undefined) return failUnknownRunner(agent)
   const waiting = await readWaiting(store, planned)
   const checks = planned.kind === 'heartbeat' ? await readWorkspaceFile(agent.workspace, 'HEARTBEAT.md') : undefined
   const hasNothing = waiting.count === 0 && checks === undefined && agent.heartbeat.prompt === undefined
-  if (planned.kind === 'heartbeat' && hasNothing) return toSkipped()
+  if (planned.kind === 'heartbeat' && hasNothing) return skipHeartbeat()
 
   const isPersistent = planned.kind === 'heartbeat' || planned.sessionMode === 'persistent'
   const { history, state } = isPersistent ? await readSession(store, planned, runner) : noSession
@@ -66,7 +66,7 @@ async function runTurn(
     sessionKey,
     model: action?.model ?? agent.model,
     thinking: action?.thinking ?? agent.thinking,
-    system: await toSystem(agent, readWorkspaceFile),
+    system: await readSystemText(agent, readWorkspaceFile),
     workspace: agent.workspace,
     state,
     message: action?.message ?? '',
@@ -74,34 +74,34 @@ async function runTurn(
     deadline: clock() + ms,
   }
   const ask = async (context: TurnContext, limit: AbortSignal) => {
-    const prompt = toPrompt(planned, { waiting: context.waiting, checks, agent, clock, newBoundaryId })
+    const prompt = buildTurnPrompt(planned, { waiting: context.waiting, checks, agent, clock, newBoundaryId })
     const given = { ...request, history: context.history, prompt }
     return { context, prompt, result: await runner.run(given, { log: note, signal: limit }) }
   }
   // the next turn of the session must not start while a child of this one still works in the same folder
   const ended = await withDeadline({ outer: signal, ms, endingMs }, async (limit) => {
-    const [whole, ...smaller] = toTurnContexts({ history, waiting })
+    const [whole, ...smaller] = listTurnContexts({ history, waiting })
     let asked = await ask(whole, limit)
     for (const context of smaller) {
       if (asked.result.status !== 'too-long' || limit.aborted) break
-      note(toShorter(context))
+      note(describeShorterPrompt(context))
       asked = await ask(context, limit)
     }
     return asked
   })
   if (ended.kind === 'aborted') return ended
   if (ended.kind === 'timeout') {
-    return { kind: 'permanent', status: 'timeout', detail: toLate(planned, agent, seconds) }
+    return { kind: 'permanent', status: 'timeout', detail: describeTimeout(planned, agent, seconds) }
   }
   const { context, prompt, result } = ended.value
-  const outcome = toRunOutcome(result, { prompt, runner, isPersistent })
+  const outcome = toStepOutcome(result, { prompt, runner, isPersistent })
   if (outcome.kind !== 'recorded') return outcome
   const isIdle = planned.kind === 'heartbeat' && waiting.count === 0 && isAcknowledged(result, agent)
   return {
     ...outcome,
     // a heartbeat that found nothing leaves no trace in the conversation
     ...(isIdle ? { messages: [] } : {}),
-    ...toConsumed(context, waiting),
+    ...findConsumedEvents(context, waiting),
   }
 }
 
@@ -109,7 +109,10 @@ const noSession = { history: [], state: undefined }
 const noEvents: WaitingEvents = { events: [], count: 0, wakes: false }
 
 /** Events that did not fit wait for the next turn, which comes soon if one of the events asked for it. */
-function toConsumed({ waiting: shown }: TurnContext, { events, count, wakes }: WaitingEvents): Partial<Recorded> {
+function findConsumedEvents(
+  { waiting: shown }: TurnContext,
+  { events, count, wakes }: WaitingEvents,
+): Partial<StepRecord> {
   const consumed = events.slice(0, shown.events.length).map(({ id }) => id)
   return consumed.length === 0 ? {} : { consumed, leavesWakes: wakes && consumed.length < count }
 }
@@ -120,7 +123,7 @@ async function readWaiting(store: Pick<Store, 'waiting'>, { agentId, sessionKey 
   return await store.waiting({ agentId, sessionKey, limit: mostShownEvents })
 }
 
-function toPrompt(
+function buildTurnPrompt(
   planned: AgentPlan | Heartbeat,
   {
     waiting,
@@ -144,44 +147,47 @@ async function readSession(
     store.messages({ agentId, sessionKey, limit: historyLimit }),
     store.session({ agentId, sessionKey }),
   ])
-  // as: only `toRunOutcome` writes it
-  const kept = session?.runnerState as KeptState | undefined
+  // as: only `toStepOutcome` writes it
+  const kept = session?.runnerState as StoredRunnerState | undefined
   return { history: messages, state: kept?.runner === runner.id ? kept.state : undefined }
 }
 
-async function toSystem({ system, workspace }: Agent, readWorkspaceFile: WorkspaceReader): Promise<string | undefined> {
+async function readSystemText(
+  { system, workspace }: Agent,
+  readWorkspaceFile: WorkspaceReader,
+): Promise<string | undefined> {
   const texts = [system, await readWorkspaceFile(workspace, 'AGENTS.md')].filter((text) => text !== undefined)
   return texts.length === 0 ? undefined : texts.join('\n\n')
 }
 
-function toLate(planned: AgentPlan | Heartbeat, { id, runner }: Agent, seconds: number): string {
+function describeTimeout(planned: AgentPlan | Heartbeat, { id, runner }: Agent, seconds: number): string {
   const isNamed = planned.kind === 'agent' && planned.action.timeoutSeconds !== undefined
   const where = isNamed ? 'of the mapping or the request' : `of agent "${id}", or of agents.defaults`
   return `The runner "${runner}" did not end in ${seconds} s. Raise timeoutSeconds ${where}.`
 }
 
-function toShorter({ history, waiting: { events, count } }: TurnContext): string {
+function describeShorterPrompt({ history, waiting: { events, count } }: TurnContext): string {
   return (
     'The prompt is too long for the model. The next try has the newest ' +
     `${history.length} earlier messages and the oldest ${events.length} of ${count} waiting events.`
   )
 }
 
-function toSkipped(): Recorded {
+function skipHeartbeat(): StepRecord {
   const detail = 'No event waits, and the workspace has no HEARTBEAT.md with a task.'
   return { kind: 'recorded', step: { state: 'skipped', detail } }
 }
 
-function toUnknownRunner({ id, runner }: Agent): StepOutcome {
+function failUnknownRunner({ id, runner }: Agent): StepOutcome {
   const detail = `Agent ${id} uses the runner "${runner}", which does not exist. Add runners.${runner}, or name one of ${builtInRunners.join(', ')}.`
   return { kind: 'permanent', status: 'error', detail }
 }
 
 function isAcknowledged(result: RunResult, { heartbeat }: Agent): boolean {
-  return result.status === 'ok' && whyNotPosted(result.text, heartbeat) !== undefined
+  return result.status === 'ok' && explainSilence(result.text, heartbeat) !== undefined
 }
 
-function toRunOutcome(
+function toStepOutcome(
   result: RunResult,
   { prompt, runner, isPersistent }: { prompt: string; runner: Runner; isPersistent: boolean },
 ): StepOutcome {
@@ -208,18 +214,18 @@ function toRunOutcome(
     case 'forwarded':
       return { kind: 'recorded', step: { state: 'forwarded', detail: result.detail, result: result.id } }
     case 'unavailable':
-      return { kind: 'unavailable', ...toDetail(result), retryAfterMs: result.retryAfterMs }
+      return { kind: 'unavailable', ...pickDetail(result), retryAfterMs: result.retryAfterMs }
     case 'timeout':
-      return { kind: 'permanent', status, ...toDetail(result) }
+      return { kind: 'permanent', status, ...pickDetail(result) }
     case 'too-long':
-      return { kind: 'permanent', status: 'error', ...toDetail(result) }
+      return { kind: 'permanent', status: 'error', ...pickDetail(result) }
     case 'error':
       return result.retryable
-        ? { kind: 'transient', ...toDetail(result), retryAfterMs: result.retryAfterMs }
-        : { kind: 'permanent', status, ...toDetail(result) }
+        ? { kind: 'transient', ...pickDetail(result), retryAfterMs: result.retryAfterMs }
+        : { kind: 'permanent', status, ...pickDetail(result) }
   }
 }
 
-function toDetail({ detail, quotes }: Pick<Failure, 'detail' | 'quotes'>): Pick<Failure, 'detail' | 'quotes'> {
+function pickDetail({ detail, quotes }: Pick<Failure, 'detail' | 'quotes'>): Pick<Failure, 'detail' | 'quotes'> {
   return { detail, quotes }
 }

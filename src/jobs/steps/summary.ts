@@ -1,5 +1,5 @@
 // The step `summary`: one event in the main session about the end of a run.
-import { toRunEnd, toSummary } from '../plan.ts'
+import { toRunEnd, toSummaryEvent } from '../plan.ts'
 import { defineStep } from '../step.ts'
 
 export const summaryStep = defineStep({
@@ -8,9 +8,9 @@ export const summaryStep = defineStep({
   perform: ({ planned, job }) => ({
     kind: 'recorded',
     step: { state: 'done' },
-    events: [toSummary(planned, toRunEnd(job))],
+    events: [toSummaryEvent(planned, toRunEnd(job))],
   }),
   retry: undefined,
   isLogged: false,
-  toDeath: undefined,
+  describeDeath: undefined,
 })

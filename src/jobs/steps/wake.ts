@@ -12,5 +12,5 @@ export const wakeStep = defineStep({
   }),
   retry: undefined,
   isLogged: false,
-  toDeath: undefined,
+  describeDeath: undefined,
 })

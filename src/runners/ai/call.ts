@@ -37,7 +37,7 @@ export async function callModel(call: Call, { stream }: { stream: boolean }): Pr
   // the SDK prints its warnings; here they become log lines of the run, unless the host handles them
   globalThis.AI_SDK_LOG_WARNINGS ??= false
   const ended = new AbortController()
-  const settings = toSettings({ ...call, signal: AbortSignal.any([call.signal, ended.signal]) })
+  const settings = toCallSettings({ ...call, signal: AbortSignal.any([call.signal, ended.signal]) })
   try {
     return await (stream ? readStream(sdk, settings) : generate(sdk, settings))
   } catch (thrown) {
@@ -47,13 +47,13 @@ export async function callModel(call: Call, { stream }: { stream: boolean }): Pr
   }
 }
 
-function toSettings({ model, system, messages, providerOptions, signal }: Call) {
+function toCallSettings({ model, system, messages, providerOptions, signal }: Call) {
   // 0: the worker retries, with longer pauses than the SDK
   const always = { model, messages, providerOptions, abortSignal: signal, maxRetries: 0 }
   return system === undefined ? always : { ...always, system }
 }
 
-async function generate(sdk: Sdk, settings: ReturnType<typeof toSettings>): Promise<Reply> {
+async function generate(sdk: Sdk, settings: ReturnType<typeof toCallSettings>): Promise<Reply> {
   const { text, finishReason, response, totalUsage, warnings = [] } = await sdk.generateText(settings)
   return {
     kind: 'reply',
@@ -65,7 +65,7 @@ async function generate(sdk: Sdk, settings: ReturnType<typeof toSettings>): Prom
   }
 }
 
-async function readStream(sdk: Sdk, settings: ReturnType<typeof toSettings>): Promise<Reply | CallFailure> {
+async function readStream(sdk: Sdk, settings: ReturnType<typeof toCallSettings>): Promise<Reply | CallFailure> {
   let text = ''
   let start: PartOf<'start-step'> | undefined
   let step: PartOf<'finish-step'> | undefined
@@ -107,14 +107,14 @@ export function toConversation(history: readonly Message[], prompt: string): Cha
   // a transcript is cut at its oldest end: the first reply may have lost its question
   const first = said.findIndex(({ role }) => role === 'user')
   const known = first < 0 ? [] : said.slice(first)
-  return [...known, { role: 'user', content: prompt } as const].reduce<ChatMessage[]>(join, [])
+  return [...known, { role: 'user', content: prompt } as const].reduce<ChatMessage[]>(appendMessage, [])
 }
 
 function toChatMessage({ role, text }: Message): ChatMessage {
   return role === 'system' ? { role: 'user', content: `System: ${text}` } : { role, content: text }
 }
 
-function join(said: ChatMessage[], next: ChatMessage): ChatMessage[] {
+function appendMessage(said: ChatMessage[], next: ChatMessage): ChatMessage[] {
   const last = said.at(-1)
   if (last?.role !== next.role) return [...said, next]
   return [...said.slice(0, -1), { role: last.role, content: `${last.content}\n\n${next.content}` }]

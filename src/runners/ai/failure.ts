@@ -5,7 +5,7 @@ import { toJson } from '../../base/json.ts'
 import { toRetryAfterMs, toWait } from '../../base/http.ts'
 import { toErrorCode, toErrorName } from '../../base/exceptions.ts'
 import { type RunFailure, permanent, retryable, runnerUnavailable } from '../../model/runner.ts'
-import { type Provider, toShown } from './providers.ts'
+import { type Provider, toShownName } from './providers.ts'
 
 /** `begun`: a part of the reply had arrived. */
 export type ModelCall = { readonly provider: Provider; readonly model: string; readonly begun: boolean }
@@ -67,26 +67,26 @@ export function toModelFailure(thrown: unknown, asked: ModelCall, now: number): 
   const answered = CallError.safeParse(thrown).data ?? {}
   const error = toProviderError(thrown, answered)
   const status = toStatus(answered, error)
-  if (status === undefined) return toOddFailure(thrown, asked)
+  if (status === undefined) return toUnexpectedFailure(thrown, asked)
   const retryAfterMs = toRetryAfterMs(new Headers(answered.responseHeaders ?? {}), now) ?? toRetryDelayMs(error)
   return toStatusFailure({ status, error, retryAfterMs }, asked)
 }
 
 function toNetworkFailure(code: string, { provider: { name, baseUrl } }: ModelCall): RunFailure {
-  if (brokenOff.has(code)) return retryable(toBrokenOff(name, code))
+  if (brokenOff.has(code)) return retryable(describeCutConnection(name, code))
   return runnerUnavailable(
     `${name} cannot be reached at ${new URL(baseUrl).host} (${code}). Check that it runs, and check models.providers.${name}.baseUrl.`,
   )
 }
 
-export function toBrokenOff(name: string, code?: string): string {
+export function describeCutConnection(name: string, code?: string): string {
   const why = code === undefined ? '' : ` (${code})`
   return `${name} ended before its reply was complete${why}. If this continues, look at its log, or at a proxy in front of it.`
 }
 
 /** Neither the network nor the provider gave a reason. */
-function toOddFailure(thrown: unknown, { provider: { name }, begun }: ModelCall): RunFailure {
-  if (begun) return retryable(toBrokenOff(name))
+function toUnexpectedFailure(thrown: unknown, { provider: { name }, begun }: ModelCall): RunFailure {
+  if (begun) return retryable(describeCutConnection(name))
   const error = toErrorName(thrown)
   if (error === 'AI_InvalidArgumentError') {
     return permanent(
@@ -102,7 +102,7 @@ function toStatusFailure(
   { status, error, retryAfterMs }: { status: number; error: ProviderError; retryAfterMs: number | undefined },
   { provider: { name, baseUrl }, ...asked }: ModelCall,
 ): RunFailure {
-  const model = toShown(asked.model)
+  const model = toShownName(asked.model)
   const wait = toWait(retryAfterMs)
   const said = `(${[status, ...toCodes(error)].join(', ')})`
 
@@ -166,13 +166,13 @@ function toStatus({ statusCode }: CallError, error: ProviderError): number | und
   // Google's 400 for a wrong key
   if (error.details?.some(({ reason }) => reason === 'API_KEY_INVALID')) return 401
   if (statusCode !== undefined && statusCode >= 300 && statusCode !== 500) return statusCode
-  const meant = [error.code, error.status, error.type].flatMap((word) => toMeant(word) ?? [])[0]
+  const meant = [error.code, error.status, error.type].flatMap((word) => parseStatusWord(word) ?? [])[0]
   // the AI SDK also uses 500 for an error inside a stream without a number; a real 500 is never the fault of the request
   if (statusCode === 500) return meant === 429 || meant === 529 ? meant : 500
   return meant ?? (error.message === undefined ? undefined : 500)
 }
 
-function toMeant(word: string | number | undefined): number | undefined {
+function parseStatusWord(word: string | number | undefined): number | undefined {
   const number = Number(word)
   if (number >= 400 && number <= 599) return number
   return typeof word === 'string' && Object.hasOwn(statusOf, word) ? statusOf[word] : undefined

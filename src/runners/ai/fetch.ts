@@ -11,16 +11,16 @@ const bodiless: ReadonlySet<number> = new Set([204, 205, 304])
 
 /** Accepts only text as a body. */
 export const patientFetch: Fetch = async (input, init = {}) => {
-  const answer = await ask(new URL(input instanceof Request ? input.url : input), init)
+  const answer = await sendRequest(new URL(input instanceof Request ? input.url : input), init)
   const { statusCode: status = 0, statusMessage = '' } = answer
   const headers = Object.entries(answer.headersDistinct).flatMap(([name, values = []]) =>
     values.map((value): [string, string] => [name, value]),
   )
   if (bodiless.has(status)) answer.resume()
-  return new Response(bodiless.has(status) ? null : toWeb(answer), { status, statusText: statusMessage, headers })
+  return new Response(bodiless.has(status) ? null : toWebStream(answer), { status, statusText: statusMessage, headers })
 }
 
-function ask(url: URL, { method = 'GET', headers, body, signal }: RequestInit): Promise<IncomingMessage> {
+function sendRequest(url: URL, { method = 'GET', headers, body, signal }: RequestInit): Promise<IncomingMessage> {
   if (body !== undefined && body !== null && typeof body !== 'string') throw new TypeError('The body must be text.')
   const over = url.protocol === 'https:' ? overHttps : overHttp
   return new Promise((resolve, reject) => {
@@ -35,7 +35,7 @@ function ask(url: URL, { method = 'GET', headers, body, signal }: RequestInit): 
   })
 }
 
-function toWeb(answer: IncomingMessage): ReadableStream<Uint8Array> {
+function toWebStream(answer: IncomingMessage): ReadableStream<Uint8Array> {
   // Node's own declaration of the same class
   return Readable.toWeb(answer) as ReadableStream<Uint8Array>
 }
@@ -71,14 +71,14 @@ export function boundFetch(fetch: Fetch, maxBytes: number): BoundedFetch {
   }
 }
 
-export type KeptFetch = {
+export type RepeatableFetch = {
   readonly fetch: Fetch
   /** Answers every request with the JSON that was received in place of a stream; undefined if none was. */
-  readonly again: () => Fetch | undefined
+  readonly repeat: () => Fetch | undefined
 }
 
 /** For one streamed call. A server that does not stream answers with JSON, which is kept, so that the model is not asked twice. */
-export function keepPlainAnswer(fetch: Fetch): KeptFetch {
+export function keepPlainAnswer(fetch: Fetch): RepeatableFetch {
   let kept: { readonly text: string; readonly init: ResponseInit } | undefined
   const toResponse = ({ text, init }: NonNullable<typeof kept>) => new Response(text, init)
   return {
@@ -89,7 +89,7 @@ export function keepPlainAnswer(fetch: Fetch): KeptFetch {
       kept = { text: await answer.text(), init: { status, headers: { 'content-type': 'application/json' } } }
       return toResponse(kept)
     },
-    again: () => {
+    repeat: () => {
       const answer = kept
       return answer && (async () => toResponse(answer))
     },

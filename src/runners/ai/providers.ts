@@ -18,7 +18,7 @@ export type Provider = {
   readonly baseUrl: string
 }
 
-export type Choice =
+export type ModelChoice =
   | { readonly ok: true; readonly provider: Provider; readonly model: string }
   | { readonly ok: false; readonly reason: string }
 
@@ -39,28 +39,30 @@ export const optionNames: Readonly<Record<Kind, string>> = {
 }
 
 /** `<provider>/<model>` is split at the first "/": a model's own name may have more of them. */
-export function chooseModel(asked: string | undefined, models: ModelsConfig): Choice {
+export function chooseModel(asked: string | undefined, models: ModelsConfig): ModelChoice {
   if (asked === undefined) return { ok: false, reason: 'No model is set: set agents.defaults.model.' }
   const name = toModelName(asked, models.aliases)
   if (!isModelName(name)) {
-    return { ok: false, reason: `"${toShown(name)}" is not <provider>/<model>, and not a name in models.aliases.` }
+    return { ok: false, reason: `"${toShownName(name)}" is not <provider>/<model>, and not a name in models.aliases.` }
   }
   const slash = name.indexOf('/')
-  const found = toProvider(name.slice(0, slash), models)
+  const found = findProvider(name.slice(0, slash), models)
   return found.ok ? { ok: true, provider: found.provider, model: name.slice(slash + 1) } : found
 }
 
 /** A name that is safe to show: a sender may have chosen it. */
-export function toShown(name: string): string {
+export function toShownName(name: string): string {
   return cut(toLine(name.slice(0, 1_000)), 100)
 }
 
-type Found = { readonly ok: true; readonly provider: Provider } | { readonly ok: false; readonly reason: string }
+type ProviderResult =
+  | { readonly ok: true; readonly provider: Provider }
+  | { readonly ok: false; readonly reason: string }
 
 /** A provider that can be called, or the missing key of the configuration. */
-export function toProvider(name: string, { providers }: ModelsConfig): Found {
+export function findProvider(name: string, { providers }: ModelsConfig): ProviderResult {
   const config = Object.hasOwn(providers, name) ? providers[name] : undefined
-  if (config === undefined) return { ok: false, reason: toUnknown(name, Object.keys(providers)) }
+  if (config === undefined) return { ok: false, reason: describeUnknownProvider(name, Object.keys(providers)) }
   const baseUrl = config.baseUrl ?? defaultBaseUrls[config.kind]
   if (baseUrl === undefined) {
     return {
@@ -83,8 +85,8 @@ export function toProvider(name: string, { providers }: ModelsConfig): Found {
   return { ok: true, provider: { name, config, baseUrl } }
 }
 
-function toUnknown(name: string, known: readonly string[]): string {
-  const asked = toShown(name)
+function describeUnknownProvider(name: string, known: readonly string[]): string {
+  const asked = toShownName(name)
   if (known.length === 0) return `models.providers has no "${asked}"; it is empty. Add models.providers.${asked}.`
   const near = nearestOf(name, known)
   const hint = near === undefined ? '' : ` Did you mean "${near}"?`
@@ -149,21 +151,21 @@ export async function probeProviders({ models, fetch, signal }: ProbeParts): Pro
     }
   const probes = await Promise.all(
     names.map(async (name): Promise<Probe> => {
-      const found = toProvider(name, models)
-      return found.ok ? probeOne(found.provider, fetch, signal) : { ok: false, detail: found.reason }
+      const found = findProvider(name, models)
+      return found.ok ? probeProvider(found.provider, fetch, signal) : { ok: false, detail: found.reason }
     }),
   )
   return { ok: probes.every(({ ok }) => ok), detail: probes.map(({ detail }) => detail).join(' ') }
 }
 
-async function probeOne({ name, config, baseUrl }: Provider, fetch: Fetch, signal: AbortSignal): Promise<Probe> {
+async function probeProvider({ name, config, baseUrl }: Provider, fetch: Fetch, signal: AbortSignal): Promise<Probe> {
   try {
     const answer = await fetch(`${baseUrl}/models`, { headers: toKeyHeaders(config), signal })
     await answer.body?.cancel()
     if (answer.ok) return { ok: true, detail: `${name} answers.` }
     // Google's 400 can only mean a wrong key here
     const status = config.kind === 'google' && answer.status === 400 ? 401 : answer.status
-    return { ok: false, detail: toRefusal(name, status) }
+    return { ok: false, detail: describeRefusal(name, status) }
   } catch (thrown) {
     const why = signal.aborted ? 'no answer in time' : (toErrorCode(thrown) ?? 'no HTTP')
     const { host } = new URL(baseUrl)
@@ -174,7 +176,7 @@ async function probeOne({ name, config, baseUrl }: Provider, fetch: Fetch, signa
   }
 }
 
-function toRefusal(name: string, status: number): string {
+function describeRefusal(name: string, status: number): string {
   if (status === 401 || status === 403)
     return `${name} refused the key (${status}): check models.providers.${name}.apiKey.`
   if (status === 404) {

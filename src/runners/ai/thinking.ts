@@ -15,7 +15,7 @@ export type ThinkingRow = {
 
 type Six<T> = readonly [off: T, minimal: T, low: T, medium: T, high: T, xhigh: T]
 
-function by<T>(toOptions: (value: T) => JsonObject, ...[off, minimal, low, medium, high, xhigh]: Six<T>): Levels {
+function toLevels<T>(toOptions: (value: T) => JsonObject, ...[off, minimal, low, medium, high, xhigh]: Six<T>): Levels {
   return {
     off: toOptions(off),
     minimal: toOptions(minimal),
@@ -35,7 +35,7 @@ const thinkingLevel = (level: string): JsonObject => ({ thinkingConfig: { thinki
 const thinkingBudget = (tokens: number): JsonObject => ({ thinkingConfig: { thinkingBudget: tokens } })
 
 /** For models without reasoning: they refuse unknown options. */
-const nothing = by(() => ({}), 0, 0, 0, 0, 0, 0)
+const nothing = toLevels(() => ({}), 0, 0, 0, 0, 0, 0)
 const disabled: JsonObject = { thinking: { type: 'disabled' } }
 
 /**
@@ -48,38 +48,38 @@ export const thinkingRows: Readonly<Record<ProviderConfig['kind'], readonly Thin
     {
       models: 'gpt-5-pro',
       pattern: /^gpt-5-pro/,
-      levels: by(reasoningEffort, 'high', 'high', 'high', 'high', 'high', 'high'),
+      levels: toLevels(reasoningEffort, 'high', 'high', 'high', 'high', 'high', 'high'),
     },
     {
       models: 'gpt-5.2-pro and later pro',
       pattern: /^gpt-5\.\d+-pro/,
-      levels: by(reasoningEffort, 'medium', 'medium', 'medium', 'medium', 'high', 'xhigh'),
+      levels: toLevels(reasoningEffort, 'medium', 'medium', 'medium', 'medium', 'high', 'xhigh'),
     },
     {
       models: 'o1, o3, o4-mini, gpt-5-codex, gpt-5.1-codex',
       pattern: /^(o\d|gpt-5(\.1)?-codex(?!-max))/,
-      levels: by(reasoningEffort, 'low', 'low', 'low', 'medium', 'high', 'high'),
+      levels: toLevels(reasoningEffort, 'low', 'low', 'low', 'medium', 'high', 'high'),
     },
     { models: 'chat models', pattern: /^gpt-[\d.]+-chat/, levels: nothing },
     {
       models: 'gpt-5, gpt-5-mini, gpt-5-nano',
       pattern: /^gpt-5(-|$)/,
-      levels: by(reasoningEffort, 'minimal', 'minimal', 'low', 'medium', 'high', 'high'),
+      levels: toLevels(reasoningEffort, 'minimal', 'minimal', 'low', 'medium', 'high', 'high'),
     },
     {
       models: 'gpt-5.1',
       pattern: /^gpt-5\.1(?!-codex)/,
-      levels: by(reasoningEffort, 'none', 'low', 'low', 'medium', 'high', 'high'),
+      levels: toLevels(reasoningEffort, 'none', 'low', 'low', 'medium', 'high', 'high'),
     },
     {
       models: 'gpt-5.2 and later, gpt-6-sol, gpt-6-luna, gpt-6.1-terra',
       pattern: /^(gpt-5\.\d+(?!.*-codex)|gpt-6-sol$|gpt-6-luna$|gpt-6\.1-terra$)/,
-      levels: by(reasoningEffort, 'none', 'low', 'low', 'medium', 'high', 'xhigh'),
+      levels: toLevels(reasoningEffort, 'none', 'low', 'low', 'medium', 'high', 'xhigh'),
     },
     {
       models: 'later codex, other gpt-6 and later',
       pattern: /^gpt-([5-9]|\d\d)/,
-      levels: by(reasoningEffort, 'low', 'low', 'low', 'medium', 'high', 'xhigh'),
+      levels: toLevels(reasoningEffort, 'low', 'low', 'low', 'medium', 'high', 'xhigh'),
     },
     { models: 'gpt-4 and others', pattern: /^/, levels: nothing },
   ],
@@ -89,66 +89,74 @@ export const thinkingRows: Readonly<Record<ProviderConfig['kind'], readonly Thin
       models: 'claude-opus-4-0, -4-1',
       pattern: /claude-opus-4-[012]/,
       // 32,000 tokens in all: the thinking must leave room for a reply
-      levels: by(budget, undefined, 1_024, 4_096, 10_000, 24_000, 24_000),
+      levels: toLevels(budget, undefined, 1_024, 4_096, 10_000, 24_000, 24_000),
     },
     {
       models: 'claude-3-7 to claude-4-5',
       pattern: /claude-(3|[a-z]+-4-[0125])/,
-      levels: by(budget, undefined, 1_024, 4_096, 10_000, 32_000, 32_000),
+      levels: toLevels(budget, undefined, 1_024, 4_096, 10_000, 32_000, 32_000),
     },
     {
       models: 'claude-opus-4-6, claude-sonnet-4-6',
       pattern: /claude-[a-z]+-4-6/,
-      levels: { ...by(adaptive, 'low', 'low', 'low', 'medium', 'high', 'high'), off: disabled },
+      levels: { ...toLevels(adaptive, 'low', 'low', 'low', 'medium', 'high', 'high'), off: disabled },
     },
     {
       models: 'claude-opus-5-5, claude-fable-5',
       pattern: /claude-(opus-5-5|fable-5)/,
       // these always think
-      levels: by(adaptive, 'low', 'low', 'low', 'medium', 'high', 'xhigh'),
+      levels: toLevels(adaptive, 'low', 'low', 'low', 'medium', 'high', 'xhigh'),
     },
     {
       models: 'claude-sonnet-5-5',
       pattern: /claude-sonnet-5-5/,
       levels: {
-        ...by(adaptive, 'low', 'low', 'low', 'medium', 'high', 'xhigh'),
+        ...toLevels(adaptive, 'low', 'low', 'low', 'medium', 'high', 'xhigh'),
         off: { thinking: { type: 'between_tools' } },
       },
     },
     {
       models: 'claude-4-7 and later',
       pattern: /claude-/,
-      levels: { ...by(adaptive, 'low', 'low', 'low', 'medium', 'high', 'xhigh'), off: disabled },
+      levels: { ...toLevels(adaptive, 'low', 'low', 'low', 'medium', 'high', 'xhigh'), off: disabled },
     },
-    { models: 'others', pattern: /^/, levels: by(budget, undefined, 1_024, 4_096, 10_000, 32_000, 32_000) },
+    { models: 'others', pattern: /^/, levels: toLevels(budget, undefined, 1_024, 4_096, 10_000, 32_000, 32_000) },
   ],
   google: [
     {
       models: 'gemini-2.5-pro',
       pattern: /gemini-2\.5-pro/,
       // it always thinks, with 128 tokens at the least
-      levels: by(thinkingBudget, 128, 512, 2_048, 8_192, 24_576, 24_576),
+      levels: toLevels(thinkingBudget, 128, 512, 2_048, 8_192, 24_576, 24_576),
     },
-    { models: 'gemini-2.5', pattern: /gemini-2\.5/, levels: by(thinkingBudget, 0, 512, 2_048, 8_192, 24_576, 24_576) },
+    {
+      models: 'gemini-2.5',
+      pattern: /gemini-2\.5/,
+      levels: toLevels(thinkingBudget, 0, 512, 2_048, 8_192, 24_576, 24_576),
+    },
     {
       models: 'gemini-3-pro',
       pattern: /gemini-3-pro/,
-      levels: by(thinkingLevel, 'low', 'low', 'low', 'high', 'high', 'high'),
+      levels: toLevels(thinkingLevel, 'low', 'low', 'low', 'high', 'high', 'high'),
     },
     {
       models: 'later pro',
       pattern: /gemini-([3-9][\d.]*-)?pro(-|$)/,
-      levels: by(thinkingLevel, 'low', 'low', 'low', 'medium', 'high', 'high'),
+      levels: toLevels(thinkingLevel, 'low', 'low', 'low', 'medium', 'high', 'high'),
     },
     {
       models: 'other gemini-3 and later',
       pattern: /gemini-([3-9]|flash)/,
-      levels: by(thinkingLevel, 'minimal', 'minimal', 'low', 'medium', 'high', 'high'),
+      levels: toLevels(thinkingLevel, 'minimal', 'minimal', 'low', 'medium', 'high', 'high'),
     },
     { models: 'others', pattern: /^/, levels: nothing },
   ],
   'openai-compatible': [
-    { models: 'any', pattern: /^/, levels: by(reasoningEffort, undefined, 'low', 'low', 'medium', 'high', 'high') },
+    {
+      models: 'any',
+      pattern: /^/,
+      levels: toLevels(reasoningEffort, undefined, 'low', 'low', 'medium', 'high', 'high'),
+    },
   ],
 }
 

@@ -9,7 +9,7 @@ import { readdir, readFile } from 'node:fs/promises'
 /** The time for output that is still in the pipes after the exit. A process that keeps them open for longer is killed. */
 const drainMs = 1_000
 /** The most of stderr that is kept: its end. */
-const maxComplaintBytes = 8_192
+const maxStderrBytes = 8_192
 
 export type ChildOptions = {
   /** A name in the PATH of `env`, or an absolute path. */
@@ -55,7 +55,7 @@ export async function runChild(options: ChildOptions): Promise<ChildEnd> {
     const [thrown] = await once(child, 'error')
     return { kind: 'not-started', code: toErrorCode(thrown) ?? 'unknown' }
   }
-  return await attend(child, child.pid, options)
+  return await supervise(child, child.pid, options)
 }
 
 function start({ command, args, cwd, env }: ChildOptions): ChildProcessWithoutNullStreams {
@@ -63,12 +63,12 @@ function start({ command, args, cwd, env }: ChildOptions): ChildProcessWithoutNu
   return spawn(command, args, { cwd, env, detached: true, shell: false, windowsHide: true, stdio: 'pipe' })
 }
 
-async function attend(
+async function supervise(
   child: ChildProcessWithoutNullStreams,
   pid: number,
   { input, maxOutputBytes, killAfterMs, signal, log }: ChildOptions,
 ): Promise<ChildEnd> {
-  holdGroup(pid)
+  trackGroup(pid)
   const flood = new AbortController()
   const stop = AbortSignal.any([signal, flood.signal])
   const stopped = new Promise<undefined>((resolve) => {
@@ -79,7 +79,7 @@ async function attend(
     child.once('exit', (code, bySignal) => resolve({ code, signal: bySignal })),
   )
   const output = keepHead(child.stdout, maxOutputBytes, () => flood.abort())
-  const complaint = keepTail(child.stderr, maxComplaintBytes)
+  const complaint = keepTail(child.stderr, maxStderrBytes)
   // a command may ignore its input: EPIPE is not a failure of the run
   child.stdin.on('error', () => {})
   child.stdin.end(input)
@@ -88,7 +88,7 @@ async function attend(
   if (exit !== undefined) await Promise.race([closed, stopped, delay(drainMs, undefined, { ref: false })])
   const isGone = await endGroup(pid, killAfterMs)
   for (const stream of child.stdio) stream?.destroy()
-  letGroupGo(pid)
+  untrackGroup(pid)
   if (!isGone) log(`the process group ${pid} of a command survived SIGKILL and is left running`)
   if (signal.aborted) return { kind: 'stopped' }
   if (exit === undefined || flood.signal.aborted) return { kind: 'flooded' }
@@ -117,29 +117,29 @@ function keepTail(stream: Readable, maxBytes: number): () => string {
 /** The pause between two checks of a group, doubled up to the cap. The system reports the end of our child, but not of a grandchild. */
 const pollMs = { first: 10, cap: 320 }
 /** The time for the system to remove a killed process. A process that hangs inside the kernel stays longer. */
-const burialMs = 5_000
+const reapMs = 5_000
 
-const held = new Set<number>()
+const trackedGroups = new Set<number>()
 
 /** A group is killed when this process exits, until it is released. */
-export function holdGroup(id: number): void {
-  if (held.size === 0) process.on('exit', killHeld)
-  held.add(id)
+export function trackGroup(id: number): void {
+  if (trackedGroups.size === 0) process.on('exit', killTrackedGroups)
+  trackedGroups.add(id)
 }
 
-export function letGroupGo(id: number): void {
-  held.delete(id)
-  if (held.size === 0) process.off('exit', killHeld)
+export function untrackGroup(id: number): void {
+  trackedGroups.delete(id)
+  if (trackedGroups.size === 0) process.off('exit', killTrackedGroups)
 }
 
-function killHeld(): void {
-  for (const id of held) signalGroup(id, 'SIGKILL')
+function killTrackedGroups(): void {
+  for (const id of trackedGroups) signalGroup(id, 'SIGKILL')
 }
 
 /** SIGTERM, and SIGKILL after `killAfterMs`. False: a process is still there. */
 export async function endGroup(id: number, killAfterMs: number): Promise<boolean> {
   if (!signalGroup(id, 'SIGTERM') || (await isGoneWithin(id, killAfterMs))) return true
-  return !signalGroup(id, 'SIGKILL') || (await isGoneWithin(id, burialMs))
+  return !signalGroup(id, 'SIGKILL') || (await isGoneWithin(id, reapMs))
 }
 
 async function isGoneWithin(id: number, ms: number): Promise<boolean> {

@@ -4,7 +4,7 @@ import type { ChildEnd } from './child.ts'
 import { type RunFailure, permanent, retryable, runnerUnavailable } from '../../model/runner.ts'
 
 /** The failed runner, its program, and the values of its environment that no sentence may show. */
-export type Culprit = { readonly id: string; readonly command: string; readonly secrets: readonly string[] }
+export type FailedCommand = { readonly id: string; readonly command: string; readonly secrets: readonly string[] }
 
 const maxWords = 500
 const maxLines = 5
@@ -13,7 +13,7 @@ const maxLines = 5
 const limitedMs = 300_000
 
 /** Exit codes after which a retry does not help: usage (2, 64), permission, configuration, not executable, not found. */
-const hopelessCodes = new Set([2, 64, 77, 78, 126, 127])
+const permanentCodes = new Set([2, 64, 77, 78, 126, 127])
 /** Temporary errors of the system: too many processes or files, no memory, a program that is being replaced. */
 const transientCodes = new Set(['EAGAIN', 'EMFILE', 'ENFILE', 'ENOMEM', 'ETXTBSY'])
 
@@ -27,7 +27,7 @@ export function isSessionGone(words: string): boolean {
   return sessionGone.test(words)
 }
 
-export function toNotStarted({ id, command }: Culprit, code: string): RunFailure {
+export function toStartFailure({ id, command }: FailedCommand, code: string): RunFailure {
   const program = JSON.stringify(command)
   switch (code) {
     case 'ENOENT':
@@ -48,14 +48,14 @@ export function toNotStarted({ id, command }: Culprit, code: string): RunFailure
   }
 }
 
-export function toNoFolder({ id }: Culprit, folder: string): RunFailure {
+export function toFolderFailure({ id }: FailedCommand, folder: string): RunFailure {
   return permanent(
     `The folder ${JSON.stringify(folder)} in which runners.${id} works does not exist. ` +
       'Create it, or set the workspace of the agent to another folder.',
   )
 }
 
-export function toStopped({ id, command }: Culprit, reason: unknown): RunFailure {
+export function toStopFailure({ id, command }: FailedCommand, reason: unknown): RunFailure {
   const isLate = reason instanceof DOMException && reason.name === 'TimeoutError'
   const sentence = `The command ${JSON.stringify(command)} (runners.${id}) was stopped before it ended`
   return isLate
@@ -66,20 +66,20 @@ export function toStopped({ id, command }: Culprit, reason: unknown): RunFailure
     : retryable(`${sentence}.`)
 }
 
-export function toFlooded({ id, command }: Culprit, maxBytes: number): RunFailure {
+export function toOutputLimitFailure({ id, command }: FailedCommand, maxBytes: number): RunFailure {
   return permanent(
     `The command ${JSON.stringify(command)} (runners.${id}) printed more than ${maxBytes / 1_048_576} MB and was stopped. Ask it for less.`,
   )
 }
 
-export function toNotJson({ id, command }: Culprit, expected: string): RunFailure {
+export function toJsonFailure({ id, command }: FailedCommand, expected: string): RunFailure {
   return permanent(
     `The command ${JSON.stringify(command)} printed something that is not ${expected.toUpperCase()}. ` +
       `Ask it for JSON in runners.${id}.args, or set runners.${id}.output to "text".`,
   )
 }
 
-export function toNoText({ id, command }: Culprit, path: string): RunFailure {
+export function toTextFailure({ id, command }: FailedCommand, path: string): RunFailure {
   return permanent(
     `The command ${JSON.stringify(command)} printed JSON without ${JSON.stringify(path)}. ` +
       `Set runners.${id}.textField to the path of the reply.`,
@@ -88,12 +88,12 @@ export function toNoText({ id, command }: Culprit, path: string): RunFailure {
 
 /** `said`: the reason in its JSON; without one, the last lines of stderr count. */
 export function toRunFailure(
-  culprit: Culprit,
+  culprit: FailedCommand,
   end: Extract<ChildEnd, { kind: 'exited' }>,
   said: string | undefined,
 ): RunFailure {
   const { id, command } = culprit
-  const words = toWords(said ?? toLastLines(end.complaint), culprit)
+  const words = redactWords(said ?? takeLastLines(end.complaint), culprit)
   const how =
     end.code === 0 ? 'failed' : end.code === null ? `was ended by ${end.signal}` : `ended with exit code ${end.code}`
   const detail = `The command ${JSON.stringify(command)} (runners.${id}) ${how}${
@@ -103,16 +103,16 @@ export function toRunFailure(
   // only its JSON counts here: stderr may quote what a stranger wrote
   if (said !== undefined && limited.test(said))
     return { status: 'unavailable', retryAfterMs: limitedMs, detail, quotes }
-  const isHopeless = hopelessCodes.has(end.code ?? 0) || (said !== undefined && refused.test(said))
+  const isHopeless = permanentCodes.has(end.code ?? 0) || (said !== undefined && refused.test(said))
   return { ...(isHopeless ? permanent(detail) : retryable(detail)), quotes }
 }
 
-function toLastLines(complaint: string): string {
+function takeLastLines(complaint: string): string {
   const lines = complaint.split(/\r\n|\r|\n/).filter((line) => line.trim() !== '')
   return lines.slice(-maxLines).join(' · ')
 }
 
-function toWords(text: string, { secrets }: Culprit): string {
+function redactWords(text: string, { secrets }: FailedCommand): string {
   const hidden = secrets.reduce((words, secret) => words.replaceAll(secret, '[hidden]'), text)
   return cut(toPrintableLine(hidden), maxWords)
 }

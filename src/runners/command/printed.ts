@@ -6,7 +6,7 @@ import { type Path, parsePath, readPath } from '../../pipeline/path.ts'
 import type { Field, Profile, UsageFields } from './profiles.ts'
 import { z } from 'zod'
 
-export type Printed = {
+export type PrintedResult = {
   readonly text: string | undefined
   readonly sessionId: string | undefined
   /** The reason of a failure, in the words of the command. */
@@ -25,7 +25,7 @@ export type ReaderOptions = {
 }
 
 /** Undefined: it is not the expected JSON. */
-export type PrintedReader = (output: string) => Printed | undefined
+export type PrintedReader = (output: string) => PrintedResult | undefined
 
 type FieldReader = (events: readonly JsonObject[]) => JsonValue | undefined
 
@@ -36,9 +36,9 @@ export function createPrintedReader({ id, output, text, session, failure, usage 
   if (output === 'text') {
     return (printed) => ({ text: printed.trim(), sessionId: undefined, failure: undefined, usage: undefined })
   }
-  const readText = toReader(text, `runners.${id}.textField`)
-  const readSession = toReader(session, `runners.${id}.sessionField`)
-  const readFailures = failure.map((field) => toReader(field, `runners.${id}`))
+  const readText = createFieldReader(text, `runners.${id}.textField`)
+  const readSession = createFieldReader(session, `runners.${id}.sessionField`)
+  const readFailures = failure.map((field) => createFieldReader(field, `runners.${id}`))
   const readUsage = usage === undefined ? () => undefined : createUsageReader(usage)
   return (printed) => {
     const events = output === 'json' ? parseDocument(printed) : parseLines(printed)
@@ -67,7 +67,7 @@ function parseLines(printed: string): JsonObject[] | undefined {
   return events.length === 0 ? undefined : events
 }
 
-function toReader(field: Field | undefined, key: string): FieldReader {
+function createFieldReader(field: Field | undefined, key: string): FieldReader {
   if (field === undefined) return () => undefined
   const path = parseField(field.path, key)
   const conditions = Object.entries(field.where ?? {}).map(([where, value]) => ({ at: parseField(where, key), value }))

@@ -62,7 +62,7 @@ export function toCommandSpec(
       `runners.${id}.output is "${output}", and the path of the reply is not set. Set runners.${id}.textField.`,
     )
   }
-  const listed = pick(env, config.env ?? [])
+  const listed = pickEnv(env, config.env ?? [])
   return {
     id,
     command,
@@ -82,13 +82,13 @@ export function toCommandSpec(
     countsSession: profile?.countsSession ?? false,
     readsMentions: profile?.readsMentions ?? false,
     toThinking: (level) => (profile === undefined ? level : profile.thinking[level]),
-    env: { ...pick(env, commonEnv), ...listed },
+    env: { ...pickEnv(env, commonEnv), ...listed },
     secrets: Object.values(listed).filter((value) => value.length >= minSecretLength),
     killAfterMs: config.killAfterMs,
   }
 }
 
-function pick(env: Readonly<Record<string, string | undefined>>, names: readonly string[]): Record<string, string> {
+function pickEnv(env: Readonly<Record<string, string | undefined>>, names: readonly string[]): Record<string, string> {
   return Object.fromEntries(
     names.flatMap((name) => {
       const value = env[name]
@@ -111,7 +111,7 @@ const placeholder = new RegExp(`\\{(${placeholders.join('|')})\\}`, 'g')
 export function fillArguments(args: readonly string[], values: ArgumentValues): string[] {
   const filled: string[] = []
   for (const [index, arg] of args.entries()) {
-    const text = fill(arg, values)
+    const text = fillArgument(arg, values)
     if (text !== undefined) filled.push(text)
     else if (!arg.startsWith('-') && isFlag(args[index - 1])) filled.pop()
   }
@@ -122,7 +122,7 @@ export function hasPlaceholder(args: readonly string[], name: Placeholder): bool
   return args.some((arg) => arg.includes(`{${name}}`))
 }
 
-function fill(arg: string, values: ArgumentValues): string | undefined {
+function fillArgument(arg: string, values: ArgumentValues): string | undefined {
   let isComplete = true
   const text = arg.replace(placeholder, (_, name: Placeholder) => {
     const value = values[name]

@@ -3,7 +3,7 @@ import { createGmailApi } from '../../../src/gmail/api.ts'
 import { createCall } from '../../../src/gmail/call.ts'
 import { type GmailPayload, type GmailState, type MailSink, toMailKey } from '../../../src/gmail/mail.ts'
 import type { Pause } from '../../../src/gmail/pace.ts'
-import { type Synced, syncOnce } from '../../../src/gmail/sync.ts'
+import { type SyncResult, syncOnce } from '../../../src/gmail/sync.ts'
 import { createTokens } from '../../../src/gmail/google.ts'
 import { GmailConfig, type WatchedGmail } from '../../../src/model/gmail-config.ts'
 import { silentLog } from '../../../src/model/log.ts'
@@ -46,7 +46,7 @@ export type Stage = {
   readonly sink: ReturnType<typeof createMemorySink>
   /** The waits that were asked for, in milliseconds. */
   readonly waits: number[]
-  sync(): Promise<Synced>
+  sync(): Promise<SyncResult>
   /** Ids of the mails that arrived. */
   ids(): string[]
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { toPosted, whyNotPosted } from '../../../src/jobs/acknowledgement.ts'
+import { removeAcknowledgement, explainSilence } from '../../../src/jobs/acknowledgement.ts'
 
 test.each([
   'HEARTBEAT_OK',
@@ -13,11 +13,11 @@ test.each([
   '<p>&nbsp;HEARTBEAT_OK</p>',
   'HEARTBEAT_OK\nHEARTBEAT_OK',
 ])('%j is only an acknowledgement and is not posted', (reply) => {
-  expect(whyNotPosted(reply)).toContain('HEARTBEAT_OK')
+  expect(explainSilence(reply)).toContain('HEARTBEAT_OK')
 })
 
 test.each(['', '  \n\t'])('an empty reply (%j) is not posted', (reply) => {
-  expect(whyNotPosted(reply)).toContain('empty')
+  expect(explainSilence(reply)).toContain('empty')
 })
 
 test.each([
@@ -30,19 +30,19 @@ test.each([
   'HEARTBEAT OK',
   'Done.',
 ])('%j says something and is posted', (reply) => {
-  expect(whyNotPosted(reply)).toBeUndefined()
+  expect(explainSilence(reply)).toBeUndefined()
 })
 
 test('a reply without end is posted, not searched', () => {
-  expect(whyNotPosted(`${'*'.repeat(5_000_000)}HEARTBEAT_OK`)).toBeUndefined()
+  expect(explainSilence(`${'*'.repeat(5_000_000)}HEARTBEAT_OK`)).toBeUndefined()
 })
 
 test('a remark of at most so many characters is an acknowledgement for a heartbeat, and a longer one is not', () => {
   const heartbeat = { ackMaxChars: 10 }
-  expect(whyNotPosted('HEARTBEAT_OK ten chars.', heartbeat)).toBeDefined()
-  expect(whyNotPosted('Ten chars. **HEARTBEAT_OK**', heartbeat)).toBeDefined()
-  expect(whyNotPosted('HEARTBEAT_OK more than ten', heartbeat)).toBeUndefined()
-  expect(whyNotPosted('HEARTBEAT_OKAY now', heartbeat)).toBeUndefined()
+  expect(explainSilence('HEARTBEAT_OK ten chars.', heartbeat)).toBeDefined()
+  expect(explainSilence('Ten chars. **HEARTBEAT_OK**', heartbeat)).toBeDefined()
+  expect(explainSilence('HEARTBEAT_OK more than ten', heartbeat)).toBeUndefined()
+  expect(explainSilence('HEARTBEAT_OKAY now', heartbeat)).toBeUndefined()
 })
 
 test.each([
@@ -70,7 +70,7 @@ test.each([
   ['<p>Disk full HEARTBEAT_OK</p>', '<p>Disk full</p>'],
   ['HEARTBEAT_OK HEARTBEAT_OK\nDisk full\nHEARTBEAT_OK\n', 'Disk full'],
 ])('%j is posted without the acknowledgement, and with all the rest', (reply, posted) => {
-  expect(toPosted(reply)).toBe(posted)
+  expect(removeAcknowledgement(reply)).toBe(posted)
 })
 
 test.each([
@@ -82,16 +82,16 @@ test.each([
   'HEARTBEAT_OK!!!!!',
   'Done.',
 ])('%j is posted as it is', (reply) => {
-  expect(toPosted(reply)).toBe(reply)
+  expect(removeAcknowledgement(reply)).toBe(reply)
 })
 
 test('a reply of any length is posted without the acknowledgement', () => {
   const text = `${'x '.repeat(20_000)}y`
-  expect(toPosted(`HEARTBEAT_OK\n${text}\nHEARTBEAT_OK`)).toBe(text)
+  expect(removeAcknowledgement(`HEARTBEAT_OK\n${text}\nHEARTBEAT_OK`)).toBe(text)
 })
 
 test('a text of many acknowledgements is read in one go', () => {
   for (const part of ['HEARTBEAT_OK ', '**HEARTBEAT_OK', '*', '<b>', '- ', '_HEARTBEAT_OK_x']) {
-    expect(toPosted(`x${part.repeat(100_000)}x`)).toContain('x')
+    expect(removeAcknowledgement(`x${part.repeat(100_000)}x`)).toContain('x')
   }
 })

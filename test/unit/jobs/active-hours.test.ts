@@ -1,31 +1,31 @@
 import { describe, expect, test } from 'vitest'
-import { toActiveMoment } from '../../../src/jobs/agents.ts'
+import { findActiveMoment } from '../../../src/jobs/agents.ts'
 
 const at = (text: string) => Date.parse(text)
 const day = { start: '08:00', end: '20:00', timezone: 'Europe/Berlin' }
 
 test('inside the hours any moment is active, outside it is the next opening', () => {
-  expect(toActiveMoment(undefined, 7)).toBe(7)
+  expect(findActiveMoment(undefined, 7)).toBe(7)
   const noon = at('2026-01-05T11:00:00Z')
-  expect(toActiveMoment(day, noon)).toBe(noon)
-  expect(toActiveMoment(day, at('2026-01-05T19:00:30Z'))).toBe(at('2026-01-06T07:00:00Z'))
-  expect(toActiveMoment(day, at('2026-01-05T05:59:59Z'))).toBe(at('2026-01-05T07:00:00Z'))
+  expect(findActiveMoment(day, noon)).toBe(noon)
+  expect(findActiveMoment(day, at('2026-01-05T19:00:30Z'))).toBe(at('2026-01-06T07:00:00Z'))
+  expect(findActiveMoment(day, at('2026-01-05T05:59:59Z'))).toBe(at('2026-01-05T07:00:00Z'))
 })
 
 test('the first minute counts and the last does not', () => {
   const opening = at('2026-07-01T06:00:00Z')
-  expect(toActiveMoment(day, opening)).toBe(opening)
-  expect(toActiveMoment(day, at('2026-07-01T18:00:00Z'))).toBe(at('2026-07-02T06:00:00Z'))
+  expect(findActiveMoment(day, opening)).toBe(opening)
+  expect(findActiveMoment(day, at('2026-07-01T18:00:00Z'))).toBe(at('2026-07-02T06:00:00Z'))
 })
 
 test('hours may go past midnight, and to its end', () => {
   const night = { start: '22:00', end: '06:00', timezone: 'UTC' }
   const late = at('2026-01-05T23:00:00Z')
-  expect(toActiveMoment(night, late)).toBe(late)
-  expect(toActiveMoment(night, at('2026-01-05T12:00:00Z'))).toBe(at('2026-01-05T22:00:00Z'))
+  expect(findActiveMoment(night, late)).toBe(late)
+  expect(findActiveMoment(night, at('2026-01-05T12:00:00Z'))).toBe(at('2026-01-05T22:00:00Z'))
   const evening = { start: '18:00', end: '24:00', timezone: 'UTC' }
   const last = at('2026-01-05T23:59:59Z')
-  expect(toActiveMoment(evening, last)).toBe(last)
+  expect(findActiveMoment(evening, last)).toBe(last)
 })
 
 describe('where the clocks are changed', () => {
@@ -34,34 +34,34 @@ describe('where the clocks are changed', () => {
 
   test('hours behind the change are met exactly, however short they are and whenever one asks', () => {
     for (const asked of ['2026-03-28T12:00:00Z', '2026-03-29T00:50:00Z', '2026-03-29T00:59:59Z']) {
-      expect(toActiveMoment(berlin('03:00', '03:05'), at(asked))).toBe(at('2026-03-29T01:00:00Z'))
-      expect(toActiveMoment(berlin('09:10', '09:11'), at(asked))).toBe(at('2026-03-29T07:10:00Z'))
+      expect(findActiveMoment(berlin('03:00', '03:05'), at(asked))).toBe(at('2026-03-29T01:00:00Z'))
+      expect(findActiveMoment(berlin('09:10', '09:11'), at(asked))).toBe(at('2026-03-29T07:10:00Z'))
     }
     for (const asked of ['2026-10-24T09:00:00Z', '2026-10-25T00:50:00Z', '2026-10-25T00:59:59Z']) {
-      expect(toActiveMoment(berlin('03:00', '03:05'), at(asked))).toBe(at('2026-10-25T02:00:00Z'))
-      expect(toActiveMoment(berlin('09:10', '09:11'), at(asked))).toBe(at('2026-10-25T08:10:00Z'))
+      expect(findActiveMoment(berlin('03:00', '03:05'), at(asked))).toBe(at('2026-10-25T02:00:00Z'))
+      expect(findActiveMoment(berlin('09:10', '09:11'), at(asked))).toBe(at('2026-10-25T08:10:00Z'))
     }
   })
 
   test('hours that begin within what is skipped begin as it ends', () => {
-    expect(toActiveMoment(berlin('02:30', '03:05'), at('2026-03-28T12:00:00Z'))).toBe(at('2026-03-29T01:00:00Z'))
+    expect(findActiveMoment(berlin('02:30', '03:05'), at('2026-03-28T12:00:00Z'))).toBe(at('2026-03-29T01:00:00Z'))
   })
 
   test('hours that are skipped altogether are those of the next day', () => {
-    expect(toActiveMoment(berlin('02:10', '02:20'), at('2026-03-28T12:00:00Z'))).toBe(at('2026-03-30T00:10:00Z'))
+    expect(findActiveMoment(berlin('02:10', '02:20'), at('2026-03-28T12:00:00Z'))).toBe(at('2026-03-30T00:10:00Z'))
   })
 
   test('hours that come twice are active twice', () => {
     const hours = berlin('02:10', '02:20')
-    expect(toActiveMoment(hours, at('2026-10-24T12:00:00Z'))).toBe(at('2026-10-25T00:10:00Z'))
-    expect(toActiveMoment(hours, at('2026-10-25T00:20:00Z'))).toBe(at('2026-10-25T01:10:00Z'))
-    expect(toActiveMoment(hours, at('2026-10-25T01:20:00Z'))).toBe(at('2026-10-26T01:10:00Z'))
+    expect(findActiveMoment(hours, at('2026-10-24T12:00:00Z'))).toBe(at('2026-10-25T00:10:00Z'))
+    expect(findActiveMoment(hours, at('2026-10-25T00:20:00Z'))).toBe(at('2026-10-25T01:10:00Z'))
+    expect(findActiveMoment(hours, at('2026-10-25T01:20:00Z'))).toBe(at('2026-10-26T01:10:00Z'))
   })
 
   test('a zone that changes by half an hour, and one that stands at a quarter, are no exception', () => {
     const island = { start: '02:30', end: '02:33', timezone: 'Australia/Lord_Howe' }
-    expect(toActiveMoment(island, at('2026-10-03T15:25:00Z'))).toBe(at('2026-10-03T15:30:00Z'))
+    expect(findActiveMoment(island, at('2026-10-03T15:25:00Z'))).toBe(at('2026-10-03T15:30:00Z'))
     const mountain = { start: '08:01', end: '08:02', timezone: 'Asia/Kathmandu' }
-    expect(toActiveMoment(mountain, at('2026-01-05T03:00:00Z'))).toBe(at('2026-01-06T02:16:00Z'))
+    expect(findActiveMoment(mountain, at('2026-01-05T03:00:00Z'))).toBe(at('2026-01-06T02:16:00Z'))
   })
 })

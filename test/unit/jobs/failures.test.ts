@@ -90,7 +90,7 @@ describe('a run that fails', () => {
     const [id = ''] = await stage.accept(agentPlan())
     isMended = true
     expect(await stage.store.requeue(id)).toBe(true)
-    worker.poke()
+    worker.lookForJobs()
     await pass(0)
     const job = await stage.jobOf(id)
     expect(job.state).toBe('done')

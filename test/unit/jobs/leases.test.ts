@@ -123,7 +123,7 @@ describe('a clock that jumps ahead of every lease', () => {
     const worker = stage.openWorker({ runner })
     const [id] = await stage.accept(agentPlan())
     vi.setSystemTime(Date.now() + 45_000)
-    worker.poke()
+    worker.lookForJobs()
     await pass(0)
     expect(turns).toHaveLength(1)
     expect(turns[0]?.io.signal.aborted).toBe(false)
@@ -151,7 +151,7 @@ describe('a clock that jumps ahead of every lease', () => {
     const worker = stage.openWorker({ runner, store })
     const [id] = await stage.accept(agentPlan())
     state.willJump = true
-    worker.poke()
+    worker.lookForJobs()
     await pass(0)
     expect(state.willJump).toBe(false)
     expect(turns).toHaveLength(1)
@@ -178,7 +178,7 @@ describe('a clock that jumps ahead of every lease', () => {
     await pass(0)
     expect(await stage.jobOf(id)).toMatchObject({ state: 'queued', attempts: 1 })
     vi.setSystemTime(Date.now() + 3_600_000)
-    worker.poke()
+    worker.lookForJobs()
     await pass(0)
     expect((await stage.jobOf(id)).state).toBe('running')
     answer()
@@ -210,7 +210,7 @@ describe('a process that pauses for longer than its lease', () => {
     const { runner } = scriptedRunner(() => ok('Once'))
     const [first, second] = [scriptedChannel(), scriptedChannel()]
     const store = pausingStore(async () => {
-      stage.openWorker({ runner, channels: new Map([['console', second.channel]]) }).poke()
+      stage.openWorker({ runner, channels: new Map([['console', second.channel]]) }).lookForJobs()
       await pass(0)
     })
     stage.openWorker({ runner, store, channels: new Map([['console', first.channel]]) })

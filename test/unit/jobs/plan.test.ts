@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { planJobs, toMissing, toPlan } from '../../../src/jobs/plan.ts'
+import { planJobs, findMissingSteps, listSteps } from '../../../src/jobs/plan.ts'
 import { steps } from '../../../src/jobs/steps.ts'
 import type { Planned } from '../../../src/model/action.ts'
 import { agentPlan, wakePlan } from './stage.ts'
@@ -56,9 +56,9 @@ describe('planJobs', () => {
 
 describe('toPlan', () => {
   test('an agent run is run, told to the main session, and delivered only where asked', () => {
-    expect(toPlan(agentPlan())).toEqual(['run', 'summary', 'deliver'])
-    expect(toPlan(agentPlan({ action: { deliver: false } }))).toEqual(['run', 'summary'])
-    expect(toPlan(agentPlan({ action: { wakeMode: 'now' } }))).toEqual(['run', 'summary', 'wake', 'deliver'])
+    expect(listSteps(agentPlan())).toEqual(['run', 'summary', 'deliver'])
+    expect(listSteps(agentPlan({ action: { deliver: false } }))).toEqual(['run', 'summary'])
+    expect(listSteps(agentPlan({ action: { wakeMode: 'now' } }))).toEqual(['run', 'summary', 'wake', 'deliver'])
   })
 
   const main = { agentId: 'main', sessionKey: 'main' }
@@ -68,7 +68,7 @@ describe('toPlan', () => {
     { kind: 'heartbeat', ...main, reason: 'interval' },
     { kind: 'alert', ...main, text: 'Dead', event: true, channel: 'console' },
   ])('every step in the plan of $kind says that such a job has it', (planned) => {
-    const plan = toPlan(planned)
+    const plan = listSteps(planned)
     expect(plan.length).toBeGreaterThan(1)
     expect(plan.filter((name) => !steps[name].of.includes(planned.kind))).toEqual([])
   })
@@ -78,7 +78,7 @@ describe('toPlan', () => {
       { name: 'run', state: 'done', at: 0 },
       { name: 'summary', state: 'skipped', at: 0 },
     ] as const
-    expect(toMissing(agentPlan(), steps)).toEqual(['deliver'])
-    expect(toMissing(agentPlan(), [])).toEqual(['run', 'summary', 'deliver'])
+    expect(findMissingSteps(agentPlan(), steps)).toEqual(['deliver'])
+    expect(findMissingSteps(agentPlan(), [])).toEqual(['run', 'summary', 'deliver'])
   })
 })

@@ -193,7 +193,7 @@ async function turnOf(path: Path): Promise<RunRequest> {
   if (actions.length > 0) await stage.accept(...actions)
   const planned = { kind: 'heartbeat', agentId: 'main', sessionKey: 'main', reason: 'interval' } as const
   if (turn === 'heartbeat') await stage.store.addTask({ id: 'beat', planned, lane: 'main/main', standsFor: 'beat' })
-  worker.poke()
+  worker.lookForJobs()
   await pass(0)
   const found = turns.find(({ request: { action } }) => (action === undefined) === (turn === 'heartbeat'))
   if (found === undefined) throw new Error(`no turn: ${path.title}`)

@@ -109,7 +109,7 @@ export function createStage(config: Config = configWith()) {
   let deliveries = 0
 
   function openAlerts(meter = silentMeter): Alerts {
-    const added = () => workers.forEach((worker) => worker.poke())
+    const added = () => workers.forEach((worker) => worker.lookForJobs())
     return createAlerts({
       store,
       config: () => config,
@@ -175,7 +175,7 @@ export function createStage(config: Config = configWith()) {
       trace: [],
       log: [],
     })
-    for (const worker of workers) worker.poke()
+    for (const worker of workers) worker.lookForJobs()
     for (const { agentId, wakes } of jobs.flatMap(({ events }) => events)) if (wakes) heartbeats?.wake(agentId)
     await pass(0)
     return jobs.map(({ id }) => id)
@@ -199,7 +199,7 @@ export function createStage(config: Config = configWith()) {
       clock,
       newId: () => `beat-${(ids += 1)}`,
       added: () => {
-        for (const worker of workers) worker.poke()
+        for (const worker of workers) worker.lookForJobs()
       },
       log: silentLog,
       ...over,

@@ -1,7 +1,7 @@
 import { APICallError } from 'ai'
 import { describe, expect, test } from 'vitest'
 import { toModelFailure } from '../../../src/runners/ai/failure.ts'
-import { toNotStarted } from '../../../src/runners/command/failure.ts'
+import { toStartFailure } from '../../../src/runners/command/failure.ts'
 import { ProviderConfig } from '../../../src/model/agents-config.ts'
 
 const now = Date.parse('2026-01-01T00:00:00Z')
@@ -142,5 +142,5 @@ test.each([
   ['ENOENT', { status: 'error', retryable: false }],
   ['EACCES', { status: 'error', retryable: false }],
 ])('a program that does not start for %s is %j', (code, failure) => {
-  expect(toNotStarted({ id: 'mine', command: 'agent', secrets: [] }, code)).toMatchObject(failure)
+  expect(toStartFailure({ id: 'mine', command: 'agent', secrets: [] }, code)).toMatchObject(failure)
 })
