@@ -49,7 +49,7 @@ it('the request is the one that discord.js makes', async () => {
   expect(theirs?.headers['user-agent']).toMatch(/^DiscordBot \(/)
 })
 
-it('an attempt of unknown fate is repeated under its nonce, and people see one message', async () => {
+it('an attempt with an unknown result is repeated under its nonce, and people see one message', async () => {
   const { channel, fake, to } = await start()
   const message = toOutgoing({ to })
   expect(await channel.send(message)).toEqual({ kind: 'sent', id: '1000001' })
@@ -77,7 +77,7 @@ it('a direct channel that could not be opened has posted nothing, so it is tried
   expect(await channel.send(message)).toMatchObject({ kind: 'sent' })
 })
 
-it('someone who takes no direct messages, or whom nobody knows, is a final refusal that says so', async () => {
+it('a person who accepts no direct messages, or who does not exist, is a permanent failure that says so', async () => {
   const { channel } = await start()
   expect(await channel.send(toOutgoing({ to: `user:${grace}` }))).toEqual({
     kind: 'permanent',
@@ -96,7 +96,7 @@ it('a channel that the bot may not see says what to grant', async () => {
   expect(result).toMatchObject({ kind: 'permanent', detail: expect.stringContaining('grant it View Channel') })
 })
 
-it('a limit is waited out to the fraction of a second that Discord asks for', async () => {
+it('a retry waits as long as Discord asks for, to the fraction of a second', async () => {
   const { channel, fake, to } = await start()
   fake.plays({
     status: 429,
@@ -106,7 +106,7 @@ it('a limit is waited out to the fraction of a second that Discord asks for', as
   expect(await channel.send(toOutgoing({ to }))).toMatchObject({ kind: 'rate-limited', retryAfterMs: 457 })
 })
 
-it('a long reply goes in pieces that Discord takes', async () => {
+it('a long reply is split into messages that Discord accepts', async () => {
   const { channel, fake, to } = await start()
   const text = `${'Ein längerer Satz mit <Zeichen> & @jemand. '.repeat(120)}\n\n\`\`\`js\n${'let x = 1\n'.repeat(400)}\`\`\``
   const pieces = channel.split(text)

@@ -17,7 +17,7 @@ async function start(config: object = {}, given: { chats?: readonly string[]; se
   return { channel, fake, to, secret: 'p&ss' }
 }
 
-it('a reply goes into the chat that is named, as plain text, under a tempGuid of its own', async () => {
+it('a reply is posted to the named chat as plain text, under its own tempGuid', async () => {
   const { channel, fake } = await start()
   const text = 'This is **important**.'
   expect(await channel.send(toOutgoing({ to, text }))).toEqual({ kind: 'sent', id: 'guid-1' })
@@ -32,7 +32,7 @@ it('a person with whom there is a chat gets the reply there', async () => {
   ])
 })
 
-it('a person with whom there is none gets a new one', async () => {
+it('a person without a chat gets a new one', async () => {
   const { channel, fake } = await start()
   expect(await channel.send(toOutgoing({ to: 'Someone@example.com' }))).toEqual({ kind: 'sent', id: 'guid-1' })
   expect(fake.posted).toEqual([
@@ -40,21 +40,21 @@ it('a person with whom there is none gets a new one', async () => {
   ])
 })
 
-it('a server that cuts the question for the chat was sent nothing', async () => {
+it('a server that closes the connection during the search for the chat was sent no message', async () => {
   const { channel, fake } = await start()
   fake.plays('reset')
   expect(await channel.send(toOutgoing({ to: '+15550100' }))).toMatchObject({ kind: 'transient' })
   expect(fake.received.map(({ method }) => method)).toEqual(['GET'])
 })
 
-it('a repeat while the first is on its way is dropped there, and its end is not known here', async () => {
+it('a repeat while the first message is on its way is dropped by the server, and its result is unknown', async () => {
   const { channel, fake } = await start({}, { sending: ['nonce-1'] })
   expect(await channel.send(toOutgoing({ to }))).toMatchObject({ kind: 'ambiguous' })
   expect(fake.posted).toEqual([])
   expect(channel.dedupes).toBe(false)
 })
 
-it('a wrong password ends for good and is not shown', async () => {
+it('a wrong password is a permanent failure and is not shown', async () => {
   const { channel } = await start({ password: 'guessed' })
   const result = await channel.send(toOutgoing({ to }))
   expect(result).toMatchObject({ kind: 'permanent', detail: expect.stringContaining('channels.imessage.password') })

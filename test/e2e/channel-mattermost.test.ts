@@ -53,7 +53,7 @@ it('a person is reached by id and by name, through a direct channel that is open
   expect(fake.received.filter(({ path }) => path.endsWith('/channels/direct'))).toHaveLength(2)
 })
 
-it('a person whom the server does not know is a final refusal', async () => {
+it('a person whom the server does not know is a permanent failure', async () => {
   const { channel, fake } = await start()
   expect(await channel.send(toOutgoing({ to: '@nobody' }))).toEqual({
     kind: 'permanent',
@@ -69,13 +69,13 @@ it('a channel without the bot says where to add it', async () => {
   expect(result).toMatchObject({ kind: 'permanent', detail: expect.stringContaining('Add it to the team') })
 })
 
-it('a limit is waited out until the window that the server names is over', async () => {
+it('a retry waits until the rate limit window that the server names is over', async () => {
   const { channel, fake, to } = await start()
   fake.plays({ status: 429, headers: { 'x-ratelimit-reset': '4' }, body: 'limit exceeded' })
   expect(await channel.send(toOutgoing({ to }))).toMatchObject({ kind: 'rate-limited', retryAfterMs: 4_000 })
 })
 
-it('an attempt of unknown fate may not be repeated: the server forgets a pending id after half a minute', async () => {
+it('an attempt with an unknown result is not repeated, because the server forgets a pending id after half a minute', async () => {
   const { channel, fake, to } = await start()
   fake.plays(refuse(500, 'api.post.deduplicate_create_post.pending'))
   expect(await channel.send(toOutgoing({ to }))).toMatchObject({ kind: 'ambiguous' })

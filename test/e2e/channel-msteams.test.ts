@@ -53,7 +53,7 @@ it('markup stays Markdown, and what an outsider wrote into it stays text', async
   expect(sent).not.toMatch(/<(at|img)/)
 })
 
-it('a conversation that Teams does not know ends for good', async () => {
+it('a conversation that Teams does not know is a permanent failure', async () => {
   const { channel } = await start()
   expect(await channel.send(toOutgoing({ to: '19:other@thread.tacv2' }))).toMatchObject({
     kind: 'permanent',

@@ -38,7 +38,7 @@ it('Markdown becomes plain text with style ranges in UTF-16 units', async () => 
   ])
 })
 
-it('a daemon with several accounts needs to be told which one sends', async () => {
+it('a daemon with several accounts needs the number of the one that sends', async () => {
   const unnamed = await start({}, ['+15550199'])
   expect(await unnamed.channel.send(toOutgoing({ to }))).toMatchObject({
     kind: 'permanent',

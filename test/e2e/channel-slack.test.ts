@@ -33,7 +33,7 @@ it('a reply is mrkdwn in which nobody is called and nothing unfurls', async () =
   ])
 })
 
-it('the request says what that of Slack’s own client says', async () => {
+it('the request equals that of Slack’s own client', async () => {
   const { channel, fake, to } = await start()
   await channel.send(toOutgoing({ to }))
   const client = new WebClient(botToken, { slackApiUrl: `${fake.baseUrl}/`, retryConfig: { retries: 0 } })
@@ -84,13 +84,13 @@ it('an error that could be the message is not repeated', async () => {
   expect(JSON.stringify(result)).not.toContain('The build is green')
 })
 
-it('a channel without the app, and one that is not there, are final refusals', async () => {
+it('a channel without the app, or one that does not exist, is a permanent failure', async () => {
   const { channel } = await start()
   expect(await channel.send(toOutgoing({ to: 'C024BE92M' }))).toMatchObject({ kind: 'permanent' })
   expect(await channel.send(toOutgoing({ to: 'channel:C999BE92M' }))).toMatchObject({ kind: 'permanent' })
 })
 
-it('a long reply goes in pieces of four thousand characters with their escapes', async () => {
+it('a long reply is split into messages of four thousand characters with their escapes', async () => {
   const { channel, fake, to } = await start()
   for (const piece of channel.split('if a < b && c > d then stop. '.repeat(500))) {
     await channel.send(toOutgoing({ to, text: piece }))

@@ -57,7 +57,7 @@ it('a group that became a supergroup gets the reply under its new id', async () 
   expect(fake.posted).toMatchObject([{ chat_id: group }])
 })
 
-it('where Telegram cannot parse the tags, the reply arrives as plain text', async () => {
+it('a reply whose tags Telegram cannot parse arrives as plain text', async () => {
   const { channel, fake, to } = await start({}, { noHtml: true })
   expect(await channel.send(toOutgoing({ to, text: '**Done** & <b>dusted</b>.' }))).toMatchObject({ kind: 'sent' })
   expect(fake.posted).toEqual([
@@ -65,7 +65,7 @@ it('where Telegram cannot parse the tags, the reply arrives as plain text', asyn
   ])
 })
 
-it('a long reply with code goes in pieces that Telegram takes', async () => {
+it('a long reply with code is split into messages that Telegram accepts', async () => {
   const { channel, fake, to } = await start()
   const text = `# Report\n\n${'All <well> & good. '.repeat(400)}\n\n\`\`\`ts\n${'const a = b < c\n'.repeat(500)}\`\`\`\n\nThe end.`
   for (const piece of channel.split(text)) {
@@ -77,7 +77,7 @@ it('a long reply with code goes in pieces that Telegram takes', async () => {
   ).toBeGreaterThan(1)
 })
 
-it('what counts is what people see: four thousand and ninety-six signs that need escapes are one message', async () => {
+it('the limit counts visible characters: 4,096 characters that need escapes are one message', async () => {
   const { channel, fake, to } = await start()
   const text = '&'.repeat(4_096)
   expect(channel.split(text)).toEqual([text])
@@ -98,7 +98,7 @@ it.each([
   expect(result).toMatchObject({ kind: 'permanent', detail: expect.stringContaining(hint) })
 })
 
-it('flood control is waited out as long as Telegram says in its body', async () => {
+it('a retry waits as long as Telegram says in the body of its flood control answer', async () => {
   const { channel, fake, to } = await start()
   fake.plays(refuse(429, 'Too Many Requests: retry after 35', { retry_after: 35 }))
   expect(await channel.send(toOutgoing({ to }))).toMatchObject({ kind: 'rate-limited', retryAfterMs: 35_000 })

@@ -24,14 +24,14 @@ it('a reply is signed so that any library of Standard Webhooks accepts it', asyn
   expect(fake.received[0]?.headers['content-type']).toMatch(/^application\/json/)
 })
 
-it('a secret in plain text signs as well', async () => {
+it('a secret in plain text signs a reply too', async () => {
   const fake = await startFakeReceiver({ secret: 'correct horse battery', raw: true })
   const endpoints = { ops: { url: fake.url, secret: 'correct horse battery' } }
   expect(await createWebhookChannel(section.parse({ endpoints })).send(toOutgoing())).toMatchObject({ kind: 'sent' })
   expect(fake.posted).toHaveLength(1)
 })
 
-it('an attempt of unknown fate is repeated under the same id, and the receiver has one reply', async () => {
+it('an attempt with an unknown result is repeated under the same id, and the receiver has one reply', async () => {
   const { channel, fake } = await start()
   const message = toOutgoing({ to: 'ops' })
   expect(await channel.send(message)).toMatchObject({ kind: 'sent' })
@@ -43,7 +43,7 @@ it('an attempt of unknown fate is repeated under the same id, and the receiver h
   expect(channel.dedupes).toBe(true)
 })
 
-it('a wrong secret is told by the receiver and shown by nobody', async () => {
+it('a wrong secret is reported by the receiver and shown nowhere', async () => {
   const { fake } = await start()
   const endpoints = { ops: { url: fake.url, secret: 'whsec_AAAA' } }
   const result = await createWebhookChannel(section.parse({ endpoints })).send(toOutgoing())

@@ -32,7 +32,7 @@ it('a reply is posted as a text without a preview, to the digits of the number',
   expect(fake.received[0]).toMatchObject({ method: 'POST', path: `/v25.0/${phoneNumberId}/messages` })
 })
 
-it('Markdown arrives in the markup of WhatsApp, and a long reply in pieces that it takes', async () => {
+it('Markdown arrives in the markup of WhatsApp, and a long reply as messages that it accepts', async () => {
   const { channel, fake } = await start()
   const pieces = channel.split(`This is **important**.\n\n${'A long line of words. '.repeat(400)}`)
   for (const text of pieces) expect(await channel.send(toOutgoing({ to, text }))).toMatchObject({ kind: 'sent' })
@@ -41,7 +41,7 @@ it('Markdown arrives in the markup of WhatsApp, and a long reply in pieces that 
   expect(fake.posted[0]).toHaveProperty('text.body', expect.stringMatching(/^This is \*important\*\./))
 })
 
-it('who has not written for 24 hours gets the configured template, on one line', async () => {
+it('a recipient who has not written for 24 hours gets the configured template, on one line', async () => {
   const { channel, fake } = await start({ template: { name: 'agent_reply', language: 'en_US' } }, ['15550100'])
   const text = `First line\n\n\tsecond${' '.repeat(9)}line ${'x'.repeat(2_000)}`
   expect(await channel.send(toOutgoing({ to, text }))).toEqual({ kind: 'sent', id: 'wamid.1' })
@@ -62,7 +62,7 @@ it('who has not written for 24 hours gets the configured template, on one line',
   ])
 })
 
-it('without a template such a reply ends for good, and the reason names the key', async () => {
+it('a reply after 24 hours without a template is a permanent failure whose reason names the key', async () => {
   const { channel, fake } = await start({}, ['15550100'])
   expect(await channel.send(toOutgoing({ to }))).toEqual({
     kind: 'permanent',
@@ -71,7 +71,7 @@ it('without a template such a reply ends for good, and the reason names the key'
   expect(fake.posted).toEqual([])
 })
 
-it('a template that Meta does not know ends for good', async () => {
+it('a template that Meta does not know is a permanent failure', async () => {
   const { channel } = await start({ template: { name: 'unknown' } }, ['15550100'])
   expect(await channel.send(toOutgoing({ to }))).toMatchObject({
     kind: 'permanent',
@@ -79,7 +79,7 @@ it('a template that Meta does not know ends for good', async () => {
   })
 })
 
-it('a wrong token ends for good and is not shown', async () => {
+it('a wrong token is a permanent failure and is not shown', async () => {
   const { channel } = await start({ accessToken: 'EAAG-wrong' })
   const result = await channel.send(toOutgoing({ to }))
   expect(result).toMatchObject({ kind: 'permanent', detail: expect.stringContaining('channels.whatsapp.accessToken') })

@@ -75,7 +75,7 @@ const states = (stdout: string) =>
 const secrets = /refresh-\d|access-\d|shh-client-secret|code-\d/
 
 describe('gmail setup', { timeout: 60_000 }, () => {
-  test('goes from nothing to a watched mailbox, keeps comments, and changes nothing the second time', async () => {
+  test('gmail setup creates everything for a watched mailbox, keeps comments, and changes nothing the second time', async () => {
     const google = await startGoogle()
     const dir = makeFreshDir(google)
     const args = ['setup', '--account', account, '--credentials', writeClientFile(dir), '--label', 'INBOX']
@@ -106,7 +106,7 @@ describe('gmail setup', { timeout: 60_000 }, () => {
     expect(google.faults).toEqual([])
   })
 
-  test('lets the API step go where the consent does not reach that far, and says where to look', async () => {
+  test('gmail setup skips the API step if the consent does not allow it, and says where to look', async () => {
     const google = await startGoogle()
     const dir = makeMailDir(google, { mode: 'pull', project })
     const denied = { status: 403, body: { error: { status: 'PERMISSION_DENIED' } } }
@@ -116,7 +116,7 @@ describe('gmail setup', { timeout: 60_000 }, () => {
     expect(stdout).toMatch(/skipped {2}api .*https:\/\/console\.cloud\.google\.com\/apis\/library\/gmail/)
   })
 
-  test('with --dry-run prints each call, makes none and writes nothing', async () => {
+  test('gmail setup --dry-run prints each call, makes none and writes nothing', async () => {
     const google = await startGoogle()
     const dir = makeFreshDir(google)
     const file = writeClientFile(dir)
@@ -136,7 +136,7 @@ describe('gmail setup', { timeout: 60_000 }, () => {
     expect(toFiles(dir)).toEqual(before)
   })
 
-  test('in mode poll asks Google for nothing but the consent', async () => {
+  test('gmail setup in mode poll asks Google only for the consent', async () => {
     const google = await startGoogle()
     const dir = makeFreshDir(google)
     const args = ['setup', '--account', account, '--mode', 'poll', '--credentials', writeClientFile(dir)]
@@ -145,7 +145,7 @@ describe('gmail setup', { timeout: 60_000 }, () => {
     expect(google.requests).toEqual(['POST /token', 'POST /token', 'GET /gmail/v1/users/me/profile'])
   })
 
-  test('takes the key of a service account in place of a consent', async () => {
+  test('gmail setup accepts the key of a service account instead of a consent', async () => {
     const google = await startGoogle()
     const dir = makeFreshDir(google)
     writeFileSync(join(dir, 'key.json'), JSON.stringify(google.serviceAccountKey), { mode: 0o600 })
@@ -165,7 +165,7 @@ describe('gmail setup', { timeout: 60_000 }, () => {
     expect(google.faults).toEqual([])
   })
 
-  test('moves a subscription from pull to push, and only that', async () => {
+  test('gmail setup moves a subscription from pull to push, and changes nothing else', async () => {
     const google = await startGoogle()
     const dir = makeMailDir(google, { mode: 'pull', project })
     await runCommand(['gmail', 'setup'], { dir })
@@ -189,7 +189,7 @@ describe('gmail setup', { timeout: 60_000 }, () => {
 })
 
 describe('gmail auth', { timeout: 60_000 }, () => {
-  test('takes the address by hand where the browser is on another machine', async () => {
+  test('gmail auth accepts a pasted address if the browser is on another machine', async () => {
     const google = await startGoogle()
     const dir = makeFreshDir(google)
     const args = ['auth', '--account', account, '--credentials', writeClientFile(dir)]
@@ -200,7 +200,7 @@ describe('gmail auth', { timeout: 60_000 }, () => {
     expect(google.faults).toEqual([])
   })
 
-  test('refuses a person who declines, and an address of another asking', async () => {
+  test('gmail auth fails if the person declines, or the address belongs to another request', async () => {
     const google = await startGoogle()
     const dir = makeFreshDir(google)
     const args = ['auth', '--account', account, '--credentials', writeClientFile(dir)]
@@ -214,7 +214,7 @@ describe('gmail auth', { timeout: 60_000 }, () => {
     expect(foreign.stderr).toContain('not the address of the current consent')
   })
 
-  test('refuses the consent of another mailbox, and keeps nothing of it', async () => {
+  test('gmail auth refuses the consent of another mailbox, and stores nothing of it', async () => {
     const google = await startGoogle()
     const dir = makeFreshDir(google)
     const args = ['auth', '--account', 'other@example.org', '--credentials', writeClientFile(dir)]
@@ -243,7 +243,7 @@ describe('the command line of gmail', { timeout: 60_000 }, () => {
     expect({ code, stdout, lines: stderr.trim().split('\n').length }).toEqual({ code: 64, stdout: '', lines: 1 })
   })
 
-  test('without a mailbox, run, status, sync and stop say how to set one up', async () => {
+  test('gmail run, status, sync and stop say how to set up a mailbox if there is none', async () => {
     const dir = makeConfigDir()
     for (const name of ['run', 'status', 'sync', 'stop']) {
       const { code, stderr } = await runCommand(['gmail', name], { dir })
@@ -251,7 +251,7 @@ describe('the command line of gmail', { timeout: 60_000 }, () => {
     }
   })
 
-  test('status says that nobody watches, with a code; stop ends the notifications once', async () => {
+  test('gmail status says that no process watches, with an exit code; gmail stop ends the notifications once', async () => {
     const google = await startGoogle()
     const dir = makeMailDir(google, { mode: 'pull', project })
     const { code, json } = await runCommand(['gmail', 'status', '--json'], { dir })

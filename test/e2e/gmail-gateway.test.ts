@@ -33,7 +33,7 @@ async function startLogged(dir: string, env: Record<string, string> = {}) {
 const watchedLine = /watched from now on/
 
 describe('a mailbox inside the gateway', { timeout: 60_000 }, () => {
-  test('makes of three mails three runs', async () => {
+  test('three mails become three runs', async () => {
     const google = await startGoogle()
     const gateway = await startLogged(makeMailDir(google))
     await gateway.logged(watchedLine)
@@ -44,14 +44,14 @@ describe('a mailbox inside the gateway', { timeout: 60_000 }, () => {
     expect(google.faults).toEqual([])
   })
 
-  test('is let alone with HOOKLOOM_SKIP_GMAIL=1', async () => {
+  test('a mailbox is not watched with HOOKLOOM_SKIP_GMAIL=1', async () => {
     const google = await startGoogle()
     const gateway = await startLogged(makeMailDir(google), { HOOKLOOM_SKIP_GMAIL: '1' })
     await gateway.stop()
     expect(google.requests).toEqual([])
   })
 
-  test('says reauth-required in /readyz, in the log and in status, and shows no token', async () => {
+  test('a revoked consent is reauth-required in /readyz, in the log and in status, and no token is shown', async () => {
     const google = await startGoogle()
     google.refreshTokens.clear()
     const dir = makeMailDir(google)
@@ -71,7 +71,7 @@ describe('a mailbox inside the gateway', { timeout: 60_000 }, () => {
     await gateway.stop()
   })
 
-  test('is watched when the configuration of a running gateway names it', async () => {
+  test('a mailbox is watched once the configuration of a running gateway names it', async () => {
     const google = await startGoogle()
     const dir = makeMailDir(google)
     const file = join(dir, 'hookloom.jsonc')
@@ -86,7 +86,7 @@ describe('a mailbox inside the gateway', { timeout: 60_000 }, () => {
 })
 
 describe('gmail run, beside the gateway', { timeout: 60_000 }, () => {
-  test('leaves its place where it was while no gateway answers, and goes on when one does', async () => {
+  test('gmail run keeps its position while no gateway answers, and continues when one does', async () => {
     const google = await startGoogle()
     const dir = makeMailDir(google)
     expect((await runCommand(['gmail', 'sync'], { dir })).stdout).toMatch(/read from now on/)
@@ -102,7 +102,7 @@ describe('gmail run, beside the gateway', { timeout: 60_000 }, () => {
     expect(await runs(dir)).toEqual(['subject a'])
   })
 
-  test('ends with exit 77 and a plain sentence when the consent is revoked', async () => {
+  test('gmail run ends with exit code 77 and a plain sentence when the consent is revoked', async () => {
     const google = await startGoogle()
     const dir = makeMailDir(google)
     writeConsentFile(dir, 'refresh-revoked')

@@ -20,14 +20,14 @@ function stopsFor(finish_reason: string, content: string | null): Answer {
   return (_api, _request, response) => void response.writeHead(200).end(JSON.stringify({ id: 'x', choices }))
 }
 
-test('a reply at the greatest length of the model is a reply, and the operator is told', async () => {
+test('a reply of the greatest length of the model is delivered, and the log says so', async () => {
   fake.answer = stopsFor('length', 'It was long')
   const { result, lines } = await run({ api, fake, provider: whole })
   expect(result).toMatchObject({ status: 'ok', text: 'It was long' })
   expect(lines).toEqual(['mine: the reply reached its maximum length and is incomplete.'])
 })
 
-test('a model that spent its whole length on thinking is not asked again', async () => {
+test('a model that spent its whole output on thinking is not asked again', async () => {
   fake.answer = stopsFor('length', '')
   const { result } = await run({ api, fake, provider: whole })
   expect(result).toEqual({
@@ -39,14 +39,14 @@ test('a model that spent its whole length on thinking is not asked again', async
   })
 })
 
-test('half a reply that a filter stopped is not sent on', async () => {
+test('half a reply that a filter stopped is not delivered', async () => {
   fake.answer = stopsFor('content_filter', 'It was ab')
   const { result } = await run({ api, fake, provider: whole })
   expect(result).toMatchObject({ status: 'error', retryable: false, detail: expect.stringContaining('content-filter') })
   expect(JSON.stringify(result)).not.toContain('It was ab')
 })
 
-test('a reply without usage is a reply', async () => {
+test('a reply without usage is delivered', async () => {
   fake.answer = stopsFor('stop', 'Hello')
   const { result } = await run({ api, fake, provider: whole })
   expect(result).toEqual({ status: 'ok', text: 'Hello', model: `mine/${api.model}` })
@@ -68,7 +68,7 @@ test.each([api, openai, anthropic])(
   },
 )
 
-test('JSON that is no reply is not heard as one', async () => {
+test('JSON that is no reply is not taken for one', async () => {
   fake.answer = (_api, _request, response) =>
     void response.writeHead(200, { 'content-type': 'application/json' }).end('{"hello":"there"}')
   const { result } = await run({ api, fake })
@@ -80,12 +80,12 @@ test('thoughts before a reply are not part of it, and the same words inside it a
   expect((await run({ api, fake })).result).toMatchObject({ status: 'ok', text: 'Hello <think>Mira</think>' })
 })
 
-test('thoughts alone are an empty reply', async () => {
+test('thoughts without a text count as an empty reply', async () => {
   fake.answer = replies('<think>Hm.</think>')
   expect((await run({ api, fake })).result).toMatchObject({ status: 'error', retryable: true })
 })
 
-test('a key is not asked for where none is needed', async () => {
+test('a provider that needs no key works without one', async () => {
   const open = await startFake({ ...api, keyHeader: ['x-tenant', 'harbour'] })
   const { result } = await run({ api, fake: open, provider: { apiKey: undefined, headers: { 'x-tenant': 'harbour' } } })
   expect(result).toMatchObject({ status: 'ok' })
@@ -99,7 +99,7 @@ test('options of the configuration for a thinking level go into the body as they
   expect(fake.received.map(({ body }) => body)).toMatchObject([options])
 })
 
-test('what a model does not support is told to the operator once a run', async () => {
+test('an option that a model does not support is logged once for each run', async () => {
   const other = await startFake(openai)
   const { result, lines } = await run({
     api: { ...openai, model: 'gpt-4.1' },
@@ -112,7 +112,7 @@ test('what a model does not support is told to the operator once a run', async (
   other.close()
 })
 
-test('options that a provider does not know are the configuration’s fault, and nothing is sent', async () => {
+test('options that a provider does not know are an error of the configuration, and no request is sent', async () => {
   const other = await startFake(openai)
   const { result } = await run({
     api: openai,

@@ -171,7 +171,7 @@ describe.each([openai, anthropic, google, chatCompletions])('$kind', (api) => {
     },
   )
 
-  test('a reply that no chat could hold is no reply', async () => {
+  test('a reply that is too long for any chat is a failure', async () => {
     fake.answer = replies('a'.repeat(1_048_577))
     const { result } = await run({ api, fake })
     expect(result).toMatchObject({ status: 'error', retryable: false, detail: expect.stringContaining('1 MB') })
@@ -196,13 +196,13 @@ describe.each([openai, anthropic, google, chatCompletions])('$kind', (api) => {
     },
   )
 
-  test('an answer that is no JSON points at the URL', async () => {
+  test('an answer that is not JSON names the URL to check', async () => {
     fake.answer = (_api, _request, response) => void response.writeHead(200).end('<html>Welcome</html>')
     const { result } = await run({ api, fake, provider: { stream: false } })
     expect(result).toMatchObject({ status: 'error', detail: expect.stringContaining('models.providers.mine.baseUrl') })
   })
 
-  test('nobody at the address is an error that may pass and names the address', async () => {
+  test('an unreachable address is a transient failure that names the address', async () => {
     const { baseUrl } = fake
     fake.close()
     const { result } = await run({ api, fake: { baseUrl } })
@@ -212,7 +212,7 @@ describe.each([openai, anthropic, google, chatCompletions])('$kind', (api) => {
     fake = await startFake(api)
   })
 
-  test('nothing of a run is printed, whatever becomes of it', async () => {
+  test('a run prints nothing, whatever its result', async () => {
     const printed: unknown[] = []
     for (const method of ['error', 'warn', 'info', 'log'] as const) {
       vi.spyOn(console, method).mockImplementation((...words: unknown[]) => void printed.push(words))

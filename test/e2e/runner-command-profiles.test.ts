@@ -12,7 +12,7 @@ function stateOf(result: RunResult) {
 describe('claude', () => {
   const runner = openRunner({ profile: 'claude' })
 
-  test('may read and nothing more, and is told what the run is to have', async () => {
+  test('the agent may only read, and gets the settings of the run', async () => {
     const workspace = makeFolder()
     const request = toRunRequest({ workspace, model: 'anthropic/sonnet', thinking: 'minimal', system: '-Be kind.' })
     const result = await runner.run({ ...request, prompt: '-help me' }, createIO().io)
@@ -34,7 +34,7 @@ describe('claude', () => {
     })
   })
 
-  test('is given no flag whose value nobody named', async () => {
+  test('claude gets no flag without a value', async () => {
     const workspace = makeFolder()
     await runner.run(toRunRequest({ workspace, thinking: 'off' }), createIO().io)
     const values = callsIn(workspace)[0]?.values ?? {}
@@ -43,13 +43,13 @@ describe('claude', () => {
     expect(Object.keys(values)).not.toContain('append-system-prompt')
   })
 
-  test('counts what it read from its cache among what went in', async () => {
+  test('claude counts cached tokens as input', async () => {
     expect(await runner.run(toRunRequest({ workspace: makeFolder() }), createIO().io)).toMatchObject({
       usage: { inputTokens: 325, cachedInputTokens: 300, outputTokens: 7, costUsd: 0.25 },
     })
   })
 
-  test('continues the session that it began', async () => {
+  test('claude continues the session that it began', async () => {
     const workspace = makeFolder()
     const first = await runner.run(toRunRequest({ workspace }), createIO().io)
     const second = await runner.run(toRunRequest({ workspace, state: stateOf(first) }), createIO().io)
@@ -59,7 +59,7 @@ describe('claude', () => {
     expect(continued).not.toHaveProperty('session-id')
   })
 
-  test('begins a new session where it does not know the old one, once', async () => {
+  test('claude begins a new session once if it does not know the old one', async () => {
     const workspace = makeFolder()
     const { io, lines } = createIO()
     const state = { sessionId: '00000000-0000-4000-8000-000000000000' }
@@ -69,13 +69,13 @@ describe('claude', () => {
     expect(lines).toEqual(['runners.mine: the command no longer knows this session; a new one starts'])
   })
 
-  test('without a workspace continues nothing: its sessions lie by folder', async () => {
+  test('claude without a workspace continues no session, because it keeps sessions by folder', async () => {
     const result = await runner.run(toRunRequest({ state: { sessionId: 'from-elsewhere' } }), createIO().io)
     expect(result).toMatchObject({ status: 'ok' })
     expect(result).not.toHaveProperty('state')
   })
 
-  test('reads no file because a stranger wrote its name behind an @', async () => {
+  test('claude reads no file that outside text names with an @', async () => {
     const workspace = makeFolder()
     const prompt = '@/etc/passwd (@~/.ssh/id_rsa) 。@"a b" >@x me@example.com, cc @octocat at 5 @ 7'
     await runner.run(toRunRequest({ workspace, prompt }), createIO().io)
@@ -97,7 +97,7 @@ describe('claude', () => {
 describe('codex', () => {
   const runner = openRunner({ profile: 'codex' })
 
-  test('may read and nothing more, and is told what the run is to have', async () => {
+  test('the agent may only read, and gets the settings of the run', async () => {
     const workspace = makeFolder()
     const request = toRunRequest({ workspace, model: 'openai/gpt-5', thinking: 'off', system: 'Be kind.' })
     expect(await runner.run(request, createIO().io)).toMatchObject({ status: 'ok', text: 'Turn 1 is done.' })
@@ -113,7 +113,7 @@ describe('codex', () => {
     ])
   })
 
-  test('continues its thread under the same rights, and each turn has its own count', async () => {
+  test('codex continues its thread under the same rights, and each turn has its own count', async () => {
     const workspace = makeFolder()
     let state = stateOf(await runner.run(toRunRequest({ workspace, system: 'Be kind.' }), createIO().io))
     for (const turn of [2, 3]) {
@@ -130,27 +130,27 @@ describe('codex', () => {
     expect(last?.prompt).toBe('Look at this')
   })
 
-  test('begins a new thread where it does not know the old one, and counts it from the beginning', async () => {
+  test('codex begins a new thread if it does not know the old one, and counts it from zero', async () => {
     const state = { sessionId: 'gone', usage: { inputTokens: 2, outputTokens: 1 } }
     const result = await runner.run(toRunRequest({ workspace: makeFolder(), state }), createIO().io)
     expect(result).toMatchObject({ text: 'Turn 1 is done.', usage: { inputTokens: 5, outputTokens: 3 } })
     expect(stateOf(result)).not.toMatchObject({ sessionId: 'gone' })
   })
 
-  test('a state that is none of ours begins a new thread', async () => {
+  test('a state of another form begins a new thread', async () => {
     const workspace = makeFolder()
     await runner.run(toRunRequest({ workspace, state: ['--dangerous'] }), createIO().io)
     expect(callsIn(workspace)[0]?.args).not.toContain('resume')
   })
 
-  test('a turn that failed is told in its own words', async () => {
+  test('a turn that failed is reported in the words of codex', async () => {
     const words = 'unexpected status 401 Unauthorized: bad key'
     const result = await runner.run(toRunRequest({ workspace: makeFolder(), prompt: `say ${words}` }), createIO().io)
     expect(result).toMatchObject({ status: 'error', retryable: false, detail: expect.stringContaining(words) })
   })
 })
 
-test('arguments of one’s own stand in place of the profile’s, and a session is continued only by resumeArgs of one’s own', async () => {
+test('configured arguments replace those of the profile, and only configured resumeArgs continue a session', async () => {
   const workspace = makeFolder()
   const runner = openRunner({ profile: 'codex', args: ['exec', '--json', '-'] })
   const result = await runner.run(toRunRequest({ workspace, state: { sessionId: 'x' } }), createIO().io)

@@ -24,14 +24,14 @@ async function tell(config: Parameters<typeof openFixture>[1], request: Paramete
 }
 
 describe('what a command is given', () => {
-  test('the prompt comes by stdin, which is closed behind it', async () => {
+  test('the prompt arrives on stdin, which is closed after it', async () => {
     expect(await tell({}, { prompt: '-rf $(id) `id` "quoted" \n end' })).toMatchObject({
       args: [],
       input: '-rf $(id) `id` "quoted" \n end',
     })
   })
 
-  test('a prompt among the arguments is one argument, whatever is in it, and never a flag', async () => {
+  test('a prompt among the arguments is one argument and never a flag', async () => {
     const { args, input } = await tell(
       { args: ['-m', '{prompt}'] },
       { prompt: '--yolo; $(id) {model} \0 x', model: 'a/b' },
@@ -40,7 +40,7 @@ describe('what a command is given', () => {
     expect(input).toBe('')
   })
 
-  test('of the environment it sees the common four and what is listed', async () => {
+  test('a command gets the four common environment variables and the listed ones', async () => {
     const { env } = await tell({
       env: ['LISTED', 'UNSET'],
       vars: { LISTED: 'yes', OPENAI_API_KEY: 'sk-secret', TMPDIR: '/tmp', NODE_OPTIONS: '--no-warnings' },
@@ -48,19 +48,19 @@ describe('what a command is given', () => {
     expect(Object.keys(env).toSorted()).toEqual(['HOME', 'LANG', 'LISTED', 'PATH', 'TMPDIR'])
   })
 
-  test('it works in the workspace of its agent', async () => {
+  test('a command runs in the workspace of its agent', async () => {
     const workspace = makeFolder()
     expect((await tell({}, { workspace })).cwd).toBe(workspace)
   })
 
-  test('without a workspace it works in a folder of its own that is gone afterwards', async () => {
+  test('a command without a workspace runs in a private folder that is removed afterwards', async () => {
     const [one, other] = await Promise.all([tell({}), tell({})])
     expect(one.cwd).not.toBe(other.cwd)
     expect(one.cwd).not.toBe(process.cwd())
     expect(existsSync(one.cwd)).toBe(false)
   })
 
-  test('the system text goes before the prompt where the arguments have no place for it', async () => {
+  test('the system text precedes the prompt if the arguments have no place for it', async () => {
     expect((await tell({}, { system: 'Be kind.' })).input).toBe('Be kind.\n\nLook at this')
     const placed = await tell({ args: ['--system', '{system}'] }, { system: 'Be kind.' })
     expect(placed).toMatchObject({ args: ['--system', 'Be kind.'], input: 'Look at this' })
@@ -85,7 +85,7 @@ describe('a command that does as it likes', () => {
     },
   )
 
-  test('one that prints without end is killed', async () => {
+  test('a command that prints without end is killed', async () => {
     const roll = await openRollCall()
     const running = openFixture('flood', { args: [roll.port], killAfterMs: 50 }).run(toRunRequest(), createIO().io)
     const pids = await roll.hear(1)
@@ -97,7 +97,7 @@ describe('a command that does as it likes', () => {
     expect(pids.filter(isAlive)).toEqual([])
   })
 
-  test('one that exits while a grandchild holds its pipes has its answer, and the grandchild is killed', async () => {
+  test('a command that exits while a grandchild keeps its pipes open has its answer, and the grandchild is killed', async () => {
     const roll = await openRollCall()
     const running = openFixture('family', { args: [roll.port], killAfterMs: 50 }).run(toRunRequest(), createIO().io)
     const pids = await roll.hear(1)
@@ -129,7 +129,7 @@ describe('a run that is stopped', () => {
     expect(pids.filter(isAlive)).toEqual([])
   })
 
-  test('its grandchildren go with it', async () => {
+  test('the grandchildren of a stopped command are killed with it', async () => {
     const roll = await openRollCall()
     const { io, stop } = createIO()
     const running = openFixture('family', { args: [roll.port, 'stays'], killAfterMs: 50 }).run(toRunRequest(), io)
@@ -140,7 +140,7 @@ describe('a run that is stopped', () => {
     expect(pids.filter(isAlive)).toEqual([])
   })
 
-  test('one that is stopped before it began is never started', async () => {
+  test('a run that is stopped before it began starts no command', async () => {
     const workspace = makeFolder()
     const { io, stop } = createIO()
     stop(timeIsUp)
@@ -150,7 +150,7 @@ describe('a run that is stopped', () => {
   })
 })
 
-test('a gateway that exits takes its commands with it', async () => {
+test('a gateway that exits kills its commands', async () => {
   const roll = await openRollCall()
   const host = spawn(process.execPath, [fixture('host'), fixture('stubborn'), roll.port], {
     stdio: ['pipe', 'ignore', 'inherit'],
@@ -166,7 +166,7 @@ describe('a run that fails', () => {
     return await openFixture(name, config).run(toRunRequest(), createIO().io)
   }
 
-  test('a program that is not there is named with the key that names it', async () => {
+  test('a missing program is reported with the key that names it', async () => {
     const result = await openRunner({ command: 'no-such-agent' }).run(toRunRequest(), createIO().io)
     expect(result).toEqual({
       status: 'error',
@@ -175,12 +175,12 @@ describe('a run that fails', () => {
     })
   })
 
-  test('a workspace that is not there is not taken for a program that is not there', async () => {
+  test('a missing workspace is not reported as a missing program', async () => {
     const result = await openFixture('deaf').run(toRunRequest({ workspace: '/no/such/folder' }), createIO().io)
     expect(result).toMatchObject({ retryable: false, detail: expect.stringContaining('"/no/such/folder"') })
   })
 
-  test('a file that is no program is named', async () => {
+  test('a file that is no program is reported by name', async () => {
     const result = await openRunner({ command: fixture('deaf') }).run(toRunRequest(), createIO().io)
     expect(result).toMatchObject({ retryable: false, detail: expect.stringContaining('may not be executed') })
   })
@@ -191,7 +191,7 @@ describe('a run that fails', () => {
     expect(result).toMatchObject({ retryable: false, detail: expect.stringContaining('runners.mine.input to "stdin"') })
   })
 
-  test('an exit code is told with the last lines of stderr, without what drives a terminal and without a secret', async () => {
+  test('an exit code is reported with the last lines of stderr, without terminal sequences and secrets', async () => {
     const complaint = 'one\ntwo\nthree\n\u001b[31mkey sk-secret-1 was refused\u001b[0m\n\nfive\nsix\n'
     const result = await failing('fail', {
       args: ['1', complaint],
@@ -213,7 +213,7 @@ describe('a run that fails', () => {
     expect(await failing('fail', { args: [code, ''] })).toMatchObject({ status: 'error', retryable })
   })
 
-  test('output that is not JSON and was to be says which key to set', async () => {
+  test('output that should be JSON and is not says which key to set', async () => {
     const result = await failing('fail', { args: ['0', '', 'Sure! Here it is.'], output: 'json', textField: 'reply' })
     expect(result).toMatchObject({ retryable: false, detail: expect.stringContaining('runners.mine.output to "text"') })
     expect(JSON.stringify(result)).not.toContain('Sure!')
@@ -228,14 +228,14 @@ describe('a run that fails', () => {
 describe('probe', () => {
   const { signal } = new AbortController()
 
-  test('gives the version', async () => {
+  test('a probe returns the version of the command', async () => {
     expect(await openRunner({ profile: 'claude' }).probe?.(signal)).toEqual({
       ok: true,
       detail: '2.1.197 (Claude Code)',
     })
   })
 
-  test('says that the program is not there', async () => {
+  test('a probe says that the program is missing', async () => {
     const probe = await openRunner({ command: 'no-such-agent' }).probe?.(signal)
     expect(probe).toMatchObject({ ok: false, detail: expect.stringContaining('runners.mine.command') })
   })

@@ -49,7 +49,7 @@ function toRun(action: Partial<AgentAction> = {}) {
 }
 
 describe('a run that is handed on', () => {
-  test('carries the prompt, the run id as its key, and nothing that nobody named', async () => {
+  test('a forwarded run has the prompt, the run id as its key, and no field that is not set', async () => {
     const { baseUrl, calls } = await openFake()
     expect(await openRunner(baseUrl).run(toRun(), createIO().io)).toMatchObject({ status: 'forwarded', id: 'theirs-1' })
     expect(calls).toMatchObject([
@@ -58,7 +58,7 @@ describe('a run that is handed on', () => {
     expect(calls[0]?.body).toEqual({ message: 'the prompt, with its boundary', wakeMode: 'now', deliver: true })
   })
 
-  test('carries all that the action names', async () => {
+  test('a forwarded run has every field that the action sets', async () => {
     const { baseUrl, calls } = await openFake()
     const action = {
       name: 'CI\nbroke',
@@ -89,7 +89,7 @@ describe('a run that is handed on', () => {
     })
   })
 
-  test('names no agent that fell back to another', async () => {
+  test('a forwarded run names no agent that fell back to another', async () => {
     const { baseUrl, calls } = await openFake()
     await openRunner(baseUrl).run(toRun({ agentId: 'unknown' }), createIO().io)
     expect(calls[0]?.body).not.toHaveProperty('agentId')
@@ -109,7 +109,7 @@ describe('a run that is handed on', () => {
     expect(calls[0]?.body).not.toHaveProperty('to')
   })
 
-  test('is a wake where nobody but the clock asked for it', async () => {
+  test('a heartbeat is forwarded as a wake', async () => {
     const { baseUrl, calls } = await openFake()
     const result = await openRunner(baseUrl).run(toRunRequest({ prompt: 'Anything new?' }), createIO().io)
     expect(result).toMatchObject({ status: 'forwarded', id: 'run-1' })
@@ -162,7 +162,7 @@ describe('a run that is refused', () => {
 })
 
 describe('a gateway that does not answer', () => {
-  test('is asked again under the same key: it may have taken the run', async () => {
+  test('a gateway that does not answer is asked again under the same key, because it may have accepted the run', async () => {
     const { baseUrl } = await openFake('silence')
     const keys: (string | null)[] = []
     const runner = openRunner(baseUrl, { timeoutMs: 50 }, (input, init) => {
@@ -179,7 +179,7 @@ describe('a gateway that does not answer', () => {
     expect(keys).toEqual(['run-1', 'run-1'])
   })
 
-  test('is left when the run is stopped', async () => {
+  test('a request to a silent gateway ends when the run is stopped', async () => {
     const { baseUrl, called } = await openFake('silence')
     const { io, stop } = createIO()
     const running = openRunner(baseUrl).run(toRun(), io)
@@ -188,7 +188,7 @@ describe('a gateway that does not answer', () => {
     expect(await running).toMatchObject({ status: 'timeout' })
   })
 
-  test('and is not there is named', async () => {
+  test('an unreachable gateway is reported by its address', async () => {
     const { baseUrl, close } = await openFake()
     close()
     expect(await openRunner(baseUrl).run(toRun(), createIO().io)).toEqual({
@@ -201,13 +201,13 @@ describe('a gateway that does not answer', () => {
 describe('probe', () => {
   const { signal } = new AbortController()
 
-  test('asks whether the token is taken, and starts nothing', async () => {
+  test('a probe asks whether the token is accepted, and starts no run', async () => {
     const { baseUrl, calls } = await openFake()
     expect(await openRunner(baseUrl).probe?.(signal)).toMatchObject({ ok: true })
     expect(calls.map(({ body }) => body)).toEqual([{}])
   })
 
-  test('says what to change', async () => {
+  test('a probe says what to change', async () => {
     const { baseUrl } = await openFake()
     const probe = await openRunner(baseUrl, { token: 'other' }).probe?.(signal)
     expect(probe).toMatchObject({ ok: false, detail: expect.stringContaining('Set its token') })

@@ -101,13 +101,13 @@ const hostile = array(tuple(array(piece, { maxLength: 8 }), disguise, disguise),
 const runs = { numRuns: 1_000 }
 
 describe('for any text made of markers, their halves, look-alikes, escapes and invisible characters', () => {
-  test('the pieces do make forgeries: the reader sees some before they are neutralised', () => {
+  test('the pieces form forgeries that the reader sees before they are neutralised', () => {
     const seen = sample(hostile, { numRuns: 300, seed: 1 }).map(read)
     expect(seen.filter((text) => starts(text) + ends(text) > 0).length).toBeGreaterThan(30)
     expect(seen.filter((text) => tokens(text) > 0).length).toBeGreaterThan(10)
   })
 
-  test('a wrapped text has one start and one end to any reader', () => {
+  test('a wrapped text has one start and one end for every reader', () => {
     assert(
       property(hostile, hostile, hostile, hostile, (text, source, from, subject) => {
         const seen = read(wrapExternal({ text, source, from, subject, id }))
@@ -117,7 +117,7 @@ describe('for any text made of markers, their halves, look-alikes, escapes and i
     )
   })
 
-  test('so it has when the text is cut somewhere', () => {
+  test('a wrapped text that is cut still has one start and one end', () => {
     assert(
       property(hostile, nat({ max: 120 }), (text, maxChars) => {
         const seen = read(wrapExternal({ text, source: 'x', id, maxChars }))
@@ -149,7 +149,7 @@ describe('for any text made of markers, their halves, look-alikes, escapes and i
     )
   })
 
-  test('what is left is the text itself, with words in the place of what was forged', () => {
+  test('the neutralised text is the text itself with inert words instead of the forgeries', () => {
     assert(
       property(hostile, (text) => {
         let at = 0
@@ -165,7 +165,7 @@ describe('for any text made of markers, their halves, look-alikes, escapes and i
 })
 
 describe('for any other text', () => {
-  test('nothing changes where no marker and no token stands', () => {
+  test('a text without a marker or a token does not change', () => {
     const harmless = array(oneof(string({ unit: 'grapheme' }), string({ unit: 'binary' }), piece), {
       maxLength: 12,
     }).map((parts) => parts.join('').replace(/[et|]|\p{M}/giu, ''))
@@ -178,7 +178,7 @@ describe('for any other text', () => {
     )
   })
 
-  test('only the forged marker goes, whatever stands around it', () => {
+  test('only the forged marker is replaced, whatever text is around it', () => {
     const noBracket = /[^\p{L}\p{M}\p{Emoji}\s.,:]|[\p{Sm}#◀▶ᐸᐳᗏᗒ]/gu
     const around = string({ unit: 'grapheme' }).map((text) => text.replace(noBracket, ''))
     const forged = constantFrom(

@@ -99,7 +99,7 @@ describe('splitMarkdown', () => {
 })
 
 describe('render', () => {
-  it('takes any text, and shows something of it', () => {
+  it('any text is rendered as something visible', () => {
     for (const markup of [telegramHtml, slackMrkdwn, safeMarkdown]) {
       assert(
         property(markdown, (text) => {
@@ -109,7 +109,7 @@ describe('render', () => {
     }
   })
 
-  it('in HTML for Telegram every tag is one of ours', () => {
+  it('every tag in HTML for Telegram is one of ours', () => {
     const hostile = array(
       constantFrom(
         '<b>',
@@ -137,7 +137,7 @@ describe('render', () => {
     )
   })
 
-  it('for Slack no angle bracket opens anything but an address', () => {
+  it('every angle bracket for Slack opens an address', () => {
     const hostile = array(
       constantFrom(
         '<!channel>',

@@ -24,7 +24,7 @@ const contentType = (value: string): MailPart => ({ headers: [{ name: 'Content-T
 const toBody = (payload: MailPart, more = options) => toMail(toMessage(payload), more).body
 
 describe('a mail', () => {
-  test('has its headers in plain words, its date in ISO 8601 and its snippet without entities', () => {
+  test('a mail has decoded headers, its date in ISO 8601 and its snippet without entities', () => {
     const headers = [
       { name: 'FROM', value: '=?utf-8?Q?Jos=C3=A9?= <jose@example.com>' },
       { name: 'Subject', value: '=?ISO-8859-1?B?Y2Fm6Q==?= =?utf-8?q?_au_lait?=' },
@@ -44,14 +44,14 @@ describe('a mail', () => {
     })
   })
 
-  test('has its text part for a body, and its HTML part where there is none or an empty one', () => {
+  test('the body of a mail is its text part, or its HTML part if the text part is missing or empty', () => {
     const html = toPart('text/html', '<p>from <b>HTML</b></p>')
     expect(toBody({ mimeType: 'multipart/alternative', parts: [html, toPart('text/plain', ' plain ')] })).toBe('plain')
     expect(toBody({ mimeType: 'multipart/alternative', parts: [toPart('text/plain', ' \n'), html] })).toBe('from HTML')
     expect(toBody(toPart('text/plain', 'the mail itself'))).toBe('the mail itself')
   })
 
-  test('does not take an attachment, or a mail that is attached, for its body', () => {
+  test('the body of a mail is never an attachment or an attached mail', () => {
     const attached = toPart('text/plain', 'attached', { filename: 'notes.txt' })
     const forwarded: MailPart = { mimeType: 'message/rfc822', filename: '', parts: [toPart('text/plain', 'forwarded')] }
     expect(toBody({ mimeType: 'multipart/mixed', parts: [attached, forwarded, toPart('text/plain', 'own')] })).toBe(
@@ -72,7 +72,7 @@ describe('a mail', () => {
     expect(toBody(toPart('text/plain', bytes, contentType(type)))).toBe(text)
   })
 
-  test('is cut at maxBytes, never inside a character, and says so', () => {
+  test('a body is cut at maxBytes, never inside a character, and the mail says so', () => {
     const mail = toMail(toMessage(toPart('text/plain', 'añ😀z')), { ...options, maxBytes: 6 })
     expect(mail).toMatchObject({ body: 'añ', bodyTruncated: true })
     expect(toMail(toMessage(toPart('text/plain', 'añ😀z')), { ...options, maxBytes: 8 })).toMatchObject({
@@ -82,17 +82,17 @@ describe('a mail', () => {
     expect([0, 1, 2, 3, 4].map((most) => cutBytes('😀', most))).toEqual(['', '', '', '', '😀'])
   })
 
-  test('has headers of two thousand bytes at the most', () => {
+  test('a header of a mail has at most two thousand bytes', () => {
     const headers = ['From', 'To', 'Subject'].map((name) => ({ name, value: 'é'.repeat(200_000) }))
     const { from, to, subject } = toMail(toMessage({ headers }), options)
     expect([from, to, subject]).toEqual(Array.from({ length: 3 }, () => 'é'.repeat(1_000)))
   })
 
-  test('has no body where none is wanted', () => {
+  test('a mail has no body if includeBody is false', () => {
     expect(toMail(toMessage(toPart('text/plain', 'text')), { ...options, includeBody: false }).body).toBe('')
   })
 
-  test('whose text Gmail keeps apart says that there is more', () => {
+  test('a mail whose text Gmail stores separately says that it is cut', () => {
     const mail = toMail(
       toMessage({ mimeType: 'text/plain', filename: '', body: { attachmentId: 'x', size: 9 } }),
       options,
@@ -100,7 +100,7 @@ describe('a mail', () => {
     expect(mail).toMatchObject({ body: '', bodyTruncated: true })
   })
 
-  test('loses what the plain text hides as well', () => {
+  test('a plain text part loses its invisible characters too', () => {
     expect(toBody(toPart('text/plain', 'pay\u00ADpal \u{E0049}\u{E0047}now'))).toBe('paypal now')
   })
 
@@ -113,7 +113,7 @@ describe('a mail', () => {
     expect(toBody(toPart('text/html', html))).toMatch(/item|ten thousand/)
   })
 
-  test('whose body cannot be read has its headers and its snippet, and says that there is more', () => {
+  test('a mail whose body cannot be read has its headers and its snippet, and says that it is cut', () => {
     const broken: MailPart = {
       mimeType: 'text/plain',
       get body(): never {
@@ -128,11 +128,11 @@ describe('a mail', () => {
     })
   })
 
-  test('with a date that no calendar has is dated 1970, and is not lost', () => {
+  test('a mail with an impossible date is dated 1970 and is not lost', () => {
     expect(toMail(toMessage({}, { internalDate: 1e300 }), options).date).toBe('1970-01-01T00:00:00.000Z')
   })
 
-  test('is read in a turn of its own: other work runs between two mails', async () => {
+  test('other work runs between the reading of two mails', async () => {
     const order: string[] = []
     const toNoted = (id: string): GmailMessage => ({
       ...toMessage({}),

@@ -10,7 +10,7 @@ function createWork() {
 }
 
 describe('a fetch', () => {
-  test('that several ask for is one, and all of them get what it brings', async () => {
+  test('concurrent callers share one fetch and its result', async () => {
     const { runs, work } = createWork()
     const fetchToken = singleFlight(work)
     const asked = [fetchToken(), fetchToken(), fetchToken()]
@@ -19,7 +19,7 @@ describe('a fetch', () => {
     expect(runs).toHaveLength(1)
   })
 
-  test('begins anew for whoever asks after it ended, well or not', async () => {
+  test('a caller after the end of a fetch, successful or not, starts another one', async () => {
     const { runs, work } = createWork()
     const fetchToken = singleFlight(work)
     const failing = [fetchToken(), fetchToken()]
@@ -33,7 +33,7 @@ describe('a fetch', () => {
 })
 
 describe('a sync', () => {
-  test('that is asked for while one runs is done once more, however many ask', async () => {
+  test('a sync that is requested during another one runs once more, for any number of requests', async () => {
     const { runs, work } = createWork()
     const sync = coalesce(work)
     const first = sync()
@@ -47,7 +47,7 @@ describe('a sync', () => {
     expect(runs).toHaveLength(2)
   })
 
-  test('that failed does not keep the one behind it', async () => {
+  test('a sync that failed does not prevent the next one', async () => {
     const { runs, work } = createWork()
     const sync = coalesce(work)
     const [first, second] = [sync(), sync()]
@@ -58,7 +58,7 @@ describe('a sync', () => {
     expect(await second).toBe('two')
   })
 
-  test('never runs twice at once, also where it is asked for just as one ends and the next begins', async () => {
+  test('two syncs never run at once, even if one is requested just as another ends', async () => {
     let running = 0
     let most = 0
     const sync = coalesce(async () => {

@@ -52,7 +52,7 @@ async function push(
 }
 
 describe('a push', () => {
-  test('with Google’s token is answered 204, and wakes the mailbox', async () => {
+  test('a push with Google’s token is answered 204 and starts a sync', async () => {
     expect(await push(google.signPush({ aud: audience }))).toBe(204)
     expect(wakes).toBe(1)
   })
@@ -73,11 +73,11 @@ describe('a push', () => {
     expect(wakes).toBe(0)
   })
 
-  test('without a token, or with a word for one, is 401', async () => {
+  test('a push without a token, or with an invalid one, is 401', async () => {
     expect([await push(undefined), await push('secret')]).toEqual([401, 401])
   })
 
-  test('that a page of another site sends is 403, whatever its token, and is not logged', async () => {
+  test('a push from a page of another site is 403, whatever its token, and is not logged', async () => {
     for (const mark of [{ origin: 'https://evil.test' }, { 'sec-fetch-site': 'cross-site' }]) {
       expect(await push(google.signPush({ aud: audience }), { mark })).toBe(403)
       expect(await push(undefined, { mark })).toBe(403)
@@ -85,7 +85,7 @@ describe('a push', () => {
     expect([wakes, warnings]).toEqual([0, []])
   })
 
-  test('after twenty without a token is 429 until a minute is over; a valid one passes all the while', async () => {
+  test('a push after twenty without a token is 429 for a minute, while a valid one still passes', async () => {
     for (let count = 0; count < 20; count += 1) expect(await push(undefined)).toBe(401)
     expect(await push(undefined)).toBe(429)
     expect(await push(google.signPush({ aud: audience }))).toBe(204)
@@ -95,7 +95,7 @@ describe('a push', () => {
     expect(await push(undefined)).toBe(401)
   })
 
-  test('that is refused is logged once a minute, with the number of those before it', async () => {
+  test('refused pushes are logged once a minute, with their number', async () => {
     for (let count = 0; count < 10; count += 1) await push(undefined)
     expect(warnings).toEqual([expect.objectContaining({ pushes: 1 })])
     later = 60_000
@@ -103,18 +103,18 @@ describe('a push', () => {
     expect(warnings).toEqual([expect.anything(), expect.objectContaining({ pushes: 10 })])
   })
 
-  test('that names the algorithm "none" is 401', async () => {
+  test('a push whose token names the algorithm "none" is 401', async () => {
     const [, claims] = google.signPush({ aud: audience }).split('.')
     const head = Buffer.from('{"alg":"none","kid":"k1"}').toString('base64url')
     expect(await push(`${head}.${claims}.`)).toBe(401)
   })
 
-  test('of another mailbox is taken and forgotten', async () => {
+  test('a push for another mailbox is accepted and ignored', async () => {
     expect(await push(google.signPush({ aud: audience }), { body: envelope('other@example.org') })).toBe(204)
     expect(wakes).toBe(0)
   })
 
-  test('that is no push is refused: another path, another method, no envelope, too much', async () => {
+  test('a request that is no push is refused: another path, another method, no envelope, too large', async () => {
     const token = google.signPush({ aud: audience })
     expect(await push(token, { path: '/hooks/gmail' })).toBe(404)
     expect(await push(token, { method: 'GET' })).toBe(405)
@@ -123,20 +123,20 @@ describe('a push', () => {
     expect(wakes).toBe(0)
   })
 
-  test('is 503 while Google’s keys cannot be fetched, so that it comes again', async () => {
+  test('a push is 503 while Google’s keys cannot be fetched, so that Google repeats it', async () => {
     google.fail('/certs', { status: 404 })
     expect(await push(google.signPush({ aud: audience }))).toBe(503)
     expect(await push(google.signPush({ aud: audience }))).toBe(204)
   })
 
-  test('and as many beside it as come before Google’s keys are here cost one fetch of them', async () => {
+  test('concurrent pushes before the first fetch of Google’s keys cause one fetch', async () => {
     const token = google.signPush({ aud: audience })
     const crowd = Array.from({ length: 5 }, () => push(token))
     expect(await Promise.all(crowd)).toEqual([204, 204, 204, 204, 204])
     expect(google.requests.filter((request) => request === 'GET /certs')).toHaveLength(1)
   })
 
-  test('on a port that is taken is one sentence that names the key', async () => {
+  test('a port that is in use is reported in one sentence that names the key', async () => {
     const taken = { port: receiver.port, endpoint: audience, serviceAccount: pushServiceAccount }
     const gmail = toGmail(google, { mode: 'push', project: 'proj-123456', push: taken })
     const call = createCall({ pause: async () => {}, random: () => 0.5, signal: new AbortController().signal })

@@ -9,7 +9,7 @@ beforeEach(async () => void (google = await startGoogle()))
 afterEach(() => assert.deepEqual(google.faults, []))
 
 describe('a sync of a mailbox', () => {
-  test('takes nothing that was there before the first one, and everything after', async () => {
+  test('a first sync takes no mail that is there already, and later syncs take every new mail', async () => {
     const stage = createStage(google)
     google.mailbox.receive({ id: 'old' })
     expect(await stage.sync()).toEqual({ mails: 0, gap: false })
@@ -25,7 +25,7 @@ describe('a sync of a mailbox', () => {
     expect(await stage.sync()).toEqual({ mails: 0, gap: false })
   })
 
-  test('walks through the pages of the history, and takes a message that stands twice once', async () => {
+  test('a sync reads all pages of the history, and takes a message that is listed twice once', async () => {
     const stage = createStage(google)
     await stage.sync()
     google.mailbox.pageSize = 2
@@ -43,7 +43,7 @@ describe('a sync of a mailbox', () => {
     expect(stage.ids()).toEqual(['yes'])
   })
 
-  test('leaves out what has none of the labels, and takes what has one of several', async () => {
+  test('a sync takes mails with one of several labels, and leaves out mails with none', async () => {
     const stage = createStage(google, { labels: ['Label_1', 'Label_2'] })
     await stage.sync()
     google.mailbox.receive({ id: 'no' }, { id: 'one', labels: ['Label_2'] })
@@ -51,7 +51,7 @@ describe('a sync of a mailbox', () => {
     expect(stage.ids()).toEqual(['one'])
   })
 
-  test('asks Gmail which mails the operator’s search finds', async () => {
+  test('a sync asks Gmail which mails the operator’s search finds', async () => {
     const stage = createStage(google, { query: 'subject:bill' })
     await stage.sync()
     google.mailbox.receive({ id: 'no', subject: 'lunch' }, { id: 'yes', subject: 'the bill' })
@@ -59,7 +59,7 @@ describe('a sync of a mailbox', () => {
     expect(stage.ids()).toEqual(['yes'])
   })
 
-  test('steps over a message that was deleted meanwhile', async () => {
+  test('a sync skips a message that was deleted before it was fetched', async () => {
     const stage = createStage(google)
     await stage.sync()
     google.mailbox.receive({ id: 'gone' }, { id: 'there' })
@@ -68,7 +68,7 @@ describe('a sync of a mailbox', () => {
     expect(stage.ids()).toEqual(['there'])
   })
 
-  test('takes a mail that is nested too deep without its body, and what is behind it', async () => {
+  test('a sync takes a mail that is nested too deeply without its body, and the mails after it', async () => {
     const stage = createStage(google)
     await stage.sync()
     const inner = { mimeType: 'text/plain', body: { data: 'aGk' } }
@@ -79,7 +79,7 @@ describe('a sync of a mailbox', () => {
     expect(stage.sink.delivered[0]).toMatchObject({ messages: [{ subject: 'Deep', body: '' }] })
   })
 
-  test('takes a mail whose HTML the converter cannot write, and those around it', async () => {
+  test('a sync takes a mail whose HTML cannot be converted, and the mails around it', async () => {
     const stage = createStage(google)
     await stage.sync()
     google.mailbox.receive(
@@ -106,7 +106,7 @@ describe('a sync of a mailbox', () => {
     expect(stage.ids()).toEqual(['odd', 'behind'])
   })
 
-  test('delivers the mails around one that Gmail does not give out, keeps its place, and takes that one later', async () => {
+  test('a sync delivers the mails around one that Gmail withholds, keeps its position, and takes that one later', async () => {
     const stage = createStage(google)
     await stage.sync()
     const { kept } = stage.sink
@@ -121,7 +121,7 @@ describe('a sync of a mailbox', () => {
     expect(stage.sink.kept?.historyId).not.toBe(kept?.historyId)
   })
 
-  test('looks up what came since where the history has expired, without a mail twice', async () => {
+  test('a sync finds the new mails by search if the history has expired, each of them once', async () => {
     const stage = createStage(google)
     await stage.sync()
     google.mailbox.receive({ id: 'a' })
@@ -150,7 +150,7 @@ describe('a sync of a mailbox', () => {
     expect(stage.waits).toEqual([1000, 7000, 1000])
   })
 
-  test('waits until the date that Gmail names, by Gmail’s own clock', async () => {
+  test('a sync waits until the date that Gmail names, by Gmail’s own clock', async () => {
     const stage = createStage(google)
     const headers = { date: 'Wed, 21 Oct 2015 07:28:00 GMT', 'retry-after': 'Wed, 21 Oct 2015 07:28:30 GMT' }
     google.fail('/profile', { status: 429, headers })
@@ -158,7 +158,7 @@ describe('a sync of a mailbox', () => {
     expect(stage.waits).toEqual([30_000])
   })
 
-  test('gives up on a Gmail that is down, and leaves its place where it was', async () => {
+  test('a sync gives up if Gmail is down, and keeps its position', async () => {
     const stage = createStage(google)
     await stage.sync()
     const { kept } = stage.sink
@@ -170,7 +170,7 @@ describe('a sync of a mailbox', () => {
     expect(stage.ids()).toEqual(['a', 'b'])
   })
 
-  test('says plainly that the consent was revoked, without a token in the sentence', async () => {
+  test('a sync says that the consent was revoked, without a token in the message', async () => {
     const stage = createStage(google)
     google.refreshTokens.clear()
     const failed = await stage.sync().catch((error: unknown) => error)
@@ -180,21 +180,21 @@ describe('a sync of a mailbox', () => {
     expect(String(failed)).not.toContain('refresh-1')
   })
 
-  test('fetches a fresh token where Google no longer takes the old one', async () => {
+  test('a sync fetches a new token if Google no longer accepts the old one', async () => {
     const stage = createStage(google)
     google.fail('/profile', { status: 401 })
     expect(await stage.sync()).toEqual({ mails: 0, gap: false })
     expect(google.requests.filter((request) => request === 'POST /token')).toHaveLength(2)
   })
 
-  test('does not repeat what Google refuses for good, and names the API that is off', async () => {
+  test('a sync does not repeat a call that Google refuses permanently, and names the API that is off', async () => {
     const stage = createStage(google)
     google.fail('/profile', { status: 403, body: { error: { errors: [{ reason: 'accessNotConfigured' }] } } })
     await expect(stage.sync()).rejects.toThrow(/accessNotConfigured.*Enable this API/)
     expect(stage.waits).toEqual([])
   })
 
-  test('takes two hundred mails in chunks, and moves its place with the last', async () => {
+  test('a sync takes two hundred mails in chunks, and moves its position with the last', async () => {
     const stage = createStage(google)
     await stage.sync()
     const ids = Array.from({ length: 200 }, (_, index) => `m${index}`)
@@ -208,7 +208,7 @@ describe('a sync of a mailbox', () => {
     expect(stage.ids().toSorted()).toEqual(ids.toSorted())
   })
 
-  test('delivers what is behind fifty mails of which the gateway refuses one, and keeps its place', async () => {
+  test('a sync delivers the mails after one that the gateway refuses, and keeps its position', async () => {
     const stage = createStage(google)
     await stage.sync()
     const { deliver } = stage.sink
@@ -223,7 +223,7 @@ describe('a sync of a mailbox', () => {
     expect(stage.sink.kept?.historyId).toBe('1000')
   })
 
-  test('asks a Gmail that gives out no mail at all for no more than a handful', async () => {
+  test('a sync asks for only a few mails if Gmail withholds all of them', async () => {
     const stage = createStage(google)
     await stage.sync()
     google.mailbox.receive(...Array.from({ length: 60 }, (_, index) => ({ id: `m${index}` })))

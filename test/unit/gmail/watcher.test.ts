@@ -111,7 +111,7 @@ const toSubscription = () =>
   google.pubsub.subscriptions.set(`projects/${project}/subscriptions/hookloom-gmail`, { topic: 't' })
 
 describe('a watched mailbox, by pull', () => {
-  test('makes of three mails in one notification three deliveries', async () => {
+  test('three mails in one notification become three deliveries', async () => {
     toSubscription()
     const events = createEvents()
     start(events, { mode: 'pull', project })
@@ -122,7 +122,7 @@ describe('a watched mailbox, by pull', () => {
     expect(events.ids()).toEqual(['a', 'b', 'c'])
   })
 
-  test('takes notifications out of order and twice for what they are: a wake', async () => {
+  test('a notification that is late or repeated only starts a sync', async () => {
     toSubscription()
     const events = createEvents()
     start(events, { mode: 'pull', project })
@@ -139,7 +139,7 @@ describe('a watched mailbox, by pull', () => {
     expect(google.pubsub.waiting()).toBe(0)
   })
 
-  test('acknowledges a notification only after its mails are durable', async () => {
+  test('a notification is acknowledged only after its mails are durable', async () => {
     toSubscription()
     const events = createEvents()
     let waitingAtDelivery = -1
@@ -156,7 +156,7 @@ describe('a watched mailbox, by pull', () => {
     expect(waitingAtDelivery).toBe(1)
   })
 
-  test('asks the mailbox by itself every quarter of an hour, for a notification that was lost', async () => {
+  test('a watched mailbox is synced every quarter of an hour, in case a notification was lost', async () => {
     toSubscription()
     const events = createEvents()
     start(events, { mode: 'pull', project })
@@ -170,7 +170,7 @@ describe('a watched mailbox, by pull', () => {
 })
 
 describe('a watched mailbox, by poll', () => {
-  test('is asked again after pollSeconds, and touches no Pub/Sub', async () => {
+  test('a polled mailbox is synced every pollSeconds without Pub/Sub', async () => {
     const events = createEvents()
     start(events, { mode: 'poll', pollSeconds: 20 })
     await events.begun()
@@ -180,7 +180,7 @@ describe('a watched mailbox, by poll', () => {
     expect(google.requests.some((request) => /watch|subscriptions/.test(request))).toBe(false)
   })
 
-  test('says reauth-required when the consent is revoked, and goes on by itself with a new one', async () => {
+  test('a watcher says reauth-required when the consent is revoked, and continues with a new one', async () => {
     google.refreshTokens.clear()
     const events = createEvents()
     const { consentLost, status } = start(events, { mode: 'poll' })
@@ -194,7 +194,7 @@ describe('a watched mailbox, by poll', () => {
     expect(status().problems).toEqual([])
   })
 
-  test('sends nobody to "gmail auth" for a service account, and goes on when Google takes the same key again', async () => {
+  test('a watcher with a service account does not suggest "gmail auth", and continues when Google accepts the key again', async () => {
     writeFileSync(join(dir, 'key.json'), JSON.stringify(google.serviceAccountKey))
     google.fail('/token', { status: 401, body: { error: 'unauthorized_client' } })
     const events = createEvents()
@@ -211,7 +211,7 @@ describe('a watched mailbox, by poll', () => {
     expect(status()).toMatchObject({ state: 'watching', problems: [] })
   })
 
-  test('leaves its status in a file, without a secret', async () => {
+  test('a watcher writes its status to a file, without a secret', async () => {
     const events = createEvents()
     const running = start(events, { mode: 'poll' })
     await events.begun()
@@ -224,7 +224,7 @@ describe('a watched mailbox, by poll', () => {
 })
 
 describe('the watch', () => {
-  test('that fails is loud, is tried again after a minute, and is quiet when it holds', async () => {
+  test('a watch that fails is logged and tried again after a minute, and is not logged when it succeeds', async () => {
     toSubscription()
     google.fail('/watch', { status: 403, body: { error: { status: 'PERMISSION_DENIED' } } })
     const events = createEvents()

@@ -27,7 +27,7 @@ function openDying(stage: Stage, answer?: () => SendResult) {
 }
 
 describe('a job that dies', () => {
-  test('sends one message an hour for its cause, to hooks.alerts', async () => {
+  test('a job that dies sends one message an hour for its cause to hooks.alerts', async () => {
     const stage = createStage(config)
     const { sent } = openDying(stage)
     for (let count = 0; count < 3; count += 1) await stage.accept(agentPlan({ action: quiet }))
@@ -42,7 +42,7 @@ describe('a job that dies', () => {
     expect(sent[1]?.text).toContain('since the last message: 3.')
   })
 
-  test('is counted and logged as an error', async () => {
+  test('a job that dies is counted and logged as an error', async () => {
     const stage = createStage(config)
     const { counted, logged } = openDying(stage)
     await stage.accept(agentPlan({ action: quiet }))
@@ -50,7 +50,7 @@ describe('a job that dies', () => {
     expect(logged).toMatchObject([expect.stringContaining('run failed permanently')])
   })
 
-  test('after a restart within the hour sends no second message', async () => {
+  test('a job that dies after a restart within the hour sends no second message', async () => {
     const stage = createStage(config)
     const { sent } = openDying(stage)
     await stage.accept(agentPlan({ action: quiet }))
@@ -61,7 +61,7 @@ describe('a job that dies', () => {
     expect(sent).toHaveLength(1)
   })
 
-  test('without hooks.alerts sends nothing', async () => {
+  test('a job that dies sends nothing without hooks.alerts', async () => {
     const stage = createStage()
     const { sent } = openDying(stage)
     await stage.accept(agentPlan({ action: quiet }))
@@ -69,7 +69,7 @@ describe('a job that dies', () => {
     expect(sent).toEqual([])
   })
 
-  test('names nothing that a stranger wrote beside the name of the hook', async () => {
+  test('an alert quotes no outside text except the name of the hook', async () => {
     const stage = createStage(config)
     const { channel, sent } = scriptedChannel()
     const runner = scriptedRunner(() => ({ ...noKey, detail: 'It said: attack', quotes: true })).runner
@@ -80,7 +80,7 @@ describe('a job that dies', () => {
     expect(sent[0]?.text).not.toContain('attack')
   })
 
-  test('while it delivers leaves an event in the main session, and a heartbeat leaves none', async () => {
+  test('a job that dies in its delivery leaves an event in the main session, and a heartbeat leaves none', async () => {
     const stage = createStage(configWith({ agents: { defaults: { heartbeat: { prompt: 'Look.' } } } }))
     const { channel } = scriptedChannel(() => ({ kind: 'permanent', detail: 'The token was refused.' }))
     let isDown = false
@@ -100,7 +100,7 @@ describe('a job that dies', () => {
 })
 
 describe('an alert', () => {
-  test('waits for a channel that is down', async () => {
+  test('an alert waits for a channel that is down', async () => {
     const stage = createStage(config)
     let isDown = true
     const { sent } = openDying(stage, () =>
@@ -116,7 +116,7 @@ describe('an alert', () => {
     expect((await stage.store.counts()).jobs).toEqual({ queued: 0, running: 0, done: 1, dead: 1 })
   })
 
-  test('that dies alerts nobody', async () => {
+  test('an alert that dies causes no other alert', async () => {
     const stage = createStage(config)
     const { sent, counted } = openDying(stage, () => ({ kind: 'permanent', detail: 'The token was refused.' }))
     await stage.accept(agentPlan({ action: quiet }))
@@ -130,7 +130,7 @@ describe('an alert', () => {
 describe('a delivery that is parked', () => {
   const parked = { deliveryId: 'd1', hook: 'github', waitsFor: 'pull-request.ts' }
 
-  test('sends a message and leaves an event, once an hour for its module', async () => {
+  test('a parked delivery sends a message and leaves an event, once an hour for its module', async () => {
     const stage = createStage(config)
     const { sent } = openDying(stage)
     for (const deliveryId of ['d1', 'd2', 'd3']) stage.alerts().parked({ ...parked, deliveryId })
@@ -141,7 +141,7 @@ describe('a delivery that is parked', () => {
     expect(await stage.eventTexts()).toEqual([text])
   })
 
-  test('leaves an event without hooks.alerts, too', async () => {
+  test('a parked delivery leaves an event even without hooks.alerts', async () => {
     const stage = createStage()
     const { sent } = openDying(stage)
     stage.alerts().parked(parked)
@@ -150,7 +150,7 @@ describe('a delivery that is parked', () => {
     expect(await stage.eventTexts()).toHaveLength(1)
   })
 
-  test('cannot fill the queue with made-up hooks', async () => {
+  test('parked deliveries of made-up hooks cannot fill the queue', async () => {
     const stage = createStage(config)
     const { sent } = openDying(stage)
     for (let hook = 0; hook < 100; hook += 1)

@@ -29,23 +29,23 @@ async function echo(request: Partial<RunRequest>): Promise<string> {
 }
 
 describe('the echo runner', () => {
-  test('it says that no model is configured, what would have been sent, and where', async () => {
+  test('the echo says that no model is configured, and what would have been sent where', async () => {
     const text = await echo({ thinking: 'low' })
     expect(text).toContain('No model is configured')
     expect(text).toContain('1234 characters to agent ops (session hook:a, thinking low)')
   })
 
-  test('it shows the first lines of the message and not of the prompt', async () => {
+  test('the echo shows the first lines of the message, not of the prompt', async () => {
     const text = await echo({ message: 'One\r\n\nTwo', prompt: 'PROMPT' })
     expect(text).toMatch(/\n> One\n> Two$/)
     expect(text).not.toContain('PROMPT')
   })
 
-  test('a heartbeat, which has no message, is told by its size alone', async () => {
+  test('the echo of a heartbeat, which has no message, shows only its size', async () => {
     expect(await echo({ action: undefined, message: '' })).toMatch(/This heartbeat would have sent 1234 .*\)\.$/)
   })
 
-  test('a long message is shown by its beginning', async () => {
+  test('the echo of a long message is its beginning', async () => {
     const text = await echo({ message: `${'w'.repeat(5_000)}\n`.repeat(1_000) })
     expect(text.length).toBeLessThan(1_500)
     expect(text).toMatch(/> …$/)
@@ -62,7 +62,7 @@ async function print(text: string, name = 'CI'): Promise<string> {
 }
 
 describe('the console channel', () => {
-  test('a reply stands under a line that says whose it is', async () => {
+  test('a reply is printed under a line that says whose it is', async () => {
     expect(await print('Line 1\nLine 2\tand é 😀')).toBe('── reply of main (CI) ──\nLine 1\nLine 2\tand é 😀\n')
   })
 
@@ -84,7 +84,7 @@ describe('the console channel', () => {
     expect(await print('x', text)).not.toMatch(driving)
   })
 
-  test('Windows line ends are line ends', async () => {
+  test('Windows line breaks are printed as line breaks', async () => {
     expect(await print('a\r\nb')).toContain('\na\nb\n')
   })
 

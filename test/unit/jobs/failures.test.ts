@@ -23,7 +23,7 @@ function listening() {
 const busy: RunResult = { status: 'error', retryable: true, detail: 'upstream is busy' }
 
 describe('a run that fails', () => {
-  test('what may pass is tried five times, ever later, and then the job is dead', async () => {
+  test('a transient failure is tried five times with growing pauses, and then the job is dead', async () => {
     const { runner, turns } = scriptedRunner(() => busy)
     stage.openWorker({ runner })
     const [id] = await stage.accept(agentPlan())
@@ -41,7 +41,7 @@ describe('a run that fails', () => {
     expect(turns).toHaveLength(5)
   })
 
-  test('one that succeeds on a later try is told once, as a success', async () => {
+  test('a run that succeeds on a later try is reported once, as a success', async () => {
     let tries = 0
     const { runner } = scriptedRunner(() => ((tries += 1) < 3 ? busy : ok('At last')))
     stage.openWorker({ runner })
@@ -51,7 +51,7 @@ describe('a run that fails', () => {
     expect(await stage.eventTexts()).toEqual(['Hook github: At last'])
   })
 
-  test('a final failure is told to the main session once, and nothing is delivered', async () => {
+  test('a permanent failure reaches the main session once, and nothing is delivered', async () => {
     const { runner } = scriptedRunner(() => ({ status: 'error', retryable: false, detail: 'the key was refused' }))
     const { channel, sent } = scriptedChannel()
     stage.openWorker({ runner, channels: new Map([['console', channel]]) })
@@ -63,7 +63,7 @@ describe('a run that fails', () => {
     expect(sent).toHaveLength(0)
   })
 
-  test('a failure whose attempts are used up is told as well', async () => {
+  test('a failure whose attempts are used up reaches the main session too', async () => {
     const { runner } = scriptedRunner(() => busy)
     stage.openWorker({ runner, settings: { retry: { attempts: 2, firstMs: 100, capMs: 100, jitter: 0 } } })
     await stage.accept(agentPlan())
@@ -73,7 +73,7 @@ describe('a run that fails', () => {
     expect(await stage.eventTexts()).toEqual(['Hook github (error): upstream is busy'])
   })
 
-  test('the summary of a failure is not trusted, whatever the run was: a reason may quote the other side', async () => {
+  test('the summary of a failure is never trusted, because a reason may quote the other side', async () => {
     const { runner } = scriptedRunner(() => ({ status: 'error', retryable: false, detail: 'no' }))
     stage.openWorker({ runner })
     await stage.accept(agentPlan(), agentPlan({ action: { allowUnsafeExternalContent: true } }))
@@ -81,7 +81,7 @@ describe('a run that fails', () => {
     expect(events.map(({ trusted }) => trusted)).toEqual([false, false])
   })
 
-  test('a dead run that the operator puts back runs again and tells its new end', async () => {
+  test('a dead run that the operator queues again runs again and reports its new end', async () => {
     let isMended = false
     const { runner } = scriptedRunner(() =>
       isMended ? ok('Mended') : { status: 'error', retryable: false, detail: 'broken' },
@@ -126,7 +126,7 @@ describe('a run that fails', () => {
     expect(lines[0]?.fields).toMatchObject({ step: 'run', attempt: 1, runAt: new Date(start + 2_000).toISOString() })
   })
 
-  test('a reason that quotes somebody else is in the record and never in the log', async () => {
+  test('a reason that quotes outside text is in the record and never in the log', async () => {
     const { log, lines } = listening()
     const { runner } = scriptedRunner(() => ({ status: 'timeout', detail: 'It said: SECRET PAYLOAD', quotes: true }))
     stage.openWorker({ runner, log })
@@ -158,7 +158,7 @@ describe('a run that fails', () => {
     expect(lines.map(({ message }) => message).join()).toContain(why)
   })
 
-  test('nor to whom a channel cannot post', async () => {
+  test('the log does not name a recipient to whom a channel cannot post', async () => {
     const { lines, log } = listening()
     const { channel } = scriptedChannel(undefined, { whyNot: (to) => `to must be a number, found "${to}".` })
     stage.openWorker({ channels: new Map([['whatsapp', channel]]), log })
@@ -168,7 +168,7 @@ describe('a run that fails', () => {
     expect(failures.map(({ message }) => message)).toEqual([expect.stringContaining(`"hookloom show ${id}" shows why`)])
   })
 
-  test('a runner that throws is tried again; what it threw is in the record and never in the log', async () => {
+  test('a runner that throws is tried again; its exception is in the record and never in the log', async () => {
     const { log, lines } = listening()
     const { runner, turns } = scriptedRunner()
     stage.openWorker({ runner, log })
@@ -202,7 +202,7 @@ describe('a run that fails', () => {
 })
 
 describe('a run that does not end', () => {
-  test('its signal ends at timeoutSeconds, and the job is dead of a timeout that the main session hears of', async () => {
+  test('a run is aborted at timeoutSeconds, its job is dead, and the main session gets the timeout', async () => {
     const { runner, turns } = scriptedRunner()
     stage.openWorker({ runner })
     const [id] = await stage.accept(agentPlan({ action: { timeoutSeconds: 1.5 } }))
@@ -220,7 +220,7 @@ describe('a run that does not end', () => {
     expect(turns).toHaveLength(1)
   })
 
-  test('the next turn of its session waits until what was stopped has ended, or is left behind', async () => {
+  test('the next turn of a session waits until the stopped run has ended or is abandoned', async () => {
     const { runner, turns } = scriptedRunner()
     stage.openWorker({ runner })
     const plan = agentPlan({ sessionKey: 'hook:one', action: { timeoutSeconds: 10 } })
@@ -247,7 +247,7 @@ describe('a run that does not end', () => {
     expect((await stage.jobOf(id)).state).toBe('done')
   })
 
-  test('without a time of its own it is stopped by the default', async () => {
+  test('a run that sets no timeout is stopped by the default', async () => {
     const { runner, turns } = scriptedRunner()
     stage.openWorker({ runner })
     await stage.accept(agentPlan())
@@ -259,7 +259,7 @@ describe('a run that does not end', () => {
 })
 
 describe('a reply that cannot be delivered', () => {
-  test('without any route the job is dead and lastError says which key to set; the run and its summary stand', async () => {
+  test('a reply without a route makes the job dead, lastError names the key to set, and the run and its summary are kept', async () => {
     const channels = new Map([['slack', scriptedChannel().channel]])
     stage.openWorker({ channels, settings: { defaultRoute: undefined } })
     const [id] = await stage.accept(agentPlan())
@@ -269,7 +269,7 @@ describe('a reply that cannot be delivered', () => {
     expect(await stage.eventTexts()).toEqual(['Hook github: Done.', expect.stringContaining('(not delivered)')])
   })
 
-  test('because no channel is configured at all is kept: the job is done, and the step says why', async () => {
+  test('a reply is kept if no channel is configured: the job is done, and the step says why', async () => {
     stage.openWorker({ settings: { defaultRoute: undefined } })
     const [id] = await stage.accept(agentPlan())
     const job = await stage.jobOf(id)
@@ -281,7 +281,7 @@ describe('a reply that cannot be delivered', () => {
     expect(await stage.eventTexts()).toEqual(['Hook github: Done.'])
   })
 
-  test('put back with a route, it is delivered without another run', async () => {
+  test('a reply that gets a route is delivered by a retry without another run', async () => {
     const { runner, turns } = scriptedRunner(() => ok('Once'))
     const { channel, sent } = scriptedChannel()
     const settings = { defaultRoute: undefined }
@@ -297,7 +297,7 @@ describe('a reply that cannot be delivered', () => {
     expect(await stage.eventTexts()).toHaveLength(2)
   })
 
-  test('a send that surely failed is repeated under the same nonce; another run has another', async () => {
+  test('a send that certainly failed is repeated under the same nonce; another run has another nonce', async () => {
     let tries = 0
     const { channel, sent } = scriptedChannel(() =>
       (tries += 1) === 1 ? { kind: 'transient', detail: '503' } : { kind: 'sent', id: 'p' },

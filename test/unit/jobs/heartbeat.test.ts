@@ -49,7 +49,7 @@ async function waitingOf(stage: Stage) {
 }
 
 describe('a wake', () => {
-  test('has its turn at once, with its event inside the boundary, and the event is consumed with the turn', async () => {
+  test('a wake gets its turn at once, with its event inside the boundary, and the turn consumes the event', async () => {
     const stage = stageWith()
     const { runner, turns } = scriptedRunner(() => ok('I saw it.'))
     const { channel, sent } = scriptedChannel()
@@ -67,7 +67,7 @@ describe('a wake', () => {
     expect(event?.consumedAt).toBeGreaterThanOrEqual(noon)
   })
 
-  test('a burst of them is one turn, and what comes during a turn has the next one', async () => {
+  test('a burst of wakes is one turn, and a wake during a turn gets the next one', async () => {
     const stage = stageWith()
     const { runner, turns } = scriptedRunner()
     stage.openWorker({ runner })
@@ -87,7 +87,7 @@ describe('a wake', () => {
     expect(turns[1]?.request.prompt).not.toContain('ring 20')
   })
 
-  test('two of them have no turns closer together than the least interval', async () => {
+  test('two wakes get no turns closer together than the least interval', async () => {
     const stage = stageWith({ minIntervalSeconds: 60 })
     const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
     stage.openWorker({ runner })
@@ -103,7 +103,7 @@ describe('a wake', () => {
     expect(turns).toHaveLength(2)
   })
 
-  test('has its turn also after the clock was set back by a day', async () => {
+  test('a wake gets its turn even after the clock was set back by a day', async () => {
     const stage = stageWith()
     const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
     stage.openWorker({ runner })
@@ -120,7 +120,7 @@ describe('a wake', () => {
     expect(turns).toHaveLength(3)
   })
 
-  test('a prompt shows fifty events and counts the rest, which has a turn of its own soon: nothing is consumed unread', async () => {
+  test('a prompt shows fifty events and counts the rest, which soon get another turn: no event is consumed unread', async () => {
     const stage = stageWith()
     const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
     stage.openWorker({ runner })
@@ -139,7 +139,7 @@ describe('a wake', () => {
     expect((await waitingOf(stage)).count).toBe(0)
   })
 
-  test('what a prompt had no place for waits for the next interval where nobody asked for a turn', async () => {
+  test('an event that did not fit into a prompt waits for the next interval if it asked for no turn', async () => {
     const stage = stageWith()
     const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
     stage.openWorker({ runner })
@@ -155,7 +155,7 @@ describe('a wake', () => {
     expect((await waitingOf(stage)).count).toBe(0)
   })
 
-  test('however long its text is, it leaves a prompt that a model can take, and says that it was cut', async () => {
+  test('an event of any length is cut so that the model accepts the prompt, and the prompt says so', async () => {
     const stage = stageWith()
     const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
     stage.openWorker({ runner })
@@ -168,7 +168,7 @@ describe('a wake', () => {
     expect((await waitingOf(stage)).count).toBe(0)
   })
 
-  test('in quiet hours it says that it is deferred, and has its turn when they end', async () => {
+  test('a wake outside the active hours says that it is deferred, and gets its turn when they begin', async () => {
     vi.setSystemTime(night)
     const stage = stageWith(quiet)
     const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
@@ -183,7 +183,7 @@ describe('a wake', () => {
     expect(turns[0]?.request.prompt).toContain('Somebody rang')
   })
 
-  test('after a quiet time has its turn at once', async () => {
+  test('a wake after a quiet time gets its turn at once', async () => {
     const stage = stageWith()
     const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
     stage.openWorker({ runner })
@@ -196,7 +196,7 @@ describe('a wake', () => {
     }
   })
 
-  test('after a restart is no closer than the least interval to the turn before the restart', async () => {
+  test('a wake after a restart keeps the least interval to the turn before the restart', async () => {
     const stage = stageWith()
     const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
     stage.openWorker({ runner })
@@ -212,7 +212,7 @@ describe('a wake', () => {
     expect(turns).toHaveLength(2)
   })
 
-  test('where heartbeats are off is skipped, and a line of the log says that its event waits', async () => {
+  test('a wake is skipped if heartbeats are off, and a log line says that its event waits', async () => {
     const stage = stageWith({ every: 0 })
     const { runner, turns } = scriptedRunner(() => ok('x'))
     const lines: string[] = []
@@ -230,7 +230,7 @@ describe('a wake', () => {
     expect(await waitingOf(stage)).toMatchObject({ count: 1, wakes: true })
   })
 
-  test('what was left behind has its turn soon, also where the store could not be read at the start', async () => {
+  test('a wake of an earlier process gets its turn soon, even if the store could not be read at the start', async () => {
     const stage = stageWith()
     const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
     stage.openWorker({ runner })
@@ -241,7 +241,7 @@ describe('a wake', () => {
     expect(turns).toHaveLength(1)
   })
 
-  test('what a process before this one left behind has its turn at the start', async () => {
+  test('a wake of an earlier process gets its turn at the start', async () => {
     const stage = stageWith()
     await stage.accept(wakeNow())
     const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
@@ -253,7 +253,7 @@ describe('a wake', () => {
 })
 
 describe('several gateways on one store', () => {
-  test('queue one turn an interval, and one for each wake', async () => {
+  test('several gateways queue one turn for each interval and one for each wake', async () => {
     const stage = stageWith({ every: '5m', prompt: 'Look.', minIntervalSeconds: 60 })
     const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
     stage.openWorker({ runner })
@@ -275,7 +275,7 @@ describe('several gateways on one store', () => {
 describe('a gateway that does not keep the time', () => {
   const never = () => false
 
-  test('queues no turn of an interval, and the turns of its own wakes at once', async () => {
+  test('a gateway without the duty queues no turn for an interval, and the turns of its own wakes at once', async () => {
     const stage = stageWith({ every: '5m', prompt: 'Look.' })
     const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
     stage.openWorker({ runner })
@@ -289,7 +289,7 @@ describe('a gateway that does not keep the time', () => {
     expect(turns).toHaveLength(1)
   })
 
-  test('goes on with the interval from the last turn when it gets the duty, and ends when it loses it', async () => {
+  test('a gateway that gets the duty continues the interval from the last turn, and stops when it loses the duty', async () => {
     const stage = stageWith({ every: '5m', prompt: 'Look.' })
     const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
     stage.openWorker({ runner })
@@ -313,7 +313,7 @@ describe('a gateway that does not keep the time', () => {
 })
 
 describe('the wake of a gateway that died before it queued the turn', () => {
-  test('has its turn by the gateway that keeps the time, once, and not if a turn was queued since', async () => {
+  test('a wake of a dead gateway gets one turn from the gateway with the duty, and none if a turn was queued since', async () => {
     const stage = stageWith({ every: '1h', minIntervalSeconds: 0 })
     const { runner, turns } = scriptedRunner()
     stage.openWorker({ runner })
@@ -342,7 +342,7 @@ describe('the wake of a gateway that died before it queued the turn', () => {
 })
 
 describe('the next heartbeat', () => {
-  test('is late, not left out, where the store was slower with the turn before than with this one', async () => {
+  test('a heartbeat is late, not omitted, if the store was slower with the turn before it', async () => {
     const stage = stageWith({ every: '1m', prompt: 'Look' })
     const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
     stage.openWorker({ runner })
@@ -368,7 +368,7 @@ describe('the next heartbeat', () => {
     expect(turns).toHaveLength(10)
   })
 
-  test('comes no sooner than the least interval, however short the time between them is', async () => {
+  test('heartbeats keep the least interval, even if the configured interval is shorter', async () => {
     const stage = stageWith({ every: '0.01s', prompt: 'Look.' })
     const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
     stage.openWorker({ runner })
@@ -377,7 +377,7 @@ describe('the next heartbeat', () => {
     expect(turns).toHaveLength(6)
   })
 
-  test('an event that can wait has no turn before the interval is over', async () => {
+  test('an event that can wait gets no turn before the interval is over', async () => {
     const stage = stageWith()
     const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
     stage.openWorker({ runner })
@@ -389,7 +389,7 @@ describe('the next heartbeat', () => {
     expect(turns[0]?.request.prompt).toContain('Somebody rang')
   })
 
-  test('where nothing waits and nothing is to be looked at, no model is asked', async () => {
+  test('a heartbeat asks no model if no event waits and there is nothing to check', async () => {
     const stage = stageWith()
     const { runner, turns } = scriptedRunner(() => ok('x'))
     stage.openWorker({ runner })
@@ -414,7 +414,7 @@ describe('the next heartbeat', () => {
 })
 
 describe('a turn of the main session', () => {
-  test('that fails keeps its events for the turn that does not', async () => {
+  test('a turn that fails keeps its events for the next one', async () => {
     const stage = stageWith()
     let tries = 0
     const { runner, turns } = scriptedRunner(() =>
@@ -431,7 +431,7 @@ describe('a turn of the main session', () => {
     expect((await waitingOf(stage)).count).toBe(0)
   })
 
-  test('that is longer than its model takes is asked for with less, until it fits', async () => {
+  test('a prompt that is too long for its model is shortened until it fits', async () => {
     const stage = stageWith()
     const takes = 9_000
     const { runner, turns } = scriptedRunner(({ prompt, history }) => {
@@ -455,7 +455,7 @@ describe('a turn of the main session', () => {
     expect((await waitingOf(stage)).count).toBe(0)
   })
 
-  test('from which nothing more can be left out ends, once, and keeps its events', async () => {
+  test('a turn whose prompt cannot be shortened further fails once and keeps its events', async () => {
     const stage = stageWith()
     const { runner, turns } = scriptedRunner(() => ({ status: 'too-long', detail: 'The prompt is too long.' }))
     stage.openWorker({ runner })
@@ -467,7 +467,7 @@ describe('a turn of the main session', () => {
     expect((await waitingOf(stage)).count).toBe(1)
   })
 
-  test('knows what was said before', async () => {
+  test('a turn of the main session has the earlier messages', async () => {
     const stage = stageWith()
     const { runner, turns } = scriptedRunner(() => ok('Noted.'))
     stage.openWorker({ runner })
@@ -480,7 +480,7 @@ describe('a turn of the main session', () => {
     expect(turns[1]?.request.history[0]?.text).toContain('first')
   })
 
-  test('a reply that only acknowledges is not delivered, one with something to say is, without the word for it', async () => {
+  test('a reply that only acknowledges is not delivered; any other reply is delivered without the token', async () => {
     const stage = stageWith({ ackMaxChars: 20 })
     const replies = ['HEARTBEAT_OK all is well', 'HEARTBEAT_OK, but the oven is on and smoking']
     const { runner } = scriptedRunner(() => ok(replies.shift() ?? ''))
@@ -495,7 +495,7 @@ describe('a turn of the main session', () => {
     expect(sent.map(({ text }) => text)).toEqual(['but the oven is on and smoking'])
   })
 
-  test('without a route its reply is kept and the step says which key to set', async () => {
+  test('a reply of the main session without a route is kept, and the step says which key to set', async () => {
     const stage = stageWith()
     const { runner } = scriptedRunner(() => ok('Look here'))
     stage.openWorker({ runner, settings: { defaultRoute: undefined } })
@@ -511,7 +511,7 @@ describe('a turn of the main session', () => {
 describe('a reply of the main session that its chat does not take', () => {
   const later = async () => await pass(11_000)
 
-  test('of a heartbeat holds back no later heartbeat, and each is sent once when the chat is back', async () => {
+  test('an undelivered heartbeat reply delays no later heartbeat, and each reply is sent once when the chat is back', async () => {
     const stage = stageWith()
     const { runner, turns } = scriptedRunner(() => ok(`Reply ${turns.length}`))
     const chat = downChat()
@@ -528,7 +528,7 @@ describe('a reply of the main session that its chat does not take', () => {
     expect(chat.taken.toSorted()).toEqual(['Reply 1', 'Reply 2', 'Reply 3'])
   })
 
-  test('of a mapping holds back neither the heartbeats nor the next turn, and is not run again', async () => {
+  test('an undelivered reply of a mapping delays neither the heartbeats nor the next turn, and its run is not repeated', async () => {
     const stage = stageWith()
     const { runner, turns } = scriptedRunner(({ action }) => ok(action === undefined ? 'HEARTBEAT_OK' : 'Done'))
     const chat = downChat()
@@ -550,7 +550,7 @@ describe('a reply of the main session that its chat does not take', () => {
 })
 
 describe('a hook run', () => {
-  test('that asked for it is followed by a turn of the main session, which reads its summary', async () => {
+  test('a hook run with wakeMode "now" is followed by a turn of the main session, which reads its summary', async () => {
     const stage = stageWith()
     const { runner, turns } = scriptedRunner(({ action }) => ok(action === undefined ? 'HEARTBEAT_OK' : 'Reviewed.'))
     stage.openWorker({ runner })
@@ -562,7 +562,7 @@ describe('a hook run', () => {
     expect(turns[1]?.request.prompt).toContain('Hook CI: Reviewed.')
   })
 
-  test('is followed by that turn also while its chat is down, and its reply is sent when the chat is back', async () => {
+  test('a hook run is followed by that turn even while its chat is down, and its reply is sent when the chat is back', async () => {
     const stage = stageWith()
     const { runner, turns } = scriptedRunner(({ action }) => ok(action === undefined ? 'HEARTBEAT_OK' : 'Reviewed.'))
     const chat = downChat()
@@ -579,7 +579,7 @@ describe('a hook run', () => {
     expect((await stage.jobOf(id)).state).toBe('done')
   })
 
-  test('is delivered while the turn that it caused still runs', async () => {
+  test('a hook run is delivered while the turn that it caused is still running', async () => {
     const stage = stageWith()
     const { runner, turns } = scriptedRunner(({ action }) => (action === undefined ? undefined : ok('Reviewed.')))
     const { channel, sent } = scriptedChannel(async () => {
@@ -595,7 +595,7 @@ describe('a hook run', () => {
     expect((await stage.jobOf(id)).state).toBe('done')
   })
 
-  test('that failed for good wakes the main session as well', async () => {
+  test('a hook run that failed permanently wakes the main session too', async () => {
     const stage = stageWith()
     const { runner, turns } = scriptedRunner(({ action }) =>
       action === undefined ? ok('HEARTBEAT_OK') : { status: 'error', retryable: false, detail: 'no key' },
@@ -607,7 +607,7 @@ describe('a hook run', () => {
     expect(turns.at(-1)?.request.prompt).toContain('(error): no key')
   })
 
-  test('under the main key reads the waiting events and consumes them', async () => {
+  test('a hook run under the main key reads the waiting events and consumes them', async () => {
     const stage = stageWith()
     const { runner, turns } = scriptedRunner(() => ok('Done'))
     stage.openWorker({ runner })

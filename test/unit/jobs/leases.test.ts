@@ -29,7 +29,7 @@ function cutStore(calls: readonly (keyof WorkerOptions['store'])[]) {
 }
 
 describe('a crash', () => {
-  test('between run and delivery repeats only the delivery', async () => {
+  test('a crash between run and delivery repeats only the delivery', async () => {
     const { runner, turns } = scriptedRunner(() => ok('Once'))
     const dying = scriptedChannel(() => new Promise<never>(() => {}), { dedupes: true })
     const cut = cutStore(['report', 'extend', 'claim'])
@@ -49,7 +49,7 @@ describe('a crash', () => {
     expect(await stage.eventTexts()).toHaveLength(1)
   })
 
-  test('in the middle of a run repeats the run, since nothing of it was recorded', async () => {
+  test('a crash in the middle of a run repeats the run, because nothing of it was recorded', async () => {
     const first = scriptedRunner()
     const cut = cutStore(['report', 'extend', 'claim'])
     stage.openWorker({ runner: first.runner, store: cut.store })
@@ -64,7 +64,7 @@ describe('a crash', () => {
 })
 
 describe('a lease', () => {
-  test('is kept for as long as the run takes', async () => {
+  test('a lease is extended for as long as the run takes', async () => {
     const { runner, turns } = scriptedRunner()
     stage.openWorker({ runner })
     stage.openWorker({ runner })
@@ -76,7 +76,7 @@ describe('a lease', () => {
     expect((await stage.jobOf(id)).state).toBe('done')
   })
 
-  test('that was lost stops the run, and what it still brings is recorded nowhere', async () => {
+  test('a lost lease stops the run, and its late result is not recorded', async () => {
     const cut = cutStore(['extend', 'claim'])
     const first = scriptedRunner()
     const slow = scriptedChannel()
@@ -101,7 +101,7 @@ describe('a lease', () => {
     expect(slow.sent).toHaveLength(0)
   })
 
-  test('that was lost unnoticed is noticed at the report: the late worker finishes nothing', async () => {
+  test('a lease that was lost unnoticed is noticed at the report: the late worker completes no job', async () => {
     const cut = cutStore(['extend', 'claim'])
     const first = scriptedRunner()
     const late = scriptedChannel()
@@ -118,7 +118,7 @@ describe('a lease', () => {
 })
 
 describe('a clock that jumps ahead of every lease', () => {
-  test('repeats nothing that is in flight, and its report counts', async () => {
+  test('a clock that jumps past every lease repeats no running job, and the report of the job counts', async () => {
     const { runner, turns } = scriptedRunner()
     const worker = stage.openWorker({ runner })
     const [id] = await stage.accept(agentPlan())
@@ -145,7 +145,7 @@ describe('a clock that jumps ahead of every lease', () => {
     return { state, store }
   }
 
-  test('between two calls of the worker repeats nothing either: its own job goes on under the new fence', async () => {
+  test('a clock that jumps between two calls of the worker repeats no job: it continues under the new fence', async () => {
     const { runner, turns } = scriptedRunner()
     const { state, store } = jumpingStore()
     const worker = stage.openWorker({ runner, store })
@@ -163,7 +163,7 @@ describe('a clock that jumps ahead of every lease', () => {
     expect(turns).toHaveLength(1)
   })
 
-  test('does not keep a retry from running that was claimed while its report was on the way', async () => {
+  test('a retry that is claimed while the report of its last attempt is on its way still runs', async () => {
     const { runner, turns } = scriptedRunner()
     const { store } = jumpingStore()
     let answer = () => {}
@@ -206,7 +206,7 @@ describe('a process that pauses for longer than its lease', () => {
     return store
   }
 
-  test('sends nothing if another worker has the job, even if the reply is one message', async () => {
+  test('a process that slept longer than its lease sends nothing if another worker has the job, even if the reply is one message', async () => {
     const { runner } = scriptedRunner(() => ok('Once'))
     const [first, second] = [scriptedChannel(), scriptedChannel()]
     const store = pausingStore(async () => {
@@ -220,7 +220,7 @@ describe('a process that pauses for longer than its lease', () => {
     expect((await stage.jobOf(id)).state).toBe('done')
   })
 
-  test('sends the message if nobody took the job meanwhile', async () => {
+  test('a process that slept longer than its lease sends the message if no other worker claimed the job', async () => {
     const { channel, sent } = scriptedChannel()
     const { runner } = scriptedRunner(() => ok('Once'))
     stage.openWorker({ runner, store: pausingStore(async () => {}), channels: new Map([['console', channel]]) })
@@ -232,7 +232,7 @@ describe('a process that pauses for longer than its lease', () => {
 })
 
 describe('a store that is away', () => {
-  test('while a step is reported is asked again, and the step is not performed again', async () => {
+  test('a report that the store does not take is repeated, and the step is not performed again', async () => {
     const { runner, turns } = scriptedRunner()
     const cut = cutStore(['report', 'extend', 'claim', 'nextDueInMs'])
     stage.openWorker({ runner, store: cut.store })
@@ -247,7 +247,7 @@ describe('a store that is away', () => {
     expect(turns).toHaveLength(1)
   })
 
-  test('while jobs are claimed is asked again', async () => {
+  test('a claim that fails because the store is down is repeated', async () => {
     const { runner, turns } = scriptedRunner()
     const cut = cutStore(['claim'])
     cut.state.isCut = true
@@ -260,7 +260,7 @@ describe('a store that is away', () => {
     expect(turns).toHaveLength(1)
   })
 
-  test('is logged once as it goes and once as it comes back', async () => {
+  test('an outage of the store is logged once when it begins and once when it ends', async () => {
     const lines: string[] = []
     const write = (_: object, message: string) => void lines.push(message)
     const cut = cutStore(['claim'])
@@ -274,7 +274,7 @@ describe('a store that is away', () => {
 })
 
 describe('a stop', () => {
-  test('waits for what runs, and takes nothing new', async () => {
+  test('a stop waits for the running jobs and claims no new one', async () => {
     const { runner, turns } = scriptedRunner()
     const worker = stage.openWorker({ runner, settings: { maxConcurrent: 1 } })
     const [one, two] = await stage.accept(agentPlan(), agentPlan({ sessionKey: 'hook:b' }))
@@ -288,7 +288,7 @@ describe('a stop', () => {
     expect(await stage.jobOf(two)).toMatchObject({ state: 'queued', attempts: 0 })
   })
 
-  test('gives back what does not end in the grace, uncounted and at once due', async () => {
+  test('a stop releases the jobs that outlast the grace period, uncounted and due at once', async () => {
     const { runner, turns } = scriptedRunner()
     const worker = stage.openWorker({ runner })
     const [id] = await stage.accept(agentPlan())
@@ -306,7 +306,7 @@ describe('a stop', () => {
     expect((await stage.jobOf(id)).state).toBe('done')
   })
 
-  test('ends in time beside a store that is away and a runner that ignores its signal', async () => {
+  test('a stop ends in time even if the store is down and a runner ignores its signal', async () => {
     const { runner } = scriptedRunner()
     const cut = cutStore(['report', 'extend', 'claim'])
     const worker = stage.openWorker({ runner, store: cut.store })
@@ -320,7 +320,7 @@ describe('a stop', () => {
     expect(isStopped).toBe(true)
   })
 
-  test('gives back at once what a claim still brings after it began', async () => {
+  test('a stop releases at once the jobs of a claim that was on its way', async () => {
     const { runner, turns } = scriptedRunner()
     let open = () => {}
     const gate = new Promise<void>((resolve) => (open = resolve))
@@ -341,7 +341,7 @@ describe('a stop', () => {
     expect(await stage.jobOf(id)).toMatchObject({ state: 'queued', attempts: 0 })
   })
 
-  test('leaves no timer behind', async () => {
+  test('a stop leaves no timer running', async () => {
     const worker = stage.openWorker()
     await pass(0)
     expect(vi.getTimerCount()).toBeGreaterThan(0)

@@ -14,7 +14,7 @@ const unreached: RunResult = { status: 'unavailable', detail: 'The model cannot 
 const refused: SendResult = { kind: 'transient', detail: 'The channel answered 503.' }
 
 describe('a model that is down', () => {
-  test('for an hour costs no run, and is asked again with pauses that grow to 15 minutes', async () => {
+  test('a model that is down for an hour loses no run, and is asked again with pauses that grow to 15 minutes', async () => {
     const stage = createStage()
     let isDown = true
     const { runner, turns } = scriptedRunner(() => (isDown ? unreached : ok('Back.')))
@@ -37,7 +37,7 @@ describe('a model that is down', () => {
     expect(await stage.jobOf(id)).toMatchObject({ state: 'done', failingSince: undefined })
   })
 
-  test('keeps the order of its session, and holds up no other session', async () => {
+  test('an outage of a model keeps the order within a session and delays no other session', async () => {
     const stage = createStage()
     let isDown = true
     const { runner, turns } = scriptedRunner(({ sessionKey }) =>
@@ -62,7 +62,7 @@ describe('a model that is down', () => {
     ).toEqual([first, second])
   })
 
-  test('for longer than agents.defaults.retry.for ends the run, and its reason is kept', async () => {
+  test('an outage longer than agents.defaults.retry.for ends the run, and its reason is kept', async () => {
     const stage = createStage(configWith({ agents: { defaults: { retry: { for: '1h' } } } }))
     stage.openWorker({ runner: scriptedRunner(() => unreached).runner })
     const [id] = await stage.accept(agentPlan())
@@ -72,7 +72,7 @@ describe('a model that is down', () => {
     expect(await stage.jobOf(id)).toMatchObject({ state: 'dead', lastError: unreached.detail })
   })
 
-  test('for half a day leaves one heartbeat behind, and not one for each interval', async () => {
+  test('an outage of half a day leaves one queued heartbeat, not one for each interval', async () => {
     const stage = createStage(configWith({ agents: { defaults: { heartbeat: { every: '30m', prompt: 'Look.' } } } }))
     stage.openWorker({ runner: scriptedRunner(() => unreached).runner })
     await stage.openHeartbeats()
@@ -81,7 +81,7 @@ describe('a model that is down', () => {
     expect(jobs).toEqual({ queued: 1, running: 0, done: 0, dead: 0 })
   })
 
-  test('waits as long as it asks, however long it has been down', async () => {
+  test('a retry waits as long as the provider asks, however long the outage has lasted', async () => {
     const stage = createStage()
     const { runner, turns } = scriptedRunner(() => ({ ...unreached, retryAfterMs: 10_000 }) as RunResult)
     stage.openWorker({ runner })
@@ -92,7 +92,7 @@ describe('a model that is down', () => {
 })
 
 describe('a channel that is down', () => {
-  test('for an hour loses no reply, and the model is asked once', async () => {
+  test('a channel that is down for an hour loses no reply, and the model is asked once', async () => {
     const stage = createStage()
     let isDown = true
     const { channel, sent } = scriptedChannel(() => (isDown ? refused : { kind: 'sent', id: 'm1' }))
@@ -108,7 +108,7 @@ describe('a channel that is down', () => {
     expect(new Set(sent.map(({ nonce }) => nonce)).size).toBe(1)
   })
 
-  test('for longer than channels.retry.for ends the job', async () => {
+  test('a channel that is down for longer than channels.retry.for ends the job', async () => {
     const stage = createStage(configWith({ channels: { retry: { for: '10m' } } }))
     stage.openWorker({ channels: new Map([['console', scriptedChannel(() => refused).channel]]) })
     const [id] = await stage.accept(agentPlan())
@@ -116,7 +116,7 @@ describe('a channel that is down', () => {
     expect(await stage.jobOf(id)).toMatchObject({ state: 'dead' })
   })
 
-  test('and drops repeats for minutes only is not asked for a day about a message that may have arrived', async () => {
+  test('a message that may have arrived is not retried for a day on a channel that drops repeats for minutes only', async () => {
     const stage = createStage()
     const { channel, sent } = scriptedChannel(
       () => (sent.length === 1 ? { kind: 'ambiguous', detail: 'There was no answer.' } : refused),

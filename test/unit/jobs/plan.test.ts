@@ -8,7 +8,7 @@ const woken = { name: 'wake', state: 'done' } as const
 const context = { newId: () => 'id', now: 7, wakeStep: () => woken }
 
 describe('planJobs', () => {
-  test('a wake is done by being stored: its event and its step come with the acceptance', () => {
+  test('a wake is done when it is stored: its event and its step are part of the acceptance', () => {
     const [job] = planJobs([wakePlan()], context)
     expect(job).toMatchObject({ state: 'done', steps: [{ name: 'event', state: 'done', at: 7 }], lane: undefined })
     expect(job?.events).toEqual([
@@ -55,7 +55,7 @@ describe('planJobs', () => {
 })
 
 describe('toPlan', () => {
-  test('an agent run is run, told to the main session, and delivered only where asked', () => {
+  test('an agent run is performed, summarised in the main session, and delivered only if its action asks for it', () => {
     expect(listSteps(agentPlan())).toEqual(['run', 'summary', 'deliver'])
     expect(listSteps(agentPlan({ action: { deliver: false } }))).toEqual(['run', 'summary'])
     expect(listSteps(agentPlan({ action: { wakeMode: 'now' } }))).toEqual(['run', 'summary', 'wake', 'deliver'])
@@ -73,7 +73,7 @@ describe('toPlan', () => {
     expect(plan.filter((name) => !steps[name].of.includes(planned.kind))).toEqual([])
   })
 
-  test('what is recorded is not missing, whether it was done or skipped', () => {
+  test('a recorded step is not missing, whether it was done or skipped', () => {
     const steps = [
       { name: 'run', state: 'done', at: 0 },
       { name: 'summary', state: 'skipped', at: 0 },

@@ -25,7 +25,7 @@ function open(answer: Parameters<typeof scriptedChannel>[0], parts: Parameters<t
 }
 
 describe('the messages of a reply', () => {
-  test('go out in order, each under a nonce of its own, and the step names every id', async () => {
+  test('the messages of a reply are sent in order, each under its own nonce, and the step names every id', async () => {
     let n = 0
     const { sent: taken } = open(() => sent(`m${(n += 1)}`))
     const [id] = await stage.accept(agentPlan())
@@ -41,7 +41,7 @@ describe('the messages of a reply', () => {
     expect(job.steps.at(-1)?.detail).toContain('m1, m2, m3 in 3 messages')
   })
 
-  test('a rate limit in the middle goes on where it stopped, with the same nonce and without a counted attempt', async () => {
+  test('a reply that meets a rate limit continues where it stopped, with the same nonce and without a counted attempt', async () => {
     let calls = 0
     const { sent: taken } = open(({ text }) => {
       calls += 1
@@ -56,7 +56,7 @@ describe('the messages of a reply', () => {
     expect((await stage.jobOf(id)).state).toBe('done')
   })
 
-  test('what nobody knows of is marked, told, and sent again only when a person says so', async () => {
+  test('a message whose arrival is unknown is marked and reported, and sent again only when a person asks for it', async () => {
     let calls = 0
     const { sent: taken } = open(({ text }) => {
       calls += 1
@@ -74,7 +74,7 @@ describe('the messages of a reply', () => {
     expect((await stage.jobOf(id)).state).toBe('done')
   })
 
-  test('what a shutdown cut off may have arrived: it is sent again only where repeats are dropped', async () => {
+  test('a message that a shutdown cut off is sent again only if the channel drops repeats', async () => {
     const silent = () => new Promise<never>(() => {})
     for (const dedupes of [false, true]) {
       const stage = createStage()
@@ -93,7 +93,7 @@ describe('the messages of a reply', () => {
     }
   })
 
-  test('that was being sent when the gateway was killed says that it may have arrived twice, but not where repeats are dropped', async () => {
+  test('a message in flight when the gateway was killed says that it may have arrived twice, unless the channel drops repeats', async () => {
     for (const dedupes of [false, true]) {
       const stage = createStage()
       let isKilled = false
@@ -122,7 +122,7 @@ describe('the messages of a reply', () => {
     }
   })
 
-  test('that the channel surely did not take is sent again without a doubt', async () => {
+  test('a message that the channel certainly refused is sent again without a warning', async () => {
     const answers: SendResult[] = [
       { kind: 'transient', detail: 'down' },
       { kind: 'rate-limited', detail: 'slow down' },
@@ -138,7 +138,7 @@ describe('the messages of a reply', () => {
     expect(job.posts.filter(({ mayBeTwice }) => mayBeTwice)).toEqual([])
   })
 
-  test('that was never begun, since the gateway stopped first, is sent later without a doubt', async () => {
+  test('a message that was never begun, because the gateway stopped first, is sent later without a warning', async () => {
     const { report } = stage.store
     let worker: ReturnType<Stage['openWorker']> | undefined
     let stopped: Promise<void> | undefined
@@ -163,7 +163,7 @@ describe('the messages of a reply', () => {
     expect((await stage.jobOf(id)).posts[0]).not.toHaveProperty('mayBeTwice')
   })
 
-  test('a reply that began on a channel stays there, whatever the default says by then', async () => {
+  test('a reply that began on a channel stays there, even if the default has changed', async () => {
     let isDown = true
     const first = scriptedChannel(
       ({ text }) => (text === 'two' && isDown ? { kind: 'transient', detail: 'down' } : sent(text)),
@@ -209,11 +209,11 @@ describe('the messages of a reply', () => {
       return slack.sent.length === before ? 'the default' : `slack ${slack.sent.at(-1)?.to}`
     }
 
-    test('is where a turn of the main session went that named a channel and a recipient', async () => {
+    test('"last" is the channel and recipient that the last turn of the main session named', async () => {
       expect(await lastAfter(agentPlan({ ...isMain, action: toSlack }))).toBe('slack C1')
     })
 
-    test('stays there after a turn that named nothing', async () => {
+    test('"last" does not change after a turn that named no recipient', async () => {
       expect(await lastAfter(agentPlan({ ...isMain, action: toSlack }), agentPlan(isMain))).toBe('slack C1')
     })
 
@@ -226,13 +226,13 @@ describe('the messages of a reply', () => {
       expect(await lastAfter(agentPlan(turn))).toBe('the default')
     })
 
-    test('of one agent is not changed by the main session of another', async () => {
+    test('"last" of one agent is not changed by the main session of another', async () => {
       expect(await lastAfter(agentPlan({ ...isMain, agentId: 'ops', action: toSlack }))).toBe('the default')
     })
   })
 })
 
-test('a forwarded run is told as such, and its reply is left to whoever performs it', async () => {
+test('a forwarded run is reported as such, and OpenClaw delivers its reply', async () => {
   const { channel, sent: taken } = scriptedChannel()
   const { runner } = scriptedRunner(() => ({ status: 'forwarded', id: 'r7', detail: 'forwarded to OpenClaw as r7' }))
   stage.openWorker({ runner, channels: new Map([['console', channel]]) })
@@ -243,7 +243,7 @@ test('a forwarded run is told as such, and its reply is left to whoever performs
   expect(await stage.eventTexts()).toEqual(['Hook github (forwarded): forwarded to OpenClaw as r7'])
 })
 
-test('a runner gets back at the next turn of a persistent session what it kept at the last one', async () => {
+test('a runner gets the state of the last turn at the next turn of a persistent session', async () => {
   let turn = 0
   const { runner, turns } = scriptedRunner(() => ({ ...ok('x'), state: { thread: (turn += 1) } }))
   stage.openWorker({ runner })
@@ -257,7 +257,7 @@ test('a runner gets back at the next turn of a persistent session what it kept a
   expect(statesOf('hook:other')).toEqual([undefined])
 })
 
-test('a job during which the gateway ended time and again is given up, and says so', async () => {
+test('a job during which the gateway ended repeatedly dies, and its error says so', async () => {
   const { runner, turns } = scriptedRunner(() => ok('x'))
   const [id] = await stage.accept(agentPlan())
   for (let n = 0; n < 5; n += 1) {

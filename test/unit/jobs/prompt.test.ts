@@ -22,7 +22,7 @@ const hostile = agentPlan({
 })
 
 describe('buildPrompt', () => {
-  test('outside the boundary stand the literal instructions and nothing that came with the delivery', () => {
+  test('the text outside the boundary is the literal instructions and nothing of the delivery', () => {
     const prompt = buildPrompt({ planned: hostile, newBoundaryId: ids() })
     expect(outside(prompt)).toContain('Triage this {{message}}.')
     for (const word of ['MESSAGE', 'NAME', 'HOOK', 'SOURCE', 'FROM', 'SUBJECT']) {
@@ -30,7 +30,7 @@ describe('buildPrompt', () => {
     }
   })
 
-  test('inside stand the message and who it is from', () => {
+  test('the text inside the boundary is the message and its sender', () => {
     const prompt = buildPrompt({ planned: hostile, newBoundaryId: ids() })
     expect(prompt).toContain('MESSAGE')
     expect(prompt).toContain('Source: SOURCE')

@@ -22,7 +22,7 @@ async function serve(listener: RequestListener): Promise<string> {
 }
 
 describe('a fetch without limits of time', () => {
-  test('sends method, headers and text, and gives back status, headers and body', async () => {
+  test('a fetch sends method, headers and text, and returns status, headers and body', async () => {
     const url = await serve((request, response) => {
       const { method, url: path, headers } = request
       response.writeHead(201, { 'x-seen': `${method} ${path} ${headers['x-key']}` })
@@ -33,7 +33,7 @@ describe('a fetch without limits of time', () => {
     expect(await answer.text()).toBe('grüße')
   })
 
-  test('hands on the body while it comes', async () => {
+  test('a fetch streams the body while it arrives', async () => {
     let finish = () => {}
     const url = await serve((_, response) => {
       response.write('first')
@@ -47,7 +47,7 @@ describe('a fetch without limits of time', () => {
     expect((await reader?.read())?.done).toBe(true)
   })
 
-  test('follows no redirect: the key goes to nobody else', async () => {
+  test('a fetch follows no redirect, so the key reaches no other host', async () => {
     const seen: (string | undefined)[] = []
     const url = await serve((request, response) => {
       seen.push(request.url)
@@ -57,7 +57,7 @@ describe('a fetch without limits of time', () => {
     expect(seen).toEqual(['/'])
   })
 
-  test('an answer without a body is one', async () => {
+  test('an answer without a body is a valid answer', async () => {
     const url = await serve((_, response) => void response.writeHead(204).end())
     const answer = await patientFetch(url)
     expect([answer.status, await answer.text()]).toEqual([204, ''])
@@ -69,7 +69,7 @@ describe('a fetch without limits of time', () => {
     await expect(answer.text()).rejects.toMatchObject({ code: 'ECONNRESET' })
   })
 
-  test('a body that is given up closes the connection', async () => {
+  test('a cancelled body closes the connection', async () => {
     let closed: Promise<unknown> = Promise.resolve()
     const url = await serve((request, response) => {
       closed = once(request.socket, 'close')
@@ -80,7 +80,7 @@ describe('a fetch without limits of time', () => {
     await expect(closed).resolves.toBeDefined()
   })
 
-  test('a signal that has ended already lets nothing out', async () => {
+  test('a fetch with an aborted signal sends no request', async () => {
     const seen: unknown[] = []
     const url = await serve((request) => void seen.push(request.url))
     await expect(patientFetch(url, { signal: AbortSignal.abort() })).rejects.toMatchObject({ name: 'AbortError' })

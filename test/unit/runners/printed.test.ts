@@ -19,11 +19,11 @@ function readerOf(options: Partial<ReaderOptions>) {
 }
 
 describe('a document', () => {
-  test('has its reply and its session id by their paths', () => {
+  test('the reply and the session id of a document are found by their paths', () => {
     expect(readerOf({})('{"reply":"Yes","session":{"id":"s-1"}}')).toMatchObject({ text: 'Yes', sessionId: 's-1' })
   })
 
-  test('that is a list of events counts its last reply', () => {
+  test('a document that is a list of events yields its last reply', () => {
     expect(readerOf({})('[{"reply":"One"},{"reply":"Two"},{"session":{"id":"x"}}]')).toMatchObject({
       text: 'Two',
       sessionId: 'x',
@@ -48,13 +48,13 @@ describe('a document', () => {
   })
 })
 
-test('among lines, those that are no JSON objects say nothing', () => {
+test('lines that are no JSON objects are ignored', () => {
   const read = readerOf({ output: 'jsonl' })
   expect(read('WARNING: old\n{"reply":"One"}\r\n\n[1]\n{"reply":"Two"}\n')?.text).toBe('Two')
   expect(read('WARNING: old\n')).toBeUndefined()
 })
 
-test('text is the reply, without the space around it', () => {
+test('plain text is the reply, without the white space around it', () => {
   expect(readerOf({ output: 'text' })('\n{"reply":1}\n\n')?.text).toBe('{"reply":1}')
 })
 
@@ -70,18 +70,18 @@ describe('counts', () => {
     cachedInputTokens: ['cached'],
   })
 
-  test('are sums of what is there', () => {
+  test('token counts are sums of the fields that are present', () => {
     expect(read({ in: 1, cached: 2, out: 3 })).toEqual({ inputTokens: 3, cachedInputTokens: 2, outputTokens: 3 })
     expect(read({ in: 1, out: 3 })).toEqual({ inputTokens: 1, outputTokens: 3 })
   })
 
-  test('are none where one direction is missing, or is no number', () => {
+  test('token counts are absent if one direction is missing or is no number', () => {
     expect(read({ in: 1 })).toBeUndefined()
     expect(read({ in: '1', out: 3 })).toBeUndefined()
     expect(read({ in: -1, out: 3 })).toBeUndefined()
   })
 
-  test('of a session become those of a turn, unless they began anew', () => {
+  test('the token counts of a session become those of a turn, unless the session began anew', () => {
     const total = { inputTokens: 10, outputTokens: 6, reasoningTokens: 2 }
     expect(toTurnUsage(total, undefined)).toEqual(total)
     expect(toTurnUsage(total, { inputTokens: 4, outputTokens: 6 })).toEqual({

@@ -58,7 +58,7 @@ describe('the model that a name means', () => {
     expect(unknown).toMatchObject({ ok: false, reason: expect.not.stringMatching(/y{200}/) })
   })
 
-  test('a probe tells of every provider that cannot be asked, and asks the others', async () => {
+  test('a probe names every provider that cannot be asked, and asks the others', async () => {
     const asked: string[] = []
     const fetch = async (url: string | URL | Request) => {
       asked.push(String(url))
@@ -70,7 +70,7 @@ describe('the model that a name means', () => {
     for (const name of Object.keys(models.providers)) expect(probe?.detail).toContain(`models.providers.${name}.`)
   })
 
-  test('without a provider there is nothing to probe, and that is said', async () => {
+  test('a probe without a provider says that there is nothing to probe', async () => {
     const probe = await createAiRunner({ models: ModelsConfig.parse({}) }).probe?.(new AbortController().signal)
     expect(probe).toMatchObject({ ok: false, detail: expect.stringContaining('models.providers is empty') })
   })
@@ -79,7 +79,7 @@ describe('the model that a name means', () => {
 describe('a transcript as messages', () => {
   const say = (role: Message['role'], text: string): Message => ({ role, text, runId: 'r', at: 0 })
 
-  test('it ends with the prompt, and nothing is lost between', () => {
+  test('a conversation ends with the prompt and keeps every message', () => {
     expect(toConversation([say('user', 'a'), say('assistant', 'b')], 'c')).toEqual([
       { role: 'user', content: 'a' },
       { role: 'assistant', content: 'b' },
@@ -87,7 +87,7 @@ describe('a transcript as messages', () => {
     ])
   })
 
-  test('roles alternate: what one side said twice is one message', () => {
+  test('roles alternate: consecutive messages of one role become one message', () => {
     const history = [say('user', 'a'), say('system', 'closed'), say('assistant', 'b'), say('assistant', 'c')]
     expect(toConversation([...history, say('user', 'd')], 'e')).toEqual([
       { role: 'user', content: 'a\n\nSystem: closed' },
@@ -96,7 +96,7 @@ describe('a transcript as messages', () => {
     ])
   })
 
-  test('it begins with the user, and holds no blank message', () => {
+  test('a conversation begins with the user and has no blank message', () => {
     expect(toConversation([say('assistant', 'a'), say('user', ' '), say('assistant', 'b')], 'c')).toEqual([
       { role: 'user', content: 'c' },
     ])

@@ -73,7 +73,7 @@ describe('the levels of a model', () => {
     expect(Math.max(...budgets.filter((value) => typeof value === 'number'))).toBeLessThan(32_000)
   })
 
-  test('what the configuration says of a level stands in place of the table, for that level alone', () => {
+  test('a level in the configuration replaces the row of the table for that level alone', () => {
     const provider = {
       kind: 'openai-compatible',
       thinking: { off: { chat_template_kwargs: { think: false } } },

@@ -19,7 +19,7 @@ afterEach(() => rm(dir, { recursive: true }))
 const read = () => readWorkspaceFile(folder, 'HEARTBEAT.md')
 
 describe('a file of a workspace', () => {
-  test('is read, also by a link inside the folder, and of a folder that is a link itself', async () => {
+  test('a workspace file is read, even through a link inside the folder or a folder that is itself a link', async () => {
     await writeFile(join(folder, 'checks.md'), '- look at the tide\n')
     await symlink('checks.md', join(folder, 'HEARTBEAT.md'))
     expect(await read()).toEqual({ text: '- look at the tide' })
@@ -27,7 +27,7 @@ describe('a file of a workspace', () => {
     expect(await readWorkspaceFile(join(dir, 'linked'), 'HEARTBEAT.md')).toEqual({ text: '- look at the tide' })
   })
 
-  test('is not read where a link leads out of the folder: an agent would see what only the gateway may', async () => {
+  test('a workspace file is not read if a link leads out of the folder', async () => {
     await writeFile(join(dir, '.env'), 'TOKEN=hidden')
     await symlink('../.env', join(folder, 'HEARTBEAT.md'))
     expect(await read()).toEqual({
@@ -35,23 +35,23 @@ describe('a file of a workspace', () => {
     })
   })
 
-  test.skipIf(process.platform === 'win32')('does not hold anybody up where it is a pipe', async () => {
+  test.skipIf(process.platform === 'win32')('a workspace file that is a pipe blocks nothing', async () => {
     execFileSync('mkfifo', [join(folder, 'HEARTBEAT.md')])
     expect((await read()).refused).toContain('it is not a regular file')
   })
 
-  test('that is not there, in a folder or without one, is no news', async () => {
+  test('a missing workspace file is not logged, with or without a folder', async () => {
     expect(await read()).toEqual({})
     expect(await readWorkspaceFile(join(dir, 'nowhere'), 'AGENTS.md')).toEqual({})
     expect(await readWorkspaceFile(undefined, 'AGENTS.md')).toEqual({})
   })
 
-  test('says nothing with headings and empty items alone', async () => {
+  test('a workspace file with only headings and empty items counts as empty', async () => {
     await writeFile(join(folder, 'HEARTBEAT.md'), '# Checks\n\n- [ ]\n-\n')
     expect(await read()).toEqual({})
   })
 
-  test('that is not read is told once, and again after it was read in between', async () => {
+  test('a workspace file that cannot be read is logged once, and again after it was read in between', async () => {
     const lines: string[] = []
     const readFor = createWorkspaceReader({ warn: (_fields, text) => void lines.push(text) })
     const file = join(folder, 'AGENTS.md')
