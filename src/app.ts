@@ -164,7 +164,14 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   const stopping = new AbortController()
   const rerunnerParts = { generation, hold, store, leases, clock, newId, keepByDefault, accepted, parked, log }
   const rerunner = new Rerunner({ ...rerunnerParts, stopping: stopping.signal })
-  const replayer = createReplayer({ dir, current: generation, edited: live.edited, aside: runtime.aside, store, newId })
+  const replayer = createReplayer({
+    dir,
+    current: generation,
+    edited: live.edited,
+    aside: runtime.createReplayThreads,
+    store,
+    newId,
+  })
   const drain = createDrain({ store, rerunner, generation, leases, log })
   const signers = share.throttle('signers', createThrottle({ clock }))
   const unnamedProxies = createUnnamedProxies(() => generation().config.server.trustedProxies)

@@ -9,7 +9,7 @@ import type { Bundle } from '../src/transforms/modules/build.ts'
 import { type Callable, startCall, toFailedOutcome, toLateProblem } from '../src/transforms/worker/call.ts'
 import { evaluateBundle, pickExport } from '../src/transforms/modules/evaluate.ts'
 import type { Evaluated } from '../src/transforms/modules/evaluate.ts'
-import { toLoadProblem, toStandIn } from '../src/transforms/modules/bundle-cache.ts'
+import { toLoadProblem, createStandIn } from '../src/transforms/modules/bundle-cache.ts'
 import { resolveModule } from '../src/transforms/root.ts'
 import { attemptWithin } from '../src/base/time.ts'
 
@@ -66,7 +66,7 @@ function toTransform(ref: TransformRef, loaded: LoadedModule | Problem, timeoutM
       run: (input) => callTransform({ label, call, locate, timeoutMs }, input),
     }
   } catch (error) {
-    return toStandIn(ref.module, toProblemRecord(toLoadProblem(ref.module, error)))
+    return createStandIn(ref.module, toProblemRecord(toLoadProblem(ref.module, error)))
   }
 }
 

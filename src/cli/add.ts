@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { findPack, type Pack, toUnknown } from '../reload/packs.ts'
+import { findPack, type Pack, describeUnknownPreset } from '../reload/packs.ts'
 import { loadConfig, parseConfig } from '../config/config.ts'
 import { configFile, envFile } from '../config/text.ts'
 import { codeFolderMode, codeMode, privateMode } from '../base/files.ts'
@@ -31,7 +31,7 @@ export async function addPreset(
   const { dir, env } = context
   const { config, text } = loadConfig({ dir, env })
   const pack = await findPack(dir, name)
-  if (pack === undefined) throw new Problem('usage-invalid', `Nothing was added: ${toUnknown(name)}`)
+  if (pack === undefined) throw new Problem('usage-invalid', `Nothing was added: ${describeUnknownPreset(name)}`)
   const { preset } = pack
   if (config.hooks.presets.some((entry) => (typeof entry === 'string' ? entry : entry.name) === name)) {
     throw new Problem('config-invalid', `The preset "${name}" is in hooks.presets already. Nothing was changed.`)

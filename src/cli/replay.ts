@@ -5,7 +5,7 @@ import { z } from 'zod'
 import { newId } from '../base/id.ts'
 import { replay as replayKept } from '../replay/replay.ts'
 import { ReplayReportSchema, toReplayReport } from '../replay/replay-report.ts'
-import { toProblems } from '../replay/replayer.ts'
+import { listProblems } from '../replay/replayer.ts'
 import { envFile, readConfigText } from '../config/text.ts'
 import { type Env, parseEnv } from '../config/env.ts'
 import { exitCodes } from '../model/problem.ts'
@@ -84,7 +84,7 @@ async function replayHere(
         limitMs,
       }),
     )
-    return toReplayReport(done, { compared: isRunning ? 'live' : 'recorded', problems: toProblems(parts.transforms) })
+    return toReplayReport(done, { compared: isRunning ? 'live' : 'recorded', problems: listProblems(parts.transforms) })
   } finally {
     await bench.close()
   }

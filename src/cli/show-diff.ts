@@ -1,9 +1,9 @@
 // Two deliveries, one against the other: what came in, and what was decided.
 import type { JsonValue } from '../base/json.ts'
 import { isJsonObject, toJson } from '../base/json.ts'
-import { toRecorded } from '../replay/replay.ts'
+import { readRecorded } from '../replay/replay.ts'
 import { Problem } from '../model/problem.ts'
-import { type Change, toChanges } from '../replay/outcome.ts'
+import { type Change, listChanges } from '../replay/outcome.ts'
 import type { KeptDelivery } from '../store/records.ts'
 import { findId } from './gateway/ids.ts'
 import { readStore } from './gateway/stored.ts'
@@ -56,8 +56,8 @@ function toFieldChanges(one: KeptDelivery, other: KeptDelivery): Change[] {
 }
 
 function toDecided(one: KeptDelivery, other: KeptDelivery): Change[] {
-  const [before, after] = [toRecorded(one), toRecorded(other)]
-  return before === undefined || after === undefined ? [] : toChanges(before, after)
+  const [before, after] = [readRecorded(one), readRecorded(other)]
+  return before === undefined || after === undefined ? [] : listChanges(before, after)
 }
 
 function toRequestChanges(one: KeptDelivery, other: KeptDelivery): Change[] {

@@ -14,7 +14,7 @@ import { nearestOf } from '../base/text.ts'
 import { Problem } from '../model/problem.ts'
 import type { NamedMapping } from '../pipeline/compile.ts'
 import { type LoadedChannels, loadChannels } from './channels.ts'
-import { loadPacks, type Pack, toPackReports, toUnknown } from './packs.ts'
+import { loadPacks, type Pack, reportPacks, describeUnknownPreset } from './packs.ts'
 import { refuseShortSecrets } from './secret-issues.ts'
 import { type LoadedVerifiers, loadVerifiers } from './verifiers.ts'
 
@@ -55,12 +55,12 @@ export function createAssembler(dir: string): Assembler {
     async assemble(config, serving) {
       const own = await loadChannels({ dir, config, serving: serving?.channels ?? [] }, ofChannels)
       checkOutlets(config, own.channels)
-      const packs = await loadPacks(dir, toWanted(config), ofPacks)
-      const mappings = toMappings(config, packs)
+      const packs = await loadPacks(dir, listWantedPacks(config), ofPacks)
+      const mappings = buildMappings(config, packs)
       const before = serving?.verifiers ?? []
       const { verifiers, reports } = await loadVerifiers({ dir, mappings, packs, serving: before }, ofVerifiers)
       refuseShortSecrets(config, mappings, verifiers)
-      const all = [...toPackReports(packs, serving?.packs), ...reports, ...own.reports]
+      const all = [...reportPacks(packs, serving?.packs), ...reports, ...own.reports]
       return { packs, mappings, verifiers, channels: own.channels, reports: all }
     },
     inputs: () => [...ofPacks.inputs(), ...ofVerifiers.inputs(), ...ofChannels.inputs()],
@@ -72,13 +72,13 @@ export function assemble(dir: string, config: Config): Promise<Assembled> {
   return createAssembler(dir).assemble(config)
 }
 
-type Entry = Config['hooks']['presets'][number]
+type PresetEntry = Config['hooks']['presets'][number]
 
-function toWanted({ hooks }: Config) {
-  return hooks.presets.map((entry, index) => ({ name: toName(entry), where: toWhere(index) }))
+function listWantedPacks({ hooks }: Config) {
+  return hooks.presets.map((entry, index) => ({ name: nameOf(entry), where: toWhere(index) }))
 }
 
-function toName(entry: Entry): string {
+function nameOf(entry: PresetEntry): string {
   return typeof entry === 'string' ? entry : entry.name
 }
 
@@ -87,12 +87,13 @@ function toWhere(index: number): string {
 }
 
 /** Every mapping in order of priority: the operator's first, then each preset's. */
-function toMappings(config: Config, packs: readonly Pack[]): NamedMapping[] {
+function buildMappings(config: Config, packs: readonly Pack[]): NamedMapping[] {
   const own = config.hooks.mappings.map((mapping, index) => ({ ...mapping, id: mapping.id ?? `mapping-${index + 1}` }))
   const packed = config.hooks.presets.flatMap((entry, index) => {
-    const pack = packs.find(({ name }) => name === toName(entry))
-    if (pack === undefined) throw new Problem('config-invalid', `${toWhere(index)}: ${toUnknown(toName(entry))}`)
-    return toPackMappings(pack, { entry, config, index })
+    const pack = packs.find(({ name }) => name === nameOf(entry))
+    if (pack === undefined)
+      throw new Problem('config-invalid', `${toWhere(index)}: ${describeUnknownPreset(nameOf(entry))}`)
+    return buildPackMappings(pack, { entry, config, index })
   })
   const all = [...own, ...packed]
   const twice = all.find(({ id }, index) => all.findIndex((other) => other.id === id) !== index)
@@ -105,20 +106,21 @@ function toMappings(config: Config, packs: readonly Pack[]): NamedMapping[] {
   return all
 }
 
-function toPackMappings(
+function buildPackMappings(
   pack: Pack,
-  { entry, config, index }: { entry: Entry; config: Config; index: number },
+  { entry, config, index }: { entry: PresetEntry; config: Config; index: number },
 ): NamedMapping[] {
   const { name, preset } = pack
   const { mappings, maxBodyBytes } = buildPack(
     pack,
-    { ...toSection(config, name), ...toOptions(entry) },
+    { ...readSection(config, name), ...readOptions(entry) },
     toWhere(index),
   )
   return mappings.map((input, at) => {
     const own = mappings.length === 1 ? preset.name : `${preset.name}-${at + 1}`
     const mapping = Mapping.safeParse(input)
-    if (!mapping.success) throw refuse(pack, toWhere(index), toFaults(mapping.error, input, ['mappings', at]))
+    if (!mapping.success)
+      throw createInvalidValueProblem(pack, toWhere(index), toFaults(mapping.error, input, ['mappings', at]))
     const [issue] = toMappingIssues(mapping.data, config, ['hooks', 'presets', index])
     if (issue !== undefined) throw new Problem('config-invalid', `Preset "${name}": ${issue.text}`)
     return { ...mapping.data, id: mapping.data.id ?? own, maxBodyBytes }
@@ -126,12 +128,12 @@ function toPackMappings(
 }
 
 /** `hooks.<name>`, if the configuration has a section with the name of the preset. */
-function toSection(config: Config, name: string): object {
+function readSection(config: Config, name: string): object {
   const { gmail } = config.hooks
   return name === 'gmail' && gmail !== undefined ? toGmailPresetOptions(gmail) : {}
 }
 
-function toOptions(entry: Entry): object {
+function readOptions(entry: PresetEntry): object {
   if (typeof entry === 'string') return {}
   const { name: _name, ...options } = entry
   return options
@@ -140,36 +142,36 @@ function toOptions(entry: Entry): object {
 /** The parts of a pack with these options. Throws `config-invalid` with a line for each invalid option. */
 export function buildPack(pack: Pack, options: object, where: string) {
   const { preset } = pack
-  const parsed = outsiders(pack, where, () => preset.options.safeParse(options))
+  const parsed = runPackCode(pack, where, () => preset.options.safeParse(options))
   if (!parsed.success) {
-    const known = toKeys(preset.options)
+    const known = listKeys(preset.options)
     const lines = parsed.error.issues.flatMap((issue) =>
       issue.code === 'unrecognized_keys' && issue.path.length === 0
-        ? issue.keys.map((key) => `${where}: ${toUnknownOption(key, known)}`)
+        ? issue.keys.map((key) => `${where}: ${describeUnknownOption(key, known)}`)
         : `${where}: ${toConfigSentence(issue, options)}`.replace(/[^?]$/, '$&.'),
     )
     throw new Problem('config-invalid', `The options of preset "${preset.name}" are invalid`, {
       frame: lines.join('\n'),
     })
   }
-  const parts = parsePresetParts(outsiders(pack, where, () => preset.build(parsed.data)))
+  const parts = parsePresetParts(runPackCode(pack, where, () => preset.build(parsed.data)))
   if (parts.ok) return parts.value
-  throw refuse(pack, where, parts.faults)
+  throw createInvalidValueProblem(pack, where, parts.faults)
 }
 
-function toUnknownOption(key: string, known: readonly string[]): string {
+function describeUnknownOption(key: string, known: readonly string[]): string {
   const near = nearestOf(key, known)
   const hint = near === undefined ? `Options: ${known.join(', ')}.` : `Did you mean ${near}?`
   return `${JSON.stringify(key.slice(0, 60))} is not an option of this preset.${known.length === 0 ? '' : ` ${hint}`}`
 }
 
 /** The keys of an object schema; an empty list for any other schema. */
-function toKeys(schema: object): string[] {
+function listKeys(schema: object): string[] {
   return 'shape' in schema && typeof schema.shape === 'object' ? Object.keys(schema.shape ?? {}) : []
 }
 
 /** An exception in the code of a pack is a problem of the configuration. The message names the place in the code. */
-function outsiders<T>({ preset, origin }: Pack, where: string, call: () => T): T {
+function runPackCode<T>({ preset, origin }: Pack, where: string, call: () => T): T {
   try {
     return call()
   } catch (thrown) {
@@ -179,7 +181,7 @@ function outsiders<T>({ preset, origin }: Pack, where: string, call: () => T): T
   }
 }
 
-function refuse({ preset, origin }: Pack, where: string, faults: readonly string[]): Problem {
+function createInvalidValueProblem({ preset, origin }: Pack, where: string, faults: readonly string[]): Problem {
   const label = origin?.label ?? 'bundled'
   return new Problem('config-invalid', `${where}: the preset "${preset.name}" (${label}) builds an invalid value`, {
     frame: faults.map((fault) => `${label}: ${fault}.`).join('\n'),

@@ -43,7 +43,7 @@ export type Candidate = {
 }
 
 /** Throws a Problem of the configuration. */
-export async function makeCandidate(
+export async function buildCandidate(
   { dir, env: given, load, assembler, verifierTools, onConfig }: CandidateSource & { readonly assembler: Assembler },
   against: { serving: Candidate | undefined; changed: readonly string[]; suspects: ReadonlySet<string> },
 ): Promise<Candidate> {
@@ -85,7 +85,7 @@ export function isAsServing(one: Candidate, serving: Candidate): boolean {
  * Modules whose parked deliveries may succeed now: those with new code. If the configuration or the environment changed, these
  * are all modules, also those that no mapping names any more.
  */
-export function toMended(before: Candidate, after: Candidate): string[] {
+export function listMended(before: Candidate, after: Candidate): string[] {
   const sound = after.modules.filter(({ kind }) => kind === 'live').map(({ module }) => module)
   const [old, now] = [before, after].map(({ generation: { config, env } }) => JSON.stringify([config, env]))
   if (old === now) return sound

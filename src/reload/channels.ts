@@ -21,17 +21,17 @@ export async function loadChannels(
   const known = await listNames(dir, 'channel')
   const chosen = names.map((name, index) => {
     const module = loaded[index]?.label ?? toNamedLabel('channel', name)
-    const definition = loaded[index]?.definition ?? toMissing(module, name, known)
+    const definition = loaded[index]?.definition ?? reportMissing(module, name, known)
     return chooseVersion(
       module,
-      toChannel({ name, module, section: config.channels.own[name] ?? {} }, definition),
+      checkChannel({ name, module, section: config.channels.own[name] ?? {} }, definition),
       serving.find((channel) => channel.name === name),
     )
   })
   return { channels: chosen.map(({ taken }) => taken), reports: chosen.map(({ report }) => report) }
 }
 
-function toMissing(module: string, name: string, known: readonly string[]): Problem {
+function reportMissing(module: string, name: string, known: readonly string[]): Problem {
   const near = nearestOf(name, known)
   const hint = near === undefined ? 'Create it, or remove the section.' : `Did you mean "${near}"?`
   return new Problem('channel-failed', `${module} does not exist, and channels.own.${name} needs it. ${hint}`)
@@ -39,19 +39,19 @@ function toMissing(module: string, name: string, known: readonly string[]): Prob
 
 type Wanted = { readonly name: string; readonly module: string; readonly section: object }
 
-function toChannel({ name, module, section }: Wanted, definition: Definition | Problem): OwnChannel {
-  if (definition instanceof Problem) return toBroken(name, definition.message, definition.frame)
+function checkChannel({ name, module, section }: Wanted, definition: Definition | Problem): OwnChannel {
+  if (definition instanceof Problem) return createBroken(name, definition.message, definition.frame)
   const { value, hash, toThrown } = definition
   const parsed = parseChannel(value)
   if (!parsed.ok) {
     const frame = parsed.faults.map((fault) => `${module}: ${fault}.`).join('\n')
-    return toBroken(name, `${module} must export a channel by default: defineChannel({ … }).`, frame)
+    return createBroken(name, `${module} must export a channel by default: defineChannel({ … }).`, frame)
   }
   let options: z.ZodSafeParseResult<unknown> | undefined
   try {
     options = parsed.value.options?.safeParse(withoutOurKeys(section))
   } catch (thrown) {
-    return toBroken(name, `${module}: the schema of its options threw ${toThrown(thrown)}.`)
+    return createBroken(name, `${module}: the schema of its options threw ${toThrown(thrown)}.`)
   }
   if (options?.success === false) {
     const where = ['channels', 'own', name]
@@ -63,7 +63,7 @@ function toChannel({ name, module, section }: Wanted, definition: Definition | P
   return { kind: 'sound', name, definition: parsed.value, options: given, hash, toThrown }
 }
 
-function toBroken(name: string, detail: string, frame?: string): OwnChannel {
+function createBroken(name: string, detail: string, frame?: string): OwnChannel {
   const problem = new Problem('channel-failed', detail, frame === undefined ? {} : { frame })
   return { kind: 'broken', name, problem: toProblemRecord(problem) }
 }

@@ -3,7 +3,7 @@ import { within } from '../base/time.ts'
 import { dirname, join } from 'node:path'
 import { type Parts, runFixture } from '../replay/fixtures.ts'
 import { readFixtures, toFixturesFolder } from '../replay/fixture-files.ts'
-import { toStandIn } from '../transforms/modules/bundle-cache.ts'
+import { createStandIn } from '../transforms/modules/bundle-cache.ts'
 import { toModuleLabel } from '../transforms/root.ts'
 import type { ProblemRecord } from '../model/problem.ts'
 import type { Transform } from '../model/transform.ts'
@@ -45,7 +45,7 @@ const budgetMs = 2000
 const noFixtures: FixtureCounts = { passed: 0, failed: 0, notRun: 0 }
 
 /** For a module that has no fixtures. */
-export function toReport(module: string, kind: ModuleReport['kind'], problem?: ProblemRecord): ModuleReport {
+export function createReport(module: string, kind: ModuleReport['kind'], problem?: ProblemRecord): ModuleReport {
   return { module, kind, problem, fixtures: noFixtures }
 }
 
@@ -57,10 +57,10 @@ export function chooseVersion<
 >(module: string, found: Defined, before: Defined | undefined): { taken: Defined; report: ModuleReport } {
   if (found.kind === 'sound') {
     const isSame = before?.kind === 'sound' && before.hash === found.hash
-    return { taken: found, report: toReport(module, isSame ? 'same' : 'live') }
+    return { taken: found, report: createReport(module, isSame ? 'same' : 'live') }
   }
-  if (before?.kind === 'sound') return { taken: before, report: toReport(module, 'kept', found.problem) }
-  return { taken: found, report: toReport(module, 'broken', found.problem) }
+  if (before?.kind === 'sound') return { taken: before, report: createReport(module, 'kept', found.problem) }
+  return { taken: found, report: createReport(module, 'broken', found.problem) }
 }
 
 /** The transforms of the next generation, and a report on each of its modules. Never rejects. */
@@ -80,7 +80,7 @@ export async function passGate(input: GateInput): Promise<{
     const tested = isTested ? await runFixtures(input, module, until) : undefined
     const problem = unloaded ?? tested?.problem
     const fixtures = tested?.counts ?? noFixtures
-    const kept = candidates.flatMap(([key]) => toGood(serving, key) ?? [])
+    const kept = candidates.flatMap(([key]) => findGood(serving, key) ?? [])
     const isBest = kept.length === 0 && unloaded === undefined
     if (problem === undefined || !isFresh || isBest) {
       modules.push({ module, kind: isFresh ? 'live' : 'same', problem, fixtures })
@@ -90,7 +90,7 @@ export async function passGate(input: GateInput): Promise<{
     for (const [key, candidate] of candidates) {
       transforms.set(
         key,
-        toGood(serving, key) ?? (candidate.problem === undefined ? toStandIn(module, problem) : candidate),
+        findGood(serving, key) ?? (candidate.problem === undefined ? createStandIn(module, problem) : candidate),
       )
     }
     modules.push({ module, kind: kept.length > 0 ? 'kept' : 'broken', problem, fixtures })
@@ -113,7 +113,7 @@ function isSuspect(module: string, { root, changed, suspects }: GateInput): bool
   return suspects.has(module) || changed.some((path) => path === folder || dirname(path) === folder)
 }
 
-function toGood(serving: ReadonlyMap<string, Transform> | undefined, key: string): Transform | undefined {
+function findGood(serving: ReadonlyMap<string, Transform> | undefined, key: string): Transform | undefined {
   const transform = serving?.get(key)
   return transform?.problem === undefined ? transform : undefined
 }

@@ -10,10 +10,10 @@ export type GenerationRefcount = {
   unused(generation: Generation): Promise<void>
 }
 
-type Entry = { count: number; readonly waiting: (() => void)[] }
+type References = { count: number; readonly waiting: (() => void)[] }
 
 export function createGenerationRefcount(): GenerationRefcount {
-  const entries = new Map<Generation, Entry>()
+  const entries = new Map<Generation, References>()
 
   function acquire(generation: Generation): () => void {
     const entry = entries.get(generation)

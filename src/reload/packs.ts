@@ -6,7 +6,7 @@ import { parsePreset } from '../model/definitions.ts'
 import { nearestOf } from '../base/text.ts'
 import type { Preset } from '../model/preset.ts'
 import { Problem } from '../model/problem.ts'
-import { type ModuleReport, toReport } from './gate.ts'
+import { type ModuleReport, createReport } from './gate.ts'
 
 /** The source of a preset that is not bundled. */
 export type PackOrigin = Pick<PresetFile, 'label' | 'fixtures' | 'page'> & Pick<Definition, 'hash' | 'toThrown'>
@@ -31,7 +31,7 @@ export async function loadPacks(
     const bundled = findBundled(name)
     if (bundled !== undefined) return { name, preset: bundled, origin: undefined }
     const definition = file && loaded[files.indexOf(file)]
-    return file === undefined || definition === undefined ? [] : toPack({ name, where }, file, definition)
+    return file === undefined || definition === undefined ? [] : checkPack({ name, where }, file, definition)
   })
 }
 
@@ -42,15 +42,15 @@ export async function findPack(dir: string, name: string): Promise<Pack | undefi
 }
 
 /** For each pack that is not bundled: whether its code is the code that serves. */
-export function toPackReports(packs: readonly Pack[], serving: readonly Pack[] = []): ModuleReport[] {
+export function reportPacks(packs: readonly Pack[], serving: readonly Pack[] = []): ModuleReport[] {
   const hashes = new Set(serving.map(({ origin }) => origin?.hash))
   return packs.flatMap(({ origin }) =>
-    origin === undefined ? [] : toReport(origin.label, hashes.has(origin.hash) ? 'same' : 'live'),
+    origin === undefined ? [] : createReport(origin.label, hashes.has(origin.hash) ? 'same' : 'live'),
   )
 }
 
 /** Suggests the most similar name, or the file of a new preset. */
-export function toUnknown(name: string): string {
+export function describeUnknownPreset(name: string): string {
   const names = presets.map((preset) => preset.name)
   const near = nearestOf(name, names)
   if (near !== undefined) return `there is no preset "${name}". Did you mean ${near}?`
@@ -74,7 +74,7 @@ async function findFile(dir: string, { name, where }: WantedPack): Promise<Prese
   throw new Problem('config-invalid', `${where}: "${name}" is a bundled preset: rename the one in hooks/presets.`)
 }
 
-function toPack({ name, where }: WantedPack, file: PresetFile, definition: Definition | Problem): Pack {
+function checkPack({ name, where }: WantedPack, file: PresetFile, definition: Definition | Problem): Pack {
   const { label, fixtures, page } = file
   if (definition instanceof Problem) {
     const { message, frame } = definition

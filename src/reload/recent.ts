@@ -29,7 +29,7 @@ export async function compareRecent(
 ): Promise<RecentChanges> {
   const changes = new Map<string, Recent>()
   const until = performance.now() + limitMs
-  for (const [label, mappings] of compare === undefined ? [] : toChanged(before, after)) {
+  for (const [label, mappings] of compare === undefined ? [] : listChanged(before, after)) {
     const query = { limit: recentDeliveries, mappings, limitMs: until - performance.now() }
     const found = await compare?.(before.generation, after.generation, query).catch(() => undefined)
     if (found === undefined) continue
@@ -41,7 +41,7 @@ export async function compareRecent(
 }
 
 /** The mappings that a change concerns; undefined: all. */
-function toChanged(before: Candidate, after: Candidate): [string, string[] | undefined][] {
+function listChanged(before: Candidate, after: Candidate): [string, string[] | undefined][] {
   const mappings = [before, after].flatMap(({ generation }) => generation.mappings)
   const modules = after.modules.filter(({ kind }) => kind === 'live').map(({ module }) => module)
   const ofModules = modules.flatMap((module): [string, string[]][] => {
@@ -55,13 +55,13 @@ function toChanged(before: Candidate, after: Candidate): [string, string[] | und
 }
 
 /** `3 of the last 20 deliveries would differ: hookloom replay`; nothing if none of them does. */
-export function toRecentFact(changes: RecentChanges, label: string): string {
+export function describeRecent(changes: RecentChanges, label: string): string {
   const found = changes.get(label)
   if (found === undefined || found.differ === 0) return ''
-  return `${toDiffer(found)}: hookloom replay`
+  return `${describeDifference(found)}: hookloom replay`
 }
 
-function toDiffer({ differ, of }: Recent): string {
+function describeDifference({ differ, of }: Recent): string {
   return of === 1 ? 'the last delivery would differ' : `${differ} of the last ${of} deliveries would differ`
 }
 
@@ -73,7 +73,7 @@ export function isHeldBack(changes: RecentChanges): boolean {
 export function logHeldBack(log: Log, changes: RecentChanges): void {
   for (const [label, found] of changes) {
     if (found.differ === 0 && found.isWhole) continue
-    const why = found.isWhole ? toDiffer(found) : 'the last deliveries could not be compared in time'
+    const why = found.isWhole ? describeDifference(found) : 'the last deliveries could not be compared in time'
     log.warn({}, `${label} waits: ${why}. "hookloom replay" shows them, "hookloom publish" makes it live.`)
   }
 }

@@ -1,6 +1,6 @@
 // The log lines of a reload: one for each module that went live, and one for each new problem.
 import type { ModuleReport } from './gate.ts'
-import { type RecentChanges, toRecentFact } from './recent.ts'
+import { type RecentChanges, describeRecent } from './recent.ts'
 import { relative, sep } from 'node:path'
 import { configFile, envFile } from '../config/text.ts'
 import type { BuildInput } from '../transforms/read.ts'
@@ -49,7 +49,7 @@ export async function countParked(
 export type SavedFile = { readonly label: string; readonly isUsed: boolean }
 
 /** The files that authors write. Temporary files of editors are left out. */
-export function toSaved(dir: string, files: readonly string[], inputs: readonly BuildInput[]): SavedFile[] {
+export function listSavedFiles(dir: string, files: readonly string[], inputs: readonly BuildInput[]): SavedFile[] {
   const used = new Set(inputs.map(({ file }) => file))
   const top = findRealPath(dir)
   return files
@@ -106,16 +106,18 @@ export function logReload(
 ): void {
   if (reload.saved.length > 0 && !isNews(reload)) return logSaved(log, reload)
   for (const { module, kind, fixtures, problem } of reload.modules) {
-    const waiting = toParked(reload.parked.get(module) ?? 0)
+    const waiting = countWaiting(reload.parked.get(module) ?? 0)
     const drained = waiting === '' ? '' : `; ${waiting} will run again`
-    const facts = [toFacts(reload.tookMs, fixtures), toRecentFact(reload.recent, module)].filter((fact) => fact !== '')
+    const facts = [listFacts(reload.tookMs, fixtures), describeRecent(reload.recent, module)].filter(
+      (fact) => fact !== '',
+    )
     if (kind === 'live') log.info({}, `${module} is live (${facts.join('; ')})${drained}`)
     const wasWrong = reload.before.some((other) => other.module === module)
     if (kind === 'same' && problem === undefined && wasWrong)
       log.info({}, `${module} is valid again; the code that serves has not changed`)
   }
   for (const file of [configFile, envFile]) {
-    const fact = toRecentFact(reload.recent, file)
+    const fact = describeRecent(reload.recent, file)
     if (fact !== '') log.info({}, `${file}: ${fact}`)
   }
   logProblems(log, reload)
@@ -133,7 +135,7 @@ export function logProblems(
   for (const problem of reload.problems) {
     if (reload.before.some((other) => isSameProblem(other, problem))) continue
     const frame = problem.frame === undefined ? {} : { frame: problem.frame }
-    log.warn(frame, `${toSentence(problem.detail)}${toConsequence(problem, reload)}`)
+    log.warn(frame, `${toSentence(problem.detail)}${describeConsequence(problem, reload)}`)
   }
 }
 
@@ -150,13 +152,13 @@ function toSentence(detail: string): string {
   return /[.!?]$/.test(detail) ? detail : `${detail}.`
 }
 
-function toConsequence(
+function describeConsequence(
   { module, code }: FoundProblem,
   { modules, parked }: { readonly modules: readonly ModuleReport[]; readonly parked: ParkedCounts },
 ): string {
   if (module === undefined) return ' The last good configuration keeps serving.'
   const kind = modules.find((report) => report.module === module)?.kind
-  const waiting = toParked(parked.get(module) ?? 0)
+  const waiting = countWaiting(parked.get(module) ?? 0)
   const rest = waiting === '' ? '' : ` ${waiting} will run again when it is fixed.`
   if (kind === 'kept') return ` The last good version keeps serving.${rest}`
   if (kind === 'live') return ' It is live anyway, because there is no better version.'
@@ -165,12 +167,12 @@ function toConsequence(
   return code === 'verifier-failed' ? ' Its deliveries are answered 503.' : ` Its deliveries park.${rest}`
 }
 
-function toParked(count: number): string {
+function countWaiting(count: number): string {
   if (count === 0) return ''
   return count === 1 ? '1 parked delivery' : `${count} parked deliveries`
 }
 
-function toFacts(tookMs: number, { passed, notRun }: ModuleReport['fixtures']): string {
+function listFacts(tookMs: number, { passed, notRun }: ModuleReport['fixtures']): string {
   const facts = [`${Math.round(tookMs)} ms`]
   if (passed > 0) facts.push(`${passed} ${passed === 1 ? 'fixture' : 'fixtures'} passed`)
   if (notRun > 0) facts.push(`${notRun} not run: out of time`)

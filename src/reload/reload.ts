@@ -1,7 +1,7 @@
 // Save → live: one generation serves. The next one replaces it in one assignment, after all of it was tested.
 import { join } from 'node:path'
 import { createAssembler } from './assemble.ts'
-import { type Candidate, isAsServing, makeCandidate, toMended } from './candidate.ts'
+import { type Candidate, isAsServing, buildCandidate, listMended } from './candidate.ts'
 import { createGenerationRefcount } from './generation-refcount.ts'
 import type { Live, LiveOptions, ReloadReport, SwapListener } from './live-types.ts'
 import { compareRecent, isHeldBack, logHeldBack, type RecentChanges } from './recent.ts'
@@ -16,7 +16,7 @@ import {
   logSettings,
   toConfigProblem,
   toModuleProblems,
-  toSaved,
+  listSavedFiles,
 } from './reload-log.ts'
 import { configFile, envFile } from '../config/text.ts'
 import type { BuildInput } from '../transforms/read.ts'
@@ -61,10 +61,10 @@ export function createLive({ log, clock, meter, parkedFor, compareKept, ...optio
       return loaded
     }
     const suspects = new Set(problems.flatMap(({ module }) => module ?? []))
-    return makeCandidate({ ...options, load, assembler }, { serving, changed: saves.changed(), suspects })
+    return buildCandidate({ ...options, load, assembler }, { serving, changed: saves.changed(), suspects })
   }
 
-  const freshlySaved = () => toSaved(options.dir, saves.fresh(), inputs)
+  const freshlySaved = () => listSavedFiles(options.dir, saves.fresh(), inputs)
 
   async function reloadNow(): Promise<ReloadReport> {
     const startedAt = performance.now()
@@ -78,7 +78,7 @@ export function createLive({ log, clock, meter, parkedFor, compareKept, ...optio
     const before = problems
     // if the configuration is invalid, the modules were not loaded: their problems are still the same
     const rest = isRefused ? problems.filter(({ module }) => module !== undefined) : []
-    note(isRefused ? [toConfigProblem(built), ...rest] : toModuleProblems(built.modules))
+    noteProblems(isRefused ? [toConfigProblem(built), ...rest] : toModuleProblems(built.modules))
     const isTaken = !isRefused && !closed
     const parked = await countParked(parkedFor, isTaken ? built.modules : [])
     const isNew = isTaken && (serving === undefined || !isAsServing(built, serving))
@@ -111,12 +111,12 @@ export function createLive({ log, clock, meter, parkedFor, compareKept, ...optio
     serving = built
     end()
     if (before === undefined) return
-    const mended = toMended(before, built)
+    const mended = listMended(before, built)
     logSettings(log, before.generation, built.generation)
     for (const listener of listeners) listener(built.generation, { mended, retired })
   }
 
-  function note(found: readonly FoundProblem[]): void {
+  function noteProblems(found: readonly FoundProblem[]): void {
     lastReloadAt = clock()
     problems = found.map(withSince)
     if (problems.length === 0) lastGoodAt = lastReloadAt
@@ -138,7 +138,7 @@ export function createLive({ log, clock, meter, parkedFor, compareKept, ...optio
       const built = await withBuildingLine(log, freshlySaved, build)
       newest = built
       const parked = await countParked(parkedFor, built.modules)
-      note(toModuleProblems(built.modules))
+      noteProblems(toModuleProblems(built.modules))
       swap(built)
       logProblems(log, { before: [], problems, modules: built.modules, parked })
     },

@@ -36,8 +36,8 @@ export async function loadVerifiers(
   definitions: Definitions,
 ): Promise<LoadedVerifiers> {
   const own = await listNames(dir, 'verifier')
-  for (const name of own) refuseBuiltIn(name, `hooks/verifiers/${name}`)
-  const brought = packs.flatMap(toBrought)
+  for (const name of own) requireNotBuiltIn(name, `hooks/verifiers/${name}`)
+  const brought = packs.flatMap(listPackVerifiers)
   const twice = brought.find(({ scheme }, index) => brought.findIndex((other) => other.scheme === scheme) !== index)
   const both = brought.find(({ scheme }) => own.includes(scheme))
   if (twice !== undefined || both !== undefined) {
@@ -50,8 +50,8 @@ export async function loadVerifiers(
   const loaded = await loadNamed(definitions, { dir, kind: 'verifier', names: wanted })
   const results = wanted.flatMap((scheme, index) => {
     const found = loaded[index]
-    if (found !== undefined) return [toResult(scheme, found.label, found.definition)]
-    return nearestOf(scheme, schemeNames) === undefined ? [toMissing(scheme, own)] : []
+    if (found !== undefined) return [checkDefinition(scheme, found.label, found.definition)]
+    return nearestOf(scheme, schemeNames) === undefined ? [reportMissing(scheme, own)] : []
   })
   const chosen = results.map(({ module, verifier }) =>
     chooseVersion(
@@ -66,52 +66,52 @@ export async function loadVerifiers(
   }
 }
 
-function toBrought({ name, preset, origin }: Pack): DefinedVerifier[] {
+function listPackVerifiers({ name, preset, origin }: Pack): DefinedVerifier[] {
   if (origin === undefined) return []
   const { label, hash, toThrown } = origin
   return (preset.verifiers ?? []).map((definition) => {
-    refuseBuiltIn(definition.scheme, `${label}: a verifier of the preset "${name}"`)
+    requireNotBuiltIn(definition.scheme, `${label}: a verifier of the preset "${name}"`)
     return { kind: 'sound', scheme: definition.scheme, definition, hash, toThrown }
   })
 }
 
-function refuseBuiltIn(scheme: string, what: string): void {
+function requireNotBuiltIn(scheme: string, what: string): void {
   if (!schemeNames.includes(scheme)) return
   throw new Problem('config-invalid', `${what} has the name of the built-in scheme "${scheme}". Rename it.`)
 }
 
 type Result = { readonly module: string; readonly verifier: DefinedVerifier }
 
-function toMissing(scheme: string, own: readonly string[]): Result {
+function reportMissing(scheme: string, own: readonly string[]): Result {
   const near = nearestOf(scheme, own)
   const module = toNamedLabel('verifier', scheme)
   const hint = near === undefined ? '' : ` Did you mean "${near}"?`
-  return toBroken(
+  return createBroken(
     scheme,
     module,
     new Problem('verifier-failed', `${module} does not exist, and "${scheme}" is not a built-in scheme.${hint}`),
   )
 }
 
-function toResult(scheme: string, label: string, definition: Definition | Problem): Result {
+function checkDefinition(scheme: string, label: string, definition: Definition | Problem): Result {
   if (definition instanceof Problem) {
     const { message, frame } = definition
-    return toBroken(scheme, label, new Problem('verifier-failed', message, frame === undefined ? {} : { frame }))
+    return createBroken(scheme, label, new Problem('verifier-failed', message, frame === undefined ? {} : { frame }))
   }
   const { value, hash, toThrown } = definition
   const parsed = parseVerifier(value)
   if (!parsed.ok) {
     const frame = parsed.faults.map((fault) => `${label}: ${fault}.`).join('\n')
     const detail = `${label} must export a verifier by default: defineVerifier({ … }).`
-    return toBroken(scheme, label, new Problem('verifier-failed', detail, { frame }))
+    return createBroken(scheme, label, new Problem('verifier-failed', detail, { frame }))
   }
   if (parsed.value.scheme !== scheme) {
     const detail = `${label} must define the scheme "${scheme}", found another one: a verifier must have the name of its file.`
-    return toBroken(scheme, label, new Problem('verifier-failed', detail))
+    return createBroken(scheme, label, new Problem('verifier-failed', detail))
   }
   return { module: label, verifier: { kind: 'sound', scheme, definition: parsed.value, hash, toThrown } }
 }
 
-function toBroken(scheme: string, module: string, problem: Problem): Result {
+function createBroken(scheme: string, module: string, problem: Problem): Result {
   return { module, verifier: { kind: 'broken', scheme, problem: toProblemRecord(problem) } }
 }

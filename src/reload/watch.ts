@@ -66,7 +66,7 @@ export function createWatcher({ paths, inputs, onChange, onTouch, log, open = op
       files.includes(path) ||
       roots.some((root) => path === root || isInside(path, root)) ||
       isInRoot(path))
-  const seen = new Map<string, string>(files.map((file) => [file, toStamp(file)]))
+  const seen = new Map<string, string>(files.map((file) => [file, readStamp(file)]))
   const burst = new Set<string>()
   let timers: NodeJS.Timeout[] = []
   let flushing: NodeJS.Timeout | undefined
@@ -87,7 +87,7 @@ export function createWatcher({ paths, inputs, onChange, onTouch, log, open = op
 
   function flush(): void {
     // their state is read before the build reads them, so that every later write is a difference
-    const stamps = [...burst].map((path) => [path, toStamp(path)] as const)
+    const stamps = [...burst].map((path) => [path, readStamp(path)] as const)
     if (stamps.some(([, stamp]) => isEmpty(stamp)) && performance.now() - burstAt < emptyMs) {
       flushing = setTimeout(flush, debounceMs)
       return
@@ -102,21 +102,21 @@ export function createWatcher({ paths, inputs, onChange, onTouch, log, open = op
   }
 
   function settle(isLast: boolean): void {
-    for (const [path, stamp] of seen) if (toStamp(path) !== stamp) touch(path)
+    for (const [path, stamp] of seen) if (readStamp(path) !== stamp) touch(path)
     for (const input of inputs())
       if (!isOfPackage(input) && !seen.has(input.file) && !isAsRead(input)) touch(input.file)
     if (isLast) for (const path of seen.keys()) if (!files.includes(path)) seen.delete(path)
   }
 
   /** Finds changed files, also a link whose target was replaced. */
-  function lookAtFiles(): void {
-    for (const file of files) if (toStamp(file) !== seen.get(file)) touch(file)
+  function checkFiles(): void {
+    for (const file of files) if (readStamp(file) !== seen.get(file)) touch(file)
   }
 
   function notice(path: string): void {
     if (ignored.has(path)) return
     if (isInRoot(path)) touch(path)
-    else lookAtFiles()
+    else checkFiles()
   }
 
   async function start(usePolling: boolean): Promise<FSWatcher> {
@@ -145,7 +145,7 @@ export function createWatcher({ paths, inputs, onChange, onTouch, log, open = op
     watcher.on('raw', (_event, path: unknown, details: unknown) => {
       const directory =
         typeof details === 'object' && details !== null && 'watchedPath' in details ? details.watchedPath : undefined
-      if (typeof path === 'string' && typeof directory === 'string') notice(toRawPath(directory, path))
+      if (typeof path === 'string' && typeof directory === 'string') notice(resolveRawPath(directory, path))
     })
     return watcher
   }
@@ -190,7 +190,7 @@ function isSource(root: string, path: string): boolean {
   return !parts.some((part) => part === 'node_modules' || part.startsWith('.') || part.endsWith('~'))
 }
 
-function toRawPath(watched: string, name: string): string {
+function resolveRawPath(watched: string, name: string): string {
   // a watched file reports its own name; a watched directory reports the name of the entry
   return basename(watched) === name && statSync(watched, { throwIfNoEntry: false })?.isDirectory() !== true
     ? watched
@@ -203,7 +203,7 @@ function isOutOfWatches(error: unknown): error is Error {
 }
 
 /** Facts that a write or a replacement changes: time, size, inode. Empty if the file does not exist. */
-function toStamp(path: string): string {
+function readStamp(path: string): string {
   try {
     const stats = statSync(path, { bigint: true, throwIfNoEntry: false })
     return stats === undefined ? '' : `${stats.mtimeNs} ${stats.size} ${stats.ino}`
@@ -214,7 +214,7 @@ function toStamp(path: string): string {
 
 /** Whether the state of the file is the same as when it was read. */
 function isAsRead({ file, mtimeNs, size }: BuildInput): boolean {
-  return toStamp(file).startsWith(`${mtimeNs} ${size} `)
+  return readStamp(file).startsWith(`${mtimeNs} ${size} `)
 }
 
 /** Packages have thousands of files, which are not watched. The next build checks them. */

@@ -72,7 +72,7 @@ export async function capture(
   { record, delivery, safe }: Kept,
   { name: asked, module, root, parts, env }: CaptureInput,
 ): Promise<CapturedFields> {
-  const name = toFileName(asked, delivery)
+  const name = chooseFileName(asked, delivery)
   const plain = renderFixture(delivery, safe)
   const fixture = parseFixture(plain)
   if (typeof fixture === 'string') throw new Problem('conflict', `This delivery cannot become a fixture: ${fixture}.`)
@@ -124,7 +124,7 @@ function tooLarge(bytes: number): Problem {
   )
 }
 
-function toFileName(asked: string | undefined, { id, event, path }: Delivery): string {
+function chooseFileName(asked: string | undefined, { id, event, path }: Delivery): string {
   if (asked === undefined) {
     const word = (event ?? path)
       .slice(0, 200)

@@ -2,7 +2,7 @@
 import type { Retain } from '../model/mapping.ts'
 import type { JsonValue } from '../base/json.ts'
 import type { NamedMapping } from '../pipeline/compile.ts'
-import { type Change, type Outcome, toChanges } from './outcome.ts'
+import { type Change, type Outcome, listChanges } from './outcome.ts'
 
 export const classes = [
   'same',
@@ -37,17 +37,17 @@ export type Outcomes = {
 /** `toAfterId`: the id that a mapping of `before` has after the edit. */
 export function compare({ before, after, recorded }: Outcomes, toAfterId: (id: string) => string): Compared {
   const [first, second] = after
-  const unstable = new Set(toChanges(first, second).map(({ path }) => path))
+  const unstable = new Set(listChanges(first, second).map(({ path }) => path))
   const isStable = ({ path }: Change) => !unstable.has(path) && !unstable.has(path.replace(/\].*/, ']'))
-  const drift = recorded === undefined ? [] : toChanges(recorded, before).filter(isStable)
-  const changes = unstable.has('decision') ? [] : toChanges(before, first).filter(isStable)
+  const drift = recorded === undefined ? [] : listChanges(recorded, before).filter(isStable)
+  const changes = unstable.has('decision') ? [] : listChanges(before, first).filter(isStable)
   const mappingId = before.mappingId === undefined ? undefined : toAfterId(before.mappingId)
   const isMoved = mappingId !== first.mappingId && !unstable.has('decision')
   const moved = { path: 'mapping', before: before.mappingId, after: first.mappingId }
   const all = isMoved ? [...changes, moved] : changes
   const old = new Map(drift.map((change) => [change.path, change.before]))
   return {
-    class: toClass(before, first, { changes, isMoved, isUnstable: unstable.has('decision') }),
+    class: classify(before, first, { changes, isMoved, isUnstable: unstable.has('decision') }),
     changes: all.map((change) => (old.has(change.path) ? { ...change, recorded: old.get(change.path) } : change)),
     unstable: [...unstable],
     drift,
@@ -56,7 +56,7 @@ export function compare({ before, after, recorded }: Outcomes, toAfterId: (id: s
 
 const becomes = { accept: 'now works', skip: 'now skipped', refuse: 'now refused', park: 'now parks' } as const
 
-function toClass(
+function classify(
   before: Outcome,
   after: Outcome,
   { changes, isMoved, isUnstable }: { changes: readonly Change[]; isMoved: boolean; isUnstable: boolean },
@@ -71,7 +71,7 @@ function toClass(
 const placeId = /^mapping-\d+$/
 
 /** The ids of mappings before an edit, and those of the same mappings after it. */
-export function toAfterIds(before: readonly NamedMapping[], after: readonly NamedMapping[]): (id: string) => string {
+export function matchIds(before: readonly NamedMapping[], after: readonly NamedMapping[]): (id: string) => string {
   const toContent = ({ id: _id, ...mapping }: NamedMapping & { retain?: Retain | undefined }) => JSON.stringify(mapping)
   const places = new Map(after.filter(({ id }) => placeId.test(id)).map((mapping) => [toContent(mapping), mapping.id]))
   const moved = new Map(
@@ -89,11 +89,11 @@ export type Group<Example> = {
 }
 
 /** The largest group first. The example is the first of its group. */
-export function toGroups<One extends Pick<Compared, 'class' | 'changes'>>(compared: readonly One[]): Group<One>[] {
+export function groupChanges<One extends Pick<Compared, 'class' | 'changes'>>(compared: readonly One[]): Group<One>[] {
   const groups = new Map<string, Group<One>>()
   for (const one of compared) {
-    const paths = toPaths(one.changes)
-    const key = JSON.stringify([one.class, paths, one.class === 'now parks' ? toReason(one.changes) : ''])
+    const paths = listPaths(one.changes)
+    const key = JSON.stringify([one.class, paths, one.class === 'now parks' ? findReason(one.changes) : ''])
     const known = groups.get(key)
     groups.set(key, { class: one.class, paths, count: (known?.count ?? 0) + 1, example: known?.example ?? one })
   }
@@ -101,11 +101,11 @@ export function toGroups<One extends Pick<Compared, 'class' | 'changes'>>(compar
 }
 
 /** Deliveries that fail for different reasons are different groups. */
-function toReason(changes: readonly Change[]): JsonValue | undefined {
+function findReason(changes: readonly Change[]): JsonValue | undefined {
   return changes.find(({ path }) => path === 'decision')?.after
 }
 
 /** `actions[0].message` and `actions[1].message` are both `actions[].message`. */
-export function toPaths(changes: readonly Pick<Change, 'path'>[]): string[] {
+export function listPaths(changes: readonly Pick<Change, 'path'>[]): string[] {
   return [...new Set(changes.map(({ path }) => path.replace(/\[\d+\]/, '[]')))].toSorted()
 }

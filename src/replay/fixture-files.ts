@@ -132,7 +132,7 @@ export function updateFixture(text: string, actual: Actual): string {
   const before = parseFixture(text)
   const expected = typeof before === 'string' ? [] : (before.expect.actions ?? [])
   const isExpected = typeof before === 'string' || before.expect.actions !== undefined || actual.actions.length > 0
-  const actions = actual.actions.map((action, index) => toKept(action, expected[index]))
+  const actions = actual.actions.map((action, index) => pickExpected(action, expected[index]))
   const value = {
     decision: actual.decision,
     ...(isExpected ? { actions } : {}),
@@ -142,7 +142,7 @@ export function updateFixture(text: string, actual: Actual): string {
   return applyEdits(text, modify(text, ['expect'], value, { formattingOptions }))
 }
 
-function toKept(action: Actual['actions'][number], expected: Actual['actions'][number] | undefined) {
+function pickExpected(action: Actual['actions'][number], expected: Actual['actions'][number] | undefined) {
   const names = expected === undefined ? Object.keys(action) : Object.keys(expected)
   return Object.fromEntries(names.flatMap((name) => (Object.hasOwn(action, name) ? [[name, action[name]]] : [])))
 }

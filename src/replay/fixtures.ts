@@ -52,23 +52,27 @@ export async function runFixture(parts: Parts, module: string, file: FixtureFile
   let ids = 0
   try {
     const path = normalizeHookName(file.fixture.request.path)
-    const hook = toOwnGeneration(parts, module, path).hook(path)
-    const delivery = toFixtureDelivery(file.fixture, path, { hook, prefix: parts.config.hooks.path })
+    const hook = createOwnGeneration(parts, module, path).hook(path)
+    const delivery = buildFixtureDelivery(file.fixture, path, { hook, prefix: parts.config.hooks.path })
     const decision = await decide(delivery, { hook, config: parts.config, newId: () => `${idPrefix}${++ids}` })
     const actual = toActual(decision)
-    const diff = toDiff(file.fixture.expect, actual, decision)
-    return diff.length === 0 ? { ok: true, actual } : { ok: false, diff, actual, problem: toProblem(decision) }
+    const diff = compareExpected(file.fixture.expect, actual, decision)
+    return diff.length === 0 ? { ok: true, actual } : { ok: false, diff, actual, problem: findProblem(decision) }
   } catch (error) {
     return { ok: false, diff: [error instanceof Error ? error.message : 'it cannot run'], actual: undefined }
   }
 }
 
 /** The configuration with only the mappings of this module. A module without a mapping gets one without conditions. */
-function toOwnGeneration({ config, mappings, transforms, verifiers }: Parts, module: string, path: string): Generation {
+function createOwnGeneration(
+  { config, mappings, transforms, verifiers }: Parts,
+  module: string,
+  path: string,
+): Generation {
   const own = mappings.filter(({ transform }) => transform?.module === module)
   const generation = createGeneration({ config, mappings: own, transforms, verifiers })
   if (own.length > 0 && generation.hook(path).mappings.length > 0) return generation
-  const bare = own.length > 0 ? own : [toBareMapping(module, transforms)]
+  const bare = own.length > 0 ? own : [createBareMapping(module, transforms)]
   const anywhere = bare.map((mapping) => {
     const { path: _taken, ...match } = mapping.match
     return { ...mapping, match }
@@ -76,7 +80,7 @@ function toOwnGeneration({ config, mappings, transforms, verifiers }: Parts, mod
   return createGeneration({ config, mappings: anywhere, transforms, verifiers })
 }
 
-function toBareMapping(module: string, transforms: Parts['transforms']): NamedMapping {
+function createBareMapping(module: string, transforms: Parts['transforms']): NamedMapping {
   const named = [...transforms].find(([, transform]) => transform.module === module)?.[0]
   const name = named === undefined || named === toTransformKey({ module }) ? undefined : named.slice(module.length + 1)
   const transform = name === undefined ? { module } : { module, export: name }
@@ -84,7 +88,7 @@ function toBareMapping(module: string, transforms: Parts['transforms']): NamedMa
 }
 
 /** Admits a fixture with every credential that its mappings may require: its sender is not in question. */
-function toFixtureDelivery(
+function buildFixtureDelivery(
   { request }: Fixture,
   path: string,
   { hook, prefix }: { hook: Hook; prefix: string },
@@ -103,7 +107,7 @@ function toFixtureDelivery(
 function toActual(decision: Decision): Actual {
   switch (decision.kind) {
     case 'accept':
-      return { decision: 'accept', actions: decision.actions.map(toFields) }
+      return { decision: 'accept', actions: decision.actions.map(listFields) }
     case 'skip':
       return { decision: 'skip', actions: [] }
     case 'park':
@@ -117,7 +121,7 @@ const agentDefaults: Record<string, unknown> = AgentAction.parse({ kind: 'agent'
 const wakeDefaults: Record<string, unknown> = WakeAction.parse({ kind: 'wake', text: 'x' })
 
 /** The text, the session if one was chosen, and the fields that differ from the defaults of an action. */
-function toFields({ kind, action, sessionKey }: PlannedAction): Record<string, JsonValue> {
+function listFields({ kind, action, sessionKey }: PlannedAction): Record<string, JsonValue> {
   const fields: Record<string, JsonValue> = { kind }
   if (kind === 'agent' && !sessionKey.startsWith(`hook:${idPrefix}`)) fields['sessionKey'] = sessionKey
   const defaults = kind === 'agent' ? agentDefaults : wakeDefaults
@@ -128,11 +132,11 @@ function toFields({ kind, action, sessionKey }: PlannedAction): Record<string, J
   return fields
 }
 
-function toProblem(decision: Decision): ProblemRecord | undefined {
+function findProblem(decision: Decision): ProblemRecord | undefined {
   return 'problem' in decision ? toProblemRecord(decision.problem) : undefined
 }
 
-function toDiff(expected: Fixture['expect'], actual: Actual, decision: Decision): string[] {
+function compareExpected(expected: Fixture['expect'], actual: Actual, decision: Decision): string[] {
   const why = 'problem' in decision ? ` (${decision.problem.message})` : ''
   if (expected.decision === undefined) {
     return [`expect.decision: expected a decision, got ${actual.decision}${why}. "hookloom test -u" writes the result.`]
@@ -155,23 +159,23 @@ function toDiff(expected: Fixture['expect'], actual: Actual, decision: Decision)
       plan === undefined ? {} : { ...plan.action, agentId: plan.agentId, sessionKey: plan.sessionKey }
     return Object.entries(action)
       .filter(([field, value]) => !isDeepStrictEqual(full[field], value))
-      .map(([field, value]) => toDifference(`actions[${index}].${field}`, value, full[field]))
+      .map(([field, value]) => describeDifference(`actions[${index}].${field}`, value, full[field]))
   })
 }
 
 /** Cuts long texts to a part that begins shortly before their first difference. */
-function toDifference(path: string, expected: unknown, got: unknown): string {
+function describeDifference(path: string, expected: unknown, got: unknown): string {
   if (typeof expected !== 'string' || typeof got !== 'string') {
-    return `${path}: expected ${toShown(expected)}, got ${toShown(got)}`
+    return `${path}: expected ${formatShown(expected)}, got ${formatShown(got)}`
   }
   let same = 0
   while (same < expected.length && expected[same] === got[same]) same += 1
   const from = Math.max(expected.length, got.length) > longestShown ? Math.max(0, same - 20) : 0
   const start = from === 0 ? '' : ` from character ${from + 1}`
-  return `${path}${start}: expected ${toShown(expected.slice(from))}, got ${toShown(got.slice(from))}`
+  return `${path}${start}: expected ${formatShown(expected.slice(from))}, got ${formatShown(got.slice(from))}`
 }
 
-function toShown(value: unknown): string {
+function formatShown(value: unknown): string {
   const text = value === undefined ? 'nothing' : JSON.stringify(value)
   return cut(text, longestShown)
 }

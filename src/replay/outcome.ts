@@ -44,13 +44,13 @@ const newKey = 'hook:<new>'
 
 /** The action as it would run, with its final agent and session, and all keys of the mapping that go into the job. A field that is undefined is left out. */
 export function toComparedAction(planned: PlannedAction): JsonObject {
-  if (planned.kind === 'wake') return toDefined({ ...planned.action, agentId: planned.agentId })
+  if (planned.kind === 'wake') return omitUndefined({ ...planned.action, agentId: planned.agentId })
   const { kind: _, action, agentId, sessionKey, sharesSession: __, origin: ___, ...jobKeys } = planned
   const isNew = action.sessionKey === undefined && uniqueKey.test(sessionKey)
-  return toDefined({ ...action, agentId, sessionKey: isNew ? newKey : sessionKey, ...jobKeys })
+  return omitUndefined({ ...action, agentId, sessionKey: isNew ? newKey : sessionKey, ...jobKeys })
 }
 
-function toDefined(fields: Readonly<Record<string, JsonValue | undefined>>): JsonObject {
+function omitUndefined(fields: Readonly<Record<string, JsonValue | undefined>>): JsonObject {
   const defined: JsonObject = {}
   for (const [name, value] of Object.entries(fields)) if (value !== undefined) defined[name] = value
   return defined
@@ -64,24 +64,27 @@ export type Change = {
 }
 
 /** Every difference but that of the mapping. Of two different decisions: only that. */
-export function toChanges(before: Outcome, after: Outcome): Change[] {
-  if (before.decision !== after.decision) return [{ path: 'decision', before: toWords(before), after: toWords(after) }]
+export function listChanges(before: Outcome, after: Outcome): Change[] {
+  if (before.decision !== after.decision)
+    return [{ path: 'decision', before: describeOutcome(before), after: describeOutcome(after) }]
   const count = Math.max(before.actions.length, after.actions.length)
   const actions = Array.from({ length: count }, (_, index) => {
     const [old, now] = [before.actions[index], after.actions[index]]
-    return old?.['kind'] === now?.['kind'] ? toFieldChanges(`actions[${index}].`, old, now) : [toWhole(index, old, now)]
+    return old?.['kind'] === now?.['kind']
+      ? listFieldChanges(`actions[${index}].`, old, now)
+      : [createWholeChange(index, old, now)]
   })
   const problems = [before.problem, after.problem].map(
-    (problem) => problem && { ...problem, detail: toUnplaced(problem) },
+    (problem) => problem && { ...problem, detail: withoutPosition(problem) },
   )
-  return [...actions.flat(), ...toFieldChanges('problem.', problems[0], problems[1])]
+  return [...actions.flat(), ...listFieldChanges('problem.', problems[0], problems[1])]
 }
 
-function toWhole(index: number, before: JsonValue | undefined, after: JsonValue | undefined): Change {
+function createWholeChange(index: number, before: JsonValue | undefined, after: JsonValue | undefined): Change {
   return { path: `actions[${index}]`, before, after }
 }
 
-function toFieldChanges(prefix: string, before: unknown, after: unknown): Change[] {
+function listFieldChanges(prefix: string, before: unknown, after: unknown): Change[] {
   const [old, now] = [before, after].map((value) => (isJsonObject(value) ? value : {}))
   if (old === undefined || now === undefined) return []
   const names = [...new Set([...Object.keys(old), ...Object.keys(now)])]
@@ -91,12 +94,12 @@ function toFieldChanges(prefix: string, before: unknown, after: unknown): Change
 }
 
 /** An edit above the place moves its line. */
-function toUnplaced({ detail }: NonNullable<Outcome['problem']>): string {
+function withoutPosition({ detail }: NonNullable<Outcome['problem']>): string {
   return detail.replace(/:\d+(:\d+)?(?=[\s.,:)]|$)/g, '')
 }
 
 /** An outcome in one line. */
-export function toWords({ decision, actions, problem, why }: Outcome): string {
+export function describeOutcome({ decision, actions, problem, why }: Outcome): string {
   if (decision === 'skip') return why === undefined ? 'skip' : `skip: ${why}`
   if (problem !== undefined) return `${decision} ${problem.code}: ${problem.detail}`
   const [only, ...others] = actions

@@ -93,7 +93,7 @@ function toSafeUrl(url: string, depth: number): string {
     .replace(/^((?:https?|wss?):\/\/)[^/?#]*@/i, `$1${removedMark}@`)
     .replace(/^([^/]*:\/\/)[^/?#:]*:[^/?#]*@/, `$1${removedMark}@`)
     .replace(/(?<=[?&#;])([^?=&#;]+)=([^&#;]+)/g, (pair: string, name: string, value: string) => {
-      const isOpen = !isSecretParameter(toDecoded(name)) && !hasSecretUrl(toDecoded(value), depth + 1)
+      const isOpen = !isSecretParameter(decodeText(name)) && !hasSecretUrl(decodeText(value), depth + 1)
       return isOpen ? pair : `${name}=${removedMark}`
     })
 }
@@ -113,7 +113,7 @@ function toSafeText(text: string, depth = 0): string {
   return text.replace(urlInText, (url) => toSafeUrl(url, depth))
 }
 
-function toDecoded(text: string): string {
+function decodeText(text: string): string {
   try {
     return decodeURIComponent(text)
   } catch {
@@ -126,7 +126,7 @@ function cleanHeaders({ headers, verifiedBy }: KeepableRequest, removed: string[
   const all = Object.entries(headers).filter(([name]) => !connectionHeader.test(name))
   const bare = all.filter(([name]) => !isProof(name))
   removed.push(...all.flatMap(([name]) => (isProof(name) ? [`headers.${name}`] : [])))
-  const isKnown = verifiedBy !== undefined || toSource(bare) === toSource(all)
+  const isKnown = verifiedBy !== undefined || findSourceName(bare) === findSourceName(all)
   return isKnown ? bare : all.map(([name, value]) => [name, isProof(name) ? removedMark : value])
 }
 
@@ -134,7 +134,7 @@ function isProof(name: string): boolean {
   return proofHeaders.has(name) || proofName.test(name)
 }
 
-function toSource(headers: readonly (readonly [string, string])[]): string | undefined {
+function findSourceName(headers: readonly (readonly [string, string])[]): string | undefined {
   return detectSource(Object.fromEntries(headers))?.source
 }
 

@@ -1,7 +1,7 @@
 // The result of a replay as `--json` and the admin port show it: counts, groups with one example each, and a line for each delivery.
 import { z } from 'zod'
-import { type Class, classes, type ShownChange, toGroups, toPaths } from './comparison.ts'
-import { toWords } from './outcome.ts'
+import { type Class, classes, type ShownChange, groupChanges, listPaths } from './comparison.ts'
+import { describeOutcome } from './outcome.ts'
 import type * as api from '../model/api-replay-types.ts'
 import { toIsoTime } from '../deliveries/records.ts'
 import type { Replay, Replayed } from './replay.ts'
@@ -65,14 +65,14 @@ export function toReplayReport(
   return {
     compared,
     total,
-    counts: toCounts(deliveries),
-    groups: toGroups(changed).map(({ example, ...group }) => ({
+    counts: countClasses(deliveries),
+    groups: groupChanges(changed).map(({ example, ...group }) => ({
       ...group,
       percent: toPercent(group.count, total),
       example: toExample(example),
     })),
-    unstable: toPathCounts(deliveries),
-    drift: toGroups(drifted).map(({ paths, count, example }) => ({
+    unstable: countPaths(deliveries),
+    drift: groupChanges(drifted).map(({ paths, count, example }) => ({
       paths,
       count,
       percent: toPercent(count, total),
@@ -85,7 +85,7 @@ export function toReplayReport(
   }
 }
 
-function toCounts(deliveries: readonly Replayed[]): Record<Class, number> {
+function countClasses(deliveries: readonly Replayed[]): Record<Class, number> {
   const counts: Record<Class, number> = {
     same: 0,
     changed: 0,
@@ -99,10 +99,10 @@ function toCounts(deliveries: readonly Replayed[]): Record<Class, number> {
   return counts
 }
 
-function toPathCounts(deliveries: readonly Replayed[]): ReplayReportSchema['unstable'] {
+function countPaths(deliveries: readonly Replayed[]): ReplayReportSchema['unstable'] {
   const counts = new Map<string, number>()
   for (const { unstable } of deliveries) {
-    for (const path of toPaths(unstable.map((one) => ({ path: one })))) counts.set(path, (counts.get(path) ?? 0) + 1)
+    for (const path of listPaths(unstable.map((one) => ({ path: one })))) counts.set(path, (counts.get(path) ?? 0) + 1)
   }
   return [...counts].map(([path, count]) => ({ path, count }))
 }
@@ -113,14 +113,14 @@ export function toPercent(count: number, total: number): number {
 }
 
 function toExample({ deliveryId, hook, before, after, changes }: Replayed) {
-  const [from, to] = [toWords(before), toWords(after)].map((words) => words.slice(0, longestValue))
+  const [from, to] = [describeOutcome(before), describeOutcome(after)].map((words) => words.slice(0, longestValue))
   return { deliveryId, hook, before: from ?? '', after: to ?? '', changes: changes.map(toShownChange) }
 }
 
 /** Long texts from shortly before the place where they part. */
 function toShownChange({ path, before, after, recorded }: ShownChange): api.ChangeFields {
-  const from = typeof before === 'string' && typeof after === 'string' ? toStart(before, after) : 0
-  const toShown = (value: unknown) => (typeof value === 'string' ? toPart(value, from) : (value ?? null))
+  const from = typeof before === 'string' && typeof after === 'string' ? findStart(before, after) : 0
+  const toShown = (value: unknown) => (typeof value === 'string' ? cutPart(value, from) : (value ?? null))
   return {
     path,
     before: toShown(before),
@@ -129,14 +129,14 @@ function toShownChange({ path, before, after, recorded }: ShownChange): api.Chan
   }
 }
 
-function toStart(one: string, other: string): number {
+function findStart(one: string, other: string): number {
   if (Math.max(one.length, other.length) <= longestValue) return 0
   let same = 0
   while (same < one.length && one[same] === other[same]) same += 1
   return Math.max(0, same - lead)
 }
 
-function toPart(text: string, from: number): string {
+function cutPart(text: string, from: number): string {
   const part = text.slice(from, from + longestValue)
   return `${from > 0 ? '…' : ''}${part}${from + part.length < text.length ? '…' : ''}`
 }
@@ -149,8 +149,8 @@ function toLine(one: Replayed): ReplayReportSchema['deliveries'][number] {
     source: one.source ?? null,
     event: one.event ?? null,
     class: one.class,
-    paths: toPaths(one.changes),
+    paths: listPaths(one.changes),
     unstable: one.unstable,
-    drift: toPaths(one.drift),
+    drift: listPaths(one.drift),
   }
 }

@@ -5,7 +5,7 @@ import type { DeliveryHead } from '../model/delivery.ts'
 import { Problem } from '../model/problem.ts'
 import type { PlannedAction } from '../model/action.ts'
 import type { Transform } from '../model/transform.ts'
-import { type Compared, compare, toAfterIds } from './comparison.ts'
+import { type Compared, compare, matchIds } from './comparison.ts'
 import { createGeneration, type Generation } from '../pipeline/generation.ts'
 import { isHookOpened } from '../pipeline/hook.ts'
 import { type Outcome, toComparedAction, toOutcome, toRefusedOutcome } from './outcome.ts'
@@ -86,7 +86,7 @@ async function replayPage(page: readonly KeptDelivery[], input: ReplayInput): Pr
   const second = await runAll(edited, page, runs)
   return page.flatMap((kept) => {
     const { deliveryId, receivedAt, hook, source, event, mappingId } = kept
-    const recorded = toRecorded(kept)
+    const recorded = readRecorded(kept)
     const before = live === undefined ? recorded : live.get(deliveryId)
     const [one, other] = [first.get(deliveryId), second.get(deliveryId)]
     if (before === undefined || one === undefined || other === undefined) return []
@@ -143,7 +143,7 @@ function withIds(head: DeliveryHead, toId: (id: string) => string): DeliveryHead
 }
 
 /** What was decided when it arrived, or when it ran again; undefined if nothing is decided. */
-export function toRecorded({ state, mappingId, problem, jobs }: KeptDelivery): Outcome | undefined {
+export function readRecorded({ state, mappingId, problem, jobs }: KeptDelivery): Outcome | undefined {
   const nothing = { mappingId, actions: [], problem: undefined, why: undefined }
   if (state === 'skipped') return { ...nothing, decision: 'skip' }
   if (state === 'parked') return { ...nothing, decision: 'park', problem }
@@ -167,7 +167,7 @@ export function withTransforms(generation: Generation, transforms: ReadonlyMap<s
 }
 
 /** Mappings before an edit, matched with those after it. */
-export function toRenames(before: Generation, after: Generation): (id: string) => string {
+export function matchMappings(before: Generation, after: Generation): (id: string) => string {
   const [old, now] = [before, after].map(({ mappings }) => mappings.map(({ mapping }) => mapping))
-  return toAfterIds(old ?? [], now ?? [])
+  return matchIds(old ?? [], now ?? [])
 }

@@ -1,6 +1,6 @@
 // Kept requests in a gateway: replays of the live code against the files on disk, and fixtures. One at a time, in threads that end with it.
 import { resolveTransformsRoot } from '../transforms/root.ts'
-import type { Aside } from '../transforms/runtime.ts'
+import type { ReplayThreads } from '../transforms/runtime.ts'
 import { Problem } from '../model/problem.ts'
 import type { Transform } from '../model/transform.ts'
 import type { Generation } from '../pipeline/generation.ts'
@@ -9,7 +9,7 @@ import type { KeptDelivery, KeptQuery } from '../store/records.ts'
 import type { CapturedFields } from '../model/api-replay-types.ts'
 import type { StoreReader } from '../store/store.ts'
 import { capture, findModuleOf, type Stored, buildKept } from './capture.ts'
-import { type Replay, replay, runAll, toRenames, withTransforms } from './replay.ts'
+import { type Replay, replay, runAll, matchMappings, withTransforms } from './replay.ts'
 import { type ReplayReportSchema, toReplayReport } from './replay-report.ts'
 
 export type Replayer = {
@@ -38,7 +38,7 @@ export function createReplayer(parts: {
   readonly current: () => Generation
   /** The files on disk. */
   readonly edited: () => Generation
-  readonly aside: () => Aside
+  readonly aside: () => ReplayThreads
   readonly store: Pick<StoreReader, 'kept' | 'delivery' | 'request'>
   readonly newId: () => string
 }): Replayer {
@@ -69,7 +69,7 @@ export function createReplayer(parts: {
         query,
         before: live && ((page) => runAll(live, page, { newId })),
         after: toAside(after),
-        toAfterId: before && toRenames(before, after),
+        toAfterId: before && matchMappings(before, after),
         newId,
         limitMs: query.limitMs,
       })
@@ -84,7 +84,7 @@ export function createReplayer(parts: {
         if (!isWanted()) throw new Problem('conflict', 'The client left before its replay began. It did not run.')
         return compare(isLive ? undefined : live, disk, { ...query, limitMs })
       })
-      return toReplayReport(done, { compared: isLive ? 'recorded' : 'live', problems: toProblems(disk.transforms) })
+      return toReplayReport(done, { compared: isLive ? 'recorded' : 'live', problems: listProblems(disk.transforms) })
     },
     async decideLive(ids) {
       const found = await Promise.all(ids.map((id) => findKept(store, id)))
@@ -127,6 +127,6 @@ async function findKept(
 }
 
 /** Why modules do not load. */
-export function toProblems(transforms: ReadonlyMap<string, Transform>): string[] {
+export function listProblems(transforms: ReadonlyMap<string, Transform>): string[] {
   return [...new Set([...transforms.values()].flatMap(({ problem }) => problem?.detail ?? []))]
 }

@@ -8,7 +8,7 @@ import { type Bundle, buildModule, type ModuleFile } from './modules/build.ts'
 import type { Evaluated } from './modules/evaluate.ts'
 import type { BuildInput } from './read.ts'
 import { toFileLabel } from './root.ts'
-import { toThrownReport } from './modules/thrown.ts'
+import { describeThrown } from './modules/thrown.ts'
 import { isUnchanged } from './modules/resolution-snapshot.ts'
 
 /** The default export of a module, not checked yet, and the facts that messages need. */
@@ -38,7 +38,7 @@ export function createDefinitions(): Definitions {
 
   async function loadOne(file: ModuleFile): Promise<Known | Problem> {
     const before = known.get(file.file)
-    const manifest = await toManifest(file)
+    const manifest = await readManifestStamp(file)
     if (before?.bundle.root === file.root && before.manifest === manifest && (await isUnchanged(before.bundle))) {
       return before
     }
@@ -87,7 +87,7 @@ async function evaluate(bundle: Bundle): Promise<Definition | Problem> {
   }
   const { label, locate } = evaluated
   const toThrown = (thrown: unknown) => {
-    const { what, at } = toThrownReport(thrown, locate)
+    const { what, at } = describeThrown(thrown, locate)
     return `${what}${at}`
   }
   try {
@@ -98,7 +98,7 @@ async function evaluate(bundle: Bundle): Promise<Definition | Problem> {
 }
 
 /** The package.json that names the entry of a package: it is read, but it is no part of the bundle. */
-async function toManifest({ file, packageName }: ModuleFile): Promise<string> {
+async function readManifestStamp({ file, packageName }: ModuleFile): Promise<string> {
   if (packageName === undefined) return ''
   const facts = await stat(join(file, 'package.json'), { bigint: true }).catch(() => undefined)
   return facts === undefined ? 'missing' : `${facts.mtimeNs} ${facts.size}`

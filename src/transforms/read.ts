@@ -35,7 +35,7 @@ export async function readInside(
     const { mtimeNs, ctimeNs, size, dev, ino, ...facts } = await handle.stat({ bigint: true })
     if ((Number(facts.mode) & constants.S_IFMT) !== constants.S_IFREG) throw irregular()
     if (size > largest) throw tooLarge(size, largest)
-    if (!isInside(root, await toOpenPath(handle, file, { dev, ino }))) throw outside()
+    if (!isInside(root, await resolveOpenPath(handle, file, { dev, ino }))) throw outside()
     const contents = withoutBom(await handle.readFile())
     return { contents, input: { file, mtimeNs, ctimeNs, size } }
   } finally {
@@ -70,7 +70,11 @@ function outside(): Error {
 }
 
 /** The path of an open file. Linux shows it. On other systems the path is resolved again, and must still be the same file. */
-async function toOpenPath(handle: FileHandle, file: string, opened: { dev: bigint; ino: bigint }): Promise<string> {
+async function resolveOpenPath(
+  handle: FileHandle,
+  file: string,
+  opened: { dev: bigint; ino: bigint },
+): Promise<string> {
   if (process.platform === 'linux') return readlink(`/proc/self/fd/${handle.fd}`)
   const again = await realpath(file)
   const { dev, ino } = await stat(again, { bigint: true })

@@ -10,7 +10,7 @@ import { createBreakers } from './pool/breaker.ts'
 import type { Bundle } from './modules/build.ts'
 import { toFailedOutcome } from './worker/call.ts'
 import type { BundlePost } from './worker/messages.ts'
-import { createBundleCache, toStandIn } from './modules/bundle-cache.ts'
+import { createBundleCache, createStandIn } from './modules/bundle-cache.ts'
 import type { Task } from './pool/calls-in-flight.ts'
 import type { Pool, PoolSettings } from './pool/pool.ts'
 import { createPools, type SharedPool } from './pool/pools.ts'
@@ -47,7 +47,7 @@ export type TransformRuntime = {
    * Threads for calls whose results are only compared. They take no time from the calls of deliveries, and a call that ends its
    * thread does not count against its module.
    */
-  aside(): Aside
+  createReplayThreads(): ReplayThreads
   /** Calls the listener with each stopped module that may be called again, fully or once as a trial. */
   onRetry(listener: (module: string) => void): void
   /** For tests, metrics and the bench. */
@@ -56,31 +56,31 @@ export type TransformRuntime = {
   close(): Promise<void>
 }
 
-export type Aside = {
+export type ReplayThreads = {
   /** The same code with the same settings, called there. */
   of(transforms: ReadonlyMap<string, Transform>): ReadonlyMap<string, Transform>
   close(): Promise<void>
 }
 
 /** A bundle that was checked with the settings of a pool. `exports`: those that it has. */
-type Tried = {
+type CheckedBundle = {
   readonly pool: SharedPool
   readonly bundle: Bundle
   readonly post: BundlePost
   readonly exports: Set<string | undefined>
 }
 type Result =
-  | { readonly tried: Tried; readonly problems: ReadonlyMap<string | undefined, ProblemRecord> }
+  | { readonly tried: CheckedBundle; readonly problems: ReadonlyMap<string | undefined, ProblemRecord> }
   | ProblemRecord
 
 export function createTransformRuntime(options: RuntimeOptions): TransformRuntime {
   const { clock, log } = options
   const retryListeners: ((module: string) => void)[] = []
-  const tellRetry = (module: string) => retryListeners.forEach((listener) => listener(module))
-  const breakers = createBreakers({ clock, onHalfOpen: tellRetry, onRecovered: tellRetry })
+  const notifyRetry = (module: string) => retryListeners.forEach((listener) => listener(module))
+  const breakers = createBreakers({ clock, onHalfOpen: notifyRetry, onRecovered: notifyRetry })
   const bundles = createBundleCache()
   const codes = new WeakMap<Transform, Pick<Task, 'bundle' | 'export'> & { readonly pool: SharedPool }>()
-  let good = new Map<string, Tried>()
+  let good = new Map<string, CheckedBundle>()
   let newest: SharedPool | undefined
   let served: readonly SharedPool[] = []
   let nextId = 1
@@ -121,7 +121,7 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
     )
     const ours = [...good.values()].filter((tried) => tried.pool.key === shared.key)
     await pool.keep(ours.map(({ post }) => post))
-    return new Map(refs.map((ref) => [toTransformKey(ref), toTransform(ref, byModule.get(ref.module))]))
+    return new Map(refs.map((ref) => [toTransformKey(ref), createTransform(ref, byModule.get(ref.module))]))
   }
 
   async function tryBundle(
@@ -152,11 +152,11 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
     return tried.exports.size === 0 && first !== undefined ? first : { tried, problems }
   }
 
-  function toTransform(ref: TransformRef, result: Result | undefined): Transform {
+  function createTransform(ref: TransformRef, result: Result | undefined): Transform {
     if (result === undefined) throw new Error(`${ref.module} was not asked for`)
-    if (!('tried' in result)) return toStandIn(ref.module, result)
+    if (!('tried' in result)) return createStandIn(ref.module, result)
     const problem = result.problems.get(ref.export)
-    if (problem !== undefined) return toStandIn(ref.module, problem)
+    if (problem !== undefined) return createStandIn(ref.module, problem)
     const { module } = ref
     const { pool, bundle, post } = result.tried
     const transform: Transform = {
@@ -185,14 +185,14 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
     return transform
   }
 
-  function aside(): Aside {
+  function createReplayThreads(): ReplayThreads {
     const own = createPools({
       log: silentLog,
       onStopped() {},
       // it ends soon, and a second thread takes as long to start as the first
       hasStandby: false,
     })
-    const toAside = (transform: Transform): Transform => {
+    const withOwnThreads = (transform: Transform): Transform => {
       const code = codes.get(transform)
       if (code === undefined) return transform
       const { module, hash, problem } = transform
@@ -201,13 +201,13 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
       return { module, hash, problem, run }
     }
     return {
-      of: (transforms) => new Map([...transforms].map(([key, transform]) => [key, toAside(transform)])),
+      of: (transforms) => new Map([...transforms].map(([key, transform]) => [key, withOwnThreads(transform)])),
       close: own.close,
     }
   }
 
   return {
-    aside,
+    createReplayThreads,
     load: (wanted) => {
       // one after the other, because each load is compared with the load before it
       const result = loading.then(() => load(wanted))

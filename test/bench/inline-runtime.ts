@@ -12,7 +12,7 @@ export function createTransformRuntime(_options: RuntimeOptions): RuntimeStandIn
     load: ({ root, refs, settings: { timeoutMs } }) => loadTransforms({ root, refs, timeoutMs }),
     serve: () => {},
     inputs: () => [],
-    aside: () => ({ of: (transforms) => transforms, close: nothing }),
+    createReplayThreads: () => ({ of: (transforms) => transforms, close: nothing }),
     onRetry: () => {},
     close: nothing,
   }

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import type { Metafile } from 'esbuild'
 import { type BuildInput, readInside } from '../read.ts'
 import { isInPackage } from './manifests.ts'
-import { binding, readReExports, type ReExport, toPairs, toPlainCode } from './re-exports.ts'
+import { binding, readReExports, type ReExport, parsePairs, toPlainCode } from './re-exports.ts'
 
 /** A file of a package with at least this many imports is examined. */
 const fewestImports = 20
@@ -34,7 +34,7 @@ export function createTrimmer(root: string): Trimmer {
   /** By path; undefined for a file that is no barrel. */
   const barrels = new Map<string, { readonly stamp: string; readonly barrel: Barrel | undefined }>()
 
-  async function toBarrel(candidate: Candidate): Promise<Barrel | undefined> {
+  async function readBarrel(candidate: Candidate): Promise<Barrel | undefined> {
     const { contents, input } = await readInside(root, candidate.file)
     const stamp = toInputStamp(input)
     const known = barrels.get(candidate.file)
@@ -47,7 +47,7 @@ export function createTrimmer(root: string): Trimmer {
 
   return {
     learn: (metafile, inputs) => {
-      const found = toCandidates(root, metafile)
+      const found = findCandidates(root, metafile)
       const kept = candidates.filter(({ file }) => !found.some((other) => other.file === file))
       candidates = [...found, ...kept].filter(({ file }) => inputs.some((input) => input.file === file))
       ownFiles = inputs.map(({ file }) => file).filter((file) => !isInPackage(root, dirname(file)))
@@ -55,7 +55,7 @@ export function createTrimmer(root: string): Trimmer {
     toTrim: async () => {
       if (candidates.length === 0) return undefined
       try {
-        const found = (await Promise.all(candidates.map(toBarrel))).flatMap((barrel) => barrel ?? [])
+        const found = (await Promise.all(candidates.map(readBarrel))).flatMap((barrel) => barrel ?? [])
         const sources = await Promise.all(ownFiles.map((file) => readOwn(root, file)))
         return createTrim(
           root,
@@ -75,7 +75,7 @@ type OwnSource = { readonly file: string; readonly stamp: string; readonly code:
 function createTrim(root: string, barrels: readonly Barrel[], sources: readonly OwnSource[]): Trim | undefined {
   const trimmed = new Map<string, { readonly barrel: Barrel; readonly text: string }>()
   for (const barrel of barrels) {
-    const names = toImportedNames(barrel, sources)
+    const names = listImportedNames(barrel, sources)
     const text = names && toTrimmedText(barrel, names)
     if (text !== undefined) trimmed.set(barrel.file, { barrel, text })
   }
@@ -102,7 +102,7 @@ function createTrim(root: string, barrels: readonly Barrel[], sources: readonly 
 }
 
 /** Files of packages with many imports that only the files of the module import. */
-function toCandidates(root: string, { inputs }: Metafile): Candidate[] {
+function findCandidates(root: string, { inputs }: Metafile): Candidate[] {
   const specifiers = new Map<string, Set<string>>()
   for (const [importer, { imports }] of Object.entries(inputs)) {
     if (isInPackage(root, dirname(join(root, importer)))) continue
@@ -132,7 +132,7 @@ async function readOwn(root: string, file: string): Promise<OwnSource | undefine
 }
 
 /** The names that these files import from a barrel; undefined if they may use all of it. */
-function toImportedNames({ specifiers }: Barrel, sources: readonly OwnSource[]): Set<string> | undefined {
+function listImportedNames({ specifiers }: Barrel, sources: readonly OwnSource[]): Set<string> | undefined {
   const names = new Set<string>()
   for (const { code } of sources) {
     for (const specifier of specifiers) {
@@ -146,7 +146,7 @@ function toImportedNames({ specifiers }: Barrel, sources: readonly OwnSource[]):
       if (found.length !== code.split(quoted).length - 1) return undefined
       for (const [, standard, list] of found) {
         if (standard !== undefined) names.add('default')
-        for (const { first } of toPairs(list)) names.add(first)
+        for (const { first } of parsePairs(list)) names.add(first)
       }
     }
   }

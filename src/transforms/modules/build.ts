@@ -62,15 +62,15 @@ export async function buildModule(
   const entry = `import * as loaded from ${JSON.stringify(packageName ?? `./${name}`)}\nhookloom$export(loaded)`
   const buildOnce = async (trim: Trim | undefined) => {
     const { plugin, inputs, snapshot } = createGraph({ root, entry, folder, trim })
-    const ended = await buildWithin(({ build }) => build({ ...toOptions(root), plugins: [plugin] }), limitMs)
+    const ended = await buildWithin(({ build }) => build({ ...buildOptions(root), plugins: [plugin] }), limitMs)
     return { ended, inputs, snapshot }
   }
   const trim = await trimmer?.toTrim()
   let built = await buildOnce(trim)
   if (trim !== undefined && !isRight(built, trim)) built = await buildOnce(undefined)
   const { ended, inputs, snapshot } = built
-  if (ended.kind === 'late') throw toLate(label, limitMs)
-  if (ended.kind === 'threw') throw await toFailure(ended.thrown, { root, file, label })
+  if (ended.kind === 'late') throw createLateProblem(label, limitMs)
+  if (ended.kind === 'threw') throw await describeFailure(ended.thrown, { root, file, label })
   const { outputFiles, metafile } = ended.value
   trimmer?.learn(metafile, inputs)
   const text = (suffix: string) => outputFiles.find(({ path }) => path.endsWith(suffix))?.text ?? ''
@@ -88,14 +88,14 @@ function isRight(
   return ended.kind === 'late' || (ended.kind === 'ended' && trim.isRight(ended.value.metafile, inputs))
 }
 
-function toLate(label: string, limitMs: number): Problem {
+function createLateProblem(label: string, limitMs: number): Problem {
   return new Problem(
     'transform-build-failed',
     `${label} was not built within ${limitMs} ms. Does it import a file or a package.json that is a pipe or a device, or is on a disk that does not answer?`,
   )
 }
 
-async function toFailure(
+async function describeFailure(
   thrown: unknown,
   { root, file, label }: { root: string; file: string; label: string },
 ): Promise<unknown> {
@@ -107,7 +107,7 @@ async function toFailure(
     return new Problem('transform-missing', `${label} does not exist.`, { cause })
   }
   const frames = await formatMessages(thrown.errors.slice(0, 5), { kind: 'error', terminalWidth: 120 })
-  return new Problem('transform-build-failed', toDetail(label, thrown.errors[0], root), {
+  return new Problem('transform-build-failed', describeMessage(label, thrown.errors[0], root), {
     frame: frames
       .map((frame) => frame.trimEnd())
       .join('\n\n')
@@ -116,7 +116,7 @@ async function toFailure(
   })
 }
 
-function toOptions(root: string) {
+function buildOptions(root: string) {
   return {
     absWorkingDir: root,
     entryPoints: ['entry'],
@@ -147,9 +147,9 @@ function isBuildFailure(error: unknown): error is BuildFailure {
   return error instanceof Error && 'errors' in error && Array.isArray(error.errors)
 }
 
-function toDetail(label: string, first: Message | undefined, root: string): string {
+function describeMessage(label: string, first: Message | undefined, root: string): string {
   const where = first?.location ? ` at ${first.location.file}:${first.location.line}` : ''
-  return `${label} does not build${where}: ${(first?.text ?? 'no reason given').slice(0, 300)}.${toInstallHint(first?.text ?? '', root)}`
+  return `${label} does not build${where}: ${(first?.text ?? 'no reason given').slice(0, 300)}.${suggestInstall(first?.text ?? '', root)}`
 }
 
 type Esbuild = typeof import('esbuild')
@@ -178,7 +178,7 @@ async function buildWithin<Result>(
 }
 
 /** The command that installs a missing package. */
-function toInstallHint(text: string, root: string): string {
+function suggestInstall(text: string, root: string): string {
   const [, name] =
     /^(?:Could not resolve )?"((?:@[a-z\d][\w.-]*\/)?[a-z\d][\w.-]*)[^"]*"(?:$| is not installed)/i.exec(text) ?? []
   if (name === undefined) return ''

@@ -65,6 +65,6 @@ export function toLoadProblem(module: string, error: unknown): Problem {
 }
 
 /** A placeholder for a transform that cannot be loaded. It fails every delivery with the reason. */
-export function toStandIn(module: string, problem: ProblemRecord): Transform {
+export function createStandIn(module: string, problem: ProblemRecord): Transform {
   return { module, hash: undefined, problem, run: () => Promise.resolve({ kind: 'failed', problem, log: [] }) }
 }

@@ -10,7 +10,7 @@ import type { Bundle } from './build.ts'
 import { createLocate, type Locate } from './locate.ts'
 import { provide } from './provided.ts'
 import { toFileLabel } from '../root.ts'
-import { toThrownReport } from './thrown.ts'
+import { describeThrown } from './thrown.ts'
 
 /** The exports of a module, and a function that maps its stacks to its source. */
 export type Evaluated = { readonly label: string; readonly exports: object; readonly locate: Locate }
@@ -38,11 +38,11 @@ export async function evaluateBundle(
     compile(code, file)
     return jiti.evalModule(code, options)
   })
-  if (ended.kind === 'ended') return { label, exports: toExports(ended.value), locate }
+  if (ended.kind === 'ended') return { label, exports: readExports(ended.value), locate }
   if (ended.kind === 'late') {
     throw new Problem('transform-load-failed', `${label} was not loaded within ${timeoutMs} ms.`)
   }
-  const { what, at, frame } = toThrownReport(ended.thrown, locate)
+  const { what, at, frame } = describeThrown(ended.thrown, locate)
   throw new Problem('transform-load-failed', `${label} does not load: it threw ${what}${at}.`, { frame })
 }
 
@@ -63,7 +63,7 @@ function compile(code: string, file: string): void {
 }
 
 /** The result of the bundle: `{ loaded }`. It is wrapped because an export may have the name `then`. */
-function toExports(left: unknown): object {
+function readExports(left: unknown): object {
   const loaded: unknown = typeof left === 'object' && left !== null && 'loaded' in left ? left.loaded : undefined
   return typeof loaded === 'object' && loaded !== null ? loaded : {}
 }
@@ -76,9 +76,9 @@ function toExports(left: unknown): object {
 export function pickExport({ label, exports, locate }: Evaluated, name: TransformRef['export']): UncheckedFunction {
   let found: unknown
   try {
-    found = name === undefined ? toDefault(exports, label) : toOwn(exports, name)
+    found = name === undefined ? findDefault(exports, label) : readOwn(exports, name)
   } catch (error) {
-    const { what, at, frame } = toThrownReport(error, locate)
+    const { what, at, frame } = describeThrown(error, locate)
     throw new Problem('transform-load-failed', `${label} does not load: its export threw ${what}${at}.`, { frame })
   }
   // the types of a loaded function are unknown; its input is made for it, and its result is checked
@@ -98,33 +98,33 @@ export function pickExport({ label, exports, locate }: Evaluated, name: Transfor
 
 /** The default export of a module that defines something, also of CommonJS compiled from ESM. A getter may throw. */
 export function pickDefault({ exports }: Evaluated): unknown {
-  const found = toOwn(exports, 'default')
+  const found = readOwn(exports, 'default')
   if (typeof found !== 'object' || found === null) return found
-  return toOwn(found, 'default') ?? found
+  return readOwn(found, 'default') ?? found
 }
 
-function toDefault(exports: object, label: string): unknown {
-  const found = toOwn(exports, 'default')
+function findDefault(exports: object, label: string): unknown {
+  const found = readOwn(exports, 'default')
   if (typeof found === 'function') return found
-  const named = toOwn(exports, 'transform')
+  const named = readOwn(exports, 'transform')
   if (typeof named === 'function') return named
-  const ofFile = toOwn(exports, toFileExport(label))
+  const ofFile = readOwn(exports, toExportName(label))
   if (typeof ofFile === 'function') return ofFile
   if (typeof found !== 'object' || found === null) return found
   // CommonJS compiled from ESM: module.exports = { default }
-  const inner = toOwn(found, 'default')
+  const inner = readOwn(found, 'default')
   if (typeof inner === 'function') return inner
   // a file without exports counts as CommonJS, whose exports are an empty object
   return Object.keys(found).length === 0 ? undefined : found
 }
 
 /** `transforms/pull-request.ts` → `pullRequest` */
-function toFileExport(label: string): string {
+function toExportName(label: string): string {
   const name = basename(label, extname(label))
   return name.replace(/[^\p{ID_Continue}$]+(.)?|_+(.)/gu, (_, one = '', other = '') => `${one}${other}`.toUpperCase())
 }
 
 /** Own properties only: `toString` is no transform. */
-function toOwn(exports: object, name: string): unknown {
+function readOwn(exports: object, name: string): unknown {
   return Object.hasOwn(exports, name) ? Reflect.get(exports, name) : undefined
 }

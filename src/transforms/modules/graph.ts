@@ -64,9 +64,9 @@ export function createGraph({
           // esbuild reports an import that is not found, because it knows which imports may fail
           if (found.errors.length > 0) return undefined
           if (found.external || found.namespace !== 'file')
-            return refuse(path, `is not a file of the ${folder} directory`)
-          if (!isInside(root, found.path)) return refuse(path, outsideReason(path, folder))
-          if (extname(found.path) === '.node') return refuse(path, addonReason)
+            return failToResolve(path, `is not a file of the ${folder} directory`)
+          if (!isInside(root, found.path)) return failToResolve(path, outsideReason(path, folder))
+          if (extname(found.path) === '.node') return failToResolve(path, addonReason)
           return undefined
         },
       )
@@ -85,8 +85,8 @@ export function createGraph({
         resolveDir: dirname(path),
       }))
       build.onLoad({ filter: /.*/, namespace: 'file' }, async ({ path }): Promise<OnLoadResult> => {
-        if (!isInside(root, path)) return refuse(toPackageName(path), outsideReason(toPackageName(path), folder))
-        if (extname(path) === '.node') return refuse(basename(path), addonReason)
+        if (!isInside(root, path)) return failToResolve(toPackageName(path), outsideReason(toPackageName(path), folder))
+        if (extname(path) === '.node') return failToResolve(basename(path), addonReason)
         if (!loadable.has(extname(path))) return failure(`Files of the type "${extname(path)}" cannot be imported`)
         try {
           const { contents, input } = await readInside(root, path)
@@ -128,7 +128,7 @@ function outsideReason(path: string, folder: string): string {
     : `is outside the ${folder} directory`
 }
 
-function refuse(path: string, why: string): OnResolveResult {
+function failToResolve(path: string, why: string): OnResolveResult {
   return failure(`"${path.slice(0, 200)}" ${why}`)
 }
 

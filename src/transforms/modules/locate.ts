@@ -18,7 +18,7 @@ const widthOfLine = 160
 export function createLocate({ file, map }: { file: string; map: string }): Locate {
   let parsed: SourceMap | undefined
   return (stack) => {
-    for (const generated of toPositions(stack, file)) {
+    for (const generated of readPositions(stack, file)) {
       parsed ??= new SourceMap(JSON.parse(map))
       const entry = parsed.findEntry(generated.line - 1, generated.column - 1)
       if (!('originalLine' in entry) || /^(entry|builtin|hookloom):/.test(entry.originalSource)) continue
@@ -26,13 +26,13 @@ export function createLocate({ file, map }: { file: string; map: string }): Loca
       const { sources, sourcesContent } = parsed.payload
       const text = sourcesContent[sources.indexOf(originalSource)] ?? ''
       const position = { file: originalSource, line: originalLine + 1, column: originalColumn + 1 }
-      return { ...position, excerpt: toExcerpt(text, position) }
+      return { ...position, excerpt: formatExcerpt(text, position) }
     }
     return undefined
   }
 }
 
-function toPositions(stack: string, file: string): { line: number; column: number }[] {
+function readPositions(stack: string, file: string): { line: number; column: number }[] {
   // the message is above the frames, may be huge and may look like frames: only the lines at the end count
   const lines = stack.slice(-20_000).split('\n').slice(-framesRead)
   return lines.flatMap((frame) => {
@@ -42,7 +42,7 @@ function toPositions(stack: string, file: string): { line: number; column: numbe
   })
 }
 
-function toExcerpt(text: string, position: { line: number; column: number }): string {
+function formatExcerpt(text: string, position: { line: number; column: number }): string {
   const lines = text.split(/\r?\n/)
   const first = Math.max(1, position.line - 1)
   const last = Math.min(lines.length, position.line + 1)

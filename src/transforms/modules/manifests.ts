@@ -11,7 +11,7 @@ export type CheckManifests = (path: string, resolveDir: string) => Promise<strin
 export function createManifestCheck(root: string, folder: string): CheckManifests {
   const seen = new Map<string, Promise<string | undefined>>()
 
-  async function look(file: string): Promise<string | undefined> {
+  async function checkManifest(file: string): Promise<string | undefined> {
     try {
       await requireReadable(root, file)
       return undefined
@@ -21,10 +21,10 @@ export function createManifestCheck(root: string, folder: string): CheckManifest
   }
 
   return async (path, resolveDir) => {
-    const folders = new Set(toFolders(root, path, resolveDir))
+    const folders = new Set(listFolders(root, path, resolveDir))
     const found = await Promise.all(
       [...folders].map((at) => {
-        const looking = seen.get(at) ?? look(join(at, 'package.json'))
+        const looking = seen.get(at) ?? checkManifest(join(at, 'package.json'))
         seen.set(at, looking)
         return looking
       }),
@@ -33,14 +33,14 @@ export function createManifestCheck(root: string, folder: string): CheckManifest
   }
 }
 
-function toFolders(root: string, path: string, resolveDir: string): string[] {
-  const above = toFoldersUpTo(root, resolveDir)
+function listFolders(root: string, path: string, resolveDir: string): string[] {
+  const above = listFoldersUpTo(root, resolveDir)
   if (/^\.{0,2}\//.test(path) || path === '.' || path === '..') {
-    return [...above, ...toFoldersUpTo(root, resolve(resolveDir, path))]
+    return [...above, ...listFoldersUpTo(root, resolve(resolveDir, path))]
   }
   const inPackages = above.flatMap((at) => {
     const packages = join(at, 'node_modules')
-    return toFoldersUpTo(packages, join(packages, path))
+    return listFoldersUpTo(packages, join(packages, path))
   })
   return [...above, ...inPackages]
 }
@@ -51,7 +51,7 @@ export function isInPackage(root: string, folder: string): boolean {
 }
 
 /** A folder and its parents up to the root; an empty list for a folder outside. */
-export function toFoldersUpTo(root: string, from: string): string[] {
+export function listFoldersUpTo(root: string, from: string): string[] {
   const folders: string[] = []
   for (let at = from; at === root || isInside(root, at); at = dirname(at)) folders.push(at)
   return folders

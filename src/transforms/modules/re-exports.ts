@@ -2,7 +2,7 @@
 import { dirname, extname, join } from 'node:path'
 import type { Loader } from 'esbuild'
 import { readInside, withoutSourceMap } from '../read.ts'
-import { toFoldersUpTo } from './manifests.ts'
+import { listFoldersUpTo } from './manifests.ts'
 
 /** A re-export: `from` is a specifier of the barrel. A star has no name. */
 export type ReExport =
@@ -13,7 +13,7 @@ export type ReExport =
 /** The re-exports of a barrel; undefined for a file with any other statement, or in a package that may have side effects. */
 export async function readReExports(root: string, file: string, contents: Uint8Array): Promise<ReExport[] | undefined> {
   if (!(await isFreeOfEffects(root, file))) return undefined
-  const statements = toStatements(await toPlainCode(file, contents))
+  const statements = parseStatements(await toPlainCode(file, contents))
   if (statements === undefined) return undefined
   const { imports, exports, stars } = statements
   const names = await readExportedNames(
@@ -32,7 +32,7 @@ export async function readReExports(root: string, file: string, contents: Uint8A
 }
 
 async function isFreeOfEffects(root: string, file: string): Promise<boolean> {
-  for (const folder of toFoldersUpTo(root, dirname(file))) {
+  for (const folder of listFoldersUpTo(root, dirname(file))) {
     const read = await readInside(root, join(folder, 'package.json')).catch(() => undefined)
     if (read === undefined) continue
     const manifest: unknown = JSON.parse(Buffer.from(read.contents).toString('utf8'))
@@ -72,7 +72,7 @@ type Statements = {
 }
 
 /** The statements of a text that only imports and exports; undefined for any other text. */
-function toStatements(code: string): Statements | undefined {
+function parseStatements(code: string): Statements | undefined {
   const imports = new Map<string, { imported: string; from: string }>()
   const exports: { local: string; name: string }[] = []
   const stars: { from: string }[] = []
@@ -88,14 +88,14 @@ function toStatements(code: string): Statements | undefined {
     if (star !== undefined) stars.push({ from: star })
     if (standard !== undefined) imports.set(standard, { imported: 'default', from })
     if (namespace !== undefined) imports.set(namespace, { imported: '*', from })
-    for (const { first, second } of toPairs(list)) imports.set(second, { imported: first, from })
-    for (const { first, second } of toPairs(exported)) exports.push({ local: first, name: second })
+    for (const { first, second } of parsePairs(list)) imports.set(second, { imported: first, from })
+    for (const { first, second } of parsePairs(exported)) exports.push({ local: first, name: second })
   }
   return { imports, exports, stars }
 }
 
 /** `a, b as c` */
-export function toPairs(list = ''): { first: string; second: string }[] {
+export function parsePairs(list = ''): { first: string; second: string }[] {
   return list
     .split(',')
     .map((item) => item.trim())

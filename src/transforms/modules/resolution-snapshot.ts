@@ -3,7 +3,7 @@
 import { statSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
-import { toFoldersUpTo } from './manifests.ts'
+import { listFoldersUpTo } from './manifests.ts'
 import type { BuildInput } from '../read.ts'
 
 /** A question → the answer at the time of the build: `stat <path>` or `names <path>`. */
@@ -24,7 +24,7 @@ export function recordResolution(root: string): {
     record: async (path, resolveDir) => {
       // packages are installed as a whole: a change shows in their package.json or in the folder around them
       if (/[/\\]node_modules[/\\]/.test(`${resolveDir}/`)) return
-      await Promise.all(toQuestions(root, path, resolveDir).map(note))
+      await Promise.all(listQuestions(root, path, resolveDir).map(note))
     },
   }
 }
@@ -45,8 +45,8 @@ export async function isUnchanged({
   return same.every(Boolean)
 }
 
-function toQuestions(root: string, path: string, resolveDir: string): string[] {
-  const above = toFoldersUpTo(root, resolveDir)
+function listQuestions(root: string, path: string, resolveDir: string): string[] {
+  const above = listFoldersUpTo(root, resolveDir)
   const manifests = above.map((folder) => `stat ${join(folder, 'package.json')}`)
   if (/^\.{0,2}\//.test(path) || path === '.' || path === '..') {
     const target = resolve(resolveDir, path)
@@ -72,7 +72,7 @@ function createAsk(): (question: string) => Promise<string> {
     const path = question.slice(question.indexOf(' ') + 1)
     if (question.startsWith('stat ')) {
       // asynchronous calls take ten times as long: 40 ms at each save for a package with a thousand files
-      const facts = toFacts(path)
+      const facts = readFacts(path)
       return facts === undefined ? 'missing' : `${facts.mtimeNs} ${facts.size}`
     }
     const folder = dirname(path)
@@ -84,7 +84,7 @@ function createAsk(): (question: string) => Promise<string> {
   }
 }
 
-function toFacts(path: string): { mtimeNs: bigint; size: bigint } | undefined {
+function readFacts(path: string): { mtimeNs: bigint; size: bigint } | undefined {
   try {
     return statSync(path, { bigint: true, throwIfNoEntry: false })
   } catch {

@@ -10,10 +10,10 @@ export type ThrownReport = { readonly what: string; readonly at: string; readonl
 const messageLength = 500
 
 /** `what`: "a TypeError"; `at`: " at pr.ts:12" or nothing. */
-export function toThrownReport(thrown: unknown, locate: Locate): ThrownReport {
-  const what = toWhat(thrown)
+export function describeThrown(thrown: unknown, locate: Locate): ThrownReport {
+  const what = describeKind(thrown)
   const position = types.isNativeError(thrown) ? locate(readText(thrown, 'stack')) : undefined
-  const message = toMessage(thrown).slice(0, messageLength)
+  const message = readMessage(thrown).slice(0, messageLength)
   const headline = message === '' ? `threw ${what}` : `${what.replace(/^an? /, '')}: ${message}`
   if (position === undefined) return { what, at: '', frame: headline }
   const { file, line, column, excerpt } = position
@@ -27,7 +27,7 @@ export function readRefusal(thrown: unknown): string | undefined {
   return typeof sentence === 'string' ? sentence : undefined
 }
 
-function toWhat(thrown: unknown): string {
+function describeKind(thrown: unknown): string {
   if (types.isProxy(thrown)) return 'a proxy'
   if (thrown === undefined) return 'undefined'
   if (!types.isNativeError(thrown)) return toKindOf(thrown)
@@ -37,7 +37,7 @@ function toWhat(thrown: unknown): string {
   return `${/^[AEIOU]/i.test(word) ? 'an' : 'a'} ${word}`
 }
 
-function toMessage(thrown: unknown): string {
+function readMessage(thrown: unknown): string {
   if (typeof thrown === 'string') return thrown
   if (typeof thrown === 'object' && thrown !== null && !types.isProxy(thrown)) return readText(thrown, 'message')
   return typeof thrown === 'number' || typeof thrown === 'boolean' ? String(thrown) : ''

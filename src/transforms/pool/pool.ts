@@ -122,7 +122,7 @@ export function createPool(options: {
   function dispatch(task: Task): void {
     if (isClosed) return fail(task, toClosedProblem(), false)
     if (lifecycle.serving.size < workers) lifecycle.fill()
-    let best = toLeastLoaded()
+    let best = findLeastLoaded()
     if (best !== undefined && isHeld(best)) best = lifecycle.replaceBusy(best)
     if (best === undefined) return fail(task, standby.problem(), false)
     best.post(task)
@@ -135,7 +135,7 @@ export function createPool(options: {
     return watchdog.isStalled(thread) || thread.isLowered()
   }
 
-  function toLeastLoaded(): Thread | undefined {
+  function findLeastLoaded(): Thread | undefined {
     let best: Thread | undefined
     let least = Number.POSITIVE_INFINITY
     for (const thread of lifecycle.serving) {

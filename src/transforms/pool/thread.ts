@@ -87,7 +87,7 @@ export function createThread({ settings, events }: { settings: ThreadSettings; e
     for (let last = receiveMessageOnPort(port); last !== undefined; last = receiveMessageOnPort(port))
       hear(last.message)
     port.close()
-    lose(cause ?? new Error(`it ended with code ${code}`))
+    markEnded(cause ?? new Error(`it ended with code ${code}`))
   })
   port.on('message', hear)
 
@@ -96,7 +96,7 @@ export function createThread({ settings, events }: { settings: ThreadSettings; e
   }
   const inFlightCalls = createCallsInFlight({ sharedState, send })
 
-  function lose(why: unknown): void {
+  function markEnded(why: unknown): void {
     becomeReady()
     if (isEnded) return
     isEnded = true
@@ -109,7 +109,7 @@ export function createThread({ settings, events }: { settings: ThreadSettings; e
     try {
       receive(message)
     } catch (error) {
-      lose(error)
+      markEnded(error)
       void worker.terminate()
     }
   }

@@ -61,13 +61,13 @@ export function createWatchdog(options: {
     // the main thread did not run for a while: messages of the other threads must be processed first
     if (now - before > 10 * tickMs) return
     const busy = threads().filter(({ inFlight }) => inFlight.size > 0)
-    if (busy.length === 0) return stopLooking()
-    for (const thread of busy) look(thread, now, before)
-    lookAtMemory(busy, now)
+    if (busy.length === 0) return stopWatching()
+    for (const thread of busy) checkCalls(thread, now, before)
+    checkMemory(busy, now)
   }
 
-  function look(thread: Thread, now: number, before: number): void {
-    const observation = toObservation(thread)
+  function checkCalls(thread: Thread, now: number, before: number): void {
+    const observation = findObservation(thread)
     const running = thread.running()
     if (running !== observation.running) Object.assign(observation, { running, since: before, isStalled: false })
     const begun = thread.begun()
@@ -79,7 +79,7 @@ export function createWatchdog(options: {
     if (holder !== undefined && isLate(holder, now)) return stuck(thread, running)
     const [oldest] = thread.inFlight.values()
     if (oldest === undefined) return
-    if (isLate(oldest, now)) return beLate(thread, observation, oldest, now)
+    if (isLate(oldest, now)) return handleLate(thread, observation, oldest, now)
     if (running === 0 || observation.isStalled || now - observation.since < crowdMs) return
     if (now - observation.since < stallMs) {
       if (thread.inFlight.size > 1) crowded(thread)
@@ -94,10 +94,10 @@ export function createWatchdog(options: {
     return begunAt === undefined ? now - postedAt >= 2 * timeoutMs + startMs : now - begunAt >= timeoutMs + tickMs
   }
 
-  function beLate(thread: Thread, { running }: Observation, oldest: InFlightCall, now: number): void {
+  function handleLate(thread: Thread, { running }: Observation, oldest: InFlightCall, now: number): void {
     const { seq, postedAt } = oldest
     if (running === 0) {
-      void ask(thread, seq, { ifItAnswers: () => late(thread, seq), otherwise: () => stuck(thread, undefined) })
+      void askThread(thread, seq, { ifItAnswers: () => late(thread, seq), otherwise: () => stuck(thread, undefined) })
       return
     }
     // a younger call blocks the thread, and has time left: the result of the older one may only be delayed
@@ -105,12 +105,12 @@ export function createWatchdog(options: {
   }
 
   /** A thread without a call in its synchronous part may be idle, or blocked by code after an `await`. */
-  async function ask(
+  async function askThread(
     thread: Thread,
     seq: number,
     { ifItAnswers, otherwise }: { ifItAnswers: () => void; otherwise: () => void },
   ): Promise<void> {
-    const observation = toObservation(thread)
+    const observation = findObservation(thread)
     if (observation.isAsked) return
     observation.isAsked = true
     const answers = await thread.answers(answerMs)
@@ -121,26 +121,26 @@ export function createWatchdog(options: {
     else if (thread.running() === 0) otherwise()
   }
 
-  function lookAtMemory(busy: readonly Thread[], now: number): void {
+  function checkMemory(busy: readonly Thread[], now: number): void {
     const old = busy.filter((thread) => {
       const [oldest] = thread.inFlight.values()
       return oldest !== undefined && now - oldest.postedAt > memoryAfterMs
     })
     if (old.length === 0) return
-    const used = toMemoryOfThreads()
+    const used = measureThreads()
     for (const thread of old) {
-      const observation = toObservation(thread)
+      const observation = findObservation(thread)
       const [oldest] = thread.inFlight.keys()
       if (oldest === undefined) continue
       if (oldest !== observation.oldest) Object.assign(observation, { oldest, memoryThen: used })
       // twice the limit, because the system counts garbage too; the worker measures exactly at the end of each call
       if (used - observation.memoryThen < 2 * memoryMb * megabyte * old.length) continue
       if (observation.running !== 0) overMemory(thread)
-      else void ask(thread, oldest, { ifItAnswers: () => {}, otherwise: () => overMemory(thread) })
+      else void askThread(thread, oldest, { ifItAnswers: () => {}, otherwise: () => overMemory(thread) })
     }
   }
 
-  function toObservation(thread: Thread): Observation {
+  function findObservation(thread: Thread): Observation {
     const known = observations.get(thread)
     if (known !== undefined) return known
     const observation = { running: 0, since: 0, isStalled: false, begun: 0, isAsked: false, oldest: 0, memoryThen: 0 }
@@ -148,7 +148,7 @@ export function createWatchdog(options: {
     return observation
   }
 
-  function stopLooking(): void {
+  function stopWatching(): void {
     clearInterval(timer)
     timer = undefined
   }
@@ -161,12 +161,12 @@ export function createWatchdog(options: {
     },
     isStalled: (thread) =>
       observations.get(thread)?.isStalled === true && thread.running() === observations.get(thread)?.running,
-    close: stopLooking,
+    close: stopWatching,
   }
 }
 
 /** The memory of the process without that of the main thread. */
-function toMemoryOfThreads(): number {
+function measureThreads(): number {
   const { rss, heapTotal, external } = process.memoryUsage()
   return rss - heapTotal - external
 }

@@ -8,7 +8,7 @@ import type { UncheckedFunction } from '../modules/evaluate.ts'
 import { addLine } from './guard.ts'
 import type { Locate } from '../modules/locate.ts'
 import { NotPlain, toPlainJson } from './plain.ts'
-import { readRefusal, toThrownReport } from '../modules/thrown.ts'
+import { readRefusal, describeThrown } from '../modules/thrown.ts'
 
 /** The outcome for the main thread, with the result still as JSON text. */
 export type CallOutcome =
@@ -83,7 +83,7 @@ export function startCall(
     const value = callable.call(input, { log: (message: unknown) => addLine(log, message), replay: serves !== true })
     return isSynchronous(value) ? toReturned(callable, value, log) : awaitResult(callable, value, log)
   } catch (thrown) {
-    return toThrown(callable, thrown, log)
+    return describeFailedCall(callable, thrown, log)
   }
 }
 
@@ -100,16 +100,16 @@ async function awaitResult(callable: Callable, pending: unknown, log: readonly s
   try {
     return toReturned(callable, await pending, log)
   } catch (thrown) {
-    return toThrown(callable, thrown, log)
+    return describeFailedCall(callable, thrown, log)
   }
 }
 
-function toThrown({ label, locate }: Callable, thrown: unknown, log: readonly string[]): CallOutcome {
+function describeFailedCall({ label, locate }: Callable, thrown: unknown, log: readonly string[]): CallOutcome {
   const refusal = readRefusal(thrown)
   if (refusal !== undefined) {
     return { kind: 'refused', problem: toProblemRecord(new Problem('payload-invalid', refusal)), log: [...log] }
   }
-  const { what, at, frame } = toThrownReport(thrown, locate)
+  const { what, at, frame } = describeThrown(thrown, locate)
   return toFailedOutcome(new Problem('transform-failed', `${label} threw ${what}${at}.`, { frame }), [...log])
 }
 

@@ -58,7 +58,7 @@ export function createLoadedBundles(intrinsics: Intrinsics): LoadedBundles {
 }
 
 /** The function of an export, or the reason why there is none. */
-export function toCallable(loaded: LoadedBundle | Problem, name: string | undefined): Callable | Problem {
+export function findCallable(loaded: LoadedBundle | Problem, name: string | undefined): Callable | Problem {
   if (loaded instanceof Problem) return loaded
   const known = loaded.callables.get(name)
   if (known !== undefined) return known

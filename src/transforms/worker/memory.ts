@@ -25,7 +25,7 @@ export function createMemoryLimit(limitMb: number): { isOver(): boolean } {
       nextLook = at + betweenLooksMs
       if (!isUsed() || at < nextCollection) return false
       nextCollection = at + betweenCollectionsMs
-      collect ??= toCollector()
+      collect ??= findCollector()
       collect()
       return isUsed()
     },
@@ -33,7 +33,7 @@ export function createMemoryLimit(limitMb: number): { isOver(): boolean } {
 }
 
 /** The function `gc` of V8, which exists only with a flag, and only in new contexts. */
-function toCollector(): () => void {
+function findCollector(): () => void {
   setFlagsFromString('--expose-gc')
   const gc: unknown = runInNewContext('gc')
   setFlagsFromString('--no-expose-gc')

@@ -63,7 +63,7 @@ export function toPlainJson(value: unknown): string {
     let json = ''
     for (let index = 0; index < list.length; index += 1) {
       parent.key = `${index}`
-      json += `${index === 0 ? '' : ','}${write(toOwn(list, parent), parent)}`
+      json += `${index === 0 ? '' : ','}${write(readOwnKeys(list, parent), parent)}`
     }
     return `[${json}]`
   }
@@ -72,7 +72,7 @@ export function toPlainJson(value: unknown): string {
     const names = keys(source)
     for (let index = 0; index < names.length; index += 1) {
       parent.key = names[index] ?? ''
-      const item = toOwn(source, parent)
+      const item = readOwnKeys(source, parent)
       if (item === undefined) continue
       const name = writeText(parent.key)
       count(2)
@@ -97,21 +97,21 @@ function isPlain(value: object): boolean {
 }
 
 function toClass(value: object): string {
-  const maker = toOwnValue(getPrototypeOf(value), 'constructor')
-  const name = toOwnValue(maker, 'name')
+  const maker = readOwnValue(getPrototypeOf(value), 'constructor')
+  const name = readOwnValue(maker, 'name')
   return typeof name === 'string' && /^[A-Za-z_$][\w$]{0,39}$/.test(name)
     ? `an instance of ${name}`
     : 'an instance of a class'
 }
 
 /** The value of an own property without a getter, else undefined. */
-function toOwnValue(source: unknown, key: string): unknown {
+function readOwnValue(source: unknown, key: string): unknown {
   const isReadable = (typeof source === 'object' && source !== null) || typeof source === 'function'
   return isReadable && !isProxy(source) ? getOwnPropertyDescriptor(source, key)?.value : undefined
 }
 
 /** Reads a property without running a getter, because a getter is code and may not end. */
-function toOwn(source: object, parent: Parent): unknown {
+function readOwnKeys(source: object, parent: Parent): unknown {
   const property = getOwnPropertyDescriptor(source, parent.key)
   if (property?.get !== undefined || property?.set !== undefined) throw new NotPlain(`${toWhere(parent)} is a getter`)
   return property?.value

@@ -2,13 +2,13 @@
 // reports it to the main thread and returns the calls that have not begun.
 import type { AsyncLocalStorage } from 'node:async_hooks'
 import { Problem, toProblemRecord } from '../../model/problem.ts'
-import { toThrownReport } from '../modules/thrown.ts'
+import { describeThrown } from '../modules/thrown.ts'
 import { type CallOutcome, startCall, toFailedOutcome } from './call.ts'
 import type { OpenCall } from './guard.ts'
 import type { Intrinsics } from './intrinsics.ts'
 import { stateIndex, type CallPost, type FromWorker, type Leaving, type ToWorker } from './messages.ts'
 import { createOutcomeBatch } from './outcome-batch.ts'
-import { createLoadedBundles, type LoadedBundle, toCallable } from './loaded-bundles.ts'
+import { createLoadedBundles, type LoadedBundle, findCallable } from './loaded-bundles.ts'
 
 /** Milliseconds between two checks of the memory while calls are in flight. */
 const memoryLookMs = 50
@@ -79,7 +79,7 @@ export function createServing({
   async function check(bundle: number, exports: readonly (string | undefined)[]): Promise<void> {
     const loaded = await bundles.get(bundle)
     const problems = exports.map((name) => {
-      const callable = toCallable(loaded, name)
+      const callable = findCallable(loaded, name)
       return callable instanceof Problem ? toProblemRecord(callable) : undefined
     })
     post({ kind: 'checked', bundle, problems, changed: bundles.changedBy(bundle) })
@@ -94,7 +94,7 @@ export function createServing({
     outcomes.hold()
     for (const post of posts) {
       outcomes.flushIfDue()
-      begin(post, toBody(bodies, at, post))
+      begin(post, takeBody(bodies, at, post))
       at += post.size
     }
     outcomes.flush()
@@ -114,7 +114,7 @@ export function createServing({
   }
 
   function run(loaded: LoadedBundle | Problem, call: OpenCall, post: CallPost, body: Uint8Array | string): void {
-    const callable = toCallable(loaded, post.export)
+    const callable = findCallable(loaded, post.export)
     if (callable instanceof Problem) return finish(call, toFailedOutcome(callable))
     store(sharedState, stateIndex.running, call.seq)
     const { head, syntax, serves } = post
@@ -158,7 +158,7 @@ export function createServing({
       const call = calls.getStore()
       const loaded = call && bundles.get(call.bundle)
       const evaluated = loaded !== undefined && 'evaluated' in loaded ? loaded.evaluated : undefined
-      const { what, at, frame } = toThrownReport(thrown, evaluated?.locate ?? (() => undefined))
+      const { what, at, frame } = describeThrown(thrown, evaluated?.locate ?? (() => undefined))
       const label = evaluated?.label ?? 'A transform'
       const detail = `${label} threw ${what}${at} outside the call: in a timer, or in a promise without await.`
       const problem = toProblemRecord(new Problem('transform-failed', detail, { frame }))
@@ -167,7 +167,7 @@ export function createServing({
   }
 }
 
-function toBody(bodies: ArrayBuffer | string, at: number, { size, isAscii }: CallPost): Uint8Array | string {
+function takeBody(bodies: ArrayBuffer | string, at: number, { size, isAscii }: CallPost): Uint8Array | string {
   if (typeof bodies !== 'string') return new Bytes(bodies, at, size)
   const text = slice.call(bodies, at, at + size)
   return isAscii ? text : toBytes(text, 'latin1')

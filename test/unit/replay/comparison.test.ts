@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { JobKeys } from '../../../src/model/job-keys.ts'
 import { Mapping } from '../../../src/model/mapping.ts'
-import { compare, toAfterIds, toGroups } from '../../../src/replay/comparison.ts'
+import { compare, matchIds, groupChanges } from '../../../src/replay/comparison.ts'
 import { type Outcome, toComparedAction } from '../../../src/replay/outcome.ts'
 import { planned } from '../../contract/stage.ts'
 
@@ -89,7 +89,7 @@ test('groups have the same class and paths, and deliveries that park for differe
     between(outcome(), parks('one')),
     between(outcome(), parks('other')),
   ]
-  expect(toGroups(all).map(({ class: name, paths, count }) => [name, paths, count])).toEqual([
+  expect(groupChanges(all).map(({ class: name, paths, count }) => [name, paths, count])).toEqual([
     ['changed', ['actions[].message'], 2],
     ['now parks', ['decision'], 1],
     ['now parks', ['decision'], 1],
@@ -100,6 +100,6 @@ test('a mapping without an id is followed when an edit moves its place', () => {
   const made = (id: string, path: string) => ({ ...Mapping.parse({ match: { path } }), id })
   const before = [made('mapping-1', 'a'), made('named', 'b'), made('mapping-3', 'c')]
   const after = [made('mapping-1', 'new'), made('mapping-2', 'a'), made('named', 'other'), made('mapping-4', 'edited')]
-  const toId = toAfterIds(before, after)
+  const toId = matchIds(before, after)
   expect(['mapping-1', 'named', 'mapping-3'].map(toId)).toEqual(['mapping-2', 'named', 'mapping-3'])
 })
